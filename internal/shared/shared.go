@@ -1,0 +1,49 @@
+// Package shared finds the reference material that lies beside the project: golden vectors and data that tests
+// read and that never enter the repository.
+//
+// The folder is ../shared beside the module's root, or the one that MILLRACE_SHARED names. Where it is absent a
+// test that needs it skips; with CI=true it fails instead, so that a missing tier cannot go unnoticed.
+package shared
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Path returns the absolute path of name inside the shared folder.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	root := os.Getenv("MILLRACE_SHARED")
+	if root == "" {
+		root = filepath.Join(filepath.Dir(moduleRoot(t)), "shared")
+	}
+	p := filepath.Join(root, filepath.FromSlash(name))
+	if _, err := os.Stat(p); err != nil {
+		const hint = "shared data %q is absent: put the shared folder beside the project or name it in MILLRACE_SHARED"
+		if os.Getenv("CI") == "true" {
+			t.Fatalf(hint, name)
+		}
+		t.Skipf(hint, name)
+	}
+	return p
+}
+
+// moduleRoot walks up from the test's working directory, which is its package's folder, to the folder with go.mod.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = up
+	}
+}
