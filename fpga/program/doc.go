@@ -1,0 +1,35 @@
+// Package program holds the device program, the wire form of a lowered feature pipeline, and the slice, one unit of
+// its execution.
+//
+// # Overview
+//
+// A host lowers a pipeline (sdk/pipeline) to a [Program], writes its bytes once per job into the drive's memory
+// (SLM), and then runs it slice by slice. A [Slice] is a run of rows of one mini-batch times a run of columns. The
+// engine (fpga/engine) answers every slice with a [Result].
+//
+//	Program   columns in order of execution; each column is read once and feeds one or more sinks
+//	  Column  a leaf column: name, kind of value, scalar or list
+//	    Sink  where the values go (label, dense column j, key f) and the chain of operators on the way
+//	Slice     rows of the mini-batch, where its tensors lie in the output range, and the tasks
+//	  Task    one column, some rows, one window of its column chunk, a cursor
+//	Result    per task: rows done, the cursor to continue at, what was missing
+//
+// A program names units with a version and is matched against the image's list. It is never stored and never part
+// of a job's identity, so its layout may change with the major version; minor versions only add optional sections.
+//
+// # Memory
+//
+// Everything inside a slice is an offset into one of six memory ranges (see [Memory order]); nothing is an address.
+// The ranges, in this order: 0 program, 1 input, 2 dictionaries, 3 scratch, 4 output, 5 result.
+//
+// # Concurrency
+//
+// All types are plain data. A Program may be read by any number of goroutines once built.
+//
+// # Errors
+//
+// [Unmarshal] refuses what it does not know and is required ([ErrUnknown]), what is damaged ([ErrCorrupt]) and what
+// another major version wrote ([ErrVersion]).
+//
+// [Memory order]: https://nvmexpress.org (Computational Programs, memory range sets)
+package program

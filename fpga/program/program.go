@@ -1,0 +1,256 @@
+package program
+
+// Source is the format of a partition's bytes.
+type Source uint8
+
+const (
+	Parquet      Source = 1 // column chunks of a Parquet file
+	CriteoTSV    Source = 2 // Criteo's text rows: label, 13 decimal, 26 hexadecimal fields
+	CriteoBinary Source = 3 // 40 little-endian int32 a row: label, 13 dense, 26 sparse; Piper's headline input
+)
+
+// Malformed says what becomes of a text row that the grammar refuses.
+type Malformed uint8
+
+const (
+	MalformedFail Malformed = 0 // the split fails with a typed error (default)
+	MalformedDrop Malformed = 1 // the row does not exist; it is counted
+	MalformedNull Malformed = 2 // the cell (with a wrong field count: the row) is null
+)
+
+// Kind is the kind of a value on its way from the decoder to the tensor.
+type Kind uint8
+
+const (
+	Int64   Kind = 1 // every integer source: INT(w, unsigned) zero-extended, others sign-extended; boolean 0 or 1
+	Float32 Kind = 2
+	Float64 Kind = 3
+	Bytes   Kind = 4
+)
+
+// Program is a lowered pipeline: what the engine does to every mini-batch of a job.
+type Program struct {
+	Source    Source
+	Label     bool      // text: rows begin with a label field (the 39-field form has none)
+	Malformed Malformed // text
+	Columns   []Column  // in order of execution: first those that feed keys, in key order; then what only feeds dense or label
+	Output    Output
+}
+
+// Column is one leaf column of the source, read once, and where its values go.
+type Column struct {
+	Name  string // leaf path, for errors
+	Field uint16 // text: 0 label, 1..13 int_0..int_12, 14..39 cat_0..cat_25 (with or without a label field)
+	Kind  Kind   // as decoded
+	List  bool   // a list of Kind; its sinks can only be sparse
+	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar
+}
+
+// Dest is a tensor that a sink writes.
+type Dest uint8
+
+const (
+	ToLabel  Dest = 1
+	ToDense  Dest = 2
+	ToSparse Dest = 3
+)
+
+// Sink is the chain of operators from a column to one place in the output. Conversions are explicit: lowering
+// inserts [Convert] wherever an operator or the tensor takes another kind, so that a chain that ends in ToLabel or
+// ToDense ends as Float32 and one that ends in ToSparse ends as Int64.
+type Sink struct {
+	To    Dest
+	Index uint32 // dense: column of the dense tensor; sparse: key
+	Ops   []Op
+}
+
+// Output is the output section: which tensors a mini-batch has.
+type Output struct {
+	Label bool   // float32 [B]
+	Dense uint32 // float32 [B, Dense], row-major
+	Keys  uint32 // keys of the keyed jagged tensor
+	IDs   IDs    // type of its values
+	Fixed bool   // every length is 1 by construction: no lengths tensor, and values of key f start at element f*B
+}
+
+// IDs is the element type of kjt.values.
+type IDs uint8
+
+const (
+	IDs64 IDs = 0
+	IDs32 IDs = 1
+)
+
+// Bytes returns the size of one id.
+func (i IDs) Bytes() uint64 {
+	if i == IDs32 {
+		return 4
+	}
+	return 8
+}
+
+// Align is the alignment of every tensor in the output range.
+const Align = 64
+
+// Placement says where a mini-batch's tensors lie in the output range, in bytes from its start.
+type Placement struct {
+	Dense, Lengths, Label, Values uint64
+}
+
+// Place lays out a mini-batch of rows rows: dense, lengths, label, each aligned to Align; the values, whose number is
+// not known beforehand, come last.
+func (o Output) Place(rows uint32) Placement {
+	up := func(n uint64) uint64 { return (n + Align - 1) &^ (Align - 1) }
+	var p Placement
+	at := up(uint64(rows) * uint64(o.Dense) * 4)
+	p.Lengths = at
+	if !o.Fixed {
+		at = up(at + uint64(rows)*uint64(o.Keys)*4)
+	}
+	p.Label = at
+	if o.Label {
+		at = up(at + uint64(rows)*4)
+	}
+	p.Values = at
+	return p
+}
+
+// Op is one operator of a chain. The concrete types are FillNull, Clamp, Log, Bucketize, SigridHash,
+// PositiveModulus, HexToInt, ZeroExtend, FirstX and Convert.
+type Op interface {
+	Unit() Unit
+	// Out is the kind that the operator yields for the kind it is given; 0 when it does not take that kind.
+	Out(in Kind) Kind
+}
+
+// Unit names a unit of the image. The numbers are part of the wire form.
+type Unit uint16
+
+const (
+	UnitFillNull        Unit = 1
+	UnitClamp           Unit = 2
+	UnitLog             Unit = 3
+	UnitBucketize       Unit = 4
+	UnitSigridHash      Unit = 5
+	UnitPositiveModulus Unit = 6
+	UnitHexToInt        Unit = 7
+	UnitZeroExtend      Unit = 8
+	UnitFirstX          Unit = 9
+	UnitConvert         Unit = 10
+	// Decoding units: no operators, but listed by the image.
+	UnitParquet Unit = 64
+	UnitText    Unit = 65
+)
+
+// FillNull replaces a null value (in a list: a null element) by a constant. Int is used for Int64, Float otherwise
+// (rounded to float32 for Float32).
+type FillNull struct {
+	Int   int64
+	Float float64
+}
+
+// Clamp bounds values: v < Lo gives Lo, v > Hi gives Hi; a NaN passes, and so does -0 at a bound of 0.
+type Clamp struct {
+	IntLo, IntHi     int64   // for Int64
+	FloatLo, FloatHi float64 // for Float32 (exactly representable there) and Float64
+}
+
+// Log is the correctly rounded float32 of ln(x + Add), x + Add rounded once in float32. Takes and yields Float32.
+type Log struct{ Add float32 }
+
+// Side of a border on which a value equal to it falls.
+type Side uint8
+
+const (
+	Left  Side = 0 // lower bound: a value on a border falls into the bucket below it
+	Right Side = 1
+)
+
+// NaN says where Bucketize puts a NaN.
+type NaN uint8
+
+const (
+	NaNTorchArrow NaN = 0 // as TorchArrow's code does: bucket 0 with one border, else 1
+	NaNFirst      NaN = 1
+	NaNLast       NaN = 2
+	NaNError      NaN = 3 // the split fails
+)
+
+// Bucketize yields the number of the bucket that a value falls into (Int64), 0..len(borders). The kind it is given
+// decides how values and borders are compared, and exactly one of the three border lists is set to match.
+type Bucketize struct {
+	Side       Side
+	NaN        NaN
+	Borders32  []float32 // given Float32
+	Borders64  []float64 // given Float64
+	BordersInt []int64   // given Int64
+}
+
+// SigridHash maps an id into [0, Max).
+type SigridHash struct{ Salt, Max int64 }
+
+// PositiveModulus is the floor modulus, in [0, M).
+type PositiveModulus struct{ M int64 }
+
+// HexToInt reads 1 to 8 hexadecimal digits as an unsigned 32-bit number; an empty string is null.
+type HexToInt struct{}
+
+// ZeroExtend re-reads an id as its low 32 bits, unsigned.
+type ZeroExtend struct{}
+
+// FirstX keeps the first N elements of a list.
+type FirstX struct{ N int64 }
+
+// Convert changes the kind of a value: Int64 to Float32 or Float64, Float64 to Float32, each to the nearest, ties to
+// even.
+type Convert struct{ To Kind }
+
+func (FillNull) Unit() Unit        { return UnitFillNull }
+func (Clamp) Unit() Unit           { return UnitClamp }
+func (Log) Unit() Unit             { return UnitLog }
+func (*Bucketize) Unit() Unit      { return UnitBucketize }
+func (SigridHash) Unit() Unit      { return UnitSigridHash }
+func (PositiveModulus) Unit() Unit { return UnitPositiveModulus }
+func (HexToInt) Unit() Unit        { return UnitHexToInt }
+func (ZeroExtend) Unit() Unit      { return UnitZeroExtend }
+func (FirstX) Unit() Unit          { return UnitFirstX }
+func (Convert) Unit() Unit         { return UnitConvert }
+
+func (FillNull) Out(in Kind) Kind { return numeric(in) }
+func (Clamp) Out(in Kind) Kind    { return numeric(in) }
+func (Log) Out(in Kind) Kind      { return only(in, Float32, Float32) }
+func (b *Bucketize) Out(in Kind) Kind {
+	switch {
+	case in == Float32 && len(b.Borders32) > 0, in == Float64 && len(b.Borders64) > 0, in == Int64 && len(b.BordersInt) > 0:
+		return Int64
+	}
+	return 0
+}
+func (SigridHash) Out(in Kind) Kind      { return only(in, Int64, Int64) }
+func (PositiveModulus) Out(in Kind) Kind { return only(in, Int64, Int64) }
+func (HexToInt) Out(in Kind) Kind        { return only(in, Bytes, Int64) }
+func (ZeroExtend) Out(in Kind) Kind      { return only(in, Int64, Int64) }
+func (FirstX) Out(in Kind) Kind          { return numeric(in) }
+func (c Convert) Out(in Kind) Kind {
+	switch {
+	case c.To == Float32 && (in == Int64 || in == Float64), c.To == Float64 && in == Int64:
+		return c.To
+	}
+	return 0
+}
+
+// numeric passes the kinds that carry numbers.
+func numeric(in Kind) Kind {
+	if in == Int64 || in == Float32 || in == Float64 {
+		return in
+	}
+	return 0
+}
+
+// only yields out when in is want.
+func only(in, want, out Kind) Kind {
+	if in == want {
+		return out
+	}
+	return 0
+}

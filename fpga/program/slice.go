@@ -1,0 +1,107 @@
+package program
+
+// Span is a run of bytes inside one memory range.
+type Span struct{ Off, Len uint64 }
+
+// End returns the offset behind the span.
+func (s Span) End() uint64 { return s.Off + s.Len }
+
+// Slice is one execution: a run of rows of one mini-batch times a run of columns. Its marshalled form is the
+// argument of a Preprocess or Execute command.
+type Slice struct {
+	Digest   [32]byte  // SHA-256 of the program range's bytes; the engine refuses another program
+	Program  uint64    // length of the program in the program range
+	Rows     uint32    // rows of the whole mini-batch: strides of dense, lengths and, with Output.Fixed, values
+	Place    Placement // where the mini-batch's tensors lie in the output range
+	Values   uint64    // elements of kjt.values written by earlier slices of this mini-batch
+	ValueCap uint64    // elements that the output range holds behind Place.Values
+	Tasks    []Task    // in key order
+}
+
+// Task asks for some rows of one column (text: of all columns) from one window of its bytes.
+//
+// Every task writes rows [Row, Row+Count) of the mini-batch. Consecutive tasks may name the same column: a
+// mini-batch that crosses row groups has one task per row group.
+type Task struct {
+	Column uint32 // index into Program.Columns; text: 0
+	Row    uint32 // first row of the mini-batch that the task writes
+	Count  uint32 // rows to write, at least 1
+
+	Chunk  ChunkType // Parquet: how the chunk is encoded
+	Window Span      // of the input range; holds chunk bytes from WindowAt on
+	// WindowAt is the chunk offset (text: partition offset) of the window's first byte.
+	WindowAt uint64
+	// ChunkLen is the chunk's length (text: the partition's). A window that reaches it is the last one.
+	ChunkLen uint64
+	Cursor   Cursor
+	Dict     Span // of the dictionary range: room for the chunk's decoded dictionary; stays resident for a row group
+	Scratch  Span // of the scratch range: room for one unpacked page; text: for the decoded rows
+}
+
+// ChunkType says how a column chunk is encoded; from the file's footer.
+type ChunkType struct {
+	Physical   uint8  // parquet.Type
+	Codec      uint8  // parquet.CompressionCodec
+	MaxDef     uint8  // definition level of a present value
+	MaxRep     uint8  // 0 scalar, 1 list
+	ElementDef uint8  // lists: definition level at which an element exists, null or not (below it: null or empty list)
+	Unsigned   bool   // INT(w, unsigned)
+	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
+	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
+	Values     uint64 // number of values (levels) in the chunk
+}
+
+// Cursor is a place in a column chunk between two rows.
+type Cursor struct {
+	Page     uint64 // chunk offset of a page header (text: partition offset of a row)
+	Skip     uint64 // rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier page
+	Seen     uint64 // values (levels) of the chunk in the pages before Page
+	Unpacked bool   // the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor
+	Dict     bool   // the chunk's dictionary lies decoded in Dict
+	Ordinal  uint32 // number of the page in its chunk, for errors (text: number of the line)
+}
+
+// State is how a slice or a task ended. The numbers are part of the wire form, and a slice's state is the 64-bit
+// return value of its command.
+type State uint16
+
+const (
+	Done       State = 0  // all rows written
+	Idle       State = 1  // task: not begun, because an earlier task or the check before execution stopped the slice
+	MoreInput  State = 2  // the window ends early: Need bytes from the cursor's page on are wanted
+	MoreDict   State = 3  // the dictionary needs Need bytes
+	MoreRoom   State = 4  // the unpacked page (text: the decoded rows) needs Need bytes of scratch
+	MoreOutput State = 5  // at least Need elements of kjt.values are wanted in all
+	BadSlice   State = 16 // an offset, count or index of the slice is out of bounds
+	BadProgram State = 17 // the program is damaged, not the one that Digest names, or wants units this image lacks
+	BadData    State = 18 // the column's bytes are damaged, or hold what the pipeline does not allow (a null, a NaN)
+	NoSupport  State = 19 // an encoding, codec or type that the unit does not decode
+)
+
+// Result is the engine's answer to a slice. Before anything is written the engine checks every task against its
+// window's page headers; when one lacks something the slice's state is the first such task's, every task reports its
+// own need, and nothing has been executed (all Rows are 0). A list column may still run out of input while executing; then the
+// tasks behind it are Idle and the host continues with a new slice from there.
+type Result struct {
+	State     State
+	Values    uint64 // elements of kjt.values written for the mini-batch, earlier slices included
+	Decode    uint64 // nanoseconds in decoding units
+	Transform uint64 // nanoseconds in operator units
+	BytesIn   uint64 // window bytes decoded
+	BytesOut  uint64 // tensor bytes written
+	Dropped   uint64 // text, MalformedDrop: rows dropped
+	Tasks     []TaskResult
+	Message   string // why, for states from BadSlice on; at most MaxMessage bytes
+}
+
+// MaxMessage bounds Result.Message.
+const MaxMessage = 512
+
+// TaskResult tells how far a task came.
+type TaskResult struct {
+	State  State
+	Rows   uint32 // whole rows written
+	Values uint64 // elements appended to kjt.values by this task
+	Need   uint64 // see State
+	Cursor Cursor // where to continue
+}
