@@ -1,0 +1,26 @@
+package nvme
+
+import "context"
+
+// Conn is a host's association with one controller. Methods are safe for concurrent use; a call returns when its
+// command has completed, and until then data belongs to the drive. data is the command's buffer, in the direction
+// that the opcode's low two bits tell (01b host to controller, 10b controller to host); its length is the length in
+// the command's data descriptor. The connection chooses the command identifier in a copy of the command.
+//
+// A non-nil error is a failure of the transport, ctx's end, or a Status that is not success (errors.As).
+// Implementations: controller.Local in process; transports over a wire or a kernel driver.
+type Conn interface {
+	// Admin submits to the admin queue. It never waits behind I/O or computation.
+	Admin(ctx context.Context, cmd *Command, data []byte) (Completion, error)
+	// IO submits to an I/O queue, waiting for room in it.
+	IO(ctx context.Context, cmd *Command, data []byte) (Completion, error)
+	// Close ends the association: it waits for the commands that run, and the drive frees what the association held.
+	Close() error
+}
+
+// Mapper is implemented by a Conn whose drive maps its memory into the host's address space, as a PCIe BAR does.
+type Mapper interface {
+	// MapSLM returns bytes [off, off+n) of subsystem local memory, not a copy, and whether the association holds all
+	// of the range. The view is valid while it holds the range. Reads through it are no commands, so no counter sees them.
+	MapSLM(off, n uint64) ([]byte, bool)
+}

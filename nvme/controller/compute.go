@@ -1,0 +1,61 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Compute is what the controller needs of the device behind namespaces 2 (subsystem local memory) and 3 (computational
+// programs). It knows nothing of preprocessing: images, arguments and results are opaque bytes. Methods are safe for
+// concurrent use.
+type Compute interface {
+	// SLM is the device DRAM of the memory namespace: the same slice on every call. Only the controller decides who may
+	// touch which byte; it reads and writes without further locks, as a DMA engine does.
+	SLM() []byte
+	// Execute runs the active program over the memory ranges (0 to cs.MaxRanges of them, inside SLM, disjoint, held by one
+	// association for the length of the call) with args, and returns its 64-bit result. It waits for an engine thread
+	// and gives up with nvme.CommandAborted when ctx ends first. ranges and args are not to be kept after the return.
+	// A program that fails says so with cs.StatusProgramFault and a result of its own, or with a status of the
+	// specification; the controller adds the do-not-retry bit to the latter.
+	Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status)
+	// Programs is the device's program slots: the same on every call.
+	Programs() Programs
+	// Log is the body of vendor log C0h as cs.Log.Marshal writes it. The fields of movement are the controller's: it
+	// sets them in whatever the device returns.
+	Log() []byte
+	// BackendName is functional, rtl-sim or bitstream.
+	BackendName() string
+}
+
+// Programs is the device's program slots. Slot 0 holds the device-defined stock program, which can not be replaced and is
+// active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. Exactly one program is active
+// at a time, or none after Deactivate.
+//
+// The controller calls the methods one at a time, never while an Execute runs, and only after checking what it can:
+// the slot exists, is downloadable, is not active where it must not be, the image is not larger than Limits say. The
+// device judges the image itself. A call that fails changes nothing.
+type Programs interface {
+	// Limits says how many slots there are and how much an image may hold: constants.
+	Limits() ProgramLimits
+	// List describes every slot, in order; its length is Limits().Slots.
+	List() []cs.Program
+	// Load puts a whole image, which the controller gathered from its chunks, into an inactive slot, replacing what was there.
+	// image is the device's to keep. A malformed image is nvme.InvalidProgramData; too many bytes over all slots
+	// nvme.ProgramBytesExceeded; a signature that the device's policy refuses nvme.OperationDenied.
+	Load(slot int, puid uint64, image []byte) nvme.Status
+	// Unload empties an inactive slot.
+	Unload(slot int) nvme.Status
+	// Activate verifies the slot's image, tests it, and makes it the active program in place of the one that was, which
+	// stays active when this fails. Activating the active slot succeeds and does nothing.
+	Activate(ctx context.Context, slot int) nvme.Status
+	// Deactivate leaves no program active.
+	Deactivate(slot int) nvme.Status
+}
+
+// ProgramLimits are the constants of a device's program slots.
+type ProgramLimits struct {
+	Slots    int    // including slot 0; 1 to 256
+	MaxBytes uint64 // most bytes of one image, at most 1 GiB
+}
