@@ -1,0 +1,113 @@
+package parquet
+
+import "slices"
+
+// Block holds decoded rows of one column. The caller owns it; Next appends to its slices and Reset empties them,
+// keeping their memory. Only the slices of its Kind are used.
+//
+// A flat column has one value slot a row. A list has Lengths[i] slots in row i, in row order; a null list and an
+// empty one have none. The slot of a null holds 0, or no bytes.
+type Block struct {
+	Kind    Kind
+	Rows    int
+	I64     []int64
+	F32     []float32
+	F64     []float64
+	Offsets []uint32 // bytes: value i is Data[Offsets[i]:Offsets[i+1]]; one more than there are slots once any row is there
+	Data    []byte
+	// Valid has a byte a value slot, 1 = there, 0 = null, if ColumnType.NullableValues; else it is empty: all are there.
+	Valid []byte
+	// RowValid has a byte a row, 1 = a list, 0 = null, if ColumnType.NullableRows; else it is empty.
+	RowValid []byte
+	Lengths  []int32 // lists: value slots of each row
+	Nulls    int     // zeros in Valid
+	NullRows int     // zeros in RowValid
+
+	// MaxValues and MaxData bound the value slots and the bytes of Data; 0 means the defaults. Decoding that would pass
+	// one fails with ErrLimit.
+	MaxValues int // default DefaultMaxValues
+	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
+}
+
+// The bounds of a Block that sets none.
+const (
+	DefaultMaxValues = 1 << 24
+	DefaultMaxData   = 1 << 26
+)
+
+// Reset empties the block for values of kind k and keeps its memory and its bounds.
+func (b *Block) Reset(k Kind) {
+	b.Kind, b.Rows, b.Nulls, b.NullRows = k, 0, 0, 0
+	b.I64, b.F32, b.F64 = b.I64[:0], b.F32[:0], b.F64[:0]
+	b.Offsets, b.Data = b.Offsets[:0], b.Data[:0]
+	b.Valid, b.RowValid, b.Lengths = b.Valid[:0], b.RowValid[:0], b.Lengths[:0]
+}
+
+// Values is the number of value slots in the block.
+func (b *Block) Values() int {
+	switch b.Kind {
+	case KindInt64:
+		return len(b.I64)
+	case KindFloat32:
+		return len(b.F32)
+	case KindFloat64:
+		return len(b.F64)
+	}
+	return max(0, len(b.Offsets)-1)
+}
+
+// Bytes is value slot i of a block of bytes.
+func (b *Block) Bytes(i int) []byte { return b.Data[b.Offsets[i]:b.Offsets[i+1]] }
+
+// mark is a block's state, to return to when decoding fails half way.
+type mark struct {
+	rows, nulls, nullRows              int
+	values, data, valid, rowValid, len int
+	lastLength                         int32
+}
+
+func (b *Block) mark() mark {
+	m := mark{rows: b.Rows, nulls: b.Nulls, nullRows: b.NullRows, values: b.Values(), data: len(b.Data),
+		valid: len(b.Valid), rowValid: len(b.RowValid), len: len(b.Lengths)}
+	if m.len > 0 {
+		m.lastLength = b.Lengths[m.len-1]
+	}
+	return m
+}
+
+func (b *Block) rollback(m mark) {
+	b.Rows, b.Nulls, b.NullRows = m.rows, m.nulls, m.nullRows
+	switch b.Kind {
+	case KindInt64:
+		b.I64 = b.I64[:m.values]
+	case KindFloat32:
+		b.F32 = b.F32[:m.values]
+	case KindFloat64:
+		b.F64 = b.F64[:m.values]
+	case KindBytes:
+		b.Offsets, b.Data = b.Offsets[:min(len(b.Offsets), m.values+1)], b.Data[:m.data]
+	}
+	b.Valid, b.RowValid, b.Lengths = b.Valid[:m.valid], b.RowValid[:m.rowValid], b.Lengths[:m.len]
+	if m.len > 0 {
+		b.Lengths[m.len-1] = m.lastLength
+	}
+}
+
+func (b *Block) maxValues() int {
+	if b.MaxValues > 0 {
+		return b.MaxValues
+	}
+	return DefaultMaxValues
+}
+
+func (b *Block) maxData() int {
+	if b.MaxData > 0 {
+		return min(b.MaxData, 1<<32-1)
+	}
+	return DefaultMaxData
+}
+
+// extend lengthens s by n and returns it whole; the new elements are not cleared.
+func extend[T any](s []T, n int) []T {
+	return slices.Grow(s, n)[:len(s)+n]
+}
