@@ -1,0 +1,28 @@
+// Package unit gathers the functions that a drive computes: one folder a unit, each a plain reference and a fast
+// kernel that share nothing but their parameter types.
+//
+// # Overview
+//
+// A reference reads like the definition in docs/operators and is the oracle of the tests; a kernel is what the
+// engine links. Kernels take and return plain slices, allocate nothing once built, and may run in place where they
+// say so. Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value,
+// 1 for a value and 0 for a null, and a null's slot holds 0.
+//
+// This package itself holds no code but the tests that span the units: every case of every golden file
+// (golden_test.go) and the mutants (mutants_test.go).
+//
+// # Concurrency
+//
+// Parameterised kernels (a Hasher, a Table, a Modulus) are immutable once built and may be shared. Decoders hold
+// scratch and belong to one goroutine.
+//
+// # Errors
+//
+// Parameters are checked where a kernel is built; a value that a kernel cannot take is an error that names its place
+// in the slice.
+//
+// # Debugging
+//
+// MILLRACE_MUTANTS=1 go test ./fpga/unit -run Mutants proves that off-by-one edits of the kernels fail their tests;
+// MILLRACE_SWEEP=1 go test ./fpga/unit/logn -run Sweep -timeout 2h checks the logarithm on all 2^32 inputs.
+package unit

@@ -1,0 +1,24 @@
+// Package sigridhash is the unit sigrid_hash: ids of any range folded onto the rows of an embedding table.
+//
+// # Overview
+//
+// The definition is TorchArrow's (csrc/velox/functions/rec/sigrid_hash.h) over two functions of folly
+// (folly/hash/Hash.h):
+//
+//	h   = int64(hash_128_to_64(upper = uint64(salt), lower = twang_mix64(uint64(id))))
+//	out = floorMod(h, max)
+//
+// and max == 1 gives 0. The kernel multiplies by a reciprocal made once; the reference divides.
+//
+// # Concurrency
+//
+// A Hasher is immutable and may be shared.
+//
+// # Errors
+//
+// New returns ErrMax when max is not above zero. Hash cannot fail.
+//
+// # Debugging
+//
+// Raw gives the hash before the modulo, which the golden file lists beside the results.
+package sigridhash

@@ -1,0 +1,66 @@
+package sigridhash
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/unit/internal/floormod"
+)
+
+// ErrMax says that max is not above zero.
+var ErrMax = errors.New("sigrid_hash: max must be larger than 0")
+
+// Params are the operator's parameters: every result is in [0, Max), 1 <= Max <= 2^63-1.
+type Params struct {
+	Salt, Max int64
+}
+
+// Hasher hashes ids with one salt into one range.
+type Hasher struct {
+	salt uint64
+	div  floormod.Divisor
+	one  bool // max is 1: every id is 0, without hashing
+}
+
+// New returns a Hasher, or ErrMax.
+func New(p Params) (*Hasher, error) {
+	if p.Max <= 0 {
+		return nil, fmt.Errorf("max %d: %w", p.Max, ErrMax)
+	}
+	if p.Max == 1 {
+		return &Hasher{one: true}, nil
+	}
+	return &Hasher{salt: uint64(p.Salt), div: floormod.New(p.Max)}, nil
+}
+
+// Hash sets dst[i] to the hash of src[i] for every i of src. dst must be at least as long as src and may be src.
+func (h *Hasher) Hash(dst, src []int64) {
+	dst = dst[:len(src)]
+	if h.one {
+		clear(dst)
+		return
+	}
+	salt, div := h.salt, h.div
+	for i, id := range src {
+		dst[i] = div.Mod(int64(mix(salt, uint64(id))))
+	}
+}
+
+// mulHash128 is the multiplier of folly's hash_128_to_64, which is CityHash's.
+const mulHash128 = 0x9ddfea08eb382d69
+
+// mix is hash_128_to_64(salt, twang_mix64(k)) with the sums of shifts folded into multiplications.
+func mix(salt, k uint64) uint64 {
+	k = ^k + k<<21
+	k ^= k >> 24
+	k *= 1 + 1<<3 + 1<<8
+	k ^= k >> 14
+	k *= 1 + 1<<2 + 1<<4
+	k ^= k >> 28
+	k += k << 31
+	a := (k ^ salt) * mulHash128
+	a ^= a >> 47
+	b := (salt ^ a) * mulHash128
+	b ^= b >> 47
+	return b * mulHash128
+}
