@@ -1,0 +1,69 @@
+// Package house holds the floor plan of the project: which package stands on which floor, and which imports that
+// allows. Its test reads every Go file of the tree, test files included, and fails on an arrow that runs up.
+//
+// The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Three rules go beyond "only what is below":
+//
+//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor and host/api (and the standard library);
+//   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
+//   - only trainmgr/control and cmd link etcd.
+//
+// The pure packages sdk/dataset, sdk/pipeline and sdk/tensor do not import package sdk, and only sdk/cpu (the cpu and
+// the reference engine) reaches fpga/engine from above fpga.
+package house
+
+import "strings"
+
+// floors from the ground up.
+var floors = []string{"nvme", "fpga", "sdk", "host", "trainmgr", "bench", "cmd"}
+
+// Module is the module's path.
+const Module = "github.com/millrace/millrace"
+
+// floor returns the floor of a package path inside the module, or -1 for what stands on none (internal, tools).
+func floor(pkg string) int {
+	top, _, _ := strings.Cut(pkg, "/")
+	for i, f := range floors {
+		if f == top {
+			return i
+		}
+	}
+	return -1
+}
+
+// trainmgrMayImport is what the launcher's package may import from the module.
+var trainmgrMayImport = map[string]bool{"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true}
+
+// Check says why a file of package from may not import package to (both relative to the module), or returns "".
+func Check(from, to string) string {
+	f, t := floor(from), floor(to)
+	switch {
+	case t < 0 && strings.HasPrefix(to, "internal/"):
+		return ""
+	case f < 0 && strings.HasPrefix(from, "internal/"):
+		return "internal packages stand below every floor and import none"
+	case f < t:
+		return "the arrow runs up from " + floors[f] + " to " + floors[t]
+	case from == "trainmgr" && !trainmgrMayImport[to]:
+		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor and host/api"
+	case f == t && to == "sdk" && (from == "sdk/dataset" || from == "sdk/pipeline" || strings.HasPrefix(from, "sdk/tensor")):
+		return "the pure packages of sdk do not import package sdk"
+	case f > 1 && strings.HasPrefix(to, "fpga/engine") && from != "sdk/cpu":
+		return "above fpga only sdk/cpu reaches fpga/engine"
+	case f > 1 && f != 6 && strings.HasPrefix(from, "host/api"):
+		if strings.HasPrefix(to, "host") && to != "host/api" {
+			return "host/api holds types, no implementation"
+		}
+	}
+	return ""
+}
+
+// CheckExternal says why a package may not import a module from outside, or returns "".
+func CheckExternal(from, path string) string {
+	switch {
+	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
+		return "only trainmgr/control and cmd link etcd"
+	case path == "C":
+		return "no cgo in the main module"
+	}
+	return ""
+}

@@ -1,0 +1,152 @@
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../.."
+
+// goFiles calls fn for every Go file of the main module with its package folder relative to the root.
+func goFiles(t *testing.T, fn func(pkg, file string)) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(root, path)
+		if d.IsDir() {
+			if rel != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			if rel != "." {
+				if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil {
+					return filepath.SkipDir
+				}
+			}
+			return nil
+		}
+		if strings.HasSuffix(path, ".go") {
+			fn(filepath.ToSlash(filepath.Dir(rel)), path)
+		}
+		return nil
+	}))
+}
+
+func TestArrowsRunDown(t *testing.T) {
+	files := 0
+	goFiles(t, func(pkg, file string) {
+		files++
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, imp := range f.Imports {
+			path, err := strconv.Unquote(imp.Path.Value)
+			require.NoError(t, err)
+			if to, ok := strings.CutPrefix(path, Module+"/"); ok {
+				if why := Check(pkg, to); why != "" && to != pkg {
+					t.Errorf("%s imports %s: %s", file, to, why)
+				}
+			} else if why := CheckExternal(pkg, path); why != "" {
+				t.Errorf("%s imports %s: %s", file, path, why)
+			}
+		}
+	})
+	require.Greater(t, files, 10, "the walk found no tree")
+}
+
+func TestCheckRefuses(t *testing.T) {
+	for _, c := range []struct{ from, to string }{
+		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"}, {"trainmgr", "sdk"},
+		{"sdk/dataset", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"}, {"internal/shared", "nvme"},
+	} {
+		assert.NotEmpty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	for _, c := range []struct{ from, to string }{
+		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"},
+	} {
+		assert.Empty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	assert.NotEmpty(t, CheckExternal("sdk", "go.etcd.io/etcd/client/v3"))
+	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
+}
+
+// TestTopLevel holds the rooms that DESIGN names.
+func TestTopLevel(t *testing.T) {
+	entries, err := os.ReadDir(root)
+	require.NoError(t, err)
+	known := map[string]bool{"internal": true, "tools": true, "bin": true}
+	for _, f := range append([]string{"docs"}, floors...) {
+		known[f] = true
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			assert.True(t, known[e.Name()], "unknown room %s at the top level", e.Name())
+		}
+	}
+}
+
+// TestNoVagueRooms refuses packages named for nothing.
+func TestNoVagueRooms(t *testing.T) {
+	goFiles(t, func(pkg, _ string) {
+		switch filepath.Base(pkg) {
+		case "util", "utils", "common", "helpers", "helper", "misc", "base":
+			t.Errorf("package %s is named for nothing that it holds", pkg)
+		}
+	})
+}
+
+// TestLinks holds, in testdata/links.txt, every module that a launcher's package or the binary links. A new one is a
+// decision: write it into docs/dependencies.md and run the test with MILLRACE_UPDATE=1.
+func TestLinks(t *testing.T) {
+	var got strings.Builder
+	for _, pkg := range []string{"nvme/controller", "fpga/csd", "sdk", "sdk/tensor/arrowipc", "trainmgr", "trainmgr/local", "cmd/millrace"} {
+		if _, err := os.Stat(filepath.Join(root, pkg)); err != nil {
+			t.Fatalf("package %s is gone", pkg)
+		}
+		cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+pkg)
+		cmd.Dir = root
+		out, err := cmd.Output()
+		require.NoError(t, err, pkg)
+		set := map[string]bool{}
+		for _, m := range strings.Fields(string(out)) {
+			if m != Module {
+				set[m] = true
+			}
+		}
+		mods := make([]string, 0, len(set))
+		for m := range set {
+			mods = append(mods, m)
+		}
+		sort.Strings(mods)
+		got.WriteString(pkg + "\n")
+		for _, m := range mods {
+			got.WriteString("\t" + m + "\n")
+		}
+	}
+	golden := filepath.Join("testdata", "links.txt")
+	if os.Getenv("MILLRACE_UPDATE") == "1" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+	deps, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))
+	require.NoError(t, err)
+	for _, m := range strings.Fields(got.String()) {
+		if strings.Contains(m, ".") && strings.Contains(m, "/") {
+			assert.Contains(t, string(deps), m, "docs/dependencies.md says nothing of %s", m)
+		}
+	}
+}
