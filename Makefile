@@ -1,0 +1,50 @@
+# Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
+GO ?= go
+
+.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants clean
+
+all: build
+
+build:
+	$(GO) build -trimpath -o bin/millrace ./cmd/millrace
+
+demo: build
+	./bin/millrace demo
+
+# Every tier that this machine can run; the last lines name those that it can't.
+test:
+	bash .ci/test
+
+race:
+	$(GO) test -race ./...
+
+# A short run of every fuzz target from its kept corpus. FUZZTIME=5m for a long one.
+fuzz:
+	FUZZTIME=$(or $(FUZZTIME),20s) bash .ci/fuzz
+
+# Kernels give the same bits at both levels of the instruction set.
+golden:
+	GOAMD64=v1 $(GO) test ./fpga/unit/... ./fpga/engine/...
+	GOAMD64=v3 $(GO) test ./fpga/unit/... ./fpga/engine/...
+
+lint:
+	bash .ci/lint
+
+# darwin and arm64 build; what only Linux can do says so at run time.
+cross:
+	GOOS=linux GOARCH=arm64 $(GO) build ./... && GOOS=linux GOARCH=arm64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+
+bench: build
+	./bin/millrace bench rm --models rm1,rm5 --engine cpu --threads 1
+
+# Exhaustive: Log over all 2^32 inputs, about ten minutes on two cores.
+sweep:
+	MILLRACE_SWEEP=1 $(GO) test -timeout 60m -run Sweep ./fpga/unit/...
+
+# Every off-by-one of the mutation list must fail the suite.
+mutants:
+	MILLRACE_MUTANTS=1 $(GO) test -timeout 30m -run Mutants ./fpga/unit
+
+clean:
+	rm -rf bin
