@@ -1,0 +1,199 @@
+package dataset
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrManifest says that a manifest breaks a rule.
+var ErrManifest = errors.New("dataset: manifest")
+
+// MaxPartitionName is the most bytes a partition's name may have.
+const MaxPartitionName = 1 << 12
+
+// Digest is a SHA-256. In JSON it is lower-case hex.
+type Digest [sha256.Size]byte
+
+// String returns lower-case hex.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText writes lower-case hex.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads 64 lower-case hex digits.
+func (d *Digest) UnmarshalText(b []byte) error {
+	if len(b) != 2*len(d) {
+		return fmt.Errorf("a digest has %d hex digits, want %d", len(b), 2*len(d))
+	}
+	var v Digest
+	if _, err := hex.Decode(v[:], b); err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
+	if v.String() != string(b) {
+		return errors.New("a digest is written in lower-case hex")
+	}
+	*d = v
+	return nil
+}
+
+// Partition is one file of a data set, whole on at least one drive.
+type Partition struct {
+	Name      string  `json:"name"`          // unique, UTF-8, the order's key as bytes
+	Bytes     int64   `json:"bytes"`         // length of the file
+	Rows      int64   `json:"rows"`          // may be 0
+	RowGroups []int64 `json:"row_groups"`    // rows of each row group; together Rows
+	Footer    Digest  `json:"footer_sha256"` // SHA-256 of the footer's bytes; of the whole file where there is no footer
+}
+
+// Manifest lists the partitions of a data set, sorted by name as bytes. Make one with NewManifest or ReadManifest; it
+// is not to be changed then.
+type Manifest struct {
+	Partitions []Partition
+	rows       int64
+}
+
+// manifestJSON is the manifest's canonical form: fields in this order, no spaces, strings as encoding/json writes them
+// without HTML escaping, one newline at the end.
+type manifestJSON struct {
+	Version    int         `json:"version"`
+	Partitions []Partition `json:"partitions"`
+}
+
+const manifestVersion = 1
+
+// NewManifest sorts and checks the partitions, which it copies. The error wraps ErrManifest and names the partition.
+func NewManifest(partitions []Partition) (*Manifest, error) {
+	m := &Manifest{Partitions: make([]Partition, len(partitions))}
+	for i, p := range partitions {
+		p.RowGroups = append([]int64{}, p.RowGroups...)
+		m.Partitions[i] = p
+	}
+	slices.SortFunc(m.Partitions, func(a, b Partition) int { return strings.Compare(a.Name, b.Name) })
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// ReadManifest parses what MarshalJSON wrote, and nothing else: a manifest that is not in canonical form is refused,
+// so that a digest belongs to bytes.
+func ReadManifest(b []byte) (*Manifest, error) {
+	var j manifestJSON
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&j); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
+	}
+	if j.Version != manifestVersion {
+		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, j.Version, manifestVersion)
+	}
+	m := &Manifest{Partitions: j.Partitions}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	canonical, err := m.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(b, canonical) && !bytes.Equal(b, append(canonical, '\n')) {
+		return nil, fmt.Errorf("%w: not in canonical form: write it with MarshalJSON", ErrManifest)
+	}
+	return m, nil
+}
+
+// check tests every rule and sets rows.
+func (m *Manifest) check() error {
+	m.rows = 0
+	for i := range m.Partitions {
+		p := &m.Partitions[i]
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%w: partition %q: %v", ErrManifest, p.Name, err)
+		}
+		if i > 0 && m.Partitions[i-1].Name >= p.Name {
+			return fmt.Errorf("%w: partition %q: listed twice, or not in the order of names", ErrManifest, p.Name)
+		}
+		if p.Rows > math.MaxInt64-m.rows {
+			return fmt.Errorf("%w: partition %q: the rows of all partitions pass 2^63", ErrManifest, p.Name)
+		}
+		m.rows += p.Rows
+	}
+	return nil
+}
+
+func (p *Partition) check() error {
+	switch {
+	case p.Name == "":
+		return errors.New("it has no name")
+	case len(p.Name) > MaxPartitionName:
+		return fmt.Errorf("its name has %d bytes, at most %d", len(p.Name), MaxPartitionName)
+	case !utf8.ValidString(p.Name) || strings.ContainsRune(p.Name, 0):
+		return errors.New("its name is not UTF-8 without NUL")
+	case p.Bytes < 0 || p.Rows < 0:
+		return fmt.Errorf("%d bytes and %d rows", p.Bytes, p.Rows)
+	}
+	var sum int64
+	for g, n := range p.RowGroups {
+		if n < 0 || n > p.Rows-sum {
+			return fmt.Errorf("row group %d of %d rows does not fit %d rows", g, n, p.Rows)
+		}
+		sum += n
+	}
+	if sum != p.Rows {
+		return fmt.Errorf("its row groups have %d rows, the partition %d", sum, p.Rows)
+	}
+	return nil
+}
+
+// Rows returns the rows of all partitions.
+func (m *Manifest) Rows() int64 { return m.rows }
+
+// Find returns the index of the named partition, or -1.
+func (m *Manifest) Find(name string) int {
+	i, ok := slices.BinarySearchFunc(m.Partitions, name, func(p Partition, n string) int { return strings.Compare(p.Name, n) })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// MarshalJSON returns the canonical form, without a newline at its end.
+func (m *Manifest) MarshalJSON() ([]byte, error) {
+	j := manifestJSON{Version: manifestVersion, Partitions: m.Partitions}
+	if j.Partitions == nil {
+		j.Partitions = []Partition{}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(j); err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// UnmarshalJSON is ReadManifest for a manifest inside another document, whose white space json has removed.
+func (m *Manifest) UnmarshalJSON(b []byte) error {
+	r, err := ReadManifest(b)
+	if err != nil {
+		return err
+	}
+	*m = *r
+	return nil
+}
+
+// Digest returns the SHA-256 of the canonical form.
+func (m *Manifest) Digest() (Digest, error) {
+	b, err := m.MarshalJSON()
+	if err != nil {
+		return Digest{}, err
+	}
+	return sha256.Sum256(b), nil
+}

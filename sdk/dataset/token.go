@@ -1,0 +1,182 @@
+package dataset
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// ErrToken says that bytes are not a whole, untouched checkpoint token.
+var ErrToken = errors.New("dataset: checkpoint token")
+
+// Bounds of a token. A run is what the trainer took out of order; a queue of a million mini-batches out of order is
+// beyond any input queue.
+const (
+	MaxTokenRuns  = 1 << 20
+	MaxTokenBytes = tokenFixed + 3*binary.MaxVarintLen64 + MaxTokenRuns*2*binary.MaxVarintLen64 + 4
+)
+
+const (
+	tokenMagic   = "MRCT"
+	tokenVersion = 1
+	tokenFixed   = len(tokenMagic) + 1 + len(Digest{})
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Token is a checkpoint: which mini-batches of which epoch of which job the trainer has acknowledged. It counts
+// mini-batches, not rows or bytes, so that it holds on any number of drives.
+//
+// Its binary form is
+//
+//	"MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of runs |
+//	for each run: gap since the mark or the last run's end, length | CRC32C of all before it, u32 little-endian
+//
+// where the unnamed types are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that.
+type Token struct {
+	Job   Digest
+	Epoch uint64
+	Mark  uint64 // all numbers below were acknowledged, this one was not
+	Runs  []Run  // acknowledged numbers above the mark; ascending, neither empty nor touching
+}
+
+// check tests the rules of the runs.
+func (t *Token) check() error {
+	if len(t.Runs) > MaxTokenRuns {
+		return fmt.Errorf("%w: %d runs, at most %d", ErrToken, len(t.Runs), MaxTokenRuns)
+	}
+	end := t.Mark
+	for i, r := range t.Runs {
+		if r.From <= end || r.To <= r.From {
+			return fmt.Errorf("%w: run %d [%d, %d) does not follow %d", ErrToken, i, r.From, r.To, end)
+		}
+		end = r.To
+	}
+	return nil
+}
+
+// MarshalBinary returns the binary form. The error wraps ErrToken.
+func (t Token) MarshalBinary() ([]byte, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	b := append([]byte(tokenMagic), tokenVersion)
+	b = append(b, t.Job[:]...)
+	b = binary.AppendUvarint(b, t.Epoch)
+	b = binary.AppendUvarint(b, t.Mark)
+	b = binary.AppendUvarint(b, uint64(len(t.Runs)))
+	end := t.Mark
+	for _, r := range t.Runs {
+		b = binary.AppendUvarint(b, r.From-end)
+		b = binary.AppendUvarint(b, r.To-r.From)
+		end = r.To
+	}
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)), nil
+}
+
+// UnmarshalBinary reads the binary form. The error wraps ErrToken.
+func (t *Token) UnmarshalBinary(b []byte) error {
+	if len(b) > MaxTokenBytes {
+		return fmt.Errorf("%w: %d bytes, at most %d", ErrToken, len(b), MaxTokenBytes)
+	}
+	if len(b) < tokenFixed+3+4 || string(b[:len(tokenMagic)]) != tokenMagic {
+		return fmt.Errorf("%w: %d bytes that do not start with %s", ErrToken, len(b), tokenMagic)
+	}
+	if v := b[len(tokenMagic)]; v != tokenVersion {
+		return fmt.Errorf("%w: version %d, this build reads %d", ErrToken, v, tokenVersion)
+	}
+	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	if got := crc32.Checksum(body, castagnoli); got != sum {
+		return fmt.Errorf("%w: CRC32C %08x, it says %08x: it was changed or cut", ErrToken, got, sum)
+	}
+	r := tokenReader{b: body[tokenFixed:]}
+	var v Token
+	copy(v.Job[:], body[len(tokenMagic)+1:])
+	v.Epoch, v.Mark = r.uvarint(), r.uvarint()
+	n := r.uvarint()
+	// A run takes two bytes at least, so the count cannot make us allocate more than the token's length does.
+	if r.err == nil && (n > MaxTokenRuns || n > uint64(len(r.b)/2)) {
+		r.err = fmt.Errorf("%d runs in %d bytes", n, len(r.b))
+	}
+	if r.err == nil && n > 0 {
+		v.Runs = make([]Run, 0, n)
+		end := v.Mark
+		for range n {
+			gap, length := r.uvarint(), r.uvarint()
+			if r.err != nil {
+				break
+			}
+			if gap == 0 || length == 0 || gap > math.MaxUint64-end || length > math.MaxUint64-end-gap {
+				r.err = fmt.Errorf("a gap of %d and a run of %d after %d", gap, length, end)
+				break
+			}
+			v.Runs = append(v.Runs, Run{end + gap, end + gap + length})
+			end += gap + length
+		}
+	}
+	if r.err == nil && len(r.b) != 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return fmt.Errorf("%w: %v", ErrToken, r.err)
+	}
+	*t = v
+	return nil
+}
+
+// MarshalText returns the text form.
+func (t Token) MarshalText() ([]byte, error) {
+	b, err := t.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return base64.RawURLEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText reads the text form. The error wraps ErrToken.
+func (t *Token) UnmarshalText(text []byte) error {
+	if len(text) > base64.RawURLEncoding.EncodedLen(MaxTokenBytes) {
+		return fmt.Errorf("%w: %d characters", ErrToken, len(text))
+	}
+	enc := base64.RawURLEncoding.Strict()
+	b, err := enc.AppendDecode(nil, text)
+	if err != nil {
+		return fmt.Errorf("%w: not base64: %v", ErrToken, err)
+	}
+	// base64 skips line ends, and one token has one text.
+	if enc.EncodedLen(len(b)) != len(text) {
+		return fmt.Errorf("%w: line ends inside", ErrToken)
+	}
+	return t.UnmarshalBinary(b)
+}
+
+// String says in words what the token holds; it is not the text form.
+func (t Token) String() string {
+	return fmt.Sprintf("job %.12s, epoch %d, mark %d and %d runs above it", t.Job.String(), t.Epoch, t.Mark, len(t.Runs))
+}
+
+// tokenReader takes numbers off a token; the first error stays.
+type tokenReader struct {
+	b   []byte
+	err error
+}
+
+func (r *tokenReader) uvarint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.err = errors.New("a number is cut or too large")
+		return 0
+	}
+	if n > 1 && r.b[n-1] == 0 {
+		r.err = errors.New("a number takes more bytes than it needs")
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}

@@ -1,0 +1,6 @@
+//go:build !debug
+
+package tensor
+
+// debug makes misuse of a released mini-batch loud.
+const debug = false

@@ -1,0 +1,90 @@
+package tensor
+
+import "fmt"
+
+// Align is the boundary, in bytes, at which each tensor of a Layout starts, and at which a frame's data starts.
+const Align = 64
+
+// Names of the tensors, in frames and layouts.
+const (
+	TensorValues  = "kjt.values"
+	TensorDense   = "dense"
+	TensorLengths = "kjt.lengths"
+	TensorLabel   = "label"
+	TensorWeights = "kjt.weights"
+)
+
+// Extent is where one tensor lies, counted from the start of the mini-batch's data.
+type Extent struct {
+	Name   string
+	DType  DType
+	Shape  []int64 // one or two dimensions
+	Offset int64   // bytes
+	Bytes  int64
+}
+
+// Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, label, kjt.weights.
+// A tensor that the schema has not is not listed; one with no elements is.
+type Extents struct {
+	Tensors []Extent
+	Bytes   int64 // from the first tensor's start to the last one's end
+}
+
+// Find returns the extent of the named tensor.
+func (e *Extents) Find(name string) (Extent, bool) {
+	for _, t := range e.Tensors {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Extent{}, false
+}
+
+// Layout says how a mini-batch of rows rows and values sparse values lies in a drive's memory: each tensor at the next
+// 64-byte boundary, in the order of Extents. A Fixed schema needs values = rows x keys. Errors wrap ErrShape.
+func Layout(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, Align) }
+
+// Packed is Layout without gaps, as in a frame. The order of the tensors keeps every element at a multiple of its size.
+func Packed(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, 1) }
+
+func layout(s *Schema, rows, values int, align int64) (Extents, error) {
+	f, d := len(s.Keys), len(s.Dense)
+	switch {
+	case rows < 0 || rows > MaxRows:
+		return Extents{}, fmt.Errorf("%w: %d rows, at most %d", ErrShape, rows, MaxRows)
+	case values < 0 || int64(values) > MaxValues:
+		return Extents{}, fmt.Errorf("%w: %d values, at most %d", ErrShape, values, int64(MaxValues))
+	case d > MaxDense || f > MaxKeys:
+		return Extents{}, fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, d, f, MaxDense, MaxKeys)
+	case s.Fixed() && int64(values) != int64(rows)*int64(f):
+		return Extents{}, fmt.Errorf("%w: %d values for %d rows of %d keys with one id each", ErrShape, values, rows, f)
+	case f > 0 && s.IDs != Int32 && s.IDs != Int64:
+		return Extents{}, fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
+	}
+	var e Extents
+	add := func(name string, dt DType, shape ...int64) {
+		n := int64(dt.Size())
+		for _, dim := range shape {
+			n *= dim
+		}
+		off := (e.Bytes + align - 1) / align * align
+		e.Tensors = append(e.Tensors, Extent{Name: name, DType: dt, Shape: shape, Offset: off, Bytes: n})
+		e.Bytes = off + n
+	}
+	if f > 0 {
+		add(TensorValues, s.IDs, int64(values))
+	}
+	if d > 0 {
+		add(TensorDense, Float32, int64(rows), int64(d))
+	}
+	if f > 0 && !s.Fixed() {
+		add(TensorLengths, Int32, int64(f), int64(rows))
+	}
+	if s.Label {
+		add(TensorLabel, Float32, int64(rows))
+	}
+	if s.Weights && f > 0 {
+		add(TensorWeights, Float32, int64(values))
+	}
+	return e, nil
+}

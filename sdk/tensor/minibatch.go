@@ -1,0 +1,172 @@
+package tensor
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+)
+
+// Name says which mini-batch this is: the job's digest, the epoch, and its number, which is its place in the epoch's
+// plan. Two mini-batches of one name are byte for byte the same.
+type Name struct {
+	Job    [32]byte // dataset.JobDigest
+	Epoch  uint64
+	Number uint64
+}
+
+// String returns JOB/EPOCH/NUMBER, the digest in hex.
+func (n Name) String() string {
+	return fmt.Sprintf("%s/%d/%d", hex.EncodeToString(n.Job[:]), n.Epoch, n.Number)
+}
+
+// MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: read them, do not write them,
+// and not after Release.
+type MiniBatch struct {
+	Name   Name
+	Schema *Schema // shared by all mini-batches of a job; not to be changed
+	Rows   int     // B
+
+	Label    []float32 // [B], nil if the schema has no label
+	Dense    []float32 // [B, D] row-major
+	Values32 []int32   // [N] if the schema's ids are Int32
+	Values64 []int64   // [N] if the schema's ids are Int64
+	Lengths  []int32   // [F, B], nil if the schema is Fixed
+	Weights  []float32 // [N], nil if the schema has no weights
+
+	holders atomic.Int32 // holders beside the first; -1 once released
+	release func()       // gives lent memory back, nil if the memory is the mini-batch's own
+}
+
+// New returns a mini-batch with no tensors yet and one holder. When the last holder releases it, release (which may be
+// nil) is called, once.
+func New(schema *Schema, rows int, release func()) *MiniBatch {
+	return &MiniBatch{Schema: schema, Rows: rows, release: release}
+}
+
+// Make returns a mini-batch of its own zeroed memory, with room for values sparse values. The error wraps ErrShape.
+func Make(schema *Schema, rows, values int) (*MiniBatch, error) {
+	if err := schema.Validate(); err != nil {
+		return nil, err
+	}
+	if _, err := Layout(schema, rows, values); err != nil {
+		return nil, err
+	}
+	m := New(schema, rows, nil)
+	if schema.Label {
+		m.Label = make([]float32, rows)
+	}
+	if d := len(schema.Dense); d > 0 {
+		m.Dense = make([]float32, rows*d)
+	}
+	if f := len(schema.Keys); f > 0 {
+		if schema.IDs == Int32 {
+			m.Values32 = make([]int32, values)
+		} else {
+			m.Values64 = make([]int64, values)
+		}
+		if !schema.Fixed() {
+			m.Lengths = make([]int32, f*rows)
+		}
+		if schema.Weights {
+			m.Weights = make([]float32, values)
+		}
+	}
+	return m, nil
+}
+
+// Retain adds a holder, who must call Release too.
+func (m *MiniBatch) Retain() { m.holders.Add(1) }
+
+// Release gives up one hold. The last one gives lent memory back; the tensors must not be used after it. A Release too
+// many does nothing, but panics in debug builds.
+func (m *MiniBatch) Release() {
+	left := m.holders.Add(-1)
+	switch {
+	case left == -1:
+		release := m.release
+		if debug {
+			m.Label, m.Dense, m.Values32, m.Values64, m.Lengths, m.Weights = nil, nil, nil, nil, nil, nil
+		}
+		if release != nil {
+			release()
+		}
+	case left < -1 && debug:
+		panic("tensor: mini-batch " + m.Name.String() + " released more often than it was retained")
+	}
+}
+
+// Lent reports whether the tensors are somebody else's memory, valid only until Release.
+func (m *MiniBatch) Lent() bool { return m.release != nil }
+
+// Clone returns a copy with memory of its own and one holder.
+func (m *MiniBatch) Clone() *MiniBatch {
+	c := New(m.Schema, m.Rows, nil)
+	c.Name = m.Name
+	c.Label, c.Dense = slices.Clone(m.Label), slices.Clone(m.Dense)
+	c.Values32, c.Values64 = slices.Clone(m.Values32), slices.Clone(m.Values64)
+	c.Lengths, c.Weights = slices.Clone(m.Lengths), slices.Clone(m.Weights)
+	return c
+}
+
+// Values returns N, the number of sparse values.
+func (m *MiniBatch) Values() int {
+	if m.Schema.IDs == Int32 {
+		return len(m.Values32)
+	}
+	return len(m.Values64)
+}
+
+// Bytes returns the bytes of all tensors together, without headers or padding.
+func (m *MiniBatch) Bytes() int64 {
+	return 4*int64(len(m.Label)+len(m.Dense)+len(m.Values32)+len(m.Lengths)+len(m.Weights)) + 8*int64(len(m.Values64))
+}
+
+// Equal reports whether both have the same name, schema and tensors, bit for bit: NaNs of the same bits are equal,
+// 0 and -0 are not.
+func (m *MiniBatch) Equal(o *MiniBatch) bool { return Diff(m, o) == "" }
+
+// Diff says where two mini-batches first differ, or returns "" if they are Equal.
+func Diff(a, b *MiniBatch) string {
+	switch {
+	case a == nil || b == nil:
+		if a == b {
+			return ""
+		}
+		return "one of the mini-batches is nil"
+	case a.Name != b.Name:
+		return fmt.Sprintf("name: %v, %v", a.Name, b.Name)
+	case a.Rows != b.Rows:
+		return fmt.Sprintf("rows: %d, %d", a.Rows, b.Rows)
+	case !a.Schema.Equal(b.Schema):
+		return fmt.Sprintf("schema: %+v, %+v", a.Schema, b.Schema)
+	}
+	for _, d := range []string{
+		diff("label", a.Label, b.Label, math.Float32bits),
+		diff("dense", a.Dense, b.Dense, math.Float32bits),
+		diff("kjt.lengths", a.Lengths, b.Lengths, same),
+		diff("kjt.values", a.Values32, b.Values32, same),
+		diff("kjt.values", a.Values64, b.Values64, same),
+		diff("kjt.weights", a.Weights, b.Weights, math.Float32bits),
+	} {
+		if d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func same[T any](v T) T { return v }
+
+func diff[T any, B comparable](name string, a, b []T, bits func(T) B) string {
+	if len(a) != len(b) {
+		return fmt.Sprintf("%s: %d elements, %d elements", name, len(a), len(b))
+	}
+	for i := range a {
+		if bits(a[i]) != bits(b[i]) {
+			return fmt.Sprintf("%s[%d]: %v, %v", name, i, a[i], b[i])
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// ErrShape says that a schema or a mini-batch breaks a rule of its shape.
+var ErrShape = errors.New("tensor: shape")
+
+// Bounds of a schema and of a mini-batch. They leave room far above any model known (DPP's largest reads 1,221 dense
+// and 306 sparse features) and keep every product of two of them inside an int64.
+const (
+	MaxDense     = 1 << 20 // dense features
+	MaxKeys      = 1 << 20 // keys
+	MaxNameBytes = 1 << 12 // bytes of a feature's name
+	MaxRows      = 1 << 30 // rows of a mini-batch
+	MaxValues    = 1 << 40 // sparse values of a mini-batch
+)
+
+// DType is the type of a tensor's elements. All are little-endian.
+type DType uint8
+
+// The types of a tensor. There is no unsigned one: PyTorch supports them only in part.
+const (
+	Float32 DType = 1 + iota
+	Int32
+	Int64
+)
+
+// Size returns the bytes of one element, 0 for an unknown type.
+func (d DType) Size() int {
+	switch d {
+	case Float32, Int32:
+		return 4
+	case Int64:
+		return 8
+	}
+	return 0
+}
+
+// String returns the name used in pipelines, schemas and reports: float32, int32 or int64.
+func (d DType) String() string {
+	switch d {
+	case Float32:
+		return "float32"
+	case Int32:
+		return "int32"
+	case Int64:
+		return "int64"
+	}
+	return fmt.Sprintf("dtype(%d)", uint8(d))
+}
+
+// Key is one sparse feature.
+type Key struct {
+	Name          string // unique among the keys
+	NumEmbeddings int64  // ids are in [0, NumEmbeddings); 0 when the pipeline does not bound them
+	List          bool   // a row may hold other than exactly one id: a list, or a scalar that can be null
+}
+
+// Schema describes the mini-batches of a job: which tensors there are and what their columns mean. It is known before
+// the first mini-batch, so that a model's tables can be built.
+type Schema struct {
+	Label   bool     // there is a label tensor
+	Dense   []string // names of the dense features, in the tensor's column order; may be empty
+	Keys    []Key    // the sparse features, in the order of their values; may be empty
+	IDs     DType    // Int32 or Int64, the type of kjt.values; unused without keys
+	Weights bool     // every id has a float32 weight
+}
+
+// Fixed reports that every row holds exactly one id of every key, so that there is no lengths tensor.
+func (s *Schema) Fixed() bool {
+	for i := range s.Keys {
+		if s.Keys[i].List {
+			return false
+		}
+	}
+	return true
+}
+
+// KeyNames returns the keys' names in order.
+func (s *Schema) KeyNames() []string {
+	names := make([]string, len(s.Keys))
+	for i := range s.Keys {
+		names[i] = s.Keys[i].Name
+	}
+	return names
+}
+
+// Equal reports whether both describe the same mini-batches.
+func (s *Schema) Equal(o *Schema) bool {
+	if s == o {
+		return true
+	}
+	if s == nil || o == nil {
+		return false
+	}
+	return s.Label == o.Label && s.Weights == o.Weights && (s.IDs == o.IDs || len(s.Keys) == 0) &&
+		slices.Equal(s.Dense, o.Dense) && slices.Equal(s.Keys, o.Keys)
+}
+
+// Validate checks the schema's rules; the error wraps ErrShape.
+func (s *Schema) Validate() error {
+	if s == nil {
+		return fmt.Errorf("%w: no schema", ErrShape)
+	}
+	if len(s.Dense) > MaxDense || len(s.Keys) > MaxKeys {
+		return fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, len(s.Dense), len(s.Keys), MaxDense, MaxKeys)
+	}
+	if !s.Label && len(s.Dense) == 0 && len(s.Keys) == 0 {
+		return fmt.Errorf("%w: no label, no dense feature and no key: nothing to train on", ErrShape)
+	}
+	if len(s.Keys) > 0 && s.IDs != Int32 && s.IDs != Int64 {
+		return fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
+	}
+	if s.Weights && len(s.Keys) == 0 {
+		return fmt.Errorf("%w: weights without keys", ErrShape)
+	}
+	seen := make(map[string]bool, len(s.Dense))
+	for _, name := range s.Dense {
+		if err := validName(name); err != nil {
+			return fmt.Errorf("%w: dense feature %q: %v", ErrShape, name, err)
+		}
+		if seen[name] {
+			return fmt.Errorf("%w: dense feature %q is named twice", ErrShape, name)
+		}
+		seen[name] = true
+	}
+	keys := make(map[string]bool, len(s.Keys))
+	for i := range s.Keys {
+		k := &s.Keys[i]
+		if err := validName(k.Name); err != nil {
+			return fmt.Errorf("%w: key %q: %v", ErrShape, k.Name, err)
+		}
+		if keys[k.Name] {
+			return fmt.Errorf("%w: key %q is named twice", ErrShape, k.Name)
+		}
+		keys[k.Name] = true
+		if k.NumEmbeddings < 0 {
+			return fmt.Errorf("%w: key %q has %d embeddings", ErrShape, k.Name, k.NumEmbeddings)
+		}
+	}
+	return nil
+}
+
+// validName keeps names printable in every form that carries them.
+func validName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case len(name) > MaxNameBytes:
+		return fmt.Errorf("the name is longer than %d bytes", MaxNameBytes)
+	case !utf8.ValidString(name):
+		return errors.New("the name is not UTF-8")
+	}
+	return nil
+}
