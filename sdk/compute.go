@@ -1,0 +1,72 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Compute is the computing side of a drive: subsystem local memory (SLM) and the active program. It is safe for
+// concurrent use.
+type Compute struct {
+	d   *Device
+	set commandSet
+}
+
+// commandSet is what the vendor and the standard command set have in common. Callers keep every transfer within the
+// device's largest.
+type commandSet interface {
+	// reserve takes n bytes of SLM for this association and returns their address.
+	reserve(ctx context.Context, n uint64) (uint64, error)
+	release(ctx context.Context, r cs.Range) error
+	store(ctx context.Context, addr uint64, p []byte) *Future
+	fetch(ctx context.Context, addr uint64, p []byte) *Future
+	// preprocess moves and executes, and returns the program's 64-bit value.
+	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error)
+	// maxArgs is the most bytes of args beside so many copies and ranges.
+	maxArgs(copies, ranges int) int
+}
+
+// SLMSize is the size of the drive's local memory in bytes, whoever holds it.
+func (c *Compute) SLMSize() uint64 { return c.d.info.SLM.Size }
+
+// Threads is the number of executions that the drive runs at once; more of them wait.
+func (c *Compute) Threads() int { return max(1, c.d.info.Threads) }
+
+// MaxArgs is the most bytes of arguments that one execution takes beside so many copies and ranges.
+func (c *Compute) MaxArgs(copies, ranges int) int { return c.set.maxArgs(copies, ranges) }
+
+// ErrArgs says that a slice's arguments do not fit one command. Use fewer tasks a slice.
+var ErrArgs = errors.New("arguments do not fit one command")
+
+// Preprocess performs the copies (blocks of namespace 1 into SLM, in order), then runs the active program over the
+// ranges (at most cs.MaxRanges, inside SLM that this association holds) with args, and returns the program's state.
+//
+// A program that gives up (states from program.BadSlice on) is no error here: the result range says why. An error is a
+// copy that failed, a range not held, arguments too large (ErrArgs), ctx's end, a drive that is gone.
+func (c *Compute) Preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, error) {
+	if most := c.set.maxArgs(len(copies), len(ranges)); len(args) > most {
+		return 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w", c.d.name, len(args), len(copies), most, ErrArgs)
+	}
+	v, err := c.set.preprocess(ctx, copies, ranges, args)
+	if err != nil && !errors.Is(err, cs.StatusProgramFault) {
+		return 0, c.d.wrap("preprocess", err)
+	}
+	if v > 0xffff {
+		return 0, fmt.Errorf("%s: preprocess: the program returned %#x, which is no state", c.d.name, v)
+	}
+	return program.State(v), nil
+}
+
+// Compute returns the drive's computing side, nil for a plain drive.
+func (d *Device) Compute() *Compute { return d.compute }
+
+// HasCompute says whether the drive computes.
+func (d *Device) HasCompute() bool { return d.compute != nil }
+
+// isStatus says whether err carries the status s.
+func isStatus(err error, s nvme.Status) bool { return errors.Is(err, s) }

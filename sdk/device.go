@@ -1,0 +1,76 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/millrace/millrace/nvme"
+)
+
+// ErrNoCompute says that a plain drive was asked to compute.
+var ErrNoCompute = errors.New("drive does not compute")
+
+// Device is an open drive: one association with its controller. It is safe for concurrent use. Close it.
+type Device struct {
+	name  string // how it was opened, for errors
+	conn  nvme.Conn
+	queue *Queue
+	trace *Trace
+	mdts  int // most bytes of one command's data
+	info  Info
+
+	compute *Compute
+	rmw     sync.Mutex // makes WriteAt's read-modify-write of partial blocks whole against other WriteAt calls
+	closers []func() error
+
+	closing sync.Once
+	closed  error // Close's result, after closing
+}
+
+// Info tells what the drive said about itself when it was opened.
+func (d *Device) Info() Info { return d.info }
+
+// BlockSize is the size of a logical block in bytes.
+func (d *Device) BlockSize() int { return d.info.BlockSize }
+
+// Size is the capacity of namespace 1 in bytes.
+func (d *Device) Size() int64 { return d.info.Size }
+
+// MaxTransfer is the most bytes that one command moves.
+func (d *Device) MaxTransfer() int { return d.mdts }
+
+// String names the drive as it was opened.
+func (d *Device) String() string { return d.name }
+
+// Queue is the device's I/O queue, for commands of the caller's own making. The device's own commands use it too.
+func (d *Device) Queue() *Queue { return d.queue }
+
+// Close waits for the commands outstanding and ends the association: memory that it held is free again, views of it
+// are invalid. Further calls return the same.
+func (d *Device) Close() error {
+	d.closing.Do(func() {
+		errs := []error{d.queue.Close(), d.conn.Close()}
+		for _, c := range d.closers {
+			errs = append(errs, c())
+		}
+		if err := errors.Join(errs...); err != nil {
+			d.closed = fmt.Errorf("%s: close: %w", d.name, err)
+		}
+	})
+	return d.closed
+}
+
+// admin runs an admin command.
+func (d *Device) admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return d.trace.admin(ctx, d.conn, cmd, data)
+}
+
+// wrap names drive and operation in an error; nil stays nil.
+func (d *Device) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %s: %w", d.name, op, err)
+}

@@ -1,0 +1,45 @@
+package sdk
+
+// Info is what a drive says about itself. Sizes are in bytes.
+type Info struct {
+	URI       string `json:"uri"`
+	Model     string `json:"model"`
+	Serial    string `json:"serial"`
+	Firmware  string `json:"firmware"`
+	NQN       string `json:"nqn"`
+	Size      int64  `json:"size_bytes"`
+	BlockSize int    `json:"lba_bytes"`
+	ReadOnly  bool   `json:"read_only"`
+	MDTS      int    `json:"mdts_bytes"`
+
+	Namespaces []Namespace `json:"namespaces"`
+
+	// The rest is zero for a plain drive.
+	SLM      SLMInfo   `json:"slm"`
+	Threads  int       `json:"engine_threads"`
+	Backend  string    `json:"backend"`
+	Commands string    `json:"commands"` // the command set in use: vendor or standard
+	Programs []Program `json:"programs"`
+}
+
+// Namespace is one active namespace.
+type Namespace struct {
+	ID   uint32 `json:"nsid"`
+	CSI  uint8  `json:"csi"` // 0 NVM, 3 subsystem local memory, 4 computational programs
+	UUID string `json:"uuid"`
+	Size uint64 `json:"size_bytes"`
+}
+
+// SLMInfo describes the subsystem local memory.
+type SLMInfo struct {
+	Size uint64 `json:"size_bytes"`
+}
+
+// Program is one program slot.
+type Program struct {
+	Slot      int    `json:"slot"`
+	Occupancy string `json:"occupancy"`
+	Active    bool   `json:"active"`
+	PUID      string `json:"puid"` // first 8 bytes of the image id, in hexadecimal
+	Bytes     uint64 `json:"bytes"`
+}

@@ -1,0 +1,136 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// ErrSLMFull says that the drive has no free run of local memory of the size asked for.
+var ErrSLMFull = errors.New("drive has too little free local memory")
+
+// SLMError tells how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
+type SLMError struct {
+	Drive       string
+	Bytes, Size uint64
+	Err         error // what the drive said
+}
+
+func (e *SLMError) Error() string {
+	return fmt.Sprintf("%s: reserve %d bytes of local memory (the drive has %d in all, some of it held by others): %v; open the drive with a larger slm= or use smaller mini-batches",
+		e.Drive, e.Bytes, e.Size, e.Err)
+}
+
+func (e *SLMError) Unwrap() []error { return []error{ErrSLMFull, e.Err} }
+
+// SLM is a run of subsystem local memory held by this association until Release or the device's Close. Its methods
+// are safe for concurrent use; overlapping transfers are ordered by nobody.
+type SLM struct {
+	c    *Compute
+	addr uint64
+	size uint64
+
+	mu       sync.Mutex
+	released bool
+}
+
+// Reserve takes n bytes of the drive's local memory; nobody else can touch them. When there is no free run of n bytes the error is
+// an *SLMError.
+func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
+	if n == 0 {
+		return nil, fmt.Errorf("%s: reserve local memory: 0 bytes", c.d.name)
+	}
+	if n > c.SLMSize() {
+		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
+	}
+	addr, err := c.set.reserve(ctx, n)
+	if isStatus(err, nvme.InsufficientResources) {
+		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
+	}
+	if err != nil {
+		return nil, c.d.wrap("reserve local memory", err)
+	}
+	c.d.trace.reserved(addr, int64(n))
+	return &SLM{c: c, addr: addr, size: n}, nil
+}
+
+// ReserveSLM is Compute().Reserve, and ErrNoCompute for a plain drive.
+func (d *Device) ReserveSLM(ctx context.Context, n uint64) (*SLM, error) {
+	if d.compute == nil {
+		return nil, d.wrap("reserve local memory", ErrNoCompute)
+	}
+	return d.compute.Reserve(ctx, n)
+}
+
+// Addr is the address of the first byte; Size the number of bytes.
+func (s *SLM) Addr() uint64 { return s.addr }
+func (s *SLM) Size() uint64 { return s.size }
+
+// Range is bytes [off, off+n) as a memory range. It does not check bounds: the drive does.
+func (s *SLM) Range(off, n uint64) cs.Range { return cs.Range{Addr: s.addr + off, Len: n} }
+
+// Release gives the memory back. Views become invalid. Further calls do nothing.
+func (s *SLM) Release(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.released {
+		return nil
+	}
+	if err := s.c.set.release(ctx, cs.Range{Addr: s.addr, Len: s.size}); err != nil {
+		return s.c.d.wrap("release local memory", err)
+	}
+	s.released = true
+	s.c.d.trace.reserved(s.addr, -int64(s.size))
+	return nil
+}
+
+// Store writes p to offset off, in as many commands as the drive's largest transfer asks for.
+func (s *SLM) Store(ctx context.Context, off uint64, p []byte) error {
+	return s.transfer(ctx, "store", off, p, s.c.set.store)
+}
+
+// Fetch reads len(p) bytes from offset off.
+func (s *SLM) Fetch(ctx context.Context, off uint64, p []byte) error {
+	return s.transfer(ctx, "fetch", off, p, s.c.set.fetch)
+}
+
+func (s *SLM) transfer(ctx context.Context, what string, off uint64, p []byte, do func(context.Context, uint64, []byte) *Future) error {
+	if off > s.size || uint64(len(p)) > s.size-off {
+		return fmt.Errorf("%s: %s %d bytes at offset %d: behind the %d reserved", s.c.d.name, what, len(p), off, s.size)
+	}
+	var all futures
+	for len(p) > 0 {
+		n := min(len(p), s.c.d.mdts)
+		all = append(all, do(ctx, s.addr+off, p[:n]))
+		p, off = p[n:], off+uint64(n)
+	}
+	return s.c.d.wrap(what+" local memory", all.wait())
+}
+
+// View returns bytes [off, off+n) of the drive's memory itself where the drive maps it into this process, else false.
+// It is valid until Release; what the drive writes there later shows.
+func (s *SLM) View(off, n uint64) ([]byte, bool) {
+	m, ok := s.c.d.conn.(nvme.Mapper)
+	if !ok || off > s.size || n > s.size-off {
+		return nil, false
+	}
+	return m.MapSLM(s.addr+off, n)
+}
+
+// futures are commands submitted together.
+type futures []*Future
+
+// wait waits for all of them and returns the first error.
+func (fs futures) wait() error {
+	var first error
+	for _, f := range fs {
+		if _, err := f.Wait(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,153 @@
+package sdk
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ErrScheme says that this version does not open drives of a URI's kind.
+var ErrScheme = errors.New("drives of this kind are not in this version")
+
+// ErrURI says that a drive URI is malformed.
+var ErrURI = errors.New("malformed drive URI")
+
+// Commands is a command set for computation.
+type Commands string
+
+const (
+	Vendor   Commands = "vendor"   // Preprocess, Fetch, Store; the default
+	Standard Commands = "standard" // Subsystem Local Memory and Computational Programs
+)
+
+// URI is a parsed drive URI. Zero fields were not given.
+type URI struct {
+	Scheme   string // mem, file, tcp, nvme
+	Name     string // mem: its name, may be empty; file and nvme: the path; tcp: the subsystem's NQN
+	Host     string // tcp: host:port
+	Size     int64  // bytes of namespace 1
+	LBA      int    // bytes of a block: 512 or 4096
+	SLM      int64  // bytes of local memory
+	Threads  int    // engine threads
+	Commands Commands
+	text     string
+}
+
+// String returns the URI as it was given.
+func (u URI) String() string { return u.text }
+
+// MaxThreads bounds threads=.
+const MaxThreads = 256
+
+// ParseURI reads a drive URI. It is strict: an unknown parameter, one given twice, or a number out of range is an error.
+func ParseURI(s string) (URI, error) {
+	u := URI{text: s}
+	bad := func(format string, args ...any) (URI, error) {
+		return URI{}, fmt.Errorf("drive URI %q: %s: %w", s, fmt.Sprintf(format, args...), ErrURI)
+	}
+	scheme, rest, ok := strings.Cut(s, ":")
+	if !ok {
+		return bad("begins with no scheme; for flash in a file write file:%s", s)
+	}
+	u.Scheme = scheme
+	rest, query, hasQuery := strings.Cut(rest, "?")
+	if strings.Contains(s, "#") {
+		return bad("holds a #; write it as %%23")
+	}
+	switch scheme {
+	case "mem", "file", "nvme":
+		name, err := url.PathUnescape(rest)
+		if err != nil {
+			return bad("%v", err)
+		}
+		if strings.ContainsRune(name, 0) {
+			return bad("the name holds a NUL")
+		}
+		if scheme != "mem" && name == "" {
+			return bad("names no path")
+		}
+		u.Name = name
+	case "tcp":
+		full, err := url.Parse("tcp:" + rest)
+		if err != nil || full.Host == "" || full.Port() == "" || full.User != nil {
+			return bad("want tcp://HOST:PORT/NQN")
+		}
+		if u.Name = strings.TrimPrefix(full.Path, "/"); u.Name == "" {
+			return bad("names no subsystem; want tcp://HOST:PORT/NQN")
+		}
+		u.Host = full.Host
+	default:
+		return bad("unknown scheme %q; there are mem:, file:, tcp: and nvme:", scheme)
+	}
+	if !hasQuery {
+		return u, nil
+	}
+	seen := make(map[string]bool)
+	for pair := range strings.SplitSeq(query, "&") {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || seen[key] {
+			return bad("parameter %q has no value or is given twice", pair)
+		}
+		seen[key] = true
+		if err := u.set(key, value); err != nil {
+			return bad("%v", err)
+		}
+	}
+	return u, nil
+}
+
+// set takes one query parameter.
+func (u *URI) set(key, value string) error {
+	var err error
+	switch key {
+	case "size":
+		u.Size, err = ParseBytes(value)
+	case "slm":
+		u.SLM, err = ParseBytes(value)
+	case "lba":
+		if value != "512" && value != "4096" {
+			return fmt.Errorf("lba=%s: a block has 512 or 4096 bytes", value)
+		}
+		u.LBA, err = strconv.Atoi(value)
+	case "threads":
+		if u.Threads, err = strconv.Atoi(value); err != nil || u.Threads < 1 || u.Threads > MaxThreads {
+			return fmt.Errorf("threads=%s: want 1 to %d", value, MaxThreads)
+		}
+	case "commands":
+		u.Commands = Commands(value)
+		if u.Commands != Vendor && u.Commands != Standard {
+			return fmt.Errorf("commands=%s: want vendor or standard", value)
+		}
+	default:
+		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands", key)
+	}
+	if err != nil {
+		return fmt.Errorf("%s=%s: %w", key, value, err)
+	}
+	return nil
+}
+
+// ParseBytes reads a positive number of bytes: decimal digits, then nothing or B, or KiB, MiB, GiB, TiB.
+func ParseBytes(s string) (int64, error) {
+	digits := s
+	shift := 0
+	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
+		if d, ok := strings.CutSuffix(s, unit); ok {
+			digits, shift = d, 10*(i+1)
+		}
+	}
+	if shift == 0 {
+		digits = strings.TrimSuffix(s, "B")
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || digits[0] == '+' {
+		return 0, fmt.Errorf("%q is no number of bytes: want digits and KiB, MiB, GiB or TiB", s)
+	}
+	if n == 0 || n > math.MaxInt64>>shift {
+		return 0, fmt.Errorf("%q bytes is out of range", s)
+	}
+	return int64(n << shift), nil
+}
