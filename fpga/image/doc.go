@@ -1,0 +1,35 @@
+// Package image holds the container in which a drive's FPGA image travels and is kept: the *.mimg file.
+//
+// # Overview
+//
+// A [Spec] is plain data that says what an image holds. [Build] lays it out; the same Spec always gives the same
+// bytes. [Parse] reads such bytes back and refuses everything that Build would not have written, so that two
+// different files never mean the same image. [Stock] is the image a drive leaves the factory with.
+//
+//	header     200 bytes: magic, sizes, version, time, image id, interface UUID, platform, number of sections, CRC32C
+//	table      80 bytes a section: kind, flags, codec, name, offset, size, SHA-256
+//	sections   each at the next multiple of 64, zeros between, in ascending order of kind, at most one of a kind
+//
+// All numbers are little-endian. The CRC covers header and table; each section's SHA-256 covers its bytes.
+//
+// The image id is a SHA-256 over what decides how the image behaves: format version, interface, platform and every
+// section except BUILD, USER and SIGNATURE. So a rebuild with other tools, or a signature, leaves the id alone.
+// [ID.UUID] shows it as a UUIDv8.
+//
+// The payload of a structured section is the one JSON text that encoding/json gives for its Go type: whoever reads
+// it needs no second parser, and a text that differs from its own re-encoding is refused.
+//
+// # Concurrency
+//
+// Everything is plain data; an *Image may be read from any number of goroutines and must not be written.
+//
+// # Errors
+//
+// Parse returns an *[Error] that names the section and wraps one of the sentinels [ErrCorrupt], [ErrVersion],
+// [ErrUnknown], [ErrLayout], [ErrContent], [ErrTooLarge].
+//
+// # Debugging
+//
+// `millrace image info` prints what Parse sees. A file that Parse refuses with ErrCorrupt was damaged on its way;
+// with ErrLayout it was not written by Build.
+package image
