@@ -1,9 +1,57 @@
 package text
 
-import "errors"
+import "encoding/binary"
 
 // DecodeBinary decodes up to n binary rows of window into rows first, first+1, ... of c. window begins at position at,
 // which errors name; final says that the partition ends with it: bytes that are no whole row are ErrPartialRow then.
 func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bool) (Result, error) {
-	return Result{}, errors.New("text: not written yet")
+	var res Result
+	if err := c.check(first, n); err != nil {
+		return res, err
+	}
+	whole := min(n, len(window)/BinaryRow)
+	for res.Rows < whole {
+		// A block of rows at a time stays in the first-level cache while its columns are gathered.
+		rows := min(whole-res.Rows, block)
+		gather(c, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
+		res.Rows += rows
+		res.Consumed += rows * BinaryRow
+	}
+	if res.Rows == n {
+		return res, nil
+	}
+	if left := len(window) - res.Consumed; final && left > 0 {
+		return res, &RowError{
+			Line: at.Line + int64(res.Rows) + 1, Offset: at.Offset + int64(res.Consumed), Field: -1, Err: ErrPartialRow,
+		}
+	}
+	res.More = !final
+	return res, nil
+}
+
+// gather moves whole binary rows to rows first, first+1, ... of c.
+func gather(c *Columns, first int, rows []byte) {
+	n := len(rows) / BinaryRow
+	for f := range fields {
+		values, valid := c.column(f)
+		if values != nil {
+			values = values[first : first+n]
+			column := rows[4*f:]
+			if f <= Dense {
+				for r := range values {
+					values[r] = int64(int32(binary.LittleEndian.Uint32(column[r*BinaryRow:])))
+				}
+			} else {
+				for r := range values {
+					values[r] = int64(binary.LittleEndian.Uint32(column[r*BinaryRow:]))
+				}
+			}
+		}
+		if valid != nil {
+			valid = valid[first : first+n]
+			for r := range valid {
+				valid[r] = 1
+			}
+		}
+	}
 }

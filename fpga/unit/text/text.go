@@ -90,13 +90,14 @@ var (
 	ErrLineTooLong = errors.New("line is longer than 65536 bytes")
 	ErrPartialRow  = errors.New("data ends inside a binary row")
 	ErrOptions     = errors.New("unknown policy")
+	ErrColumns     = errors.New("buffers are too short")
 )
 
 // RowError names a row that is malformed.
 type RowError struct {
 	Line   int64 // from 1; for binary rows the row, from 1
 	Offset int64 // of the line's first byte in the partition
-	Field  int   // from 0, or -1 for the whole line
+	Field  int   // of the line, from 0, or -1 for the whole line
 	Name   string
 	Err    error
 }

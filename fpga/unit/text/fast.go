@@ -1,0 +1,124 @@
+package text
+
+import "encoding/binary"
+
+// fastLine parses a well-formed line that ends within b. It returns 0 for every other line, an empty one too, having
+// written cells that mean nothing: parseLine decides what such a line is.
+func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid uint64) {
+	p := 0
+	for f := first; f <= Dense; f++ {
+		c := b[p]
+		if c == '\t' {
+			if f == 0 {
+				return 0, 0
+			}
+			row[f] = 0
+			p++
+			continue
+		}
+		limit := uint64(1<<31 - 1)
+		neg := c == '-'
+		if neg {
+			limit = 1 << 31
+			p++
+			c = b[p]
+		}
+		v := uint64(c - '0')
+		if v > 9 {
+			return 0, 0
+		}
+		p++
+		for end := p + 9; p < end; p++ {
+			digit := uint64(b[p] - '0')
+			if digit > 9 {
+				break
+			}
+			v = v*10 + digit
+		}
+		if v > limit || b[p] != '\t' {
+			return 0, 0
+		}
+		p++
+		if neg {
+			v = -v
+		}
+		row[f] = uint32(v)
+		valid |= 1 << f
+	}
+	for f := 1 + Dense; f < fields-1; f++ {
+		if x := binary.LittleEndian.Uint64(b[p:]); b[p+8] == '\t' && allHex(x) {
+			row[f] = hex8(x)
+			valid |= 1 << f
+			p += 9
+			continue
+		}
+		v, n := shortHex(b, p)
+		p += n
+		if b[p] != '\t' {
+			return 0, 0
+		}
+		p++
+		row[f] = v
+		if n > 0 {
+			valid |= 1 << f
+		}
+	}
+	const last = fields - 1
+	if x := binary.LittleEndian.Uint64(b[p:]); allHex(x) {
+		row[last] = hex8(x)
+		valid |= 1 << last
+		p += 8
+	} else {
+		v, n := shortHex(b, p)
+		p += n
+		row[last] = v
+		if n > 0 {
+			valid |= 1 << last
+		}
+	}
+	if b[p] == '\r' {
+		p++
+	}
+	if b[p] != '\n' {
+		return 0, 0
+	}
+	return p + 1, valid
+}
+
+// shortHex parses the hexadecimal digits at p, eight at most, and returns how many there are.
+func shortHex(b *[fastRow]byte, p int) (v uint32, n int) {
+	for n < 8 {
+		c := b[p+n]
+		d := c - '0'
+		if d > 9 {
+			d = (c | 0x20) - 'a'
+			if d > 5 {
+				break
+			}
+			d += 10
+		}
+		v = v<<4 | uint32(d)
+		n++
+	}
+	return v, n
+}
+
+// every repeats a byte in all eight of a word.
+const every = 0x0101010101010101
+
+// allHex tells whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
+// carries its top bit over at one bound; bytes below 0x80 cannot carry into their neighbours, and others fail.
+func allHex(x uint64) bool {
+	lower := x | 0x20*every
+	decimal := (x + (0x80-'0')*every) &^ (x + (0x7f-'9')*every)
+	letter := (lower + (0x80-'a')*every) &^ (lower + (0x7f-'f')*every)
+	return (decimal|letter)&^x&(0x80*every) == 0x80*every
+}
+
+// hex8 returns the value of eight hexadecimal digits, the first in the lowest byte.
+func hex8(x uint64) uint32 {
+	x = x&(0x0f*every) + (x>>6&every)*9
+	x = (x<<4 | x>>8) & 0x00ff00ff00ff00ff
+	x = (x<<8 | x>>16) & 0x0000ffff0000ffff
+	return uint32(x<<16 | x>>32)
+}
