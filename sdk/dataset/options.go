@@ -15,7 +15,7 @@ const (
 	DefaultWindow       = 4    // mini-batches
 	MaxBatch            = 1 << 24
 	MaxSplitBatches     = 1 << 20
-	MaxWindowRows       = 1 << 31 // rows of a window, which RowPermutation lists
+	MaxWindowRows       = 1<<31 - 1 // rows of a window, which RowPermutation lists
 )
 
 // Tail says what becomes of a partition's last mini-batch when it is short.

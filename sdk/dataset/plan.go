@@ -11,7 +11,7 @@ import (
 var ErrNumber = errors.New("dataset: not in the plan")
 
 // MaxSplits is the most splits of a plan; above it choose a larger batch or more mini-batches a split.
-const MaxSplits = 1 << 31
+const MaxSplits = 1<<31 - 1
 
 // MiniBatch is one mini-batch of a plan.
 type MiniBatch struct {
@@ -230,4 +230,3 @@ func (p *Plan) RowPermutation(w Window) ([]uint32, error) {
 	permute(&s, perm)
 	return perm, nil
 }
-
