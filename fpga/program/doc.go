@@ -19,8 +19,24 @@
 //
 // # Memory
 //
-// Everything inside a slice is an offset into one of six memory ranges (see [Memory order]); nothing is an address.
-// The ranges, in this order: 0 program, 1 input, 2 dictionaries, 3 scratch, 4 output, 5 result.
+// Everything inside a slice is an offset into one of six memory ranges; nothing is an address. The ranges, in this
+// order: 0 program, 1 input, 2 dictionaries, 3 scratch, 4 output, 5 result.
+//
+// # Wire form
+//
+// All numbers are little-endian, all structures are multiples of 8 bytes, reserved bytes are zero and checked.
+// A program is a header, then sections; see wire.go for the fields.
+//
+//	header   magic "MILLPROG", major, minor, length of the whole, CRC32C of all other bytes
+//	section  id, flags (bit 0: required), length of the payload; payload, padded to 8
+//
+// A reader skips an unknown section that is not required and refuses one that is. Operators are (unit, version,
+// parameters); a unit or version that is unknown is refused. A slice is a header of 128 bytes and 128 bytes a task; a
+// result is a header of 128 bytes, 64 bytes a task, and a message. They carry no checksum: they live as long as one
+// command, whose transport has its own.
+//
+// [Program.Marshal], [Slice.AppendTo] and [Result.AppendTo] write; [Unmarshal], [Slice.DecodeFrom] and [Result.DecodeFrom]
+// read. AppendTo and DecodeFrom of slices and results reuse what they are given and allocate nothing once it has grown.
 //
 // # Concurrency
 //
@@ -28,8 +44,12 @@
 //
 // # Errors
 //
-// [Unmarshal] refuses what it does not know and is required ([ErrUnknown]), what is damaged ([ErrCorrupt]) and what
-// another major version wrote ([ErrVersion]).
+// [Unmarshal] refuses what it does not know and is required ([ErrUnknown], with [UnknownError] naming it), what is
+// damaged ([ErrCorrupt]), what another major version wrote ([ErrVersion]), and a program that contradicts itself
+// ([ErrInvalid], see [Program.Validate]). Counts are checked against the bytes that are left before anything is
+// allocated.
 //
-// [Memory order]: https://nvmexpress.org (Computational Programs, memory range sets)
+// # Debugging
+//
+// [Program.String] renders a program as text, one line a sink.
 package program

@@ -1,0 +1,112 @@
+package program
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// String renders the program for people and for golden tests: a line for the source, one for each column, one for
+// each sink with its chain, one for the output. Long lists of borders are shown by their ends.
+func (p *Program) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "source %v", p.Source)
+	if p.Source == CriteoTSV {
+		fmt.Fprintf(&b, ", label field %t, malformed rows %v", p.Label, p.Malformed)
+	}
+	b.WriteByte('\n')
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		kind := c.Kind.String()
+		if c.List {
+			kind = "list<" + kind + ">"
+		}
+		fmt.Fprintf(&b, "column %d %q %s", i, c.Name, kind)
+		if p.Source != Parquet {
+			fmt.Fprintf(&b, " field %d", c.Field)
+		}
+		b.WriteByte('\n')
+		for j := range c.Sinks {
+			fmt.Fprintf(&b, "  %s\n", c.Sinks[j].String())
+		}
+	}
+	o := p.Output
+	fmt.Fprintf(&b, "output label %t, dense %d, keys %d, ids %v, fixed %t\n", o.Label, o.Dense, o.Keys, o.IDs, o.Fixed)
+	return b.String()
+}
+
+// String renders the sink's place and chain on one line.
+func (s *Sink) String() string {
+	var b strings.Builder
+	if s.To == ToLabel {
+		b.WriteString("label:")
+	} else {
+		fmt.Fprintf(&b, "%v %d:", s.To, s.Index)
+	}
+	for i, op := range s.Ops {
+		if i > 0 {
+			b.WriteString(" |")
+		}
+		b.WriteByte(' ')
+		b.WriteString(opString(op))
+	}
+	return b.String()
+}
+
+func opString(op Op) string {
+	switch o := op.(type) {
+	case nil:
+		return "nil"
+	case FillNull:
+		return fmt.Sprintf("fill_null %d|%v", o.Int, o.Float)
+	case Clamp:
+		return fmt.Sprintf("clamp %s..%s|%v..%v", bound(o.IntLo), bound(o.IntHi), o.FloatLo, o.FloatHi)
+	case Log:
+		return fmt.Sprintf("log +%v", o.Add)
+	case *Bucketize:
+		if o == nil {
+			return "nil"
+		}
+		return fmt.Sprintf("bucketize %s side %v nan %v", bordersString(o), o.Side, o.NaN)
+	case SigridHash:
+		return fmt.Sprintf("sigrid_hash salt %d max %d", o.Salt, o.Max)
+	case PositiveModulus:
+		return fmt.Sprintf("positive_modulus %d", o.M)
+	case FirstX:
+		return fmt.Sprintf("firstx %d", o.N)
+	case Convert:
+		return fmt.Sprintf("convert %v", o.To)
+	}
+	return op.Unit().String()
+}
+
+// bound renders the ends of the range as such.
+func bound(x int64) string {
+	switch x {
+	case math.MinInt64:
+		return "min"
+	case math.MaxInt64:
+		return "max"
+	}
+	return strconv.FormatInt(x, 10)
+}
+
+func bordersString(b *Bucketize) string {
+	switch {
+	case len(b.Borders32) > 0:
+		return "float32 " + ends(b.Borders32)
+	case len(b.Borders64) > 0:
+		return "float64 " + ends(b.Borders64)
+	default:
+		return "int64 " + ends(b.BordersInt)
+	}
+}
+
+// ends renders up to four borders, or the number of borders with the first two and the last.
+func ends[T any](v []T) string {
+	if len(v) <= 4 {
+		return fmt.Sprint(v)
+	}
+	return fmt.Sprintf("%d[%v %v .. %v]", len(v), v[0], v[1], v[len(v)-1])
+}

@@ -1,0 +1,43 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrCorrupt says that bytes are not what Marshal writes: truncated, altered, or with counts that cannot be.
+	ErrCorrupt = errors.New("damaged")
+	// ErrVersion says that bytes were written by another major version.
+	ErrVersion = errors.New("unsupported version")
+	// ErrUnknown says that a program requires a section, unit or unit version that this build lacks. The error is an
+	// *UnknownError.
+	ErrUnknown = errors.New("unknown and required")
+	// ErrInvalid says that a program contradicts itself or passes a limit.
+	ErrInvalid = errors.New("invalid")
+)
+
+// UnknownError names what a program requires and this build does not know. It unwraps to [ErrUnknown].
+type UnknownError struct {
+	Section uint16 // number of the section; 0 when a unit is meant
+	Unit    Unit   // 0 when a section is meant
+	Version uint16 // version of the unit that is wanted
+}
+
+func (e *UnknownError) Error() string {
+	if e.Section != 0 {
+		return fmt.Sprintf("program: section %d is %v", e.Section, ErrUnknown)
+	}
+	if have := e.Unit.Version(); have != 0 {
+		return fmt.Sprintf("program: version %d of unit %v is %v; this build has version %d", e.Version, e.Unit, ErrUnknown, have)
+	}
+	return fmt.Sprintf("program: unit %d (version %d) is %v", uint16(e.Unit), e.Version, ErrUnknown)
+}
+
+// Unwrap returns ErrUnknown.
+func (e *UnknownError) Unwrap() error { return ErrUnknown }
+
+// corrupt reports damage in what, one of "program", "slice", "result".
+func corrupt(what, format string, args ...any) error {
+	return fmt.Errorf("%s: %w: %s", what, ErrCorrupt, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,176 @@
+package program
+
+import (
+	"math"
+	"slices"
+)
+
+// Marshal returns the program's wire form. The program must be valid; one that is not gives bytes that Unmarshal
+// refuses.
+func (p *Program) Marshal() []byte { return p.AppendTo(nil) }
+
+// AppendTo appends the program's wire form to b. The same program always gives the same bytes.
+func (p *Program) AppendTo(b []byte) []byte {
+	start := len(b)
+	b = append(b, magic...)
+	b = le.AppendUint16(b, Major)
+	b = le.AppendUint16(b, Minor)
+	b = le.AppendUint32(b, 4)
+	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
+
+	b = section(b, sectionSource, func(b []byte) []byte {
+		return append(b, byte(p.Source), bit(p.Label), byte(p.Malformed), 0, 0, 0, 0, 0)
+	})
+	tables := collect(p)
+	b = section(b, sectionTables, func(b []byte) []byte {
+		b = le.AppendUint32(b, uint32(len(tables)))
+		b = le.AppendUint32(b, 0)
+		for _, t := range tables {
+			b = t.appendTable(b)
+		}
+		return b
+	})
+	b = section(b, sectionColumns, func(b []byte) []byte {
+		b = le.AppendUint32(b, uint32(len(p.Columns)))
+		b = le.AppendUint32(b, 0)
+		for i := range p.Columns {
+			b = p.Columns[i].appendTo(b, tables)
+		}
+		return b
+	})
+	b = section(b, sectionOutput, func(b []byte) []byte {
+		o := p.Output
+		b = append(b, bit(o.Label), byte(o.IDs), bit(o.Fixed), 0)
+		b = le.AppendUint32(b, o.Dense)
+		b = le.AppendUint32(b, o.Keys)
+		return le.AppendUint32(b, 0)
+	})
+
+	whole := b[start:]
+	le.PutUint64(whole[lengthOffset:], uint64(len(whole)))
+	le.PutUint32(whole[crcOffset:], checksum(whole))
+	return b
+}
+
+// section appends a required section.
+func section(b []byte, id uint16, payload func([]byte) []byte) []byte {
+	b = le.AppendUint16(b, id)
+	b = le.AppendUint16(b, flagRequired)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, 0)
+	start := len(b)
+	b = payload(b)
+	le.PutUint64(b[start-8:], uint64(len(b)-start))
+	return pad8(b, start)
+}
+
+func (c *Column) appendTo(b []byte, tables []*Bucketize) []byte {
+	b = append(b, byte(c.Kind), bit(c.List))
+	b = le.AppendUint16(b, c.Field)
+	b = le.AppendUint32(b, uint32(len(c.Name)))
+	b = le.AppendUint32(b, uint32(len(c.Sinks)))
+	b = le.AppendUint32(b, 0)
+	start := len(b)
+	b = pad8(append(b, c.Name...), start)
+	for i := range c.Sinks {
+		s := &c.Sinks[i]
+		b = append(b, byte(s.To), 0, 0, 0)
+		b = le.AppendUint32(b, s.Index)
+		b = le.AppendUint32(b, uint32(len(s.Ops)))
+		b = le.AppendUint32(b, 0)
+		for _, op := range s.Ops {
+			b = appendOp(b, op, tables)
+		}
+	}
+	return b
+}
+
+// appendOp appends unit, version, length of the parameters, and the parameters, padded.
+func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
+	if op == nil {
+		return append(b, make([]byte, opSize)...)
+	}
+	unit := op.Unit()
+	b = le.AppendUint16(b, uint16(unit))
+	b = le.AppendUint16(b, unit.Version())
+	b = le.AppendUint32(b, 0)
+	start := len(b)
+	switch o := op.(type) {
+	case FillNull:
+		b = putFloat64(le.AppendUint64(b, uint64(o.Int)), o.Float)
+	case Clamp:
+		b = le.AppendUint64(le.AppendUint64(b, uint64(o.IntLo)), uint64(o.IntHi))
+		b = putFloat64(putFloat64(b, o.FloatLo), o.FloatHi)
+	case Log:
+		b = putFloat32(b, o.Add)
+	case *Bucketize:
+		b = append(b, byte(o.Side), byte(o.NaN), 0, 0)
+		i := slices.IndexFunc(tables, func(t *Bucketize) bool { return t == o || sameBorders(t, o) })
+		b = le.AppendUint32(b, uint32(i))
+	case SigridHash:
+		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
+	case PositiveModulus:
+		b = le.AppendUint64(b, uint64(o.M))
+	case FirstX:
+		b = le.AppendUint64(b, uint64(o.N))
+	case Convert:
+		b = append(b, byte(o.To))
+	}
+	le.PutUint32(b[start-4:], uint32(len(b)-start))
+	return pad8(b, start)
+}
+
+// collect returns the tables of borders of a program, in order of first use, each once.
+func collect(p *Program) []*Bucketize {
+	var tables []*Bucketize
+	for i := range p.Columns {
+		for j := range p.Columns[i].Sinks {
+			for _, op := range p.Columns[i].Sinks[j].Ops {
+				o, ok := op.(*Bucketize)
+				if ok && o != nil && !slices.ContainsFunc(tables, func(t *Bucketize) bool { return t == o || sameBorders(t, o) }) {
+					tables = append(tables, o)
+				}
+			}
+		}
+	}
+	return tables
+}
+
+// sameBorders compares borders bit for bit, so that -0 and 0 stay apart. Lists over the same memory, which is what
+// lowering gives, are recognised without a look at their values.
+func sameBorders(a, b *Bucketize) bool {
+	return same(a.Borders32, b.Borders32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) &&
+		same(a.Borders64, b.Borders64, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) &&
+		same(a.BordersInt, b.BordersInt, func(x, y int64) bool { return x == y })
+}
+
+func same[T any](a, b []T, eq func(T, T) bool) bool {
+	if len(a) != len(b) || len(a) == 0 {
+		return len(a) == len(b)
+	}
+	return &a[0] == &b[0] || slices.EqualFunc(a, b, eq)
+}
+
+// appendTable appends kind, 3 reserved, count u32 and the borders, padded.
+func (b *Bucketize) appendTable(to []byte) []byte {
+	kind := Float32
+	switch {
+	case len(b.Borders64) > 0:
+		kind = Float64
+	case len(b.BordersInt) > 0:
+		kind = Int64
+	}
+	to = append(to, byte(kind), 0, 0, 0)
+	to = le.AppendUint32(to, uint32(len(b.Borders32)+len(b.Borders64)+len(b.BordersInt)))
+	start := len(to)
+	for _, x := range b.Borders32 {
+		to = putFloat32(to, x)
+	}
+	for _, x := range b.Borders64 {
+		to = putFloat64(to, x)
+	}
+	for _, x := range b.BordersInt {
+		to = le.AppendUint64(to, uint64(x))
+	}
+	return pad8(to, start)
+}

@@ -1,0 +1,304 @@
+package program
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// golden compares bytes with a file of hexadecimal lines.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		var b strings.Builder
+		for i := 0; i < len(got); i += 32 {
+			b.WriteString(hex.EncodeToString(got[i:min(i+32, len(got))]))
+			b.WriteByte('\n')
+		}
+		require.NoError(t, os.MkdirAll("testdata", 0o777))
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o666))
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	require.NoError(t, err)
+	assert.Equal(t, want, got, "the wire form of a version never changes: raise the version")
+}
+
+// everyOp is a Parquet program in which each operator occurs.
+func everyOp() *Program {
+	borders := []float32{0.5, 1, 1.5}
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "cat_0", Kind: Int64, Sinks: []Sink{
+				{To: ToSparse, Index: 0, Ops: []Op{FillNull{}, SigridHash{Salt: -7, Max: 500000}}},
+			}},
+			{Name: "tags.list.element", Kind: Int64, List: true, Sinks: []Sink{
+				{To: ToSparse, Index: 1, Ops: []Op{FirstX{N: 3}, ZeroExtend{}, PositiveModulus{M: 1 << 20}}},
+			}},
+			{Name: "hex", Kind: Bytes, Sinks: []Sink{
+				{To: ToSparse, Index: 2, Ops: []Op{HexToInt{}, Clamp{IntLo: 0, IntHi: 99, FloatLo: math.Inf(-1), FloatHi: math.Inf(1)}}},
+			}},
+			{Name: "int_0", Kind: Int64, Sinks: []Sink{
+				{To: ToSparse, Index: 3, Ops: []Op{FillNull{}, Convert{To: Float32}, &Bucketize{Borders32: borders}}},
+				{To: ToSparse, Index: 4, Ops: []Op{FillNull{}, &Bucketize{Side: Right, BordersInt: []int64{-1, 1 << 40}}}},
+				{To: ToDense, Index: 1, Ops: []Op{FillNull{Int: 1, Float: 1}, Convert{To: Float32}, Log{Add: 1}}},
+			}},
+			{Name: "x", Kind: Float64, Sinks: []Sink{
+				{To: ToSparse, Index: 5, Ops: []Op{&Bucketize{NaN: NaNLast, Borders64: []float64{0.1, 0.1, math.Inf(1)}}}},
+			}},
+			{Name: "y", Kind: Float32, Sinks: []Sink{
+				{To: ToSparse, Index: 6, Ops: []Op{&Bucketize{NaN: NaNError, Borders32: []float32{0.5, 1, 1.5}}}},
+				{To: ToDense, Index: 0, Ops: []Op{Clamp{FloatLo: -1, FloatHi: 1}}},
+			}},
+			{Name: "label", Kind: Int64, Sinks: []Sink{{To: ToLabel, Ops: []Op{Convert{To: Float32}}}}},
+		},
+		Output: Output{Label: true, Dense: 2, Keys: 7, IDs: IDs32},
+	}
+}
+
+// textProgram is a small program over Criteo's text rows with fixed lengths.
+func textProgram() *Program {
+	return &Program{
+		Source: CriteoTSV, Label: true, Malformed: MalformedDrop,
+		Columns: []Column{
+			{Name: "cat_0", Field: 14, Kind: Int64, Sinks: []Sink{{To: ToSparse, Ops: []Op{FillNull{}, PositiveModulus{M: 5000}}}}},
+			{Name: "label", Kind: Int64, Sinks: []Sink{{To: ToLabel, Ops: []Op{Convert{To: Float32}}}}},
+		},
+		Output: Output{Label: true, Keys: 1, Fixed: true},
+	}
+}
+
+func TestProgramGolden(t *testing.T) {
+	golden(t, "every_op.v1.hex", everyOp().Marshal())
+	golden(t, "text.v1.hex", textProgram().Marshal())
+}
+
+func TestProgramRoundTrip(t *testing.T) {
+	for _, p := range []*Program{everyOp(), textProgram()} {
+		require.NoError(t, p.Validate())
+		b := p.Marshal()
+		q, err := Unmarshal(b)
+		require.NoError(t, err)
+		assert.Equal(t, p, q)
+		assert.Equal(t, b, q.Marshal())
+	}
+}
+
+func TestProgramAppendTo(t *testing.T) {
+	b := everyOp().AppendTo([]byte("before"))
+	require.Equal(t, "before", string(b[:6]))
+	assert.Equal(t, everyOp().Marshal(), b[6:])
+}
+
+func TestProgramSharesTables(t *testing.T) {
+	q, err := Unmarshal(everyOp().Marshal())
+	require.NoError(t, err)
+	first := q.Columns[3].Sinks[0].Ops[2].(*Bucketize)
+	again := q.Columns[5].Sinks[0].Ops[0].(*Bucketize)
+	assert.Same(t, &first.Borders32[0], &again.Borders32[0], "equal borders are one table")
+	assert.Equal(t, NaNTorchArrow, first.NaN)
+	assert.Equal(t, NaNError, again.NaN)
+}
+
+func TestProgramKeepsNegativeZeroBorders(t *testing.T) {
+	p := everyOp()
+	p.Columns[5].Sinks[0].Ops[0].(*Bucketize).Borders32 = []float32{0, 1}
+	p.Columns[3].Sinks[0].Ops[2].(*Bucketize).Borders32 = []float32{float32(math.Copysign(0, -1)), 1}
+	q, err := Unmarshal(p.Marshal())
+	require.NoError(t, err)
+	assert.False(t, math.Signbit(float64(q.Columns[5].Sinks[0].Ops[0].(*Bucketize).Borders32[0])))
+	assert.True(t, math.Signbit(float64(q.Columns[3].Sinks[0].Ops[2].(*Bucketize).Borders32[0])))
+}
+
+// reseal makes the header's length and checksum right again after an edit.
+func reseal(b []byte) []byte {
+	le.PutUint64(b[lengthOffset:], uint64(len(b)))
+	le.PutUint32(b[crcOffset:], checksum(b))
+	return b
+}
+
+// appended returns the text program with one more section.
+func appended(id, flags uint16) []byte {
+	b := textProgram().Marshal()
+	b = le.AppendUint16(b, id)
+	b = le.AppendUint16(b, flags)
+	b = le.AppendUint32(b, 0)
+	b = le.AppendUint64(b, 3)
+	b = append(b, 1, 2, 3, 0, 0, 0, 0, 0)
+	le.PutUint32(b[12:], 5)
+	return reseal(b)
+}
+
+func TestProgramVersions(t *testing.T) {
+	t.Run("another major version", func(t *testing.T) {
+		b := textProgram().Marshal()
+		b[8]++
+		_, err := Unmarshal(reseal(b))
+		require.ErrorIs(t, err, ErrVersion)
+		assert.EqualError(t, err, "program: unsupported version 2.0, want 1.x")
+	})
+	t.Run("another minor version", func(t *testing.T) {
+		b := textProgram().Marshal()
+		b[10] = 9
+		_, err := Unmarshal(reseal(b))
+		require.NoError(t, err)
+	})
+	t.Run("an unknown section that is not required", func(t *testing.T) {
+		p, err := Unmarshal(appended(77, 0))
+		require.NoError(t, err)
+		assert.Equal(t, textProgram(), p)
+	})
+	t.Run("an unknown section that is required", func(t *testing.T) {
+		_, err := Unmarshal(appended(77, 1))
+		require.ErrorIs(t, err, ErrUnknown)
+		var unknown *UnknownError
+		require.ErrorAs(t, err, &unknown)
+		assert.Equal(t, uint16(77), unknown.Section)
+		assert.EqualError(t, err, "program: section 77 is unknown and required")
+	})
+	op := bytes.Index(textProgram().Marshal(), []byte{byte(UnitPositiveModulus), 0, 1, 0, 8, 0, 0, 0})
+	require.Positive(t, op)
+	t.Run("an unknown unit", func(t *testing.T) {
+		b := textProgram().Marshal()
+		b[op+1] = 3
+		_, err := Unmarshal(reseal(b))
+		require.ErrorIs(t, err, ErrUnknown)
+		assert.EqualError(t, err, "program: unit 774 (version 1) is unknown and required")
+	})
+	t.Run("an unknown version of a unit", func(t *testing.T) {
+		b := textProgram().Marshal()
+		b[op+2] = 4
+		_, err := Unmarshal(reseal(b))
+		var unknown *UnknownError
+		require.ErrorAs(t, err, &unknown)
+		assert.Equal(t, UnknownError{Unit: UnitPositiveModulus, Version: 4}, *unknown)
+		assert.EqualError(t, err, "program: version 4 of unit positive_modulus is unknown and required; this build has version 1")
+	})
+	t.Run("a decoding unit is no operator", func(t *testing.T) {
+		b := textProgram().Marshal()
+		b[op] = byte(UnitText)
+		_, err := Unmarshal(reseal(b))
+		require.ErrorIs(t, err, ErrUnknown)
+	})
+}
+
+func TestProgramDamage(t *testing.T) {
+	good := everyOp().Marshal()
+	t.Run("every truncation", func(t *testing.T) {
+		for n := range good {
+			_, err := Unmarshal(good[:n:n])
+			require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+		}
+	})
+	t.Run("every truncation, with a right checksum", func(t *testing.T) {
+		for n := headerSize; n < len(good); n++ {
+			_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
+			require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+		}
+	})
+	t.Run("every flipped bit", func(t *testing.T) {
+		b := bytes.Clone(good)
+		for i := range 8 * len(b) {
+			b[i/8] ^= 1 << (i % 8)
+			_, err := Unmarshal(b)
+			require.Error(t, err, "bit %d", i)
+			b[i/8] ^= 1 << (i % 8)
+		}
+	})
+	t.Run("every flipped bit, with a right checksum, is refused or means something", func(t *testing.T) {
+		b := bytes.Clone(good)
+		for i := 8 * headerSize; i < 8*len(b); i++ {
+			b[i/8] ^= 1 << (i % 8)
+			if p, err := Unmarshal(reseal(b)); err == nil {
+				require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
+			}
+			b[i/8] ^= 1 << (i % 8)
+		}
+	})
+	t.Run("bytes behind", func(t *testing.T) {
+		_, err := Unmarshal(append(bytes.Clone(good), 0))
+		require.ErrorIs(t, err, ErrCorrupt)
+		_, err = Unmarshal(reseal(append(bytes.Clone(good), 0, 0, 0, 0, 0, 0, 0, 0)))
+		require.ErrorIs(t, err, ErrCorrupt)
+	})
+	t.Run("empty", func(t *testing.T) {
+		_, err := Unmarshal(nil)
+		require.ErrorIs(t, err, ErrCorrupt)
+	})
+}
+
+// A count far above what the bytes can hold is refused before anything is allocated for it.
+func TestProgramHostileCounts(t *testing.T) {
+	b := textProgram().Marshal()
+	at := headerSize + sectionSize + sourceSize // the section of tables
+	le.PutUint32(b[at+sectionSize:], 1<<17)
+	allocs := testing.Benchmark(func(tb *testing.B) {
+		for range tb.N {
+			_, _ = Unmarshal(reseal(b))
+		}
+	})
+	_, err := Unmarshal(b)
+	require.ErrorIs(t, err, ErrCorrupt)
+	assert.Less(t, allocs.AllocedBytesPerOp(), int64(64<<10))
+}
+
+func TestUnits(t *testing.T) {
+	assert.Equal(t, []UnitRef{{UnitFillNull, 1}, {UnitPositiveModulus, 1}, {UnitConvert, 1}, {UnitText, 1}}, textProgram().Units())
+	known := Known()
+	for _, ref := range everyOp().Units() {
+		assert.Contains(t, known, ref)
+	}
+	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
+	assert.Len(t, known, 12)
+}
+
+func TestProgramString(t *testing.T) {
+	want := `source criteo-tsv, label field true, malformed rows drop
+column 0 "cat_0" int64 field 14
+  sparse 0: fill_null 0|0 | positive_modulus 5000
+column 1 "label" int64 field 0
+  label: convert float32
+output label true, dense 0, keys 1, ids int64, fixed true
+`
+	assert.Equal(t, want, textProgram().String())
+	all := everyOp().String()
+	for _, s := range []string{
+		"list<int64>", "clamp 0..99|-Inf..+Inf", "bucketize float32 [0.5 1 1.5] side left nan torcharrow", "log +1",
+		"bucketize int64 [-1 1099511627776] side right", "hex_to_int", "zero_extend", "firstx 3", "sigrid_hash salt -7 max 500000",
+	} {
+		assert.Contains(t, all, s)
+	}
+}
+
+func FuzzUnmarshal(f *testing.F) {
+	f.Add(everyOp().Marshal())
+	f.Add(textProgram().Marshal())
+	f.Add(appended(77, 0))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) >= headerSize {
+			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum
+		}
+		p, err := Unmarshal(b)
+		if err != nil {
+			return
+		}
+		_ = p.String()
+		_ = p.Units()
+		q, err := Unmarshal(p.Marshal())
+		require.NoError(t, err)
+		require.Equal(t, p.Marshal(), q.Marshal())
+	})
+}

@@ -1,0 +1,110 @@
+package program
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+// ResultSize returns the bytes that the result of a slice with so many tasks can take: room for its longest message
+// included.
+func ResultSize(tasks int) int { return ResultHeader + ResultTask*tasks + MaxMessage }
+
+// Marshal returns the result's wire form, at most ResultSize(len(Tasks)) bytes. A message longer than MaxMessage is cut.
+func (r *Result) Marshal() []byte { return r.AppendTo(nil) }
+
+// AppendTo appends the result's wire form to b.
+func (r *Result) AppendTo(b []byte) []byte {
+	start := len(b)
+	msg := cut(r.Message)
+	size := ResultHeader + ResultTask*len(r.Tasks) + len(msg)
+	b = slices.Grow(b, size)[:start+size]
+	h := b[start : start+ResultHeader]
+	putHead(h, resultMagic, size, len(r.Tasks))
+	le.PutUint16(h[16:], uint16(r.State))
+	le.PutUint16(h[18:], uint16(len(msg)))
+	le.PutUint32(h[20:], 0)
+	le.PutUint64(h[24:], r.Values)
+	le.PutUint64(h[32:], r.Decode)
+	le.PutUint64(h[40:], r.Transform)
+	le.PutUint64(h[48:], r.BytesIn)
+	le.PutUint64(h[56:], r.BytesOut)
+	le.PutUint64(h[64:], r.Dropped)
+	clear(h[72:])
+	for i := range r.Tasks {
+		r.Tasks[i].put(b[start+ResultHeader+ResultTask*i:][:ResultTask])
+	}
+	copy(b[start+size-len(msg):], msg)
+	return b
+}
+
+// cut shortens a message to MaxMessage bytes, between characters.
+func cut(msg string) string {
+	if len(msg) <= MaxMessage {
+		return msg
+	}
+	n := MaxMessage
+	for n > MaxMessage-utf8.UTFMax && !utf8.RuneStart(msg[n]) {
+		n--
+	}
+	return msg[:n]
+}
+
+// UnmarshalResult reads a result from the start of b, which may go on behind it: a host fetches ResultSize bytes.
+func UnmarshalResult(b []byte) (*Result, error) {
+	r := new(Result)
+	if err := r.DecodeFrom(b); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// DecodeFrom is UnmarshalResult into r, whose Tasks are reused. On an error r is left in no particular state.
+func (r *Result) DecodeFrom(b []byte) error {
+	in := reader{what: "result", b: b}
+	h := in.take(ResultHeader, "header")
+	n, size := in.head(h, resultMagic, ResultHeader, ResultTask)
+	if in.err != nil {
+		return in.err
+	}
+	msg := int(le.Uint16(h[18:]))
+	if msg > MaxMessage || size != ResultHeader+ResultTask*n+msg {
+		return corrupt(in.what, "says it has %d bytes, %d tasks and a message of %d", size, n, msg)
+	}
+	r.State = State(le.Uint16(h[16:]))
+	r.Values = le.Uint64(h[24:])
+	r.Decode = le.Uint64(h[32:])
+	r.Transform = le.Uint64(h[40:])
+	r.BytesIn = le.Uint64(h[48:])
+	r.BytesOut = le.Uint64(h[56:])
+	r.Dropped = le.Uint64(h[64:])
+	in.zeros(h[20:24], "header")
+	in.zeros(h[72:], "header")
+	r.Tasks = slices.Grow(r.Tasks[:0], n)[:n]
+	for i := range r.Tasks {
+		r.Tasks[i].get(&in)
+	}
+	r.Message = string(in.take(uint64(msg), "message"))
+	return in.err
+}
+
+func (t *TaskResult) put(b []byte) {
+	le.PutUint16(b, uint16(t.State))
+	le.PutUint16(b[2:], 0)
+	le.PutUint32(b[4:], t.Rows)
+	le.PutUint64(b[8:], t.Values)
+	le.PutUint64(b[16:], t.Need)
+	t.Cursor.put(b[24:56])
+	le.PutUint64(b[56:], 0)
+}
+
+func (t *TaskResult) get(r *reader) {
+	b := r.take(ResultTask, "task")
+	if r.err != nil {
+		return
+	}
+	r.zeros(b[2:4], "task")
+	r.zeros(b[56:], "task")
+	t.State, t.Rows = State(le.Uint16(b)), le.Uint32(b[4:])
+	t.Values, t.Need = le.Uint64(b[8:]), le.Uint64(b[16:])
+	t.Cursor.get(r, b[24:56])
+}

@@ -1,0 +1,209 @@
+package program
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// someSlice sets every field to a value that occurs once.
+func someSlice() *Slice {
+	s := &Slice{
+		Program: 0x1001, Rows: 8192, Place: Placement{Dense: 0x2000, Lengths: 0x3000, Label: 0x4000, Values: 0x5000},
+		Values: 77, ValueCap: 1 << 33,
+	}
+	for i := range s.Digest {
+		s.Digest[i] = byte(i + 0x80)
+	}
+	s.Tasks = []Task{
+		{
+			Column: 3, Row: 5, Count: 4096,
+			Chunk: ChunkType{
+				Physical: 1, Codec: 2, MaxDef: 3, MaxRep: 1, ElementDef: 4, Unsigned: true, BitWidth: 32, TypeLength: 16, Values: 1 << 40,
+			},
+			Window: Span{Off: 0x111, Len: 0x222}, WindowAt: 0x333, ChunkLen: 0x444,
+			Cursor: Cursor{Page: 0x555, Skip: 0x666, Seen: 0x777, Unpacked: true, Dict: true, Ordinal: 9},
+			Dict:   Span{Off: 0x888, Len: 0x999}, Scratch: Span{Off: 0xaaa, Len: 0xbbb},
+		},
+		{Column: 4, Count: 1, Cursor: Cursor{Dict: true}},
+	}
+	return s
+}
+
+func someResult() *Result {
+	return &Result{
+		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6,
+		Tasks: []TaskResult{
+			{State: Done, Rows: 7, Values: 8, Need: 9, Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Ordinal: 13}},
+			{State: BadData, Need: 1 << 50},
+		},
+		Message: "column int_0: page 3: checksum",
+	}
+}
+
+func TestSliceGolden(t *testing.T) { golden(t, "slice.v1.hex", someSlice().Marshal()) }
+
+func TestResultGolden(t *testing.T) { golden(t, "result.v1.hex", someResult().Marshal()) }
+
+func TestSliceRoundTrip(t *testing.T) {
+	b := someSlice().Marshal()
+	require.Len(t, b, SliceHeader+2*SliceTask)
+	s, err := UnmarshalSlice(b)
+	require.NoError(t, err)
+	assert.Equal(t, someSlice(), s)
+	assert.Equal(t, b, someSlice().AppendTo([]byte("before"))[6:])
+
+	empty, err := UnmarshalSlice(new(Slice).Marshal())
+	require.NoError(t, err)
+	assert.Empty(t, empty.Tasks)
+}
+
+func TestResultRoundTrip(t *testing.T) {
+	b := someResult().Marshal()
+	require.LessOrEqual(t, len(b), ResultSize(2))
+	r, err := UnmarshalResult(b)
+	require.NoError(t, err)
+	assert.Equal(t, someResult(), r)
+	assert.Equal(t, b, someResult().AppendTo([]byte("before"))[6:])
+
+	r, err = UnmarshalResult(append(b, "what lay there before"...))
+	require.NoError(t, err, "a result may be read from a longer range")
+	assert.Equal(t, someResult(), r)
+}
+
+func TestResultMessageIsCut(t *testing.T) {
+	for name, c := range map[string]struct {
+		message string
+		want    int
+	}{
+		"below":               {strings.Repeat("x", MaxMessage-1), MaxMessage - 1},
+		"at":                  {strings.Repeat("x", MaxMessage), MaxMessage},
+		"above":               {strings.Repeat("x", MaxMessage+1), MaxMessage},
+		"between characters":  {strings.Repeat("x", MaxMessage-1) + "éé", MaxMessage - 1},
+		"not made of letters": {strings.Repeat("\x80", 2*MaxMessage), MaxMessage - 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := (&Result{State: BadData, Message: c.message}).Marshal()
+			require.LessOrEqual(t, len(b), ResultSize(0))
+			r, err := UnmarshalResult(b)
+			require.NoError(t, err)
+			assert.Equal(t, c.message[:c.want], r.Message)
+		})
+	}
+}
+
+func TestSliceAndResultReuseMemory(t *testing.T) {
+	s, r := someSlice(), someResult()
+	r.Message = ""
+	sb, rb := s.Marshal(), r.Marshal()
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		sb = s.AppendTo(sb[:0])
+		rb = r.AppendTo(rb[:0])
+		if s.DecodeFrom(sb) != nil || r.DecodeFrom(rb) != nil {
+			t.Fail()
+		}
+	}))
+	assert.Equal(t, someSlice(), s)
+}
+
+// What lay in a buffer before must not shine through.
+func TestAppendOverOldBytes(t *testing.T) {
+	old := bytes.Repeat([]byte{0xff}, 4096)
+	assert.Equal(t, someSlice().Marshal(), someSlice().AppendTo(old[:0]))
+	old = bytes.Repeat([]byte{0xff}, 4096)
+	assert.Equal(t, someResult().Marshal(), someResult().AppendTo(old[:0]))
+}
+
+func TestSliceDamage(t *testing.T) {
+	good := someSlice().Marshal()
+	for n := range good {
+		_, err := UnmarshalSlice(good[:n:n])
+		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	}
+	_, err := UnmarshalSlice(append(bytes.Clone(good), 0))
+	require.ErrorIs(t, err, ErrCorrupt)
+	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return UnmarshalSlice(b) }, someSlice())
+
+	b := bytes.Clone(good)
+	le.PutUint32(b[12:], 1<<31)
+	_, err = UnmarshalSlice(b)
+	require.ErrorIs(t, err, ErrCorrupt)
+	b = bytes.Clone(good)
+	b[4] = 2
+	_, err = UnmarshalSlice(b)
+	require.ErrorIs(t, err, ErrVersion)
+}
+
+func TestResultDamage(t *testing.T) {
+	good := someResult().Marshal()
+	for n := range good {
+		_, err := UnmarshalResult(good[:n:n])
+		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	}
+	requireFlipsMatter(t, good, 6, 8, func(b []byte) (any, error) { return UnmarshalResult(b) }, someResult())
+	b := bytes.Clone(good)
+	b[4] = 2
+	_, err := UnmarshalResult(b)
+	require.ErrorIs(t, err, ErrVersion)
+}
+
+// requireFlipsMatter flips every bit but those of the minor version, bytes [from, to): each is refused or changes
+// what is read.
+func requireFlipsMatter(t *testing.T, good []byte, from, to int, read func([]byte) (any, error), same any) {
+	t.Helper()
+	b := bytes.Clone(good)
+	for i := range 8 * len(b) {
+		if i/8 >= from && i/8 < to {
+			continue
+		}
+		b[i/8] ^= 1 << (i % 8)
+		if got, err := read(b); err == nil {
+			require.NotEqual(t, same, got, "bit %d is not read", i)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+}
+
+func FuzzUnmarshalSlice(f *testing.F) {
+	f.Add(someSlice().Marshal())
+	f.Add(new(Slice).Marshal())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := UnmarshalSlice(b)
+		if err != nil {
+			return
+		}
+		out := s.Marshal()
+		out[6], out[7] = b[6], b[7] // the writer's minor version
+		require.Equal(t, b, out)
+	})
+}
+
+func FuzzUnmarshalResult(f *testing.F) {
+	f.Add(someResult().Marshal())
+	f.Add(new(Result).Marshal())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := UnmarshalResult(b)
+		if err != nil {
+			return
+		}
+		out := r.Marshal()
+		out[6], out[7] = b[6], b[7] // the writer's minor version
+		require.Equal(t, b[:len(out)], out)
+	})
+}
+
+func BenchmarkSlice(b *testing.B) {
+	s := someSlice()
+	s.Tasks = make([]Task, 84)
+	buf := s.Marshal()
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		buf = s.AppendTo(buf[:0])
+		if err := s.DecodeFrom(buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

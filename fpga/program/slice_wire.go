@@ -1,0 +1,157 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
+func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
+
+// AppendTo appends the slice's wire form to b.
+func (s *Slice) AppendTo(b []byte) []byte {
+	start := len(b)
+	size := SliceHeader + SliceTask*len(s.Tasks)
+	b = slices.Grow(b, size)[:start+size]
+	h := b[start : start+SliceHeader]
+	putHead(h, sliceMagic, size, len(s.Tasks))
+	copy(h[16:48], s.Digest[:])
+	le.PutUint64(h[48:], s.Program)
+	le.PutUint32(h[56:], s.Rows)
+	le.PutUint32(h[60:], 0)
+	le.PutUint64(h[64:], s.Place.Dense)
+	le.PutUint64(h[72:], s.Place.Lengths)
+	le.PutUint64(h[80:], s.Place.Label)
+	le.PutUint64(h[88:], s.Place.Values)
+	le.PutUint64(h[96:], s.Values)
+	le.PutUint64(h[104:], s.ValueCap)
+	clear(h[112:])
+	for i := range s.Tasks {
+		s.Tasks[i].put(b[start+SliceHeader+SliceTask*i:][:SliceTask])
+	}
+	return b
+}
+
+// UnmarshalSlice reads a slice. b must be the whole of it and nothing else. Offsets and counts are not judged: the
+// engine checks them against its memory.
+func UnmarshalSlice(b []byte) (*Slice, error) {
+	s := new(Slice)
+	if err := s.DecodeFrom(b); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// DecodeFrom is UnmarshalSlice into s, whose Tasks are reused. On an error s is left in no particular state.
+func (s *Slice) DecodeFrom(b []byte) error {
+	r := reader{what: "slice", b: b}
+	h := r.take(SliceHeader, "header")
+	n, size := r.head(h, sliceMagic, SliceHeader, SliceTask)
+	if r.err == nil && size != len(b) {
+		r.fail("says it has %d bytes, %d are here", size, len(b))
+	}
+	if r.err != nil {
+		return r.err
+	}
+	copy(s.Digest[:], h[16:48])
+	s.Program = le.Uint64(h[48:])
+	s.Rows = le.Uint32(h[56:])
+	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]), Values: le.Uint64(h[88:])}
+	s.Values = le.Uint64(h[96:])
+	s.ValueCap = le.Uint64(h[104:])
+	r.zeros(h[60:64], "header")
+	r.zeros(h[112:], "header")
+	s.Tasks = slices.Grow(s.Tasks[:0], n)[:n]
+	for i := range s.Tasks {
+		s.Tasks[i].get(&r)
+	}
+	return r.err
+}
+
+// putHead writes the first 16 bytes of a slice or a result.
+func putHead(h []byte, magic string, size, tasks int) {
+	copy(h, magic)
+	le.PutUint16(h[4:], Major)
+	le.PutUint16(h[6:], Minor)
+	le.PutUint32(h[8:], uint32(size))
+	le.PutUint32(h[12:], uint32(tasks))
+}
+
+// head checks the first 16 bytes of a slice or a result. It returns the number of tasks, for which there is room in
+// what is left to read, and the length that the header promises, which is at least the tasks'.
+func (r *reader) head(h []byte, magic string, header, task int) (tasks, size int) {
+	if r.err != nil {
+		return 0, 0
+	}
+	if string(h[:4]) != magic {
+		r.fail("begins with %q, want %q", h[:4], magic)
+		return 0, 0
+	}
+	if major := le.Uint16(h[4:]); major != Major {
+		r.err = fmt.Errorf("%s: %w %d.%d, want %d.x", r.what, ErrVersion, major, le.Uint16(h[6:]), Major)
+		return 0, 0
+	}
+	tasks = r.count(uint64(le.Uint32(h[12:])), MaxTasks, uint64(task), "tasks")
+	size = int(le.Uint32(h[8:]))
+	if r.err == nil && size < header+task*tasks {
+		r.fail("says it has %d bytes, %d tasks take %d", size, tasks, header+task*tasks)
+	}
+	return tasks, size
+}
+
+func (t *Task) put(b []byte) {
+	le.PutUint32(b, t.Column)
+	le.PutUint32(b[4:], t.Row)
+	le.PutUint32(b[8:], t.Count)
+	c := &t.Chunk
+	le.PutUint32(b[12:], c.TypeLength)
+	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, bit(c.Unsigned), c.BitWidth, 0})
+	le.PutUint64(b[24:], c.Values)
+	t.Window.put(b[32:])
+	le.PutUint64(b[48:], t.WindowAt)
+	le.PutUint64(b[56:], t.ChunkLen)
+	t.Cursor.put(b[64:96])
+	t.Dict.put(b[96:])
+	t.Scratch.put(b[112:])
+}
+
+func (t *Task) get(r *reader) {
+	b := r.take(SliceTask, "task")
+	if r.err != nil {
+		return
+	}
+	t.Column, t.Row, t.Count = le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
+	t.Chunk = ChunkType{
+		TypeLength: le.Uint32(b[12:]), Physical: b[16], Codec: b[17], MaxDef: b[18], MaxRep: b[19], ElementDef: b[20],
+		Unsigned: r.flag(b[21], "unsigned"), BitWidth: b[22], Values: le.Uint64(b[24:]),
+	}
+	r.zeros(b[23:24], "task")
+	t.Window = spanAt(b[32:])
+	t.WindowAt, t.ChunkLen = le.Uint64(b[48:]), le.Uint64(b[56:])
+	t.Cursor.get(r, b[64:96])
+	t.Dict, t.Scratch = spanAt(b[96:]), spanAt(b[112:])
+}
+
+func (s Span) put(b []byte) {
+	le.PutUint64(b, s.Off)
+	le.PutUint64(b[8:], s.Len)
+}
+
+func spanAt(b []byte) Span { return Span{Off: le.Uint64(b), Len: le.Uint64(b[8:])} }
+
+func (c *Cursor) put(b []byte) {
+	le.PutUint64(b, c.Page)
+	le.PutUint64(b[8:], c.Skip)
+	le.PutUint64(b[16:], c.Seen)
+	le.PutUint32(b[24:], c.Ordinal)
+	le.PutUint32(b[28:], uint32(bit(c.Unpacked)*cursorUnpacked|bit(c.Dict)*cursorDict))
+}
+
+func (c *Cursor) get(r *reader, b []byte) {
+	c.Page, c.Skip, c.Seen, c.Ordinal = le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:])
+	flags := le.Uint32(b[28:])
+	if flags&^(cursorUnpacked|cursorDict) != 0 {
+		r.fail("a cursor has unknown flags %#x", flags)
+	}
+	c.Unpacked, c.Dict = flags&cursorUnpacked != 0, flags&cursorDict != 0
+}

@@ -1,0 +1,78 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+)
+
+// units lists every unit that a program may want, with its name and the version that this build writes and reads.
+var units = map[Unit]struct {
+	name    string
+	version uint16
+}{
+	UnitFillNull:        {"fill_null", 1},
+	UnitClamp:           {"clamp", 1},
+	UnitLog:             {"log", 1},
+	UnitBucketize:       {"bucketize", 1},
+	UnitSigridHash:      {"sigrid_hash", 1},
+	UnitPositiveModulus: {"positive_modulus", 1},
+	UnitHexToInt:        {"hex_to_int", 1},
+	UnitZeroExtend:      {"zero_extend", 1},
+	UnitFirstX:          {"firstx", 1},
+	UnitConvert:         {"convert", 1},
+	UnitParquet:         {"parquet", 1},
+	UnitText:            {"text", 1},
+}
+
+// Version returns the version of the unit that this build knows; 0 when it does not know the unit.
+func (u Unit) Version() uint16 { return units[u].version }
+
+// String returns the operator's name as pipelines write it.
+func (u Unit) String() string {
+	if k, ok := units[u]; ok {
+		return k.name
+	}
+	return fmt.Sprintf("unit(%d)", uint16(u))
+}
+
+// UnitRef is a unit at a version: what a program wants, and what an image offers.
+type UnitRef struct {
+	Unit    Unit
+	Version uint16
+}
+
+// Known returns every unit of this build, in order of its number: what a stock image offers.
+func Known() []UnitRef {
+	refs := make([]UnitRef, 0, len(units))
+	for u, k := range units {
+		refs = append(refs, UnitRef{u, k.version})
+	}
+	sortRefs(refs)
+	return refs
+}
+
+// Units returns the units that the program wants, the decoding unit of its source included, each once, in order of
+// their numbers. An image that lacks one of them cannot run the program.
+func (p *Program) Units() []UnitRef {
+	decode := UnitParquet
+	if p.Source != Parquet {
+		decode = UnitText
+	}
+	refs := []UnitRef{{decode, decode.Version()}}
+	for i := range p.Columns {
+		for j := range p.Columns[i].Sinks {
+			for _, op := range p.Columns[i].Sinks[j].Ops {
+				ref := UnitRef{op.Unit(), op.Unit().Version()}
+				if !slices.Contains(refs, ref) {
+					refs = append(refs, ref)
+				}
+			}
+		}
+	}
+	sortRefs(refs)
+	return refs
+}
+
+func sortRefs(refs []UnitRef) {
+	slices.SortFunc(refs, func(a, b UnitRef) int { return int(a.Unit) - int(b.Unit) })
+}

@@ -1,0 +1,301 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// Unmarshal reads a program and validates it. b must be the whole of it and nothing else; the program keeps no part
+// of b. Operators that share a table of borders in b share its memory in the program.
+func Unmarshal(b []byte) (*Program, error) {
+	r, sections, err := open(b)
+	if err != nil {
+		return nil, err
+	}
+	p := new(Program)
+	var tables tableSet
+	last := uint16(0)
+	need := map[uint16]bool{sectionSource: true, sectionTables: true, sectionColumns: true, sectionOutput: true}
+	for range sections {
+		head := r.take(sectionSize, "section")
+		if r.err != nil {
+			return nil, r.err
+		}
+		id, flags, n := le.Uint16(head), le.Uint16(head[2:]), le.Uint64(head[8:])
+		if id <= last {
+			r.fail("section %d behind section %d", id, last)
+		}
+		last = id
+		if flags&^flagRequired != 0 || id <= sectionOutput && flags != flagRequired {
+			r.fail("section %d has flags %#x", id, flags)
+		}
+		r.zeros(head[4:8], "section")
+		at := r.at
+		s := reader{what: r.what, b: r.padded(n, fmt.Sprintf("section %d", id)), at: at, err: r.err}
+		switch id {
+		case sectionSource:
+			p.readSource(&s)
+		case sectionTables:
+			tables = readTables(&s)
+		case sectionColumns:
+			p.readColumns(&s, &tables)
+		case sectionOutput:
+			p.readOutput(&s)
+		default:
+			if s.err == nil && flags&flagRequired != 0 {
+				return nil, &UnknownError{Section: id}
+			}
+			s.b = nil // optional, and not ours: passed over
+		}
+		delete(need, id)
+		if s.err == nil && len(s.b) != 0 {
+			s.fail("section %d ends with %d bytes that nothing uses", id, len(s.b))
+		}
+		if s.err != nil {
+			return nil, s.err
+		}
+	}
+	for id := uint16(sectionSource); id <= sectionOutput; id++ {
+		if need[id] {
+			return nil, corrupt(r.what, "section %d is missing", id)
+		}
+	}
+	if len(r.b) != 0 {
+		return nil, corrupt(r.what, "%d bytes behind the last section", len(r.b))
+	}
+	if i := slices.Index(tables.used, false); i >= 0 {
+		return nil, corrupt(r.what, "nothing uses table %d", i)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// open checks the header and returns a reader behind it, and the number of sections.
+func open(b []byte) (*reader, uint32, error) {
+	r := &reader{what: "program", b: b}
+	head := r.take(headerSize, "header")
+	if r.err != nil {
+		return nil, 0, r.err
+	}
+	if string(head[:8]) != magic {
+		return nil, 0, corrupt(r.what, "begins with %q, want %q", head[:8], magic)
+	}
+	if major := le.Uint16(head[8:]); major != Major {
+		return nil, 0, fmt.Errorf("program: %w %d.%d, want %d.x", ErrVersion, major, le.Uint16(head[10:]), Major)
+	}
+	if n := le.Uint64(head[lengthOffset:]); n != uint64(len(b)) {
+		return nil, 0, corrupt(r.what, "says it has %d bytes, %d are here", n, len(b))
+	}
+	if len(b) > MaxSize {
+		return nil, 0, corrupt(r.what, "%d bytes, want at most %d", len(b), MaxSize)
+	}
+	if want, got := le.Uint32(head[crcOffset:]), checksum(b); want != got {
+		return nil, 0, corrupt(r.what, "checksum %08x, want %08x", got, want)
+	}
+	r.zeros(head[crcOffset+4:], "header")
+	return r, le.Uint32(head[12:]), r.err
+}
+
+func (p *Program) readSource(r *reader) {
+	b := r.take(sourceSize, "source")
+	if r.err != nil {
+		return
+	}
+	p.Source, p.Label, p.Malformed = Source(b[0]), r.flag(b[1], "label"), Malformed(b[2])
+	r.zeros(b[3:], "source")
+}
+
+func (p *Program) readOutput(r *reader) {
+	b := r.take(outputSize, "output")
+	if r.err != nil {
+		return
+	}
+	p.Output = Output{
+		Label: r.flag(b[0], "label"), IDs: IDs(b[1]), Fixed: r.flag(b[2], "fixed"),
+		Dense: le.Uint32(b[4:]), Keys: le.Uint32(b[8:]),
+	}
+	r.zeros(b[3:4], "output")
+	r.zeros(b[12:], "output")
+}
+
+func (p *Program) readColumns(r *reader, tables *tableSet) {
+	head := r.take(8, "columns")
+	if r.err != nil {
+		return
+	}
+	r.zeros(head[4:], "columns")
+	p.Columns = make([]Column, r.count(uint64(le.Uint32(head)), MaxColumns, columnSize, "columns"))
+	for i := range p.Columns {
+		p.Columns[i].read(r, tables)
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (c *Column) read(r *reader, tables *tableSet) {
+	b := r.take(columnSize, "column")
+	if r.err != nil {
+		return
+	}
+	c.Kind, c.List, c.Field = Kind(b[0]), r.flag(b[1], "list"), le.Uint16(b[2:])
+	r.zeros(b[12:], "column")
+	n := uint64(le.Uint32(b[4:]))
+	if n > MaxName {
+		r.fail("a name of %d bytes, want at most %d", n, MaxName)
+		return
+	}
+	name := r.padded(n, "name")
+	if !utf8.Valid(name) {
+		r.fail("the name %q is no UTF-8", name)
+	}
+	c.Name = string(name)
+	c.Sinks = make([]Sink, r.count(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks"))
+	for i := range c.Sinks {
+		c.Sinks[i].read(r, tables)
+		if r.err != nil {
+			return
+		}
+	}
+}
+
+func (s *Sink) read(r *reader, tables *tableSet) {
+	b := r.take(sinkSize, "sink")
+	if r.err != nil {
+		return
+	}
+	s.To, s.Index = Dest(b[0]), le.Uint32(b[4:])
+	r.zeros(b[1:4], "sink")
+	r.zeros(b[12:], "sink")
+	n := r.count(uint64(le.Uint32(b[8:])), MaxOps, opSize, "operators")
+	if n == 0 {
+		return
+	}
+	s.Ops = make([]Op, n)
+	for i := range s.Ops {
+		if s.Ops[i] = readOp(r, tables); r.err != nil {
+			return
+		}
+	}
+}
+
+// paramSize is the length of each operator's parameters, which is fixed for a version.
+var paramSize = map[Unit]uint32{
+	UnitFillNull: 16, UnitClamp: 32, UnitLog: 4, UnitBucketize: bucketizeSize, UnitSigridHash: 16, UnitPositiveModulus: 8,
+	UnitHexToInt: 0, UnitZeroExtend: 0, UnitFirstX: 8, UnitConvert: 1,
+}
+
+func readOp(r *reader, tables *tableSet) Op {
+	head := r.take(opSize, "operator")
+	if r.err != nil {
+		return nil
+	}
+	unit, version, n := Unit(le.Uint16(head)), le.Uint16(head[2:]), le.Uint32(head[4:])
+	want, known := paramSize[unit]
+	if !known || version != unit.Version() {
+		r.err = &UnknownError{Unit: unit, Version: version}
+		return nil
+	}
+	if n != want {
+		r.fail("%v has %d bytes of parameters, want %d", unit, n, want)
+		return nil
+	}
+	b := r.padded(uint64(n), "parameters")
+	if r.err != nil {
+		return nil
+	}
+	switch unit {
+	case UnitFillNull:
+		return FillNull{Int: int64(le.Uint64(b)), Float: float64At(b[8:])}
+	case UnitClamp:
+		return Clamp{
+			IntLo: int64(le.Uint64(b)), IntHi: int64(le.Uint64(b[8:])),
+			FloatLo: float64At(b[16:]), FloatHi: float64At(b[24:]),
+		}
+	case UnitLog:
+		return Log{Add: float32At(b)}
+	case UnitBucketize:
+		r.zeros(b[2:4], "bucketize")
+		i := le.Uint32(b[4:])
+		if uint64(i) >= uint64(len(tables.borders)) {
+			r.fail("bucketize wants table %d of %d", i, len(tables.borders))
+			return nil
+		}
+		tables.used[i] = true
+		o := tables.borders[i]
+		o.Side, o.NaN = Side(b[0]), NaN(b[1])
+		return &o
+	case UnitSigridHash:
+		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
+	case UnitPositiveModulus:
+		return PositiveModulus{M: int64(le.Uint64(b))}
+	case UnitHexToInt:
+		return HexToInt{}
+	case UnitZeroExtend:
+		return ZeroExtend{}
+	case UnitFirstX:
+		return FirstX{N: int64(le.Uint64(b))}
+	default:
+		return Convert{To: Kind(b[0])}
+	}
+}
+
+// tableSet is the section of tables, and which of them an operator uses.
+type tableSet struct {
+	borders []Bucketize // only the list of borders is set
+	used    []bool
+}
+
+func readTables(r *reader) tableSet {
+	head := r.take(8, "tables")
+	if r.err != nil {
+		return tableSet{}
+	}
+	r.zeros(head[4:], "tables")
+	n := r.count(uint64(le.Uint32(head)), MaxSinks, tableSize, "tables")
+	t := tableSet{borders: make([]Bucketize, n), used: make([]bool, n)}
+	for i := range t.borders {
+		t.borders[i].readBorders(r)
+	}
+	return t
+}
+
+func (t *Bucketize) readBorders(r *reader) {
+	head := r.take(tableSize, "table")
+	if r.err != nil {
+		return
+	}
+	r.zeros(head[1:4], "table")
+	kind := Kind(head[0])
+	size := uint64(8)
+	if kind == Float32 {
+		size = 4
+	}
+	n := r.count(uint64(le.Uint32(head[4:])), MaxBorders, size, "borders")
+	b := r.padded(uint64(n)*size, "borders")
+	if r.err != nil {
+		return
+	}
+	switch kind {
+	case Float32:
+		t.Borders32 = make([]float32, n)
+		for i := range t.Borders32 {
+			t.Borders32[i] = float32At(b[4*i:])
+		}
+	case Float64:
+		t.Borders64 = make([]float64, n)
+		for i := range t.Borders64 {
+			t.Borders64[i] = float64At(b[8*i:])
+		}
+	case Int64:
+		t.BordersInt = make([]int64, n)
+		for i := range t.BordersInt {
+			t.BordersInt[i] = int64(le.Uint64(b[8*i:]))
+		}
+	default:
+		r.fail("a table of %v", kind)
+	}
+}

@@ -1,0 +1,309 @@
+package program
+
+import (
+	"fmt"
+	"math"
+)
+
+// Limits of a program. They bound what a drive sets aside for one, far above what pipelines need.
+const (
+	MaxColumns = 1 << 16 // columns, dense columns and keys, each
+	MaxSinks   = 1 << 17 // sinks over all columns
+	MaxOps     = 64      // operators of a sink
+	MaxName    = 4096    // bytes of a column's name
+	MaxBorders = 1 << 20 // borders of one Bucketize
+	MaxSize    = 1 << 26 // bytes of a marshalled program
+	MaxTasks   = 1 << 16 // tasks of a slice
+)
+
+// textFields is the number of fields of a Criteo row: label, 13 integers, 26 ids.
+const textFields = 40
+
+// Validate checks that the program is one that an engine can run without looking back: kinds chain from column to
+// tensor; every label, dense column and key of the output is written exactly once; keys are written in order, by the
+// columns that come first; list columns feed one key and nothing else; parameters are in range; counts are within
+// the limits. The error wraps [ErrInvalid] and names column and operator.
+func (p *Program) Validate() error {
+	if err := p.validate(); err != nil {
+		return fmt.Errorf("program: %w: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+func (p *Program) validate() error {
+	switch {
+	case p.Source < Parquet || p.Source > CriteoBinary:
+		return fmt.Errorf("%v is no source", p.Source)
+	case p.Malformed > MalformedNull:
+		return fmt.Errorf("%v is no policy for malformed rows", p.Malformed)
+	case p.Source != CriteoTSV && p.Malformed != MalformedFail:
+		return fmt.Errorf("a policy for malformed rows with source %v", p.Source)
+	case p.Source == Parquet && p.Label:
+		return fmt.Errorf("a label field with source %v", p.Source)
+	case len(p.Columns) == 0 || len(p.Columns) > MaxColumns:
+		return fmt.Errorf("%d columns, want 1 to %d", len(p.Columns), MaxColumns)
+	case p.Output.Dense > MaxColumns:
+		return fmt.Errorf("%d dense columns, want at most %d", p.Output.Dense, MaxColumns)
+	case p.Output.Keys > MaxColumns:
+		return fmt.Errorf("%d keys, want at most %d", p.Output.Keys, MaxColumns)
+	case p.Output.IDs > IDs32:
+		return fmt.Errorf("%v is no type of ids", p.Output.IDs)
+	}
+	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: map[tableKey]bool{}}
+	for i := range p.Columns {
+		if err := p.validateColumn(&p.Columns[i], &seen); err != nil {
+			return fmt.Errorf("column %d %q: %w", i, p.Columns[i].Name, err)
+		}
+	}
+	return seen.complete()
+}
+
+func (p *Program) validateColumn(c *Column, seen *coverage) error {
+	switch {
+	case c.Name == "" || len(c.Name) > MaxName:
+		return fmt.Errorf("a name of %d bytes, want 1 to %d", len(c.Name), MaxName)
+	case c.Kind < Int64 || c.Kind > Bytes:
+		return fmt.Errorf("%v is no kind", c.Kind)
+	case p.Source == Parquet && c.Field != 0:
+		return fmt.Errorf("field %d with source %v", c.Field, p.Source)
+	case p.Source != Parquet && (c.Kind != Int64 || c.List):
+		return fmt.Errorf("source %v has int64 scalars only", p.Source)
+	case c.Field >= textFields:
+		return fmt.Errorf("field %d, want 0 to %d", c.Field, textFields-1)
+	case p.Source == CriteoTSV && c.Field == 0 && !p.Label:
+		return fmt.Errorf("rows without a label field have no field 0")
+	case len(c.Sinks) == 0:
+		return fmt.Errorf("no sinks")
+	case c.List && len(c.Sinks) > 1:
+		return fmt.Errorf("a list feeds %d sinks, want 1", len(c.Sinks))
+	}
+	before := seen.keys
+	for i := range c.Sinks {
+		s := &c.Sinks[i]
+		if err := seen.add(c, s); err != nil {
+			return fmt.Errorf("sink %d (%v %d): %w", i, s.To, s.Index, err)
+		}
+		if err := s.validateOps(c, seen.tables); err != nil {
+			return fmt.Errorf("sink %d (%v %d): %w", i, s.To, s.Index, err)
+		}
+	}
+	if seen.keys == before {
+		seen.keysEnded = true
+	} else if seen.keysEnded {
+		return fmt.Errorf("feeds a key behind a column that feeds none")
+	}
+	return nil
+}
+
+// coverage counts which places of the output are written.
+type coverage struct {
+	out       Output
+	label     bool
+	dense     []bool
+	denseSeen uint32
+	keys      uint32 // keys 0..keys-1 are written
+	keysEnded bool   // a column without a key was seen
+	sinks     int
+	tables    map[tableKey]bool
+}
+
+func (v *coverage) add(c *Column, s *Sink) error {
+	if v.sinks++; v.sinks > MaxSinks {
+		return fmt.Errorf("more than %d sinks", MaxSinks)
+	}
+	switch s.To {
+	case ToLabel:
+		switch {
+		case c.List:
+			return fmt.Errorf("a list cannot be a label")
+		case !v.out.Label:
+			return fmt.Errorf("the output has no label")
+		case s.Index != 0:
+			return fmt.Errorf("index %d, want 0", s.Index)
+		case v.label:
+			return fmt.Errorf("the label is written twice")
+		}
+		v.label = true
+	case ToDense:
+		switch {
+		case c.List:
+			return fmt.Errorf("a list cannot be dense")
+		case s.Index >= v.out.Dense:
+			return fmt.Errorf("the output has %d dense columns", v.out.Dense)
+		case v.dense[s.Index]:
+			return fmt.Errorf("the dense column is written twice")
+		}
+		v.dense[s.Index] = true
+		v.denseSeen++
+	case ToSparse:
+		switch {
+		case s.Index >= v.out.Keys:
+			return fmt.Errorf("the output has %d keys", v.out.Keys)
+		case s.Index != v.keys:
+			return fmt.Errorf("key %d is due: keys are written in order, each once", v.keys)
+		case c.List && v.out.Fixed:
+			return fmt.Errorf("a list in an output where every length is 1")
+		}
+		v.keys++
+	default:
+		return fmt.Errorf("%v is no tensor", s.To)
+	}
+	return nil
+}
+
+func (v *coverage) complete() error {
+	switch {
+	case v.out.Label != v.label:
+		return fmt.Errorf("no column writes the label")
+	case v.denseSeen != v.out.Dense:
+		return fmt.Errorf("%d of %d dense columns are written", v.denseSeen, v.out.Dense)
+	case v.keys != v.out.Keys:
+		return fmt.Errorf("%d of %d keys are written", v.keys, v.out.Keys)
+	}
+	return nil
+}
+
+func (s *Sink) validateOps(c *Column, checked map[tableKey]bool) error {
+	if len(s.Ops) > MaxOps {
+		return fmt.Errorf("%d operators, want at most %d", len(s.Ops), MaxOps)
+	}
+	kind := c.Kind
+	for i, op := range s.Ops {
+		if err := checkOp(op, kind, c.List, checked); err != nil {
+			return fmt.Errorf("operator %d: %w", i, err)
+		}
+		kind = op.Out(kind)
+	}
+	want := Float32
+	if s.To == ToSparse {
+		want = Int64
+	}
+	if kind != want {
+		return fmt.Errorf("ends as %v, want %v", kind, want)
+	}
+	return nil
+}
+
+// checkOp checks one operator given values of a kind.
+func checkOp(op Op, in Kind, list bool, checked map[tableKey]bool) error {
+	if op == nil {
+		return fmt.Errorf("is nil")
+	}
+	if b, ok := op.(*Bucketize); ok {
+		if b == nil {
+			return fmt.Errorf("is nil")
+		}
+		if err := b.check(checked); err != nil {
+			return fmt.Errorf("%v: %w", op.Unit(), err)
+		}
+	}
+	if op.Out(in) == 0 {
+		return fmt.Errorf("%v does not take %v", op.Unit(), in)
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%v: %s", op.Unit(), fmt.Sprintf(format, args...))
+	}
+	switch o := op.(type) {
+	case FillNull, *Bucketize, HexToInt, ZeroExtend, Convert:
+	case Clamp:
+		switch {
+		case in == Int64 && o.IntLo > o.IntHi:
+			return bad("bounds %d > %d", o.IntLo, o.IntHi)
+		case in != Int64 && !(o.FloatLo <= o.FloatHi):
+			return bad("bounds %v > %v", o.FloatLo, o.FloatHi)
+		case in == Float32 && !(isFloat32(o.FloatLo) && isFloat32(o.FloatHi)):
+			return bad("bounds %v, %v are no float32", o.FloatLo, o.FloatHi)
+		}
+	case Log:
+		if !finite(float64(o.Add)) {
+			return bad("add %v is not finite", o.Add)
+		}
+	case SigridHash:
+		if o.Max <= 0 {
+			return bad("max %d, want more than 0", o.Max)
+		}
+	case PositiveModulus:
+		if o.M <= 0 {
+			return bad("modulus %d, want more than 0", o.M)
+		}
+	case FirstX:
+		if o.N < 0 {
+			return bad("n %d, want at least 0", o.N)
+		}
+		if !list {
+			return bad("takes a list")
+		}
+	default:
+		return fmt.Errorf("%T is no operator of this build", op)
+	}
+	return nil
+}
+
+// tableKey names the memory of a list of borders. Many operators may share one list, which is then looked at once: a
+// small program with many operators over one large list must not take long to check.
+type tableKey struct {
+	b32 *float32
+	b64 *float64
+	int *int64
+	n   int
+}
+
+func (b *Bucketize) key() tableKey {
+	switch {
+	case len(b.Borders32) > 0:
+		return tableKey{b32: &b.Borders32[0], n: len(b.Borders32)}
+	case len(b.Borders64) > 0:
+		return tableKey{b64: &b.Borders64[0], n: len(b.Borders64)}
+	default:
+		return tableKey{int: &b.BordersInt[0], n: len(b.BordersInt)}
+	}
+}
+
+func (b *Bucketize) check(checked map[tableKey]bool) error {
+	lists := 0
+	for _, n := range []int{len(b.Borders32), len(b.Borders64), len(b.BordersInt)} {
+		if n > 0 {
+			lists++
+		}
+		if n > MaxBorders {
+			return fmt.Errorf("%d borders, want at most %d", n, MaxBorders)
+		}
+	}
+	switch {
+	case lists != 1:
+		return fmt.Errorf("%d lists of borders, want 1", lists)
+	case b.Side > Right:
+		return fmt.Errorf("%v is no side", b.Side)
+	case b.NaN > NaNError:
+		return fmt.Errorf("%v is no rule for NaN", b.NaN)
+	}
+	key := b.key()
+	if checked[key] {
+		return nil
+	}
+	if i := descent(b.Borders32); i >= 0 {
+		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders32[i])
+	}
+	if i := descent(b.Borders64); i >= 0 {
+		return fmt.Errorf("border %d (%v) is not ordered", i, b.Borders64[i])
+	}
+	if i := descent(b.BordersInt); i >= 0 {
+		return fmt.Errorf("border %d (%v) is not ordered", i, b.BordersInt[i])
+	}
+	checked[key] = true
+	return nil
+}
+
+// descent returns the index of the first border that is not at least its predecessor, or is no number; -1 if none.
+func descent[T int64 | float32 | float64](borders []T) int {
+	for i, b := range borders {
+		if b != b || i > 0 && b < borders[i-1] {
+			return i
+		}
+	}
+	return -1
+}
+
+func isFloat32(x float64) bool { return math.IsInf(x, 0) || float64(float32(x)) == x }
+
+func finite(x float64) bool { return !math.IsInf(x, 0) && !math.IsNaN(x) }

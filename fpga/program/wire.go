@@ -1,0 +1,153 @@
+package program
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+)
+
+// The versions of the wire forms. A reader takes any minor version of its major version.
+const (
+	Major = 1
+	Minor = 0
+)
+
+// Sizes of the fixed parts, in bytes.
+const (
+	headerSize     = 32
+	sectionSize    = 16
+	columnSize     = 16
+	sinkSize       = 16
+	opSize         = 8
+	tableSize      = 8
+	sourceSize     = 8
+	outputSize     = 16
+	bucketizeSize  = 8
+	SliceHeader    = 128 // a marshalled slice is SliceHeader + SliceTask * tasks bytes
+	SliceTask      = 128
+	ResultHeader   = 128 // a marshalled result is ResultHeader + ResultTask * tasks bytes and its message
+	ResultTask     = 64
+	cursorSize     = 32
+	crcOffset      = 24
+	lengthOffset   = 16
+	flagRequired   = 1
+	cursorUnpacked = 1
+	cursorDict     = 2
+)
+
+// Sections of a program, in the order in which they are written.
+const (
+	sectionSource  = 1 // source u8, label u8, malformed u8, 5 reserved
+	sectionTables  = 2 // count u32, 4 reserved; tables of borders, each written once however many operators use it
+	sectionColumns = 3 // count u32, 4 reserved; columns
+	sectionOutput  = 4 // label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
+)
+
+// magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.
+const magic = "MILLPROG"
+
+// Magics of a slice and a result: 4 bytes. Behind them: major u16, minor u16, length u32, tasks u32.
+const (
+	sliceMagic  = "MSLC"
+	resultMagic = "MRES"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// checksum is the CRC32C of all of a program but the field that holds it.
+func checksum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:crcOffset], castagnoli), castagnoli, b[crcOffset+4:])
+}
+
+var le = binary.LittleEndian
+
+// pad8 appends zeros until what was appended since from is a multiple of 8 bytes.
+func pad8(b []byte, from int) []byte {
+	for (len(b)-from)%8 != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func bit(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// reader takes little-endian fields off the front of bytes. Its first failure sticks: every later read gives zeros,
+// so that callers check once behind a structure.
+type reader struct {
+	what string // what is read, for errors
+	b    []byte
+	at   int // offset of b in the whole, for errors
+	err  error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = corrupt(r.what, format, args...)
+	}
+}
+
+// take returns the next n bytes, or nil when fewer are left.
+func (r *reader) take(n uint64, of string) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if n > uint64(len(r.b)) {
+		r.fail("%s at byte %d wants %d bytes, %d are left", of, r.at, n, len(r.b))
+		return nil
+	}
+	b := r.b[:n:n]
+	r.b = r.b[n:]
+	r.at += int(n)
+	return b
+}
+
+// padded is take, and passes over the zeros that fill up to 8 bytes.
+func (r *reader) padded(n uint64, of string) []byte {
+	b := r.take(n, of)
+	r.zeros(r.take((8-n%8)%8, of), of)
+	return b
+}
+
+// zeros demands that reserved bytes are zero.
+func (r *reader) zeros(b []byte, of string) {
+	for _, c := range b {
+		if c != 0 {
+			r.fail("%s has reserved bytes that are not zero", of)
+			return
+		}
+	}
+}
+
+// flag reads a bool.
+func (r *reader) flag(c byte, of string) bool {
+	if c > 1 {
+		r.fail("%s is %d, want 0 or 1", of, c)
+	}
+	return c == 1
+}
+
+// count reads a number of items of at least size bytes each and refuses one that cannot be.
+func (r *reader) count(n, limit, size uint64, of string) int {
+	if r.err != nil {
+		return 0
+	}
+	if n > limit {
+		r.fail("%d %s, want at most %d", n, of, limit)
+		return 0
+	}
+	if n > uint64(len(r.b))/size {
+		r.fail("%d %s do not fit into the %d bytes left", n, of, len(r.b))
+		return 0
+	}
+	return int(n)
+}
+
+func putFloat64(b []byte, x float64) []byte { return le.AppendUint64(b, math.Float64bits(x)) }
+func putFloat32(b []byte, x float32) []byte { return le.AppendUint32(b, math.Float32bits(x)) }
+func float64At(b []byte) float64            { return math.Float64frombits(le.Uint64(b)) }
+func float32At(b []byte) float32            { return math.Float32frombits(le.Uint32(b)) }
