@@ -1,0 +1,21 @@
+// Package timing is the model of a SmartSSD-class drive: cycles, bandwidths and watts, by unit and by mini-batch.
+//
+// # Overview
+//
+// A [Workload] is what a row costs (values decoded, hashed, logged, bucketized; bytes in and out). A [Device] is a clock,
+// three bandwidths and a number of processing elements a unit. [Device.Batch] gives the time that each stage takes for
+// a mini-batch; the stages run one after the other (PreSto's measured latency) or overlap (throughput: the slowest
+// stage bounds it, and [Times.Bottleneck] names it).
+//
+// The constants are PreSto's where it states them (223 MHz, 25 W) and assumptions, named so, where it doesn't: 3.0 GB/s of
+// P2P, 2.0 GB/s of output, 80 % of DDR4-2400's 19.2 GB/s. A public benchmark of the board reads 2.2 GB/s on average over P2P
+// (SmartSSDMeasuredP2P). It is a model of a drive that nobody here has run: every report that uses it says so.
+//
+// # Concurrency
+//
+// Pure functions over values.
+//
+// # Debugging
+//
+// The package's test reproduces the paper's ratios (Extract is 40.8 % of the time; the model gives 40.4 %).
+package timing

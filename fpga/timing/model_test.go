@@ -1,0 +1,88 @@
+package timing
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Table I of PreSto.
+var (
+	rm1 = Workload{Dense: 13, Sparse: 26, Mean: 1, Fixed: true, Generated: 13, Borders: 1024, IDBytes: 8}
+	rm5 = Workload{Dense: 504, Sparse: 42, Mean: 20, Generated: 42, Borders: 4096, IDBytes: 8}
+)
+
+const batch = 8192
+
+func TestBytesOfARow(t *testing.T) {
+	assert.Equal(t, 264.0, rm1.InBytes())
+	assert.Equal(t, 8908.0, rm5.InBytes())
+}
+
+func TestStagesOfRM5(t *testing.T) {
+	got := SmartSSD().Batch(rm5, batch)
+	ms := func(want, got float64) { t.Helper(); assert.InDelta(t, want, got*1e3, 0.06) }
+	ms(24.3, got.Move)
+	ms(6.4, got.Decode)
+	ms(0.3, got.Bucketize)
+	ms(4.1, got.Hash)
+	ms(2.3, got.Log)
+	ms(38.6, got.Output)
+	ms(75.9, got.Serial())
+	ms(29.0, got.DDR)
+	assert.InDelta(t, 0.404, got.ExtractShare(), 0.001, "PreSto: Extract is 40.8 % on average")
+}
+
+func TestThroughputAndBottleneck(t *testing.T) {
+	int32ids := rm5
+	int32ids.IDBytes = 4
+	for _, c := range []struct {
+		name   string
+		w      Workload
+		output bool
+		want   float64
+		stage  string
+	}{
+		{"rm1", rm1, false, 11.4e6, "move"},
+		{"rm1 with output", rm1, true, 5.4e6, "output"},
+		{"rm5", rm5, false, 337e3, "move"},
+		{"rm5 with output", rm5, true, 212e3, "output"},
+		{"rm5 with int32 ids", int32ids, false, 541e3, "move"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			times := SmartSSD().Batch(c.w, batch)
+			stage, _ := times.Bottleneck(c.output)
+			assert.Equal(t, c.stage, stage)
+			assert.InEpsilon(t, c.want, times.RowsPerSecond(c.output), 0.01)
+		})
+	}
+}
+
+func TestBottleneckMovesToTheUnitThatIsShort(t *testing.T) {
+	for stage, cut := range map[string]func(*Device){
+		"decode":      func(d *Device) { d.Decoders = 1 },
+		"sigrid_hash": func(d *Device) { d.Hashers = 1 },
+		"log":         func(d *Device) { d.Loggers, d.P2P = 1, 100e9 },
+		"bucketize": func(d *Device) {
+			d.Buckets, d.ClockHz, d.P2P = 1, 1e9, 1e15
+			d.Decoders, d.Hashers, d.Loggers = 1e6, 1e6, 1e6
+		},
+	} {
+		d := SmartSSD()
+		cut(&d)
+		got, _ := d.Batch(rm5, batch).Bottleneck(false)
+		assert.Equal(t, stage, got)
+	}
+}
+
+func TestMoreOfAnythingIsNeverSlower(t *testing.T) {
+	base := SmartSSD().Batch(rm5, batch).RowsPerSecond(true)
+	for _, more := range []func(*Device){
+		func(d *Device) { d.P2P *= 2 }, func(d *Device) { d.ClockHz *= 2 }, func(d *Device) { d.Output *= 2 },
+		func(d *Device) { d.Decoders *= 2 }, func(d *Device) { d.Hashers *= 2 }, func(d *Device) { d.Loggers *= 2 }, func(d *Device) { d.Buckets *= 2 },
+	} {
+		d := SmartSSD()
+		more(&d)
+		assert.GreaterOrEqual(t, d.Batch(rm5, batch).RowsPerSecond(true), base)
+	}
+}
