@@ -1,0 +1,26 @@
+package capacity
+
+// DPP's three models (DPP, Tables III, VIII, IX): what a job stores and what a trainer node takes.
+//
+// T is the workers that a trainer node needs times the rows a second of one worker; bytes a row as stored is the
+// storage bandwidth that a worker receives over its rows a second.
+var dpp = map[string]struct {
+	petabytes  float64 // compressed bytes that a job reads of, Table III
+	workers    float64 // a trainer node
+	kqps       float64 // of one worker
+	storageGBs float64 // received by one worker
+}{
+	"dpp-rm1": {11.95, 24.16, 11.6, 0.8},
+	"dpp-rm2": {25.94, 9.44, 8.0, 1.2},
+	"dpp-rm3": {1.95, 55.22, 36.9, 0.8},
+}
+
+// DPP returns the need of one trainer node of a DPP model (dpp-rm1, dpp-rm2, dpp-rm3).
+func DPP(name string) (Need, bool) {
+	m, ok := dpp[name]
+	if !ok {
+		return Need{}, false
+	}
+	rows := m.kqps * 1e3
+	return Need{Model: name, Bytes: m.petabytes * 1e15, T: m.workers * rows, BytesPerRow: m.storageGBs * 1e9 / rows}, true
+}
