@@ -25,5 +25,5 @@
 //
 // # Debugging
 //
-// ReferenceFloat32, ReferenceFloat64 and ReferenceInt64 are the definition, a value at a time, by linear search.
+// Reference is the definition, a value at a time, by linear search.
 package bucketize
