@@ -1,0 +1,55 @@
+// Package standin is a trainer that trains nothing: it takes a mini-batch and is busy for as long as a trainer of a
+// given speed would be. Every report says that it stood in for one.
+//
+// # Concurrency
+//
+// A Trainer has one user at a time, as a training loop has.
+package standin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// ErrSpeed says that a speed makes no sense.
+var ErrSpeed = errors.New("stand-in trainer: rows per second must be above 0")
+
+// Trainer takes mini-batches at a fixed speed.
+type Trainer struct {
+	rowsPerSecond float64
+	due           time.Time // when the step that runs ends
+}
+
+// New returns a trainer that takes rowsPerSecond rows a second.
+func New(rowsPerSecond float64) (*Trainer, error) {
+	if !(rowsPerSecond > 0) {
+		return nil, fmt.Errorf("%w, not %v", ErrSpeed, rowsPerSecond)
+	}
+	return &Trainer{rowsPerSecond: rowsPerSecond}, nil
+}
+
+// Step is busy with a mini-batch. A step that begins within a millisecond of the last one's end goes on from that end, so
+// that a timer's lateness does not add up and slow the trainer.
+func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
+	now := time.Now()
+	if t.due.IsZero() || now.Sub(t.due) > time.Millisecond {
+		t.due = now
+	}
+	t.due = t.due.Add(time.Duration(float64(mb.Rows) / t.rowsPerSecond * float64(time.Second)))
+	wait := t.due.Sub(now)
+	if wait <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
