@@ -1,0 +1,224 @@
+package tensor
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// frameHeader is what encoding/json makes of a header. The canonical form is checked afterwards, by writing it again.
+type frameHeader struct {
+	Metadata struct {
+		Format        string `json:"format"`
+		Name          string `json:"name"`
+		Shapes        string `json:"shapes"`
+		Dense         string `json:"dense"`
+		Keys          string `json:"keys"`
+		NumEmbeddings string `json:"num_embeddings"`
+		List          string `json:"list"`
+		IDs           string `json:"ids"`
+		Lengths       string `json:"lengths"`
+		CRC32C        string `json:"crc32c"`
+	} `json:"__metadata__"`
+	Values  *frameTensor `json:"kjt.values"`
+	Dense   *frameTensor `json:"dense"`
+	Lengths *frameTensor `json:"kjt.lengths"`
+	Label   *frameTensor `json:"label"`
+	Weights *frameTensor `json:"kjt.weights"`
+}
+
+type frameTensor struct {
+	DType   string   `json:"dtype"`
+	Shape   []int64  `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// ReadFrame reads a whole frame. The tensors are views of b where its memory is aligned to their elements, else
+// copies; b must not change while the mini-batch is used. Frames are foreign bytes: every length, offset, type and
+// shape is checked, the CRC32C too, the keyed jagged tensor's rules, and that the header is the one that WriteFrame
+// writes. What is allocated is bounded by the length of b. The error wraps ErrFrame.
+func ReadFrame(b []byte) (*MiniBatch, error) {
+	m, err := readFrame(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return m, nil
+}
+
+func readFrame(b []byte) (*MiniBatch, error) {
+	if len(b) < 8 {
+		return nil, fmt.Errorf("%d bytes, less than a header's length", len(b))
+	}
+	n := binary.LittleEndian.Uint64(b)
+	switch {
+	case n > MaxFrameHeader:
+		return nil, fmt.Errorf("a header of %d bytes, at most %d", n, MaxFrameHeader)
+	case n > uint64(len(b)-8):
+		return nil, fmt.Errorf("a header of %d bytes in %d bytes", n, len(b)-8)
+	case (n+8)%Align != 0:
+		return nil, fmt.Errorf("data starts at %d, not at a multiple of %d", n+8, Align)
+	}
+	head, data := b[:8+n], b[8+n:]
+	var h frameHeader
+	if err := strictJSON(head[8:], &h); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if h.Metadata.Format != FrameFormat {
+		return nil, fmt.Errorf("format %q, this build reads %q", h.Metadata.Format, FrameFormat)
+	}
+	name, err := parseName(h.Metadata.Name)
+	if err != nil {
+		return nil, err
+	}
+	s, rows, values, err := h.schema()
+	if err != nil {
+		return nil, err
+	}
+	e, err := Packed(s, rows, values)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkTensors(e); err != nil {
+		return nil, err
+	}
+	if int64(len(data)) != e.Bytes {
+		return nil, fmt.Errorf("%d bytes of data, the header says %d", len(data), e.Bytes)
+	}
+	crc := crc32.Checksum(data, castagnoli)
+	if want := fmt.Sprintf("%08x", crc); h.Metadata.CRC32C != want {
+		return nil, fmt.Errorf("CRC32C %s, the header says %.20q: the data was changed", want, h.Metadata.CRC32C)
+	}
+	if !bytes.Equal(head, appendHeader(nil, name, s, rows, values, e, crc)) {
+		return nil, fmt.Errorf("the header is not in canonical form")
+	}
+	m, err := FromMemory(s, rows, values, data, e, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Name = name
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// schema puts the schema together from the metadata and from which tensors there are.
+func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
+	var shapes struct{ Rows, Dense, Keys, Values int64 }
+	if err := strictJSON([]byte(h.Metadata.Shapes), &shapes); err != nil {
+		return nil, 0, 0, fmt.Errorf("shapes: %w", err)
+	}
+	s = &Schema{Label: h.Label != nil, Weights: h.Weights != nil}
+	var keys []string
+	var embeddings []int64
+	var list []bool
+	for _, f := range []struct {
+		name, text string
+		into       any
+	}{
+		{"dense", h.Metadata.Dense, &s.Dense},
+		{"keys", h.Metadata.Keys, &keys},
+		{"num_embeddings", h.Metadata.NumEmbeddings, &embeddings},
+		{"list", h.Metadata.List, &list},
+	} {
+		if err := strictJSON([]byte(f.text), f.into); err != nil {
+			return nil, 0, 0, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	if len(embeddings) != len(keys) || len(list) != len(keys) {
+		return nil, 0, 0, fmt.Errorf("%d keys, %d num_embeddings, %d list", len(keys), len(embeddings), len(list))
+	}
+	if shapes.Dense != int64(len(s.Dense)) || shapes.Keys != int64(len(keys)) {
+		return nil, 0, 0, fmt.Errorf("%d dense features and %d keys, shapes says %d and %d", len(s.Dense), len(keys), shapes.Dense, shapes.Keys)
+	}
+	if len(keys) > 0 {
+		s.Keys = make([]Key, len(keys))
+		for i := range keys {
+			s.Keys[i] = Key{Name: keys[i], NumEmbeddings: embeddings[i], List: list[i]}
+		}
+		switch h.Metadata.IDs {
+		case Int32.String():
+			s.IDs = Int32
+		case Int64.String():
+			s.IDs = Int64
+		default:
+			return nil, 0, 0, fmt.Errorf("ids are %.20q, want int32 or int64", h.Metadata.IDs)
+		}
+	}
+	if len(s.Dense) == 0 {
+		s.Dense = nil
+	}
+	if err := s.Validate(); err != nil {
+		return nil, 0, 0, err
+	}
+	if shapes.Rows < 0 || shapes.Rows > MaxRows || shapes.Values < 0 || shapes.Values > MaxValues {
+		return nil, 0, 0, fmt.Errorf("%d rows and %d values", shapes.Rows, shapes.Values)
+	}
+	return s, int(shapes.Rows), int(shapes.Values), nil
+}
+
+// checkTensors compares the header's tensors with those that the shapes demand.
+func (h *frameHeader) checkTensors(e Extents) error {
+	for _, f := range []struct {
+		name string
+		have *frameTensor
+	}{
+		{TensorValues, h.Values}, {TensorDense, h.Dense}, {TensorLengths, h.Lengths}, {TensorLabel, h.Label}, {TensorWeights, h.Weights},
+	} {
+		want, ok := e.Find(f.name)
+		have := f.have
+		switch {
+		case !ok && have == nil:
+			continue
+		case !ok:
+			return fmt.Errorf("tensor %s should not be there", f.name)
+		case have == nil:
+			return fmt.Errorf("tensor %s is missing", f.name)
+		case have.DType != want.DType.safetensors():
+			return fmt.Errorf("tensor %s: dtype %.20q, want %s", f.name, have.DType, want.DType.safetensors())
+		case !slices.Equal(have.Shape, want.Shape):
+			return fmt.Errorf("tensor %s: shape %v, want %v", f.name, have.Shape, want.Shape)
+		case have.Offsets[0] > want.Offset:
+			return fmt.Errorf("tensor %s: a gap before it: it starts at %d, want %d", f.name, have.Offsets[0], want.Offset)
+		case have.Offsets[0] < want.Offset:
+			return fmt.Errorf("tensor %s: it overlaps the one before: it starts at %d, want %d", f.name, have.Offsets[0], want.Offset)
+		case have.Offsets[1] != want.Offset+want.Bytes:
+			return fmt.Errorf("tensor %s: it ends at %d, want %d", f.name, have.Offsets[1], want.Offset+want.Bytes)
+		}
+	}
+	return nil
+}
+
+// strictJSON decodes one value and refuses unknown fields.
+func strictJSON(b []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	return dec.Decode(into)
+}
+
+// parseName reads what Name.String writes.
+func parseName(s string) (Name, error) {
+	var n Name
+	job, rest, _ := strings.Cut(s, "/")
+	epoch, number, ok := strings.Cut(rest, "/")
+	if !ok || len(job) != 2*len(n.Job) {
+		return n, fmt.Errorf("name %.120q, want JOB/EPOCH/NUMBER", s)
+	}
+	if _, err := hex.Decode(n.Job[:], []byte(job)); err != nil {
+		return n, fmt.Errorf("name %.120q: %w", s, err)
+	}
+	var err error
+	if n.Epoch, err = strconv.ParseUint(epoch, 10, 64); err == nil {
+		n.Number, err = strconv.ParseUint(number, 10, 64)
+	}
+	if err != nil {
+		return n, fmt.Errorf("name %.120q: %w", s, err)
+	}
+	return n, nil
+}
