@@ -1,0 +1,58 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// ColumnInfo is one leaf column of a dataset, as a pipeline needs to know it.
+type ColumnInfo struct {
+	Name            string         // what pipelines call it; unique in a schema
+	Source          program.Source // format of the partitions; the zero value is Parquet. All columns have the same
+	Kind            program.Kind   // of its values as decoded
+	List            bool           // a list of Kind
+	Nullable        bool           // a row may be null
+	ElementNullable bool           // lists: an element may be null
+	Field           uint16         // text and binary rows: number of the field, see program.Column
+	// Bits is the width of a narrower integer that the source guarantees (1, 8, 16, 32), with Unsigned; 0: any Int64.
+	Bits     uint8
+	Unsigned bool
+	// Unsupported says why the column cannot be read; nil when it can. It matters only to pipelines that name it.
+	Unsupported error
+}
+
+// Criteo's fields: the label, 13 integers, 26 ids.
+const (
+	criteoInts = 13
+	criteoCats = 26
+)
+
+// TextSchema is the schema of Criteo's text rows: label (int32, required; none when labelAbsent, the 39-field form),
+// int_0..int_12 (int32) and cat_0..cat_25 (int64 holding the unsigned 32-bit id), which may be null.
+func TextSchema(labelAbsent bool) []ColumnInfo {
+	schema := criteoSchema(program.CriteoTSV, true)
+	if labelAbsent {
+		return schema[1:]
+	}
+	return schema
+}
+
+// BinarySchema is the schema of Criteo's binary rows: as TextSchema's, with a label and without nulls.
+func BinarySchema() []ColumnInfo { return criteoSchema(program.CriteoBinary, false) }
+
+func criteoSchema(source program.Source, nullable bool) []ColumnInfo {
+	schema := []ColumnInfo{{Name: "label", Source: source, Kind: program.Int64, Bits: 32}}
+	for i := range criteoInts {
+		schema = append(schema, ColumnInfo{
+			Name: fmt.Sprintf("int_%d", i), Source: source, Kind: program.Int64, Nullable: nullable, Field: uint16(1 + i), Bits: 32,
+		})
+	}
+	for i := range criteoCats {
+		schema = append(schema, ColumnInfo{
+			Name: fmt.Sprintf("cat_%d", i), Source: source, Kind: program.Int64, Nullable: nullable,
+			Field: uint16(1 + criteoInts + i), Bits: 32, Unsigned: true,
+		})
+	}
+	return schema
+}
