@@ -2,7 +2,6 @@ package logn
 
 import (
 	"math"
-	"math/big"
 	"os"
 	"runtime"
 	"sync"
