@@ -23,8 +23,8 @@ type Block struct {
 	Nulls    int     // zeros in Valid
 	NullRows int     // zeros in RowValid
 
-	// MaxValues and MaxData bound the value slots and the bytes of Data; 0 means the defaults. Decoding that would pass
-	// one fails with ErrLimit.
+	// MaxValues bounds the value slots, and the rows, and MaxData the bytes of Data; 0 means the defaults. Decoding that would pass
+	// any fails with ErrLimit.
 	MaxValues int // default DefaultMaxValues
 	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
 }

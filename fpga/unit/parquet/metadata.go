@@ -90,6 +90,7 @@ type Chunk struct {
 	// OffsetIndex is where the chunk's page locations lie in the file; 0, 0 if it has none.
 	OffsetIndexOffset int64
 	OffsetIndexLength int32
+	physical          Type
 	// Unsupported says why the chunk cannot be read; nil if it can. It is an *UnsupportedError.
 	Unsupported error
 }

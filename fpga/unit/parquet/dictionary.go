@@ -1,0 +1,250 @@
+package parquet
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Dictionary is a decoded dictionary that lies in somebody's memory. It is read-only, may be shared, and is valid as
+// long as that memory holds it.
+//
+// In memory a dictionary is a header of 32 bytes, all little endian, and then its values: int64, float32 or float64
+// each, or count+1 offsets of 32 bits and the bytes that they cut.
+//
+//	0  4  magic "MRD1"
+//	4  1  physical type
+//	5  1  1 if INT(w, unsigned)
+//	6  2  0
+//	8  4  count of values
+//	12 4  0
+//	16 8  bytes of values, offsets included
+//	24 8  0
+type Dictionary struct {
+	n    int
+	kind Kind
+	i64  []int64
+	f32  []float32
+	f64  []float64
+	off  []uint32
+	data []byte
+}
+
+const (
+	dictionaryMagic  = "MRD1"
+	dictionaryHeader = 32
+)
+
+// Len is the number of values.
+func (d *Dictionary) Len() int { return d.n }
+
+// DictionarySize is the memory that DecodeDictionary of this page needs at most, in bytes. It follows from the header
+// alone and may be absurd where the header is.
+func DictionarySize(h *PageHeader, ct *ColumnType) int64 {
+	n := int64(max(0, h.NumValues))
+	switch ct.Kind() {
+	case KindFloat32:
+		n *= 4
+	case KindBytes:
+		n = (n+1)*4 + int64(max(0, h.Uncompressed))
+	default:
+		n *= 8
+	}
+	return dictionaryHeader + n
+}
+
+// DecodeDictionary decodes an unpacked dictionary page into dst and returns the bytes used. dst must be aligned to 8
+// bytes; a *SizeError tells if it is too small. dst and page must not overlap.
+func DecodeDictionary(dst []byte, h *PageHeader, page []byte, ct *ColumnType) (used int, err error) {
+	if err := ct.Validate(); err != nil {
+		return 0, err
+	}
+	if h.Type != DictionaryPage {
+		return 0, corrupt("%v where a dictionary page was expected", h.Type)
+	}
+	if h.Encoding != Plain && h.Encoding != PlainDictionary {
+		return 0, &UnsupportedError{What: "encoding", Name: h.Encoding.String() + " of a dictionary"}
+	}
+	n := int(h.NumValues)
+	if err := dictionaryFits(n, len(page), ct); err != nil {
+		return 0, err
+	}
+	// The page holds n values, so what follows allocates nothing and writes at most what was checked here.
+	body := dictionaryBody(n, len(page), ct)
+	if dictionaryHeader+body > len(dst) {
+		return 0, &SizeError{What: "dictionary", Need: int64(dictionaryHeader + body), Have: int64(len(dst))}
+	}
+	out := dst[dictionaryHeader : dictionaryHeader+body]
+	switch ct.Kind() {
+	case KindInt64:
+		err = dictionaryInts(out, page, n, ct)
+	case KindFloat32, KindFloat64:
+		copy(out, page)
+	case KindBytes:
+		body, err = dictionaryBytes(out, page, n, ct)
+	}
+	if err != nil {
+		return 0, err
+	}
+	head := dst[:dictionaryHeader]
+	clear(head)
+	copy(head, dictionaryMagic)
+	head[4] = byte(ct.Physical)
+	if ct.Unsigned {
+		head[5] = 1
+	}
+	binary.LittleEndian.PutUint32(head[8:], uint32(n))
+	binary.LittleEndian.PutUint64(head[16:], uint64(body))
+	return dictionaryHeader + body, nil
+}
+
+// dictionaryFits checks that a page can hold the values that its header promises.
+func dictionaryFits(n, page int, ct *ColumnType) error {
+	need := 4 * n // the length of every byte array
+	switch {
+	case n < 0:
+		return corrupt("dictionary of %d values", n)
+	case ct.Physical == Boolean:
+		need = (n + 7) / 8
+	case ct.size() > 0:
+		need = n * ct.size()
+	}
+	if need > page {
+		return corrupt("dictionary of %d values needs %d bytes, its page has %d", n, need, page)
+	}
+	return nil
+}
+
+// dictionaryBody is the bytes after the header that n values of a page take at most.
+func dictionaryBody(n, page int, ct *ColumnType) int {
+	switch ct.Kind() {
+	case KindFloat32:
+		return 4 * n
+	case KindBytes:
+		if ct.Physical == FixedLenByteArray {
+			return 4*(n+1) + n*int(ct.TypeLength)
+		}
+		return 4*(n+1) + page - 4*n
+	}
+	return 8 * n
+}
+
+func dictionaryInts(out, page []byte, n int, ct *ColumnType) error {
+	v, ok := numbers[int64](out)
+	if !ok {
+		return errUnaligned()
+	}
+	v = v[:n]
+	switch {
+	case ct.Physical == Int64:
+		copy(rawBytes(v), page)
+	case ct.Physical == Boolean:
+		for i := range v {
+			v[i] = int64(one(page, i, 1))
+		}
+	case ct.Unsigned:
+		widenUnsigned(v, page)
+	default:
+		widen(v, page)
+	}
+	return nil
+}
+
+func dictionaryBytes(out, page []byte, n int, ct *ColumnType) (int, error) {
+	off, ok := numbers[uint32](out[:4*(n+1)])
+	if !ok {
+		return 0, errUnaligned()
+	}
+	data := out[4*(n+1):]
+	if int64(len(data)) > math.MaxUint32 {
+		return 0, corrupt("dictionary of %d bytes", len(data))
+	}
+	end := 0
+	for i := range n {
+		off[i] = uint32(end)
+		size := int(ct.TypeLength)
+		if ct.Physical == ByteArray {
+			if len(page) < 4 {
+				return 0, corrupt("dictionary page ends before value %d of %d", i, n)
+			}
+			size = int(binary.LittleEndian.Uint32(page))
+			page = page[4:]
+		}
+		if size > len(page) || size > len(data)-end {
+			return 0, corrupt("dictionary page ends inside value %d of %d", i, n)
+		}
+		copy(data[end:], page[:size])
+		page = page[size:]
+		end += size
+	}
+	off[n] = uint32(end)
+	return 4*(n+1) + end, nil
+}
+
+func errUnaligned() error {
+	return corrupt("dictionary's memory is not aligned to 8 bytes")
+}
+
+// OpenDictionary checks what DecodeDictionary wrote, or somebody else, at the beginning of b, and makes it usable.
+func OpenDictionary(b []byte, ct *ColumnType) (Dictionary, error) {
+	var d Dictionary
+	if len(b) < dictionaryHeader || string(b[:4]) != dictionaryMagic {
+		return d, corrupt("no dictionary lies there")
+	}
+	unsigned := byte(0)
+	if ct.Unsigned {
+		unsigned = 1
+	}
+	if b[4] != byte(ct.Physical) || b[5] != unsigned {
+		return d, corrupt("dictionary of %v, column of %v", Type(b[4]), ct.Physical)
+	}
+	n := int64(binary.LittleEndian.Uint32(b[8:]))
+	body := binary.LittleEndian.Uint64(b[16:])
+	if body > uint64(len(b)-dictionaryHeader) {
+		return d, corrupt("dictionary of %d bytes in %d", body, len(b)-dictionaryHeader)
+	}
+	values := b[dictionaryHeader : dictionaryHeader+int(body)]
+	kind := ct.Kind()
+	want := 8 * n
+	switch kind {
+	case KindFloat32:
+		want = 4 * n
+	case KindBytes:
+		want = 4 * (n + 1)
+	}
+	if want > int64(len(values)) || (kind != KindBytes && want != int64(len(values))) {
+		return d, corrupt("dictionary of %d values has %d bytes", n, len(values))
+	}
+	d.n, d.kind = int(n), kind
+	ok := false
+	switch kind {
+	case KindInt64:
+		d.i64, ok = numbers[int64](values)
+	case KindFloat32:
+		d.f32, ok = numbers[float32](values)
+	case KindFloat64:
+		d.f64, ok = numbers[float64](values)
+	case KindBytes:
+		d.data = values[want:]
+		if d.off, ok = numbers[uint32](values[:want]); ok {
+			return d, d.checkOffsets()
+		}
+	}
+	if !ok {
+		return Dictionary{}, errUnaligned()
+	}
+	return d, nil
+}
+
+func (d *Dictionary) checkOffsets() error {
+	last := uint32(0)
+	for _, o := range d.off {
+		if o < last {
+			return corrupt("dictionary's offsets run backwards")
+		}
+		last = o
+	}
+	if d.off[0] != 0 || int(last) != len(d.data) {
+		return corrupt("dictionary's offsets end at %d of %d bytes", last, len(d.data))
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package parquet
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math"
+	"os"
+
+	"github.com/stretchr/testify/require"
+)
+
+// rowsOf turns a block into the rows that the reference gives: nil, a value, or a []any of them.
+func rowsOf(b *Block, ct *ColumnType) []any {
+	value := func(i int) any {
+		if len(b.Valid) > 0 && b.Valid[i] == 0 {
+			return nil
+		}
+		switch b.Kind {
+		case KindInt64:
+			return b.I64[i]
+		case KindFloat32:
+			return b.F32[i]
+		case KindFloat64:
+			return b.F64[i]
+		}
+		return append([]byte{}, b.Bytes(i)...)
+	}
+	rows := make([]any, 0, b.Rows)
+	slot := 0
+	for r := range b.Rows {
+		if !ct.List {
+			rows = append(rows, value(r))
+			continue
+		}
+		if len(b.RowValid) > 0 && b.RowValid[r] == 0 {
+			rows = append(rows, nil)
+			continue
+		}
+		list := []any{}
+		for range b.Lengths[r] {
+			list = append(list, value(slot))
+			slot++
+		}
+		rows = append(rows, list)
+	}
+	return rows
+}
+
+// same compares values by their bits, so that NaNs are equal and zeros of two signs are not.
+func same(a, b any) bool {
+	switch x := a.(type) {
+	case nil:
+		return b == nil
+	case int64:
+		y, ok := b.(int64)
+		return ok && x == y
+	case float32:
+		y, ok := b.(float32)
+		return ok && math.Float32bits(x) == math.Float32bits(y)
+	case float64:
+		y, ok := b.(float64)
+		return ok && math.Float64bits(x) == math.Float64bits(y)
+	case []byte:
+		y, ok := b.([]byte)
+		return ok && bytes.Equal(x, y)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		for i := range x {
+			if !same(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func requireSameRows(t require.TestingT, want, got []any, what string) {
+	require.Len(t, got, len(want), what)
+	for i := range want {
+		if !same(want[i], got[i]) {
+			require.Failf(t, "another value", "%s: row %d: want %v, got %v", what, i, want[i], got[i])
+		}
+	}
+}
+
+// checkInvariants checks what a Block promises of itself.
+func checkInvariants(t require.TestingT, b *Block, ct *ColumnType) {
+	slots := b.Values()
+	if ct.NullableValues() {
+		require.Len(t, b.Valid, slots)
+		require.Equal(t, slots-onesIn(b.Valid), b.Nulls)
+	} else {
+		require.Empty(t, b.Valid)
+		require.Zero(t, b.Nulls)
+	}
+	if !ct.List {
+		require.Equal(t, b.Rows, slots)
+		require.Empty(t, b.Lengths)
+		require.Empty(t, b.RowValid)
+		return
+	}
+	require.Len(t, b.Lengths, b.Rows)
+	sum := 0
+	for i, n := range b.Lengths {
+		sum += int(n)
+		if len(b.RowValid) > 0 && b.RowValid[i] == 0 {
+			require.Zero(t, n)
+		}
+	}
+	require.Equal(t, slots, sum)
+	if ct.NullableRows() {
+		require.Len(t, b.RowValid, b.Rows)
+		require.Equal(t, b.Rows-onesIn(b.RowValid), b.NullRows)
+	} else {
+		require.Empty(t, b.RowValid)
+	}
+	for i, v := range b.Valid {
+		if v != 0 {
+			continue
+		}
+		switch b.Kind {
+		case KindInt64:
+			require.Zero(t, b.I64[i])
+		case KindFloat32:
+			require.Zero(t, math.Float32bits(b.F32[i]))
+		case KindFloat64:
+			require.Zero(t, math.Float64bits(b.F64[i]))
+		case KindBytes:
+			require.Empty(t, b.Bytes(i))
+		}
+	}
+}
+
+// readKernel reads a chunk through a ChunkReader, step rows at a time (a list of steps taken in turn; negative: skip),
+// and returns the rows with the skipped ones left out and their places.
+func readKernel(t require.TestingT, r io.ReaderAt, f *File, rowGroup, leaf int, steps ...int) (rows []any, places []int, err error) {
+	var c ChunkReader
+	if err := c.OpenChunk(r, f, rowGroup, leaf); err != nil {
+		return nil, nil, err
+	}
+	var b Block
+	at := 0
+	for i := 0; ; i++ {
+		step := 1 << 20
+		if len(steps) > 0 {
+			step = steps[i%len(steps)]
+		}
+		if step < 0 {
+			n, err := c.Skip(int64(-step))
+			at += int(n)
+			if errors.Is(err, io.EOF) {
+				return rows, places, nil
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		b.Reset(c.ct.Kind())
+		n, err := c.Next(&b, step)
+		if errors.Is(err, io.EOF) {
+			return rows, places, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		require.LessOrEqual(t, n, step)
+		require.Equal(t, n, b.Rows)
+		checkInvariants(t, &b, &c.ct)
+		rows = append(rows, rowsOf(&b, &c.ct)...)
+		for range n {
+			places = append(places, at)
+			at++
+		}
+	}
+}
+
+func openFile(t require.TestingT, path string) (*os.File, int64) {
+	r, err := os.Open(path)
+	require.NoError(t, err)
+	st, err := r.Stat()
+	require.NoError(t, err)
+	return r, st.Size()
+}

@@ -1,0 +1,188 @@
+package parquet
+
+import "math/bits"
+
+// runs reads the RLE / bit-packed hybrid that holds levels, booleans and dictionary indices, a run at a time. What is
+// in front is the current run: left values, either all value or packed.
+type runs struct {
+	b        []byte // after the current run
+	width    uint   // bits of a value, 0..32
+	limit    uint32 // the greatest value that a run of one value may have
+	left     int    // values of the current run
+	isPacked bool
+	value    uint32
+	packed   []byte // from the packed run's beginning to the section's end, so that wide loads fit
+	bit      int    // of the next value in packed
+	msb      bool   // the deprecated BIT_PACKED: most significant bit first
+}
+
+// newRuns begins at b's first run.
+func newRuns(b []byte, width uint, limit uint32) runs {
+	return runs{b: b, width: width, limit: limit}
+}
+
+// newBitPacked makes one run of n values in the deprecated BIT_PACKED encoding. b has been checked to hold them.
+func newBitPacked(b []byte, n int, width uint, limit uint32) runs {
+	return runs{width: width, limit: limit, left: n, isPacked: true, packed: b, msb: true}
+}
+
+// levelWidth is the bits that levels up to max take.
+func levelWidth(max uint8) uint { return uint(bits.Len8(max)) }
+
+// run makes left positive by reading run headers.
+func (r *runs) run() error {
+	for r.left == 0 {
+		if err := r.header(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runs) header() error {
+	var h uint64
+	for shift := uint(0); ; shift += 7 {
+		if len(r.b) == 0 {
+			return corrupt("runs end before their values")
+		}
+		c := r.b[0]
+		r.b = r.b[1:]
+		h |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			break
+		}
+		if shift == 28 {
+			return corrupt("run longer than 32 bits can say")
+		}
+	}
+	if h >= 1<<32 {
+		return corrupt("run longer than 32 bits can say")
+	}
+	if h&1 == 0 {
+		return r.repeated(int(h >> 1))
+	}
+	n := int(h>>1) * 8
+	size := int(h>>1) * int(r.width)
+	if size > len(r.b) {
+		// The last run may be cut after the bytes that hold values.
+		size = len(r.b)
+		n = size * 8 / int(r.width)
+	}
+	r.left, r.isPacked, r.packed, r.bit = n, true, r.b, 0
+	r.b = r.b[size:]
+	return nil
+}
+
+func (r *runs) repeated(n int) error {
+	size := int(r.width+7) / 8
+	if size > len(r.b) {
+		return corrupt("runs end inside a run's value")
+	}
+	var v uint32
+	for i := range size {
+		v |= uint32(r.b[i]) << (8 * i)
+	}
+	r.b = r.b[size:]
+	if v > r.limit && n > 0 {
+		return corrupt("value %d in a run, at most %d is allowed", v, r.limit)
+	}
+	r.left, r.isPacked, r.value = n, false, v
+	return nil
+}
+
+// take moves past n values of the current run.
+func (r *runs) take(n int) {
+	r.left -= n
+	if r.isPacked {
+		r.bit += n * int(r.width)
+	}
+}
+
+// skip moves past n values.
+func (r *runs) skip(n int) error {
+	for n > 0 {
+		if err := r.run(); err != nil {
+			return err
+		}
+		k := min(n, r.left)
+		r.take(k)
+		n -= k
+	}
+	return nil
+}
+
+// packedLevels reads len(dst) <= left levels of a packed run and checks them.
+func (r *runs) packedLevels(dst []byte) error {
+	if r.msb {
+		r.bitPackedLevels(dst)
+	} else {
+		unpack8(dst, r.packed, r.bit, r.width)
+	}
+	r.take(len(dst))
+	if r.limit+1 != 1<<r.width {
+		var top byte
+		for _, v := range dst {
+			top = max(top, v)
+		}
+		if uint32(top) > r.limit {
+			return corrupt("level %d, at most %d is allowed", top, r.limit)
+		}
+	}
+	return nil
+}
+
+func (r *runs) bitPackedLevels(dst []byte) {
+	bit := r.bit
+	for i := range dst {
+		var v byte
+		for range r.width {
+			v = v<<1 | r.packed[bit>>3]>>(7-bit&7)&1
+			bit++
+		}
+		dst[i] = v
+	}
+}
+
+// levels reads len(dst) levels.
+func (r *runs) levels(dst []byte) error {
+	for len(dst) > 0 {
+		if err := r.run(); err != nil {
+			return err
+		}
+		k := min(len(dst), r.left)
+		if r.isPacked {
+			if err := r.packedLevels(dst[:k]); err != nil {
+				return err
+			}
+		} else {
+			fill(dst[:k], byte(r.value))
+			r.take(k)
+		}
+		dst = dst[k:]
+	}
+	return nil
+}
+
+// countOnes moves past n values of one bit and counts the ones.
+func (r *runs) countOnes(n int) (int, error) {
+	ones := 0
+	for n > 0 {
+		if err := r.run(); err != nil {
+			return 0, err
+		}
+		k := min(n, r.left)
+		switch {
+		case !r.isPacked:
+			ones += k * int(r.value)
+		case r.msb:
+			for i := r.bit; i < r.bit+k; i++ {
+				ones += int(r.packed[i>>3] >> (7 - i&7) & 1)
+			}
+		default:
+			ones += countBits(r.packed, r.bit, k)
+		}
+		r.take(k)
+		n -= k
+	}
+	return ones, nil
+}

@@ -1,0 +1,323 @@
+package parquet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds on a schema.
+const (
+	maxSchemaDepth = maxLevel // so that levels fit a Leaf
+	maxPathBytes   = 64 << 20 // all leaves' paths together: a long group name is repeated in every leaf below it
+)
+
+// Repetition types of parquet.thrift.
+const (
+	required = 0
+	optional = 1
+	repeated = 2
+)
+
+// Annotations that matter to nesting.
+type groupNote uint8
+
+const (
+	noteNone groupNote = iota
+	noteList
+	noteMap
+)
+
+// element is one SchemaElement.
+type element struct {
+	name       string
+	physical   Type
+	hasType    bool
+	typeLength int32
+	repetition int32
+	children   int32
+	logical    string
+	note       groupNote
+	bitWidth   int
+	unsigned   bool
+}
+
+// noRepetition marks an element without a repetition type, which only the root may be.
+const noRepetition = -1
+
+func (r *compact) schemaElement() element {
+	e := element{repetition: noRepetition}
+	var converted, scale, precision int32 = -1, 0, 0
+	var last int32
+	named := false
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			e.physical, e.hasType = Type(enum(r.i32(t))), true
+		case 2:
+			e.typeLength = r.i32(t)
+		case 3:
+			e.repetition = r.i32(t)
+		case 4:
+			e.name, named = string(r.binary(t)), true
+		case 5:
+			e.children = r.i32(t)
+		case 6:
+			converted = r.i32(t)
+		case 7:
+			scale = r.i32(t)
+		case 8:
+			precision = r.i32(t)
+		case 10:
+			if r.want(t, tStruct) {
+				r.logicalType(&e)
+			}
+		default:
+			r.skip(t)
+		}
+	}
+	if !named {
+		r.corrupt("schema element without a name")
+	}
+	if e.logical == "" && converted >= 0 {
+		e.convertedType(converted, scale, precision)
+	}
+	return e
+}
+
+var convertedNames = [...]string{"STRING", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
+	"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "INT(8, unsigned)", "INT(16, unsigned)", "INT(32, unsigned)", "INT(64, unsigned)",
+	"INT(8)", "INT(16)", "INT(32)", "INT(64)", "JSON", "BSON", "INTERVAL"}
+
+// convertedType takes the older annotation, used where there is no logical type.
+func (e *element) convertedType(c, scale, precision int32) {
+	if int(c) >= len(convertedNames) {
+		e.logical = "unknown"
+		return
+	}
+	e.logical = convertedNames[c]
+	switch {
+	case c == 1 || c == 2:
+		e.note = noteMap
+	case c == 3:
+		e.note = noteList
+	case c == 5:
+		e.logical = fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
+	case c >= 11 && c <= 14:
+		e.bitWidth, e.unsigned = 8<<(c-11), true
+	case c >= 15 && c <= 18:
+		e.bitWidth = 8 << (c - 15)
+	}
+}
+
+var logicalNames = [...]string{"", "STRING", "MAP", "LIST", "ENUM", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "", "INT", "UNKNOWN", "JSON", "BSON",
+	"UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
+
+// logicalType reads the union LogicalType.
+func (r *compact) logicalType(e *element) {
+	var last int32
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		e.logical = "unknown"
+		if last > 0 && int(last) < len(logicalNames) && logicalNames[last] != "" {
+			e.logical = logicalNames[last]
+		}
+		switch {
+		case last == 2:
+			e.note = noteMap
+		case last == 3:
+			e.note = noteList
+		case last == 5 && t == tStruct:
+			scale, precision := r.twoInts()
+			e.logical = fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
+			continue
+		case last == 10 && t == tStruct:
+			r.integerType(e)
+			continue
+		}
+		r.skip(t)
+	}
+}
+
+func (r *compact) twoInts() (one, two int32) {
+	var last int32
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			one = r.i32(t)
+		case 2:
+			two = r.i32(t)
+		default:
+			r.skip(t)
+		}
+	}
+	return one, two
+}
+
+func (r *compact) integerType(e *element) {
+	var last int32
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			if r.want(t, tByte) {
+				e.bitWidth = int(int8(r.byte()))
+			}
+		case 2:
+			e.unsigned = !r.bool(t)
+		default:
+			r.skip(t)
+		}
+	}
+	switch e.bitWidth {
+	case 8, 16, 32, 64:
+	default:
+		r.corrupt("INT annotation of another width than 8, 16, 32 or 64")
+	}
+	e.logical = fmt.Sprintf("INT(%d)", e.bitWidth)
+	if e.unsigned {
+		e.logical = fmt.Sprintf("INT(%d, unsigned)", e.bitWidth)
+	}
+}
+
+// tree turns the schema's flat, depth-first list into leaves.
+type tree struct {
+	elements []element
+	next     int
+	leaves   []Leaf
+	path     []string
+	bytes    int // of all paths so far
+}
+
+// branch is what holds from the root to a node.
+type branch struct {
+	def, rep, repDef uint8
+	parent           *element
+	listDepth        int    // of the path's names that name the list; 0: no list yet
+	inList           bool   // below a list's repeated node
+	refused          string // why leaves below are not read; "" if they are
+}
+
+// leavesOf checks the schema and returns its leaves.
+func leavesOf(elements []element) ([]Leaf, error) {
+	if len(elements) == 0 {
+		return nil, corrupt("schema is empty")
+	}
+	root := &elements[0]
+	if root.hasType || root.children < 0 {
+		return nil, corrupt("schema's root is not a group")
+	}
+	t := tree{elements: elements, next: 1}
+	for range root.children {
+		if err := t.node(branch{parent: root}, 1); err != nil {
+			return nil, err
+		}
+	}
+	if t.next != len(elements) {
+		return nil, corrupt("schema has %d elements, its groups hold %d", len(elements), t.next)
+	}
+	return t.leaves, nil
+}
+
+func (t *tree) node(b branch, depth int) error {
+	if depth > maxSchemaDepth {
+		return corrupt("schema is nested more than %d deep", maxSchemaDepth)
+	}
+	if t.next >= len(t.elements) {
+		return corrupt("schema ends inside a group")
+	}
+	e := &t.elements[t.next]
+	t.next++
+	t.path = append(t.path, e.name)
+	defer func() { t.path = t.path[:len(t.path)-1] }()
+
+	switch {
+	case e.children < 0:
+		return corrupt("schema element %q has %d children", e.name, e.children)
+	case e.hasType && e.children > 0:
+		return corrupt("schema element %q has a type and children", e.name)
+	}
+	switch e.repetition {
+	case required:
+	case optional:
+		b.def++
+	case repeated:
+		b.enterRepeated(e, depth)
+	default:
+		return corrupt("schema element %q has repetition type %d", e.name, e.repetition)
+	}
+	if e.hasType {
+		return t.leaf(e, b)
+	}
+	if b.refused == "" && e.note == noteMap {
+		b.refused = "map"
+	}
+	if b.refused == "" && b.inList && e.repetition != repeated {
+		b.refused = "group in a list"
+		if e.note == noteList {
+			b.refused = "list in a list"
+		}
+	}
+	b.parent = e
+	for range e.children {
+		if err := t.node(b, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enterRepeated accounts for a repeated node. It is read as a list when it is a leaf, or the one group below a LIST
+// whose one child is the element; names are not looked at except for the two that the specification's rules of
+// backward compatibility give to lists of groups.
+func (b *branch) enterRepeated(e *element, depth int) {
+	b.def++
+	b.rep++
+	b.repDef = b.def
+	annotated := b.parent.note == noteList && b.parent.children == 1
+	b.listDepth = depth
+	if annotated {
+		b.listDepth = depth - 1
+	}
+	switch {
+	case b.refused != "":
+	case b.inList:
+		b.refused = "list in a list"
+	case e.hasType:
+	case !annotated, e.children != 1, e.name == "array", e.name == b.parent.name+"_tuple":
+		b.refused = "group in a list"
+	}
+	b.inList = true
+}
+
+func (t *tree) leaf(e *element, b branch) error {
+	l := Leaf{Index: len(t.leaves), Physical: e.physical, Logical: e.logical, MaxDef: b.def, MaxRep: b.rep, RepDef: b.repDef, List: b.rep == 1}
+	if e.physical == Int32 || e.physical == Int64 {
+		l.BitWidth, l.Unsigned = e.bitWidth, e.unsigned
+	}
+	for _, name := range t.path {
+		t.bytes += len(name) + 1
+	}
+	if t.bytes > maxPathBytes {
+		return corrupt("schema's names take more than %d bytes", maxPathBytes)
+	}
+	l.Path = strings.Join(t.path, ".")
+	l.Name = l.Path
+	if b.refused == "" && b.listDepth > 0 {
+		l.Name = strings.Join(t.path[:b.listDepth], ".")
+	}
+	switch {
+	case b.refused != "":
+		l.Unsupported = &UnsupportedError{What: "nesting", Name: b.refused}
+	case e.physical > FixedLenByteArray || e.physical == Int96:
+		l.Unsupported = &UnsupportedError{What: "type", Name: e.physical.String()}
+	}
+	if e.physical == FixedLenByteArray {
+		l.TypeLength = int(e.typeLength)
+		if e.typeLength < 0 {
+			return corrupt("column %q: fixed length of %d bytes", l.Path, e.typeLength)
+		}
+		if (e.typeLength == 0 || e.typeLength > maxTypeLength) && l.Unsupported == nil {
+			l.Unsupported = &UnsupportedError{What: "type", Name: fmt.Sprintf("%v(%d)", e.physical, e.typeLength)}
+		}
+	}
+	t.leaves = append(t.leaves, l)
+	return nil
+}

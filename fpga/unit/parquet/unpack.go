@@ -1,0 +1,190 @@
+package parquet
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
+// (else *SizeError). payload is the h.Compressed bytes after the header (ErrMoreInput if there are fewer; what
+// follows them is not looked at). The result is dst's beginning; where nothing is compressed it is payload itself,
+// and dst may be nil.
+func Unpack(dst []byte, h *PageHeader, payload []byte, ct *ColumnType) ([]byte, error) {
+	if err := h.checkSizes(); err != nil {
+		return nil, err
+	}
+	if int64(len(payload)) < int64(h.Compressed) {
+		return nil, ErrMoreInput
+	}
+	payload = payload[:h.Compressed]
+	if h.HasCRC {
+		if got := crc32.ChecksumIEEE(payload); got != h.CRC {
+			return nil, fmt.Errorf("%w: header says %08x, page has %08x", ErrCRC, h.CRC, got)
+		}
+	}
+	if !h.Packed(ct.Codec) {
+		if h.Compressed != h.Uncompressed {
+			return nil, corrupt("page is not compressed and has %d bytes, header says %d", h.Compressed, h.Uncompressed)
+		}
+		return payload, nil
+	}
+	if int64(h.Uncompressed) > int64(len(dst)) {
+		return nil, &SizeError{What: "unpacked page", Need: int64(h.Uncompressed), Have: int64(len(dst))}
+	}
+	dst = dst[:h.Uncompressed:h.Uncompressed]
+	levels := 0
+	if h.Type == DataPageV2 {
+		levels = int(h.RepBytes) + int(h.DefBytes)
+		copy(dst, payload[:levels])
+	}
+	if err := decompress(dst[levels:], payload[levels:], ct.Codec); err != nil {
+		return nil, err
+	}
+	return dst, nil
+}
+
+// Packed tells whether a page of a chunk in codec c is compressed, so that Unpack needs a destination of
+// Uncompressed bytes.
+func (h *PageHeader) Packed(c Codec) bool {
+	return c != Uncompressed && (h.Type != DataPageV2 || h.IsCompressed)
+}
+
+// checkSizes guards against headers that did not come from ParsePageHeader.
+func (h *PageHeader) checkSizes() error {
+	if h.Compressed < 0 || h.Uncompressed < 0 || h.NumValues < 0 || h.DefBytes < 0 || h.RepBytes < 0 {
+		return corrupt("page header with a negative number")
+	}
+	if h.Type == DataPageV2 && int64(h.DefBytes)+int64(h.RepBytes) > min(int64(h.Compressed), int64(h.Uncompressed)) {
+		return corrupt("levels longer than their page")
+	}
+	return nil
+}
+
+// decompress fills dst, no more and no less, from src.
+func decompress(dst, src []byte, c Codec) error {
+	if len(src) == 0 {
+		if len(dst) == 0 {
+			return nil // a v2 page of nulls only, as some writers leave it
+		}
+		return corrupt("%v: no bytes where %d were promised", c, len(dst))
+	}
+	var n int
+	var err error
+	switch c {
+	case Snappy:
+		n, err = unsnappy(dst, src)
+	case Gzip:
+		n, err = gunzip(dst, src)
+	case Zstd:
+		n, err = unzstd(dst, src)
+	case LZ4Raw:
+		n, err = lz4.UncompressBlock(src, dst)
+	default:
+		return &UnsupportedError{What: "codec", Name: c.String()}
+	}
+	if err != nil {
+		return corrupt("%v: %v", c, err)
+	}
+	if n != len(dst) {
+		return corrupt("%v: %d bytes where %d were promised", c, n, len(dst))
+	}
+	return nil
+}
+
+func unsnappy(dst, src []byte) (int, error) {
+	n, err := snappy.DecodedLen(src)
+	if err != nil || n != len(dst) {
+		return n, err // never decoded: the block's own promise is wrong
+	}
+	out, err := snappy.Decode(dst, src)
+	return len(out), err
+}
+
+// Decompressors are kept between pages: their tables cost more to make than a page to unpack.
+var (
+	gunzippers sync.Pool
+	unzstders  sync.Pool
+)
+
+type gunzipper struct {
+	src bytes.Reader
+	gz  gzip.Reader
+}
+
+// gunzip reads every member that src has.
+func gunzip(dst, src []byte) (int, error) {
+	g, _ := gunzippers.Get().(*gunzipper)
+	if g == nil {
+		g = new(gunzipper)
+	}
+	defer func() {
+		g.src.Reset(nil)
+		gunzippers.Put(g)
+	}()
+	g.src.Reset(src)
+	if err := g.gz.Reset(&g.src); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(&g.gz, dst)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return n, nil
+	}
+	if err != nil {
+		return n, err
+	}
+	var more [1]byte
+	m, err := io.ReadFull(&g.gz, more[:]) // also checks the last member's checksum
+	if err == io.EOF {
+		err = nil
+	}
+	return n + m, err
+}
+
+// maxZstdWindow bounds how far a frame may look back: what zstd's --ultra and --long=27 use at most.
+const maxZstdWindow = 128 << 20
+
+func unzstd(dst, src []byte) (int, error) {
+	z, _ := unzstders.Get().(*zstd.Decoder)
+	if z == nil {
+		var err error
+		// DecodeAll keeps its history in the destination and with the cap limit never outgrows it.
+		z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+			zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return 0, err
+		}
+	}
+	defer unzstders.Put(z)
+	out, err := z.DecodeAll(src, dst[:0:len(dst)])
+	if err != nil {
+		return 0, err
+	}
+	if len(out) == len(dst) && len(dst) > 0 && &out[0] != &dst[0] {
+		copy(dst, out)
+	}
+	return len(out), nil
+}
+
+// unpackedAtMost is the most bytes that a page of n packed bytes can become in codec c: what its densest code allows. It keeps
+// a header from promising memory that its page cannot fill.
+func unpackedAtMost(c Codec, n int64) int64 {
+	switch c {
+	case Snappy:
+		return 32*n + 64 // a copy of 64 bytes takes two or three
+	case LZ4Raw:
+		return 255*n + 64 // a length byte adds 255
+	case Gzip:
+		return 1032*n + 64 // 258 bytes from two bits
+	case Zstd:
+		return (128<<10)*(n/4+1) + 64 // a block of 128 KiB from four bytes
+	}
+	return n
+}
