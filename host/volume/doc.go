@@ -1,0 +1,37 @@
+// Package volume keeps files on a drive without a file system: a tar archive that begins at byte 0 of the namespace.
+//
+// # Overview
+//
+// [Open] reads the archive's headers. [Volume.List] gives the members with where they lie on the drive, which is what
+// a host needs to name a partition's blocks to the drive; [Volume.Open] reads one; [Volume.Put] appends one. The
+// system's tar writes and reads the same bytes:
+//
+//	tar -cf drive.flash part-0.parquet part-1.parquet
+//	tar -tf drive.flash
+//
+// Members are contiguous and begin at multiples of 512 bytes. The archive ends at the first block of 512 zeros, and
+// nothing after that is looked at. Headers may be of the old, ustar, pax or GNU kind; directories and links are passed
+// over, sparse members listed and refused.
+//
+// # Crash safety
+//
+// An archive that ends at byte E has zeros there. Put writes, in this order: everything of the new member except the device
+// block with byte E, with two zero blocks of 512 bytes after it; Flush; then the block with byte E, with force unit access. That
+// last write is one device block, which the drive writes whole or not at all, and it is the commit: before it the
+// archive ends at E as it did, after it the member is whole and on stable storage. Nothing that was part of the archive
+// is ever overwritten with anything but itself.
+//
+// # Concurrency
+//
+// A Volume is safe for concurrent use. One Put runs at a time; reads run beside it. A drive has one appender: two
+// volumes of one drive notice each other's finished members, but not two Puts at the same moment.
+//
+// # Errors
+//
+// [ErrNotTar] and [ErrCorrupt] tell of foreign bytes, [FullError] (which wraps [ErrFull]) tells how many bytes were
+// needed, [ErrExists], [ErrName], [ErrSize], [ErrSparse] and fs.ErrNotExist what to do about a member.
+//
+// # Debugging
+//
+// `millrace drive ls` lists what Open sees, and `tar -tvf` on a file: drive's flash what anybody else sees.
+package volume

@@ -1,0 +1,170 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// chunk is how much of a member is held in memory while it is written.
+const chunk = 1 << 20
+
+// Put appends a member of exactly size bytes read from r. When it returns nil the member is on stable storage; when it
+// returns an error the member is absent, unless the very last write failed, after which it is absent or whole. The
+// members before it are never touched. See the package comment for the order of writes.
+func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) error {
+	if err := checkName(name); err != nil {
+		return fmt.Errorf("volume: put %q: %w: %w", name, ErrName, err)
+	}
+	if size < 0 {
+		return fmt.Errorf("volume: put %q: negative size %d: %w", name, size, ErrSize)
+	}
+	v.appending.Lock()
+	defer v.appending.Unlock()
+	if err := v.refresh(ctx); err != nil {
+		return fmt.Errorf("volume: put %q: %w", name, err)
+	}
+	v.mu.Lock()
+	start, full := v.end, len(v.members) == MaxMembers
+	_, exists := v.byName[name]
+	v.mu.Unlock()
+	if exists {
+		return fmt.Errorf("volume: put %q: %w", name, ErrExists)
+	}
+	now := time.Now
+	if v.Now != nil {
+		now = v.Now
+	}
+	mtime := now()
+	head := appendHeader(nil, name, size, mtime)
+	free := v.dev.Size() - start
+	need := int64(len(head)) + 2*sector // without the data, whose size may be anything
+	if data := roundUpFits(size); full || need > free || data > free-need {
+		return &FullError{Name: name, Need: need + data, Free: free}
+	}
+	a := &appender{ctx: ctx, dev: v.dev, bs: int64(v.dev.BlockSize()), at: start}
+	if err := a.run(head, size, r); err != nil {
+		return fmt.Errorf("volume: put %q: %w", name, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	data := start + int64(len(head))
+	v.add(Member{Name: name, Offset: data, Size: size, ModTime: time.Unix(mtime.Unix(), 0)})
+	v.end = data + roundUp(size, sector)
+	return nil
+}
+
+// roundUpFits is roundUp to whole sectors that cannot overflow: 2^62 bytes are past any device.
+func roundUpFits(size int64) int64 { return roundUp(min(size, 1<<62), sector) }
+
+// appender writes one member.
+type appender struct {
+	ctx   context.Context
+	dev   BlockDevice
+	bs    int64
+	at    int64  // where the member begins
+	first []byte // the device block with byte at: the commit
+	buf   []byte // whole blocks on their way, beginning at block lba
+	lba   int64
+}
+
+func (a *appender) run(head []byte, size int64, r io.Reader) error {
+	// The first block keeps what lies before the member. What lies behind its beginning is zeros as long as the
+	// archive ends there, and is replaced.
+	a.lba = a.at / a.bs
+	keep := a.at % a.bs
+	a.buf = make([]byte, keep, max(chunk, 2*a.bs))
+	if keep > 0 {
+		if err := readFull(a.dev.ReaderAt(a.ctx), a.buf, a.lba*a.bs); err != nil {
+			return err
+		}
+	}
+	if err := a.write(head); err != nil {
+		return err
+	}
+	if err := a.copy(r, size); err != nil {
+		return err
+	}
+	// Pad to a sector, then the end of the archive, then the rest of the block.
+	pad := roundUp(size, sector) - size + 2*sector
+	if err := a.write(make([]byte, pad)); err != nil {
+		return err
+	}
+	if err := a.write(make([]byte, roundUp(int64(len(a.buf)), a.bs)-int64(len(a.buf)))); err != nil {
+		return err
+	}
+	if err := a.drain(); err != nil {
+		return err
+	}
+	if err := a.dev.Flush(a.ctx); err != nil {
+		return err
+	}
+	// The commit.
+	return a.dev.WriteBlocks(a.ctx, a.first, uint64(a.at/a.bs), true)
+}
+
+// copy writes size bytes of r and checks that there are no more.
+func (a *appender) copy(r io.Reader, size int64) error {
+	for left := size; left > 0; {
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
+		if len(a.buf) == cap(a.buf) {
+			if err := a.drain(); err != nil {
+				return err
+			}
+		}
+		// Straight into the buffer: the data is moved once.
+		room := a.buf[len(a.buf):cap(a.buf)]
+		n, err := io.ReadFull(r, room[:min(left, int64(len(room)))])
+		a.buf, left = a.buf[:len(a.buf)+n], left-int64(n)
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return fmt.Errorf("%w: it ended %d bytes early", ErrSize, left)
+		}
+		if err != nil {
+			return fmt.Errorf("read source: %w", err)
+		}
+	}
+	var one [1]byte
+	switch n, err := io.ReadFull(r, one[:]); {
+	case n > 0:
+		return fmt.Errorf("%w: it has more than %d bytes", ErrSize, size)
+	case err != io.EOF:
+		return fmt.Errorf("read source: %w", err)
+	}
+	return nil
+}
+
+// write adds p to what is on its way.
+func (a *appender) write(p []byte) error {
+	for len(p) > 0 {
+		if len(a.buf) == cap(a.buf) {
+			if err := a.drain(); err != nil {
+				return err
+			}
+		}
+		n := min(len(p), cap(a.buf)-len(a.buf))
+		a.buf, p = append(a.buf, p[:n]...), p[n:]
+	}
+	return nil
+}
+
+// drain writes the whole blocks of the buffer, except the first block of all, which waits for the commit.
+func (a *appender) drain() error {
+	whole := a.buf[:int64(len(a.buf))/a.bs*a.bs]
+	rest := a.buf[len(whole):]
+	lba := a.lba
+	a.lba += int64(len(whole)) / a.bs
+	if a.first == nil && len(whole) > 0 {
+		a.first = append([]byte(nil), whole[:a.bs]...)
+		whole, lba = whole[a.bs:], lba+1
+	}
+	if len(whole) > 0 {
+		if err := a.dev.WriteBlocks(a.ctx, whole, uint64(lba), false); err != nil {
+			return err
+		}
+	}
+	a.buf = a.buf[:copy(a.buf, rest)]
+	return nil
+}

@@ -1,0 +1,164 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// BlockDevice is what a volume needs of a drive. *sdk.Device has it.
+type BlockDevice interface {
+	BlockSize() int // bytes; a multiple of 512
+	Size() int64    // bytes
+	// ReaderAt reads bytes of any alignment under ctx.
+	ReaderAt(ctx context.Context) io.ReaderAt
+	// WriteBlocks writes whole blocks; each is written whole or not at all. With fua they are on stable storage when
+	// it returns.
+	WriteBlocks(ctx context.Context, p []byte, lba uint64, fua bool) error
+	// Flush returns when everything written before is on stable storage.
+	Flush(ctx context.Context) error
+}
+
+// Volume is an open tar volume.
+type Volume struct {
+	dev BlockDevice
+	// Now is the clock for members' modification times; nil means time.Now. Set it before the first Put.
+	Now func() time.Time
+
+	appending sync.Mutex // held by Put: one appender
+
+	mu      sync.Mutex // guards what follows
+	members []Member
+	byName  map[string]int // the last member of a name counts, as for tar
+	end     int64          // where the archive's first zero block lies: where the next member begins
+}
+
+// Open reads the archive on dev. An empty drive is an empty volume.
+func Open(ctx context.Context, dev BlockDevice) (*Volume, error) {
+	if bs := dev.BlockSize(); bs < sector || bs%sector != 0 {
+		return nil, fmt.Errorf("volume: block size %d is no multiple of %d", bs, sector)
+	}
+	v := &Volume{dev: dev, byName: make(map[string]int)}
+	if err := v.refresh(ctx); err != nil {
+		return nil, fmt.Errorf("volume: %w", err)
+	}
+	return v, nil
+}
+
+// refresh reads on from where the archive ended, so that members which somebody else appended are seen.
+func (v *Volume) refresh(ctx context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := &scanner{r: newWindow(ctx, v.dev), size: v.dev.Size(), at: v.end}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		m, err := s.next()
+		if err != nil && err != io.EOF {
+			return err
+		}
+		v.end = s.at
+		if err == io.EOF {
+			return nil
+		}
+		if m == nil {
+			continue
+		}
+		if len(v.members) == MaxMembers {
+			return fmt.Errorf("more than %d members: %w", MaxMembers, ErrCorrupt)
+		}
+		v.add(*m)
+	}
+}
+
+// add takes a member into the index; v.mu is held.
+func (v *Volume) add(m Member) {
+	v.byName[m.Name] = len(v.members)
+	v.members = append(v.members, m)
+}
+
+// List returns the members in the archive's order. Of several with one name only the last is listed.
+func (v *Volume) List(ctx context.Context) ([]Member, error) {
+	if err := v.refresh(ctx); err != nil {
+		return nil, fmt.Errorf("volume: list: %w", err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	all := make([]Member, 0, len(v.byName))
+	for i, m := range v.members {
+		if v.byName[m.Name] == i {
+			all = append(all, m)
+		}
+	}
+	return slices.Clip(all), nil
+}
+
+// Stat returns a member; an error that wraps fs.ErrNotExist when there is none, ErrSparse when it is sparse.
+func (v *Volume) Stat(name string) (Member, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	i, ok := v.byName[name]
+	if !ok {
+		return Member{}, fmt.Errorf("volume: member %q: %w", name, fs.ErrNotExist)
+	}
+	if m := v.members[i]; !m.Sparse {
+		return m, nil
+	}
+	return Member{}, fmt.Errorf("volume: member %q: %w", name, ErrSparse)
+}
+
+// Open returns a reader of a member's bytes under ctx. Errors are Stat's.
+func (v *Volume) Open(ctx context.Context, name string) (*io.SectionReader, error) {
+	m, err := v.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(v.dev.ReaderAt(ctx), m.Offset, m.Size), nil
+}
+
+// Used returns how many bytes the archive takes and how large the drive is.
+func (v *Volume) Used() (used, size int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.end, v.dev.Size()
+}
+
+// Why a member cannot be appended.
+var (
+	ErrFull   = errors.New("drive is full")
+	ErrExists = errors.New("member exists already")
+	ErrName   = errors.New("name cannot be a member's")
+	ErrSize   = errors.New("source does not have the size that was announced")
+)
+
+// FullError tells how much room a member would have needed. It wraps ErrFull.
+type FullError struct {
+	Name       string
+	Need, Free int64 // bytes, headers and the archive's end included
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("volume: put %q: %v: needs %d bytes, %d are free", e.Name, ErrFull, e.Need, e.Free)
+}
+
+func (e *FullError) Unwrap() error { return ErrFull }
+
+// checkName refuses names that tar would not bring back as they are.
+func checkName(name string) error {
+	switch {
+	case name == "" || len(name) > MaxName:
+		return fmt.Errorf("%d bytes, want 1 to %d", len(name), MaxName)
+	case strings.ContainsRune(name, 0):
+		return errors.New("holds a NUL")
+	case !fs.ValidPath(name) || name == ".":
+		return errors.New("want a relative path of valid UTF-8 without empty, . or .. elements")
+	}
+	return nil
+}
