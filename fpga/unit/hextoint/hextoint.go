@@ -1,8 +1,11 @@
 package hextoint
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/millrace/millrace/fpga/unit/internal/hexword"
 )
 
 // ErrOffsets says that a column's offsets decrease, leave its bytes, or are not one more than its rows.
@@ -31,6 +34,10 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // Parse returns the value of one token of one to eight hexadecimal digits; ok is false for everything else, the empty
 // token too.
 func Parse(token []byte) (v uint32, ok bool) {
+	if len(token) == 8 { // as nearly all of Criteo's are
+		x := binary.LittleEndian.Uint64(token)
+		return hexword.Value(x), hexword.Digits(x)
+	}
 	if len(token) == 0 || len(token) > 8 {
 		return 0, false
 	}

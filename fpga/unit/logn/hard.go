@@ -3,8 +3,8 @@ package logn
 import "math"
 
 // hard returns a float64 that rounds to the float32 nearest to ln y, y positive and finite. It works in pairs of
-// float64, to about 2^-95 of the result; no float32's logarithm comes nearer than 2^-62 to where rounding turns, as
-// the sweep in the tests shows, so that the pair's sign of the low half always decides.
+// float64, to about 2^-95 of the result; no float32's logarithm comes nearer than 2^-58 to where rounding turns, as
+// the sweep in the tests shows, so that the sign of the pair's low half always decides.
 func hard(y float32) float64 {
 	bits := math.Float64bits(float64(y))
 	from := bits - tableBegin

@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// prec is the precision, in bits, that Reference works with: far more than the 2^-62 that decides.
+// prec is the precision, in bits, that Reference works with: far more than the 58 that decide.
 const prec = 200
 
 // Reference returns the float32 nearest to ln(float32(x + add)), by a series in math/big.

@@ -1,6 +1,10 @@
 package text
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/fpga/unit/internal/hexword"
+)
 
 // fastLine parses a well-formed line that ends within b. It returns 0 for every other line, an empty one too, having
 // written cells that mean nothing: parseLine decides what such a line is.
@@ -46,8 +50,8 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 		valid |= 1 << f
 	}
 	for f := 1 + Dense; f < fields-1; f++ {
-		if x := binary.LittleEndian.Uint64(b[p:]); b[p+8] == '\t' && allHex(x) {
-			row[f] = hex8(x)
+		if x := binary.LittleEndian.Uint64(b[p:]); b[p+8] == '\t' && hexword.Digits(x) {
+			row[f] = hexword.Value(x)
 			valid |= 1 << f
 			p += 9
 			continue
@@ -64,8 +68,8 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 		}
 	}
 	const last = fields - 1
-	if x := binary.LittleEndian.Uint64(b[p:]); allHex(x) {
-		row[last] = hex8(x)
+	if x := binary.LittleEndian.Uint64(b[p:]); hexword.Digits(x) {
+		row[last] = hexword.Value(x)
 		valid |= 1 << last
 		p += 8
 	} else {
@@ -101,24 +105,4 @@ func shortHex(b *[fastRow]byte, p int) (v uint32, n int) {
 		n++
 	}
 	return v, n
-}
-
-// every repeats a byte in all eight of a word.
-const every = 0x0101010101010101
-
-// allHex tells whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
-// carries its top bit over at one bound; bytes below 0x80 cannot carry into their neighbours, and others fail.
-func allHex(x uint64) bool {
-	lower := x | 0x20*every
-	decimal := (x + (0x80-'0')*every) &^ (x + (0x7f-'9')*every)
-	letter := (lower + (0x80-'a')*every) &^ (lower + (0x7f-'f')*every)
-	return (decimal|letter)&^x&(0x80*every) == 0x80*every
-}
-
-// hex8 returns the value of eight hexadecimal digits, the first in the lowest byte.
-func hex8(x uint64) uint32 {
-	x = x&(0x0f*every) + (x>>6&every)*9
-	x = (x<<4 | x>>8) & 0x00ff00ff00ff00ff
-	x = (x<<8 | x>>16) & 0x0000ffff0000ffff
-	return uint32(x<<16 | x>>32)
 }

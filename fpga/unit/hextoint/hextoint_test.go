@@ -1,0 +1,188 @@
+package hextoint_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/unit/hextoint"
+)
+
+func TestParse(t *testing.T) {
+	good := map[string]uint32{
+		"0": 0, "1": 1, "9": 9, "a": 10, "f": 15, "A": 10, "F": 15, "00000000": 0, "ffffffff": 1<<32 - 1, "80000000": 1 << 31,
+		"05db9164": 98275684, "DeadBeef": 0xdeadbeef, "abcdef": 0xabcdef, "ABCDEF0": 0xabcdef0, "12345678": 0x12345678,
+	}
+	bad := []string{
+		"", "g", "G", "/", ":", "@", "`", "0x1a", "1_0", "+1a", "-1", " 1a", "1a ", "1a\r", "123456789", "000000000", "1.5", "nan",
+		"\x00", "\xb0", "٥", "g0000000", "0000000g",
+	}
+	for token, want := range good {
+		got, ok := hextoint.Parse([]byte(token))
+		require.True(t, ok, "%q", token)
+		require.Equal(t, want, got, "%q", token)
+	}
+	for _, token := range bad {
+		_, ok := hextoint.Parse([]byte(token))
+		require.False(t, ok, "%q", token)
+		_, ok = hextoint.Reference([]byte(token))
+		require.False(t, ok, "reference, %q", token)
+	}
+}
+
+// Every byte, alone and at each place of a token.
+func TestParseEveryByte(t *testing.T) {
+	for b := range 256 {
+		for at := range 8 {
+			token := []byte("00000000")
+			token[at] = byte(b)
+			for _, tok := range [][]byte{token, token[at:], token[:at+1]} {
+				want, wantOK := hextoint.Reference(tok)
+				got, ok := hextoint.Parse(tok)
+				require.Equal(t, wantOK, ok, "%q", tok)
+				if ok {
+					require.Equal(t, want, got, "%q", tok)
+				}
+			}
+		}
+	}
+}
+
+// column lays tokens out as a column that does not begin at the first byte.
+func column(tokens []string) (offsets []uint32, data []byte) {
+	data = append(data, "pad"...)
+	offsets = append(offsets, uint32(len(data)))
+	for _, token := range tokens {
+		data = append(data, token...)
+		offsets = append(offsets, uint32(len(data)))
+	}
+	return offsets, data
+}
+
+func TestHex(t *testing.T) {
+	offsets, data := column([]string{"1", "", "ffffffff", "zz", "10"})
+	dst := []int64{-1, -1, -1, -1, -1}
+	valid := []byte{1, 1, 1, 0, 1}
+	require.NoError(t, hextoint.Hex(dst, offsets, data, valid))
+	require.Equal(t, []int64{1, 0, 0xffffffff, 0, 16}, dst)
+	require.Equal(t, []byte{1, 0, 1, 0, 1}, valid, "the empty token is a null, and so is what was one")
+	require.NoError(t, hextoint.Hex(nil, []uint32{0}, nil, nil))
+}
+
+func TestHexErrors(t *testing.T) {
+	offsets, data := column([]string{"1", "x1", ""})
+	err := hextoint.Hex(make([]int64, 3), offsets, data, nil)
+	require.ErrorIs(t, err, hextoint.ErrToken)
+	require.ErrorContains(t, err, `row 1: token "x1"`)
+	offsets, data = column([]string{"1", ""})
+	err = hextoint.Hex(make([]int64, 2), offsets, data, nil)
+	require.ErrorIs(t, err, hextoint.ErrNull)
+	offsets, data = column([]string{strings.Repeat("0", 100)})
+	var token *hextoint.TokenError
+	require.ErrorAs(t, hextoint.Hex(make([]int64, 1), offsets, data, []byte{1}), &token)
+	require.Len(t, token.Token, 32)
+}
+
+func TestHexChecksTheColumn(t *testing.T) {
+	for name, c := range map[string]struct {
+		offsets []uint32
+		valid   []byte
+	}{
+		"no offsets":      {nil, nil},
+		"one too few":     {[]uint32{0, 1}, nil},
+		"one too many":    {[]uint32{0, 1, 2, 3}, nil},
+		"decreasing":      {[]uint32{0, 2, 1}, nil},
+		"past the bytes":  {[]uint32{0, 2, 5}, nil},
+		"far past":        {[]uint32{1<<32 - 2, 1<<32 - 1, 1<<32 - 1}, nil},
+		"validity short":  {[]uint32{0, 1, 2}, []byte{1}},
+		"begins past end": {[]uint32{9, 9, 9}, []byte{0, 0}},
+	} {
+		require.ErrorIs(t, hextoint.Hex(make([]int64, 2), c.offsets, []byte("1234"), c.valid), hextoint.ErrOffsets, name)
+	}
+	require.NoError(t, hextoint.Hex(make([]int64, 2), []uint32{0, 2, 4}, []byte("1234"), nil))
+}
+
+func TestKernelEqualsReference(t *testing.T) {
+	token := rapid.OneOf(rapid.StringMatching(`[0-9a-fA-F]{0,9}`), rapid.StringMatching(`[ -~]{0,3}`))
+	rapid.Check(t, func(t *rapid.T) {
+		tokens := rapid.SliceOf(token).Draw(t, "tokens")
+		offsets, data := column(tokens)
+		dst, valid := make([]int64, len(tokens)), make([]byte, len(tokens))
+		for i := range valid {
+			valid[i] = 1
+		}
+		err := hextoint.Hex(dst, offsets, data, valid)
+		for i, tok := range tokens {
+			want, ok := hextoint.Reference([]byte(tok))
+			if !ok && tok != "" {
+				var at *hextoint.TokenError
+				require.ErrorAs(t, err, &at)
+				require.Equal(t, i, at.Row)
+				return
+			}
+			require.Equal(t, int64(want), dst[i])
+			require.Equal(t, tok != "", valid[i] == 1)
+		}
+		require.NoError(t, err)
+	})
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"", "0", "ffffffff", "0x1a", "123456789", "DEADBEEF", "\xff", "1_0"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, token []byte) {
+		want, wantOK := hextoint.Reference(token)
+		got, ok := hextoint.Parse(token)
+		if ok != wantOK || ok && got != want {
+			t.Fatalf("%q is %d %v, got %d %v", token, want, wantOK, got, ok)
+		}
+	})
+}
+
+// FuzzHex takes any bytes for a column: an error or values, never a panic.
+func FuzzHex(f *testing.F) {
+	f.Add([]byte("0123abcd"), []byte{0, 4, 8}, true)
+	f.Add([]byte("0123"), []byte{9, 4}, false)
+	f.Add([]byte(""), []byte{}, false)
+	f.Fuzz(func(t *testing.T, data, ends []byte, nullable bool) {
+		offsets := make([]uint32, len(ends))
+		for i, e := range ends {
+			offsets[i] = uint32(e)
+		}
+		dst := make([]int64, max(len(ends)-1, 0))
+		var valid []byte
+		if nullable {
+			valid = make([]byte, len(dst))
+			for i := range valid {
+				valid[i] = 1
+			}
+		}
+		if hextoint.Hex(dst, offsets, data, valid) != nil {
+			return
+		}
+		for i, v := range dst {
+			if v < 0 || v > 1<<32-1 || valid != nil && valid[i] == 0 && v != 0 {
+				t.Fatalf("row %d is %d", i, v)
+			}
+		}
+	})
+}
+
+func BenchmarkHex(b *testing.B) {
+	tokens := make([]string, 8192)
+	for i := range tokens {
+		tokens[i] = "05db9164"
+	}
+	offsets, data := column(tokens)
+	dst := make([]int64, len(tokens))
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if err := hextoint.Hex(dst, offsets, data, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(tokens)), "ns/value")
+}
