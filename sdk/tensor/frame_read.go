@@ -3,13 +3,10 @@ package tensor
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // frameHeader is what encoding/json makes of a header. The canonical form is checked afterwards, by writing it again.
@@ -72,7 +69,7 @@ func readFrame(b []byte) (*MiniBatch, error) {
 	if h.Metadata.Format != FrameFormat {
 		return nil, fmt.Errorf("format %q, this build reads %q", h.Metadata.Format, FrameFormat)
 	}
-	name, err := parseName(h.Metadata.Name)
+	name, err := ParseName(h.Metadata.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -200,25 +197,4 @@ func strictJSON(b []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	return dec.Decode(into)
-}
-
-// parseName reads what Name.String writes.
-func parseName(s string) (Name, error) {
-	var n Name
-	job, rest, _ := strings.Cut(s, "/")
-	epoch, number, ok := strings.Cut(rest, "/")
-	if !ok || len(job) != 2*len(n.Job) {
-		return n, fmt.Errorf("name %.120q, want JOB/EPOCH/NUMBER", s)
-	}
-	if _, err := hex.Decode(n.Job[:], []byte(job)); err != nil {
-		return n, fmt.Errorf("name %.120q: %w", s, err)
-	}
-	var err error
-	if n.Epoch, err = strconv.ParseUint(epoch, 10, 64); err == nil {
-		n.Number, err = strconv.ParseUint(number, 10, 64)
-	}
-	if err != nil {
-		return n, fmt.Errorf("name %.120q: %w", s, err)
-	}
-	return n, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 )
 
@@ -19,6 +21,27 @@ type Name struct {
 // String returns JOB/EPOCH/NUMBER, the digest in hex.
 func (n Name) String() string {
 	return fmt.Sprintf("%s/%d/%d", hex.EncodeToString(n.Job[:]), n.Epoch, n.Number)
+}
+
+// ParseName reads what Name.String writes.
+func ParseName(s string) (Name, error) {
+	var n Name
+	job, rest, _ := strings.Cut(s, "/")
+	epoch, number, ok := strings.Cut(rest, "/")
+	if !ok || len(job) != 2*len(n.Job) {
+		return n, fmt.Errorf("name %.120q, want JOB/EPOCH/NUMBER", s)
+	}
+	if _, err := hex.Decode(n.Job[:], []byte(job)); err != nil {
+		return n, fmt.Errorf("name %.120q: %w", s, err)
+	}
+	var err error
+	if n.Epoch, err = strconv.ParseUint(epoch, 10, 64); err == nil {
+		n.Number, err = strconv.ParseUint(number, 10, 64)
+	}
+	if err != nil {
+		return n, fmt.Errorf("name %.120q: %w", s, err)
+	}
+	return n, nil
 }
 
 // MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: read them, do not write them,

@@ -1,0 +1,321 @@
+package arrowipc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+func schemas() map[string]*tensor.Schema {
+	fixed := []tensor.Key{{Name: "cat_0", NumEmbeddings: 5}, {Name: "<é>"}}
+	lists := []tensor.Key{{Name: "cat_0", NumEmbeddings: 5, List: true}, {Name: "b"}}
+	return map[string]*tensor.Schema{
+		"fixed int32":    {Label: true, Dense: []string{"x", "y"}, Keys: fixed, IDs: tensor.Int32},
+		"fixed int64":    {Label: true, Dense: []string{"x"}, Keys: fixed, IDs: tensor.Int64},
+		"lists int64":    {Label: true, Dense: []string{"x"}, Keys: lists, IDs: tensor.Int64},
+		"lists weighted": {Keys: lists, IDs: tensor.Int32, Weights: true},
+		"label only":     {Label: true},
+	}
+}
+
+// batch returns a valid mini-batch with rows of varied content.
+func batch(t testing.TB, s *tensor.Schema, rows int, number uint64) *tensor.MiniBatch {
+	t.Helper()
+	values := len(s.Keys) * rows
+	lengths := make([]int32, values)
+	if !s.Fixed() {
+		values = 0
+		for i := range lengths {
+			lengths[i] = 1
+			if s.Keys[i/rows].List {
+				lengths[i] = int32((uint64(i) + number) % 3)
+			}
+			values += int(lengths[i])
+		}
+	}
+	m, err := tensor.Make(s, rows, values)
+	require.NoError(t, err)
+	m.Name = tensor.Name{Job: [32]byte{0xab}, Epoch: 4, Number: number}
+	copy(m.Lengths, lengths)
+	for i := range m.Dense {
+		m.Dense[i] = math.Float32frombits(0x7fc00001 + uint32(i)) // NaNs keep their bits
+	}
+	for i := range m.Label {
+		m.Label[i] = float32(i % 2)
+	}
+	for i := range m.Values32 {
+		m.Values32[i] = int32(i % 5)
+	}
+	for i := range m.Values64 {
+		m.Values64[i] = int64(i % 5)
+	}
+	for i := range m.Weights {
+		m.Weights[i] = float32(i)
+	}
+	return m
+}
+
+func write(t testing.TB, s *tensor.Schema, batches ...*tensor.MiniBatch) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := NewWriter(&b, s)
+	require.NoError(t, err)
+	for _, m := range batches {
+		require.NoError(t, w.Write(m))
+	}
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	for name, s := range schemas() {
+		for _, sizes := range [][]int{{}, {0}, {5}, {100, 100, 37}} {
+			t.Run(fmt.Sprint(name, sizes), func(t *testing.T) {
+				var want []*tensor.MiniBatch
+				for i, rows := range sizes {
+					want = append(want, batch(t, s, rows, uint64(i)))
+				}
+				path := filepath.Join(t.TempDir(), "out.arrow")
+				w, err := Create(path, s)
+				require.NoError(t, err)
+				for _, m := range want {
+					require.NoError(t, w.Write(m))
+				}
+				require.NoFileExists(t, path, "the name is for whole files")
+				require.NoError(t, w.Close())
+				require.NoError(t, w.Abort(), "nothing to do")
+
+				b, err := os.ReadFile(path)
+				require.NoError(t, err)
+				require.Equal(t, b, write(t, s, want...), "the same mini-batches give the same bytes")
+
+				r, err := Open(path)
+				require.NoError(t, err)
+				assert.True(t, s.Equal(r.Schema()))
+				require.Equal(t, len(want), r.Len())
+				i := 0
+				for m, err := range r.All() {
+					require.NoError(t, err)
+					assert.Empty(t, tensor.Diff(want[i], m))
+					m.Release()
+					i++
+				}
+				assert.Equal(t, len(want), i)
+				require.NoError(t, r.Close())
+			})
+		}
+	}
+}
+
+// What other Arrow readers see.
+func TestFileAsArrowSeesIt(t *testing.T) {
+	s := schemas()["lists int64"]
+	b := write(t, s, batch(t, s, 3, 0), batch(t, s, 2, 1))
+	r, err := ipc.NewFileReader(bytes.NewReader(b))
+	require.NoError(t, err)
+	defer r.Close()
+	require.Equal(t, 2, r.NumRecords())
+	var fields []string
+	for _, f := range r.Schema().Fields() {
+		fields = append(fields, fmt.Sprint(f.Name, " ", f.Type))
+	}
+	assert.Equal(t, []string{
+		"dense large_list<item: float32>", "label large_list<item: float32>", "kjt.values large_list<item: int64>", "kjt.lengths large_list<item: int32>",
+	}, fields)
+	assert.Equal(t, map[string]string{
+		"millrace.format": "millrace.arrow/1", "millrace.shapes": `{"dense":1,"keys":2}`, "millrace.dense": `["x"]`,
+		"millrace.keys": `["cat_0","b"]`, "millrace.num_embeddings": "[5,0]", "millrace.list": "[true,false]",
+	}, r.Schema().Metadata().ToMap())
+	rec, err := r.RecordBatchAt(1)
+	require.NoError(t, err)
+	defer rec.Release()
+	assert.EqualValues(t, 1, rec.NumRows())
+	assert.Equal(t, map[string]string{
+		"millrace.name": "ab" + strings.Repeat("00", 31) + "/4/1", "millrace.rows": "2",
+	}, rec.(arrow.RecordBatchWithMetadata).Metadata().ToMap())
+	assert.Equal(t, "[0 1]", rec.Column(1).(*array.LargeList).ListValues().String())
+	assert.Equal(t, "[1 2 1 1]", rec.Column(3).(*array.LargeList).ListValues().String())
+
+	fixed := write(t, schemas()["fixed int32"])
+	rd, err := ipc.NewFileReader(bytes.NewReader(fixed))
+	require.NoError(t, err)
+	ones, _ := rd.Schema().Metadata().GetValue("millrace.lengths")
+	assert.Equal(t, "ones", ones)
+	assert.Equal(t, 3, rd.Schema().NumFields())
+}
+
+func TestWriteRefuses(t *testing.T) {
+	s := schemas()["fixed int32"]
+	_, err := NewWriter(&bytes.Buffer{}, &tensor.Schema{})
+	require.ErrorIs(t, err, tensor.ErrShape)
+	w, err := NewWriter(&bytes.Buffer{}, s)
+	require.NoError(t, err)
+	require.ErrorIs(t, w.Write(batch(t, schemas()["label only"], 3, 0)), tensor.ErrShape)
+	require.ErrorIs(t, w.Write(batch(t, s, 3, 0)), tensor.ErrShape, "a hole must not be filled")
+	require.ErrorIs(t, w.Close(), tensor.ErrShape)
+
+	w, err = NewWriter(&bytes.Buffer{}, s)
+	require.NoError(t, err)
+	bad := batch(t, s, 3, 0)
+	bad.Rows++
+	require.ErrorIs(t, w.Write(bad), tensor.ErrShape)
+
+	w, err = NewWriter(&bytes.Buffer{}, s)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, w.Write(batch(t, s, 3, 0)), fs.ErrClosed)
+}
+
+func TestCreateRefusesAndAborts(t *testing.T) {
+	s := schemas()["fixed int32"]
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.arrow")
+	w, err := Create(path, s)
+	require.NoError(t, err)
+	require.NoError(t, w.Write(batch(t, s, 3, 0)))
+	require.NoError(t, w.Abort())
+	require.NoError(t, w.Abort())
+	require.Error(t, w.Close())
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+
+	w, err = Create(path, s)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	_, err = Create(path, s)
+	require.ErrorIs(t, err, fs.ErrExist)
+	_, err = Create(filepath.Join(dir, "none", "a"), s)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	_, err = Create(filepath.Join(dir, "b"), &tensor.Schema{})
+	require.ErrorIs(t, err, tensor.ErrShape)
+	require.NoFileExists(t, filepath.Join(dir, "b.partial"))
+	_, err = Open(filepath.Join(dir, "c"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+type failing struct{ room int }
+
+var errDisk = errors.New("disk")
+
+func (f *failing) Write(b []byte) (int, error) {
+	if f.room -= len(b); f.room < 0 {
+		return 0, errDisk
+	}
+	return len(b), nil
+}
+
+func TestWriteErrorsCarryOn(t *testing.T) {
+	s := schemas()["fixed int32"]
+	whole := len(write(t, s, batch(t, s, 50, 0), batch(t, s, 50, 1)))
+	failed := 0
+	for room := 0; room < whole; room += 100 {
+		w, err := NewWriter(&failing{room}, s)
+		if err == nil {
+			_ = w.Write(batch(t, s, 50, 0))
+			_ = w.Write(batch(t, s, 50, 1))
+			err = w.Close()
+		}
+		require.ErrorIs(t, err, errDisk, "room for %d bytes of %d", room, whole)
+		failed++
+	}
+	assert.Greater(t, failed, 5)
+}
+
+// Cut files, and lengths that do not agree, are errors. Other damage is not tried: see the package comment.
+func TestReaderRefusesDamage(t *testing.T) {
+	s := schemas()["lists int64"]
+	second := batch(t, s, 2, 1)
+	good := write(t, s, batch(t, s, 3, 0), second)
+	read := func(b []byte) error {
+		r, err := NewReader(bytes.NewReader(b))
+		if err != nil {
+			return err
+		}
+		for _, err := range r.All() {
+			if err != nil {
+				return err
+			}
+		}
+		_, err = r.MiniBatch(r.Len())
+		require.ErrorIs(t, err, ErrFormat)
+		return nil
+	}
+	require.NoError(t, read(good))
+	for i := range good {
+		require.ErrorIs(t, read(good[:i]), ErrFormat, "cut to %d", i)
+	}
+	at := bytes.LastIndex(good, tensor.Bytes(second.Lengths))
+	require.Positive(t, at)
+	for i, flip := range map[int]byte{at: 4, at + 3: 0x80, at + 8: 2} {
+		b := bytes.Clone(good)
+		b[i] ^= flip
+		err := read(b)
+		require.ErrorIs(t, err, ErrFormat)
+		require.ErrorIs(t, err, tensor.ErrShape)
+	}
+}
+
+// Files of Arrow, but not ours.
+func TestReaderRefusesOtherFiles(t *testing.T) {
+	a, err := Schema(schemas()["fixed int32"])
+	require.NoError(t, err)
+	change := func(name, value string) *arrow.Schema {
+		m := a.Metadata().ToMap()
+		m[name] = value
+		meta := arrow.MetadataFrom(m)
+		return arrow.NewSchema(a.Fields(), &meta)
+	}
+	meta := a.Metadata()
+	for name, schema := range map[string]*arrow.Schema{
+		"no metadata":     arrow.NewSchema(a.Fields(), nil),
+		"another version": change(metaFormat, "millrace.arrow/2"),
+		"dense not JSON":  change(metaDense, "x"),
+		"one key less":    change(metaKeys, `["cat_0"]`),
+		"no keys":         change(metaKeys, `null`),
+		"a key twice":     change(metaKeys, `["cat_0","cat_0"]`),
+		"lists":           change(metaList, `[true,false]`),
+		"an extra field":  change("more", "1"),
+		"no label column": arrow.NewSchema(a.Fields()[:1], &meta),
+		"an extra column": arrow.NewSchema(append(a.Fields(), arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int8}), &meta),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			w, err := ipc.NewFileWriter(&b, ipc.WithSchema(schema))
+			require.NoError(t, err)
+			require.NoError(t, w.Close())
+			_, err = NewReader(bytes.NewReader(b.Bytes()))
+			require.ErrorIs(t, err, ErrFormat)
+		})
+	}
+}
+
+func Example() {
+	s := &tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 10}}, IDs: tensor.Int32}
+	m, _ := tensor.Make(s, 2, 2)
+	copy(m.Values32, []int32{7, 8})
+	var file bytes.Buffer
+	w, _ := NewWriter(&file, s)
+	_ = w.Write(m)
+	_ = w.Close()
+
+	r, _ := NewReader(bytes.NewReader(file.Bytes()))
+	for m, err := range r.All() {
+		fmt.Println(m.Rows, m.Values32, err)
+	}
+	// Output: 2 [7 8] <nil>
+}

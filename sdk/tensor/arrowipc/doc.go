@@ -1,0 +1,44 @@
+// Package arrowipc writes and reads mini-batches as Arrow IPC files.
+//
+// A file has one record batch of one row for each mini-batch. Its columns, all large_list and without nulls, are the
+// tensors that the schema has:
+//
+//	dense        large_list<float32>         row-major [B, D]
+//	label        large_list<float32>         [B]
+//	kjt.values   large_list<int32 or int64>  feature-major, then by row
+//	kjt.lengths  large_list<int32>           [F, B]; no column when every length is 1
+//	kjt.weights  large_list<float32>         as kjt.values
+//
+// The schema's metadata, all strings:
+//
+//	millrace.format          millrace.arrow/1
+//	millrace.shapes          {"dense":D,"keys":F}
+//	millrace.dense           JSON list of the dense features' names
+//	millrace.keys            JSON list of the keys' names
+//	millrace.num_embeddings  JSON list, one a key, 0 where not bounded
+//	millrace.list            JSON list, one a key: false where every row has exactly one id
+//	millrace.lengths         ones, only where kjt.lengths is left out
+//
+// and each record batch's own (Message) metadata:
+//
+//	millrace.name            JOB/EPOCH/NUMBER
+//	millrace.rows            B
+//
+// The same mini-batches give the same bytes.
+//
+// # Concurrency
+//
+// A Writer and a Reader have one owner each.
+//
+// # Errors
+//
+// Errors name the file's mini-batch by its place. What is not such a file is an error that wraps [ErrFormat].
+//
+// Read only files that you trust: they are read by arrow-go, which believes the counts in a file and, on a damaged one,
+// panics (which is caught here) or asks for gigabytes (which cannot be). Frames (package tensor) are the form for bytes
+// from elsewhere.
+//
+// # Debugging
+//
+// pyarrow.ipc.open_file(path) reads a file; get_batch_with_custom_metadata(i) shows a mini-batch's name.
+package arrowipc
