@@ -1,0 +1,349 @@
+package engine
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/clamp"
+	"github.com/millrace/millrace/fpga/unit/fillnull"
+	"github.com/millrace/millrace/fpga/unit/firstx"
+	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/zeroextend"
+)
+
+// column values in flight, on their way through a chain: a view of a decoded block, or of the chain's own buffers once
+// an operator has written.
+type vec struct {
+	kind  program.Kind
+	n     int // value slots
+	i64   []int64
+	f32   []float32
+	f64   []float64
+	offs  []uint32 // bytes: n+1 of them
+	data  []byte
+	valid []byte // a byte a slot, 0 = null; nil: no nulls
+
+	list    bool
+	lengths []int32 // lists: slots of each row
+
+	// What the chain may overwrite. False: other sinks still read it.
+	mine, myValid, myLengths bool
+}
+
+// buffers are the block memory of one engine thread that operators write to. They grow to the largest block met.
+type buffers struct {
+	i64     []int64
+	f32     []float32
+	f64     []float64
+	valid   []byte
+	lengths []int32
+	drop    []byte
+}
+
+// room returns the first n elements of *buf, which it lengthens when it must.
+func room[T any](buf *[]T, n int) []T {
+	if cap(*buf) < n {
+		*buf = make([]T, n+n/4)
+	}
+	return (*buf)[:n]
+}
+
+// run passes v through the steps.
+func (b *buffers) run(steps []step, v *vec) error {
+	for i := range steps {
+		s := &steps[i]
+		if s.unit == program.UnitFillNull {
+			b.fill(s, v)
+			continue
+		}
+		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
+			b.dropLists(v)
+		}
+		if err := b.step(s, v); err != nil {
+			return err
+		}
+	}
+	if v.list && v.valid != nil {
+		b.dropLists(v)
+	}
+	return nil
+}
+
+// fill replaces nulls; afterwards there are none.
+func (b *buffers) fill(s *step, v *vec) {
+	if v.valid == nil {
+		return
+	}
+	b.own(v)
+	switch v.kind {
+	case program.Int64:
+		fillnull.Int64(v.i64, v.valid, s.i0)
+	case program.Float32:
+		fillnull.Float32(v.f32, v.valid, float32(s.f0))
+	case program.Float64:
+		fillnull.Float64(v.f64, v.valid, s.f0)
+	}
+	v.valid = nil
+}
+
+func (b *buffers) step(s *step, v *vec) error {
+	switch s.unit {
+	case program.UnitClamp:
+		b.own(v)
+		switch v.kind {
+		case program.Int64:
+			return clamp.Int64(v.i64, s.i0, s.i1)
+		case program.Float32:
+			return clamp.Float32(v.f32, float32(s.f0), float32(s.f1))
+		default:
+			return clamp.Float64(v.f64, s.f0, s.f1)
+		}
+	case program.UnitLog:
+		dst := room(&b.f32, v.n)
+		logn.Log(dst, v.f32, s.add)
+		v.f32, v.mine = dst, true
+	case program.UnitBucketize:
+		return b.bucketize(s, v)
+	case program.UnitSigridHash:
+		dst := room(&b.i64, v.n)
+		s.hash.Hash(dst, v.i64)
+		v.i64, v.mine = dst, true
+	case program.UnitPositiveModulus:
+		dst := room(&b.i64, v.n)
+		s.mod.Mod(dst, v.i64)
+		v.i64, v.mine = dst, true
+	case program.UnitZeroExtend:
+		b.own(v)
+		zeroextend.Int64(v.i64)
+	case program.UnitHexToInt:
+		return b.hex(v)
+	case program.UnitFirstX:
+		return b.firstX(s.i0, v)
+	case program.UnitConvert:
+		b.convert(s.to, v)
+	}
+	return nil
+}
+
+// own makes v's values the chain's, to be changed in place.
+func (b *buffers) own(v *vec) {
+	if v.mine {
+		return
+	}
+	v.mine = true
+	switch v.kind {
+	case program.Int64:
+		dst := room(&b.i64, v.n)
+		copy(dst, v.i64)
+		v.i64 = dst
+	case program.Float32:
+		dst := room(&b.f32, v.n)
+		copy(dst, v.f32)
+		v.f32 = dst
+	case program.Float64:
+		dst := room(&b.f64, v.n)
+		copy(dst, v.f64)
+		v.f64 = dst
+	}
+}
+
+func (b *buffers) ownLengths(v *vec) {
+	if !v.myLengths {
+		dst := room(&b.lengths, len(v.lengths))
+		copy(dst, v.lengths)
+		v.lengths, v.myLengths = dst, true
+	}
+}
+
+func (b *buffers) bucketize(s *step, v *vec) error {
+	if s.guard && v.valid != nil {
+		// An operator may have made a NaN of the 0 in a null's slot; only a value's NaN is an error.
+		b.own(v)
+		clearNulls(v)
+	}
+	dst := room(&b.i64, v.n)
+	var err error
+	switch v.kind {
+	case program.Int64:
+		err = s.table.Int64(dst, v.i64)
+	case program.Float32:
+		err = s.table.Float32(dst, v.f32)
+	default:
+		err = s.table.Float64(dst, v.f64)
+	}
+	v.kind, v.i64, v.f32, v.f64, v.mine = program.Int64, dst, nil, nil, true
+	return err
+}
+
+func clearNulls(v *vec) {
+	for i, ok := range v.valid {
+		if ok == 0 {
+			if v.kind == program.Float32 {
+				v.f32[i] = 0
+			} else {
+				v.f64[i] = 0
+			}
+		}
+	}
+}
+
+// hex parses tokens. An empty one is a null made here; lists that held a null before are dropped, unparsed. Tokens come
+// from the decoder alone, so the validity is never the chain's yet.
+func (b *buffers) hex(v *vec) error {
+	valid := room(&b.valid, v.n)
+	drop := v.list && v.valid != nil
+	if v.valid == nil {
+		for i := range valid {
+			valid[i] = 1
+		}
+	} else {
+		copy(valid, v.valid)
+	}
+	if drop {
+		b.dropFlags(v)
+		b.spread(v, valid)
+	}
+	dst := room(&b.i64, v.n)
+	var err error
+	if v.n > 0 {
+		err = hextoint.Hex(dst, v.offs, v.data, valid)
+	}
+	v.kind, v.i64, v.mine, v.offs, v.data = program.Int64, dst, true, nil, nil
+	v.valid, v.myValid = valid, true
+	if err != nil {
+		return err
+	}
+	if drop {
+		b.compact(v)
+	}
+	if bytes.IndexByte(v.valid, 0) < 0 {
+		v.valid = nil
+	}
+	return nil
+}
+
+func (b *buffers) firstX(n int64, v *vec) error {
+	b.own(v)
+	b.ownLengths(v)
+	var kept int
+	var err error
+	switch v.kind {
+	case program.Int64:
+		kept, err = firstx.FirstX(v.lengths, v.i64, n)
+		v.i64 = v.i64[:kept]
+	case program.Float32:
+		kept, err = firstx.FirstX(v.lengths, v.f32, n)
+		v.f32 = v.f32[:kept]
+	default:
+		kept, err = firstx.FirstX(v.lengths, v.f64, n)
+		v.f64 = v.f64[:kept]
+	}
+	v.n = kept
+	return err
+}
+
+// canonicalNaN is the one NaN that arithmetic makes, whatever the processor would.
+var canonicalNaN = math.Float32frombits(0x7fc00000)
+
+func (b *buffers) convert(to program.Kind, v *vec) {
+	switch {
+	case to == program.Float64:
+		dst := room(&b.f64, v.n)
+		for i, x := range v.i64[:v.n] {
+			dst[i] = float64(x)
+		}
+		v.f64 = dst
+	case v.kind == program.Int64:
+		dst := room(&b.f32, v.n)
+		for i, x := range v.i64[:v.n] {
+			dst[i] = float32(x)
+		}
+		v.f32 = dst
+	default:
+		dst := room(&b.f32, v.n)
+		for i, x := range v.f64[:v.n] {
+			if x != x {
+				dst[i] = canonicalNaN
+				continue
+			}
+			dst[i] = float32(x)
+		}
+		v.f32 = dst
+	}
+	v.kind, v.mine = to, true
+}
+
+// dropLists gives length 0 to every list that holds a null; afterwards there are no nulls.
+func (b *buffers) dropLists(v *vec) {
+	b.dropFlags(v)
+	b.own(v)
+	b.compact(v)
+	v.valid = nil
+}
+
+// dropFlags sets b.drop: a byte a row, 1 where a slot of the row is null.
+func (b *buffers) dropFlags(v *vec) {
+	drop := room(&b.drop, len(v.lengths))
+	at := 0
+	for row, l := range v.lengths {
+		drop[row] = 0
+		if bytes.IndexByte(v.valid[at:at+int(l)], 0) >= 0 {
+			drop[row] = 1
+		}
+		at += int(l)
+	}
+	b.drop = drop
+}
+
+// spread makes all slots of the flagged rows null.
+func (b *buffers) spread(v *vec, valid []byte) {
+	at := 0
+	for row, l := range v.lengths {
+		if b.drop[row] != 0 {
+			clear(valid[at : at+int(l)])
+		}
+		at += int(l)
+	}
+}
+
+// compact takes the flagged rows' slots out. v's values must be the chain's, and so must its validity if it is kept.
+func (b *buffers) compact(v *vec) {
+	b.ownLengths(v)
+	from, to := 0, 0
+	for row, l := range v.lengths {
+		n := int(l)
+		if b.drop[row] != 0 {
+			v.lengths[row] = 0
+			from += n
+			continue
+		}
+		if from != to {
+			switch v.kind {
+			case program.Int64:
+				copy(v.i64[to:to+n], v.i64[from:from+n])
+			case program.Float32:
+				copy(v.f32[to:to+n], v.f32[from:from+n])
+			case program.Float64:
+				copy(v.f64[to:to+n], v.f64[from:from+n])
+			}
+			if v.myValid {
+				copy(v.valid[to:to+n], v.valid[from:from+n])
+			}
+		}
+		from, to = from+n, to+n
+	}
+	v.n = to
+	switch v.kind {
+	case program.Int64:
+		v.i64 = v.i64[:to]
+	case program.Float32:
+		v.f32 = v.f32[:to]
+	case program.Float64:
+		v.f64 = v.f64[:to]
+	}
+	if v.myValid {
+		v.valid = v.valid[:to]
+	}
+}

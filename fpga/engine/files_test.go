@@ -1,0 +1,172 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/stretchr/testify/require"
+)
+
+// col is a column of a generated file.
+type col struct {
+	name     string
+	physical parquet.Type
+	list     bool
+	optional bool // the value, or the list as a whole
+	elements bool // lists: elements are optional
+	unsigned int  // INT(w, unsigned); 0: plain
+	encoding string
+	codec    string
+	rows     []any // nil, int64, float32, float64, []byte, or []any of those
+}
+
+func (c *col) kind() program.Kind {
+	switch c.physical.Kind() {
+	case parquet.KindInt64:
+		return program.Int64
+	case parquet.KindFloat32:
+		return program.Float32
+	case parquet.KindFloat64:
+		return program.Float64
+	}
+	return program.Bytes
+}
+
+var codecs = map[string]compress.Codec{
+	"": &pq.Uncompressed, "snappy": &pq.Snappy, "gzip": &pq.Gzip, "zstd": &pq.Zstd, "lz4": &pq.Lz4Raw,
+}
+
+func (c *col) node() pq.Node {
+	var n pq.Node
+	switch c.physical {
+	case parquet.Boolean:
+		n = pq.Leaf(pq.BooleanType)
+	case parquet.Int32:
+		n = pq.Leaf(pq.Int32Type)
+	case parquet.Int64:
+		n = pq.Leaf(pq.Int64Type)
+	case parquet.Float:
+		n = pq.Leaf(pq.FloatType)
+	case parquet.Double:
+		n = pq.Leaf(pq.DoubleType)
+	default:
+		n = pq.Leaf(pq.ByteArrayType)
+	}
+	if c.unsigned > 0 {
+		n = pq.Uint(c.unsigned)
+	}
+	if c.encoding == "dictionary" && c.physical != parquet.Boolean {
+		n = pq.Encoded(n, &pq.RLEDictionary)
+	} else {
+		n = pq.Encoded(n, &pq.Plain)
+	}
+	n = pq.Compressed(n, codecs[c.codec])
+	if c.list {
+		if c.elements {
+			n = pq.Optional(n)
+		}
+		n = pq.List(n)
+	}
+	if c.optional {
+		n = pq.Optional(n)
+	}
+	return n
+}
+
+// value is one value in parquet-go's form.
+func (c *col) value(v any) pq.Value {
+	switch x := v.(type) {
+	case nil:
+		return pq.NullValue()
+	case int64:
+		switch c.physical {
+		case parquet.Boolean:
+			return pq.BooleanValue(x != 0)
+		case parquet.Int32:
+			return pq.Int32Value(int32(x))
+		}
+		return pq.Int64Value(x)
+	case float32:
+		return pq.FloatValue(x)
+	case float64:
+		return pq.DoubleValue(x)
+	case []byte:
+		return pq.ByteArrayValue(x)
+	}
+	panic(fmt.Sprintf("%T", v))
+}
+
+// levels appends a row's values with their levels.
+func (c *col) levels(row pq.Row, v any, index int) pq.Row {
+	def := 0
+	if c.optional {
+		def = 1
+	}
+	switch {
+	case v == nil:
+		return append(row, pq.NullValue().Level(0, 0, index))
+	case !c.list:
+		return append(row, c.value(v).Level(0, def, index))
+	}
+	list := v.([]any)
+	if len(list) == 0 {
+		return append(row, pq.NullValue().Level(0, def, index))
+	}
+	for i, e := range list {
+		d, rep := def+1, 1
+		if e != nil && c.elements {
+			d++
+		}
+		if i == 0 {
+			rep = 0
+		}
+		row = append(row, c.value(e).Level(rep, d, index))
+	}
+	return row
+}
+
+// layout says how parquet-go cuts a file.
+type layout struct {
+	groupRows, batchRows int
+	pageBytes            int
+	version              int
+}
+
+// write makes a Parquet file. Names of columns must be in order.
+func write(t require.TestingT, cols []col, l layout) []byte {
+	group := pq.Group{}
+	for i := range cols {
+		group[cols[i].name] = cols[i].node()
+	}
+	var buf bytes.Buffer
+	w := pq.NewGenericWriter[any](&buf, pq.NewSchema("rows", group), pq.MaxRowsPerRowGroup(int64(l.groupRows)),
+		pq.PageBufferSize(max(l.pageBytes, 1)), pq.DataPageVersion(l.version))
+	n := len(cols[0].rows)
+	for at := 0; at < n; {
+		end := min(at+max(1, l.batchRows), n)
+		var rows []pq.Row
+		for r := at; r < end; r++ {
+			var row pq.Row
+			for i := range cols {
+				row = cols[i].levels(row, cols[i].rows[r], i)
+			}
+			rows = append(rows, row)
+		}
+		_, err := w.WriteRows(rows)
+		require.NoError(t, err)
+		at = end
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+// footer reads the file's footer with our own reader.
+func footer(t require.TestingT, data []byte) *parquet.File {
+	f, err := parquet.ReadFooter(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	return f
+}

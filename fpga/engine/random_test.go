@@ -1,0 +1,216 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+)
+
+// randomCols makes columns of n rows.
+func randomCols(rng *rand.Rand, columns, n int) []col {
+	cols := make([]col, columns)
+	kinds := []parquet.Type{parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.ByteArray}
+	for i := range cols {
+		c := &cols[i]
+		*c = col{
+			name: fmt.Sprintf("c%02d", i), physical: kinds[rng.IntN(len(kinds))], list: rng.IntN(3) == 0,
+			optional: rng.IntN(2) == 0, elements: rng.IntN(2) == 0,
+			encoding: []string{"", "dictionary"}[rng.IntN(2)],
+			codec:    []string{"", "", "snappy", "gzip", "zstd", "lz4"}[rng.IntN(6)],
+		}
+		if rng.IntN(4) == 0 {
+			switch c.physical {
+			case parquet.Int32:
+				c.unsigned = 32
+			case parquet.Int64:
+				c.unsigned = 64
+			}
+		}
+		few := rng.IntN(2) == 0 // repeat values, so that dictionaries are short
+		nulls := rng.IntN(3)    // none, some, many
+		mean := 1 + rng.IntN(8)
+		c.rows = make([]any, n)
+		for r := range c.rows {
+			c.rows[r] = c.random(rng, few, nulls, mean)
+		}
+	}
+	return cols
+}
+
+func (c *col) random(rng *rand.Rand, few bool, nulls, mean int) any {
+	null := func(may bool) bool { return may && nulls > 0 && rng.IntN(4) < nulls }
+	if null(c.optional) {
+		return nil
+	}
+	if !c.list {
+		return c.randomValue(rng, few)
+	}
+	list := make([]any, rng.IntN(2*mean))
+	for i := range list {
+		if !(c.elements && nulls > 0 && rng.IntN(12) < nulls) {
+			list[i] = c.randomValue(rng, few)
+		}
+	}
+	return list
+}
+
+func (c *col) randomValue(rng *rand.Rand, few bool) any {
+	v := int64(rng.Uint64()) >> rng.IntN(64)
+	if few {
+		v = int64(rng.IntN(20))
+	}
+	switch c.physical {
+	case parquet.Boolean:
+		return v & 1
+	case parquet.Int32:
+		return int64(int32(v))
+	case parquet.Int64:
+		return v
+	case parquet.Float:
+		if rng.IntN(50) == 0 {
+			return []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1e-42}[rng.IntN(4)]
+		}
+		return float32(v) / 8
+	case parquet.Double:
+		if rng.IntN(50) == 0 {
+			return []float64{math.NaN(), math.Inf(-1), math.Copysign(0, -1), 1e-310, 1e300}[rng.IntN(5)]
+		}
+		return float64(v) / 8
+	}
+	if rng.IntN(20) == 0 {
+		return []byte{}
+	}
+	return []byte(fmt.Sprintf("%x", uint32(v)))
+}
+
+// randomProgram makes a program over the columns that validates. risky programs may meet data that they refuse; pairs lets
+// a column feed two keys although lengths are written.
+func randomProgram(rng *rand.Rand, cols []col, risky, pairs bool) *program.Program {
+	p := &program.Program{Source: program.Parquet}
+	p.Output.IDs = program.IDs(rng.IntN(2))
+	p.Output.Fixed = rng.IntN(3) == 0
+	var rest []program.Column // those that feed no key
+	for i := range cols {
+		c := &cols[i]
+		if c.list && p.Output.Fixed {
+			continue
+		}
+		pc := program.Column{Name: c.name, Kind: c.kind(), List: c.list}
+		keys := rng.IntN(2)
+		if c.list {
+			keys = 1
+		} else if rng.IntN(6) == 0 && (pairs || p.Output.Fixed) {
+			keys = 2
+		}
+		for range keys {
+			ops := randomChain(rng, c, program.Int64, p.Output.Fixed, risky)
+			if p.Output.IDs == program.IDs32 {
+				ops = append(ops, program.PositiveModulus{M: 1 << 31})
+			}
+			pc.Sinks = append(pc.Sinks, program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: ops})
+			p.Output.Keys++
+		}
+		if !c.list {
+			for rng.IntN(2) == 0 || len(pc.Sinks) == 0 {
+				s := program.Sink{To: program.ToDense, Index: p.Output.Dense, Ops: randomChain(rng, c, program.Float32, true, risky)}
+				if !p.Output.Label && rng.IntN(5) == 0 {
+					s.To, s.Index, p.Output.Label = program.ToLabel, 0, true
+				} else {
+					p.Output.Dense++
+				}
+				pc.Sinks = append(pc.Sinks, s)
+			}
+		}
+		rng.Shuffle(len(pc.Sinks), func(a, b int) {
+			if pc.Sinks[a].To != program.ToSparse && pc.Sinks[b].To != program.ToSparse {
+				pc.Sinks[a], pc.Sinks[b] = pc.Sinks[b], pc.Sinks[a]
+			}
+		})
+		if keys > 0 {
+			p.Columns = append(p.Columns, pc)
+		} else {
+			rest = append(rest, pc)
+		}
+	}
+	p.Columns = append(p.Columns, rest...)
+	return p
+}
+
+// randomChain makes a chain from a column to a kind; full says that a null must not come out of it.
+func randomChain(rng *rand.Rand, c *col, to program.Kind, full, risky bool) []program.Op {
+	kind := c.kind()
+	var ops []program.Op
+	add := func(op program.Op) {
+		ops = append(ops, op)
+		kind = op.Out(kind)
+	}
+	fill := program.FillNull{Int: int64(rng.IntN(100)) - 10, Float: float64(rng.IntN(100)) / 3}
+	if kind == program.Bytes {
+		add(program.HexToInt{})
+	}
+	for range rng.IntN(4) {
+		switch rng.IntN(8) {
+		case 0:
+			add(fill)
+		case 1:
+			add(program.Clamp{IntLo: -5, IntHi: 1000, FloatLo: -4, FloatHi: 512})
+		case 2:
+			if kind == program.Int64 || kind == program.Float64 {
+				add(program.Convert{To: program.Float32})
+			}
+			add(program.Log{Add: float32(rng.IntN(3))})
+		case 3:
+			if kind != program.Int64 {
+				add(randomBuckets(rng, kind, risky))
+			}
+			add(program.SigridHash{Salt: int64(rng.IntN(3)), Max: 1 + rng.Int64N(1<<(1+rng.IntN(40)))})
+		case 4:
+			add(randomBuckets(rng, kind, risky))
+		case 5:
+			if kind == program.Int64 {
+				add(program.PositiveModulus{M: 1 + rng.Int64N(1<<31)})
+			}
+		case 6:
+			if kind == program.Int64 {
+				add(program.ZeroExtend{})
+			}
+		case 7:
+			if c.list {
+				add(program.FirstX{N: int64(rng.IntN(5))})
+			}
+		}
+	}
+	switch {
+	case to == program.Float32 && kind != program.Float32:
+		add(program.Convert{To: program.Float32})
+	case to == program.Int64 && kind != program.Int64:
+		add(randomBuckets(rng, kind, risky))
+	}
+	if full && !(risky && rng.IntN(10) == 0) {
+		add(fill)
+	}
+	return ops
+}
+
+func randomBuckets(rng *rand.Rand, kind program.Kind, risky bool) *program.Bucketize {
+	b := &program.Bucketize{Side: program.Side(rng.IntN(2)), NaN: program.NaN(rng.IntN(3))}
+	if risky && rng.IntN(4) == 0 {
+		b.NaN = program.NaNError
+	}
+	at := -float64(rng.IntN(50))
+	for range 1 + rng.IntN(20) {
+		at += float64(rng.IntN(40)) / 4
+		switch kind {
+		case program.Int64:
+			b.BordersInt = append(b.BordersInt, int64(at))
+		case program.Float32:
+			b.Borders32 = append(b.Borders32, float32(at))
+		default:
+			b.Borders64 = append(b.Borders64, at)
+		}
+	}
+	return b
+}

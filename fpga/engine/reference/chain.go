@@ -1,0 +1,171 @@
+package reference
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/clamp"
+	"github.com/millrace/millrace/fpga/unit/firstx"
+	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/logn"
+	"github.com/millrace/millrace/fpga/unit/positivemodulus"
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/fpga/unit/zeroextend"
+)
+
+// ErrData says that the partition holds what the pipeline does not allow: a token that is no number, a NaN under nan:
+// error, a null that reaches dense or label, an id that does not fit.
+var ErrData = errors.New("bad data")
+
+// Apply runs a chain over one row's value of a column: nil, a value, or for a column of lists []any. A null list is no
+// value that fill_null fills.
+func Apply(ops []program.Op, c *program.Column, row any) (any, error) {
+	kind := c.Kind
+	for _, op := range ops {
+		if c.List && row == nil {
+			return nil, nil
+		}
+		var err error
+		if row, err = apply(op, kind, row); err != nil {
+			return nil, fmt.Errorf("%v: %w", op.Unit(), err)
+		}
+		kind = op.Out(kind)
+	}
+	return row, nil
+}
+
+func apply(op program.Op, kind program.Kind, row any) (any, error) {
+	list, isList := row.([]any)
+	if !isList {
+		return scalar(op, kind, row)
+	}
+	if _, fills := op.(program.FillNull); !fills && holdsNull(list) {
+		return nil, nil
+	}
+	if first, ok := op.(program.FirstX); ok {
+		return firstx.Reference(list, first.N), nil
+	}
+	out := make([]any, len(list))
+	for i, v := range list {
+		var err error
+		if out[i], err = scalar(op, kind, v); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+	}
+	return out, nil
+}
+
+func holdsNull(list []any) bool {
+	for _, v := range list {
+		if v == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// scalar applies an operator to one value. A null stays null but for fill_null.
+func scalar(op program.Op, kind program.Kind, v any) (any, error) {
+	if v == nil {
+		if fill, ok := op.(program.FillNull); ok {
+			return fillOf(fill, kind), nil
+		}
+		return nil, nil
+	}
+	switch o := op.(type) {
+	case program.FillNull:
+		return v, nil
+	case program.Clamp:
+		switch x := v.(type) {
+		case int64:
+			return clamp.Reference(x, o.IntLo, o.IntHi), nil
+		case float32:
+			return clamp.Reference(x, float32(o.FloatLo), float32(o.FloatHi)), nil
+		case float64:
+			return clamp.Reference(x, o.FloatLo, o.FloatHi), nil
+		}
+	case program.Log:
+		return logn.Reference(v.(float32), o.Add), nil
+	case *program.Bucketize:
+		return bucket(o, v)
+	case program.SigridHash:
+		return sigridhash.Reference(v.(int64), o.Salt, o.Max), nil
+	case program.PositiveModulus:
+		return positivemodulus.Reference(v.(int64), o.M), nil
+	case program.ZeroExtend:
+		return zeroextend.Reference(v.(int64)), nil
+	case program.HexToInt:
+		token := v.([]byte)
+		if len(token) == 0 {
+			return nil, nil
+		}
+		x, ok := hextoint.Reference(token)
+		if !ok {
+			return nil, fmt.Errorf("%w: token %q", ErrData, token)
+		}
+		return int64(x), nil
+	case program.Convert:
+		return convert(o.To, v), nil
+	}
+	return nil, fmt.Errorf("%T does not take %T", op, v)
+}
+
+// fillOf is the constant of fill_null in a kind.
+func fillOf(o program.FillNull, kind program.Kind) any {
+	switch kind {
+	case program.Float32:
+		return float32(o.Float)
+	case program.Float64:
+		return o.Float
+	}
+	return o.Int
+}
+
+func bucket(o *program.Bucketize, v any) (any, error) {
+	side, nan := bucketize.SideLeft, bucketize.NaNTorchArrow
+	if o.Side == program.Right {
+		side = bucketize.SideRight
+	}
+	switch o.NaN {
+	case program.NaNFirst:
+		nan = bucketize.NaNFirst
+	case program.NaNLast:
+		nan = bucketize.NaNLast
+	case program.NaNError:
+		nan = bucketize.NaNFail
+	}
+	var b int64
+	var ok bool
+	switch x := v.(type) {
+	case int64:
+		b, ok = bucketize.Reference(x, o.BordersInt, side, nan)
+	case float32:
+		b, ok = bucketize.Reference(x, o.Borders32, side, nan)
+	case float64:
+		b, ok = bucketize.Reference(x, o.Borders64, side, nan)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%w: a NaN", ErrData)
+	}
+	return b, nil
+}
+
+// convert rounds to the nearest, ties to even; a NaN that it makes is 7fc00000h.
+func convert(to program.Kind, v any) any {
+	switch x := v.(type) {
+	case int64:
+		if to == program.Float32 {
+			return float32(x)
+		}
+		return float64(x)
+	case float64:
+		if math.IsNaN(x) {
+			return math.Float32frombits(0x7fc00000)
+		}
+		return float32(x)
+	}
+	return v
+}

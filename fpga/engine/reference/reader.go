@@ -1,0 +1,124 @@
+package reference
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/text"
+)
+
+// Reader makes mini-batches of one partition.
+type Reader struct {
+	program *program.Program
+	file    *parquet.File
+	data    io.ReaderAt
+	leaves  []int       // of each column of the program
+	chunks  []chunk     // the last one decoded, of each column of the program
+	rows    []text.Row  // of a text partition, all of them
+	counts  text.Counts // of a text partition
+}
+
+// chunk is a decoded column chunk.
+type chunk struct {
+	group int // row group; -1: none
+	rows  []any
+}
+
+// NewParquet returns a reader of a Parquet file whose footer was read from r. The program must be valid.
+func NewParquet(p *program.Program, f *parquet.File, r io.ReaderAt) (*Reader, error) {
+	if p.Source != program.Parquet {
+		return nil, fmt.Errorf("reference: a program for %v", p.Source)
+	}
+	d := &Reader{program: p, file: f, data: r, chunks: make([]chunk, len(p.Columns))}
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		l, ok := f.Leaf(c.Name)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
+		case l.Unsupported != nil:
+			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
+		case kindOf(l.Physical.Kind()) != c.Kind || l.List != c.List:
+			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
+				c.Name, l.Physical, l.List, c.Kind, c.List)
+		}
+		d.leaves = append(d.leaves, l.Index)
+		d.chunks[i].group = -1
+	}
+	return d, nil
+}
+
+// NewText returns a reader of a partition of Criteo text or binary rows, by the program's source and policy.
+func NewText(p *program.Program, data []byte) (*Reader, error) {
+	d := &Reader{program: p}
+	var err error
+	switch p.Source {
+	case program.CriteoTSV:
+		o := text.Options{LabelAbsent: !p.Label}
+		switch p.Malformed {
+		case program.MalformedDrop:
+			o.Policy = text.Drop
+		case program.MalformedNull:
+			o.Policy = text.Null
+		}
+		d.rows, d.counts, err = text.Reference(data, o)
+	case program.CriteoBinary:
+		d.rows, err = text.ReferenceBinary(data)
+	default:
+		return nil, fmt.Errorf("reference: a program for %v", p.Source)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reference: %w", err)
+	}
+	return d, nil
+}
+
+// Rows is how many rows the partition has.
+func (d *Reader) Rows() int64 {
+	if d.file != nil {
+		return d.file.Rows
+	}
+	return int64(len(d.rows))
+}
+
+// Dropped is how many lines of a text partition were left out.
+func (d *Reader) Dropped() int64 { return d.counts.Dropped }
+
+// value returns column i's value in a row of the partition.
+func (d *Reader) value(i int, row int64) (any, error) {
+	if d.file == nil {
+		cell := d.rows[row][d.program.Columns[i].Field]
+		if !cell.Valid {
+			return nil, nil
+		}
+		return cell.Value, nil
+	}
+	group := 0
+	for row >= d.file.RowGroups[group].Rows {
+		row -= d.file.RowGroups[group].Rows
+		group++
+	}
+	c := &d.chunks[i]
+	if c.group != group {
+		column, err := parquet.ReadColumnReference(d.data, d.file, group, d.leaves[i])
+		if err != nil {
+			return nil, err
+		}
+		*c = chunk{group, column.Rows}
+	}
+	return c.rows[row], nil
+}
+
+func kindOf(k parquet.Kind) program.Kind {
+	switch k {
+	case parquet.KindInt64:
+		return program.Int64
+	case parquet.KindFloat32:
+		return program.Float32
+	case parquet.KindFloat64:
+		return program.Float64
+	}
+	return program.Bytes
+}

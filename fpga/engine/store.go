@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+var le = binary.LittleEndian
+
+// tensors are the places in the output range that a slice writes, each cut to its size.
+type tensors struct {
+	rows, width uint64 // of the mini-batch; of dense
+	fixed       bool
+	ids32       bool
+	dense       []byte
+	lengths     []byte // empty when fixed
+	label       []byte
+	values      []byte
+	capacity    uint64 // elements
+	written     uint64 // elements, earlier slices included
+	bytes       uint64 // written by this slice
+}
+
+// place cuts the tensors out of the output range.
+func (o *tensors) place(mem []byte, s *program.Slice, out *program.Output) error {
+	rows := uint64(s.Rows)
+	*o = tensors{rows: rows, width: uint64(out.Dense), fixed: out.Fixed, ids32: out.IDs == program.IDs32, capacity: s.ValueCap, written: s.Values}
+	cut := func(to *[]byte, off, size uint64, name string) error {
+		b, ok := sub(mem, program.Span{Off: off, Len: size})
+		if !ok || off%program.Align != 0 {
+			return badSlice("%s at %d, %d bytes, in an output range of %d (alignment %d)", name, off, size, len(mem), program.Align)
+		}
+		*to = b
+		return nil
+	}
+	if out.Dense > 0 {
+		if err := cut(&o.dense, s.Place.Dense, rows*uint64(out.Dense)*4, "dense"); err != nil {
+			return err
+		}
+	}
+	if out.Keys > 0 && !out.Fixed {
+		if err := cut(&o.lengths, s.Place.Lengths, rows*uint64(out.Keys)*4, "lengths"); err != nil {
+			return err
+		}
+	}
+	if out.Label {
+		if err := cut(&o.label, s.Place.Label, rows*4, "label"); err != nil {
+			return err
+		}
+	}
+	if s.ValueCap > uint64(len(mem))/out.IDs.Bytes() {
+		return badSlice("%d values in an output range of %d bytes", s.ValueCap, len(mem))
+	}
+	if s.Values > s.ValueCap {
+		return badSlice("%d values written, there is room for %d", s.Values, s.ValueCap)
+	}
+	if out.Keys > 0 {
+		return cut(&o.values, s.Place.Values, s.ValueCap*out.IDs.Bytes(), "values")
+	}
+	return nil
+}
+
+// store writes v to the tensor of a sink, as rows row, row+1, ... of the mini-batch.
+func (o *tensors) store(s *sink, row uint64, v *vec) error {
+	switch s.to {
+	case program.ToSparse:
+		return o.sparse(uint64(s.index), row, v)
+	case program.ToDense:
+		if err := noNull(row, v, "dense"); err != nil {
+			return err
+		}
+		scatter(o.dense[4*(row*o.width+uint64(s.index)):], 4*int(o.width), v.f32[:v.n])
+	default:
+		if err := noNull(row, v, "label"); err != nil {
+			return err
+		}
+		scatter(o.label[4*row:], 4, v.f32[:v.n])
+	}
+	o.bytes += 4 * uint64(v.n)
+	return nil
+}
+
+// scatter writes values stride bytes apart.
+func scatter(dst []byte, stride int, src []float32) {
+	at := 0
+	for _, x := range src {
+		le.PutUint32(dst[at:], math.Float32bits(x))
+		at += stride
+	}
+}
+
+func noNull(row uint64, v *vec, tensor string) error {
+	if v.valid != nil {
+		if i := bytes.IndexByte(v.valid[:v.n], 0); i >= 0 {
+			return badData("row %d of the mini-batch is null and reaches %s: fill_null it", row+uint64(i), tensor)
+		}
+	}
+	return nil
+}
+
+// sparse writes a scalar's values; of a null there is none. Room for all of them was checked.
+func (o *tensors) sparse(key, row uint64, v *vec) error {
+	src := v.i64[:v.n]
+	if o.fixed {
+		if err := noNull(row, v, "a key whose lengths are all 1"); err != nil {
+			return err
+		}
+		if err := o.putIDs(key*o.rows+row, row, src); err != nil {
+			return err
+		}
+		return nil
+	}
+	lengths := o.lengths[4*(key*o.rows+row):]
+	if v.valid == nil {
+		for i := range src {
+			le.PutUint32(lengths[4*i:], 1)
+		}
+	} else {
+		kept := 0
+		for i, ok := range v.valid[:v.n] {
+			le.PutUint32(lengths[4*i:], uint32(ok))
+			// A null's slot is overwritten by the next value.
+			src[kept] = src[i]
+			kept += int(ok)
+		}
+		src = src[:kept]
+	}
+	o.bytes += 4 * uint64(v.n)
+	at := o.written
+	if err := o.putIDs(at, row, src); err != nil {
+		return err
+	}
+	o.written = at + uint64(len(src))
+	return nil
+}
+
+// lists writes as many whole rows of a list as fit and returns how many, and how many elements all of them want.
+func (o *tensors) lists(key, row uint64, v *vec) (rows int, want uint64, err error) {
+	fit := 0
+	for _, l := range v.lengths {
+		want += uint64(l)
+		if o.written+want <= o.capacity {
+			rows++
+			fit += int(l)
+		}
+	}
+	lengths := o.lengths[4*(key*o.rows+row):]
+	for i, l := range v.lengths[:rows] {
+		le.PutUint32(lengths[4*i:], uint32(l))
+	}
+	if err := o.putIDs(o.written, row, v.i64[:fit]); err != nil {
+		return 0, 0, err
+	}
+	want += o.written
+	o.written += uint64(fit)
+	o.bytes += 4 * uint64(rows)
+	return rows, want, nil
+}
+
+// putIDs writes ids from element at on.
+func (o *tensors) putIDs(at, row uint64, ids []int64) error {
+	if o.ids32 {
+		dst := o.values[4*at:][:4*len(ids)]
+		for i, id := range ids {
+			if int64(int32(id)) != id {
+				return badData("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", id, row)
+			}
+			le.PutUint32(dst[4*i:], uint32(id))
+		}
+		o.bytes += 4 * uint64(len(ids))
+		return nil
+	}
+	dst := o.values[8*at:][:8*len(ids)]
+	for i, id := range ids {
+		le.PutUint64(dst[8*i:], uint64(id))
+	}
+	o.bytes += 8 * uint64(len(ids))
+	return nil
+}

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+)
+
+// walk is a task on its way through check and execution.
+type walk struct {
+	task    *program.Task
+	col     *column // nil for text
+	ct      parquet.ColumnType
+	window  []byte // chunk bytes from task.WindowAt on
+	dict    []byte
+	scratch []byte
+	cur     program.Cursor // how far the task came
+	lack    program.State  // Done, or what lacks
+	need    uint64
+}
+
+func clearWalks(walks []walk) []walk {
+	clear(walks[:cap(walks)])
+	return walks[:0]
+}
+
+// want notes that something lacks.
+func (k *walk) want(state program.State, need uint64) { k.lack, k.need = state, need }
+
+// page is a page whose header lies in the window.
+type page struct {
+	header parquet.PageHeader
+	off    uint64 // chunk offset of the header
+	size   uint64 // header and payload
+	head   int    // bytes of the header
+	bytes  []byte // the page itself, unpacked; nil until it is opened
+}
+
+func (p *page) end() uint64 { return p.off + p.size }
+
+// rows is how many rows begin in the page, if the header alone tells.
+func (p *page) rows(ct *parquet.ColumnType) (n uint64, ok bool) {
+	switch {
+	case p.header.Type == parquet.DataPageV2:
+		return uint64(p.header.NumRows), true
+	case !ct.List:
+		return uint64(p.header.NumValues), true
+	}
+	return 0, false
+}
+
+// packed tells whether the page must be unpacked into scratch.
+func (p *page) packed(ct *parquet.ColumnType) bool {
+	return ct.Codec != parquet.Uncompressed && (p.header.Type != parquet.DataPageV2 || p.header.IsCompressed)
+}
+
+// room is how much scratch the page takes.
+func (p *page) room(ct *parquet.ColumnType) uint64 {
+	if !p.packed(ct) {
+		return 0
+	}
+	return TagBytes + uint64(p.header.Uncompressed)
+}
+
+// data tells whether the page holds values.
+func (p *page) data() bool {
+	return (p.header.Type == parquet.DataPage || p.header.Type == parquet.DataPageV2) && p.header.NumValues > 0
+}
+
+// headerGuess is how many bytes are asked for a page header that is not there: a header takes some tens of bytes, more
+// with long statistics.
+const headerGuess = 1 << 10
+
+// have is the number of window bytes from chunk offset off on.
+func (k *walk) have(off uint64) uint64 {
+	end := k.task.WindowAt + uint64(len(k.window))
+	if off >= end {
+		return 0
+	}
+	return end - off
+}
+
+// last tells whether the window reaches the chunk's end.
+func (k *walk) last() bool { return k.task.WindowAt+uint64(len(k.window)) == k.task.ChunkLen }
+
+// header reads the page header at the cursor. It is not ok when the window ends inside the header.
+func (k *walk) header(c *program.Cursor, p *page) (ok bool, err error) {
+	*p = page{off: c.Page}
+	if have := k.have(c.Page); have > 0 {
+		b := k.window[uint64(len(k.window))-have:]
+		p.header, p.head, err = parquet.ParsePageHeader(b)
+	} else {
+		err = parquet.ErrMoreInput
+	}
+	if errors.Is(err, parquet.ErrMoreInput) && !k.last() {
+		return false, nil
+	}
+	if err != nil {
+		return false, k.at(c, fmt.Errorf("page header: %w", err))
+	}
+	p.size = uint64(p.head) + uint64(p.header.Compressed)
+	if p.size > k.task.ChunkLen-c.Page {
+		return false, k.at(c, badData("page of %d bytes, the chunk has %d left", p.size, k.task.ChunkLen-c.Page))
+	}
+	if p.data() && uint64(p.header.NumValues) > k.task.Chunk.Values-c.Seen {
+		return false, k.at(c, badData("page of %d values, the chunk has %d left", p.header.NumValues, k.task.Chunk.Values-c.Seen))
+	}
+	return true, nil
+}
+
+// payload is the page's bytes as they lie in the window; nil if not all of them do.
+func (k *walk) payload(p *page) []byte {
+	have := k.have(p.off)
+	if have < p.size {
+		return nil
+	}
+	b := k.window[uint64(len(k.window))-have:]
+	return b[p.head:p.size:p.size]
+}
+
+// ended tells whether no value is left behind the cursor.
+func (k *walk) ended(c *program.Cursor) bool {
+	return c.Page >= k.task.ChunkLen || c.Seen >= k.task.Chunk.Values
+}
+
+// short is the error of a chunk that ends before the task's rows do.
+func (k *walk) short(c *program.Cursor, rows uint64) error {
+	if c.Seen < k.task.Chunk.Values {
+		return k.at(c, badData("the chunk ends after %d of %d values", c.Seen, k.task.Chunk.Values))
+	}
+	return k.at(c, badData("the chunk ends, %d rows are wanted still", rows))
+}
+
+// at names column and page.
+func (k *walk) at(c *program.Cursor, err error) error {
+	return fmt.Errorf("column %q: page %d at offset %d: %w", k.col.name, c.Ordinal, c.Page, err)
+}
+
+// pass moves the cursor behind a page. Skip is the caller's.
+func pass(c *program.Cursor, p *page) {
+	if p.data() {
+		c.Seen += uint64(p.header.NumValues)
+	}
+	c.Page = p.end()
+	c.Ordinal++
+	c.Unpacked = false
+}
+
+// checkPages walks the page headers from the cursor on and finds whether window, scratch and dictionary room hold what
+// the task's rows touch. Pages that the cursor skips whole are passed for good.
+func (w *worker) checkPages(k *walk) error {
+	if k.lack != program.Done {
+		return nil
+	}
+	var (
+		c       = k.cur
+		rows    = uint64(k.task.Count) // still to be found
+		touched bool                   // c has gone on from k.cur, over pages that must be in the window
+		room    uint64                 // scratch wanted
+		span    pageSpan               // of the pages touched
+		p       page
+	)
+	for rows > 0 {
+		if k.ended(&c) {
+			return k.short(&c, rows)
+		}
+		ok, err := k.header(&c, &p)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			guess := max(headerGuess, 2*k.have(c.Page))
+			k.needInput(c.Page+max(guess, span.guess(rows)), room)
+			return nil
+		}
+		if p.header.Type == parquet.DictionaryPage {
+			size, err := k.dictionary(&c, &p)
+			if err != nil {
+				return err
+			}
+			if size > uint64(len(k.dict)) {
+				k.want(program.MoreDict, size)
+				return nil
+			}
+			room = max(room, p.room(&k.ct))
+			if !touched && k.payload(&p) != nil && room <= uint64(len(k.scratch)) && w.alone(k) {
+				if err := w.loadDictionary(k, &c, &p); err != nil {
+					return err
+				}
+				pass(&c, &p)
+				k.cur, room = c, 0
+				continue
+			}
+			touched = true
+		}
+		if !p.data() {
+			pass(&c, &p)
+			if !touched {
+				k.cur = c
+			}
+			if have := k.have(k.cur.Page); touched && c.Page-k.cur.Page > have {
+				k.needInput(c.Page+headerGuess, room)
+				return nil
+			}
+			continue
+		}
+		n, known := p.rows(&k.ct)
+		if known && c.Skip >= n {
+			c.Skip -= n
+			pass(&c, &p)
+			if !touched {
+				k.cur = c
+			}
+			continue
+		}
+		touched = true
+		room = max(room, p.room(&k.ct))
+		if known {
+			n = min(n-c.Skip, rows)
+			rows -= n
+			span.add(n, p.size)
+		}
+		if k.payload(&p) == nil {
+			k.needInput(p.end()+span.guess(rows), room)
+			return nil
+		}
+		if !known {
+			break // how many rows a v1 page of lists has, only its levels tell
+		}
+		c.Skip = 0
+		pass(&c, &p)
+	}
+	if room > uint64(len(k.scratch)) {
+		k.want(program.MoreRoom, room)
+	}
+	return nil
+}
+
+// needInput notes that the window should reach chunk offset to, unless scratch lacks, which comes first.
+func (k *walk) needInput(to, room uint64) {
+	if room > uint64(len(k.scratch)) {
+		k.want(program.MoreRoom, room)
+		return
+	}
+	k.want(program.MoreInput, min(to, k.task.ChunkLen)-k.cur.Page)
+}
+
+// pageSpan estimates what rows further on will take, from the pages seen.
+type pageSpan struct{ rows, bytes uint64 }
+
+func (s *pageSpan) add(rows, bytes uint64) {
+	s.rows += rows
+	s.bytes += bytes
+}
+
+// guess is how many bytes so many more rows may take. Pages are alike, so it is whole pages.
+func (s *pageSpan) guess(rows uint64) uint64 {
+	if s.rows == 0 || rows == 0 {
+		return 0
+	}
+	return (rows + s.rows - 1) / s.rows * s.bytes
+}
