@@ -28,7 +28,7 @@ func (p *Program) String() string {
 		}
 		b.WriteByte('\n')
 		for j := range c.Sinks {
-			fmt.Fprintf(&b, "  %s\n", c.Sinks[j].String())
+			fmt.Fprintf(&b, "  %s\n", c.Sinks[j].render(c.Kind))
 		}
 	}
 	o := p.Output
@@ -36,8 +36,8 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// String renders the sink's place and chain on one line.
-func (s *Sink) String() string {
+// render gives the sink's place and chain, which begins with a kind, on one line.
+func (s *Sink) render(kind Kind) string {
 	var b strings.Builder
 	if s.To == ToLabel {
 		b.WriteString("label:")
@@ -49,19 +49,28 @@ func (s *Sink) String() string {
 			b.WriteString(" |")
 		}
 		b.WriteByte(' ')
-		b.WriteString(opString(op))
+		b.WriteString(opString(op, kind))
+		if op != nil && op != Op((*Bucketize)(nil)) {
+			kind = op.Out(kind)
+		}
 	}
 	return b.String()
 }
 
-func opString(op Op) string {
+func opString(op Op, kind Kind) string {
 	switch o := op.(type) {
 	case nil:
 		return "nil"
 	case FillNull:
-		return fmt.Sprintf("fill_null %d|%v", o.Int, o.Float)
+		if kind == Int64 {
+			return fmt.Sprintf("fill_null %d", o.Int)
+		}
+		return fmt.Sprintf("fill_null %v", o.Float)
 	case Clamp:
-		return fmt.Sprintf("clamp %s..%s|%v..%v", bound(o.IntLo), bound(o.IntHi), o.FloatLo, o.FloatHi)
+		if kind == Int64 {
+			return fmt.Sprintf("clamp %s..%s", bound(o.IntLo), bound(o.IntHi))
+		}
+		return fmt.Sprintf("clamp %v..%v", o.FloatLo, o.FloatHi)
 	case Log:
 		return fmt.Sprintf("log +%v", o.Add)
 	case *Bucketize:

@@ -105,7 +105,7 @@ func appendOp(b []byte, op Op, tables []*Bucketize) []byte {
 		b = putFloat32(b, o.Add)
 	case *Bucketize:
 		b = append(b, byte(o.Side), byte(o.NaN), 0, 0)
-		i := slices.IndexFunc(tables, func(t *Bucketize) bool { return t == o || sameBorders(t, o) })
+		i := slices.IndexFunc(tables, func(t *Bucketize) bool { return t == o || t.SameBorders(o) })
 		b = le.AppendUint32(b, uint32(i))
 	case SigridHash:
 		b = le.AppendUint64(le.AppendUint64(b, uint64(o.Salt)), uint64(o.Max))
@@ -127,7 +127,7 @@ func collect(p *Program) []*Bucketize {
 		for j := range p.Columns[i].Sinks {
 			for _, op := range p.Columns[i].Sinks[j].Ops {
 				o, ok := op.(*Bucketize)
-				if ok && o != nil && !slices.ContainsFunc(tables, func(t *Bucketize) bool { return t == o || sameBorders(t, o) }) {
+				if ok && o != nil && !slices.ContainsFunc(tables, func(t *Bucketize) bool { return t == o || t.SameBorders(o) }) {
 					tables = append(tables, o)
 				}
 			}
@@ -136,12 +136,12 @@ func collect(p *Program) []*Bucketize {
 	return tables
 }
 
-// sameBorders compares borders bit for bit, so that -0 and 0 stay apart. Lists over the same memory, which is what
-// lowering gives, are recognised without a look at their values.
-func sameBorders(a, b *Bucketize) bool {
-	return same(a.Borders32, b.Borders32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) &&
-		same(a.Borders64, b.Borders64, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) &&
-		same(a.BordersInt, b.BordersInt, func(x, y int64) bool { return x == y })
+// SameBorders reports whether both have the same list of borders, bit for bit, so that -0 and 0 stay apart. Lists over
+// the same memory, which is what lowering and Unmarshal give, are recognised without a look at their values.
+func (b *Bucketize) SameBorders(o *Bucketize) bool {
+	return same(b.Borders32, o.Borders32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) &&
+		same(b.Borders64, o.Borders64, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) &&
+		same(b.BordersInt, o.BordersInt, func(x, y int64) bool { return x == y })
 }
 
 func same[T any](a, b []T, eq func(T, T) bool) bool {

@@ -201,8 +201,8 @@ type ZeroExtend struct{}
 // FirstX keeps the first N elements of a list.
 type FirstX struct{ N int64 }
 
-// Convert changes the kind of a value: Int64 to Float32 or Float64, Float64 to Float32, each to the nearest, ties to
-// even.
+// Convert changes the kind of a value: Int64 to Float32 or Float64, Float64 to Float32, Float32 to Float64, each to
+// the nearest, ties to even.
 type Convert struct{ To Kind }
 
 func (FillNull) Unit() Unit        { return UnitFillNull }
@@ -233,7 +233,7 @@ func (ZeroExtend) Out(in Kind) Kind      { return only(in, Int64, Int64) }
 func (FirstX) Out(in Kind) Kind          { return numeric(in) }
 func (c Convert) Out(in Kind) Kind {
 	switch {
-	case c.To == Float32 && (in == Int64 || in == Float64), c.To == Float64 && in == Int64:
+	case c.To == Float32 && (in == Int64 || in == Float64), c.To == Float64 && (in == Int64 || in == Float32):
 		return c.To
 	}
 	return 0

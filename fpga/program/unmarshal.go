@@ -7,7 +7,7 @@ import (
 )
 
 // Unmarshal reads a program and validates it. b must be the whole of it and nothing else; the program keeps no part
-// of b. Operators that share a table of borders in b share its memory in the program.
+// of b. Bucketize operators that are equal in b are one in the program, and those that share a table share its memory.
 func Unmarshal(b []byte) (*Program, error) {
 	r, sections, err := open(b)
 	if err != nil {
@@ -225,9 +225,7 @@ func readOp(r *reader, tables *tableSet) Op {
 			return nil
 		}
 		tables.used[i] = true
-		o := tables.borders[i]
-		o.Side, o.NaN = Side(b[0]), NaN(b[1])
-		return &o
+		return tables.operator(i, Side(b[0]), NaN(b[1]))
 	case UnitSigridHash:
 		return SigridHash{Salt: int64(le.Uint64(b)), Max: int64(le.Uint64(b[8:]))}
 	case UnitPositiveModulus:
@@ -247,6 +245,28 @@ func readOp(r *reader, tables *tableSet) Op {
 type tableSet struct {
 	borders []Bucketize // only the list of borders is set
 	used    []bool
+	made    map[tableUse]*Bucketize
+}
+
+// tableUse tells Bucketize operators apart. Equal ones become one, so that an engine can prepare it once.
+type tableUse struct {
+	table uint32
+	side  Side
+	nan   NaN
+}
+
+func (t *tableSet) operator(table uint32, side Side, nan NaN) *Bucketize {
+	use := tableUse{table, side, nan}
+	if o := t.made[use]; o != nil {
+		return o
+	}
+	o := t.borders[table]
+	o.Side, o.NaN = side, nan
+	if t.made == nil {
+		t.made = make(map[tableUse]*Bucketize)
+	}
+	t.made[use] = &o
+	return &o
 }
 
 func readTables(r *reader) tableSet {

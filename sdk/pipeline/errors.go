@@ -8,17 +8,17 @@ import (
 
 // What can be wrong with a pipeline, for errors.Is.
 var (
-	ErrSyntax          = errors.New("syntax error")             // no YAML, or not one document, or too large
-	ErrUnknownKey      = errors.New("unknown key")              // of the document
-	ErrUnknownOperator = errors.New("unknown operator")         // not in the catalogue
-	ErrUnknownParam    = errors.New("unknown parameter")        // not of this operator
-	ErrDuplicate       = errors.New("given twice")              // a key, a parameter, a feature's name
-	ErrMissing         = errors.New("missing")                  // something that has no default
-	ErrValue           = errors.New("wrong value")              // of the wrong type or out of range
-	ErrPattern         = errors.New("wrong column pattern")     // matches nothing, or cannot be read
-	ErrMissingColumn   = errors.New("missing column")           // not in the dataset
-	ErrUnsupported     = errors.New("column cannot be read")    // of a type or encoding that no unit decodes
-	ErrColumnType      = errors.New("wrong type of column")     // for the operator or the tensor
+	ErrSyntax          = errors.New("syntax error")              // no YAML, or not one document, or too large
+	ErrUnknownKey      = errors.New("unknown key")               // of the document
+	ErrUnknownOperator = errors.New("unknown operator")          // not in the catalogue
+	ErrUnknownParam    = errors.New("unknown parameter")         // not of this operator
+	ErrDuplicate       = errors.New("given twice")               // a key, a parameter, a feature's name
+	ErrMissing         = errors.New("missing")                   // something that has no default
+	ErrValue           = errors.New("wrong value")               // of the wrong type or out of range
+	ErrPattern         = errors.New("wrong column pattern")      // matches nothing, or cannot be read
+	ErrMissingColumn   = errors.New("missing column")            // not in the dataset
+	ErrUnsupported     = errors.New("column cannot be read")     // of a type or encoding that no unit decodes
+	ErrColumnType      = errors.New("wrong type of column")      // for the operator or the tensor
 	ErrNull            = errors.New("null can reach the output") // dense and label have no place for one
 	ErrIDs             = errors.New("ids do not fit int32")
 	ErrEmpty           = errors.New("pipeline has no outputs")

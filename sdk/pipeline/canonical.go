@@ -1,0 +1,174 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// canonicalVersion begins every canonical form. It changes when the same form would come to mean other mini-batches.
+const canonicalVersion = 1
+
+// Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
+// expanded, defaults filled in, parameters in the type in which they are used, real numbers and borders as the
+// hexadecimal digits of their bits, every list of borders once. Conversions, which follow from the types, are left
+// out, and so are the pipeline's name and its batch, which a job's identity holds beside it.
+func (r *Resolved) Canonical() []byte {
+	c := canonical{}
+	c.str(`{"pipeline":`).int(canonicalVersion).str(`,"ids":"` + r.IDs.String() + `","fixed":`).bool(r.Fixed())
+	if r.Source == program.CriteoTSV {
+		c.str(`,"malformed":"` + r.Malformed.String() + `"`)
+	}
+	if r.Label != nil {
+		c.str(`,"label":`).feature(r.Label)
+	}
+	c.features("dense", r.Dense)
+	c.features("keys", r.Keys)
+	c.str(`,"borders":[`)
+	for i, t := range c.tables {
+		c.comma(i).borders(t)
+	}
+	c.str(`]}`)
+	return c.b
+}
+
+// Digest is the SHA-256 of the canonical form.
+func (r *Resolved) Digest() [sha256.Size]byte { return sha256.Sum256(r.Canonical()) }
+
+// canonical writes the form.
+type canonical struct {
+	b      []byte
+	tables []*program.Bucketize // lists of borders met, in order
+}
+
+func (c *canonical) str(s string) *canonical {
+	c.b = append(c.b, s...)
+	return c
+}
+
+func (c *canonical) int(n int64) *canonical {
+	c.b = strconv.AppendInt(c.b, n, 10)
+	return c
+}
+
+func (c *canonical) bool(v bool) *canonical {
+	c.b = strconv.AppendBool(c.b, v)
+	return c
+}
+
+func (c *canonical) comma(i int) *canonical {
+	if i > 0 {
+		c.b = append(c.b, ',')
+	}
+	return c
+}
+
+// text writes a JSON string that escapes only ", \ and what is below space, as \u00xx.
+func (c *canonical) text(s string) *canonical {
+	c.b = append(c.b, '"')
+	for i := range len(s) {
+		switch {
+		case s[i] == '"' || s[i] == '\\':
+			c.b = append(c.b, '\\', s[i])
+		case s[i] < ' ':
+			c.b = fmt.Appendf(c.b, `\u%04x`, s[i])
+		default:
+			c.b = append(c.b, s[i])
+		}
+	}
+	c.b = append(c.b, '"')
+	return c
+}
+
+func (c *canonical) features(name string, list []Feature) {
+	c.str(`,"` + name + `":[`)
+	for i := range list {
+		c.comma(i).feature(&list[i])
+	}
+	c.str(`]`)
+}
+
+func (c *canonical) feature(f *Feature) {
+	c.str(`{"name":`).text(f.Name).str(`,"column":`).text(f.Column.Name)
+	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
+	kind, n := f.Column.Kind, 0
+	for _, op := range f.Ops {
+		if _, ok := op.(program.Convert); !ok {
+			c.comma(n).op(op, kind)
+			n++
+		}
+		kind = op.Out(kind)
+	}
+	c.str(`]}`)
+}
+
+// op writes an operator given values of a kind.
+func (c *canonical) op(op program.Op, kind program.Kind) {
+	c.str(`{"` + op.Unit().String() + `":{`)
+	switch o := op.(type) {
+	case program.FillNull:
+		c.str(`"value":`).number(kind, o.Int, o.Float)
+	case program.Clamp:
+		c.str(`"min":`).number(kind, o.IntLo, o.FloatLo).str(`,"max":`).number(kind, o.IntHi, o.FloatHi)
+	case program.Log:
+		c.str(`"add":`).number(program.Float32, 0, float64(o.Add))
+	case *program.Bucketize:
+		c.str(`"borders":`).int(int64(c.table(o))).str(`,"side":"` + o.Side.String() + `","nan":"` + o.NaN.String())
+		c.str(`","compare":"` + kind.String() + `"`)
+	case program.SigridHash:
+		c.str(`"salt":`).int(o.Salt).str(`,"max":`).int(o.Max)
+	case program.PositiveModulus:
+		c.str(`"modulus":`).int(o.M)
+	case program.FirstX:
+		c.str(`"n":`).int(o.N)
+	}
+	c.str(`}}`)
+}
+
+// number writes an integer in decimal and a real number as its bits.
+func (c *canonical) number(kind program.Kind, i int64, x float64) *canonical {
+	switch kind {
+	case program.Int64:
+		return c.int(i)
+	case program.Float32:
+		return c.str(fmt.Sprintf(`"%08x"`, math.Float32bits(float32(x))))
+	default:
+		return c.str(fmt.Sprintf(`"%016x"`, math.Float64bits(x)))
+	}
+}
+
+// table returns the place of an operator's borders in the list of all, which it may lengthen. Borders are compared by
+// their bits, not by the memory they lie in.
+func (c *canonical) table(o *program.Bucketize) int {
+	i := slices.IndexFunc(c.tables, func(t *program.Bucketize) bool { return t == o || t.SameBorders(o) })
+	if i < 0 {
+		i = len(c.tables)
+		c.tables = append(c.tables, o)
+	}
+	return i
+}
+
+func (c *canonical) borders(t *program.Bucketize) {
+	switch {
+	case len(t.Borders32) > 0:
+		c.str(`{"float32":"`)
+		for _, x := range t.Borders32 {
+			c.b = fmt.Appendf(c.b, "%08x", math.Float32bits(x))
+		}
+	case len(t.Borders64) > 0:
+		c.str(`{"float64":"`)
+		for _, x := range t.Borders64 {
+			c.b = fmt.Appendf(c.b, "%016x", math.Float64bits(x))
+		}
+	default:
+		c.str(`{"int64":"`)
+		for _, x := range t.BordersInt {
+			c.b = fmt.Appendf(c.b, "%016x", uint64(x))
+		}
+	}
+	c.str(`"}`)
+}

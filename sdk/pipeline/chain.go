@@ -1,0 +1,343 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// chain is a column on its way through the operators.
+type chain struct {
+	r      *resolver
+	column *ColumnInfo
+	entry  *Operator // being applied
+	kind   program.Kind
+	nulls  nullness
+	ids    span // of Int64 values
+	bound  bool // an operator bounds the ids, not only their type
+	ops    []program.Op
+	failed bool
+}
+
+// span is a range of integers, both ends included.
+type span struct{ lo, hi int64 }
+
+// width returns the range of a column's integers.
+func width(c *ColumnInfo) span {
+	switch {
+	case c.Kind != program.Int64 || c.Bits == 0 || c.Bits > 63:
+		return span{math.MinInt64, math.MaxInt64}
+	case c.Unsigned:
+		return span{0, 1<<c.Bits - 1}
+	default:
+		return span{-1 << (c.Bits - 1), 1<<(c.Bits-1) - 1}
+	}
+}
+
+func (c *chain) fail(a at, err error, format string, args ...any) {
+	c.failed = true
+	c.r.add(a, err, format, args...)
+}
+
+func (c *chain) push(op program.Op) { c.ops = append(c.ops, op) }
+
+// convert adds a conversion where the kind is another.
+func (c *chain) convert(to program.Kind) {
+	if c.kind != to {
+		c.push(program.Convert{To: to})
+		c.kind = to
+	}
+}
+
+// numeric refuses strings.
+func (c *chain) numeric(o *Op, a at) bool {
+	if c.kind == program.Bytes {
+		c.fail(a, ErrColumnType, "%s takes numbers, and these are strings; begin with hex_to_int if they are hexadecimal", o.Name)
+		return false
+	}
+	return true
+}
+
+// integers refuses all but whole numbers.
+func (c *chain) integers(o *Op, a at) bool {
+	if c.numeric(o, a) && c.kind != program.Int64 {
+		c.fail(a, ErrColumnType, "%s takes ids (int64), and these are %v; bucketize makes ids of real numbers", o.Name, c.kind)
+	}
+	return !c.failed
+}
+
+// whole returns a parameter for integers; real for Float32 (rounded to it) and Float64.
+func (c *chain) whole(o *Op, n Number, name string, a at) int64 {
+	if !n.Integer {
+		c.fail(a, ErrValue, "%s %s of %s must be whole: the values are int64", name, n, o.Name)
+	}
+	return n.Int
+}
+
+func (c *chain) real(o *Op, n Number, name string, a at) float64 {
+	x := n.Real()
+	if c.kind == program.Float32 {
+		x = float64(float32(x))
+	}
+	if math.IsInf(x, 0) {
+		c.fail(a, ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
+	}
+	return x
+}
+
+// value returns a parameter as given, or its default.
+func (c *chain) value(o *Op, name string) Value {
+	if a, ok := o.arg(name); ok {
+		return a.Value
+	}
+	return c.entry.param(name).Default
+}
+
+func (c *chain) number(o *Op, name string) Number { return c.value(o, name).(Number) }
+
+func (c *chain) word(o *Op, name string) string { return string(c.value(o, name).(Text)) }
+
+func applyFillNull(c *chain, o *Op, a at) {
+	if !c.numeric(o, a) {
+		return
+	}
+	n := c.number(o, "value")
+	var f program.FillNull
+	if c.kind == program.Int64 {
+		f.Int = c.whole(o, n, "value", a)
+		c.ids = span{min(c.ids.lo, f.Int), max(c.ids.hi, f.Int)}
+	} else {
+		f.Float = c.real(o, n, "value", a)
+	}
+	if !c.column.List {
+		c.nulls = nullness{fills: true}
+	}
+	c.push(f)
+}
+
+func applyClamp(c *chain, o *Op, a at) {
+	if !c.numeric(o, a) {
+		return
+	}
+	lo, hasLo := o.arg("min")
+	hi, hasHi := o.arg("max")
+	var k program.Clamp
+	if c.kind == program.Int64 {
+		k.IntLo, k.IntHi = math.MinInt64, math.MaxInt64
+		if hasLo {
+			k.IntLo = c.whole(o, lo.Value.(Number), "min", a)
+		}
+		if hasHi {
+			k.IntHi = c.whole(o, hi.Value.(Number), "max", a)
+		}
+		c.ids = span{min(max(c.ids.lo, k.IntLo), k.IntHi), max(min(c.ids.hi, k.IntHi), k.IntLo)}
+		c.bound = c.bound || hasHi
+	} else {
+		k.FloatLo, k.FloatHi = math.Inf(-1), math.Inf(1)
+		if hasLo {
+			k.FloatLo = c.real(o, lo.Value.(Number), "min", a)
+		}
+		if hasHi {
+			k.FloatHi = c.real(o, hi.Value.(Number), "max", a)
+		}
+	}
+	c.push(k)
+}
+
+func applyLog(c *chain, o *Op, a at) {
+	switch {
+	case c.column.List:
+		c.fail(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
+	case c.numeric(o, a):
+		c.convert(program.Float32)
+		c.push(program.Log{Add: float32(c.number(o, "add").Real())})
+	}
+}
+
+func applySigridHash(c *chain, o *Op, a at) {
+	if c.integers(o, a) {
+		m := c.number(o, "max").Int
+		c.push(program.SigridHash{Salt: c.number(o, "salt").Int, Max: m})
+		c.ids, c.bound = span{0, m - 1}, true
+	}
+}
+
+func applyPositiveModulus(c *chain, o *Op, a at) {
+	if c.integers(o, a) {
+		m := c.number(o, "modulus").Int
+		c.push(program.PositiveModulus{M: m})
+		c.ids, c.bound = span{0, m - 1}, true
+	}
+}
+
+func applyHexToInt(c *chain, _ *Op, a at) {
+	if c.kind != program.Bytes {
+		c.fail(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads their ids itself)", c.kind)
+		return
+	}
+	c.push(program.HexToInt{})
+	c.kind, c.ids, c.bound = program.Int64, span{0, math.MaxUint32}, false
+	c.nulls.makes = true
+}
+
+func applyZeroExtend(c *chain, o *Op, a at) {
+	if c.integers(o, a) {
+		c.push(program.ZeroExtend{})
+		if c.ids.lo < 0 || c.ids.hi > math.MaxUint32 {
+			c.ids, c.bound = span{0, math.MaxUint32}, false
+		}
+	}
+}
+
+func applyFirstX(c *chain, o *Op, a at) {
+	if !c.column.List {
+		c.fail(a, ErrColumnType, "firstx takes lists, and this column has one value a row")
+		return
+	}
+	if c.numeric(o, a) {
+		c.push(program.FirstX{N: c.number(o, "n").Int})
+	}
+}
+
+// What the words of bucketize mean.
+var (
+	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64, "int64": program.Int64}
+	sides        = map[string]program.Side{"left": program.Left, "right": program.Right}
+	nanRules     = map[string]program.NaN{
+		"torcharrow": program.NaNTorchArrow, "first": program.NaNFirst, "last": program.NaNLast, "error": program.NaNError,
+	}
+)
+
+func applyBucketize(c *chain, o *Op, a at) {
+	if !c.numeric(o, a) {
+		return
+	}
+	compare := compareKinds[c.word(o, "compare")]
+	if compare == program.Int64 && c.kind != program.Int64 {
+		c.fail(a, ErrColumnType, "compare: int64 takes int64, and these are %v", c.kind)
+		return
+	}
+	spec := c.value(o, "borders").(Borders)
+	b := &program.Bucketize{Side: sides[c.word(o, "side")], NaN: nanRules[c.word(o, "nan")]}
+	b, err := c.r.table(spec, compare, b)
+	if err != nil {
+		c.fail(a, ErrValue, "%v", err)
+		return
+	}
+	c.convert(compare)
+	c.push(b)
+	n := len(b.Borders32) + len(b.Borders64) + len(b.BordersInt)
+	c.kind, c.ids, c.bound = program.Int64, span{0, int64(n)}, true
+}
+
+// end checks what a chain ends with against the tensor, and converts.
+func (c *chain) end(to program.Dest, a at) {
+	switch {
+	case c.kind == program.Bytes:
+		c.fail(a, ErrColumnType, "strings cannot be %v; begin with hex_to_int if they are hexadecimal", to)
+	case to != program.ToSparse:
+		c.convert(program.Float32)
+	case c.kind != program.Int64:
+		c.fail(a, ErrColumnType, "sparse values are ids (int64), and these are %v; bucketize makes ids of real numbers", c.kind)
+	}
+}
+
+// embeddings returns the size of a table for the ids; 0 when they are not bounded.
+func (c *chain) embeddings() int64 {
+	if !c.bound || c.ids.lo < 0 || c.ids.hi == math.MaxInt64 {
+		return 0
+	}
+	return c.ids.hi + 1
+}
+
+// tableKey names an operator whose borders are the same memory.
+type tableKey struct {
+	first   *Number   // a list: its memory
+	spaced  LogSpaced // else
+	compare program.Kind
+	side    program.Side
+	nan     program.NaN
+}
+
+// table fills in the borders of b, or returns an operator made before from the same ones.
+func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketize) (*program.Bucketize, error) {
+	key := tableKey{compare: compare, side: b.Side, nan: b.NaN}
+	n := len(spec.List)
+	if spec.LogSpaced != nil {
+		key.spaced, n = *spec.LogSpaced, spec.LogSpaced.Count
+	} else {
+		key.first = &spec.List[0]
+	}
+	if made := r.tables[key]; made != nil {
+		return made, nil
+	}
+	if r.borders += n; r.borders > maxTables {
+		return nil, fmt.Errorf("the pipeline has more than %d borders in all", maxTables)
+	}
+	var err error
+	if spec.LogSpaced != nil {
+		err = spaced(*spec.LogSpaced, compare, b)
+	} else {
+		err = listed(spec.List, compare, b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.tables[key] = b
+	return b, nil
+}
+
+// listed converts borders that were written out.
+func listed(list []Number, compare program.Kind, b *program.Bucketize) error {
+	for i, x := range list {
+		switch compare {
+		case program.Int64:
+			if !x.Integer {
+				return fmt.Errorf("border %d (%s) must be whole to compare as int64", i, x)
+			}
+			b.BordersInt = append(b.BordersInt, x.Int)
+		case program.Float64:
+			b.Borders64 = append(b.Borders64, x.Real())
+		default:
+			y := x.float32()
+			if math.IsInf(float64(y), 0) && !math.IsInf(x.Real(), 0) {
+				return fmt.Errorf("border %d (%s) does not fit float32", i, x)
+			}
+			b.Borders32 = append(b.Borders32, y)
+		}
+	}
+	return nil
+}
+
+// float32 rounds once, from the integer where it is one.
+func (n Number) float32() float32 {
+	if n.Integer {
+		return float32(n.Int)
+	}
+	return float32(n.Float)
+}
+
+// spaced converts borders that are computed.
+func spaced(l LogSpaced, compare program.Kind, b *program.Bucketize) error {
+	if compare == program.Int64 {
+		return fmt.Errorf("log_spaced borders are real numbers: compare as float32 or float64")
+	}
+	exact, err := logSpaced(l)
+	if err != nil {
+		return err
+	}
+	for i, x := range exact {
+		if compare == program.Float64 {
+			y, _ := x.Float64()
+			b.Borders64 = append(b.Borders64, y)
+			continue
+		}
+		y, _ := x.Float32()
+		if math.IsInf(float64(y), 0) || y == 0 {
+			return fmt.Errorf("border %d (%s) does not fit float32", i, x.Text('g', 6))
+		}
+		b.Borders32 = append(b.Borders32, y)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Check checks the spec against the catalogue: what can be said without a dataset. Parse and Resolve do it too. The
+// error is of type [Errors].
+func (s *Spec) Check() error {
+	var p problems
+	s.check(&p)
+	return p.err()
+}
+
+func (s *Spec) check(p *problems) {
+	if s.Batch < 0 || s.Batch > MaxBatch {
+		p.add(at{path: "batch"}, ErrValue, "%d, want 1 to %d", s.Batch, MaxBatch)
+	}
+	if s.IDs > program.IDs32 {
+		p.add(at{path: "ids"}, ErrValue, "%v, want int32 or int64", s.IDs)
+	}
+	if s.Label == nil && len(s.Dense)+len(s.Sparse)+len(s.Generated) == 0 {
+		p.add(at{}, ErrEmpty, "want a label, dense, sparse or generated")
+	}
+	if s.Label != nil {
+		a := at{path: "label", pos: s.Label.Pos}
+		if s.Label.Column == "" {
+			p.add(a, ErrMissing, "column: the name of the column with the label")
+		}
+		checkOps(p, s.Label.Ops, a)
+	}
+	for _, kind := range s.kinds() {
+		if len(kind.groups) > maxGroups {
+			p.add(at{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups), maxGroups)
+			continue
+		}
+		for i := range kind.groups {
+			g := &kind.groups[i]
+			a := at{path: kind.name}.index(i, g.Pos)
+			if len(g.Columns) == 0 {
+				p.add(a, ErrMissing, "columns: at least one")
+			}
+			if len(g.Columns) > maxPatterns {
+				p.add(a, ErrValue, "%d columns, want at most %d", len(g.Columns), maxPatterns)
+			}
+			checkName(p, g.As, a.key("as", g.Pos))
+			checkOps(p, g.Ops, a)
+		}
+	}
+}
+
+// kind is one of a spec's lists of groups.
+type kind struct {
+	name   string
+	to     program.Dest
+	groups []Group
+}
+
+func (s *Spec) kinds() []kind {
+	return []kind{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse}, {"generated", program.ToSparse, s.Generated}}
+}
+
+// checkName checks the braces of a name for features.
+func checkName(p *problems, as string, a at) {
+	if len(as) > maxName || !utf8.ValidString(as) {
+		p.add(a, ErrValue, "want at most %d bytes of UTF-8", maxName)
+		return
+	}
+	if _, err := expandName(as, "x0", 0); err != "" {
+		p.add(a, ErrValue, "%s", err)
+	}
+}
+
+func checkOps(p *problems, ops []Op, a at) {
+	a = a.key("ops", a.pos)
+	if len(ops) > maxOps {
+		p.add(a, ErrValue, "%d operators, want at most %d", len(ops), maxOps)
+		return
+	}
+	for i := range ops {
+		checkOp(p, &ops[i], a.index(i, ops[i].Pos))
+	}
+}
+
+func checkOp(p *problems, o *Op, a at) {
+	entry := operators[o.Name]
+	if entry == nil {
+		p.add(a, ErrUnknownOperator, "%q%s", clip(o.Name), suggest(o.Name, operatorNames()))
+		return
+	}
+	in := a.key(o.Name, a.pos)
+	seen := make(map[string]bool)
+	for i := range o.Args {
+		v := &o.Args[i]
+		here := in.key(clip(v.Name), orPos(v.Pos, a.pos))
+		param := entry.param(v.Name)
+		switch {
+		case param == nil:
+			p.add(here, ErrUnknownParam, "%q of %s", clip(v.Name), o.Name)
+		case seen[v.Name]:
+			p.add(here, ErrDuplicate, "%q", v.Name)
+		default:
+			seen[v.Name] = true
+			checkValue(p, param, v.Value, here)
+		}
+	}
+	for i := range entry.Params {
+		if param := &entry.Params[i]; param.Required() && !seen[param.Name] {
+			p.add(in, ErrMissing, "%s: %s", param.Name, param.Summary)
+		}
+	}
+	if o.Name == "clamp" {
+		lo, _ := find(o.Args, "min")
+		hi, _ := find(o.Args, "max")
+		switch {
+		case lo == nil && hi == nil:
+			p.add(in, ErrMissing, "min or max")
+		case lo != nil && hi != nil:
+			x, okX := lo.Value.(Number)
+			y, okY := hi.Value.(Number)
+			if okX && okY && y.less(x) {
+				p.add(in, ErrValue, "min %s > max %s", x, y)
+			}
+		}
+	}
+}
+
+func orPos(a, b Pos) Pos {
+	if a == (Pos{}) {
+		return b
+	}
+	return a
+}
+
+func checkValue(p *problems, param *Param, v Value, a at) {
+	switch param.Type {
+	case ParamChoice:
+		if t, ok := v.(Text); !ok || !slices.Contains(param.Choices, string(t)) {
+			p.add(a, ErrValue, "%s, want one of %s", show(v), strings.Join(param.Choices, ", "))
+		}
+	case ParamBorders:
+		b, ok := v.(Borders)
+		if !ok {
+			p.add(a, ErrValue, "%s, want borders", show(v))
+			return
+		}
+		checkBorders(p, b, a)
+	case ParamInteger:
+		x, ok := v.(Number)
+		switch {
+		case !ok || !x.Integer:
+			p.add(a, ErrValue, "%s, want a whole number", show(v))
+		case x.Int < param.Min:
+			p.add(a, ErrValue, "%s, want at least %d", x, param.Min)
+		}
+	default:
+		x, ok := v.(Number)
+		if !ok || !x.finite() {
+			p.add(a, ErrValue, "%s, want a finite number", show(v))
+			return
+		}
+		if param.Type == ParamReal && math.IsInf(float64(float32(x.Real())), 0) {
+			p.add(a, ErrValue, "%s does not fit float32", x)
+		}
+	}
+}
+
+func checkBorders(p *problems, b Borders, a at) {
+	if b.LogSpaced != nil {
+		l := b.LogSpaced
+		switch {
+		case len(b.List) > 0:
+			p.add(a, ErrValue, "a list and log_spaced, want one")
+		case !(l.From > 0) || !(l.To > l.From) || math.IsInf(l.To, 0):
+			p.add(a.key("log_spaced", a.pos), ErrValue, "from %v to %v, want 0 < from < to", l.From, l.To)
+		case l.Count < 2 || l.Count > maxBorders:
+			p.add(a.key("log_spaced", a.pos), ErrValue, "count %d, want 2 to %d", l.Count, maxBorders)
+		}
+		return
+	}
+	if len(b.List) == 0 || len(b.List) > maxBorders {
+		p.add(a, ErrValue, "%d borders, want 1 to %d", len(b.List), maxBorders)
+		return
+	}
+	for i, x := range b.List {
+		if !x.Integer && math.IsNaN(x.Float) {
+			p.add(a.index(i, a.pos), ErrValue, "a border is no number")
+			return
+		}
+		if i > 0 && x.less(b.List[i-1]) {
+			p.add(a.index(i, a.pos), ErrValue, "borders are not sorted: %s comes behind %s", x, b.List[i-1])
+			return
+		}
+	}
+}
+
+func (n Number) finite() bool {
+	return n.Integer || !math.IsNaN(n.Float) && !math.IsInf(n.Float, 0)
+}
+
+// less compares exactly where both are whole, and as float64 otherwise.
+func (n Number) less(m Number) bool {
+	if n.Integer && m.Integer {
+		return n.Int < m.Int
+	}
+	return n.Real() < m.Real()
+}
+
+// String writes the number as YAML does, so that it reads back the same.
+func (n Number) String() string {
+	switch {
+	case n.Integer:
+		return strconv.FormatInt(n.Int, 10)
+	case math.IsNaN(n.Float):
+		return ".nan"
+	case math.IsInf(n.Float, 1):
+		return ".inf"
+	case math.IsInf(n.Float, -1):
+		return "-.inf"
+	}
+	s := strconv.FormatFloat(n.Float, 'g', -1, 64)
+	if !strings.ContainsAny(s, ".e") {
+		s += ".0"
+	} else if i := strings.IndexByte(s, 'e'); i >= 0 && !strings.Contains(s, ".") {
+		s = s[:i] + ".0" + s[i:]
+	}
+	return s
+}
+
+// show renders a value for an error.
+func show(v Value) string {
+	switch x := v.(type) {
+	case Number:
+		return "the number " + x.String()
+	case Text:
+		return "the text " + quote(string(x))
+	case Borders:
+		return "borders"
+	}
+	return "nothing"
+}

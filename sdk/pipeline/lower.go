@@ -1,0 +1,119 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
+// The error is of type [Errors].
+//
+// Columns come in key order, each with the dense columns and the label that read the same leaf; then the leaves that
+// feed only dense columns and the label, in that order. A leaf that feeds several keys is read once for consecutive
+// ones when lengths are fixed, because the place of every value is then known; otherwise once a key.
+func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
+	var p problems
+	if r.Malformed != program.MalformedFail && r.Source != program.CriteoTSV {
+		p.add(at{}, ErrValue, "malformed rows are a matter of text, and the dataset is %v", r.Source)
+	}
+	for i := range r.Dense {
+		r.present(&p, &r.Dense[i], "dense")
+	}
+	if r.Label != nil {
+		r.present(&p, r.Label, "label")
+	}
+	if r.Label == nil && len(r.Dense) == 0 && len(r.Keys) == 0 {
+		p.add(at{}, ErrEmpty, "")
+	}
+	if err := p.err(); err != nil {
+		return nil, nil, err
+	}
+
+	fixed := r.Fixed()
+	out := &program.Program{
+		Source: r.Source, Malformed: r.Malformed, Label: r.LabelField,
+		Output: program.Output{
+			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed,
+		},
+	}
+	l := lowering{out: out, first: make(map[string]int)}
+	for i := range r.Keys {
+		f := &r.Keys[i]
+		share := fixed && len(out.Columns) > 0 && out.Columns[len(out.Columns)-1].Name == f.Column.Name
+		l.sink(f, program.ToSparse, i, share)
+	}
+	for i := range r.Dense {
+		l.sink(&r.Dense[i], program.ToDense, i, true)
+	}
+	if r.Label != nil {
+		l.sink(r.Label, program.ToLabel, 0, true)
+	}
+	if err := out.Validate(); err != nil {
+		return nil, nil, fmt.Errorf("pipeline %q: lower: %w", r.Name, err)
+	}
+	return out, r.schema(), nil
+}
+
+// present refuses a feature that may lack a value where the tensor has no place for that.
+func (r *Resolved) present(p *problems, f *Feature, what string) {
+	if f.null(r.Malformed) {
+		p.add(f.at, ErrNull, "the column may be null and %s %q has no place for one; put fill_null first", what, f.Name)
+	}
+}
+
+// lowering builds a program's columns.
+type lowering struct {
+	out   *program.Program
+	first map[string]int // by leaf: the first column that reads it as a scalar
+}
+
+// sink adds a feature's sink to the column that reads its leaf already, when it may share one, or else to a new one.
+func (l *lowering) sink(f *Feature, to program.Dest, index int, share bool) {
+	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops}
+	i, have := l.first[f.Column.Name]
+	if to == program.ToSparse {
+		i = len(l.out.Columns) - 1
+		have = true
+	}
+	if share && have && !f.Column.List {
+		c := &l.out.Columns[i]
+		c.Sinks = append(c.Sinks, s)
+		return
+	}
+	if _, seen := l.first[f.Column.Name]; !seen && !f.Column.List {
+		l.first[f.Column.Name] = len(l.out.Columns)
+	}
+	l.out.Columns = append(l.out.Columns, program.Column{
+		Name: f.Column.Name, Field: f.Column.Field, Kind: f.Column.Kind, List: f.Column.List, Sinks: []program.Sink{s},
+	})
+}
+
+func (r *Resolved) schema() *tensor.Schema {
+	s := &tensor.Schema{Label: r.Label != nil, IDs: tensor.Int64}
+	if r.IDs == program.IDs32 {
+		s.IDs = tensor.Int32
+	}
+	for i := range r.Dense {
+		s.Dense = append(s.Dense, r.Dense[i].Name)
+	}
+	for i := range r.Keys {
+		f := &r.Keys[i]
+		s.Keys = append(s.Keys, tensor.Key{Name: f.Name, NumEmbeddings: f.NumEmbeddings, List: f.jagged(r.Malformed)})
+	}
+	return s
+}
+
+// Notes tells what is allowed but worth knowing, a line each.
+func (r *Resolved) Notes() []string {
+	var notes []string
+	for i := range r.Keys {
+		if f := &r.Keys[i]; f.NumEmbeddings == 0 {
+			notes = append(notes, fmt.Sprintf(
+				"key %q: the pipeline does not bound its ids, so the size of its embedding table is unknown; end with sigrid_hash, positive_modulus or clamp",
+				f.Name))
+		}
+	}
+	return notes
+}

@@ -1,0 +1,318 @@
+package pipeline
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Limits of a document and of what is made of it.
+const (
+	maxDocument = 8 << 20            // bytes
+	maxNodes    = 1 << 20            // nodes looked at, aliases followed: a bomb of aliases ends here
+	maxGroups   = 1 << 12            // of each kind
+	maxPatterns = 1 << 16            // of a group
+	maxOps      = program.MaxOps / 2 // of a group; lowering adds at most one conversion before each, and one behind
+	maxBorders  = program.MaxBorders
+	maxFeatures = program.MaxColumns // of each kind
+	maxName     = program.MaxName    // bytes of a feature's or column's name
+)
+
+// Parse reads a spec from a YAML document and checks it against the catalogue. The error is of type [Errors], with line and
+// column, and unwraps to the sentinels.
+func Parse(document []byte) (*Spec, error) {
+	p := &parser{}
+	root := p.document(document)
+	if root == nil {
+		return nil, p.err()
+	}
+	s := p.spec(root)
+	if len(p.list) == 0 {
+		s.check(&p.problems)
+	}
+	if err := p.err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// parser walks the node tree against what a spec may hold.
+type parser struct {
+	problems
+	nodes int
+}
+
+// document returns the root node of the one document.
+func (p *parser) document(b []byte) *yaml.Node {
+	if len(b) > maxDocument {
+		p.add(at{}, ErrSyntax, "the document has %d bytes, want at most %d", len(b), maxDocument)
+		return nil
+	}
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	var doc yaml.Node
+	if err := d.Decode(&doc); err != nil {
+		if errors.Is(err, io.EOF) {
+			p.add(at{}, ErrSyntax, "the document is empty")
+		} else {
+			p.add(at{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		return nil
+	}
+	var second yaml.Node
+	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
+		if err != nil {
+			p.add(at{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		} else {
+			p.add(at{pos: position(&second)}, ErrSyntax, "a second document; one file holds one pipeline")
+		}
+		return nil
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		p.add(at{}, ErrSyntax, "the document is empty")
+		return nil
+	}
+	return doc.Content[0]
+}
+
+func position(n *yaml.Node) Pos { return Pos{Line: n.Line, Column: n.Column} }
+
+// follow returns the node that an alias names, and counts.
+func (p *parser) follow(n *yaml.Node, a at) *yaml.Node {
+	p.nodes++
+	if p.nodes == maxNodes {
+		p.add(a, ErrSyntax, "the document comes to more than %d values", maxNodes)
+	}
+	if p.nodes >= maxNodes {
+		return &yaml.Node{Line: n.Line, Column: n.Column} // of no kind: the walk ends here
+	}
+	if n.Kind == yaml.AliasNode && n.Alias != nil {
+		return n.Alias
+	}
+	return n
+}
+
+// spent reports whether the walk has ended early.
+func (p *parser) spent() bool { return p.nodes >= maxNodes || len(p.list) >= maxErrors }
+
+// members calls f for each key of a mapping, which must be among keys and occur once. It reports whether n is one.
+func (p *parser) members(n *yaml.Node, a at, unknown error, keys []string, f func(key string, value *yaml.Node, a at)) bool {
+	n = p.follow(n, a)
+	if n.Kind != yaml.MappingNode {
+		p.add(a, ErrValue, "%s, want a mapping of %s", describe(n), strings.Join(keys, ", "))
+		return false
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content) && !p.spent(); i += 2 {
+		key := p.follow(n.Content[i], a)
+		if key.Kind != yaml.ScalarNode {
+			p.add(at{pos: position(n.Content[i]), path: a.path}, ErrValue, "%s as a key", describe(key))
+			continue
+		}
+		here := a.key(clip(key.Value), position(n.Content[i]))
+		switch {
+		case !contains(keys, key.Value):
+			p.add(here, unknown, "%q%s", clip(key.Value), suggest(key.Value, keys))
+		case seen[key.Value]:
+			p.add(here, ErrDuplicate, "%q", key.Value)
+		default:
+			seen[key.Value] = true
+			f(key.Value, n.Content[i+1], a.key(key.Value, position(n.Content[i+1])))
+		}
+	}
+	return true
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}
+
+// items calls f for each item of a list of at most limit items.
+func (p *parser) items(n *yaml.Node, a at, limit int, of string, f func(n *yaml.Node, a at)) {
+	n = p.follow(n, a)
+	if n.Kind != yaml.SequenceNode {
+		p.add(a, ErrValue, "%s, want a list of %s", describe(n), of)
+		return
+	}
+	if len(n.Content) > limit {
+		p.add(a, ErrValue, "%d %s, want at most %d", len(n.Content), of, limit)
+		return
+	}
+	for i, item := range n.Content {
+		if p.spent() {
+			return
+		}
+		f(item, a.index(i, position(item)))
+	}
+}
+
+// text reads a string of 1 to maxName bytes.
+func (p *parser) text(n *yaml.Node, a at, of string) string {
+	n = p.follow(n, a)
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		hint := ""
+		if n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null" {
+			hint = "; put it in quotes if it is meant as text"
+		}
+		p.add(a, ErrValue, "%s, want %s%s", describe(n), of, hint)
+		return ""
+	}
+	if n.Value == "" || len(n.Value) > maxName {
+		p.add(a, ErrValue, "text of %d bytes, want 1 to %d", len(n.Value), maxName)
+		return ""
+	}
+	return n.Value
+}
+
+// number reads an integer or a real number.
+func (p *parser) number(n *yaml.Node, a at) (Number, bool) {
+	n = p.follow(n, a)
+	if n.Kind == yaml.ScalarNode {
+		switch n.ShortTag() {
+		case "!!int":
+			var i int64
+			if n.Decode(&i) == nil {
+				return Int(i), true
+			}
+			p.add(a, ErrValue, "%s does not fit 64 bits", clip(n.Value))
+			return Number{}, false
+		case "!!float":
+			var x float64
+			if n.Decode(&x) == nil {
+				return Real(x), true
+			}
+		}
+	}
+	p.add(a, ErrValue, "%s, want a number", describe(n))
+	return Number{}, false
+}
+
+// describe says what a node is, for errors.
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		switch n.ShortTag() {
+		case "!!null":
+			return "nothing"
+		case "!!str":
+			return "the text " + quote(n.Value)
+		case "!!int", "!!float":
+			return "the number " + clip(n.Value)
+		case "!!bool":
+			return "the truth value " + clip(n.Value)
+		}
+		return "the value " + clip(n.Value)
+	}
+	return "nothing"
+}
+
+func quote(s string) string { return `"` + clip(s) + `"` }
+
+// clip shortens foreign text for an error.
+func clip(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "..."
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// spec reads the whole document.
+func (p *parser) spec(n *yaml.Node) *Spec {
+	s := &Spec{Batch: DefaultBatch}
+	p.members(n, at{pos: position(n)}, ErrUnknownKey, specKeys, func(key string, v *yaml.Node, a at) {
+		switch key {
+		case "name":
+			s.Name = p.text(v, a, "the pipeline's name")
+		case "batch":
+			if x, ok := p.number(v, a); ok {
+				if !x.Integer || x.Int < 1 || x.Int > MaxBatch {
+					p.add(a, ErrValue, "%s, want a whole number from 1 to %d", x, MaxBatch)
+					return
+				}
+				s.Batch = int(x.Int)
+			}
+		case "ids":
+			switch t := p.text(v, a, "int32 or int64"); t {
+			case "int32":
+				s.IDs = program.IDs32
+			case "int64", "":
+			default:
+				p.add(a, ErrValue, "%q, want int32 or int64", clip(t))
+			}
+		case "label":
+			s.Label = p.label(v, a)
+		case "dense":
+			s.Dense = p.groups(v, a)
+		case "sparse":
+			s.Sparse = p.groups(v, a)
+		case "generated":
+			s.Generated = p.groups(v, a)
+		}
+	})
+	return s
+}
+
+// The keys of the document's mappings.
+var (
+	specKeys  = []string{"name", "batch", "ids", "label", "dense", "sparse", "generated"}
+	labelKeys = []string{"column", "ops"}
+	groupKeys = []string{"columns", "ops", "as"}
+)
+
+func (p *parser) label(n *yaml.Node, a at) *Label {
+	l := &Label{Pos: a.pos}
+	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a at) {
+		switch key {
+		case "column":
+			l.Column = p.text(v, a, "a column's name")
+		case "ops":
+			l.Ops = p.ops(v, a)
+		}
+	}) && l.Column == "" && len(p.list) == 0 {
+		p.add(a, ErrMissing, "column: the name of the column with the label")
+	}
+	return l
+}
+
+func (p *parser) groups(n *yaml.Node, a at) []Group {
+	var groups []Group
+	p.items(n, a, maxGroups, "groups of columns", func(n *yaml.Node, a at) {
+		g := Group{Pos: a.pos}
+		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a at) {
+			switch key {
+			case "columns":
+				p.items(v, a, maxPatterns, "columns", func(n *yaml.Node, a at) {
+					if t := p.text(n, a, "a column"); t != "" {
+						g.Columns = append(g.Columns, Pattern{Text: t, Pos: a.pos})
+					}
+				})
+			case "ops":
+				g.Ops = p.ops(v, a)
+			case "as":
+				g.As = p.text(v, a, "a name for the features")
+				checkName(&p.problems, g.As, a)
+			}
+		})
+		groups = append(groups, g)
+	})
+	return groups
+}

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"go.yaml.in/yaml/v3"
+)
+
+// ops reads a list of operators. An operator is written as a mapping of its name to its parameters, or as its name
+// alone when it needs none.
+func (p *parser) ops(n *yaml.Node, a at) []Op {
+	var ops []Op
+	p.items(n, a, maxOps, "operators", func(n *yaml.Node, a at) {
+		value := p.follow(n, a)
+		switch {
+		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str":
+			if o := p.operator(value.Value, a); o != nil {
+				ops = append(ops, Op{Name: o.Name, Pos: a.pos})
+			}
+		case value.Kind == yaml.MappingNode && len(value.Content) == 2:
+			key := p.follow(value.Content[0], a)
+			if key.Kind != yaml.ScalarNode {
+				p.add(a, ErrValue, "%s, want an operator's name", describe(key))
+				return
+			}
+			here := a
+			here.pos = position(value.Content[0])
+			if o := p.operator(key.Value, here); o != nil {
+				in := a.key(o.Name, position(value.Content[1]))
+				ops = append(ops, Op{Name: o.Name, Args: p.args(o, value.Content[1], in), Pos: here.pos})
+			}
+		case value.Kind == yaml.MappingNode:
+			p.add(a, ErrValue, "a mapping of %d, want one operator and its parameters", len(value.Content)/2)
+		default:
+			p.add(a, ErrValue, "%s, want an operator", describe(value))
+		}
+	})
+	return ops
+}
+
+// operator looks a name up.
+func (p *parser) operator(name string, a at) *Operator {
+	o := operators[name]
+	if o == nil {
+		p.add(a, ErrUnknownOperator, "%q%s", clip(name), suggest(name, operatorNames()))
+	}
+	return o
+}
+
+// args reads an operator's parameters: a mapping, nothing, or the only one's value.
+func (p *parser) args(o *Operator, n *yaml.Node, a at) []Arg {
+	value := p.follow(n, a)
+	if value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
+		return nil
+	}
+	if short := o.short(); short != nil && value.Kind != yaml.MappingNode {
+		if v := p.value(short, value, a); v != nil {
+			return []Arg{{Name: short.Name, Value: v, Pos: a.pos}}
+		}
+		return nil
+	}
+	if len(o.Params) == 0 && (value.Kind != yaml.MappingNode || len(value.Content) > 0) {
+		p.add(a, ErrUnknownParam, "%s takes no parameters", o.Name)
+		return nil
+	}
+	names := make([]string, len(o.Params))
+	for i := range o.Params {
+		names[i] = o.Params[i].Name
+	}
+	var args []Arg
+	p.members(value, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a at) {
+		if v := p.value(o.param(key), n, a); v != nil {
+			args = append(args, Arg{Name: key, Value: v, Pos: a.pos})
+		}
+	})
+	return args
+}
+
+// value reads a parameter's value; nil when it is not of the parameter's type. Ranges are checked later.
+func (p *parser) value(param *Param, n *yaml.Node, a at) Value {
+	switch param.Type {
+	case ParamChoice:
+		if t := p.text(n, a, "a word"); t != "" {
+			return Text(t)
+		}
+	case ParamBorders:
+		return p.borders(n, a)
+	default:
+		if x, ok := p.number(n, a); ok {
+			return x
+		}
+	}
+	return nil
+}
+
+func (p *parser) borders(n *yaml.Node, a at) Value {
+	value := p.follow(n, a)
+	b := Borders{Pos: a.pos}
+	if value.Kind == yaml.SequenceNode {
+		p.items(value, a, maxBorders, "borders", func(n *yaml.Node, a at) {
+			if x, ok := p.number(n, a); ok {
+				b.List = append(b.List, x)
+			}
+		})
+		return b
+	}
+	if value.Kind != yaml.MappingNode {
+		p.add(a, ErrValue, "%s, want a list of numbers, or log_spaced: {from, to, count}", describe(value))
+		return nil
+	}
+	p.members(value, a, ErrUnknownParam, []string{"log_spaced"}, func(_ string, n *yaml.Node, a at) {
+		b.LogSpaced = p.logSpaced(n, a)
+	})
+	if b.LogSpaced == nil && len(p.list) == 0 {
+		p.add(a, ErrMissing, "log_spaced")
+	}
+	return b
+}
+
+func (p *parser) logSpaced(n *yaml.Node, a at) *LogSpaced {
+	l := &LogSpaced{}
+	given := make(map[string]bool)
+	names := []string{"from", "to", "count"}
+	if !p.members(n, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a at) {
+		given[key] = true
+		x, ok := p.number(n, a)
+		switch {
+		case !ok:
+		case key == "from":
+			l.From = x.Real()
+		case key == "to":
+			l.To = x.Real()
+		case !x.Integer || x.Int < 2 || x.Int > maxBorders:
+			p.add(a, ErrValue, "%s, want a whole number from 2 to %d", x, maxBorders)
+		default:
+			l.Count = int(x.Int)
+		}
+	}) {
+		return nil
+	}
+	for _, name := range names {
+		if !given[name] && !p.spent() {
+			p.add(a, ErrMissing, "%s", name)
+		}
+	}
+	return l
+}

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// YAML writes the spec as a document that [Parse] reads back to the same spec, but for positions. Text that is not UTF-8,
+// which no document can hold, is replaced.
+func (s *Spec) YAML() []byte {
+	var w bytes.Buffer
+	if s.Name != "" {
+		w.WriteString("name: " + yamlText(s.Name) + "\n")
+	}
+	if s.Batch != 0 {
+		w.WriteString("batch: " + strconv.Itoa(s.Batch) + "\n")
+	}
+	if s.IDs == program.IDs32 {
+		w.WriteString("ids: int32\n")
+	}
+	if s.Label != nil {
+		w.WriteString("label: {column: " + yamlText(s.Label.Column))
+		if len(s.Label.Ops) > 0 {
+			w.WriteString(", ops: " + yamlOps(s.Label.Ops))
+		}
+		w.WriteString("}\n")
+	}
+	for _, k := range s.kinds() {
+		if len(k.groups) == 0 {
+			continue
+		}
+		w.WriteString(k.name + ":\n")
+		for i := range k.groups {
+			g := &k.groups[i]
+			texts := make([]string, len(g.Columns))
+			for j, c := range g.Columns {
+				texts[j] = yamlText(c.Text)
+			}
+			w.WriteString("  - columns: [" + strings.Join(texts, ", ") + "]\n")
+			if g.As != "" {
+				w.WriteString("    as: " + yamlText(g.As) + "\n")
+			}
+			if len(g.Ops) > 0 {
+				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")
+			}
+		}
+	}
+	return w.Bytes()
+}
+
+func yamlOps(ops []Op) string {
+	items := make([]string, len(ops))
+	for i := range ops {
+		args := make([]string, len(ops[i].Args))
+		for j := range ops[i].Args {
+			args[j] = ops[i].Args[j].Name + ": " + yamlValue(ops[i].Args[j].Value)
+		}
+		items[i] = ops[i].Name + ": {" + strings.Join(args, ", ") + "}"
+	}
+	return "[" + strings.Join(items, ", ") + "]"
+}
+
+func yamlValue(v Value) string {
+	switch x := v.(type) {
+	case Number:
+		return x.String()
+	case Text:
+		return yamlText(string(x))
+	case Borders:
+		if l := x.LogSpaced; l != nil {
+			return "{log_spaced: {from: " + Real(l.From).String() + ", to: " + Real(l.To).String() + ", count: " + strconv.Itoa(l.Count) + "}}"
+		}
+		items := make([]string, len(x.List))
+		for i, b := range x.List {
+			items[i] = b.String()
+		}
+		return "[" + strings.Join(items, ", ") + "]"
+	}
+	return "null"
+}
+
+// yamlText writes text plain where every reader takes it for that, and in double quotes otherwise.
+func yamlText(s string) string {
+	if plain(s) {
+		return s
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f || r == utf8.RuneError || r >= 0x80 && !strconv.IsPrint(r):
+			const hex = "0123456789abcdef"
+			b.WriteString(`\U`)
+			for shift := 28; shift >= 0; shift -= 4 {
+				b.WriteByte(hex[r>>shift&15])
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// plain reports whether s is a letter and then letters, digits, dots and underscores, and no word that YAML gives
+// another meaning.
+func plain(s string) bool {
+	switch strings.ToLower(s) {
+	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":
+		return false
+	}
+	for i, r := range s {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
+		if !letter && (i == 0 || r != '.' && (r < '0' || r > '9')) {
+			return false
+		}
+	}
+	return true
+}
