@@ -65,9 +65,9 @@ const (
 	FeatureNotSaveable        Status = 0x10d
 	FeatureNotChangeable      Status = 0x10e
 	FeatureNotNamespaced      Status = 0x10f
-	CommandSetNotSupported    Status = 0x12b
-	CommandSetRejected        Status = 0x12d // I/O Command Set Combination Rejected
-	InvalidCommandSet         Status = 0x12e
+	CommandSetNotSupported    Status = 0x129
+	CommandSetRejected        Status = 0x12b // I/O Command Set Combination Rejected
+	InvalidCommandSet         Status = 0x12c
 	ConflictingAttributes     Status = 0x180
 	SizeLimitExceeded         Status = 0x183 // Command Size Limit Exceeded
 	IncompatibleNamespace     Status = 0x185

@@ -33,9 +33,9 @@ type Compute interface {
 // active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. Exactly one program is active
 // at a time, or none after Deactivate.
 //
-// The controller calls the methods one at a time, never while an Execute runs, and only after checking what it can:
-// the slot exists, is downloadable, is not active where it must not be, the image is not larger than Limits say. The
-// device judges the image itself. A call that fails changes nothing.
+// The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs, and only
+// after checking what it can: the slot exists, is downloadable, is not active where it must not be, the image is not
+// larger than Limits say. The device judges the image itself. A call that fails changes nothing.
 type Programs interface {
 	// Limits says how many slots there are and how much an image may hold: constants.
 	Limits() ProgramLimits

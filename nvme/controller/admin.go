@@ -1,0 +1,33 @@
+package controller
+
+import "github.com/millrace/millrace/nvme"
+
+func runKeepAlive(*request) nvme.Status { return nvme.Success } // Parse noted the time
+
+func runAsyncEventRequest(r *request) nvme.Status {
+	word, st := r.c.asyncEventRequest(r.ctx)
+	r.result = uint64(word)
+	return st
+}
+
+// runAbort cancels an outstanding command. Bit 0 of dword 0 is 0 when it was found: it then completes with Command Abort
+// Requested, at once where it waits and as soon as it looks where it works, whatever it did until then.
+func runAbort(r *request) nvme.Status {
+	c := r.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.aborts == AbortLimit {
+		return nvme.AbortLimitExceeded
+	}
+	// Abort does not wait, so the limit only guards against a flood.
+	c.aborts++
+	defer func() { c.aborts-- }()
+	d := r.cmd.DW(10)
+	victim := c.outstanding[d<<16|d>>16]
+	if victim == nil || victim == r {
+		r.result = 1
+		return nvme.Success
+	}
+	victim.abort(nvme.CommandAborted)
+	return nvme.Success
+}

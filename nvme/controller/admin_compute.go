@@ -1,0 +1,128 @@
+package controller
+
+import (
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// onCompute tells whether an admin command of the Computational Programs set names its namespace.
+func onCompute(cmd *nvme.Command) bool { return cmd.NSID() == cs.NamespaceCompute }
+
+func checkLoadProgram(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	l := cs.ParseLoad(cmd)
+	switch {
+	case !onCompute(cmd):
+		return 0, nvme.InvalidNamespace
+	case l.Unload:
+		return 0, nvme.Success
+	case l.Type != cs.ProgramTypeImage:
+		return 0, nvme.InvalidProgramType
+	case l.Identity != cs.IdentityPUID || l.Len == 0:
+		return 0, nvme.InvalidField
+	}
+	return uint64(l.Len), nvme.Success
+}
+
+func runLoadProgram(r *request) nvme.Status {
+	l := cs.ParseLoad(r.cmd)
+	if l.Unload {
+		return r.c.sub.prog.unload(l.Slot)
+	}
+	return r.c.sub.prog.load(r.c, l.Chunk, r.data)
+}
+
+func checkImageDownload(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	k := cs.ParseImageDownload(cmd)
+	if k.Len == 0 {
+		return 0, nvme.InvalidField
+	}
+	return uint64(k.Len), nvme.Success
+}
+
+func runImageDownload(r *request) nvme.Status {
+	return r.c.sub.prog.load(r.c, cs.ParseImageDownload(r.cmd), r.data)
+}
+
+func runImageActivate(r *request) nvme.Status {
+	st := r.c.sub.prog.activate(r.ctx, cs.ParseImageActivate(r.cmd), true)
+	if st.OK() {
+		r.c.sub.NamespaceChanged(cs.NamespaceCompute)
+	}
+	return st
+}
+
+func checkActivation(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	if !onCompute(cmd) {
+		return 0, nvme.InvalidNamespace
+	}
+	if _, sel := cs.ParseActivation(cmd); sel > cs.SelectActivate {
+		return 0, nvme.InvalidField
+	}
+	return 0, nvme.Success
+}
+
+func runActivation(r *request) nvme.Status {
+	slot, sel := cs.ParseActivation(r.cmd)
+	if sel == cs.SelectDeactivate {
+		return r.c.sub.prog.deactivate(slot)
+	}
+	return r.c.sub.prog.activate(r.ctx, slot, false)
+}
+
+func checkRangeSet(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	m := cs.ParseRangeSet(cmd)
+	switch {
+	case !onCompute(cmd):
+		return 0, nvme.InvalidNamespace
+	case m.Select == cs.SelectDelete:
+		return 0, nvme.Success
+	case m.Select != cs.SelectCreate || m.Ranges == 0:
+		return 0, nvme.InvalidField
+	case m.Ranges > cs.MaxRanges:
+		return 0, nvme.MemoryRangesExceeded
+	}
+	return uint64(m.Ranges) * cs.MemoryRangeSize, nvme.Success
+}
+
+func runRangeSet(r *request) nvme.Status {
+	m, c := cs.ParseRangeSet(r.cmd), r.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Select == cs.SelectDelete {
+		if _, ok := c.sets[m.ID]; !ok {
+			return nvme.InvalidMemoryRangeSetID
+		}
+		if st := c.sub.slm.releaseSet(c, m.ID); !st.OK() {
+			return st
+		}
+		delete(c.sets, m.ID)
+		return nvme.Success
+	}
+	if len(c.sets) == MaxRangeSets {
+		return nvme.MemoryRangeSetsExceeded
+	}
+	ranges := make([]cs.Range, m.Ranges)
+	for i := range ranges {
+		d := cs.ParseMemoryRange(r.data, i)
+		if d.NSID != cs.NamespaceSLM {
+			return nvme.InvalidMemoryNamespace
+		}
+		if d.Addr%cs.SLMGranularity != 0 || d.Len%cs.SLMGranularity != 0 {
+			return nvme.InvalidMemoryRangeSet
+		}
+		ranges[i] = cs.Range{Addr: d.Addr, Len: uint64(d.Len)}
+	}
+	if st := c.sub.checkRanges(ranges); !st.OK() {
+		return st
+	}
+	id := uint16(1)
+	for c.sets[id] != nil {
+		id++
+	}
+	if st := c.sub.slm.claimSet(c, id, ranges); !st.OK() {
+		return st
+	}
+	c.sets[id] = ranges
+	r.result = uint64(id)
+	return nvme.Success
+}

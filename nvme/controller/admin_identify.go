@@ -1,0 +1,147 @@
+package controller
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Fields of Identify Controller whose values are choices of this controller.
+const (
+	cmicManyControllers = 1 << 1
+	oaes                = noticeNamespace | noticeFirmware
+	ctratt              = 1<<0 | 1<<6 // 128-bit host identifiers, traffic based keep alive
+	lpa                 = 1<<1 | 1<<2 | 1<<5
+	frmw                = 1 | 1<<1  // one firmware slot, read only
+	vwc                 = 1 | 3<<1  // a volatile write cache; Flush takes every namespace
+	sgls                = 1 | 1<<20 // SGLs without alignment; in-capsule data at an offset
+	katoGranularity     = 10        // units of 100 ms
+	capsuleCommand      = (64 + 8192) / 16
+	capsuleResponse     = 1
+	sharedNamespace     = 1 // NMIC
+	deallocateZeros     = 1 | 1<<3
+	writeProtected      = 1
+	controllerTypeIO    = 1
+)
+
+func checkIdentify(*Controller, *nvme.Command) (uint64, nvme.Status) {
+	return nvme.IdentifySize, nvme.Success
+}
+
+func runIdentify(r *request) nvme.Status {
+	cns, nsid, csi := uint8(r.cmd.DW(10)), r.cmd.NSID(), uint8(r.cmd.DW(11)>>24)
+	b, st := r.c.identify(cns, nsid, csi, uint16(r.cmd.DW(10)>>16))
+	copy(r.data, b)
+	return st
+}
+
+func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) ([]byte, nvme.Status) {
+	s := c.sub
+	set, active := s.commandSet(nsid)
+	known := s.tables.io[csi] != nil
+	empty := make([]byte, nvme.IdentifySize)
+	switch cns {
+	case nvme.CNSController:
+		return c.identifyController(), nvme.Success
+	case nvme.CNSActiveNamespaces, nvme.CNSSetActiveNamespaces:
+		if nsid >= nvme.AllNamespaces-1 {
+			return nil, nvme.InvalidNamespace
+		}
+		if cns == nvme.CNSSetActiveNamespaces && !known {
+			return nil, nvme.InvalidField
+		}
+		var ids []uint32
+		for _, id := range s.namespaces() {
+			if of, _ := s.commandSet(id); id > nsid && (cns == nvme.CNSActiveNamespaces || of == csi) {
+				ids = append(ids, id)
+			}
+		}
+		return nvme.MarshalNamespaceList(ids), nvme.Success
+	case nvme.CNSSetController:
+		if !known {
+			return nil, nvme.InvalidField
+		}
+		return empty, nvme.Success // no limits beside MDTS
+	case nvme.CNSCommandSets:
+		if cntid != 0xffff && cntid != c.id {
+			return nil, nvme.InvalidField
+		}
+		binary.LittleEndian.PutUint64(empty, s.commandSets())
+		return empty, nvme.Success
+	case nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace, nvme.CNSIndependentNamespace:
+		if !active {
+			return nil, nvme.InvalidNamespace
+		}
+	}
+	switch cns {
+	case nvme.CNSNamespace:
+		if set != nvme.CSINVM {
+			return empty, nvme.Success // hosts take zeros for "not one of mine" and an error for a fault
+		}
+		return s.identifyNamespace(nsid), nvme.Success
+	case nvme.CNSNamespaceDescriptors:
+		id := nvme.NamespaceIDs{UUID: s.namespaceUUID(nsid), CSI: set}
+		return id.Marshal(), nvme.Success
+	case nvme.CNSSetNamespace:
+		switch {
+		case !known:
+			return nil, nvme.InvalidField
+		case csi != set:
+			return nil, nvme.InvalidCommandSet
+		case set == nvme.CSISLM:
+			id := cs.MemoryNamespace{Size: s.slm.size(), Granularity: 2, Reserve: 12}
+			return id.Marshal(), nvme.Success
+		case set == nvme.CSICompute:
+			id := cs.ComputeNamespace{
+				MaxActive: 1, MaxRangeSets: MaxRangeSets, RangeGranularity: 2, MaxRanges: cs.MaxRanges,
+				MaxProgramMiB: uint64(s.prog.limits.Slots) * (s.prog.limits.MaxBytes >> 20),
+			}
+			return id.Marshal(), nvme.Success
+		}
+		return empty, nvme.Success // no protection information, no storage tags
+	case nvme.CNSIndependentNamespace:
+		id := nvme.IndependentNamespace{MultiPath: sharedNamespace, Ready: true}
+		if set == nvme.CSINVM && s.opt.Flash.ReadOnly() {
+			id.Attributes = writeProtected
+		}
+		return id.Marshal(), nvme.Success
+	}
+	return nil, nvme.InvalidField
+}
+
+// commandSets is the one combination of I/O command sets there is: a bit for each.
+func (s *Subsystem) commandSets() uint64 {
+	if s.opt.Compute == nil {
+		return 1 << nvme.CSINVM
+	}
+	return 1<<nvme.CSINVM | 1<<nvme.CSISLM | 1<<nvme.CSICompute
+}
+
+func (c *Controller) identifyController() []byte {
+	s := c.sub
+	ids := s.namespaces()
+	id := nvme.IdentifyController{
+		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.opt.Firmware, MultiPath: cmicManyControllers, MDTS: mdtsShift,
+		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt, ControllerType: controllerTypeIO,
+		AbortLimit: AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: frmw, LogAttributes: lpa,
+		ErrorEntries: errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
+		CriticalTemperature: criticalTemperature, TotalCapacity: s.blocks << s.shift, KeepAliveGranularity: katoGranularity,
+		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: ids[len(ids)-1],
+		NVMCommands: nvme.ONCSCompare | nvme.ONCSDataset | nvme.ONCSWriteZeroes | nvme.ONCSSaveSelect, WriteCache: vwc,
+		SGLs: sgls, SubsystemNQN: s.opt.NQN, CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse, DataDescriptors: 1,
+	}
+	return id.Marshal()
+}
+
+func (s *Subsystem) identifyNamespace(nsid uint32) []byte {
+	id := nvme.IdentifyNamespace{
+		Size: s.blocks, Capacity: s.blocks, Utilization: s.blocks, MultiPath: sharedNamespace, Deallocate: deallocateZeros,
+		CapacityBytes: s.blocks << s.shift, NGUID: s.namespaceUUID(nsid),
+		Formats: []nvme.LBAFormat{{BlockShift: uint8(s.shift)}},
+	}
+	if s.opt.Flash.ReadOnly() {
+		id.Attributes = writeProtected
+	}
+	return id.Marshal()
+}

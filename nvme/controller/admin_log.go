@@ -1,0 +1,138 @@
+package controller
+
+import (
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// logRequest is what a Get Log Page asks for.
+type logRequest struct {
+	lid    uint8
+	csi    uint8
+	retain bool // RAE: leave the event masked
+	off    uint64
+	length uint64
+}
+
+func parseGetLog(cmd *nvme.Command) logRequest {
+	return logRequest{
+		lid: uint8(cmd.DW(10)), retain: cmd.DW(10)>>15&1 != 0, csi: uint8(cmd.DW(14) >> 24), off: cmd.QW(12),
+		length: (uint64(cmd.DW(10)>>16) | uint64(cmd.DW(11)&0xffff)<<16 + 1) * 4,
+	}
+}
+
+func checkGetLog(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	l := parseGetLog(cmd)
+	if l.off%4 != 0 || cmd.DW(14)>>23&1 != 0 { // an offset in entries is not supported
+		return 0, nvme.InvalidField
+	}
+	for _, lid := range c.sub.logPages() {
+		if lid == l.lid {
+			return l.length, nvme.Success
+		}
+	}
+	return 0, nvme.InvalidLogPage
+}
+
+// logPages are the log pages that there are.
+func (s *Subsystem) logPages() []uint8 {
+	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects}
+	if s.opt.Compute != nil {
+		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
+	}
+	return lids
+}
+
+func runGetLog(r *request) nvme.Status {
+	l := parseGetLog(r.cmd)
+	b, st := r.c.logPage(l, r.cmd.NSID())
+	if !st.OK() {
+		return st
+	}
+	if l.off > uint64(len(b)) {
+		return nvme.InvalidField
+	}
+	clear(r.data[copy(r.data, b[l.off:]):])
+	if !l.retain {
+		r.c.mu.Lock()
+		r.c.events.logRead(l.lid)
+		r.c.mu.Unlock()
+	}
+	return nvme.Success
+}
+
+func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
+	s := c.sub
+	switch l.lid {
+	case nvme.LogSupported:
+		return nvme.MarshalSupportedLogs(s.logPages()), nvme.Success
+	case nvme.LogErrors:
+		return s.health.errorLog(), nvme.Success
+	case nvme.LogSMART:
+		if nsid != 0 && nsid != nvme.AllNamespaces { // LPA: no health of a single namespace
+			return nil, nvme.InvalidField
+		}
+		return s.health.smart(c.warning(s.health.current())), nvme.Success
+	case nvme.LogFirmware:
+		f := nvme.FirmwareLog{Active: 1}
+		f.Revisions[0] = s.opt.Firmware
+		return f.Marshal(), nvme.Success
+	case nvme.LogChangedNamespaces:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return nvme.MarshalNamespaceList(c.events.changed), nvme.Success
+	case nvme.LogEffects:
+		return s.effects(l.csi)
+	case nvme.LogPrograms:
+		return cs.MarshalPrograms(s.prog.device.List()), nvme.Success
+	case nvme.LogProgramTypes:
+		return cs.MarshalProgramTypes([]uint8{cs.ProgramTypeImage}), nvme.Success
+	case nvme.LogMemoryRangeSets:
+		return c.rangeSets(), nvme.Success
+	case nvme.LogVendor:
+		return s.vendorLog(), nvme.Success
+	}
+	return nil, nvme.InvalidLogPage
+}
+
+func (s *Subsystem) effects(csi uint8) ([]byte, nvme.Status) {
+	io := s.tables.io[csi]
+	if io == nil {
+		return nil, nvme.InvalidField
+	}
+	var l nvme.EffectsLog
+	for op := range 256 {
+		if h := s.tables.admin[op]; h != nil {
+			l.Admin[op] = h.effects
+		}
+		if h := io[op]; h != nil {
+			l.IO[op] = h.effects
+		}
+	}
+	return l.Marshal(), nvme.Success
+}
+
+func (c *Controller) rangeSets() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var sets []cs.MemoryRangeSet
+	for id := uint16(1); len(sets) < len(c.sets); id++ {
+		if r, ok := c.sets[id]; ok {
+			sets = append(sets, cs.MemoryRangeSet{ID: id, Ranges: r})
+		}
+	}
+	return cs.MarshalRangeSets(sets)
+}
+
+// vendorLog is the device's log with what the controller knows better: movement and memory.
+func (s *Subsystem) vendorLog() []byte {
+	var l cs.Log
+	if err := l.Unmarshal(s.opt.Compute.Log()); err != nil {
+		s.log.Error("vendor log of the compute device", "error", err)
+		l = cs.Log{}
+	}
+	l.Backend = s.opt.Compute.BackendName()
+	l.FlashToDRAM, l.DRAMToHost, l.HostToDRAM = s.moves.flashToDRAM.read(), s.moves.dramToHost.read(), s.moves.hostToDRAM.read()
+	l.SLMBytes, l.SLMReserved = s.slm.size(), s.slm.reserved()
+	return l.Marshal()
+}

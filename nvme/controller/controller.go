@@ -1,0 +1,210 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// HostID says which host an association belongs to.
+type HostID struct {
+	NQN string
+	ID  [16]byte
+}
+
+// Controller is one association's controller (dynamic controller model). A transport opens its queues, hands it every
+// command with Parse and Execute, and closes it when the association ends. Methods are safe for concurrent use.
+type Controller struct {
+	sub  *Subsystem
+	id   uint16
+	host HostID
+	kato uint32 // milliseconds, as the host connected
+
+	seen atomic.Int64 // when the last command came, in nanoseconds of Unix time
+	bg   sync.WaitGroup
+
+	mu          sync.Mutex
+	idle        *sync.Cond // outstanding became empty
+	state       state
+	cc          cc
+	queues      map[uint16]*queue // I/O queues
+	outstanding map[uint32]*request
+	admin       int // outstanding commands of the admin queue
+	aborts      int // Abort commands running
+	features    features
+	events      events
+	sets        map[uint16][]cs.Range // memory range sets
+}
+
+type queue struct{ size, running int }
+
+// request is a command on its way through Execute.
+type request struct {
+	c      *Controller
+	h      *handler
+	ctx    context.Context
+	cancel context.CancelFunc
+	queue  uint16
+	q      *queue // nil for the admin queue
+	cmd    *nvme.Command
+	data   []byte
+	result uint64
+	lba    uint64 // for the error information log: the block that failed
+	lease  lease
+
+	aborted nvme.Status // why it was cancelled; the controller's mu guards it
+}
+
+// ErrBusy says that the subsystem has as many associations as it takes.
+var ErrBusy = errors.New("the drive has as many associations as it takes: close one, or raise MaxAssociations")
+
+// Connect begins an association. kato is the keep alive timeout in milliseconds, 0 for none; it is up to the transport
+// to ask Expired.
+func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) >= s.opt.MaxAssociations {
+		return nil, fmt.Errorf("connect host %q: %w", host.NQN, ErrBusy)
+	}
+	for {
+		if s.nextID++; s.nextID > maxControllerID {
+			s.nextID = 1
+		}
+		if s.live[s.nextID] == nil {
+			break
+		}
+	}
+	c := &Controller{
+		sub: s, id: s.nextID, host: host, kato: kato, queues: map[uint16]*queue{},
+		outstanding: map[uint32]*request{}, features: defaultFeatures(kato), sets: map[uint16][]cs.Range{},
+	}
+	c.idle = sync.NewCond(&c.mu)
+	c.seen.Store(s.opt.Now().UnixNano())
+	s.live[c.id] = c
+	return c, nil
+}
+
+// ID is the controller identifier, CNTLID.
+func (c *Controller) ID() uint16 { return c.id }
+
+// Host is who the association belongs to.
+func (c *Controller) Host() HostID { return c.host }
+
+// State names the state that the controller is in, for a log.
+func (c *Controller) State() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.String()
+}
+
+// OpenQueue makes I/O queue id (1 to MaxQueues) with room for size commands (2 to MaxDepth).
+func (c *Controller) OpenQueue(id uint16, size int) nvme.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.state != stateReady || c.cc.css() == cssAdmin || c.queues[id] != nil:
+		return nvme.CommandSequenceError.Final()
+	case id == 0 || int(id) > c.features.queues:
+		return nvme.InvalidQueueID.Final()
+	case size < 2 || size > MaxDepth:
+		return nvme.InvalidQueueSize.Final()
+	}
+	c.queues[id] = &queue{size: size}
+	return nvme.Success
+}
+
+// CloseQueue ends I/O queue id: its commands are cancelled and complete with Command Aborted due to SQ Deletion.
+func (c *Controller) CloseQueue(id uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.queues, id)
+	for _, r := range c.outstanding {
+		if r.queue == id && id != 0 {
+			r.abort(nvme.QueueDeleted)
+		}
+	}
+}
+
+// Expired tells whether the host has been silent for longer than its keep alive timeout at the time now. The controller counts every
+// command as a sign of life (traffic based keep alive).
+func (c *Controller) Expired(now time.Time) bool {
+	c.mu.Lock()
+	kato := c.features.kato
+	c.mu.Unlock()
+	return kato > 0 && now.UnixNano()-c.seen.Load() > int64(kato)*int64(time.Millisecond)
+}
+
+// Fail makes the controller report a fatal status and ends its commands: for a transport whose host fell silent.
+func (c *Controller) Fail(why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail(why)
+}
+
+// Close ends the association: no command is taken any more, those that run are waited for (waiting event requests and
+// commands that a reset had cancelled end at once), and what the association held of the drive is given back.
+func (c *Controller) Close() error {
+	c.mu.Lock()
+	c.transition(eventClose)
+	for _, r := range c.outstanding {
+		if r.queue == 0 && r.cmd.Opcode() == nvme.AdminAsyncEventRequest {
+			r.abort(nvme.QueueDeleted)
+		}
+	}
+	c.waitIdle()
+	c.dropHoldings()
+	c.mu.Unlock()
+	c.bg.Wait()
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	if c.sub.live[c.id] == c {
+		delete(c.sub.live, c.id)
+	}
+	return nil
+}
+
+// dropHoldings gives back memory, range sets and half-loaded images. c.mu is held and no command runs.
+func (c *Controller) dropHoldings() {
+	clear(c.sets)
+	if c.sub.slm != nil {
+		c.sub.slm.releaseAll(c)
+		c.sub.prog.forget(c)
+	}
+}
+
+// background runs f in a goroutine that Close waits for.
+func (c *Controller) background(f func()) {
+	c.bg.Add(1)
+	go func() {
+		defer c.bg.Done()
+		f()
+	}()
+}
+
+// waitIdle waits until no command is outstanding. c.mu is held, and given up while waiting.
+func (c *Controller) waitIdle() {
+	for len(c.outstanding) > 0 {
+		c.idle.Wait()
+	}
+}
+
+// cancelAll cancels every command. c.mu is held.
+func (c *Controller) cancelAll(why nvme.Status) {
+	for _, r := range c.outstanding {
+		r.abort(why)
+	}
+}
+
+// abort cancels the command, which then completes with why. The controller's mu is held.
+func (r *request) abort(why nvme.Status) {
+	if r.aborted == nvme.Success {
+		r.aborted = why
+	}
+	r.cancel()
+}

@@ -1,0 +1,243 @@
+package controller
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Transfer is the data that a command needs moved: the transport brings Length bytes before Execute, or sends them after.
+type Transfer struct {
+	Direction nvme.Direction
+	Length    uint32 // bytes, at most MDTS
+}
+
+// handler is what the controller knows of one command.
+type handler struct {
+	name    string
+	effects uint32
+	// check judges the entry and says how many bytes of data belong to the command. It touches nothing.
+	check func(*Controller, *nvme.Command) (uint64, nvme.Status)
+	// run does the command; everything that check refuses has been refused.
+	run func(*request) nvme.Status
+}
+
+const (
+	supported = nvme.EffectSupported
+	writes    = nvme.EffectSupported | nvme.EffectBlocksChange
+)
+
+// table holds the commands of a queue or a command set by opcode; nil where there is none.
+type table [256]*handler
+
+// tables are the commands that a subsystem knows. The effects log is made from them.
+type tables struct {
+	admin table
+	io    map[uint8]*table // by command set
+}
+
+// newTables lists every command that there is, those for computation where the drive computes.
+func newTables(computes bool) tables {
+	admin := table{
+		nvme.AdminGetLogPage:        {"Get Log Page", supported, checkGetLog, runGetLog},
+		nvme.AdminIdentify:          {"Identify", supported, checkIdentify, runIdentify},
+		nvme.AdminAbort:             {"Abort", supported, noData, runAbort},
+		nvme.AdminSetFeatures:       {"Set Features", supported, checkSetFeatures, runSetFeatures},
+		nvme.AdminGetFeatures:       {"Get Features", supported, checkGetFeatures, runGetFeatures},
+		nvme.AdminAsyncEventRequest: {"Asynchronous Event Request", supported, noData, runAsyncEventRequest},
+		nvme.AdminKeepAlive:         {"Keep Alive", supported, noData, runKeepAlive},
+	}
+	nvm := table{
+		nvme.NVMFlush:       {"Flush", supported, noData, runFlush},
+		nvme.NVMWrite:       {"Write", writes, checkWrite, runWrite},
+		nvme.NVMRead:        {"Read", supported, checkRead, runRead},
+		nvme.NVMCompare:     {"Compare", supported, checkRead, runCompare},
+		nvme.NVMWriteZeroes: {"Write Zeroes", writes, checkWriteZeroes, runWriteZeroes},
+		nvme.NVMDataset:     {"Dataset Management", writes, checkDataset, runDataset},
+	}
+	t := tables{admin, map[uint8]*table{nvme.CSINVM: &nvm}}
+	if !computes {
+		return t
+	}
+	t.admin[nvme.AdminLoadProgram] = &handler{"Load Program", supported, checkLoadProgram, runLoadProgram}
+	t.admin[nvme.AdminProgramActivation] = &handler{"Program Activation Management", supported, checkActivation, runActivation}
+	t.admin[nvme.AdminMemoryRangeSetManage] = &handler{"Memory Range Set Management", supported, checkRangeSet, runRangeSet}
+	t.admin[cs.AdminImageDownload] = &handler{"Image Download", supported, checkImageDownload, runImageDownload}
+	t.admin[cs.AdminImageActivate] = &handler{"Image Activate", supported, noData, runImageActivate}
+	t.admin[cs.AdminSLMReserve] = &handler{"SLM Reserve", supported, noData, runReserve}
+	t.admin[cs.AdminSLMRelease] = &handler{"SLM Release", supported, noData, runRelease}
+	nvm[cs.IOPreprocess] = &handler{"Preprocess", supported, checkPreprocess, runPreprocess}
+	nvm[cs.IOFetch] = &handler{"Fetch", supported, checkMemory(1), runFetch}
+	nvm[cs.IOStore] = &handler{"Store", supported, checkMemory(1), runStore}
+	t.io[nvme.CSISLM] = &table{
+		cs.SLMCopy:  {"Memory Copy", supported, checkMemoryCopy, runMemoryCopy},
+		cs.SLMRead:  {"Memory Read", supported, checkMemory(cs.SLMGranularity), runFetch},
+		cs.SLMFill:  {"Memory Fill", supported, checkMemoryFill, runMemoryFill},
+		cs.SLMWrite: {"Memory Write", supported, checkMemory(cs.SLMGranularity), runStore},
+	}
+	t.io[nvme.CSICompute] = &table{
+		cs.ExecuteProgram: {"Execute Program", supported, checkExecute, runExecute},
+	}
+	return t
+}
+
+// find returns the command's handler.
+func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, nvme.Status) {
+	from := &c.sub.tables.admin
+	if queue != 0 {
+		nsid := cmd.NSID()
+		if nsid == nvme.AllNamespaces && cmd.Opcode() == nvme.NVMFlush {
+			nsid = cs.NamespaceNVM
+		}
+		csi, ok := c.sub.commandSet(nsid)
+		if !ok {
+			return nil, nvme.InvalidNamespace
+		}
+		from = c.sub.tables.io[csi]
+	}
+	if h := from[cmd.Opcode()]; h != nil {
+		return h, nvme.Success
+	}
+	return nil, nvme.InvalidOpcode
+}
+
+// judge checks everything about a command that can be told from its entry.
+func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, Transfer, nvme.Status) {
+	sgl := cmd.SGL()
+	switch {
+	case cmd.Fuse() != 0 || cmd.PSDT() != 1:
+		return nil, Transfer{}, nvme.InvalidField
+	case sgl.Type != nvme.SGLTransportDataBlock && sgl.Type != nvme.SGLDataBlockOffset:
+		return nil, Transfer{}, nvme.InvalidSGLType
+	case sgl.Type == nvme.SGLDataBlockOffset && sgl.Address != 0:
+		return nil, Transfer{}, nvme.InvalidSGLOffset
+	}
+	h, st := c.find(queue, cmd)
+	if !st.OK() {
+		return nil, Transfer{}, st
+	}
+	n, st := h.check(c, cmd)
+	switch {
+	case !st.OK():
+		return nil, Transfer{}, st
+	case n > MDTS:
+		return nil, Transfer{}, nvme.InvalidField
+	case n != uint64(sgl.Length):
+		return nil, Transfer{}, nvme.InvalidSGLLength
+	case n == 0:
+		return h, Transfer{}, nvme.Success
+	}
+	return h, Transfer{cmd.Direction(), uint32(n)}, nvme.Success
+}
+
+// Parse says what data a command needs moved, or the status to complete it with at once. queue 0 is the admin queue.
+// It changes nothing but the time at which the host was last heard of.
+func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Status) {
+	c.seen.Store(c.sub.opt.Now().UnixNano())
+	c.mu.Lock()
+	st := c.accepts(queue)
+	c.mu.Unlock()
+	if !st.OK() {
+		return Transfer{}, st.Final()
+	}
+	_, t, st := c.judge(queue, cmd)
+	return t, st.Final()
+}
+
+// accepts tells whether a queue takes commands now. c.mu is held.
+func (c *Controller) accepts(queue uint16) nvme.Status {
+	if c.state != stateReady || queue != 0 && c.queues[queue] == nil {
+		return nvme.CommandSequenceError
+	}
+	return nvme.Success
+}
+
+// Execute does a command and returns when it has completed. data is the buffer that Parse asked for, which belongs to the
+// controller until then: filled by the transport for a host to controller transfer, by the controller for the other. When ctx
+// ends, the command is given up where it can be, and completes with Command Abort Requested.
+func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Command, data []byte) nvme.Completion {
+	h, t, st := c.judge(queue, cmd)
+	if st.OK() && len(data) != int(t.Length) {
+		st = nvme.DataTransferError
+	}
+	if !st.OK() {
+		return nvme.NewCompletion(cmd.CID(), st.Final())
+	}
+	r := &request{c: c, h: h, queue: queue, cmd: cmd, data: data}
+	if st := c.begin(ctx, r); !st.OK() {
+		return nvme.NewCompletion(cmd.CID(), st.Final())
+	}
+	st = c.end(r, h.run(r))
+	out := nvme.NewCompletion(cmd.CID(), st)
+	out.SetResult(r.result)
+	return out
+}
+
+func (r *request) key() uint32 { return uint32(r.queue)<<16 | uint32(r.cmd.CID()) }
+
+// begin makes the command outstanding.
+func (c *Controller) begin(ctx context.Context, r *request) nvme.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if st := c.accepts(r.queue); !st.OK() {
+		return st
+	}
+	if c.outstanding[r.key()] != nil {
+		return nvme.CommandIDConflict
+	}
+	// A host that overruns its queue breaks the transport's rules.
+	if r.queue == 0 {
+		if c.admin == AdminDepth {
+			return nvme.CommandSequenceError
+		}
+		c.admin++
+	} else {
+		q := c.queues[r.queue]
+		if q.running == q.size {
+			return nvme.CommandSequenceError
+		}
+		q.running++
+		r.q = q
+		c.sub.health.enter()
+	}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	c.outstanding[r.key()] = r
+	return nvme.Success
+}
+
+// end completes the command: what it leased is given back, an abort outweighs what it came to, and an error is recorded.
+func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
+	if r.lease.owner != nil {
+		c.sub.slm.giveBack(&r.lease)
+	}
+	r.cancel()
+	c.mu.Lock()
+	delete(c.outstanding, r.key())
+	if r.queue == 0 {
+		c.admin--
+	} else {
+		r.q.running--
+		c.sub.health.leave()
+	}
+	if r.aborted != nvme.Success && !(st.OK() && r.cmd.Opcode() == nvme.AdminAsyncEventRequest && r.queue == 0) {
+		st, r.result = r.aborted, 0
+	}
+	if len(c.outstanding) == 0 {
+		c.idle.Broadcast()
+	}
+	c.mu.Unlock()
+	st = st.Final()
+	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError {
+		st |= nvme.StatusMore
+		if st.Type() == nvme.TypeMedia {
+			c.sub.health.mediaErrors.Add(1)
+		}
+		c.sub.health.record(nvme.ErrorEntry{
+			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), Opcode: r.cmd.Opcode(),
+		})
+	}
+	return st
+}
+
+func noData(*Controller, *nvme.Command) (uint64, nvme.Status) { return 0, nvme.Success }

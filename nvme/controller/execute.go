@@ -1,0 +1,114 @@
+package controller
+
+import (
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// checkRanges checks what can be told of a program's memory ranges without asking whose they are.
+func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
+	for i, a := range ranges {
+		if !s.slm.inside(a) {
+			return nvme.InvalidMemoryRangeSet
+		}
+		for _, b := range ranges[:i] {
+			if a.Overlaps(b) {
+				return nvme.OverlappingMemoryRanges
+			}
+		}
+	}
+	return nvme.Success
+}
+
+// execute runs the program, which enter let us in to, over ranges that are leased.
+func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
+	v, st := r.c.sub.opt.Compute.Execute(r.ctx, ranges, args)
+	r.result = v
+	return st
+}
+
+func checkPreprocess(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	n := uint64(cmd.DataLength())
+	if n < cs.PreprocessHeader {
+		return 0, nvme.InvalidField
+	}
+	return n, nvme.Success
+}
+
+// runPreprocess does in one command what Memory Copy and Execute Program do in two. Everything is checked before a byte
+// moves. The moves are made here, not in the engine's thread, so that those of one command pass another's execution.
+func runPreprocess(r *request) nvme.Status {
+	var p cs.Preprocess
+	s := r.c.sub
+	if err := p.Unmarshal(r.data); err != nil {
+		s.log.Debug("preprocess", "cntlid", r.c.id, "error", err)
+		return nvme.InvalidField
+	}
+	if st := s.checkRanges(p.Ranges); !st.OK() {
+		return st
+	}
+	dests, st := s.checkCopies(p.Copies)
+	if !st.OK() {
+		return st
+	}
+	if st := r.lend(append(dests, p.Ranges...)); !st.OK() {
+		return st
+	}
+	if st := s.prog.enter(anySlot); !st.OK() {
+		return st
+	}
+	defer s.prog.leave()
+	if len(p.Copies) > 0 {
+		if st := r.copyBlocks(p.Copies); !st.OK() {
+			return st
+		}
+	}
+	return r.execute(p.Ranges, p.Args)
+}
+
+func checkExecute(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	e := cs.ParseExecution(cmd)
+	n := uint64(e.DataLen)
+	if n == 0 { // Linux's passthrough cannot set dword 4
+		n = uint64(cmd.DataLength())
+	}
+	switch {
+	case e.Ranges > cs.MaxRanges:
+		return 0, nvme.MemoryRangesExceeded
+	case e.Set != 0 && e.Ranges != 0, n < uint64(e.Ranges)*cs.MemoryRangeSize:
+		return 0, nvme.InvalidField
+	}
+	return n, nvme.Success
+}
+
+func runExecute(r *request) nvme.Status {
+	e, s := cs.ParseExecution(r.cmd), r.c.sub
+	var ranges []cs.Range
+	if e.Set != 0 {
+		r.c.mu.Lock()
+		set, ok := r.c.sets[e.Set]
+		r.c.mu.Unlock()
+		if !ok {
+			return nvme.InvalidMemoryRangeSetID
+		}
+		ranges = set
+	}
+	for i := range int(e.Ranges) {
+		m := cs.ParseMemoryRange(r.data, i)
+		if m.NSID != cs.NamespaceSLM {
+			return nvme.InvalidMemoryNamespace
+		}
+		ranges = append(ranges, cs.Range{Addr: m.Addr, Len: uint64(m.Len)})
+	}
+	if st := s.checkRanges(ranges); !st.OK() {
+		return st
+	}
+	if st := r.lend(ranges); !st.OK() {
+		return st
+	}
+	if st := s.prog.enter(int(e.Slot)); !st.OK() {
+		return st
+	}
+	defer s.prog.leave()
+	return r.execute(ranges, r.data[e.Ranges*cs.MemoryRangeSize:])
+}

@@ -1,0 +1,190 @@
+package controller
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Counters are what a drive counts over its life. A drive that persists keeps them and gives them back in Options.
+type Counters struct {
+	SectorsRead     uint64        `json:"sectors_read"`    // of 512 bytes, read by Read, Compare and copies into subsystem local memory
+	SectorsWritten  uint64        `json:"sectors_written"` // of 512 bytes
+	HostReads       uint64        `json:"host_reads"`      // Read and Compare commands
+	HostWrites      uint64        `json:"host_writes"`     // Write commands
+	Busy            time.Duration `json:"busy_nanoseconds"`
+	PowerCycles     uint64        `json:"power_cycles"`
+	PowerOn         time.Duration `json:"power_on_nanoseconds"`
+	UnsafeShutdowns uint64        `json:"unsafe_shutdowns"`
+	MediaErrors     uint64        `json:"media_errors"`
+	Errors          uint64        `json:"errors"` // entries ever made in the error information log
+}
+
+// Health is what a drive's sensors say.
+type Health struct {
+	Temperature    uint16 // kelvin
+	AvailableSpare uint8  // percent
+	SpareThreshold uint8  // percent
+	PercentageUsed uint8
+	Unreliable     bool // the drive has degraded: critical warning bit 2
+}
+
+// Temperatures in kelvin: what a drive without a sensor says, and the thresholds in Identify Controller.
+const (
+	nominalTemperature  = 273 + 40
+	warningTemperature  = 273 + 70
+	criticalTemperature = 273 + 80
+)
+
+const errorEntries = 64
+
+// health counts and remembers. The counters are atomic; mu guards the rest.
+type health struct {
+	now   func() time.Time
+	start time.Time
+	base  Counters
+
+	sectorsRead, sectorsWritten, hostReads, hostWrites, mediaErrors atomic.Uint64
+
+	mu        sync.Mutex
+	sensors   Health
+	running   int // I/O commands
+	busySince time.Time
+	busy      time.Duration
+	errors    []nvme.ErrorEntry // oldest first, at most errorEntries
+	count     uint64
+}
+
+func newHealth(base Counters, now func() time.Time) *health {
+	h := &health{now: now, start: now(), base: base, count: base.Errors}
+	h.sensors = Health{Temperature: nominalTemperature, AvailableSpare: 100, SpareThreshold: 10}
+	return h
+}
+
+func (h *health) set(s Health) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sensors = s
+}
+
+func (h *health) current() Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sensors
+}
+
+func (h *health) counters() Counters {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.base
+	c.SectorsRead += h.sectorsRead.Load()
+	c.SectorsWritten += h.sectorsWritten.Load()
+	c.HostReads += h.hostReads.Load()
+	c.HostWrites += h.hostWrites.Load()
+	c.MediaErrors += h.mediaErrors.Load()
+	c.Errors = h.count
+	c.Busy += h.busy
+	if h.running > 0 {
+		c.Busy += h.now().Sub(h.busySince)
+	}
+	c.PowerOn += h.now().Sub(h.start)
+	return c
+}
+
+// enter and leave bracket an I/O command: the controller is busy while one is outstanding.
+func (h *health) enter() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == 0 {
+		h.busySince = h.now()
+	}
+	h.running++
+}
+
+func (h *health) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running--; h.running == 0 {
+		h.busy += h.now().Sub(h.busySince)
+	}
+}
+
+// record makes an entry in the error information log.
+func (h *health) record(e nvme.ErrorEntry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.count++
+	e.Count = h.count
+	if len(h.errors) == errorEntries {
+		copy(h.errors, h.errors[1:])
+		h.errors = h.errors[:errorEntries-1]
+	}
+	h.errors = append(h.errors, e)
+}
+
+// errorLog is log page 01h: the latest entry first.
+func (h *health) errorLog() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	b := make([]byte, 0, errorEntries*nvme.ErrorEntrySize)
+	for i := len(h.errors) - 1; i >= 0; i-- {
+		b = h.errors[i].AppendTo(b)
+	}
+	return b[:errorEntries*nvme.ErrorEntrySize]
+}
+
+// warning is the critical warning byte for what the sensors say, with temperatures outside [under, over] warned of.
+func (s Health) warning(under, over uint16) uint8 {
+	var w uint8
+	if s.AvailableSpare < s.SpareThreshold {
+		w |= nvme.WarningSpare
+	}
+	if s.Temperature >= over || s.Temperature <= under {
+		w |= nvme.WarningTemperature
+	}
+	if s.Unreliable {
+		w |= nvme.WarningReliability
+	}
+	return w
+}
+
+// smart is log page 02h.
+func (h *health) smart(warning uint8) []byte {
+	c, s := h.counters(), h.current()
+	l := nvme.SMARTLog{
+		CriticalWarning: warning, Temperature: s.Temperature, AvailableSpare: s.AvailableSpare,
+		SpareThreshold: s.SpareThreshold, PercentageUsed: s.PercentageUsed,
+		DataUnitsRead: dataUnits(c.SectorsRead), DataUnitsWritten: dataUnits(c.SectorsWritten),
+		HostReads: c.HostReads, HostWrites: c.HostWrites, BusyMinutes: uint64(c.Busy / time.Minute),
+		PowerCycles: c.PowerCycles, PowerOnHours: uint64(c.PowerOn / time.Hour), UnsafeShutdowns: c.UnsafeShutdowns,
+		MediaErrors: c.MediaErrors, ErrorEntries: c.Errors,
+	}
+	return l.Marshal()
+}
+
+// dataUnits are thousands of sectors, rounded up.
+func dataUnits(sectors uint64) uint64 {
+	units := sectors / 1000
+	if sectors%1000 != 0 {
+		units++
+	}
+	return units
+}
+
+// moves counts what commands moved between flash, device DRAM and the host.
+type moves struct{ flashToDRAM, dramToHost, hostToDRAM movement }
+
+type movement struct{ bytes, commands, nanoseconds atomic.Uint64 }
+
+func (m *movement) add(bytes uint64, took time.Duration) {
+	m.bytes.Add(bytes)
+	m.commands.Add(1)
+	m.nanoseconds.Add(uint64(max(took, 0)))
+}
+
+func (m *movement) read() cs.Movement {
+	return cs.Movement{Bytes: m.bytes.Load(), Commands: m.commands.Load(), Nanoseconds: m.nanoseconds.Load()}
+}

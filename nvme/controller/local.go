@@ -1,0 +1,136 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// urgentDepth is how many Keep Alive and Abort commands have a place of their own in the admin queue, so that they wait
+// behind nothing.
+const urgentDepth = AbortLimit + 2
+
+// local is a host in the same process: what a driver and a transport are elsewhere. Free command identifiers wait in
+// channels, so that taking one is taking a place in the queue.
+type local struct {
+	c      *Controller
+	admin  chan uint16
+	urgent chan uint16
+	io     chan uint16
+
+	mu     sync.Mutex
+	closed bool
+}
+
+const localQueue = 1 // the I/O queue of a local host
+
+// mapped is a local host of a drive that lends views of its memory.
+type mapped struct{ *local }
+
+// Local begins an association of a host in this process: it enables a controller and opens an I/O queue of MaxDepth
+// commands. Unless Options.NoMap is set, a drive that computes gives a connection that implements nvme.Mapper.
+func Local(s *Subsystem, host HostID) (nvme.Conn, error) {
+	c, err := s.Connect(host, 0)
+	if err != nil {
+		return nil, err
+	}
+	if st := c.PropertySet(PropertyCC, 4, DefaultCC); !st.OK() {
+		_ = c.Close()
+		return nil, fmt.Errorf("enable controller %d: %w", c.id, st)
+	}
+	if st := c.OpenQueue(localQueue, MaxDepth); !st.OK() {
+		_ = c.Close()
+		return nil, fmt.Errorf("open the I/O queue of controller %d: %w", c.id, st)
+	}
+	l := &local{
+		c: c, admin: identifiers(0, AdminDepth-urgentDepth), urgent: identifiers(AdminDepth-urgentDepth, AdminDepth),
+		io: identifiers(0, MaxDepth),
+	}
+	if s.opt.Compute != nil && !s.opt.NoMap {
+		return mapped{l}, nil
+	}
+	return l, nil
+}
+
+func identifiers(from, to uint16) chan uint16 {
+	ch := make(chan uint16, to-from)
+	for id := from; id < to; id++ {
+		ch <- id
+	}
+	return ch
+}
+
+// Admin implements nvme.Conn.
+func (l *local) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	free := l.admin
+	if op := cmd.Opcode(); op == nvme.AdminKeepAlive || op == nvme.AdminAbort {
+		free = l.urgent
+	}
+	return l.submit(ctx, 0, free, cmd, data)
+}
+
+// IO implements nvme.Conn.
+func (l *local) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return l.submit(ctx, localQueue, l.io, cmd, data)
+}
+
+func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	if err := ctx.Err(); err != nil {
+		return nvme.Completion{}, fmt.Errorf("submit %s: %w", l.name(queue, cmd), err)
+	}
+	var id uint16
+	select {
+	case id = <-free:
+	case <-ctx.Done():
+		return nvme.Completion{}, fmt.Errorf("wait for room to submit %s: %w", l.name(queue, cmd), ctx.Err())
+	}
+	defer func() { free <- id }()
+	q := *cmd
+	q.SetCID(id)
+	t, st := l.c.Parse(queue, &q)
+	if st.OK() && len(data) != int(t.Length) {
+		st = nvme.InvalidSGLLength.Final()
+	}
+	var out nvme.Completion
+	if st.OK() {
+		out = l.c.Execute(ctx, queue, &q, data)
+		st = out.Status()
+	} else {
+		out = nvme.NewCompletion(id, st)
+	}
+	switch {
+	case st.OK():
+		return out, nil
+	case st.Is(nvme.CommandAborted) && ctx.Err() != nil:
+		return out, fmt.Errorf("%s: %w", l.name(queue, &q), ctx.Err())
+	}
+	return out, fmt.Errorf("%s: %w", l.name(queue, &q), st)
+}
+
+// name says which command it is, for an error.
+func (l *local) name(queue uint16, cmd *nvme.Command) string {
+	if h, st := l.c.find(queue, cmd); st.OK() {
+		return fmt.Sprintf("%s on namespace %d", h.name, cmd.NSID())
+	}
+	return fmt.Sprintf("command %02xh on namespace %d", cmd.Opcode(), cmd.NSID())
+}
+
+// Close implements nvme.Conn. Closing twice is no error.
+func (l *local) Close() error {
+	l.mu.Lock()
+	done := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if done {
+		return nil
+	}
+	return l.c.Close()
+}
+
+// MapSLM implements nvme.Mapper.
+func (m mapped) MapSLM(off, n uint64) ([]byte, bool) {
+	return m.c.sub.slm.view(m.c, cs.Range{Addr: off, Len: n})
+}

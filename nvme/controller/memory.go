@@ -1,0 +1,214 @@
+package controller
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// lend leases ranges for the length of the command, once a command.
+func (r *request) lend(ranges []cs.Range) nvme.Status {
+	r.lease = lease{owner: r.c, ranges: ranges}
+	st := r.c.sub.slm.lend(&r.lease)
+	if !st.OK() {
+		r.lease.owner = nil
+	}
+	return st
+}
+
+// checkMemory checks Fetch and Store, or Memory Read and Memory Write, of addresses and lengths that are multiples of granularity.
+func checkMemory(granularity uint64) func(*Controller, *nvme.Command) (uint64, nvme.Status) {
+	return func(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+		m := cs.ParseMemory(cmd)
+		n := uint64(m.Len)
+		switch {
+		case n == 0 || n > MDTS || n%granularity != 0 || m.Addr%granularity != 0:
+			return 0, nvme.InvalidField
+		case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: n}):
+			return 0, nvme.LBAOutOfRange
+		}
+		return n, nvme.Success
+	}
+}
+
+func runFetch(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	start := r.c.sub.opt.Now()
+	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
+	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	return nvme.Success
+}
+
+func runStore(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	start := r.c.sub.opt.Now()
+	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
+	r.c.sub.moves.hostToDRAM.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	return nvme.Success
+}
+
+func checkMemoryFill(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	m := cs.ParseMemory(cmd)
+	switch {
+	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
+		return 0, nvme.InvalidField
+	case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
+		return 0, nvme.LBAOutOfRange
+	}
+	return 0, nvme.Success
+}
+
+func runMemoryFill(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	b := r.c.sub.slm.bytes[m.Addr:][:m.Len]
+	binary.LittleEndian.PutUint32(b, r.cmd.DW(13))
+	for n := cs.SLMGranularity; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+	return nvme.Success
+}
+
+// checkCopies checks copies of blocks into memory, and returns where they land.
+func (s *Subsystem) checkCopies(copies []cs.Copy) ([]cs.Range, nvme.Status) {
+	dests := make([]cs.Range, len(copies))
+	var total uint64
+	for i, k := range copies {
+		csi, ok := s.commandSet(k.NSID)
+		switch {
+		case !ok:
+			return nil, nvme.InvalidNamespace
+		case csi != nvme.CSINVM:
+			return nil, nvme.IncompatibleNamespace
+		case k.NLB == 0:
+			return nil, nvme.InvalidField
+		}
+		if st := s.span(k.SLBA, uint64(k.NLB)); !st.OK() {
+			return nil, st
+		}
+		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << s.shift}
+		if !s.slm.inside(dests[i]) {
+			return nil, nvme.LBAOutOfRange
+		}
+		// What is copied more than once over would only keep the drive busy.
+		if total += dests[i].Len; total > s.slm.size() {
+			return nil, nvme.SizeLimitExceeded
+		}
+	}
+	return dests, nvme.Success
+}
+
+// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched.
+func (r *request) copyBlocks(copies []cs.Copy) nvme.Status {
+	s := r.c.sub
+	start := s.opt.Now()
+	var moved uint64
+	defer func() { s.moves.flashToDRAM.add(moved, s.opt.Now().Sub(start)) }()
+	for _, k := range copies {
+		off, dst := int64(k.SLBA<<s.shift), s.slm.bytes[k.Dest:][:uint64(k.NLB)<<s.shift]
+		for len(dst) > 0 {
+			if r.ctx.Err() != nil {
+				return nvme.CommandAborted
+			}
+			n := min(len(dst), piece)
+			if st := r.readFlash(dst[:n], off); !st.OK() {
+				return st
+			}
+			dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
+		}
+	}
+	return nvme.Success
+}
+
+func checkMemoryCopy(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+	m := cs.ParseMemoryCopy(cmd)
+	switch {
+	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
+		m.Len == 0, m.Len%cs.SLMGranularity != 0, m.Dest%cs.SLMGranularity != 0:
+		return 0, nvme.InvalidField
+	case !c.sub.slm.inside(cs.Range{Addr: m.Dest, Len: m.Len}):
+		return 0, nvme.LBAOutOfRange
+	}
+	return uint64(m.Sources) * cs.CopySourceSize, nvme.Success
+}
+
+func runMemoryCopy(r *request) nvme.Status {
+	m := cs.ParseMemoryCopy(r.cmd)
+	if m.Format == cs.CopyFormatMemory {
+		return r.copyMemory(m)
+	}
+	copies := make([]cs.Copy, m.Sources)
+	dest, left := m.Dest, m.Len
+	for i := range copies {
+		b := cs.ParseBlockSource(r.data, i)
+		n := uint64(b.Blocks) << r.c.sub.shift
+		if n > left {
+			return nvme.InvalidField
+		}
+		copies[i] = cs.Copy{NSID: b.NSID, NLB: b.Blocks, SLBA: b.SLBA, Dest: dest}
+		dest, left = dest+n, left-n
+	}
+	if left != 0 {
+		return nvme.InvalidField
+	}
+	dests, st := r.c.sub.checkCopies(copies)
+	if !st.OK() {
+		return st
+	}
+	if st := r.lend(dests); !st.OK() {
+		return st
+	}
+	return r.copyBlocks(copies)
+}
+
+// copyMemory moves bytes inside memory.
+func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
+	dest, left := cs.Range{Addr: m.Dest, Len: m.Len}, m.Len
+	ranges := make([]cs.Range, m.Sources, m.Sources+1)
+	for i := range ranges {
+		b := cs.ParseMemorySource(r.data, i)
+		ranges[i] = cs.Range{Addr: b.Addr, Len: uint64(b.Len)}
+		switch {
+		case b.NSID != cs.NamespaceSLM:
+			return nvme.InvalidMemoryNamespace
+		case uint64(b.Len) > left || b.Len == 0 || b.Len%cs.SLMGranularity != 0 || b.Addr%cs.SLMGranularity != 0:
+			return nvme.InvalidField
+		case !r.c.sub.slm.inside(ranges[i]):
+			return nvme.LBAOutOfRange
+		case ranges[i].Overlaps(dest):
+			return nvme.OverlappingIORange
+		}
+		left -= uint64(b.Len)
+	}
+	if left != 0 {
+		return nvme.InvalidField
+	}
+	if st := r.lend(append(ranges, dest)); !st.OK() {
+		return st
+	}
+	at := m.Dest
+	for _, src := range ranges {
+		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
+		at += src.Len
+	}
+	return nvme.Success
+}
+
+func runReserve(r *request) nvme.Status {
+	addr, st := r.c.sub.slm.reserve(r.c, cs.ParseReservation(r.cmd))
+	r.result = addr
+	return st
+}
+
+func runRelease(r *request) nvme.Status {
+	return r.c.sub.slm.release(r.c, cs.ParseReservation(r.cmd))
+}

@@ -1,0 +1,202 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+const maxImageBytes = 1 << 30
+
+// programs drives the device's program slots: it gathers chunks, keeps activation and execution apart, and knows which
+// program is active.
+type programs struct {
+	device Programs
+	limits ProgramLimits
+	active atomic.Int32 // slot, -1: none
+
+	gate sync.RWMutex // held for reading by executions, for writing by changes of the active program
+
+	mu    sync.Mutex // one change at a time
+	loads map[uint16]*loading
+}
+
+// loading is an image of which not all chunks have come.
+type loading struct {
+	owner *Controller
+	chunk cs.Chunk // size and identity, as in the first chunk
+	data  []byte
+}
+
+func newPrograms(device Programs) (*programs, error) {
+	p := &programs{device: device, limits: device.Limits(), loads: map[uint16]*loading{}}
+	if p.limits.Slots < 1 || p.limits.Slots > cs.MaxPrograms {
+		return nil, fmt.Errorf("compute device: %d program slots: 1 to %d are possible", p.limits.Slots, cs.MaxPrograms)
+	}
+	if p.limits.MaxBytes > maxImageBytes {
+		return nil, fmt.Errorf("compute device: images of %d bytes: at most %d are possible", p.limits.MaxBytes, maxImageBytes)
+	}
+	p.noteActive()
+	return p, nil
+}
+
+func (p *programs) noteActive() {
+	p.active.Store(-1)
+	for i, e := range p.device.List() {
+		if e.Active {
+			p.active.Store(int32(i))
+		}
+	}
+}
+
+// slot describes the program in a slot.
+func (p *programs) slot(slot uint16) (cs.Program, nvme.Status) {
+	list := p.device.List()
+	if int(slot) >= p.limits.Slots || int(slot) >= len(list) {
+		return cs.Program{}, nvme.InvalidProgramIndex
+	}
+	return list[slot], nvme.Success
+}
+
+// downloadable says whether a slot can be loaded or emptied now. p.mu is held.
+func (p *programs) downloadable(slot uint16) nvme.Status {
+	e, st := p.slot(slot)
+	switch {
+	case !st.OK():
+		return st
+	case slot == 0 || e.Occupancy == cs.SlotDevice:
+		return nvme.ProgramNotDownloadable
+	case e.Active:
+		return nvme.ProgramInUse
+	}
+	return nvme.Success
+}
+
+// load takes one chunk, and hands the image to the device with the last.
+func (p *programs) load(owner *Controller, k cs.Chunk, data []byte) nvme.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.downloadable(k.Slot); !st.OK() {
+		return st
+	}
+	if uint64(k.Size) > p.limits.MaxBytes {
+		return nvme.ProgramTooBig
+	}
+	if k.Len == 0 || uint64(k.Offset)+uint64(k.Len) > uint64(k.Size) {
+		return nvme.InvalidField
+	}
+	l := p.loads[k.Slot]
+	if k.Offset == 0 {
+		if l != nil && l.owner != owner {
+			return nvme.InsufficientProgramSpace
+		}
+		l = &loading{owner: owner, chunk: k}
+		p.loads[k.Slot] = l
+	}
+	if l == nil || l.owner != owner || int(k.Offset) != len(l.data) || k.Size != l.chunk.Size || k.PUID != l.chunk.PUID {
+		return nvme.InvalidField
+	}
+	l.data = append(l.data, data...)
+	if len(l.data) < int(k.Size) {
+		return nvme.Success
+	}
+	delete(p.loads, k.Slot)
+	return p.device.Load(int(k.Slot), k.PUID, l.data)
+}
+
+// forget drops what an association that ends has loaded only in part.
+func (p *programs) forget(owner *Controller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for slot, l := range p.loads {
+		if l.owner == owner {
+			delete(p.loads, slot)
+		}
+	}
+}
+
+func (p *programs) unload(slot uint16) nvme.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st := p.downloadable(slot); !st.OK() {
+		return st
+	}
+	if e, _ := p.slot(slot); e.Occupancy == cs.SlotEmpty {
+		return nvme.NoProgram
+	}
+	return p.device.Unload(int(slot))
+}
+
+// activate makes a slot's program the active one. Where another is active that is replaced, or refused.
+func (p *programs) activate(ctx context.Context, slot uint16, replace bool) nvme.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, st := p.slot(slot)
+	switch {
+	case !st.OK():
+		return st
+	case e.Occupancy == cs.SlotEmpty:
+		return nvme.NoProgram
+	case e.Active:
+		return nvme.Success
+	case p.active.Load() >= 0 && !replace:
+		return nvme.ProgramsActivatedExceeded
+	}
+	if !p.gate.TryLock() {
+		return nvme.ProgramInUse
+	}
+	defer p.gate.Unlock()
+	defer p.noteActive()
+	return p.device.Activate(ctx, int(slot))
+}
+
+func (p *programs) deactivate(slot uint16) nvme.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, st := p.slot(slot)
+	switch {
+	case !st.OK():
+		return st
+	case e.Occupancy == cs.SlotEmpty:
+		return nvme.NoProgram
+	case !e.Active:
+		return nvme.ProgramNotActivated
+	}
+	if !p.gate.TryLock() {
+		return nvme.ProgramInUse
+	}
+	defer p.gate.Unlock()
+	defer p.noteActive()
+	return p.device.Deactivate(int(slot))
+}
+
+// anySlot asks for whatever program is active.
+const anySlot = -1
+
+// enter lets an execution of a slot's program in, and keeps the program active until leave.
+func (p *programs) enter(slot int) nvme.Status {
+	p.gate.RLock()
+	active := int(p.active.Load())
+	st := nvme.Success
+	switch {
+	case active < 0 && slot == anySlot:
+		st = nvme.ProgramNotActivated
+	case slot != anySlot && slot != active:
+		st = nvme.ProgramNotActivated
+		if e, s := p.slot(uint16(slot)); !s.OK() {
+			st = s
+		} else if e.Occupancy == cs.SlotEmpty {
+			st = nvme.NoProgram
+		}
+	}
+	if !st.OK() {
+		p.gate.RUnlock()
+	}
+	return st
+}
+
+func (p *programs) leave() { p.gate.RUnlock() }

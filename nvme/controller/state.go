@@ -1,0 +1,210 @@
+package controller
+
+import "github.com/millrace/millrace/nvme"
+
+// state is where a controller is in its life, as CC and CSTS tell it.
+type state uint8
+
+const (
+	stateDisabled     state = iota // CC.EN 0, CSTS.RDY 0: waits to be enabled
+	stateReady                     // takes commands
+	stateDraining                  // reset: commands are being ended, RDY goes 0 with the last
+	stateShuttingDown              // commands are being ended and flash is being flushed, SHST 01b
+	stateShutDown                  // it is safe to take power away, SHST 10b
+	stateFailed                    // CSTS.CFS: only a reset leads on
+	stateClosed                    // the association is over
+)
+
+type event uint8
+
+const (
+	eventEnable   event = iota // CC.EN goes 1 with a configuration we can do
+	eventDisable               // CC.EN goes 0
+	eventDrained               // the last outstanding command has ended
+	eventShutdown              // CC.SHN goes non-zero
+	eventFlushed               // flash is flushed after the last command
+	eventFail                  // keep alive expired, or a configuration we cannot do
+	eventClose                 // the association ends
+)
+
+var stateNames = [...]string{"disabled", "ready", "draining", "shutting down", "shut down", "failed", "closed"}
+
+var eventNames = [...]string{"enable", "disable", "drained", "shutdown", "flushed", "fail", "close"}
+
+func (s state) String() string { return stateNames[s] }
+func (e event) String() string { return eventNames[e] }
+
+// transitions is the whole machine: what is not here does not happen, and an event that finds no way leaves the state alone.
+var transitions = map[state]map[event]state{
+	stateDisabled:     {eventEnable: stateReady, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed},
+	stateReady:        {eventDisable: stateDraining, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed},
+	stateDraining:     {eventDrained: stateDisabled, eventFail: stateFailed, eventClose: stateClosed},
+	stateShuttingDown: {eventFlushed: stateShutDown, eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed},
+	stateShutDown:     {eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed},
+	stateFailed:       {eventDisable: stateDraining, eventClose: stateClosed},
+	stateClosed:       {},
+}
+
+// transition is the one place that changes the state. c.mu is held.
+func (c *Controller) transition(e event) bool {
+	next, ok := transitions[c.state][e]
+	if !ok {
+		return false
+	}
+	c.sub.log.Debug("controller state", "cntlid", c.id, "from", c.state, "event", e, "to", next)
+	c.state = next
+	return true
+}
+
+// Property offsets (Base Specification 2.0, figure 35).
+const (
+	PropertyCAP   = 0x00 // 8 bytes
+	PropertyVS    = 0x08
+	PropertyCC    = 0x14
+	PropertyCSTS  = 0x1c
+	PropertyNSSR  = 0x20
+	PropertyCRTO  = 0x68
+	PropertyCMBSZ = 0x3c  // SPDK asks; there is no controller memory buffer
+	PropertyPMR   = 0xe00 // SPDK asks; there is no persistent memory region
+)
+
+// Fields of CAP.
+const (
+	capContiguous = 1 << 16 // CQR
+	capTimeout    = 20      // TO: 10 s in units of 500 ms, bits 31:24
+	capCSSNVM     = 1 << 37
+	capCSSMany    = 1 << 43 // CSS bit 6: without it Linux ignores namespaces whose command set is not NVM
+	capCSSAdmin   = 1 << 44 // CSS bit 7: admin commands only can be selected
+)
+
+// Values of CC.CSS.
+const (
+	cssNVM   = 0
+	cssMany  = 6
+	cssAdmin = 7
+)
+
+// cc is the controller configuration property.
+type cc uint32
+
+func (v cc) enable() bool  { return v&1 != 0 }
+func (v cc) css() int      { return int(v >> 4 & 7) }
+func (v cc) shutdown() int { return int(v >> 14 & 3) }
+
+// possible tells whether this controller can run with the configuration: queue entries of 64 and 16 bytes, pages of 4 KiB,
+// round robin arbitration, and a command set selection that CAP offers.
+func (v cc) possible() bool {
+	mps, ams, sq, cq := v>>7&15, v>>11&7, v>>16&15, v>>20&15
+	return mps == 0 && ams == 0 && sq == 6 && cq == 4 && (v.css() == cssNVM || v.css() == cssMany || v.css() == cssAdmin)
+}
+
+// DefaultCC enables a controller with every command set: what Linux writes.
+const DefaultCC = 6<<16 | 4<<20 | cssMany<<4 | 1
+
+// PropertyGet reads a property as the Fabrics command of that name does; size is 4 or 8 bytes.
+func (c *Controller) PropertyGet(offset uint32, size int) (uint64, nvme.Status) {
+	if offset == PropertyCAP {
+		if size != 8 {
+			return 0, nvme.InvalidField.Final()
+		}
+		return MaxDepth - 1 | capContiguous | capTimeout<<24 | capCSSNVM | capCSSMany | capCSSAdmin, nvme.Success
+	}
+	if size != 4 {
+		return 0, nvme.InvalidField.Final()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch offset {
+	case PropertyVS:
+		return nvme.VersionSpec, nvme.Success
+	case PropertyCC:
+		return uint64(c.cc), nvme.Success
+	case PropertyCSTS:
+		return uint64(c.csts()), nvme.Success
+	case PropertyNSSR, PropertyCMBSZ, PropertyPMR:
+		return 0, nvme.Success
+	}
+	return 0, nvme.InvalidField.Final()
+}
+
+// csts is the controller status property. c.mu is held.
+func (c *Controller) csts() uint32 {
+	const rdy, cfs, shst = 1, 1 << 1, 2
+	switch c.state {
+	case stateReady, stateDraining:
+		return rdy
+	case stateShuttingDown:
+		return uint32(c.cc)&rdy | 1<<shst
+	case stateShutDown:
+		return uint32(c.cc)&rdy | 2<<shst
+	case stateFailed, stateClosed:
+		return cfs
+	}
+	return 0
+}
+
+// PropertySet writes a property as the Fabrics command of that name does. Only CC can be written. It returns at once;
+// CSTS tells when a reset or a shutdown is done.
+func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Status {
+	if offset != PropertyCC || size != 4 || value>>32 != 0 {
+		return nvme.InvalidField.Final()
+	}
+	v := cc(value)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.cc
+	c.cc = v
+	if !v.enable() && old.enable() {
+		if c.transition(eventDisable) {
+			c.background(c.drain)
+		}
+		return nvme.Success
+	}
+	if v.enable() && !old.enable() {
+		switch {
+		case v.possible():
+			c.transition(eventEnable)
+		default:
+			c.fail("configuration is not possible")
+		}
+	}
+	if v.shutdown() != 0 && old.shutdown() == 0 && c.transition(eventShutdown) {
+		c.background(c.shutdown)
+	}
+	return nvme.Success
+}
+
+// drain ends every command after a reset. What the association held is given back with the last.
+func (c *Controller) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancelAll(nvme.QueueDeleted)
+	c.waitIdle()
+	clear(c.queues)
+	c.features = defaultFeatures(c.kato)
+	c.events.reset()
+	c.dropHoldings()
+	c.transition(eventDrained)
+}
+
+func (c *Controller) shutdown() {
+	c.mu.Lock()
+	c.cancelAll(nvme.QueueDeleted)
+	c.waitIdle()
+	clear(c.queues)
+	c.mu.Unlock()
+	if err := c.sub.opt.Flash.Sync(); err != nil {
+		c.sub.log.Error("shutdown: flush flash", "cntlid", c.id, "error", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.transition(eventFlushed)
+}
+
+// fail ends the controller's life but for a reset. c.mu is held.
+func (c *Controller) fail(why string) {
+	if c.transition(eventFail) {
+		c.sub.log.Warn("controller failed", "cntlid", c.id, "why", why)
+		c.cancelAll(nvme.QueueDeleted)
+	}
+}

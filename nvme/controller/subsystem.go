@@ -1,0 +1,214 @@
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// MDTS is the most data that one command carries, in bytes: 2^8 times the smallest page of 4 KiB.
+const MDTS = 1 << (mdtsShift + 12)
+
+const mdtsShift = 8
+
+// Limits of a controller, as Identify tells them.
+const (
+	AbortLimit      = 4   // Abort commands at a time
+	AsyncEventLimit = 4   // Asynchronous Event Requests at a time
+	AdminDepth      = 32  // commands in the admin queue
+	MaxDepth        = 128 // commands in an I/O queue
+	MaxQueues       = 64  // I/O queues
+	MaxRangeSets    = 64  // memory range sets of an association
+	maxControllerID = 0xffef
+)
+
+// Options describe a subsystem. Flash is required; the zero value of everything else works.
+type Options struct {
+	Flash     Flash
+	BlockSize uint32  // bytes of a logical block: 512 (default) or 4096
+	Compute   Compute // nil: a plain drive, with namespace 1 only
+	NoMap     bool    // Local does not lend views of subsystem local memory
+
+	UUID     uuid.UUID // of the drive; namespaces get theirs from it. Zero: a random one, so ids do not survive a restart
+	NQN      string    // default nqn.2014-08.org.nvmexpress:uuid:UUID; at most 223 bytes
+	Serial   string    // default from UUID; at most 20 characters
+	Model    string    // default "Millrace CSD"; at most 40
+	Firmware string    // default "1.0"; at most 8
+
+	MaxAssociations int      // default 64, at most 1024
+	Counters        Counters // what the drive counted before it was powered on
+
+	Now    func() time.Time // default time.Now
+	Logger *slog.Logger     // default: no log
+}
+
+// Subsystem is a drive: its namespaces, its computation, its health. It is shared by the controllers of its associations.
+// Methods are safe for concurrent use.
+type Subsystem struct {
+	opt    Options
+	blocks uint64 // of namespace 1
+	shift  uint   // a block holds 1<<shift bytes
+	tables tables
+	slm    *memory
+	prog   *programs
+	health *health
+	moves  moves
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	nextID uint16
+	live   map[uint16]*Controller
+}
+
+// New makes a subsystem over flash and, if there is one, a compute device.
+func New(opt Options) (*Subsystem, error) {
+	if opt.Flash == nil {
+		return nil, errors.New("new subsystem: no flash: Options.Flash is required")
+	}
+	if opt.BlockSize == 0 {
+		opt.BlockSize = 512
+	}
+	shift := uint(9)
+	switch opt.BlockSize {
+	case 512:
+	case 4096:
+		shift = 12
+	default:
+		return nil, fmt.Errorf("new subsystem: blocks of %d bytes: use 512 or 4096", opt.BlockSize)
+	}
+	size := opt.Flash.Size()
+	if size < int64(opt.BlockSize) {
+		return nil, fmt.Errorf("new subsystem: flash of %d bytes holds no block of %d", size, opt.BlockSize)
+	}
+	if opt.UUID == (uuid.UUID{}) {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return nil, fmt.Errorf("new subsystem: random uuid: %w", err)
+		}
+		opt.UUID = id
+	}
+	setDefault(&opt.NQN, "nqn.2014-08.org.nvmexpress:uuid:"+opt.UUID.String())
+	setDefault(&opt.Serial, fmt.Sprintf("%X", opt.UUID[:10]))
+	setDefault(&opt.Model, "Millrace CSD")
+	setDefault(&opt.Firmware, "1.0")
+	for _, f := range []struct {
+		name, value string
+		most        int
+	}{{"NQN", opt.NQN, 223}, {"serial number", opt.Serial, 20}, {"model", opt.Model, 40}, {"firmware revision", opt.Firmware, 8}} {
+		if len(f.value) > f.most {
+			return nil, fmt.Errorf("new subsystem: %s %q has more than %d bytes", f.name, f.value, f.most)
+		}
+	}
+	if opt.MaxAssociations == 0 {
+		opt.MaxAssociations = 64
+	}
+	if opt.MaxAssociations < 0 || opt.MaxAssociations > 1024 {
+		return nil, fmt.Errorf("new subsystem: %d associations: use 1 to 1024", opt.MaxAssociations)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Subsystem{
+		opt: opt, shift: shift, tables: newTables(opt.Compute != nil), blocks: uint64(size) >> shift, log: opt.Logger,
+		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
+	}
+	if opt.Compute != nil {
+		s.slm = &memory{bytes: opt.Compute.SLM(), leases: map[*lease]struct{}{}}
+		p, err := newPrograms(opt.Compute.Programs())
+		if err != nil {
+			return nil, fmt.Errorf("new subsystem: %w", err)
+		}
+		s.prog = p
+	}
+	return s, nil
+}
+
+func setDefault(s *string, v string) {
+	if *s == "" {
+		*s = v
+	}
+}
+
+// NQN is the subsystem's qualified name.
+func (s *Subsystem) NQN() string { return s.opt.NQN }
+
+// BlockSize is the size in bytes of a logical block of namespace 1.
+func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
+
+// Blocks is the number of logical blocks of namespace 1.
+func (s *Subsystem) Blocks() uint64 { return s.blocks }
+
+// Counters are what the drive counted in its life, for whoever keeps them while it is off.
+func (s *Subsystem) Counters() Counters { return s.health.counters() }
+
+// SetHealth tells what the drive's sensors say now, and lets the hosts that asked for it know of a warning.
+func (s *Subsystem) SetHealth(h Health) {
+	s.health.set(h)
+	s.eachController(func(c *Controller) { c.healthChanged(h) })
+}
+
+// NamespaceChanged lets hosts know that what Identify says of a namespace is different now.
+func (s *Subsystem) NamespaceChanged(nsid uint32) {
+	s.eachController(func(c *Controller) { c.namespaceChanged(nsid) })
+}
+
+// FirmwareActivating lets hosts know that firmware is about to be activated; they wait until it is done.
+func (s *Subsystem) FirmwareActivating() {
+	s.eachController(func(c *Controller) { c.raise(nvme.EventFirmware) })
+}
+
+func (s *Subsystem) eachController(f func(*Controller)) {
+	s.mu.Lock()
+	all := make([]*Controller, 0, len(s.live))
+	for _, c := range s.live {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+// Associations is the number of hosts' associations that are open.
+func (s *Subsystem) Associations() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.live)
+}
+
+// namespaces are the identifiers of the active namespaces, in order.
+func (s *Subsystem) namespaces() []uint32 {
+	if s.opt.Compute == nil {
+		return []uint32{cs.NamespaceNVM}
+	}
+	return []uint32{cs.NamespaceNVM, cs.NamespaceSLM, cs.NamespaceCompute}
+}
+
+// commandSet is the command set of an active namespace.
+func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
+	switch {
+	case nsid == cs.NamespaceNVM:
+		return nvme.CSINVM, true
+	case s.opt.Compute == nil:
+	case nsid == cs.NamespaceSLM:
+		return nvme.CSISLM, true
+	case nsid == cs.NamespaceCompute:
+		return nvme.CSICompute, true
+	}
+	return 0, false
+}
+
+// namespaceUUID is the same for the same drive and namespace for ever, and different for any other.
+func (s *Subsystem) namespaceUUID(nsid uint32) uuid.UUID {
+	return uuid.NewSHA1(s.opt.UUID, []byte{byte(nsid), byte(nsid >> 8), byte(nsid >> 16), byte(nsid >> 24)})
+}

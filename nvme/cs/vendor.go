@@ -1,0 +1,112 @@
+package cs
+
+import "github.com/millrace/millrace/nvme"
+
+// The namespaces of a computing drive.
+const (
+	NamespaceNVM     = 1 // NVM command set; the vendor I/O commands are sent here too
+	NamespaceSLM     = 2 // Subsystem Local Memory command set
+	NamespaceCompute = 3 // Computational Programs command set
+)
+
+// Opcodes of the vendor set. Their low two bits are the direction of the data.
+const (
+	IOPreprocess = 0x81
+	IOFetch      = 0x82
+	IOStore      = 0x85
+
+	AdminImageDownload = 0xc1
+	AdminImageActivate = 0xc4
+	AdminSLMReserve    = 0xc8
+	AdminSLMRelease    = 0xcc
+)
+
+// AnyAddress asks SLM Reserve for the first range that is free.
+const AnyAddress = ^uint64(0)
+
+// ReserveGranularity is what the address and length of a reservation are multiples of, in bytes.
+const ReserveGranularity = 4096
+
+// PreprocessCommand builds a Preprocess whose marshalled descriptor has n bytes. The completion's result is the program's.
+func PreprocessCommand(n uint32) nvme.Command {
+	c := nvme.New(IOPreprocess, NamespaceNVM)
+	c.SetData(n)
+	return c
+}
+
+// Fetch builds a read of n bytes of subsystem local memory from byte addr on; any alignment.
+func Fetch(addr uint64, n uint32) nvme.Command { return memory(IOFetch, NamespaceNVM, addr, n) }
+
+// Store builds a write of n bytes of subsystem local memory from byte addr on; any alignment.
+func Store(addr uint64, n uint32) nvme.Command { return memory(IOStore, NamespaceNVM, addr, n) }
+
+func memory(opcode uint8, nsid uint32, addr uint64, n uint32) nvme.Command {
+	c := nvme.New(opcode, nsid)
+	c.SetQW(10, addr)
+	c.SetDW(12, n)
+	c.SetData(n)
+	return c
+}
+
+// Memory is what Fetch, Store, Memory Read and Memory Write say: Len bytes from Addr on.
+type Memory struct {
+	Addr uint64
+	Len  uint32
+}
+
+// ParseMemory reads the fields of Fetch, Store, Memory Read and Memory Write.
+func ParseMemory(c *nvme.Command) Memory { return Memory{c.QW(10), c.DW(12)} }
+
+// SLMReserve builds a reservation of length bytes from addr on, or wherever there is room for AnyAddress; both are
+// multiples of ReserveGranularity. The completion's result is the address.
+func SLMReserve(addr, length uint64) nvme.Command { return reservation(AdminSLMReserve, addr, length) }
+
+// SLMRelease builds the end of a reservation, named exactly as it was made.
+func SLMRelease(addr, length uint64) nvme.Command { return reservation(AdminSLMRelease, addr, length) }
+
+func reservation(opcode uint8, addr, length uint64) nvme.Command {
+	c := nvme.New(opcode, 0)
+	c.SetQW(10, addr)
+	c.SetQW(12, length)
+	return c
+}
+
+// ParseReservation reads the fields of SLM Reserve and SLM Release.
+func ParseReservation(c *nvme.Command) Range { return Range{c.QW(10), c.QW(12)} }
+
+// Chunk is one piece of an image on its way into a program slot, in either command set. Chunks come in order: Offset is
+// what has been loaded so far, and 0 starts again.
+type Chunk struct {
+	Slot   uint16
+	Size   uint32 // of the whole image
+	Offset uint32
+	Len    uint32 // of this chunk, the length of the data
+	PUID   uint64
+}
+
+// ImageDownload builds the transfer of one chunk of an image.
+func ImageDownload(k Chunk) nvme.Command {
+	c := nvme.New(AdminImageDownload, 0)
+	c.SetDW(10, uint32(k.Slot))
+	c.SetDW(11, k.Size)
+	c.SetDW(12, k.Offset)
+	c.SetDW(13, k.Len)
+	c.SetQW(14, k.PUID)
+	c.SetData(k.Len)
+	return c
+}
+
+// ParseImageDownload reads the fields of an Image Download.
+func ParseImageDownload(c *nvme.Command) Chunk {
+	return Chunk{uint16(c.DW(10)), c.DW(11), c.DW(12), c.DW(13), c.QW(14)}
+}
+
+// ImageActivate builds the activation of the image in a slot, in place of the active one.
+func ImageActivate(slot uint16) nvme.Command {
+	c := nvme.New(AdminImageActivate, 0)
+	c.SetDW(10, uint32(slot))
+	return c
+}
+
+// ParseImageActivate reads the slot of an Image Activate.
+func ParseImageActivate(c *nvme.Command) uint16 { return uint16(c.DW(10)) }
