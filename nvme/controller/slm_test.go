@@ -1,0 +1,188 @@
+package controller
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+func TestReservationsOfTwoAssociationsAreApart(t *testing.T) {
+	d := newDrive(t)
+	a, b := d.connect(), d.connect()
+	atA, atB := reserve(t, a, 64<<10), reserve(t, b, 64<<10)
+	require.NotEqual(t, atA, atB)
+	secret := pattern(64<<10, 1)
+	io(t, a, cs.Store(atA, 64<<10), secret, nvme.Success)
+	buf := make([]byte, 512)
+	for name, cmd := range map[string]nvme.Command{
+		"fetch": cs.Fetch(atA, 512), "store": cs.Store(atA, 512), "read": cs.MemoryRead(atA, 512), "write": cs.MemoryWrite(atA, 512),
+		"half": cs.Store(atA+64<<10-256, 512),
+	} {
+		switch name {
+		case "half":
+			io(t, a, cmd, buf, nvme.AccessDenied) // the second half is b's
+		default:
+			io(t, b, cmd, buf, nvme.AccessDenied)
+		}
+	}
+	io(t, b, cs.MemoryFill(atA, 512, 0), nil, nvme.AccessDenied)
+	src := cs.MemorySource{NSID: 2, Addr: atA, Len: 512}.AppendTo(nil)
+	io(t, b, cs.MemoryCopy{Len: 512, Dest: atB, Sources: 1, Format: cs.CopyFormatMemory}.Command(), src, nvme.AccessDenied)
+	blk := cs.BlockSource{NSID: 1, Blocks: 1}.AppendTo(nil)
+	io(t, b, cs.MemoryCopy{Len: 512, Dest: atA, Sources: 1, Format: cs.CopyFormatBlocks}.Command(), blk, nvme.AccessDenied)
+	preprocess(t, b, cs.Preprocess{Ranges: []cs.Range{{Addr: atA, Len: 1}}}, nvme.AccessDenied)
+	preprocess(t, b, cs.Preprocess{Copies: []cs.Copy{{NSID: 1, NLB: 1, Dest: atA}}}, nvme.AccessDenied)
+	execute(t, b, 0, []cs.Range{{Addr: atA, Len: 1}}, nil, nvme.AccessDenied)
+	admin(t, b, cs.SLMRelease(atA, 64<<10), nil, nvme.AccessDenied)
+	_, ok := b.(nvme.Mapper).MapSLM(atA, 1)
+	assert.False(t, ok)
+	_, ok = a.(nvme.Mapper).MapSLM(atA, 64<<10)
+	assert.True(t, ok)
+	assert.Equal(t, secret, d.compute.slm[atA:atA+64<<10], "nobody touched a byte of it")
+
+	require.NoError(t, a.Close())
+	admin(t, b, cs.SLMReserve(atA, 64<<10), nil, nvme.Success)
+	got := make([]byte, 64<<10)
+	io(t, b, cs.Fetch(atA, 64<<10), got, nvme.Success)
+	assert.Equal(t, make([]byte, 64<<10), got, "what the other association left is cleared")
+}
+
+func TestReserveAtItsLimits(t *testing.T) {
+	c := newDrive(t).connect()
+	const g = cs.ReserveGranularity
+	for _, x := range []struct {
+		name    string
+		addr, n uint64
+		want    nvme.Status
+	}{
+		{"nothing", 0, 0, nvme.InvalidField},
+		{"odd length", 0, g + 1, nvme.InvalidField},
+		{"odd address", 1, g, nvme.InvalidField},
+		{"past the end", testSLM - g, 2 * g, nvme.LBAOutOfRange},
+		{"wraps", ^uint64(g - 1), g, nvme.LBAOutOfRange},
+		{"more than there is, anywhere", cs.AnyAddress, testSLM + g, nvme.InsufficientResources},
+		{"last page", testSLM - g, g, nvme.Success},
+		{"the same again", testSLM - g, g, nvme.OverlappingMemoryRanges},
+		{"around it", testSLM - 2*g, 2 * g, nvme.OverlappingMemoryRanges},
+		{"one page more than is left, anywhere", cs.AnyAddress, testSLM, nvme.InsufficientResources},
+		{"all that is left, anywhere", cs.AnyAddress, testSLM - g, nvme.Success},
+		{"nothing is left", cs.AnyAddress, g, nvme.InsufficientResources},
+	} {
+		t.Run(x.name, func(t *testing.T) { admin(t, c, cs.SLMReserve(x.addr, x.n), nil, x.want) })
+	}
+	admin(t, c, cs.SLMRelease(0, g), nil, nvme.AccessDenied) // not as it was reserved
+	admin(t, c, cs.SLMRelease(0, testSLM-g), nil, nvme.Success)
+	admin(t, c, cs.SLMRelease(0, testSLM-g), nil, nvme.AccessDenied)
+}
+
+func TestTheNumberOfClaimsIsBounded(t *testing.T) {
+	m := &memory{bytes: make([]byte, (maxClaims+1)*cs.ReserveGranularity), leases: map[*lease]struct{}{}}
+	owner := &Controller{}
+	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
+	for range maxClaims {
+		_, st := m.reserve(owner, r)
+		require.True(t, st.OK())
+	}
+	_, st := m.reserve(owner, r)
+	assert.ErrorIs(t, st, nvme.InsufficientResources)
+}
+
+// Against a model that keeps the holders of every page: whatever is reserved, released and ended, in whatever order.
+func TestMemoryAgainstAModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		const pages, g = 24, cs.ReserveGranularity
+		m := &memory{bytes: make([]byte, pages*g), leases: map[*lease]struct{}{}}
+		owners := []*Controller{{}, {}, {}}
+		type holding struct{ owner, page, n, set int }
+		var held []holding
+		holder := func(page int) int { // -1: nobody
+			for _, h := range held {
+				if page >= h.page && page < h.page+h.n {
+					return h.owner
+				}
+			}
+			return -1
+		}
+		free := func(page, n, but int) bool {
+			for p := page; p < page+n; p++ {
+				if h := holder(p); h != -1 && h != but {
+					return false
+				}
+			}
+			return true
+		}
+		for step := range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			o := rapid.IntRange(0, 2).Draw(rt, "owner")
+			page := rapid.IntRange(0, pages-1).Draw(rt, "page")
+			n := rapid.IntRange(1, pages-page).Draw(rt, "pages")
+			r := cs.Range{Addr: uint64(page) * g, Len: uint64(n) * g}
+			switch rapid.IntRange(0, 4).Draw(rt, "what") {
+			case 0:
+				_, st := m.reserve(owners[o], r)
+				require.Equal(rt, free(page, n, -1), st.OK())
+				if st.OK() {
+					for _, b := range m.bytes[r.Addr : r.Addr+r.Len] {
+						require.Zero(rt, b, "an earlier holder's byte")
+					}
+					held = append(held, holding{o, page, n, 0})
+				}
+			case 1:
+				set := step + 1
+				st := m.claimSet(owners[o], uint16(set), []cs.Range{r})
+				require.Equal(rt, free(page, n, o), st.OK())
+				if st.OK() {
+					held = append(held, holding{o, page, n, set})
+				}
+			case 2:
+				if len(held) == 0 {
+					continue
+				}
+				i := rapid.IntRange(0, len(held)-1).Draw(rt, "which")
+				h := held[i]
+				if h.set != 0 {
+					require.True(rt, m.releaseSet(owners[h.owner], uint16(h.set)).OK())
+				} else {
+					require.True(rt, m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.n) * g}).OK())
+				}
+				held = append(held[:i], held[i+1:]...)
+			case 3:
+				m.releaseAll(owners[o])
+				keep := held[:0]
+				for _, h := range held {
+					if h.owner != o {
+						keep = append(keep, h)
+					}
+				}
+				held = keep
+			case 4:
+				view, ok := m.view(owners[o], r)
+				want := true
+				for p := page; p < page+n; p++ {
+					want = want && holder(p) == o
+				}
+				require.Equal(rt, want, ok)
+				for i := range view {
+					view[i] = byte(o + 1) // nobody else may read it later
+				}
+			}
+			var sum uint64
+			for p := range pages {
+				if holder(p) != -1 {
+					sum += g
+				}
+			}
+			require.Equal(rt, sum, m.reserved())
+			for p := range pages {
+				if h := holder(p); h != -1 {
+					b := m.bytes[p*g]
+					require.True(rt, b == 0 || b == byte(h+1), "page %d of owner %d holds %d", p, h, b)
+				}
+			}
+		}
+	})
+}
