@@ -249,6 +249,12 @@ var canonicalNaN = math.Float32frombits(0x7fc00000)
 
 func (b *buffers) convert(to program.Kind, v *vec) {
 	switch {
+	case to == program.Float64 && v.kind == program.Float32:
+		dst := room(&b.f64, v.n)
+		for i, x := range v.f32[:v.n] {
+			dst[i] = float64(x)
+		}
+		v.f64 = dst
 	case to == program.Float64:
 		dst := room(&b.f64, v.n)
 		for i, x := range v.i64[:v.n] {

@@ -152,9 +152,13 @@ func randomChain(rng *rand.Rand, c *col, to program.Kind, full, risky bool) []pr
 		add(program.HexToInt{})
 	}
 	for range rng.IntN(4) {
-		switch rng.IntN(8) {
+		switch rng.IntN(9) {
 		case 0:
 			add(fill)
+		case 8:
+			if kind == program.Int64 || kind == program.Float32 {
+				add(program.Convert{To: program.Float64})
+			}
 		case 1:
 			add(program.Clamp{IntLo: -5, IntHi: 1000, FloatLo: -4, FloatHi: 512})
 		case 2:

@@ -161,6 +161,8 @@ func convert(to program.Kind, v any) any {
 			return float32(x)
 		}
 		return float64(x)
+	case float32:
+		return float64(x)
 	case float64:
 		if math.IsNaN(x) {
 			return math.Float32frombits(0x7fc00000)
