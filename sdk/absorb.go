@@ -1,0 +1,186 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// mostNeed bounds what an engine may ask for, so that sums of needs do not overflow.
+const mostNeed = 1 << 60
+
+// absorb takes in the result of a slice: rows written, cursors, and what was missing.
+func (w *worker) absorb(ctx context.Context, jobs []job) error {
+	res := &w.result
+	if res.State >= program.BadSlice {
+		return w.fault(jobs)
+	}
+	if res.State == program.Idle && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !w.r.prog.Output.Fixed && (res.Values < w.values || res.Values > w.valueCap()) {
+		return w.against("it wrote %d values after %d, with room for %d", res.Values, w.values, w.valueCap())
+	}
+	w.values = res.Values
+	progress := false
+	for i := range jobs {
+		j, t := &jobs[i], &res.Tasks[i]
+		if t.Rows > j.take || t.State == program.Done && t.Rows < j.take {
+			return w.against("task %d wrote %d of %d rows and is %v", i, t.Rows, j.take, t.State)
+		}
+		if t.Cursor.Page > j.c.length {
+			return w.against("task %d goes on at byte %d of %d", i, t.Cursor.Page, j.c.length)
+		}
+		if t.Rows > 0 {
+			progress = true
+			w.advance(j, t)
+		}
+		ok, err := w.missing(j, t)
+		if err != nil {
+			return err
+		}
+		progress = progress || ok
+	}
+	for w.next0 < len(w.jobs) && w.jobs[w.next0].count == 0 {
+		w.next0++
+	}
+	if !progress {
+		return w.against("it asks for what it was given")
+	}
+	if w.most > w.valueCap() && !w.r.prog.Output.Fixed {
+		return w.growOutput(ctx)
+	}
+	return nil
+}
+
+// advance notes rows that a task wrote.
+func (w *worker) advance(j *job, t *program.TaskResult) {
+	c := j.c
+	c.row += int64(t.Rows)
+	c.cursor, c.need, c.resume = t.Cursor, 0, nil
+	c.had = c.had || t.Cursor.Dict
+	k := &w.learned[c.column]
+	if t.Cursor.Ordinal > 0 && t.Cursor.Page > c.data {
+		k.page = (t.Cursor.Page - c.data) / uint64(t.Cursor.Ordinal)
+	}
+	j.row += t.Rows
+	j.count -= t.Rows
+	j.take = j.count
+	if c.fit > 0 && j.count > 0 {
+		j.take = min(j.count, 2*c.fit)
+	}
+	if c.row >= c.rows {
+		w.drop(c)
+		live := w.live[c.column]
+		w.live[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
+	}
+}
+
+// missing notes what a task that did not end lacks, and tells whether that is news.
+func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
+	c, k := j.c, &w.learned[j.c.column]
+	need := min(t.Need, mostNeed)
+	switch t.State {
+	case program.Done:
+		return false, nil
+	case program.Idle, program.MoreInput, program.MoreDict, program.MoreRoom, program.MoreOutput:
+	default:
+		return false, w.against("a task is %v in a slice that is %v", t.State, w.result.State)
+	}
+	if t.Rows == 0 && t.Cursor != c.cursor {
+		// It passed over pages, or decoded the dictionary, before it or an earlier task ran out.
+		if t.Cursor.Page < c.cursor.Page {
+			return false, w.against("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)
+		}
+		news = t.Cursor.Page > c.cursor.Page || t.Cursor.Dict && !c.cursor.Dict
+		if news {
+			c.need = 0
+		}
+		c.cursor = t.Cursor
+		c.had = c.had || t.Cursor.Dict
+		if c.resume != nil && t.Cursor.Dict {
+			c.cursor, c.resume = *c.resume, nil
+			c.cursor.Dict = true
+			return true, nil
+		}
+	}
+	switch t.State {
+	case program.MoreInput:
+		left := c.length - c.cursor.Page
+		if need > left {
+			return false, &DataError{Partition: w.part.Name, RowGroup: w.groupOf(c), Column: w.nameOf(c), Page: int64(c.cursor.Ordinal), Row: c.first + c.row,
+				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left), Err: ErrData}
+		}
+		have := uint64(0)
+		if w.direct || c.window != nil && c.window.from <= c.at+c.cursor.Page+w.geo.phase && c.at+c.cursor.Page+w.geo.phase < c.window.to {
+			have = w.span(c).Len
+		}
+		news = news || need > have
+		c.need = need
+	case program.MoreDict:
+		news = news || need > c.dict.size
+		c.dictMin = max(c.dictMin, need)
+		k.dict = max(k.dict, need)
+	case program.MoreRoom:
+		news = news || need > c.scratch.size
+		c.roomMin = max(c.roomMin, need)
+		k.room = max(k.room, need)
+	case program.MoreOutput:
+		news = news || need > w.valueCap()
+		w.most = max(w.most, need)
+	}
+	return news, nil
+}
+
+// fault turns a slice that the engine gave up into an error.
+func (w *worker) fault(jobs []job) error {
+	res := &w.result
+	kind := ErrData
+	switch res.State {
+	case program.BadData:
+	case program.NoSupport:
+		kind = ErrUnsupported
+	default:
+		return &EngineError{Partition: w.part.Name, State: res.State, Message: res.Message}
+	}
+	e := &DataError{Partition: w.part.Name, RowGroup: -1, Page: -1, Row: w.row, Message: res.Message, Err: kind}
+	for i := range jobs {
+		if i >= len(res.Tasks) || res.Tasks[i].State < program.BadSlice {
+			continue
+		}
+		c, t := jobs[i].c, &res.Tasks[i]
+		at := c.cursor
+		if t.Cursor.Page >= at.Page && t.Cursor != (program.Cursor{}) {
+			at = t.Cursor
+		}
+		e.RowGroup, e.Column, e.Row = w.groupOf(c), w.nameOf(c), w.row+int64(jobs[i].row)+int64(t.Rows)
+		if w.part.File != nil {
+			e.Page = int64(at.Ordinal)
+		} else {
+			e.Line = int64(at.Ordinal) + 1
+		}
+		break
+	}
+	return e
+}
+
+// against is an answer that breaks the engine's contract.
+func (w *worker) against(format string, args ...any) error {
+	return &EngineError{Partition: w.part.Name, State: w.result.State, Message: fmt.Sprintf(format, args...)}
+}
+
+func (w *worker) nameOf(c *chunk) string {
+	if w.part.File == nil {
+		return ""
+	}
+	return w.r.prog.Columns[c.column].Name
+}
+
+func (w *worker) groupOf(c *chunk) int {
+	if w.part.File == nil {
+		return -1
+	}
+	return c.group
+}

@@ -1,0 +1,162 @@
+package sdk
+
+import (
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/text"
+)
+
+// look is the window, in bytes, with which a page header is looked at when nothing is known of the page.
+const look = 4 << 10
+
+// small is a column chunk that is moved whole.
+const small = 64 << 10
+
+// roomGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
+// little for levels.
+const roomGuess = 1<<20 + 64<<10
+
+// dictGuess is the decoded dictionary expected before one was seen.
+const dictGuess = 64 << 10
+
+// chunk is where a stream stands in one column chunk (text: in the partition), and what of it lies in memory.
+type chunk struct {
+	column int // of the program
+	group  int
+	kind   program.ChunkType
+	at     uint64 // partition offset of its first byte
+	length uint64 // bytes
+	first  int64  // partition row of its first row
+	rows   int64
+	data   uint64 // chunk offset of its first data page, as the footer has it
+
+	unpacked uint64 // bytes of its pages unpacked, as the footer has it
+
+	row    int64 // rows behind the cursor, skipped ones included
+	cursor program.Cursor
+	need   uint64 // bytes from the cursor's page on that the engine asked for; 0 if it did not
+	high   uint64 // chunk offset that moves have reached
+
+	// In memory. The cursor's flags are true only while dict and scratch hold what they say.
+	window  *window
+	dict    segment
+	scratch segment
+	dictMin uint64 // bytes that the engine asked for; 0 if it did not
+	roomMin uint64
+
+	coded  bool            // pages may refer to a dictionary, as the footer has it
+	had    bool            // it has a dictionary: one was decoded
+	lean   thrift          // memory is short
+	fit    uint32          // rows of the last task that had to be cut to fit; 0 if none
+	resume *program.Cursor // where to go on once the dictionary is decoded again
+	serial uint64          // slice that it is placed for: not to be evicted from it
+}
+
+// thrift says how much of what is only guessed a chunk goes without.
+type thrift uint8
+
+const (
+	generous    thrift = iota
+	noGuess            // dictionary and unpacked page get what the engine asked for and no more
+	noForesight        // and so does the window
+)
+
+// window is a piece of the input area that holds whole blocks of the partition, shifted offsets [from, to). Chunks that
+// lie side by side may share one.
+type window struct {
+	seg      segment
+	from, to uint64
+	users    int
+}
+
+// fresh places a chunk's cursor before a row of it.
+func (c *chunk) fresh(row int64, p *Partition) {
+	c.row = row
+	switch p.Source {
+	case program.CriteoTSV:
+		x := p.Index
+		if x.Every > 0 && len(x.At) > 0 {
+			k := min(row/x.Every, int64(len(x.At)-1))
+			at := x.At[k]
+			c.cursor = program.Cursor{Page: uint64(at.Offset), Ordinal: uint32(at.Line), Skip: uint64(row - k*x.Every), Seen: uint64(k * x.Every)}
+			return
+		}
+		c.cursor = program.Cursor{Skip: uint64(row)}
+	case program.CriteoBinary:
+		c.cursor = program.Cursor{Page: uint64(row) * text.BinaryRow, Ordinal: uint32(row), Seen: uint64(row)}
+	default:
+		c.cursor = program.Cursor{Skip: uint64(row)}
+	}
+}
+
+// wants guesses the bytes from the cursor's page on that count rows take; what the engine asked for, when it did.
+func (c *chunk) wants(count int64, k *learned) uint64 {
+	left := c.length - min(c.cursor.Page, c.length)
+	if c.need > 0 {
+		return min(c.need, left)
+	}
+	if c.lean >= noForesight {
+		return min(grain, left)
+	}
+	if left <= small {
+		return left
+	}
+	skip := int64(min(c.cursor.Skip, uint64(c.row)))
+	rows := max(c.rows-(c.row-skip), 1)
+	perRow := left/uint64(rows) + 1
+	// Whole pages to pass over: their headers are enough.
+	if c.kind.Values > 0 && uint64(skip)*perRow > max(k.page, look) {
+		return min(c.data-min(c.data, c.cursor.Page)+look, left)
+	}
+	n := uint64(skip+count)*perRow + k.page
+	if c.cursor.Page < c.data {
+		n += c.data - c.cursor.Page
+	}
+	return min(max(n, look), left)
+}
+
+// wantsDict guesses the bytes of the decoded dictionary.
+func (c *chunk) wantsDict(k *learned) uint64 {
+	if !c.coded || c.lean >= noGuess {
+		return c.dictMin
+	}
+	if c.dictMin > 0 || k.dict > 0 {
+		return max(c.dictMin, k.dict)
+	}
+	return min(dictGuess, 8*c.kind.Values+grain)
+}
+
+// wantsRoom guesses the bytes of scratch.
+func (c *chunk) wantsRoom(k *learned) uint64 {
+	if c.lean >= noGuess {
+		return c.roomMin
+	}
+	if c.roomMin > 0 || k.room > 0 {
+		return max(c.roomMin, k.room)
+	}
+	if parquet.Codec(c.kind.Codec) == parquet.Uncompressed {
+		return 0
+	}
+	return min(roomGuess, c.unpacked)
+}
+
+// chunkOf describes the chunk of a row group for a program's column.
+func chunkOf(p *Partition, column int, leaf *parquet.Leaf, g int) *chunk {
+	c := &chunk{column: column, group: g, first: p.groups[g].first, rows: p.groups[g].rows}
+	if leaf == nil {
+		c.length = uint64(p.Size)
+		return c
+	}
+	m := &p.File.RowGroups[g].Columns[leaf.Index]
+	c.at, c.length = uint64(m.Offset), uint64(m.Compressed)
+	if m.DataOffset > m.Offset {
+		c.data = uint64(m.DataOffset - m.Offset)
+	}
+	c.unpacked = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
+	c.coded = m.DictOffset > 0 || m.Encodings.Has(parquet.RLEDictionary) || m.Encodings.Has(parquet.PlainDictionary)
+	c.kind = program.ChunkType{
+		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef,
+		Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),
+	}
+	return c
+}

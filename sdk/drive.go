@@ -1,0 +1,90 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// dataNamespace is the namespace that partitions lie on.
+const dataNamespace = 1
+
+// driveMoves bounds the moves of one command; a partition in many pieces takes more slices.
+const driveMoves = 4096
+
+// NewProcessor runs a lowered pipeline on a drive. It reserves Options.SLM bytes of the drive's local memory (all of it
+// if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Partitions must
+// have been opened with Extents on this drive. The device stays the caller's: close it after the processor.
+func NewProcessor(ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts Options) (Processor, error) {
+	c := dev.Compute()
+	if c == nil {
+		return nil, dev.wrap("start a processor", ErrNoCompute)
+	}
+	n := opts.SLM
+	if n == 0 {
+		n = c.SLMSize()
+	}
+	slm, err := c.Reserve(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return Start(ctx, &drive{dev: dev, compute: c, slm: slm}, prog, schema, opts)
+}
+
+// drive is the target that is a drive: moves are copies from its flash to its local memory.
+type drive struct {
+	dev     *Device
+	compute *Compute
+	slm     *SLM
+}
+
+// Limits implements Target.
+func (d *drive) Limits() Limits {
+	args := d.compute.MaxArgs(driveMoves, Ranges) - program.SliceHeader
+	return Limits{
+		Engine: "drive", Memory: d.slm.Size(), Block: uint64(d.dev.BlockSize()), Device: true,
+		Moves: driveMoves, Tasks: max(args/program.SliceTask, 1),
+	}
+}
+
+// Direct implements Target: a drive's engine reads its local memory only.
+func (d *drive) Direct(*Partition) bool { return false }
+
+// Store implements Target.
+func (d *drive) Store(ctx context.Context, addr uint64, b []byte) error {
+	return d.slm.Store(ctx, addr, b)
+}
+
+// Load implements Target.
+func (d *drive) Load(ctx context.Context, addr uint64, b []byte) error {
+	return d.slm.Fetch(ctx, addr, b)
+}
+
+// View implements Target.
+func (d *drive) View(s Span) ([]byte, bool) { return d.slm.View(s.Addr, s.Len) }
+
+// Execute implements Target.
+func (d *drive) Execute(ctx context.Context, x *Execution) (Outcome, error) {
+	block := uint64(d.dev.BlockSize())
+	copies := make([]cs.Copy, len(x.Moves))
+	for i, m := range x.Moves {
+		if m.From%block != 0 || m.Len%block != 0 || m.Len/block > 1<<32-1 {
+			return Outcome{}, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)
+		}
+		copies[i] = cs.Copy{NSID: dataNamespace, SLBA: m.From / block, NLB: uint32(m.Len / block), Dest: d.slm.Addr() + m.To}
+	}
+	var ranges [Ranges]cs.Range
+	for i, s := range x.Ranges {
+		ranges[i] = d.slm.Range(s.Addr, s.Len)
+	}
+	start := time.Now()
+	state, err := d.compute.Preprocess(ctx, copies, ranges[:], x.Args)
+	return Outcome{State: state, Execute: time.Since(start)}, err
+}
+
+// Close implements Target.
+func (d *drive) Close() error { return d.slm.Release(context.Background()) }

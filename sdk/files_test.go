@@ -1,0 +1,147 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// sample is a row of the generated files: required and optional scalars, with and without a dictionary, and lists.
+type sample struct {
+	Label int32    `parquet:"label"`
+	Int0  *int32   `parquet:"int_0,optional"`
+	Int1  float32  `parquet:"int_1"`
+	Cat0  *int64   `parquet:"cat_0,optional,dict"`
+	Cat1  int64    `parquet:"cat_1"`
+	List0 []int64  `parquet:"list_0,list"`
+	List1 []int64  `parquet:"list_1,list,dict"`
+	Extra []string `parquet:"extra,list"` // no pipeline reads it
+}
+
+// layout says how a file is cut and packed.
+type layout struct {
+	rows, group, page int
+	codec             compress.Codec
+	version           int
+	seed              uint64
+}
+
+func samples(l layout) []sample {
+	rng := rand.New(rand.NewPCG(l.seed, 7))
+	rows := make([]sample, l.rows)
+	list := func(longest int, ids int64) []int64 {
+		v := make([]int64, rng.IntN(longest+1))
+		for i := range v {
+			v[i] = rng.Int64N(ids)
+		}
+		return v
+	}
+	for i := range rows {
+		r := &rows[i]
+		r.Label, r.Int1, r.Cat1 = int32(rng.IntN(2)), rng.Float32()*1000, rng.Int64N(1<<31)
+		if rng.IntN(4) > 0 {
+			v := int32(rng.IntN(5000) - 100)
+			r.Int0 = &v
+		}
+		if rng.IntN(5) > 0 {
+			v := rng.Int64N(300)
+			r.Cat0 = &v
+		}
+		r.List0, r.List1 = list(12, 1<<40), list(6, 500)
+		r.Extra = []string{"not", "needed"}
+	}
+	return rows
+}
+
+// write makes a Parquet file of the layout.
+func write(t testing.TB, l layout) []byte {
+	var buf bytes.Buffer
+	if l.codec == nil {
+		l.codec = &pq.Uncompressed
+	}
+	w := pq.NewGenericWriter[sample](&buf, pq.MaxRowsPerRowGroup(int64(max(l.group, 1))), pq.PageBufferSize(max(l.page, 64)),
+		pq.DataPageVersion(max(l.version, 1)), pq.Compression(l.codec))
+	for part := range slices.Chunk(samples(l), 97) {
+		_, err := w.Write(part)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+// jagged is a program over sample with lists, null scalars, a generated key, and a column that feeds two keys.
+func jagged() (*program.Program, *tensor.Schema) {
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 0, Ops: []program.Op{program.SigridHash{Salt: 0, Max: 1000}}},
+				{To: program.ToSparse, Index: 1, Ops: []program.Op{program.FillNull{Int: 7}, program.PositiveModulus{M: 13}}}}},
+			{Name: "list_0", Kind: program.Int64, List: true, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 2, Ops: []program.Op{program.SigridHash{Salt: 3, Max: 1 << 20}}}}},
+			{Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 3, Ops: []program.Op{program.FirstX{N: 4}}}}},
+			{Name: "int_1", Kind: program.Float32, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 4, Ops: []program.Op{&program.Bucketize{Borders32: []float32{1, 10, 100, 500}}}},
+				{To: program.ToDense, Index: 1}}},
+			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToDense, Index: 0, Ops: []program.Op{program.FillNull{}, program.Clamp{IntLo: 0, IntHi: 1 << 40},
+					program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+			{Name: "label", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+		},
+		Output: program.Output{Label: true, Dense: 2, Keys: 5},
+	}
+	s := &tensor.Schema{Label: true, Dense: []string{"int_0", "int_1"}, IDs: tensor.Int64, Keys: []tensor.Key{
+		{Name: "cat_0", List: true}, {Name: "cat_0_mod", List: true}, {Name: "list_0", List: true}, {Name: "list_1", List: true}, {Name: "bucket", List: true}}}
+	return p, s
+}
+
+// fixed is a program over sample whose every length is 1.
+func fixed() (*program.Program, *tensor.Schema) {
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 0, Ops: []program.Op{program.FillNull{}, program.SigridHash{Max: 1000}}}}},
+			{Name: "cat_1", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToSparse, Index: 1, Ops: []program.Op{program.SigridHash{Salt: 5, Max: 500000}}},
+				{To: program.ToSparse, Index: 2, Ops: []program.Op{program.PositiveModulus{M: 97}}}}},
+			{Name: "int_1", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense, Index: 0}}},
+			{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{
+				{To: program.ToDense, Index: 1, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}},
+		},
+		Output: program.Output{Dense: 2, Keys: 3, IDs: program.IDs32, Fixed: true},
+	}
+	s := &tensor.Schema{Dense: []string{"int_1", "int_0"}, IDs: tensor.Int32, Keys: []tensor.Key{
+		{Name: "cat_0"}, {Name: "cat_1"}, {Name: "cat_1_mod"}}}
+	return p, s
+}
+
+// memory is a reader that hides that its bytes are in memory.
+func open(t testing.TB, data []byte, direct bool) *sdk.Partition {
+	o := sdk.PartitionOptions{Extents: []sdk.Extent{{Len: int64(len(data))}}}
+	if direct {
+		o.Bytes = data
+	}
+	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, o)
+	require.NoError(t, err)
+	return p
+}
+
+// all runs a whole run and returns its mini-batches as copies.
+func all(t testing.TB, p sdk.Processor, run sdk.Run) []*tensor.MiniBatch {
+	out, err := collect(p, run)
+	require.NoError(t, err)
+	return out
+}

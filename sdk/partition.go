@@ -1,0 +1,195 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// ErrPartition says that a partition cannot be read as what it is said to be. What the error wraps says why.
+var ErrPartition = errors.New("partition cannot be read")
+
+// Extent is a run of a partition's bytes that lie together on a drive.
+type Extent struct {
+	Offset int64 // of the partition
+	Device int64 // byte of namespace 1
+	Len    int64
+}
+
+// PartitionOptions say where a partition's bytes are and how its text is read. The zero value suits a Parquet file.
+type PartitionOptions struct {
+	// Text says how lines are read; it must agree with the pipeline's program. Only for program.CriteoTSV.
+	Text text.Options
+	// Every is the number of rows between two entries of a text's index, DefaultIndexRows if 0.
+	Every int64
+	// Bytes is the whole partition, where it is in this process's memory (mapped or read). It must not change and stays the
+	// caller's; it must outlive every stream over the partition.
+	Bytes []byte
+	// Extents say where the partition lies on the drive that runs it, in order, without holes. Processors of a drive want
+	// them.
+	Extents []Extent
+}
+
+// DefaultIndexRows is the number of rows between two entries of a text's index.
+const DefaultIndexRows = 1024
+
+// Partition is an opened partition: what its footer or index says, and where its bytes are. It is read-only and safe
+// for concurrent use, as its reader must be.
+type Partition struct {
+	Name    string
+	Source  program.Source
+	Size    int64         // bytes
+	Rows    int64         // rows in all
+	File    *parquet.File // Parquet: the footer
+	Index   *text.Index   // program.CriteoTSV: where rows lie
+	Extents []Extent
+
+	text   text.Options
+	data   []byte
+	reader io.ReaderAt
+	digest [32]byte
+	groups []group // row groups; text: the whole partition
+}
+
+// group is a row group's place among the partition's rows.
+type group struct{ first, rows int64 }
+
+// OpenPartition reads what it must to know a partition's rows: the footer of a Parquet file; all of a text, whose rows
+// have to be counted. ctx ends the reading of a text. The error wraps ErrPartition.
+func OpenPartition(ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts PartitionOptions) (*Partition, error) {
+	p := &Partition{Name: name, Source: source, Size: size, Extents: opts.Extents, text: opts.Text, data: opts.Bytes, reader: r}
+	fail := func(err error) (*Partition, error) {
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrPartition, err)
+	}
+	if size < 0 || p.data != nil && int64(len(p.data)) != size {
+		return fail(fmt.Errorf("it has %d bytes, %d are given", size, len(p.data)))
+	}
+	if err := checkExtents(p.Extents, size); err != nil {
+		return fail(err)
+	}
+	var err error
+	switch source {
+	case program.Parquet:
+		err = p.openParquet()
+	case program.CriteoTSV:
+		every := opts.Every
+		if every <= 0 {
+			every = DefaultIndexRows
+		}
+		err = p.openText(ctx, every)
+	case program.CriteoBinary:
+		err = p.openBinary(ctx)
+	default:
+		err = fmt.Errorf("its format %d is not known", source)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+func (p *Partition) openParquet() error {
+	f, err := parquet.ReadFooter(p.reader, p.Size)
+	if err != nil {
+		return err
+	}
+	p.File, p.digest = f, f.FooterSHA256
+	for i := range f.RowGroups {
+		p.groups = append(p.groups, group{first: p.Rows, rows: f.RowGroups[i].Rows})
+		p.Rows += f.RowGroups[i].Rows
+	}
+	return nil
+}
+
+func (p *Partition) openText(ctx context.Context, every int64) error {
+	sum := sha256.New()
+	index, err := text.NewIndex(io.TeeReader(p.read(ctx), sum), p.text, every)
+	if err != nil {
+		return err
+	}
+	if index.Bytes != p.Size {
+		return fmt.Errorf("%d of %d bytes could be read", index.Bytes, p.Size)
+	}
+	p.Index, p.Rows = index, index.Rows
+	sum.Sum(p.digest[:0])
+	p.groups = []group{{rows: p.Rows}}
+	return nil
+}
+
+func (p *Partition) openBinary(ctx context.Context) error {
+	if p.Size%text.BinaryRow != 0 {
+		return fmt.Errorf("%d bytes are no whole number of rows of %d: %w", p.Size, text.BinaryRow, text.ErrPartialRow)
+	}
+	sum := sha256.New()
+	if n, err := io.Copy(sum, p.read(ctx)); err != nil || n != p.Size {
+		return errors.Join(err, fmt.Errorf("%d of %d bytes could be read", n, p.Size))
+	}
+	sum.Sum(p.digest[:0])
+	p.Rows = p.Size / text.BinaryRow
+	p.groups = []group{{rows: p.Rows}}
+	return nil
+}
+
+// read reads the partition from its start until ctx ends.
+func (p *Partition) read(ctx context.Context) io.Reader {
+	return &contextReader{ctx: ctx, r: io.NewSectionReader(p.reader, 0, p.Size)}
+}
+
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c *contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}
+
+// Bytes is the whole partition where it is in memory, else nil.
+func (p *Partition) Bytes() []byte { return p.data }
+
+// ReadAt reads the partition's bytes through the reader it was opened with.
+func (p *Partition) ReadAt(b []byte, off int64) (int, error) { return p.reader.ReadAt(b, off) }
+
+// Describe is the partition's entry of a manifest. The digest is that of the footer; text has none, so it is that of
+// the whole file.
+func (p *Partition) Describe() dataset.Partition {
+	d := dataset.Partition{Name: p.Name, Bytes: p.Size, Rows: p.Rows, RowGroups: []int64{}, Footer: p.digest}
+	for _, g := range p.groups {
+		d.RowGroups = append(d.RowGroups, g.rows)
+	}
+	return d
+}
+
+// group returns the number of the row group that holds a row.
+func (p *Partition) group(row int64) int {
+	return sort.Search(len(p.groups), func(i int) bool { return p.groups[i].first+p.groups[i].rows > row })
+}
+
+// checkExtents demands that extents cover the partition in order.
+func checkExtents(extents []Extent, size int64) error {
+	if len(extents) == 0 {
+		return nil
+	}
+	at := int64(0)
+	for i, e := range extents {
+		if e.Offset != at || e.Len <= 0 || e.Device < 0 || e.Device > 1<<62 || e.Len > 1<<62 {
+			return fmt.Errorf("extent %d (offset %d, %d bytes at byte %d of the drive) does not follow byte %d", i, e.Offset, e.Len, e.Device, at)
+		}
+		at += e.Len
+	}
+	if at < size {
+		return fmt.Errorf("its extents hold %d of %d bytes", at, size)
+	}
+	return nil
+}

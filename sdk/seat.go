@@ -1,0 +1,450 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Placing a slice. Jobs are seated in order, each with room for its dictionary, its unpacked page and its window, until
+// the memory is full; what columns further off left in memory makes way, furthest first. Where everything fits, nothing
+// ever makes way and windows only grow at their ends; where little fits, a mini-batch takes several slices, and a
+// column whose pages do not fit together takes several tasks.
+
+// mostTries bounds the attempts at placing a slice; halving the rows of a task takes at most 32.
+const mostTries = 256
+
+// seatAll places as many of the next jobs as one slice takes and returns their number, at least one.
+func (w *worker) seatAll(ctx context.Context) (int, error) {
+	for range mostTries {
+		n, again := w.seatSome()
+		if n > 0 && !again {
+			return n, nil
+		}
+		if !again {
+			if err := w.makeRoom(ctx); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return 0, &EngineError{Partition: w.part.Name, Message: "the planner found no place for a slice"}
+}
+
+// seatSome places jobs until one finds no room. again is true when the areas were arranged anew, because they were too
+// small although the memory is not.
+func (w *worker) seatSome() (n int, again bool) {
+	w.serial++
+	w.exec.Moves = w.exec.Moves[:0]
+	w.planned, w.unneeded, w.reread = 0, 0, 0
+	evicted, looked, bytes := w.evicted, false, uint64(0)
+	for i := w.next0; i < len(w.jobs) && n < w.r.tasks; i++ {
+		if n > 0 && (bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
+			break
+		}
+		ok := w.seat(i)
+		if !looked && (!ok || w.evicted != evicted) {
+			if looked = true; w.cramped() {
+				return 0, true
+			}
+		}
+		if !ok {
+			break
+		}
+		n++
+		j := &w.jobs[i]
+		bytes += j.c.wants(int64(j.take), &w.learned[j.c.column])
+		if j.take < j.count {
+			break
+		}
+	}
+	return n, false
+}
+
+// seat finds room for a job; false if there is none.
+func (w *worker) seat(i int) bool {
+	j := &w.jobs[i]
+	c, k := j.c, &w.learned[j.c.column]
+	c.serial = w.serial
+	return w.seatDict(c, k) && w.seatScratch(c, k) && w.seatWindow(i, k)
+}
+
+func (w *worker) seatDict(c *chunk, k *learned) bool {
+	want := c.wantsDict(k)
+	if c.dict.size < c.dictMin || c.dict.size == 0 && want > 0 {
+		w.dropDict(c)
+		var ok bool
+		if c.dict, ok = w.take(&w.lane.dict, want, c.dictMin); !ok {
+			return false
+		}
+	}
+	if c.had && !c.cursor.Dict && c.cursor.Page > 0 && c.resume == nil {
+		// The dictionary made way. Its page is the chunk's first: begin there, and come back.
+		at := c.cursor
+		at.Unpacked = false
+		c.resume = &at
+		c.cursor = program.Cursor{Skip: uint64(c.row)}
+		c.need = 0
+	}
+	return true
+}
+
+func (w *worker) seatScratch(c *chunk, k *learned) bool {
+	want := c.wantsRoom(k)
+	if c.scratch.size >= c.roomMin && (c.scratch.size > 0 || want == 0) {
+		return true
+	}
+	w.dropScratch(c)
+	var ok bool
+	c.scratch, ok = w.take(&w.lane.scratch, want, c.roomMin)
+	return ok
+}
+
+// seatWindow plans the moves that bring the bytes that the job wants into its window.
+func (w *worker) seatWindow(i int, k *learned) bool {
+	if w.direct {
+		return true
+	}
+	j := &w.jobs[i]
+	c, g := j.c, &w.geo
+	n := c.wants(int64(j.take), k)
+	from := c.at + c.cursor.Page
+	lo, hi := g.cover(from, from+n)
+	at, end := from+g.phase, from+n+g.phase
+	if v := c.window; v != nil {
+		switch {
+		case v.from <= at && end <= v.to:
+			return true
+		case v.from <= at && at < v.to && v.users == 1 && hi-v.from <= v.seg.size:
+			w.load(v, v.to, hi, c)
+			return true
+		}
+		w.dropWindow(c)
+	}
+	if c.cursor.Page+n == c.length && w.gather(i, lo, hi) {
+		return true
+	}
+	_, last := g.cover(c.at, c.at+c.length)
+	room := min(max(hi-lo, uint64(float64(hi-lo)*w.stretch)), last-lo)
+	seg, ok := w.lane.in.take(room)
+	if !ok {
+		if seg, ok = w.take(&w.lane.in, hi-lo, hi-lo); !ok {
+			return false
+		}
+	}
+	c.window = &window{seg: seg, from: lo, to: lo, users: 1}
+	w.load(c.window, lo, hi, c)
+	return true
+}
+
+// gather joins the window of job i, shifted offsets [lo, hi), with those of jobs behind it whose chunks follow in the
+// file, as far as one read goes. It is false when there are none, or no room.
+func (w *worker) gather(i int, lo, hi uint64) bool {
+	g, last := &w.geo, i
+	start := lo
+	for k := i + 1; k < len(w.jobs); k++ {
+		j := &w.jobs[k]
+		c := j.c
+		n := c.wants(int64(j.take), &w.learned[c.column])
+		a, b := g.cover(c.at+c.cursor.Page, c.at+c.cursor.Page+n)
+		if c.window != nil || c.cursor.Page+n != c.length || a < start || a > hi+w.r.opts.Gap || max(b, hi)-lo > w.r.opts.Coalesce {
+			break
+		}
+		start, hi, last = a, max(b, hi), k
+	}
+	if last == i {
+		return false
+	}
+	seg, ok := w.lane.in.take(hi - lo)
+	if !ok {
+		return false
+	}
+	v := &window{seg: seg, from: lo, to: lo, users: last - i + 1}
+	chunks := make([]*chunk, 0, v.users)
+	for k := i; k <= last; k++ {
+		w.jobs[k].c.window = v
+		chunks = append(chunks, w.jobs[k].c)
+	}
+	w.load(v, lo, hi, chunks...)
+	return true
+}
+
+// load plans the move of shifted offsets [lo, hi) to the window's end and counts which of the bytes the chunks want.
+func (w *worker) load(v *window, lo, hi uint64, chunks ...*chunk) {
+	w.exec.Moves = w.geo.moves(w.exec.Moves, lo, hi, w.lane.inBase+v.seg.off+lo-v.from)
+	v.to = hi
+	wanted := uint64(0)
+	for _, c := range chunks {
+		begin := c.at + w.geo.phase
+		from, to := max(lo, begin), min(hi, begin+c.length)
+		if from >= to {
+			continue
+		}
+		wanted += to - from
+		if reached := begin + c.high; reached > from {
+			w.reread += min(reached, to) - from
+		}
+		c.high = max(c.high, to-begin)
+	}
+	w.planned += hi - lo
+	w.unneeded += hi - lo - min(wanted, hi-lo)
+}
+
+// moved counts the moves of a slice that was sent.
+func (w *worker) moved() {
+	s := &w.r.stats
+	s.planned.Add(int64(w.planned))
+	s.unneeded.Add(int64(w.unneeded))
+	s.reread.Add(int64(w.reread))
+}
+
+// take takes want bytes of an area, or at least least; others make way.
+func (w *worker) take(a *area, want, least uint64) (segment, bool) {
+	for {
+		if s, ok := a.take(want); ok {
+			return s, true
+		}
+		if up(want) <= a.size && w.evict() {
+			continue
+		}
+		if want == least {
+			return segment{}, false
+		}
+		want = least
+	}
+}
+
+// evict takes the memory of the chunk whose next use is furthest off and that is not part of the slice. Chunks are used
+// in the jobs' order, over and over.
+func (w *worker) evict() bool {
+	for k := range w.jobs {
+		i := (w.next0 - 1 - k + len(w.jobs)) % len(w.jobs)
+		c := w.jobs[i].c
+		if c.serial == w.serial || c.window == nil && c.dict.size == 0 && c.scratch.size == 0 {
+			continue
+		}
+		w.drop(c)
+		w.evicted++
+		return true
+	}
+	return false
+}
+
+// drop takes all memory of a chunk.
+func (w *worker) drop(c *chunk) {
+	w.dropWindow(c)
+	w.dropDict(c)
+	w.dropScratch(c)
+}
+
+func (w *worker) dropWindow(c *chunk) {
+	v := c.window
+	if v == nil {
+		return
+	}
+	c.window = nil
+	if v.users--; v.users == 0 {
+		w.lane.in.give(v.seg)
+	}
+}
+
+func (w *worker) dropDict(c *chunk) {
+	w.lane.dict.give(c.dict)
+	c.dict, c.cursor.Dict = segment{}, false
+	if c.resume != nil {
+		c.resume.Dict = false
+	}
+}
+
+func (w *worker) dropScratch(c *chunk) {
+	w.lane.scratch.give(c.scratch)
+	c.scratch, c.cursor.Unpacked = segment{}, false
+}
+
+// flush takes the memory of all chunks; the areas are empty until makeRoom arranges them.
+func (w *worker) flush() {
+	for _, live := range w.live {
+		for _, c := range live {
+			w.drop(c)
+		}
+	}
+	w.lane.arrange(0, 0, 0)
+}
+
+// foot is what a job wants of the three areas.
+func (w *worker) foot(j *job) (in, dict, scratch uint64) {
+	c, k := j.c, &w.learned[j.c.column]
+	if !w.direct {
+		from := c.at + c.cursor.Page
+		lo, hi := w.geo.cover(from, from+c.wants(int64(j.take), k))
+		in = up(hi - lo)
+	}
+	return in, up(c.wantsDict(k)), up(c.wantsRoom(k))
+}
+
+// total is what the jobs from the next one on want, around to those that are done, as far as budget goes; n is how
+// many that are.
+func (w *worker) total(budget uint64) (in, dict, scratch uint64, n int) {
+	for k := range w.jobs {
+		j := &w.jobs[(w.next0+k)%len(w.jobs)]
+		if j.c.row >= j.c.rows {
+			n++ // ended: its memory is free
+			continue
+		}
+		a, b, c := w.foot(j)
+		if a > budget || b > budget || c > budget || in+dict+scratch+a+b+c > budget {
+			break
+		}
+		in, dict, scratch = in+a, dict+b, scratch+c
+		n++
+	}
+	return in, dict, scratch, n
+}
+
+// cramped arranges the areas anew if all jobs fit into the memory and one of the areas is too small for them.
+func (w *worker) cramped() bool {
+	in, dict, scratch, n := w.total(w.lane.room())
+	l := w.lane
+	if n < len(w.jobs) || in <= l.in.size && dict <= l.dict.size && scratch <= l.scratch.size {
+		return false
+	}
+	w.arrange(in, dict, scratch, true)
+	return true
+}
+
+// arrange gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
+func (w *worker) arrange(in, dict, scratch uint64, all bool) {
+	w.flush()
+	rest := w.lane.room() - in - dict - scratch
+	w.stretch = 1
+	if all {
+		// Dictionaries and pages vary; windows take the rest.
+		d, s := down(min(rest/4, dict/2)), down(min(rest/4, scratch/2))
+		rest -= d + s
+		dict, scratch = dict+d, scratch+s
+		if in > 0 {
+			w.stretch = 1 + float64(rest)/float64(in)*0.75
+		}
+	}
+	if w.direct {
+		rest = 0
+	}
+	w.lane.arrange(in+down(rest), dict, scratch)
+}
+
+// makeRoom is called when the next job found no room though everything else had made way: it arranges the areas around
+// that job, makes do with a single output slot, asks for no more than the engine did, cuts the job; and if all that
+// does not help the error is an *ErrSLM.
+func (w *worker) makeRoom(ctx context.Context) error {
+	j := &w.jobs[w.next0]
+	c := j.c
+	room := w.lane.room()
+	in, dict, scratch := w.foot(j)
+	if in <= room && dict <= room && scratch <= room && in+dict+scratch <= room {
+		l := w.lane
+		if l.in.size >= in && l.dict.size >= dict && l.scratch.size >= scratch && w.held() == 0 {
+			return &EngineError{Partition: w.part.Name, Message: "the planner found no room where there is enough"}
+		}
+		a, b, s, n := w.total(room)
+		w.arrange(a, b, s, n == len(w.jobs))
+		return nil
+	}
+	switch {
+	case c.lean < noGuess:
+		c.lean = noGuess
+		return nil
+	case !w.snug:
+		w.snug = true
+		return w.resize(ctx, 1, w.least())
+	case c.lean < noForesight:
+		c.lean = noForesight
+		return nil
+	case j.take > 1 && w.mayCut():
+		have := room - min(room, dict+scratch)
+		cut := uint64(j.take) / 2
+		if in > 0 && have < in {
+			cut = uint64(float64(j.take) * float64(have) / float64(in))
+		}
+		j.take = uint32(min(max(cut, 1), uint64(j.take)-1))
+		c.fit = j.take
+		c.need = 0
+		return nil
+	}
+	return w.tooSmall(c, in+dict+scratch)
+}
+
+// mayCut tells whether a job may be done in several tasks. Text has all keys in one task, so that a cut would put the
+// values of one key in several places.
+func (w *worker) mayCut() bool { return w.part.File != nil || w.r.prog.Output.Fixed }
+
+// held is the number of bytes that chunks hold.
+func (w *worker) held() uint64 {
+	l := w.lane
+	return l.in.size - l.in.unused() + l.dict.size - l.dict.unused() + l.scratch.size - l.scratch.unused()
+}
+
+// tooSmall says how much memory would do for a chunk that wants so many bytes.
+func (w *worker) tooSmall(c *chunk, want uint64) error {
+	r, l := w.r, w.lane
+	each := l.result.Len + up(w.least()) + want
+	e := &ErrSLM{Partition: w.part.Name, RowGroup: -1, Need: up(r.length) + uint64(r.shares)*each, Have: r.memory, Streams: r.shares}
+	if c != nil {
+		e.Page = int64(c.cursor.Ordinal)
+		if w.part.File != nil {
+			e.RowGroup, e.Column = c.group, r.prog.Columns[c.column].Name
+		}
+	}
+	return e
+}
+
+// resize makes the ring n slots of size bytes each and moves the mini-batch in the making to one of them.
+func (w *worker) resize(ctx context.Context, n int, size uint64) error {
+	l := w.lane
+	if len(l.ring) == n && l.slotSize == up(size) && w.slot != nil {
+		return nil
+	}
+	var kept []byte
+	if w.slot != nil {
+		if w.dirty {
+			kept = aligned(min(w.sizeFor(w.rows, w.values), w.slot.size))
+			if err := w.r.target.Load(ctx, w.slot.addr, kept); err != nil {
+				return fmt.Errorf("%s: move a mini-batch to a larger place: %w", w.part.Name, err)
+			}
+		}
+		l.giveBack(w.slot)
+		w.slot = nil
+	}
+	same := len(l.ring) == n && l.slotSize == up(size)
+	if !same {
+		w.flush()
+		if !l.slots(n, size) {
+			return w.tooSmall(nil, 0)
+		}
+	}
+	if w.slot = l.acquire(); w.slot == nil {
+		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, ErrEngine)
+	}
+	if kept != nil {
+		if err := w.r.target.Store(ctx, w.slot.addr, kept); err != nil {
+			return fmt.Errorf("%s: move a mini-batch to a larger place: %w", w.part.Name, err)
+		}
+	}
+	return nil
+}
+
+// growOutput makes the slot hold what the engine asked for.
+func (w *worker) growOutput(ctx context.Context) error {
+	if !w.snug {
+		size := max(w.least(), w.slot.size+w.slot.size/2)
+		l := w.lane
+		if !w.r.opts.Copy && size <= (l.end-l.base)/2/ringSlots {
+			if err := w.resize(ctx, ringSlots, size); err == nil {
+				return nil
+			}
+		} else if size <= (l.end-l.base)/2 {
+			return w.resize(ctx, 1, size)
+		}
+		w.snug = true
+	}
+	return w.resize(ctx, 1, w.least())
+}

@@ -1,0 +1,46 @@
+package sdk
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats is what a processor did since it was made. Times are sums over streams, so that they may exceed the time that
+// passed.
+type Stats struct {
+	Rows        int64 // of mini-batches handed on
+	MiniBatches int64
+	Slices      int64 // executions
+	Reissued    int64 // executions that ended because a window, dictionary or room was too small
+	Dropped     int64 // malformed rows of text left out
+
+	BytesPlanned  int64 // of moves planned; the drive's own counters must agree
+	BytesUnneeded int64 // of those, outside the chunks wanted: blocks' ends and gaps
+	BytesReread   int64 // of those, moved before
+	BytesIn       int64 // window bytes decoded, as the engine counts them
+	BytesOut      int64 // tensor bytes written, as the engine counts them
+	BytesFetched  int64 // tensor bytes copied out of the device
+	BytesLent     int64 // tensor bytes lent
+
+	Move      time.Duration // moving windows. Where one command moves and executes: its time less Decode and Transform
+	Decode    time.Duration
+	Transform time.Duration
+	Fetch     time.Duration // reading results and tensors
+}
+
+// counters are Stats in the making.
+type counters struct {
+	rows, miniBatches, slices, reissued, dropped      atomic.Int64
+	planned, unneeded, reread, in, out, fetched, lent atomic.Int64
+	move, decode, transform, fetch                    atomic.Int64
+}
+
+func (c *counters) snapshot() Stats {
+	return Stats{
+		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
+		Dropped: c.dropped.Load(), BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
+		BytesIn: c.in.Load(), BytesOut: c.out.Load(), BytesFetched: c.fetched.Load(), BytesLent: c.lent.Load(),
+		Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
+		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),
+	}
+}

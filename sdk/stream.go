@@ -1,0 +1,100 @@
+package sdk
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// stream hands on what its worker makes. A goroutine keeps the worker one mini-batch ahead: it makes one while the
+// consumer has the one before, and then waits.
+type stream struct {
+	w      *worker
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	out    chan *tensor.MiniBatch // closed at the end; err is then set. nil without a goroutine
+	err    error
+	once   sync.Once
+}
+
+func newStream(ctx context.Context, w *worker) *stream {
+	s := &stream{w: w}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	if !w.r.opts.Sync {
+		s.out = make(chan *tensor.MiniBatch)
+		go s.ahead()
+	}
+	return s
+}
+
+// ahead is the goroutine. It ends when the run does, at an error, or with the stream's context.
+func (s *stream) ahead() {
+	defer close(s.out)
+	for {
+		m, err := s.w.next(s.ctx)
+		if err != nil {
+			s.err = err
+			return
+		}
+		select {
+		case s.out <- m:
+		case <-s.ctx.Done():
+			m.Release()
+			s.err = context.Cause(s.ctx)
+			return
+		}
+	}
+}
+
+// Next implements Stream.
+func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	var m *tensor.MiniBatch
+	if s.out == nil {
+		if s.err == nil {
+			m, s.err = s.step(ctx)
+		}
+		if m == nil && s.err == nil {
+			return nil, context.Cause(ctx)
+		}
+	} else {
+		select {
+		case m = <-s.out:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	if m == nil {
+		return nil, s.err
+	}
+	s.w.handOn(m)
+	return m, nil
+}
+
+// step makes one mini-batch in the caller's goroutine. It gives none and no error when ctx had ended before it began;
+// what has begun ends with the stream's context only.
+func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	return s.w.next(s.ctx)
+}
+
+// Close implements Stream.
+func (s *stream) Close() error {
+	s.once.Do(func() {
+		s.cancel(errStreamClosed)
+		if s.out != nil {
+			for m := range s.out {
+				m.Release()
+			}
+		} else if s.err == nil {
+			s.err = errStreamClosed
+		}
+		s.w.r.done(s)
+	})
+	return nil
+}

@@ -1,0 +1,48 @@
+package sdk
+
+import (
+	"unsafe"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// lay sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the tensors
+// little-endian, as every target of this project does.
+func lay(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
+	s, rows := m.Schema, uint64(m.Rows)
+	if s.Label {
+		m.Label = typed[float32](b, at.Label, rows)
+	}
+	if d := uint64(len(s.Dense)); d > 0 {
+		m.Dense = typed[float32](b, at.Dense, rows*d)
+	}
+	f := uint64(len(s.Keys))
+	if f == 0 {
+		return
+	}
+	if !s.Fixed() {
+		m.Lengths = typed[int32](b, at.Lengths, f*rows)
+	}
+	if s.IDs == tensor.Int32 {
+		m.Values32 = typed[int32](b, at.Values, values)
+	} else {
+		m.Values64 = typed[int64](b, at.Values, values)
+	}
+}
+
+// typed is n elements of b from byte off on.
+func typed[T float32 | int32 | int64](b []byte, off, n uint64) []T {
+	if n == 0 {
+		return []T{}
+	}
+	var zero T
+	part := b[off : off+n*uint64(unsafe.Sizeof(zero))]
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(part))), n)
+}
+
+// aligned returns n bytes that begin at a multiple of 8.
+func aligned(n uint64) []byte {
+	words := make([]uint64, n/8+1)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}

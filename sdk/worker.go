@@ -1,0 +1,439 @@
+package sdk
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// worker makes the mini-batches of one stream. It has one owner at a time: the stream's goroutine, or Next.
+type worker struct {
+	r      *runner
+	lane   *lane
+	part   *Partition
+	geo    geometry
+	direct bool
+
+	row, end int64 // rows of the partition still to be made
+	batch    int
+
+	leaves  []*parquet.Leaf // by program column; text: one nil
+	live    [][]*chunk      // by program column: chunks begun and not ended
+	learned []learned       // by program column
+	serial  uint64          // of the slice being placed
+	snug    bool            // memory is short: one output slot, as small as can be
+	stretch float64         // room for a window over what it wants, for what comes behind it
+
+	evicted int // chunks that made way so far
+
+	planned, unneeded, reread uint64 // bytes of the slice's moves
+
+	// The mini-batch in the making.
+	jobs   []job
+	next0  int // jobs before it are done
+	rows   uint32
+	place  program.Placement
+	slot   *slot
+	values uint64 // written so far
+	most   uint64 // values that the engine asked room for; 0 if it did not
+	dirty  bool   // something was written to slot
+
+	// Memory that is used again.
+	slice  program.Slice
+	result program.Result
+	exec   Execution
+	block  []byte
+}
+
+// job is what is left to do of one chunk for a mini-batch.
+type job struct {
+	c     *chunk
+	row   uint32 // of the mini-batch
+	count uint32
+	take  uint32 // rows of the next task: count, or less where memory is short
+}
+
+func newWorker(r *runner, l *lane, run Run) (*worker, error) {
+	p := run.Partition
+	w := &worker{
+		r: r, lane: l, part: p, direct: r.target.Direct(p),
+		row: run.First, end: run.First + run.Rows, batch: run.Batch,
+		learned: make([]learned, len(r.learned)),
+	}
+	var err error
+	if !w.direct {
+		if w.geo, err = p.geometry(r.lim); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.bind(); err != nil {
+		return nil, err
+	}
+	w.live = make([][]*chunk, len(w.leaves))
+	w.exec.Partition = p
+	w.exec.Ranges[RangeProgram] = Span{Len: up(r.length)}
+	w.exec.Ranges[RangeResult] = l.result
+	w.slice.Digest, w.slice.Program = r.digest, r.length
+	l.arrange(0, 0, 0)
+	return w, nil
+}
+
+// bind finds the partition's column for every column of the program, and checks that it is what the program takes.
+func (w *worker) bind() error {
+	prog := w.r.prog
+	if prog.Source != program.Parquet {
+		w.leaves = []*parquet.Leaf{nil}
+		return w.bindText()
+	}
+	for i := range prog.Columns {
+		col := &prog.Columns[i]
+		fail := func(kind error, format string, args ...any) error {
+			return &DataError{Partition: w.part.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: w.row, Message: fmt.Sprintf(format, args...), Err: kind}
+		}
+		leaf, ok := w.part.File.Leaf(col.Name)
+		if !ok {
+			return fail(ErrSchema, "the partition has no such column")
+		}
+		if leaf.Unsupported != nil {
+			return fail(ErrUnsupported, "%v", leaf.Unsupported)
+		}
+		if k := kindOf(leaf.Physical); k != col.Kind || leaf.List != col.List {
+			return fail(ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)", k, leaf.List, col.Kind, col.List)
+		}
+		for g := w.part.group(w.row); g < len(w.part.groups) && w.part.groups[g].first < w.end; g++ {
+			if err := w.part.File.RowGroups[g].Columns[leaf.Index].Unsupported; err != nil {
+				return &DataError{Partition: w.part.Name, RowGroup: g, Column: col.Name, Page: -1, Row: w.part.groups[g].first, Message: err.Error(), Err: ErrUnsupported}
+			}
+		}
+		w.leaves = append(w.leaves, leaf)
+	}
+	return nil
+}
+
+// bindText checks that a text was indexed as the program reads it.
+func (w *worker) bindText() error {
+	prog, t := w.r.prog, w.part.text
+	if w.part.Source != program.CriteoTSV {
+		return nil
+	}
+	if t.LabelAbsent == prog.Label || int(t.Policy) != int(prog.Malformed) {
+		return fmt.Errorf("%s: %w: it was indexed with label %t and malformed rows: %v, the pipeline reads label %t and %v",
+			w.part.Name, ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label, prog.Malformed)
+	}
+	return nil
+}
+
+// kindOf is the kind that a physical type decodes to.
+func kindOf(t parquet.Type) program.Kind {
+	switch t.Kind() {
+	case parquet.KindInt64:
+		return program.Int64
+	case parquet.KindFloat32:
+		return program.Float32
+	case parquet.KindFloat64:
+		return program.Float64
+	}
+	return program.Bytes
+}
+
+// next makes one mini-batch; io.EOF behind the last.
+func (w *worker) next(ctx context.Context) (*tensor.MiniBatch, error) {
+	if w.row >= w.end {
+		return nil, io.EOF
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	w.rows = uint32(min(int64(w.batch), w.end-w.row))
+	w.plan()
+	if err := w.prepare(ctx); err != nil {
+		return nil, err
+	}
+	for w.next0 < len(w.jobs) {
+		n, err := w.seatAll(ctx)
+		if err != nil {
+			return nil, w.giveUp(err)
+		}
+		if err := w.execute(ctx, n); err != nil {
+			return nil, w.giveUp(err)
+		}
+	}
+	w.row += int64(w.rows)
+	return w.finish(ctx)
+}
+
+// giveUp frees the output slot on the way out.
+func (w *worker) giveUp(err error) error {
+	if w.slot != nil {
+		w.lane.giveBack(w.slot)
+		w.slot = nil
+	}
+	return err
+}
+
+// plan lists the mini-batch's jobs, in the program's order.
+func (w *worker) plan() {
+	w.jobs, w.next0 = w.jobs[:0], 0
+	w.values, w.most, w.dirty = 0, 0, false
+	w.place = w.r.prog.Output.Place(w.rows)
+	end := w.row + int64(w.rows)
+	first := w.part.group(w.row)
+	for c := range w.leaves {
+		for g, at := first, w.row; at < end; g++ {
+			until := min(end, w.part.groups[g].first+w.part.groups[g].rows)
+			if until <= at {
+				continue
+			}
+			n := uint32(until - at)
+			w.jobs = append(w.jobs, job{c: w.chunk(c, g, at), row: uint32(at - w.row), count: n, take: n})
+			at = until
+		}
+	}
+}
+
+// chunk returns the chunk of a column in a row group, with its cursor before a row of the partition.
+func (w *worker) chunk(column, g int, row int64) *chunk {
+	for _, c := range w.live[column] {
+		if c.group == g {
+			return c
+		}
+	}
+	c := chunkOf(w.part, column, w.leaves[column], g)
+	c.fresh(row-c.first, w.part)
+	w.live[column] = append(w.live[column], c)
+	return c
+}
+
+// prepare gets a slot for the mini-batch.
+func (w *worker) prepare(ctx context.Context) error {
+	l := w.lane
+	// A short last mini-batch does not shrink the ring, hence the batch.
+	size := w.sizeFor(uint32(w.batch), w.guess(uint32(w.batch)))
+	switch {
+	case w.snug:
+		return w.resize(ctx, 1, w.least())
+	case up(size) > l.slotSize && !w.ring(size):
+		w.snug = true
+		return w.resize(ctx, 1, w.least())
+	}
+	if w.slot = l.acquire(); w.slot == nil {
+		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, ErrEngine)
+	}
+	return nil
+}
+
+// ring makes output slots of size bytes each: as many as lending takes, where half the memory holds them, else one.
+func (w *worker) ring(size uint64) bool {
+	l := w.lane
+	w.flush()
+	if !w.r.opts.Copy && size <= (l.end-l.base)/2/ringSlots && l.slots(ringSlots, size) {
+		return true
+	}
+	return l.slots(1, size)
+}
+
+// sizeFor is the size of a mini-batch's output.
+func (w *worker) sizeFor(rows uint32, values uint64) uint64 {
+	out := w.r.prog.Output
+	at := out.Place(rows).Values
+	if out.Keys == 0 {
+		return max(at, grain)
+	}
+	return max(at+values*out.IDs.Bytes(), grain)
+}
+
+// guess bounds or guesses the values of a mini-batch.
+func (w *worker) guess(rows uint32) uint64 {
+	out := w.r.prog.Output
+	n := uint64(out.Keys) * uint64(rows)
+	if out.Fixed || w.part.File == nil {
+		return n
+	}
+	g := min(w.part.group(w.row), len(w.part.groups)-1)
+	for i, leaf := range w.leaves {
+		if leaf == nil || !leaf.List {
+			continue
+		}
+		values, held := uint64(w.part.File.RowGroups[g].Columns[leaf.Index].NumValues), uint64(max(w.part.groups[g].rows, 1))
+		mean := values/held + 1
+		mean += mean/4 + 1
+		if most, ok := firstX(&w.r.prog.Columns[i]); ok {
+			mean = min(mean, most)
+		}
+		n += uint64(rows) * (mean - min(mean, 1))
+	}
+	return n
+}
+
+// firstX tells whether the column's lists are cut, and at how many elements.
+func firstX(col *program.Column) (most uint64, ok bool) {
+	for _, s := range col.Sinks {
+		for _, op := range s.Ops {
+			if f, is := op.(program.FirstX); is {
+				return uint64(max(f.N, 0)), true
+			}
+		}
+	}
+	return 0, false
+}
+
+// least is the smallest slot that can hold the mini-batch as far as is known.
+func (w *worker) least() uint64 {
+	out, values := w.r.prog.Output, max(w.values, w.most)
+	if out.Fixed {
+		values = uint64(out.Keys) * uint64(w.rows)
+	}
+	return w.sizeFor(w.rows, values)
+}
+
+// valueCap is how many values the slot holds.
+func (w *worker) valueCap() uint64 {
+	if w.slot.size < w.place.Values {
+		return 0
+	}
+	return (w.slot.size - w.place.Values) / w.r.prog.Output.IDs.Bytes()
+}
+
+// execute runs a slice of the next n jobs and takes in its result.
+func (w *worker) execute(ctx context.Context, n int) error {
+	jobs := w.jobs[w.next0 : w.next0+n]
+	w.compose(jobs)
+	r := w.r
+	start := time.Now()
+	outcome, err := r.target.Execute(ctx, &w.exec)
+	took := time.Since(start)
+	r.stats.slices.Add(1)
+	w.moved()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("%s: rows %d+%d: %w", w.part.Name, w.row, w.rows, err)
+	}
+	start = time.Now()
+	if err := w.readResult(ctx, n, outcome.State); err != nil {
+		return err
+	}
+	r.stats.fetch.Add(int64(time.Since(start)))
+	w.count(outcome, took)
+	return w.absorb(ctx, jobs)
+}
+
+// compose writes the slice.
+func (w *worker) compose(jobs []job) {
+	l, s := w.lane, &w.slice
+	s.Rows, s.Place, s.Values, s.ValueCap = w.rows, w.place, w.values, w.valueCap()
+	s.Tasks = s.Tasks[:0]
+	for i := range jobs {
+		j := &jobs[i]
+		c := j.c
+		t := program.Task{
+			Column: uint32(c.column), Row: j.row, Count: j.take, Chunk: c.kind, WindowAt: c.cursor.Page, ChunkLen: c.length, Cursor: c.cursor,
+			Dict: program.Span{Off: c.dict.off, Len: c.dict.size}, Scratch: program.Span{Off: c.scratch.off, Len: c.scratch.size},
+		}
+		t.Window = w.span(c)
+		s.Tasks = append(s.Tasks, t)
+	}
+	w.exec.Args = s.AppendTo(w.exec.Args[:0])
+	w.exec.Ranges[RangeInput] = Span{Addr: l.inBase, Len: l.in.size}
+	w.exec.Ranges[RangeDict] = Span{Addr: l.dictBase, Len: l.dict.size}
+	w.exec.Ranges[RangeScratch] = Span{Addr: l.scratchBase, Len: l.scratch.size}
+	w.exec.Ranges[RangeOutput] = Span{Addr: w.slot.addr, Len: w.slot.size}
+	w.dirty = true
+}
+
+// span is where the chunk's bytes from the cursor's page on lie in the input range.
+func (w *worker) span(c *chunk) program.Span {
+	if w.direct {
+		at := c.at + c.cursor.Page
+		return program.Span{Off: at, Len: c.length - c.cursor.Page}
+	}
+	at := c.at + c.cursor.Page + w.geo.phase
+	end := min(c.window.to, c.at+c.length+w.geo.phase)
+	return program.Span{Off: c.window.seg.off + at - c.window.from, Len: end - at}
+}
+
+// readResult reads the result block, of which there is one even for a slice that failed.
+func (w *worker) readResult(ctx context.Context, tasks int, state program.State) error {
+	size := uint64(program.ResultSize(tasks))
+	at := w.lane.result
+	b, ok := w.r.target.View(Span{Addr: at.Addr, Len: size})
+	if !ok {
+		if uint64(cap(w.block)) < at.Len {
+			w.block = make([]byte, at.Len)
+		}
+		b = w.block[:size]
+		if err := w.r.target.Load(ctx, at.Addr, b); err != nil {
+			return fmt.Errorf("%s: read a result: %w", w.part.Name, err)
+		}
+	}
+	if err := w.result.DecodeFrom(b); err != nil {
+		return &EngineError{Partition: w.part.Name, State: state, Message: err.Error()}
+	}
+	if w.result.State != state || len(w.result.Tasks) != tasks && state < program.BadSlice {
+		return &EngineError{Partition: w.part.Name, State: state, Message: fmt.Sprintf("the result says %v and has %d tasks, want %d", w.result.State, len(w.result.Tasks), tasks)}
+	}
+	return nil
+}
+
+// count adds a slice to the statistics.
+func (w *worker) count(o Outcome, took time.Duration) {
+	s, res := &w.r.stats, &w.result
+	decode, transform := int64(min(res.Decode, math.MaxInt64/2)), int64(min(res.Transform, math.MaxInt64/2))
+	move := int64(o.Move)
+	if move == 0 && len(w.exec.Moves) > 0 {
+		move = max(int64(took)-decode-transform, 0)
+	}
+	s.move.Add(move)
+	s.decode.Add(decode)
+	s.transform.Add(transform)
+	s.in.Add(int64(res.BytesIn))
+	s.out.Add(int64(res.BytesOut))
+	s.dropped.Add(int64(res.Dropped))
+	if res.State != program.Done {
+		s.reissued.Add(1)
+	}
+}
+
+// finish turns the slot into a mini-batch: lent where the memory is mapped and slots stay free, else copied.
+func (w *worker) finish(ctx context.Context) (*tensor.MiniBatch, error) {
+	slot, l := w.slot, w.lane
+	w.slot = nil
+	values := w.values
+	if out := w.r.prog.Output; out.Fixed {
+		values = uint64(out.Keys) * uint64(w.rows)
+	}
+	bytes := w.sizeFor(w.rows, values)
+	view, mapped := w.r.target.View(Span{Addr: slot.addr, Len: bytes})
+	if mapped && !w.r.opts.Copy && l.spare() >= freeSlots {
+		m := tensor.New(w.r.schema, int(w.rows), func() { l.giveBack(slot) })
+		lay(m, w.place, values, view)
+		w.r.stats.lent.Add(m.Bytes())
+		return m, nil
+	}
+	defer l.giveBack(slot)
+	start := time.Now()
+	own := aligned(bytes)
+	if mapped {
+		copy(own, view)
+	} else if err := w.r.target.Load(ctx, slot.addr, own); err != nil {
+		return nil, fmt.Errorf("%s: rows %d+%d: fetch: %w", w.part.Name, w.row, w.rows, err)
+	}
+	m := tensor.New(w.r.schema, int(w.rows), nil)
+	lay(m, w.place, values, own)
+	w.r.stats.fetched.Add(int64(bytes))
+	w.r.stats.fetch.Add(int64(time.Since(start)))
+	return m, nil
+}
+
+// handedOn counts a mini-batch that the consumer took.
+func (w *worker) handOn(m *tensor.MiniBatch) {
+	w.r.stats.rows.Add(int64(m.Rows))
+	w.r.stats.miniBatches.Add(1)
+}
