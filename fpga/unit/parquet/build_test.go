@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 	"math/rand"
+	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
@@ -197,6 +198,8 @@ type built struct {
 	split    bool // rows go on over pages (v1 lists)
 	pageRows int
 	rows     []any
+	// plainRuns writes runs as common writers do: of one value from 8 on, else packed.
+	plainRuns bool
 }
 
 func (c *built) String() string {
@@ -258,8 +261,11 @@ func (c *built) shred(r *rand.Rand) []levelled {
 }
 
 // hybrid writes values in runs of random kinds and lengths.
-func hybrid(r *rand.Rand, values []uint32, width int) []byte {
+func (c *built) hybrid(r *rand.Rand, values []uint32, width int) []byte {
 	var b []byte
+	if c.plainRuns {
+		return plainRuns(values, width)
+	}
 	for len(values) > 0 {
 		same := 1
 		for same < len(values) && values[same] == values[0] {
@@ -282,6 +288,37 @@ func hybrid(r *rand.Rand, values []uint32, width int) []byte {
 			b = append(b, 0) // a run of nothing
 			b = append(b, make([]byte, (width+7)/8)...)
 		}
+	}
+	return b
+}
+
+// plainRuns writes a run of one value where at least 8 are the same, and packed runs of up to 504 between, as parquet-mr
+// and parquet-cpp do.
+func plainRuns(values []uint32, width int) []byte {
+	var b []byte
+	same := func(v []uint32) int {
+		n := 1
+		for n < len(v) && v[n] == v[0] {
+			n++
+		}
+		return n
+	}
+	for len(values) > 0 {
+		if n := same(values); n >= 8 {
+			b = binary.AppendUvarint(b, uint64(n)<<1)
+			for i := range (width + 7) / 8 {
+				b = append(b, byte(values[0]>>(8*i)))
+			}
+			values = values[n:]
+			continue
+		}
+		n := 8
+		for n < len(values) && n < 504 && same(values[n:]) < 8 {
+			n += 8
+		}
+		b = binary.AppendUvarint(b, uint64(n/8)<<1|1)
+		b = append(b, packBits(values[:min(n, len(values))], width, n)...)
+		values = values[min(n, len(values)):]
 	}
 	return b
 }
@@ -342,6 +379,17 @@ func (c *built) plain(values []any) []byte {
 	return b
 }
 
+// The compressors are made once: making one costs more than a test's pages. Tests of this package do not run in parallel.
+var gzipWriter = sync.OnceValue(func() *gzip.Writer { return gzip.NewWriter(nil) })
+
+var zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		panic(err)
+	}
+	return w
+})
+
 // pack compresses.
 func pack(b []byte, c Codec) []byte {
 	switch c {
@@ -350,15 +398,14 @@ func pack(b []byte, c Codec) []byte {
 	case Gzip:
 		var out bytes.Buffer
 		for _, part := range [][]byte{b[:len(b)/2], b[len(b)/2:]} { // two members
-			w := gzip.NewWriter(&out)
+			w := gzipWriter()
+			w.Reset(&out)
 			_, _ = w.Write(part)
 			_ = w.Close()
 		}
 		return out.Bytes()
 	case Zstd:
-		w, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-		defer w.Close()
-		return w.EncodeAll(b, nil)
+		return zstdEncoder().EncodeAll(b, nil)
 	case LZ4Raw:
 		out := make([]byte, lz4.CompressBlockBound(len(b))+16)
 		var z lz4.Compressor
@@ -494,10 +541,10 @@ func (c *built) dataPage(r *rand.Rand, levels []levelled, dict map[string]uint32
 		h.Type, h.DefEncoding, h.RepEncoding = DataPageV2, 0, 0
 		var rep, def []byte
 		if repWidth > 0 {
-			rep = hybrid(r, reps, repWidth)
+			rep = c.hybrid(r, reps, repWidth)
 		}
 		if defWidth > 0 {
-			def = hybrid(r, defs, defWidth)
+			def = c.hybrid(r, defs, defWidth)
 		}
 		h.RepBytes, h.DefBytes = int32(len(rep)), int32(len(def))
 		return c.finish(h, append(rep, def...), body)
@@ -511,7 +558,7 @@ func (c *built) dataPage(r *rand.Rand, levels []levelled, dict map[string]uint32
 			*e = BitPacked
 			section = append(section, packBitsMSB(levels, width)...)
 		default:
-			b := hybrid(r, levels, width)
+			b := c.hybrid(r, levels, width)
 			section = binary.LittleEndian.AppendUint32(section, uint32(len(b)))
 			section = append(section, b...)
 		}
@@ -529,13 +576,13 @@ func (c *built) body(r *rand.Rand, values []any, indices []uint32, entries int) 
 			width++
 		}
 		width = min(32, width+r.Intn(3)*r.Intn(10)) // wider than needed now and then
-		return append([]byte{byte(width)}, hybrid(r, indices, width)...)
+		return append([]byte{byte(width)}, c.hybrid(r, indices, width)...)
 	case c.encoding == RLE:
 		var bits []uint32
 		for _, v := range values {
 			bits = append(bits, uint32(v.(int64)))
 		}
-		b := hybrid(r, bits, 1)
+		b := c.hybrid(r, bits, 1)
 		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
 	}
 	return c.plain(values)

@@ -88,52 +88,44 @@ func requireSameRows(t require.TestingT, want, got []any, what string) {
 	}
 }
 
-// checkInvariants checks what a Block promises of itself.
-func checkInvariants(t require.TestingT, b *Block, ct *ColumnType) {
+// broken says which promise a Block does not keep, "" if it keeps all.
+func broken(b *Block, ct *ColumnType) string {
 	slots := b.Values()
-	if ct.NullableValues() {
-		require.Len(t, b.Valid, slots)
-		require.Equal(t, slots-onesIn(b.Valid), b.Nulls)
-	} else {
-		require.Empty(t, b.Valid)
-		require.Zero(t, b.Nulls)
+	switch {
+	case ct.NullableValues() && (len(b.Valid) != slots || slots-onesIn(b.Valid) != b.Nulls):
+		return "Valid or Nulls"
+	case !ct.NullableValues() && (len(b.Valid) != 0 || b.Nulls != 0):
+		return "Valid of a column without nulls"
+	case !ct.List && (slots != b.Rows || len(b.Lengths) != 0):
+		return "slots of a flat column"
+	case ct.List && len(b.Lengths) != b.Rows:
+		return "Lengths"
+	case ct.NullableRows() && (len(b.RowValid) != b.Rows || b.Rows-onesIn(b.RowValid) != b.NullRows):
+		return "RowValid or NullRows"
+	case !ct.NullableRows() && (len(b.RowValid) != 0 || b.NullRows != 0):
+		return "RowValid of lists that cannot be null"
 	}
-	if !ct.List {
-		require.Equal(t, b.Rows, slots)
-		require.Empty(t, b.Lengths)
-		require.Empty(t, b.RowValid)
-		return
-	}
-	require.Len(t, b.Lengths, b.Rows)
 	sum := 0
 	for i, n := range b.Lengths {
 		sum += int(n)
-		if len(b.RowValid) > 0 && b.RowValid[i] == 0 {
-			require.Zero(t, n)
+		if len(b.RowValid) > 0 && b.RowValid[i] == 0 && n != 0 {
+			return "length of a null list"
 		}
 	}
-	require.Equal(t, slots, sum)
-	if ct.NullableRows() {
-		require.Len(t, b.RowValid, b.Rows)
-		require.Equal(t, b.Rows-onesIn(b.RowValid), b.NullRows)
-	} else {
-		require.Empty(t, b.RowValid)
+	if ct.List && sum != slots {
+		return "sum of Lengths"
 	}
 	for i, v := range b.Valid {
 		if v != 0 {
 			continue
 		}
-		switch b.Kind {
-		case KindInt64:
-			require.Zero(t, b.I64[i])
-		case KindFloat32:
-			require.Zero(t, math.Float32bits(b.F32[i]))
-		case KindFloat64:
-			require.Zero(t, math.Float64bits(b.F64[i]))
-		case KindBytes:
-			require.Empty(t, b.Bytes(i))
+		switch {
+		case b.Kind == KindInt64 && b.I64[i] != 0, b.Kind == KindFloat32 && math.Float32bits(b.F32[i]) != 0,
+			b.Kind == KindFloat64 && math.Float64bits(b.F64[i]) != 0, b.Kind == KindBytes && len(b.Bytes(i)) != 0:
+			return "slot of a null"
 		}
 	}
+	return ""
 }
 
 // readKernel reads a chunk through a ChunkReader, step rows at a time (a list of steps taken in turn; negative: skip),
@@ -169,9 +161,9 @@ func readKernel(t require.TestingT, r io.ReaderAt, f *File, rowGroup, leaf int, 
 		if err != nil {
 			return nil, nil, err
 		}
-		require.LessOrEqual(t, n, step)
-		require.Equal(t, n, b.Rows)
-		checkInvariants(t, &b, &c.ct)
+		if what := broken(&b, &c.ct); what != "" || n > step || n != b.Rows {
+			require.Failf(t, "a broken block", "%d rows of %d, %d in the block: %s", n, step, b.Rows, what)
+		}
 		rows = append(rows, rowsOf(&b, &c.ct)...)
 		for range n {
 			places = append(places, at)
