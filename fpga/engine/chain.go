@@ -76,6 +76,10 @@ func (b *buffers) fill(s *step, v *vec) {
 	if v.valid == nil {
 		return
 	}
+	if s.zero {
+		v.valid = nil
+		return
+	}
 	b.own(v)
 	switch v.kind {
 	case program.Int64:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -55,6 +56,7 @@ type step struct {
 	i0, i1 int64        // fill; bounds; n
 	f0, f1 float64      // fill; bounds
 	add    float32
+	zero   bool // fill_null, the first of its chain, with the 0 that the decoder leaves in null slots: nothing to do
 	guard  bool // bucketize: a NaN is an error, so null slots must not hold one
 	hash   *sigridhash.Hasher
 	mod    *positivemodulus.Modulus
@@ -115,7 +117,28 @@ func split(sinks []sink, fixed bool) [][]sink {
 		}
 		passes[at] = append(passes[at], s)
 	}
+	for _, p := range passes {
+		// The last sink may work in the block itself; it should be one that would have to copy it otherwise.
+		slices.SortStableFunc(p, func(a, b sink) int { return a.inPlace() - b.inPlace() })
+	}
 	return passes
+}
+
+// inPlace is 1 if the chain begins with an operator that works in place, else 0.
+func (s sink) inPlace() int {
+	for i := range s.steps {
+		switch s.steps[i].unit {
+		case program.UnitFillNull:
+			if s.steps[i].zero {
+				continue
+			}
+			return 1
+		case program.UnitClamp, program.UnitZeroExtend:
+			return 1
+		}
+		return 0
+	}
+	return 0
 }
 
 func compileSink(s *program.Sink, kind program.Kind, tables map[*program.Bucketize]*bucketize.Table) (sink, error) {
@@ -125,6 +148,7 @@ func compileSink(s *program.Sink, kind program.Kind, tables map[*program.Bucketi
 		if err != nil {
 			return sink{}, fmt.Errorf("operator %d: %w", i, err)
 		}
+		st.zero = st.zero && i == 0
 		to.steps[i] = st
 		kind = op.Out(kind)
 	}
@@ -137,6 +161,7 @@ func compileOp(op program.Op, in program.Kind, tables map[*program.Bucketize]*bu
 	switch o := op.(type) {
 	case program.FillNull:
 		st.i0, st.f0 = o.Int, o.Float
+		st.zero = in == program.Int64 && o.Int == 0 || in != program.Int64 && math.Float64bits(o.Float) == 0
 	case program.Clamp:
 		st.i0, st.i1, st.f0, st.f1 = o.IntLo, o.IntHi, o.FloatLo, o.FloatHi
 	case program.Log:

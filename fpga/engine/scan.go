@@ -362,17 +362,18 @@ func (w *worker) flush(s *scan) (int, error) {
 		}
 		return rows, nil
 	}
-	if err := w.sinks(s.sinks, row, v); err != nil {
+	if err := w.sinks(s.sinks, row, v, true); err != nil {
 		return 0, s.at(&s.cur, err)
 	}
 	return b.Rows, nil
 }
 
-// sinks runs scalars through every sink's chain and writes them.
-func (w *worker) sinks(sinks []sink, row uint64, v vec) error {
+// sinks runs scalars through every sink's chain and writes them. spent tells that nobody reads v's values afterwards.
+func (w *worker) sinks(sinks []sink, row uint64, v vec, spent bool) error {
 	for i := range sinks {
 		s := &sinks[i]
 		v := v
+		v.mine = spent && i == len(sinks)-1
 		if err := w.buffers.run(s.steps, &v); err != nil {
 			return err
 		}

@@ -173,7 +173,7 @@ func (w *worker) textColumn(col *column, row uint64, rows int) error {
 			if bytes.IndexByte((*valid)[at:end], 0) >= 0 {
 				v.valid = (*valid)[at:end]
 			}
-			if err := w.sinks(sinks, row+uint64(at), v); err != nil {
+			if err := w.sinks(sinks, row+uint64(at), v, false); err != nil {
 				return err
 			}
 		}
