@@ -1,0 +1,133 @@
+// Package api holds what the storage side and the training side say to each other: types and one interface, no
+// implementation.
+//
+// # Overview
+//
+// [Storage] is the storage side as a training job sees it. Package host implements it over the drives of one node.
+// The order of calls follows PreSto IV-B: the train manager hands over the job ([Storage.Prepare]); the preprocess manager measures one drive's
+// throughput P ([Storage.Measure]); for each allocated drive a worker opens splits ([Storage.Open]) and pulls their mini-batches in
+// order. A mini-batch is pulled, never pushed: who asks for less slows the drive down.
+//
+// # Concurrency
+//
+// A Storage may be used from any number of goroutines; a Stream has one user at a time.
+//
+// # Errors
+//
+// [ErrUnknownDrive], [ErrUnknownJob], [ErrBusy]; what a drive or a partition did wrong comes wrapped in its own type.
+package api
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+var (
+	// ErrUnknownDrive says that no drive has the name.
+	ErrUnknownDrive = errors.New("no such drive")
+	// ErrUnknownJob says that the job was not prepared, or is finished.
+	ErrUnknownJob = errors.New("no such job: prepare it first")
+	// ErrBusy says that a drive runs as many streams as it can: close one first.
+	ErrBusy = errors.New("the drive runs as many splits as it can")
+)
+
+// Storage is the storage side.
+type Storage interface {
+	// Dataset tells what the drives hold.
+	Dataset(ctx context.Context) (*Dataset, error)
+	// Prepare hands a job over; every drive gets its program. Preparing it again changes nothing.
+	Prepare(ctx context.Context, job *Job) error
+	// Measure times the drive, alone, on mini-batches of its own partitions: P of PreSto IV-B. It delivers nothing.
+	Measure(ctx context.Context, job dataset.Digest, drive string) (Measurement, error)
+	// Open begins a split on a drive.
+	Open(ctx context.Context, order Order) (Stream, error)
+	// Report tells what the drives did for the job so far.
+	Report(ctx context.Context, job dataset.Digest) ([]DriveReport, error)
+	// Finish forgets the job and frees what it held on the drives. Streams must be closed before.
+	Finish(ctx context.Context, job dataset.Digest) error
+}
+
+// Dataset is what the drives hold.
+type Dataset struct {
+	Manifest *dataset.Manifest
+	Columns  []pipeline.ColumnInfo // the partitions' common schema
+	// Malformed says what becomes of malformed text rows; part of every job over this data.
+	Malformed program.Malformed
+	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
+	MeanLength map[string]float64
+	Drives     []Drive
+}
+
+// Drive is a drive as the training side knows it.
+type Drive struct {
+	Name       string
+	Partitions []int // indices into the manifest of the partitions that it holds
+	Compute    bool  // preprocesses itself; else its node's CPU does, with the same kernels
+	Threads    int   // engine threads
+	Streams    int   // splits that it takes at once, at least 1
+}
+
+// Job is what the storage side must know of a job.
+type Job struct {
+	Digest   dataset.Digest
+	Pipeline *pipeline.Spec
+	Plan     dataset.Options
+}
+
+// Measurement is one drive's throughput for one pipeline.
+type Measurement struct {
+	RowsPerSecond float64
+	Rows          int64
+	Elapsed       time.Duration
+}
+
+// Order asks for a split, or the rest of one, from a drive.
+type Order struct {
+	Job   dataset.Digest
+	Drive string
+	Epoch uint64
+	Split dataset.Split
+	From  int // first mini-batch of the split that is wanted, 0 for all
+}
+
+// Stream yields the mini-batches of an order, in order; io.EOF ends it. The caller releases each.
+type Stream interface {
+	Next(ctx context.Context) (*tensor.MiniBatch, error)
+	Close() error
+}
+
+// DriveReport tells what one drive did for one job. Times of streams that overlap add up, so their sum may exceed the
+// elapsed time.
+type DriveReport struct {
+	Name          string        `json:"name"`
+	Engine        string        `json:"engine"` // who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"
+	RowsPerSecond float64       `json:"p_rows_per_second"`
+	Rows          int64         `json:"rows"`
+	MiniBatches   int64         `json:"mini_batches"`
+	Move          time.Duration `json:"move_ns"`
+	Decode        time.Duration `json:"decode_ns"`
+	Transform     time.Duration `json:"transform_ns"`
+	Fetch         time.Duration `json:"fetch_ns"`
+	BytesMoved    int64         `json:"bytes_moved"`    // flash to device memory, or read by the node
+	BytesUnneeded int64         `json:"bytes_unneeded"` // moved and not wanted: joined gaps and block edges
+	BytesOut      int64         `json:"bytes_out"`      // of tensors
+	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
+	Counters      *Counters     `json:"counters,omitempty"`
+}
+
+// Counters are the drive's own (vendor log C0h), since it was opened.
+type Counters struct {
+	Backend          string `json:"backend"`
+	Programs         uint64 `json:"programs_run"`
+	Rows             uint64 `json:"rows"`
+	FlashToDRAMBytes uint64 `json:"flash_to_dram_bytes"`
+	DRAMToHostBytes  uint64 `json:"dram_to_host_bytes"`
+	HostToDRAMBytes  uint64 `json:"host_to_dram_bytes"`
+	BusyNanoseconds  uint64 `json:"busy_ns"`
+}

@@ -1,0 +1,114 @@
+package trainmgr
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+var (
+	// ErrOptions says that the launcher asked for what cannot be.
+	ErrOptions = errors.New("job options")
+	// ErrClosed says that the job was closed.
+	ErrClosed = errors.New("the job is closed")
+)
+
+// Order is the order in which mini-batches arrive.
+type Order uint8
+
+const (
+	// Fastest delivers mini-batches as the drives finish them (the default): no drive waits for another.
+	Fastest Order = iota
+	// Deterministic delivers them in the plan's order: the same sequence in every run.
+	Deterministic
+)
+
+// String returns fastest or deterministic.
+func (o Order) String() string {
+	if o == Deterministic {
+		return "deterministic"
+	}
+	return "fastest"
+}
+
+// ParseOrder reads fastest or deterministic.
+func ParseOrder(s string) (Order, error) {
+	switch s {
+	case "", "fastest":
+		return Fastest, nil
+	case "deterministic":
+		return Deterministic, nil
+	}
+	return 0, fmt.Errorf("%w: order %q, want fastest or deterministic", ErrOptions, s)
+}
+
+// DefaultQueueBytes bounds the input queue when nothing else is said.
+const DefaultQueueBytes = 256 << 20
+
+// Options describe a job. Pipeline is required; the rest may be zero.
+type Options struct {
+	Pipeline *pipeline.Spec
+
+	Batch        int // rows of a mini-batch; 0 takes the pipeline's, or dataset.DefaultBatch
+	Tail         dataset.Tail
+	Shuffle      dataset.Shuffle
+	Seed         uint64
+	SplitBatches int // 0 means dataset.DefaultSplitBatches
+	Window       int // of dataset.ShuffleRows, in mini-batches
+	Epochs       int // 0 means 1
+
+	Order      Order
+	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
+	MaxDrives  int   // upper bound of drives at once, 0 means none
+
+	// Ranks are the steps to measure T with, one a rank; empty if T is given or unknown.
+	Ranks      []Step
+	Throughput ThroughputOptions
+	// RowsPerSecond is T if it is known; then nothing is measured.
+	RowsPerSecond float64
+
+	// Resume continues where a token left off. The data, the pipeline and what shapes the plan must be the same.
+	Resume *dataset.Token
+
+	Logger *slog.Logger // nil: silent
+}
+
+// plan returns the options of the plan of one epoch.
+func (o *Options) plan(epoch uint64) dataset.Options {
+	return dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches, Window: o.Window}
+}
+
+// withDefaults fills zeroes in and checks ranges.
+func (o Options) withDefaults() (Options, error) {
+	if o.Pipeline == nil {
+		return o, fmt.Errorf("%w: no pipeline", ErrOptions)
+	}
+	if o.Batch == 0 {
+		o.Batch = o.Pipeline.Batch
+	}
+	if o.Epochs == 0 {
+		o.Epochs = 1
+	}
+	if o.QueueBytes == 0 {
+		o.QueueBytes = DefaultQueueBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case o.Epochs < 0:
+		return o, fmt.Errorf("%w: %d epochs", ErrOptions, o.Epochs)
+	case o.QueueBytes < 0:
+		return o, fmt.Errorf("%w: a queue of %d bytes", ErrOptions, o.QueueBytes)
+	case o.MaxDrives < 0:
+		return o, fmt.Errorf("%w: at most %d drives", ErrOptions, o.MaxDrives)
+	case o.RowsPerSecond < 0:
+		return o, fmt.Errorf("%w: T of %v rows/s", ErrOptions, o.RowsPerSecond)
+	case o.Order > Deterministic:
+		return o, fmt.Errorf("%w: order %d", ErrOptions, o.Order)
+	}
+	return o, nil
+}

@@ -1,0 +1,144 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// batchOf returns a mini-batch of n label floats (4n bytes) with a number.
+func batchOf(number uint64, n int) *tensor.MiniBatch {
+	mb := tensor.New(&tensor.Schema{Label: true}, n, nil)
+	mb.Label = make([]float32, n)
+	mb.Name.Number = number
+	return mb
+}
+
+// tryPut puts and reports whether there was room at once.
+func tryPut(t *testing.T, q *queue, mb *tensor.MiniBatch) bool {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := q.put(ctx, mb)
+	if err != nil {
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	return err == nil
+}
+
+func TestQueueBoundOneBelowAtAndAbove(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		limit int64
+		fits  bool
+	}{{"one below", 79, false}, {"at", 80, true}, {"one above", 81, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			q := newQueue(c.limit, 0, nil)
+			require.True(t, tryPut(t, q, batchOf(0, 10)))
+			assert.Equal(t, c.fits, tryPut(t, q, batchOf(1, 10)))
+		})
+	}
+}
+
+func TestQueueAdmitsTheOversizedAlone(t *testing.T) {
+	q := newQueue(8, 0, nil)
+	require.True(t, tryPut(t, q, batchOf(0, 100)))
+	assert.False(t, tryPut(t, q, batchOf(1, 1)))
+	_, err := q.get(t.Context())
+	require.NoError(t, err)
+	assert.True(t, tryPut(t, q, batchOf(1, 1)))
+}
+
+func TestQueueInPlanOrder(t *testing.T) {
+	acked := map[uint64]bool{1: true}
+	after := func(n uint64) uint64 {
+		for n++; acked[n]; n++ {
+		}
+		return n
+	}
+	q := newQueue(48, 0, after)
+	require.True(t, tryPut(t, q, batchOf(3, 10)))
+	assert.False(t, tryPut(t, q, batchOf(4, 10)), "no room for what is not due")
+	require.True(t, tryPut(t, q, batchOf(0, 10)), "what is due is always admitted")
+	mb, err := q.get(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, mb.Name.Number)
+	require.True(t, tryPut(t, q, batchOf(2, 10)), "1 was acknowledged, so 2 is due")
+	q.close(nil)
+	for _, want := range []uint64{2, 3} {
+		mb, err := q.get(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, mb.Name.Number)
+	}
+	_, err = q.get(t.Context())
+	assert.ErrorIs(t, err, io.EOF)
+}
+
+func TestQueueDeliversWhatItHoldsBeforeTheError(t *testing.T) {
+	q := newQueue(1<<20, 0, nil)
+	require.True(t, tryPut(t, q, batchOf(7, 1)))
+	boom := errors.New("boom")
+	q.close(boom)
+	q.close(nil)
+	mb, err := q.get(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, mb.Name.Number)
+	_, err = q.get(t.Context())
+	require.ErrorIs(t, err, boom)
+	require.ErrorIs(t, q.put(t.Context(), batchOf(8, 1)), boom)
+}
+
+func TestQueueCountsStallsDepthAndBlocking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(40, 0, nil)
+		go func() {
+			time.Sleep(2 * time.Second) // the first wait
+			assert.NoError(t, q.put(t.Context(), batchOf(0, 10)))
+			assert.NoError(t, q.put(t.Context(), batchOf(1, 10))) // blocks until the first is taken: at once
+			time.Sleep(5 * time.Second)
+			assert.NoError(t, q.put(t.Context(), batchOf(2, 10)))
+			assert.NoError(t, q.put(t.Context(), batchOf(3, 10))) // blocks for 3 s
+			q.close(nil)
+		}()
+		get := func(want uint64) {
+			mb, err := q.get(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, mb.Name.Number)
+		}
+		get(0)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		get(1) // waited 1 s in the queue
+		get(2) // stalls 4 s
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		get(3)
+		_, err := q.get(t.Context())
+		require.ErrorIs(t, err, io.EOF)
+		s := q.statistics()
+		assert.Equal(t, 2*time.Second, s.FirstWait)
+		assert.Equal(t, 4*time.Second, s.Stall)
+		assert.Equal(t, 1, s.Stalls)
+		assert.EqualValues(t, 40, s.MaxBytes)
+		assert.Zero(t, s.Depth)
+		assert.Equal(t, 4*time.Second, s.DepthTime, "one mini-batch waited 1 s, one 3 s")
+	})
+}
+
+func TestQueueDrainReleases(t *testing.T) {
+	released := 0
+	q := newQueue(1<<20, 0, nil)
+	mb := tensor.New(&tensor.Schema{}, 0, func() { released++ })
+	require.True(t, tryPut(t, q, mb))
+	q.close(nil)
+	q.drain()
+	assert.Equal(t, 1, released)
+}

@@ -1,0 +1,129 @@
+package trainmgr
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+)
+
+// Report tells how a job went, so far or at its end. Field names in JSON carry their unit.
+type Report struct {
+	Job                 string            `json:"job"`
+	Rows                int64             `json:"rows"`
+	MiniBatches         int64             `json:"mini_batches"`
+	Bytes               int64             `json:"bytes"`
+	ElapsedSeconds      float64           `json:"elapsed_seconds"`
+	RowsPerSecond       float64           `json:"rows_per_second"`
+	TRowsPerSecond      float64           `json:"t_rows_per_second"` // 0 if not measured
+	PRowsPerSecond      float64           `json:"p_rows_per_second"` // mean of the drives that hold data
+	Drives              int               `json:"drives"`            // allowed at once: ceil(T/P)
+	DrivesWanted        int               `json:"drives_wanted"`
+	DrivesBusiest       int               `json:"drives_busiest"` // most at once
+	StallSeconds        float64           `json:"stall_seconds"`  // the trainer waited, after its first mini-batch
+	Stalls              int               `json:"stalls"`
+	FirstWaitSeconds    float64           `json:"first_wait_seconds"`
+	WorkersBlockedSec   float64           `json:"workers_blocked_seconds"` // workers waited for room, added up
+	QueueDepthMean      float64           `json:"queue_depth_mean"`        // mini-batches
+	QueueMaxBytes       int64             `json:"queue_max_bytes"`
+	QueueLimitBytes     int64             `json:"queue_limit_bytes"`
+	MoveSeconds         float64           `json:"move_seconds"`
+	DecodeSeconds       float64           `json:"decode_seconds"`
+	TransformSeconds    float64           `json:"transform_seconds"`
+	FetchSeconds        float64           `json:"fetch_seconds"`
+	ExpectedStallSecond float64           `json:"expected_stall_seconds"`
+	AllocationNote      string            `json:"allocation"`
+	HeldBackBy          string            `json:"held_back_by"`
+	Notes               []string          `json:"notes,omitempty"`
+	PerDrive            []api.DriveReport `json:"per_drive"`
+}
+
+// Report tells how the job goes.
+func (j *Job) Report(ctx context.Context) (*Report, error) {
+	drives, err := j.storage.Report(ctx, j.digest)
+	if err != nil {
+		return nil, fmt.Errorf("report: %w", err)
+	}
+	j.mu.Lock()
+	t := j.tally
+	j.mu.Unlock()
+	epochs := append([]queueStats(nil), t.epochs...)
+	elapsed := t.elapsed
+	if t.current != nil {
+		epochs = append(epochs, t.current.statistics())
+		elapsed += time.Since(t.begun)
+	}
+	r := &Report{
+		Job: j.digest.String(), Rows: t.rows, MiniBatches: t.batches, Bytes: t.bytes, ElapsedSeconds: elapsed.Seconds(),
+		TRowsPerSecond: j.alloc.RowsPerSecond, Drives: j.alloc.Drives, DrivesWanted: j.alloc.Wanted, DrivesBusiest: t.busiest,
+		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: j.alloc.ExpectedStall.Seconds(), AllocationNote: j.alloc.Note, PerDrive: drives,
+	}
+	if elapsed > 0 {
+		r.RowsPerSecond = float64(t.rows) / elapsed.Seconds()
+	}
+	for _, p := range j.alloc.P {
+		r.PRowsPerSecond += p / float64(len(j.alloc.P))
+	}
+	var depth, span time.Duration
+	for i, q := range epochs {
+		r.StallSeconds += q.Stall.Seconds()
+		r.Stalls += q.Stalls
+		if i == 0 {
+			r.FirstWaitSeconds = q.FirstWait.Seconds()
+		} else { // the trainer runs already: waiting for a later epoch's first mini-batch is a stall
+			r.StallSeconds += q.FirstWait.Seconds()
+		}
+		r.WorkersBlockedSec += q.Blocked.Seconds()
+		r.QueueMaxBytes = max(r.QueueMaxBytes, q.MaxBytes)
+		depth += q.DepthTime
+		span += q.Elapsed
+	}
+	r.QueueDepthMean = (&queueStats{DepthTime: depth, Elapsed: span}).depthMean()
+	threads := 0
+	for _, d := range drives {
+		r.MoveSeconds += d.Move.Seconds()
+		r.DecodeSeconds += d.Decode.Seconds()
+		r.TransformSeconds += d.Transform.Seconds()
+		r.FetchSeconds += d.Fetch.Seconds()
+		if d.Rows > 0 && d.RowsDropped > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
+		}
+	}
+	for _, d := range j.data.Drives {
+		threads = max(threads, d.Threads)
+	}
+	if n := j.alloc.Drives * threads; n > runtime.NumCPU() {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d drives x %d threads on %d cores: software drives share them, and P does not add up", j.alloc.Drives, threads, runtime.NumCPU()))
+	}
+	r.HeldBackBy = r.heldBack()
+	return r, nil
+}
+
+// heldBack names what kept the job from being faster.
+func (r *Report) heldBack() string {
+	if r.ElapsedSeconds <= 0 || r.MiniBatches == 0 {
+		return "nothing has run yet"
+	}
+	stalled := r.StallSeconds / r.ElapsedSeconds
+	if stalled < 0.05 {
+		return fmt.Sprintf("the trainer: it waited %.1f%% of the time, and the queue held %.1f mini-batches on average", 100*stalled, r.QueueDepthMean)
+	}
+	stage, most := "move", r.MoveSeconds
+	for _, s := range []struct {
+		name string
+		t    float64
+	}{{"decode", r.DecodeSeconds}, {"transform", r.TransformSeconds}, {"fetch", r.FetchSeconds}} {
+		if s.t > most {
+			stage, most = s.name, s.t
+		}
+	}
+	switch {
+	case r.WorkersBlockedSec > r.StallSeconds:
+		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room and the trainer %.2f s for mini-batches: raise the queue's bytes", r.WorkersBlockedSec, r.StallSeconds)
+	case r.ExpectedStallSecond > 0:
+		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote, stage)
+	}
+	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s", 100*stalled, stage)
+}
