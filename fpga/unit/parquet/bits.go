@@ -253,3 +253,8 @@ func fillBytes(v []byte, c byte) {
 		copy(v[n:], v[:n])
 	}
 }
+
+// bitsOf is the memory of v as unsigned integers of the same size.
+func bitsOf[U uint32 | uint64, T number](v []T) []U {
+	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
+}

@@ -57,7 +57,12 @@ func (d *Decoder) nextList(b *Block, n int) error {
 		l := &d.list
 		rep, def := l.rep[l.pos:l.end], l.def[l.pos:l.end]
 		i, slots, there, done := 0, 0, 0, false
-		valid := len(b.Valid)
+		at := len(b.Valid)
+		var valid []byte // a byte for every slot of this batch; levels of empty lists have none
+		if d.ct.NullableValues() {
+			b.Valid = extend(b.Valid, len(rep))
+			valid = b.Valid[at:]
+		}
 		for i < len(rep) {
 			begins := rep[i] == 0
 			if begins && n == 0 {
@@ -75,16 +80,23 @@ func (d *Decoder) nextList(b *Block, n int) error {
 				}
 			}
 			if !begins || def[i] >= d.ct.RepDef {
-				v, err := d.elements(b, def[i:j], begins, l.full)
+				v := def[i:j]
+				if valid != nil {
+					v = valid[slots : slots+j-i]
+				}
+				n, err := d.elements(b, v, def[i:j], begins)
 				if err != nil {
 					return err
 				}
 				slots += j - i
-				there += v
+				there += n
 			}
 			i = j
 		}
 		l.pos += i
+		if valid != nil {
+			b.Valid = b.Valid[:at+slots]
+		}
 		if err := b.room(slots); err != nil {
 			return err
 		}
@@ -92,7 +104,7 @@ func (d *Decoder) nextList(b *Block, n int) error {
 			return err
 		}
 		if there < slots {
-			b.spread(b.Valid[valid:], there)
+			b.spread(b.Valid[at:], there)
 			b.Nulls += slots - there
 		}
 		if done {
@@ -118,39 +130,53 @@ func (d *Decoder) beginRow(b *Block, def byte, levels int) error {
 	return nil
 }
 
-// elements adds the elements with these definition levels to the last row and returns how many are not null. begins tells
-// that the first of them begins the row.
-func (d *Decoder) elements(b *Block, def []byte, begins, full bool) (there int, err error) {
+// elements adds the elements with these definition levels to the last row, writes to valid which of them are not null
+// (if elements can be null), and returns how many. begins tells that the first of them begins the row.
+func (d *Decoder) elements(b *Block, valid, def []byte, begins bool) (there int, err error) {
 	if !begins && b.Lengths[len(b.Lengths)-1] == 0 {
 		return 0, corrupt("an empty or null list goes on")
 	}
 	if err := b.addLength(len(def)); err != nil {
 		return 0, err
 	}
-	if !d.ct.NullableValues() {
-		// An element's only level is MaxDef = RepDef: below it the list would be empty.
-		if !full && !allAre(def, d.ct.MaxDef) {
-			return 0, corrupt("an empty list inside a list")
+	if d.list.full {
+		if d.ct.NullableValues() {
+			fillBytes(valid, 1)
 		}
 		return len(def), nil
 	}
-	at := len(b.Valid)
-	b.Valid = extend(b.Valid, len(def))
-	valid := b.Valid[at:]
-	if full {
-		fillBytes(valid, 1)
-		return len(def), nil
+	// An element's level is RepDef where it is null and MaxDef where it is not; levels in between are of nullable
+	// groups around it, and below RepDef there is no element. Level - RepDef wraps there, and its high bits tell.
+	repDef, maxDef := d.ct.RepDef, d.ct.MaxDef
+	var bad byte
+	switch maxDef - repDef {
+	case 0:
+		for _, l := range def {
+			bad |= l ^ maxDef
+		}
+		there = len(def)
+	case 1:
+		valid = valid[:len(def)]
+		for i, l := range def {
+			p := l - repDef
+			valid[i] = p
+			bad |= p & 0xfe
+		}
+		there = onesIn(valid)
+	default:
+		valid = valid[:len(def)]
+		for i, l := range def {
+			var p byte
+			if l == maxDef {
+				p = 1
+			}
+			valid[i] = p
+			bad |= (l - repDef) & 0x80
+		}
+		there = onesIn(valid)
 	}
-	for i, l := range def {
-		if l < d.ct.RepDef {
-			return 0, corrupt("an empty or null list inside a list")
-		}
-		var p byte
-		if l == d.ct.MaxDef {
-			p = 1
-		}
-		valid[i] = p
-		there += int(p)
+	if bad != 0 {
+		return 0, corrupt("an empty or null list inside a list")
 	}
 	return there, nil
 }

@@ -319,16 +319,7 @@ func (v *values) appendBytes(b *Block, n int) error {
 	case fromDict:
 		return v.gatherBytes(b, n, limit)
 	case fromBytes:
-		for range n {
-			p, err := v.nextBytes()
-			if err != nil {
-				return err
-			}
-			if err := b.appendBytes(p, limit); err != nil {
-				return err
-			}
-		}
-		return nil
+		return v.plainBytes(b, n, limit)
 	}
 	size := int(v.ct.TypeLength)
 	if n*size > len(v.src) {
@@ -346,6 +337,33 @@ func (v *values) appendBytes(b *Block, n int) error {
 	}
 	b.Data = append(b.Data, v.src[:n*size]...)
 	v.src = v.src[n*size:]
+	return nil
+}
+
+// plainBytes decodes n PLAIN byte arrays onto the end of b.
+func (v *values) plainBytes(b *Block, n, limit int) error {
+	if 4*n > len(v.src) {
+		return errValuesEnd()
+	}
+	at := len(b.Offsets)
+	b.Offsets = extend(b.Offsets, n)
+	offsets, data, src := b.Offsets[at:], b.Data, v.src
+	for i := range offsets {
+		if len(src) < 4 {
+			return errValuesEnd()
+		}
+		size := int(binary.LittleEndian.Uint32(src))
+		if size > len(src)-4 {
+			return corrupt("byte array of %d bytes, the page has %d left", size, len(src)-4)
+		}
+		if size > limit-len(data) {
+			return errData(limit)
+		}
+		data = append(data, src[4:4+size]...)
+		src = src[4+size:]
+		offsets[i] = uint32(len(data))
+	}
+	b.Data, v.src = data, src
 	return nil
 }
 
@@ -432,21 +450,22 @@ func (b *Block) spread(valid []byte, there int) {
 	switch b.Kind {
 	case KindInt64:
 		b.I64 = extend(b.I64, more)
-		spread(b.I64[len(b.I64)-len(valid):], valid, there)
+		spread(bitsOf[uint64](b.I64[len(b.I64)-len(valid):]), valid, there)
 	case KindFloat32:
 		b.F32 = extend(b.F32, more)
-		spread(b.F32[len(b.F32)-len(valid):], valid, there)
+		spread(bitsOf[uint32](b.F32[len(b.F32)-len(valid):]), valid, there)
 	case KindFloat64:
 		b.F64 = extend(b.F64, more)
-		spread(b.F64[len(b.F64)-len(valid):], valid, there)
+		spread(bitsOf[uint64](b.F64[len(b.F64)-len(valid):]), valid, there)
 	case KindBytes:
 		b.Offsets = extend(b.Offsets, more)
 		spreadOffsets(b.Offsets[len(b.Offsets)-len(valid)-1:], valid, there)
 	}
 }
 
-// spread works from the end, where no value is overwritten before it has moved.
-func spread[T number](v []T, valid []byte, there int) {
+// spread works from the end, where no value is overwritten before it has moved. Which slots are null is hard to
+// foretell, so nothing branches on it.
+func spread[T uint32 | uint64](v []T, valid []byte, there int) {
 	v = v[:len(valid)]
 	for i := len(valid) - 1; i >= 0; i-- {
 		if there == 0 {
@@ -456,12 +475,9 @@ func spread[T number](v []T, valid []byte, there int) {
 		if there == i+1 {
 			return // the rest is in its place
 		}
-		var x T
-		if valid[i] != 0 {
-			there--
-			x = v[there]
-		}
-		v[i] = x
+		is := valid[i] & 1
+		v[i] = v[there-1] & -T(is)
+		there -= int(is)
 	}
 }
 
