@@ -65,8 +65,9 @@ type job struct {
 func newHost(e *engine.Engine, p *program.Program, f *parquet.File, data []byte, seed uint64) *host {
 	h := &host{engine: e, prog: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
 	h.digest = sha256.Sum256(h.code)
-	h.dict = make([]byte, roomBytes*len(p.Columns))
-	h.scratch = make([]byte, roomBytes*len(p.Columns))
+	if f != nil {
+		h.dict, h.scratch = make([]byte, roomBytes*len(p.Columns)), make([]byte, roomBytes*len(p.Columns))
+	}
 	h.rooms = make([]rooms, len(p.Columns))
 	h.cols = make([]place, len(p.Columns))
 	h.values = 1

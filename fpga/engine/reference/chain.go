@@ -23,13 +23,39 @@ var ErrData = errors.New("bad data")
 // Apply runs a chain over one row's value of a column: nil, a value, or for a column of lists []any. A null list is no
 // value that fill_null fills.
 func Apply(ops []program.Op, c *program.Column, row any) (any, error) {
+	return (&evaluator{logs: make(map[logOf]float32)}).chain(ops, c, row)
+}
+
+// evaluator applies operators. It remembers logarithms, because their reference takes a tenth of a millisecond.
+type evaluator struct {
+	logs map[logOf]float32 // at most maxLogs
+}
+
+// logOf are the bits of a logarithm's argument and of what is added to it.
+type logOf struct{ x, add uint32 }
+
+const maxLogs = 1 << 20
+
+func (e *evaluator) log(x, add float32) float32 {
+	of := logOf{math.Float32bits(x), math.Float32bits(add)}
+	y, ok := e.logs[of]
+	if !ok {
+		y = logn.Reference(x, add)
+		if len(e.logs) < maxLogs {
+			e.logs[of] = y
+		}
+	}
+	return y
+}
+
+func (e *evaluator) chain(ops []program.Op, c *program.Column, row any) (any, error) {
 	kind := c.Kind
 	for _, op := range ops {
 		if c.List && row == nil {
 			return nil, nil
 		}
 		var err error
-		if row, err = apply(op, kind, row); err != nil {
+		if row, err = e.apply(op, kind, row); err != nil {
 			return nil, fmt.Errorf("%v: %w", op.Unit(), err)
 		}
 		kind = op.Out(kind)
@@ -37,10 +63,10 @@ func Apply(ops []program.Op, c *program.Column, row any) (any, error) {
 	return row, nil
 }
 
-func apply(op program.Op, kind program.Kind, row any) (any, error) {
+func (e *evaluator) apply(op program.Op, kind program.Kind, row any) (any, error) {
 	list, isList := row.([]any)
 	if !isList {
-		return scalar(op, kind, row)
+		return e.scalar(op, kind, row)
 	}
 	if _, fills := op.(program.FillNull); !fills && holdsNull(list) {
 		return nil, nil
@@ -51,7 +77,7 @@ func apply(op program.Op, kind program.Kind, row any) (any, error) {
 	out := make([]any, len(list))
 	for i, v := range list {
 		var err error
-		if out[i], err = scalar(op, kind, v); err != nil {
+		if out[i], err = e.scalar(op, kind, v); err != nil {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
@@ -68,7 +94,7 @@ func holdsNull(list []any) bool {
 }
 
 // scalar applies an operator to one value. A null stays null but for fill_null.
-func scalar(op program.Op, kind program.Kind, v any) (any, error) {
+func (e *evaluator) scalar(op program.Op, kind program.Kind, v any) (any, error) {
 	if v == nil {
 		if fill, ok := op.(program.FillNull); ok {
 			return fillOf(fill, kind), nil
@@ -88,7 +114,7 @@ func scalar(op program.Op, kind program.Kind, v any) (any, error) {
 			return clamp.Reference(x, o.FloatLo, o.FloatHi), nil
 		}
 	case program.Log:
-		return logn.Reference(v.(float32), o.Add), nil
+		return e.log(v.(float32), o.Add), nil
 	case *program.Bucketize:
 		return bucket(o, v)
 	case program.SigridHash:

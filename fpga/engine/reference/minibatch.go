@@ -56,7 +56,7 @@ func (d *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 // put runs one row's value through a sink's chain and into its tensor.
 func (d *Reader) put(t *Tensors, lists [][][]int64, c *program.Column, s *program.Sink, b int, v any) error {
 	out := d.program.Output
-	v, err := Apply(s.Ops, c, v)
+	v, err := d.eval.chain(s.Ops, c, v)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 // Reader makes mini-batches of one partition.
 type Reader struct {
 	program *program.Program
+	eval    evaluator
 	file    *parquet.File
 	data    io.ReaderAt
 	leaves  []int       // of each column of the program
@@ -31,7 +32,7 @@ func NewParquet(p *program.Program, f *parquet.File, r io.ReaderAt) (*Reader, er
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
-	d := &Reader{program: p, file: f, data: r, chunks: make([]chunk, len(p.Columns))}
+	d := &Reader{program: p, eval: evaluator{make(map[logOf]float32)}, file: f, data: r, chunks: make([]chunk, len(p.Columns))}
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		l, ok := f.Leaf(c.Name)
@@ -52,7 +53,7 @@ func NewParquet(p *program.Program, f *parquet.File, r io.ReaderAt) (*Reader, er
 
 // NewText returns a reader of a partition of Criteo text or binary rows, by the program's source and policy.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
-	d := &Reader{program: p}
+	d := &Reader{program: p, eval: evaluator{make(map[logOf]float32)}}
 	var err error
 	switch p.Source {
 	case program.CriteoTSV:

@@ -1,0 +1,371 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Pages written by hand, cut where no library cuts them: inside a row (v1), into nothing, with pages between that hold no
+// data.
+
+// thrift writes the compact protocol's few forms that a page header has.
+type thrift struct {
+	b    []byte
+	last []int // field ids, a struct each
+}
+
+func (w *thrift) field(id int, kind byte) {
+	top := len(w.last) - 1
+	w.b = append(w.b, byte(id-w.last[top])<<4|kind)
+	w.last[top] = id
+}
+
+func (w *thrift) i32(id int, v int) {
+	w.field(id, 5)
+	w.b = binary.AppendUvarint(w.b, uint64(uint32(v)<<1)^uint64(uint32(int32(v)>>31)))
+}
+
+func (w *thrift) flag(id int, v bool) {
+	if v {
+		w.field(id, 1)
+	} else {
+		w.field(id, 2)
+	}
+}
+
+func (w *thrift) open(id int) {
+	if id > 0 {
+		w.field(id, 12)
+	}
+	w.last = append(w.last, 0)
+}
+
+func (w *thrift) end() {
+	w.b = append(w.b, 0)
+	w.last = w.last[:len(w.last)-1]
+}
+
+// entry is one value slot with its levels.
+type entry struct {
+	rep, def int
+	v        any
+}
+
+// entries are a column's levels and values, row after row.
+func (c *col) entries() []entry {
+	var out []entry
+	for _, row := range c.rows {
+		for _, v := range c.levels(nil, row, 0) {
+			out = append(out, entry{v.RepetitionLevel(), v.DefinitionLevel(), nil})
+		}
+		at := len(out) - len(c.levels(nil, row, 0))
+		if list, ok := row.([]any); ok {
+			for i, e := range list {
+				out[at+i].v = e
+			}
+		} else {
+			out[at].v = row
+		}
+	}
+	return out
+}
+
+// runs writes levels in the RLE hybrid's repeated runs.
+func runs(levels []int) []byte {
+	var b []byte
+	for i := 0; i < len(levels); {
+		j := i
+		for j < len(levels) && levels[j] == levels[i] {
+			j++
+		}
+		b = append(binary.AppendUvarint(b, uint64(j-i)<<1), byte(levels[i]))
+		i = j
+	}
+	return b
+}
+
+func plain(c *col, e []entry) []byte {
+	var b []byte
+	for _, x := range e {
+		switch v := x.v.(type) {
+		case int64:
+			if c.physical == parquet.Int32 {
+				b = binary.LittleEndian.AppendUint32(b, uint32(v))
+			} else {
+				b = binary.LittleEndian.AppendUint64(b, uint64(v))
+			}
+		case float32:
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		case float64:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+		case []byte:
+			b = binary.LittleEndian.AppendUint32(b, uint32(len(v)))
+			b = append(b, v...)
+		}
+	}
+	return b
+}
+
+// levelBytes is the greatest levels of the column.
+func (c *col) max() (def, rep int) {
+	if c.optional {
+		def++
+	}
+	if c.list {
+		def, rep = def+1, 1
+		if c.elements {
+			def++
+		}
+	}
+	return def, rep
+}
+
+// page writes one data page.
+func (c *col) page(e []entry, version int, packed bool) []byte {
+	maxDef, maxRep := c.max()
+	var reps, defs []int
+	rows, nulls := 0, 0
+	for _, x := range e {
+		reps, defs = append(reps, x.rep), append(defs, x.def)
+		if x.rep == 0 {
+			rows++
+		}
+		if x.def < maxDef {
+			nulls++
+		}
+	}
+	rep, def := runs(reps), runs(defs)
+	if maxRep == 0 {
+		rep = nil
+	}
+	if maxDef == 0 {
+		def = nil
+	}
+	values := plain(c, e)
+	var levels []byte
+	if version == 1 {
+		for _, l := range [][]byte{rep, def} {
+			if l != nil || maxDef > 0 && len(e) == 0 {
+				levels = binary.LittleEndian.AppendUint32(levels, uint32(len(l)))
+				levels = append(levels, l...)
+			}
+		}
+		values, levels = append(levels, values...), nil
+	} else {
+		levels = append(rep, def...)
+	}
+	body := values
+	if packed {
+		body = snappy.Encode(nil, values)
+	}
+	payload := append(levels, body...)
+	kind := 0
+	if version == 2 {
+		kind = 3
+	}
+	return header(kind, len(levels)+len(values), payload, func(w *thrift) {
+		if version == 1 {
+			w.open(5)
+			w.i32(1, len(e))
+			w.i32(2, 0)
+			w.i32(3, 3)
+			w.i32(4, 3)
+			w.end()
+			return
+		}
+		w.open(8)
+		w.i32(1, len(e))
+		w.i32(2, nulls)
+		w.i32(3, rows)
+		w.i32(4, 0)
+		w.i32(5, len(def))
+		w.i32(6, len(rep))
+		w.flag(7, packed)
+		w.end()
+	})
+}
+
+// header writes a page header and the payload behind it.
+func header(kind, unpacked int, payload []byte, rest func(*thrift)) []byte {
+	w := &thrift{}
+	w.open(0)
+	w.i32(1, kind)
+	w.i32(2, unpacked)
+	w.i32(3, len(payload))
+	w.i32(4, int(int32(crc32.ChecksumIEEE(payload))))
+	rest(w)
+	w.end()
+	return append(w.b, payload...)
+}
+
+// chunk cuts a column's entries into pages of about mean entries.
+func (c *col) chunk(rng *rand.Rand, mean int) []byte {
+	var b []byte
+	e := c.entries()
+	for len(e) > 0 {
+		if rng.IntN(12) == 0 { // an index page, which readers pass over
+			b = append(b, header(1, 3, []byte{1, 2, 3}, func(*thrift) {})...)
+		}
+		if rng.IntN(12) == 0 && !c.list {
+			b = append(b, c.page(nil, 1, c.codec != "")...)
+		}
+		n := min(1+rng.IntN(2*mean), len(e))
+		version := 1
+		if e[0].rep == 0 && rng.IntN(4) == 0 {
+			end := n
+			for end < len(e) && e[end].rep > 0 {
+				end++
+			}
+			n, version = end, 2
+		}
+		b = append(b, c.page(e[:n], version, c.codec != "")...)
+		e = e[n:]
+	}
+	return b
+}
+
+// assemble makes a file of hand-written chunks, with metadata but no footer.
+func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *parquet.File) {
+	f := &parquet.File{}
+	data := []byte("PAR1")
+	for i := range cols {
+		c := &cols[i]
+		def, rep := c.max()
+		l := parquet.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def), MaxRep: uint8(rep)}
+		if c.list {
+			l.RepDef = uint8(def)
+			if c.elements {
+				l.RepDef--
+			}
+		}
+		f.Leaves = append(f.Leaves, l)
+	}
+	rows := len(cols[0].rows)
+	for at := 0; at < rows; at += groupRows {
+		end := min(at+groupRows, rows)
+		g := parquet.RowGroup{Rows: int64(end - at)}
+		for i := range cols {
+			part := cols[i]
+			part.rows = part.rows[at:end]
+			b := part.chunk(rng, mean)
+			ch := parquet.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(part.entries()))}
+			if part.codec != "" {
+				ch.Codec = parquet.Snappy
+			}
+			ch.DataOffset = ch.Offset
+			g.Columns = append(g.Columns, ch)
+			data = append(data, b...)
+		}
+		f.RowGroups = append(f.RowGroups, g)
+		f.Rows += g.Rows
+	}
+	f.Size = int64(len(data))
+	return data, f
+}
+
+// Rows of lists go on over pages, v1 and v2 pages mix, pages without values lie between: the engine still is the
+// reference, also when the window grows a byte at a time.
+func TestPagesCutAnywhere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		rows := rapid.IntRange(1, 60).Draw(t, "rows")
+		columns := rapid.IntRange(1, 3).Draw(t, "columns")
+		groupRows := rapid.IntRange(1, 80).Draw(t, "groupRows")
+		mean := rapid.IntRange(1, 30).Draw(t, "mean entries a page")
+		batch := rapid.IntRange(1, 40).Draw(t, "batch")
+		block := rapid.SampledFrom([]int{1, 5, 0}).Draw(t, "block")
+		habit := rapid.IntRange(0, 3).Draw(t, "host")
+		rng := rand.New(rand.NewPCG(seed, 3))
+		cols := randomCols(rng, columns, rows)
+		for i := range cols {
+			c := &cols[i]
+			c.unsigned = 0
+			if c.physical == parquet.Boolean {
+				c.physical = parquet.Int64
+			}
+			if c.codec != "" {
+				c.codec = "snappy"
+			}
+			if rng.IntN(3) > 0 {
+				c.list = true
+				for r := range c.rows {
+					c.rows[r] = c.random(rng, false, rng.IntN(3), 1+rng.IntN(12))
+				}
+			}
+		}
+		for i := range cols { // lists that were scalars have lists in all rows
+			for r, v := range cols[i].rows {
+				if _, ok := v.([]any); cols[i].list && !ok && v != nil {
+					cols[i].rows[r] = []any{v}
+				}
+			}
+		}
+		p := randomProgram(rng, cols, false, groupRows >= rows)
+		if len(p.Columns) == 0 {
+			t.Skip("no column fits a program of fixed lengths")
+		}
+		data, f := assemble(rng, cols, groupRows, mean)
+		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+		require.NoError(t, err)
+		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, seed)
+		h.big, h.tiny, h.creep = habit == 0, habit == 1, habit == 2
+		for first := 0; first < rows; first += batch {
+			n := min(batch, rows-first)
+			if rng.IntN(5) == 0 {
+				continue
+			}
+			want, err := ref.MiniBatch(int64(first), n)
+			require.NoError(t, err)
+			got, err := h.miniBatch(int64(first), n)
+			require.NoError(t, err)
+			same(t, want, got)
+		}
+	})
+}
+
+// A row that spans three pages, in windows that end at every byte.
+func TestRowOverThreePages(t *testing.T) {
+	c := col{name: "c", physical: parquet.Int64, list: true, rows: []any{
+		[]any{int64(1), int64(2)}, []any{int64(3), int64(4), int64(5), int64(6), int64(7)}, []any{}, []any{int64(8)},
+	}}
+	for _, codec := range []string{"", "snappy"} {
+		c.codec = codec
+		e := c.entries()
+		var data []byte
+		var sizes []int
+		for _, cut := range [][2]int{{0, 3}, {3, 5}, {5, 9}} {
+			p := c.page(e[cut[0]:cut[1]], 1, codec != "")
+			sizes = append(sizes, len(p))
+			data = append(data, p...)
+		}
+		l := parquet.Leaf{Path: "c", Name: "c", Physical: c.physical, List: true, MaxDef: 1, MaxRep: 1, RepDef: 1}
+		ch := parquet.Chunk{Compressed: int64(len(data)), NumValues: int64(len(e))}
+		if codec != "" {
+			ch.Codec = parquet.Snappy
+		}
+		f := &parquet.File{Rows: 4, Leaves: []parquet.Leaf{l}, RowGroups: []parquet.RowGroup{{Rows: 4, Columns: []parquet.Chunk{ch}}}}
+		p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
+			Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}
+		for window := sizes[0] + sizes[1] + sizes[2]; window > 0; window-- {
+			h := newHost(engine.New(engine.Options{}), p, f, data, uint64(window))
+			h.creep = window%2 == 0
+			h.tiny = !h.creep
+			got, err := h.miniBatch(0, 4)
+			require.NoError(t, err)
+			require.Equal(t, []int32{2, 5, 0, 1}, got.Lengths)
+			require.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7, 8}, got.Values)
+		}
+	}
+}

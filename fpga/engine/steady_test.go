@@ -1,0 +1,31 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/stretchr/testify/require"
+)
+
+// In steady state a slice allocates nothing: block memory comes from the engine's own.
+func TestExecuteAllocatesNothing(t *testing.T) {
+	for name, lists := range map[string]bool{"scalars": false, "lists": true} {
+		for _, c := range []struct{ codec, encoding string }{{"", ""}, {"snappy", "dictionary"}} {
+			t.Run(name+"/"+c.codec+c.encoding, func(t *testing.T) {
+				const rows, batch = 600, 150
+				data, p := model(t, rows, 4, 4, 2, 64, lists, c.codec, c.encoding)
+				h := newBatches(t, engine.New(engine.Options{}), data, p, batch)
+				for range 2 * rows / batch {
+					h.next() // every page and dictionary has been met
+				}
+				// A whole turn of the file at a time. Decompressors are pooled by the runtime, which may drop them.
+				n := testing.AllocsPerRun(20, func() {
+					for range rows / batch {
+						h.next()
+					}
+				})
+				require.Zero(t, n)
+			})
+		}
+	}
+}

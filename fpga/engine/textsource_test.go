@@ -1,0 +1,167 @@
+package engine_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// randomText makes n lines in Criteo's form, one in thirty malformed if asked.
+func randomText(rng *rand.Rand, n int, label, malformed bool) []byte {
+	var b bytes.Buffer
+	for range n {
+		if label {
+			fmt.Fprintf(&b, "%d\t", rng.IntN(2))
+		}
+		for f := range 39 {
+			if f > 0 {
+				b.WriteByte('\t')
+			}
+			switch {
+			case malformed && rng.IntN(1200) == 0:
+				b.WriteString([]string{"x", "1\t", "99999999999", " 1"}[rng.IntN(4)])
+			case rng.IntN(5) == 0:
+			case f < 13:
+				fmt.Fprintf(&b, "%d", int32(rng.Uint32())>>rng.IntN(32))
+			default:
+				fmt.Fprintf(&b, "%08x", rng.Uint32())
+			}
+		}
+		if malformed && rng.IntN(40) == 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+func randomBinary(rng *rand.Rand, n int) []byte {
+	b := make([]byte, 160*n)
+	for i := 0; i < len(b); i += 4 {
+		binary.LittleEndian.PutUint32(b[i:], uint32(int32(rng.Uint32())>>rng.IntN(32)))
+	}
+	return b
+}
+
+// criteo is a program over Criteo's fields: label, some dense, sparse and generated features.
+func criteo(rng *rand.Rand, source program.Source, label bool) *program.Program {
+	p := &program.Program{Source: source, Label: label && source == program.CriteoTSV}
+	p.Output = program.Output{Fixed: rng.IntN(2) == 0, IDs: program.IDs(rng.IntN(2))}
+	field := func(f int) program.Column {
+		return program.Column{Name: fmt.Sprintf("field_%d", f), Field: uint16(f), Kind: program.Int64}
+	}
+	for f := 14; f < 40; f++ {
+		if rng.IntN(3) == 0 {
+			continue
+		}
+		ops := []program.Op{program.SigridHash{Max: 1000 + rng.Int64N(1<<30)}}
+		if p.Output.Fixed || rng.IntN(2) == 0 {
+			ops = append([]program.Op{program.FillNull{Int: int64(rng.IntN(2))}}, ops...)
+		}
+		c := field(f)
+		c.Sinks = []program.Sink{{To: program.ToSparse, Index: p.Output.Keys, Ops: ops}}
+		p.Columns = append(p.Columns, c)
+		p.Output.Keys++
+	}
+	var rest []program.Column
+	for f := 1; f < 14; f++ {
+		c := field(f)
+		c.Sinks = []program.Sink{{To: program.ToDense, Index: p.Output.Dense, Ops: []program.Op{
+			program.FillNull{}, program.Clamp{IntHi: 1 << 40}, program.Convert{To: program.Float32}}}}
+		if f == 3 { // the reference takes long
+			c.Sinks[0].Ops = append(c.Sinks[0].Ops, program.Log{Add: 1})
+		}
+		p.Output.Dense++
+		if rng.IntN(2) == 0 {
+			rest = append(rest, c)
+			continue
+		}
+		c.Sinks = append(c.Sinks, program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{
+			program.FillNull{Int: 3}, &program.Bucketize{BordersInt: []int64{0, 1, 10, 100, 1000}}}})
+		p.Output.Keys++
+		p.Columns = append(p.Columns, c)
+	}
+	if source == program.CriteoBinary || label {
+		p.Output.Label = true
+		c := field(0)
+		c.Sinks = []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}
+		rest = append(rest, c)
+	}
+	p.Columns = append(p.Columns, rest...)
+	return p
+}
+
+func TestTextIsReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		lines := rapid.IntRange(1, 80).Draw(t, "lines")
+		source := rapid.SampledFrom([]program.Source{program.CriteoTSV, program.CriteoBinary}).Draw(t, "source")
+		label := rapid.Bool().Draw(t, "label")
+		batch := rapid.IntRange(1, 50).Draw(t, "batch")
+		rng := rand.New(rand.NewPCG(seed, 4))
+		p := criteo(rng, source, label)
+		data := randomBinary(rng, lines)
+		if source == program.CriteoTSV {
+			p.Malformed = program.Malformed(rapid.IntRange(0, 2).Draw(t, "policy"))
+			data = randomText(rng, lines, label, p.Malformed != program.MalformedFail)
+		}
+		require.NoError(t, p.Validate())
+		ref, err := reference.NewText(p, data)
+		require.NoError(t, err)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block")}), p, nil, data, seed)
+		switch rapid.IntRange(0, 3).Draw(t, "host") {
+		case 0:
+			h.big = true
+		case 1:
+			h.tiny = true
+		case 2:
+			h.creep = lines < 8
+		}
+		for first := 0; first < int(ref.Rows()); first += batch {
+			n := min(batch, int(ref.Rows())-first)
+			want, err := ref.MiniBatch(int64(first), n)
+			require.NoError(t, err)
+			got, err := h.miniBatch(int64(first), n)
+			require.NoError(t, err)
+			same(t, want, got)
+		}
+	})
+}
+
+func TestTextRefused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	p := criteo(rng, program.CriteoTSV, true)
+	data := randomText(rng, 20, true, false)
+	run := func(data []byte, first int64, rows int) error {
+		h := newHost(engine.New(engine.Options{}), p, nil, data, 1)
+		h.big = true
+		_, err := h.miniBatch(first, rows)
+		return err
+	}
+	require.NoError(t, run(data, 3, 17))
+	var bad *stateError
+
+	require.ErrorAs(t, run(data, 3, 18), &bad)
+	require.Equal(t, program.BadData, bad.state)
+	require.Contains(t, bad.message, "1 rows are wanted")
+
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	lines[7] = []byte("0\tnope\n")
+	require.ErrorAs(t, run(bytes.Join(lines, nil), 0, 20), &bad)
+	require.Equal(t, program.BadData, bad.state)
+	require.Contains(t, bad.message, "line 8")
+
+	p.Malformed = program.MalformedDrop
+	h := newHost(engine.New(engine.Options{}), p, nil, bytes.Join(lines, nil), 1)
+	_, err := h.miniBatch(0, 19)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, h.stats.Dropped)
+}
