@@ -2,23 +2,27 @@ package logn
 
 import "math"
 
-// hard returns a float64 that rounds to the float32 nearest to ln y, y positive and finite. It works in pairs of
-// float64, to about 2^-95 of the result; no float32's logarithm comes nearer than 2^-58 to where rounding turns, as
-// the sweep in the tests shows, so that the sign of the pair's low half always decides.
+// hard returns a float64 that rounds to the float32 nearest to ln y, y positive and finite. No float32's logarithm
+// comes nearer than 2^-58 to where rounding turns, as the sweep in the tests shows, so that the sign of what pairLog's
+// first half lacks always decides.
 func hard(y float32) float64 {
+	w := pairLog(y)
+	if math.Float64bits(w.hi)&(1<<dropped-1) == half {
+		// Half way between two float32 but for the low half: let it be seen.
+		return math.Nextafter(w.hi, math.Copysign(math.Inf(1), w.lo))
+	}
+	return w.hi
+}
+
+// pairLog returns ln y to 2^-90 of it, y positive and finite, by the fast path's way in pairs of float64.
+func pairLog(y float32) pair {
 	bits := math.Float64bits(float64(y))
 	from := bits - tableBegin
 	k := float64(int64(from) >> 52)
 	z := math.Float64frombits(bits - from&(0xfff<<52))
 	i := from >> (52 - tableBits) & (1<<tableBits - 1)
 	r := float64(z*table[i].inverse) - 1
-
-	sum := pair{ln2, ln2Low}.times(k).plus(pair{table[i].log, tableLow[i]}).plus(log1p(r))
-	if math.Float64bits(sum.hi)&(1<<dropped-1) == half {
-		// Half way between two float32 but for the low half: let it be seen.
-		return math.Nextafter(sum.hi, math.Copysign(math.Inf(1), sum.lo))
-	}
-	return sum.hi
+	return pair{ln2, ln2Low}.times(k).plus(pair{table[i].log, tableLow[i]}).plus(log1p(r))
 }
 
 // log1p returns ln(1+r), |r| <= 2^-8, by its series up to the thirteenth power, in Horner's order.

@@ -89,9 +89,9 @@ func fastLine(b *[fastRow]byte, first int, row *[fields]uint32) (used int, valid
 	return p + 1, valid
 }
 
-// shortHex parses the hexadecimal digits at p, eight at most, and returns how many there are.
+// shortHex parses the hexadecimal digits at p, seven at most, and returns how many there are.
 func shortHex(b *[fastRow]byte, p int) (v uint32, n int) {
-	for n < 8 {
+	for n < 7 {
 		c := b[p+n]
 		d := c - '0'
 		if d > 9 {

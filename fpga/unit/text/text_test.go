@@ -407,6 +407,13 @@ func TestDecodeRefusesWhatDoesNotFit(t *testing.T) {
 	c.SparseValid[25] = c.SparseValid[25][:3]
 	_, err = d.Decode(c, 0, 4, []byte(tail), true)
 	require.ErrorIs(t, err, text.ErrColumns)
+	c = text.NewColumns(4)
+	c.Label = c.Label[:3]
+	_, err = d.Decode(c, 0, 4, []byte(tail), true)
+	require.ErrorIs(t, err, text.ErrColumns)
+	res, err := d.Decode(c, 0, 3, []byte(tail), true)
+	require.NoError(t, err)
+	require.Equal(t, 3, res.Rows)
 }
 
 func TestDecodeEqualsReference(t *testing.T) {

@@ -7,12 +7,13 @@ package hexword
 const every = 0x0101010101010101
 
 // Digits tells whether the eight bytes of x are hexadecimal digits of either case. Each test adds to every byte what
-// carries its top bit over at one bound; bytes below 0x80 cannot carry into their neighbours, and others fail.
+// carries its top bit over at one bound. Bytes from 0x80 on pass neither test, whatever is carried into them, so that
+// what they carry into their neighbours does not matter.
 func Digits(x uint64) bool {
 	lower := x | 0x20*every
 	decimal := (x + (0x80-'0')*every) &^ (x + (0x7f-'9')*every)
 	letter := (lower + (0x80-'a')*every) &^ (lower + (0x7f-'f')*every)
-	return (decimal|letter)&^x&(0x80*every) == 0x80*every
+	return (decimal|letter)&(0x80*every) == 0x80*every
 }
 
 // Value returns the number that eight hexadecimal digits write, the first of them in the lowest byte: a little-endian

@@ -1,0 +1,184 @@
+package unit_test
+
+import (
+	"math"
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/positivemodulus"
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+)
+
+func sigridVerdict(c goldenCase) verdict {
+	switch {
+	case c.has("output"):
+		return run(sigridValues)
+	case c.has("list_output"):
+		return run(sigridLists)
+	case c.has("raw_output"):
+		return run(sigridRaw)
+	case c.has("multiplier"):
+		return run(sigridMultiplier)
+	case c.has("max_value_errors"):
+		return run(sigridErrors)
+	}
+	return verdict{}
+}
+
+func sigrid(t *testing.T, salt, max whole, ids []int64) []int64 {
+	t.Helper()
+	h, err := sigridhash.New(sigridhash.Params{Salt: int64(salt), Max: int64(max)})
+	require.NoError(t, err)
+	out := make([]int64, len(ids))
+	h.Hash(out, ids)
+	for i, id := range ids {
+		require.Equal(t, sigridhash.Reference(id, int64(salt), int64(max)), out[i], "reference, id %d", id)
+	}
+	return out
+}
+
+func sigridValues(t *testing.T, c goldenCase) {
+	var v struct {
+		Salt          whole
+		Max           whole `json:"max_value"`
+		Input, Output []whole
+	}
+	c.into(t, &v)
+	require.Equal(t, wholes(v.Output), sigrid(t, v.Salt, v.Max, wholes(v.Input)))
+}
+
+// A list with a null is nulled by the engine before a unit sees it; the others are hashed value by value.
+func sigridLists(t *testing.T, c goldenCase) {
+	var v struct {
+		Salt   whole
+		Max    whole      `json:"max_value"`
+		Input  [][]*whole `json:"list_input"`
+		Output [][]whole  `json:"list_output"`
+	}
+	c.into(t, &v)
+	for i, list := range v.Input {
+		ids, ok := noNulls(list)
+		require.Equal(t, v.Output[i] != nil, ok)
+		if ok {
+			require.Equal(t, wholes(v.Output[i]), sigrid(t, v.Salt, v.Max, ids))
+		}
+	}
+}
+
+// noNulls returns a list's values; ok is false for a null list and for a list that holds a null.
+func noNulls(list []*whole) (values []int64, ok bool) {
+	for _, v := range list {
+		if v == nil {
+			return nil, false
+		}
+		values = append(values, int64(*v))
+	}
+	return values, list != nil
+}
+
+func sigridRaw(t *testing.T, c goldenCase) {
+	var v struct {
+		Salt   whole
+		Input  []whole
+		Output []whole `json:"raw_output"`
+	}
+	c.into(t, &v)
+	mod, err := positivemodulus.New(math.MaxInt64)
+	require.NoError(t, err)
+	want := wholes(v.Output)
+	for i, id := range v.Input {
+		require.Equal(t, want[i], sigridhash.Raw(int64(id), int64(v.Salt)))
+	}
+	mod.Mod(want, want)
+	require.Equal(t, want, sigrid(t, v.Salt, math.MaxInt64, wholes(v.Input)))
+}
+
+// TorchArrow's multiplier and shift are its own; what they compute is floorMod, as our reciprocals do.
+func sigridMultiplier(t *testing.T, c goldenCase) {
+	var v struct {
+		Max        whole `json:"max_value"`
+		Multiplier unsigned
+		Shift      uint
+	}
+	c.into(t, &v)
+	d := int64(v.Max)
+	hashes := []int64{0, 1, -1, d, -d, d - 1, 1 - d, d + 1, math.MaxInt64, math.MinInt64, math.MinInt64 + d, math.MaxInt64 - d}
+	for i := range int64(1000) {
+		hashes = append(hashes, sigridhash.Raw(i, d))
+	}
+	ours := make([]int64, len(hashes))
+	mod, err := positivemodulus.New(d)
+	require.NoError(t, err)
+	mod.Mod(ours, hashes)
+	for i, h := range hashes {
+		sign := h >> 63
+		q, _ := bits.Mul64(uint64(v.Multiplier), uint64(sign^h))
+		require.Equal(t, h-(sign^int64(q>>v.Shift))*d, ours[i], "%d mod %d", h, d)
+	}
+}
+
+func sigridErrors(t *testing.T, c goldenCase) {
+	var v struct {
+		Bad []whole `json:"max_value_errors"`
+	}
+	c.into(t, &v)
+	require.NotEmpty(t, v.Bad)
+	for _, max := range v.Bad {
+		_, err := sigridhash.New(sigridhash.Params{Max: int64(max)})
+		require.ErrorIs(t, err, sigridhash.ErrMax)
+	}
+}
+
+func follyVerdict(c goldenCase) verdict {
+	switch c.text("fn") {
+	case "twang_mix64":
+		return run(func(t *testing.T, c goldenCase) {
+			var v struct{ Input, Output []unsigned }
+			c.into(t, &v)
+			for i, in := range v.Input {
+				require.Equal(t, uint64(v.Output[i]), sigridhash.TwangMix64(uint64(in)))
+			}
+		})
+	case "hash_128_to_64(upper,lower)":
+		return run(func(t *testing.T, c goldenCase) {
+			var v struct {
+				Input  [][2]unsigned
+				Output []unsigned
+			}
+			c.into(t, &v)
+			for i, in := range v.Input {
+				require.Equal(t, uint64(v.Output[i]), sigridhash.Hash128to64(uint64(in[0]), uint64(in[1])))
+			}
+		})
+	}
+	return verdict{}
+}
+
+func proposedVerdict(c goldenCase) verdict {
+	if c.text("fn") == "PositiveModulus(x,m) = floorMod(x,m), m>0" {
+		return run(func(t *testing.T, c goldenCase) {
+			var v struct {
+				Input  [][2]whole
+				Output []whole
+			}
+			c.into(t, &v)
+			for i, in := range v.Input {
+				m, err := positivemodulus.New(int64(in[1]))
+				require.NoError(t, err)
+				got := []int64{int64(in[0])}
+				m.Mod(got, got)
+				require.Equal(t, int64(v.Output[i]), got[0], "%d mod %d", in[0], in[1])
+			}
+		})
+	}
+	for _, prefix := range []string{
+		"Cartesian", "Enumerate", "IdListTransform", "GetLocalHour", "Sampling", "MapId", "NGram", "Onehot",
+	} {
+		if fn := c.text("fn"); len(fn) >= len(prefix) && fn[:len(prefix)] == prefix {
+			return notHere(prefix + " is not a unit of this image")
+		}
+	}
+	return verdict{}
+}

@@ -1,0 +1,100 @@
+package unit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A mutant is a small wrong edit of a kernel: old, which occurs once in file, becomes new.
+type mutant struct{ File, Old, New string }
+
+func mutants(t *testing.T) []mutant {
+	data, err := os.ReadFile("testdata/mutants.json")
+	require.NoError(t, err)
+	var list []mutant
+	require.NoError(t, json.Unmarshal(data, &list))
+	require.NotEmpty(t, list)
+	return list
+}
+
+// The list keeps up with the kernels: an edit that no longer applies proves nothing.
+func TestMutantsApply(t *testing.T) {
+	for _, m := range mutants(t) {
+		source, err := os.ReadFile(m.File)
+		require.NoError(t, err)
+		assert.Equal(t, 1, strings.Count(string(source), m.Old), "%s: %q occurs once", m.File, m.Old)
+		assert.NotEqual(t, m.Old, m.New)
+	}
+}
+
+// TestMutantsFail edits the kernels one mutant at a time, in an overlay, and wants the tests of the kernel's package
+// to fail each time: MILLRACE_MUTANTS=1 go test ./fpga/unit -run Mutants. It takes about a CPU second a mutant.
+func TestMutantsFail(t *testing.T) {
+	if os.Getenv("MILLRACE_MUTANTS") == "" {
+		t.Skip("set MILLRACE_MUTANTS=1 to test the tests with mutated kernels")
+	}
+	list := mutants(t)
+	work := make(chan mutant)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for m := range work {
+				testMutant(t, m)
+			}
+		})
+	}
+	for _, m := range list {
+		work <- m
+	}
+	close(work)
+	wait.Wait()
+	t.Logf("%d mutants", len(list))
+}
+
+func testMutant(t *testing.T, m mutant) {
+	path, err := filepath.Abs(m.File)
+	if !assert.NoError(t, err) {
+		return
+	}
+	source, err := os.ReadFile(path)
+	if !assert.NoError(t, err) {
+		return
+	}
+	dir, err := os.MkdirTemp(t.TempDir(), "mutant")
+	if !assert.NoError(t, err) {
+		return
+	}
+	edited, overlay := filepath.Join(dir, filepath.Base(path)), filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {path: edited}})
+	if !assert.NoError(t, err) ||
+		!assert.NoError(t, os.WriteFile(edited, []byte(strings.Replace(string(source), m.Old, m.New, 1)), 0o600)) ||
+		!assert.NoError(t, os.WriteFile(overlay, replace, 0o600)) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	// A mutant may loop: the test's own limit ends it. Shrinking a failure, and noting it, is no use here.
+	cmd := exec.CommandContext(ctx, "go", "test", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-failfast", "-timeout=30s",
+		"./"+filepath.ToSlash(filepath.Dir(m.File)), "-rapid.nofailfile", "-rapid.shrinktime=1ms")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err = cmd.Run()
+	switch text := out.String(); {
+	case err == nil:
+		t.Errorf("%s: the tests pass with %q for %q", m.File, m.New, m.Old)
+	case strings.Contains(text, "[build failed]") || !strings.Contains(text, "FAIL"):
+		t.Errorf("%s: %q for %q does not build:\n%s", m.File, m.New, m.Old, text)
+	}
+}
