@@ -142,6 +142,10 @@ func (id ID) UUID() uuid.UUID {
 	return u
 }
 
+// PUID is the id's first 8 bytes as a big-endian number: the program unique identifier of the Computational Programs
+// command set.
+func (id ID) PUID() uint64 { return binary.BigEndian.Uint64(id[:]) }
+
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
 // Why Parse refuses bytes.

@@ -1,0 +1,212 @@
+package image
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// StockPlatform is the platform of the stock image.
+const StockPlatform = "millrace-csd"
+
+// StockInterface is the shell's interface that the stock image needs and that drives of this project have: a UUIDv5 of its name.
+func StockInterface() uuid.UUID {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("millrace csd shell interface 1"))
+}
+
+// Stock builds the image that a drive leaves the factory with: every unit of this build, and known answers for them.
+// The bytes are the same in every run of one build; a test pins the id.
+func Stock() ([]byte, error) {
+	s := &Spec{
+		Platform:  StockPlatform,
+		Interface: StockInterface(),
+		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
+		Clocks:    []Clock{{Name: "kernel", Requested: 223000, Granted: 223000, Screened: 223000}},
+		Partition: Partition{Slots: 2},
+		SelfTest:  []Vector{rowsVector(), chunksVector()},
+		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
+	}
+	for _, u := range program.Known() {
+		k := stockKernel(u.Unit)
+		s.Units = append(s.Units, Unit{Number: uint16(u.Unit), Name: u.Unit.String(), Version: u.Version, Lanes: k.lanes})
+		s.Compute = append(s.Compute, ComputeUnit{
+			Name: u.Unit.String() + "_0", Unit: uint16(u.Unit), Base: 0x1_0000 + uint64(u.Unit)*0x1000, Size: 0x1000, Control: "chain", IRQ: -1,
+		})
+		s.Kernels = append(s.Kernels, Kernel{Unit: uint16(u.Unit), Name: u.Unit.String(), Args: k.args, In: k.in, Out: k.out, II: 1, Latency: k.latency})
+	}
+	// Decoders read SLM; everything behind them is chained on chip.
+	for _, c := range []program.Unit{program.UnitParquet, program.UnitText} {
+		s.Connections = append(s.Connections, Connection{Compute: c.String() + "_0", Memory: "slm"})
+	}
+	return Build(s)
+}
+
+type stockUnit struct {
+	lanes   uint16
+	latency uint16 // cycles, from the prototypes of the RTL study; 0: not measured
+	args    []string
+	in      []string
+	out     string
+}
+
+// stockKernel says how the stock image has a unit: one decoder of 8 lanes, 4 hashes, 2 logarithms, 1 of the rest.
+func stockKernel(u program.Unit) stockUnit {
+	numbers := []string{"int64", "float32", "float64"}
+	switch u {
+	case program.UnitFillNull:
+		return stockUnit{lanes: 8, args: []string{"value"}, in: numbers, out: "same"}
+	case program.UnitClamp:
+		return stockUnit{lanes: 8, args: []string{"min", "max"}, in: numbers, out: "same"}
+	case program.UnitLog:
+		return stockUnit{lanes: 2, args: []string{"add"}, in: []string{"float32"}, out: "float32"}
+	case program.UnitBucketize:
+		return stockUnit{lanes: 1, args: []string{"borders", "side", "nan"}, in: numbers, out: "int64"}
+	case program.UnitSigridHash:
+		return stockUnit{lanes: 4, args: []string{"salt", "max"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitPositiveModulus:
+		return stockUnit{lanes: 4, args: []string{"m"}, in: []string{"int64"}, out: "int64"}
+	case program.UnitHexToInt:
+		return stockUnit{lanes: 1, in: []string{"bytes"}, out: "int64"}
+	case program.UnitZeroExtend:
+		return stockUnit{lanes: 8, in: []string{"int64"}, out: "int64"}
+	case program.UnitFirstX:
+		return stockUnit{lanes: 8, args: []string{"n"}, in: numbers, out: "same"}
+	case program.UnitConvert:
+		return stockUnit{lanes: 8, args: []string{"to"}, in: numbers, out: "float"}
+	case program.UnitParquet:
+		return stockUnit{lanes: 8, in: []string{"bytes"}, out: "values"}
+	case program.UnitText:
+		return stockUnit{lanes: 1, in: []string{"bytes"}, out: "values"}
+	}
+	return stockUnit{lanes: 1, in: []string{"int64"}, out: "int64"}
+}
+
+// unitsOf lists the numbers of the units that a program wants.
+func unitsOf(p *program.Program) []int {
+	var all []int
+	for _, u := range p.Units() {
+		all = append(all, int(u.Unit))
+	}
+	return all
+}
+
+// rowsVector is a known answer for text rows: two rows of Criteo's format, one full of nulls, through the operators
+// that take numbers. Every expected value is written down, none computed.
+func rowsVector() Vector {
+	const rows = 2
+	p := &program.Program{Source: program.CriteoTSV, Label: true}
+	column := func(name string, field uint16, sinks ...program.Sink) {
+		p.Columns = append(p.Columns, program.Column{Name: name, Field: field, Kind: program.Int64, Sinks: sinks})
+	}
+	sparse := func(key uint32, ops ...program.Op) program.Sink {
+		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
+	}
+	column("cat_0", 14, sparse(0, program.FillNull{Int: 6}, program.SigridHash{Salt: 0, Max: 100}))
+	column("cat_1", 15, sparse(1, program.FillNull{Int: -7}, program.ZeroExtend{}))
+	column("cat_2", 16, sparse(2, program.FillNull{Int: -7}, program.PositiveModulus{M: 5}))
+	column("int_1", 2, sparse(3, program.FillNull{Int: -3}, program.Convert{To: program.Float32},
+		&program.Bucketize{Borders32: []float32{0, 10, 20}}))
+	column("label", 0, program.Sink{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}})
+	column("int_0", 1, program.Sink{To: program.ToDense, Ops: []program.Op{
+		program.FillNull{Int: 0}, program.Clamp{IntLo: 0, IntHi: math.MaxInt64}, program.Convert{To: program.Float32}, program.Log{Add: 1},
+	}})
+	p.Output = program.Output{Label: true, Dense: 1, Keys: 4, IDs: program.IDs64, Fixed: true}
+
+	// 40 fields: label, int_0 to int_12, cat_0 to cat_25. The second row has a label and nulls.
+	input := []byte("1\t9\t10" + strings.Repeat("\t", 11) + "\t1\tffffffff\tc" + strings.Repeat("\t", 23) + "\n" +
+		"0" + strings.Repeat("\t", 39) + "\n")
+	place := p.Output.Place(rows)
+	out := make([]byte, place.Values+4*rows*8)
+	le := binary.LittleEndian
+	le.PutUint32(out[place.Dense:], 0x40135d8e) // ln(1 + 9), rounded to nearest
+	le.PutUint32(out[place.Dense+4:], 0)        // null: ln(1 + 0)
+	le.PutUint32(out[place.Label:], math.Float32bits(1))
+	le.PutUint32(out[place.Label+4:], 0)
+	for i, v := range []int64{
+		60, 91, // SigridHash(salt 0, max 100) of 1 and of 6: TorchArrow's own test
+		1<<32 - 1, 1<<32 - 7,
+		2, 3, // 12 mod 5; -7 mod 5 is positive
+		1, 0, // 10 lies on a border and falls to its left; -3 is below all
+	} {
+		le.PutUint64(out[place.Values+uint64(i)*8:], uint64(v))
+	}
+	body := p.Marshal()
+	slice := &program.Slice{
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: 4 * rows,
+		Tasks: []program.Task{{
+			Count: rows, Window: program.Span{Len: uint64(len(input))}, ChunkLen: uint64(len(input)), Scratch: program.Span{Len: 4096},
+		}},
+	}
+	return Vector{
+		Name: "text rows", Units: unitsOf(p), Program: body, Input: input, Args: slice.Marshal(),
+		Scratch: 4096, State: uint64(program.Done), Output: out,
+	}
+}
+
+// chunksVector is a known answer for Parquet pages: strings of hexadecimal digits and a list, by hand.
+func chunksVector() Vector {
+	const rows = 2
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "hex", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.HexToInt{}}}}},
+			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1, Ops: []program.Op{program.FirstX{N: 2}}}}},
+		},
+		Output: program.Output{Keys: 2, IDs: program.IDs64},
+	}
+	le := binary.LittleEndian
+	var hex []byte
+	for _, s := range []string{"1f", "DEADBEEF"} {
+		hex = append(le.AppendUint32(hex, uint32(len(s))), s...)
+	}
+	hex = dataPage(hex, rows)
+	// Two lists, {5, 6, 7} and {-8}: repetition levels 0 1 1 0 bit-packed, definition levels 1 1 1 1 as a run.
+	ids := []byte{2, 0, 0, 0, 0x03, 0b0110, 2, 0, 0, 0, 4 << 1, 1}
+	for _, v := range []int64{5, 6, 7, -8} {
+		ids = le.AppendUint64(ids, uint64(v))
+	}
+	ids = dataPage(ids, 4)
+
+	place := p.Output.Place(rows)
+	values := []int64{0x1f, 0xdeadbeef, 5, 6, -8}
+	out := make([]byte, place.Values+uint64(len(values))*8)
+	for i, n := range []uint32{1, 1, 2, 1} { // lengths, key by key
+		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
+	}
+	for i, v := range values {
+		le.PutUint64(out[place.Values+uint64(i)*8:], uint64(v))
+	}
+	body := p.Marshal()
+	h, n := uint64(len(hex)), uint64(len(ids))
+	slice := &program.Slice{
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: uint64(len(values)),
+		Tasks: []program.Task{
+			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h}, ChunkLen: h},
+			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
+				Window: program.Span{Off: h, Len: n}, ChunkLen: n},
+		},
+	}
+	return Vector{
+		Name: "parquet pages", Units: unitsOf(p), Program: body, Input: append(hex, ids...), Args: slice.Marshal(),
+		Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
+	}
+}
+
+// dataPage puts a Thrift page header before the body of a PLAIN, uncompressed data page v1 with n values.
+func dataPage(body []byte, n int) []byte {
+	zigzag := func(b []byte, v int) []byte { return binary.AppendUvarint(b, uint64(v)<<1) }
+	const i32, structure = 0x15, 0x2c // compact protocol: the next field, 32 bits; the second next, a struct
+	h := zigzag([]byte{i32}, 0)       // DATA_PAGE
+	h = zigzag(append(h, i32), len(body))
+	h = zigzag(append(h, i32), len(body))
+	h = zigzag(append(h, structure, i32), n)
+	h = zigzag(append(h, i32), 0) // PLAIN
+	h = zigzag(append(h, i32), 3) // RLE definition levels
+	h = zigzag(append(h, i32), 3) // RLE repetition levels
+	return append(append(h, 0, 0), body...)
+}

@@ -1,0 +1,52 @@
+package image
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// stockID pins the stock image. It changes when a unit, its version, a known answer or the program's wire form does;
+// then look at what changed before writing the new one here.
+const stockID = "03657ba3cfb4efb412040767820f2a2fd0e69a686edeef8ff817ffce9bb40fee"
+
+func TestStockGolden(t *testing.T) {
+	b, err := Stock()
+	require.NoError(t, err)
+	again, err := Stock()
+	require.NoError(t, err)
+	require.Equal(t, b, again)
+	m, err := Parse(b)
+	require.NoError(t, err)
+	assert.Equal(t, stockID, m.ID.String())
+	assert.Equal(t, StockInterface(), m.Interface())
+}
+
+func TestStockHasEveryUnitAndProvesIt(t *testing.T) {
+	b, err := Stock()
+	require.NoError(t, err)
+	m, err := Parse(b)
+	require.NoError(t, err)
+	proved := map[int]bool{}
+	for _, v := range m.Spec.SelfTest {
+		for _, u := range v.Units {
+			proved[u] = true
+		}
+		p, err := program.Unmarshal(v.Program)
+		require.NoError(t, err, v.Name)
+		require.NoError(t, p.Validate(), v.Name)
+		_, err = program.UnmarshalSlice(v.Args)
+		require.NoError(t, err, v.Name)
+	}
+	require.Len(t, m.Spec.Units, len(program.Known()))
+	for i, u := range program.Known() {
+		got := m.Spec.Units[i]
+		assert.Equal(t, uint16(u.Unit), got.Number)
+		assert.Equal(t, u.Version, got.Version)
+		assert.Equal(t, u.Unit.String(), got.Name)
+		assert.True(t, proved[int(u.Unit)], "no known answer for %s", u.Unit)
+	}
+}
