@@ -1,0 +1,96 @@
+package csd
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Ranges that a program of an image is given, in this order.
+const (
+	rangeProgram = iota
+	rangeInput
+	rangeDict
+	rangeScratch
+	rangeOutput
+	rangeResult
+	rangeCount
+)
+
+// BackendFunctional is the backend whose units are the Go kernels.
+const BackendFunctional = "functional"
+
+// compute is the FPGA and its DRAM: what the controller drives namespaces 2 and 3 with.
+type compute struct {
+	slm     []byte
+	slots   *slots
+	threads chan struct{} // a token a running execution
+	stats   counters
+	log     *slog.Logger
+}
+
+// SLM implements controller.Compute.
+func (c *compute) SLM() []byte { return c.slm }
+
+// Programs implements controller.Compute.
+func (c *compute) Programs() controller.Programs { return c.slots }
+
+// BackendName implements controller.Compute.
+func (c *compute) BackendName() string { return BackendFunctional }
+
+// Execute implements controller.Compute: one slice on one engine thread.
+func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (v uint64, st nvme.Status) {
+	if len(ranges) != rangeCount {
+		return 0, nvme.InvalidField
+	}
+	select {
+	case c.threads <- struct{}{}:
+	case <-ctx.Done():
+		return 0, nvme.CommandAborted
+	}
+	defer func() { <-c.threads }()
+	e := c.slots.running()
+	if e == nil {
+		return 0, nvme.ProgramNotActivated
+	}
+	// The engine is written not to panic. Should it, the fault stays in the command: a drive does not take its host down.
+	defer func() {
+		if r := recover(); r != nil {
+			c.log.Error("engine fault", "panic", r, "stack", string(debug.Stack()))
+			v, st = 0, nvme.InternalError
+		}
+	}()
+	mem := engine.Memory{
+		Program: c.at(ranges[rangeProgram]), Input: c.at(ranges[rangeInput]), Dict: c.at(ranges[rangeDict]),
+		Scratch: c.at(ranges[rangeScratch]), Output: c.at(ranges[rangeOutput]), Result: c.at(ranges[rangeResult]),
+	}
+	start := time.Now()
+	state := e.Execute(ctx, mem, args)
+	c.stats.ran(mem, args, state, uint64(time.Since(start)))
+	switch {
+	case state == program.Idle && ctx.Err() != nil:
+		return uint64(state), nvme.CommandAborted
+	case state >= program.BadSlice:
+		return uint64(state), cs.StatusProgramFault
+	}
+	return uint64(state), nvme.Success
+}
+
+// at is a range's bytes; the controller has checked that it lies inside.
+func (c *compute) at(r cs.Range) []byte { return c.slm[r.Addr : r.Addr+r.Len : r.Addr+r.Len] }
+
+// Log implements controller.Compute.
+func (c *compute) Log() []byte {
+	l := c.stats.log()
+	l.Backend = BackendFunctional
+	l.Threads = uint16(cap(c.threads))
+	l.SLMBytes = uint64(len(c.slm))
+	return l.Marshal()
+}

@@ -1,0 +1,296 @@
+package csd
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/nvme/controller"
+)
+
+// Defaults of Options.
+const (
+	DefaultSize = 1 << 30
+	DefaultSLM  = 512 << 20
+	// MinSLM and MaxSLM bound the local memory; an execution's six ranges need some pages.
+	MinSLM = 64 << 10
+	MaxSLM = 1 << 40
+	// MaxThreads bounds the engine threads.
+	MaxThreads = 256
+)
+
+// Options say what drive to open. The zero value is a new drive in memory.
+type Options struct {
+	// Path names a drive in a file; Flash gives flash of one's own, which the drive closes. Neither: flash in memory.
+	Path  string
+	Flash Flash
+	// Create makes the drive in a file. There must be none.
+	Create bool
+	// Size is the capacity in bytes; 0 means DefaultSize for a new drive and whatever it has for one that exists.
+	Size int64
+	// LBA is the block size, 512 or 4096; 0 means 512 for a new drive and whatever it has for one that exists.
+	LBA int
+
+	Plain    bool  // no computation: namespace 1 only
+	SLMBytes int64 // device memory; 0 means DefaultSLM
+	Threads  int   // engine threads; 0 means 1
+
+	Policy Policy              // which images the drive takes
+	Keys   []ed25519.PublicKey // that sign them
+
+	UUID   uuid.UUID    // of a drive not in a file; zero: random
+	NoMap  bool         // hosts in the process get no views of the memory
+	Logger *slog.Logger // nil: no log
+
+	// WrapFlash and WrapCompute put something between the controller and what it drives: faults, in tests. See Faulty
+	// and controller.Faults.
+	WrapFlash   func(controller.Flash) controller.Flash
+	WrapCompute func(controller.Compute) controller.Compute
+}
+
+// Drive is a computational storage drive: controller, flash, memory and engine.
+type Drive struct {
+	opt   Options
+	flash Flash
+	sub   *controller.Subsystem
+	comp  *compute // nil: plain
+	free  func() error
+
+	mu     sync.Mutex // guards state, closed and the writing of PATH.json
+	state  state
+	closed bool
+}
+
+// Open opens a drive, or with Options.Create makes one. The error wraps ErrBusy, ErrGeometry, ErrNoDrive or fs.ErrExist
+// where that is the cause.
+func Open(o Options) (*Drive, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &Drive{opt: o, free: func() error { return nil }}
+	err := d.open()
+	if err != nil {
+		return nil, fmt.Errorf("drive %s: %w", d.name(), errors.Join(err, d.giveUp()))
+	}
+	return d, nil
+}
+
+func (d *Drive) name() string {
+	if d.opt.Path != "" {
+		return d.opt.Path
+	}
+	return "in memory"
+}
+
+func (d *Drive) open() error {
+	o := &d.opt
+	if o.SLMBytes == 0 {
+		o.SLMBytes = DefaultSLM
+	}
+	if o.Threads == 0 {
+		o.Threads = 1
+	}
+	if o.SLMBytes < MinSLM || o.SLMBytes > MaxSLM || o.SLMBytes%4096 != 0 {
+		return fmt.Errorf("local memory of %d bytes: want a multiple of 4096 from %d to %d", o.SLMBytes, MinSLM, int64(MaxSLM))
+	}
+	if o.Threads < 1 || o.Threads > MaxThreads {
+		return fmt.Errorf("%d engine threads: want 1 to %d", o.Threads, MaxThreads)
+	}
+	if err := d.openFlash(); err != nil {
+		return err
+	}
+	opt := controller.Options{
+		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, UUID: d.state.UUID, Counters: d.state.Counters, Logger: o.Logger,
+	}
+	if !o.Plain {
+		if err := d.openCompute(); err != nil {
+			return err
+		}
+		opt.Compute = d.comp
+		if o.WrapCompute != nil {
+			opt.Compute = o.WrapCompute(d.comp)
+		}
+	}
+	if o.WrapFlash != nil {
+		opt.Flash = o.WrapFlash(d.flash)
+	}
+	var err error
+	if d.sub, err = controller.New(opt); err != nil {
+		return err
+	}
+	if o.Path == "" {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state.Clean = false
+	return d.save()
+}
+
+// openFlash opens the flash and learns geometry, identity and counters.
+func (d *Drive) openFlash() error {
+	o := &d.opt
+	d.state = state{Version: stateVersion, UUID: o.UUID, Size: o.Size, LBA: o.LBA, Clean: true}
+	if d.state.UUID == (uuid.UUID{}) {
+		var err error
+		if d.state.UUID, err = uuid.NewRandom(); err != nil {
+			return err
+		}
+	}
+	if d.state.LBA == 0 {
+		d.state.LBA = LBA512
+	}
+	if d.state.Size == 0 {
+		d.state.Size = DefaultSize
+	}
+	switch {
+	case o.Path != "" && o.Flash != nil:
+		return errors.New("both Path and Flash are given")
+	case o.Path != "":
+		return d.openFile()
+	case o.Flash != nil:
+		d.flash = o.Flash
+		d.state.Size = o.Flash.Size()
+		return checkGeometry(d.state.Size, d.state.LBA)
+	}
+	if err := checkGeometry(d.state.Size, d.state.LBA); err != nil {
+		return err
+	}
+	m, err := newMemoryFlash(d.state.Size)
+	if err != nil {
+		return err
+	}
+	d.flash = m
+	d.state.Counters.PowerCycles = 1
+	return nil
+}
+
+// openFile opens a drive in a file. The file is locked before anything of it is believed.
+func (d *Drive) openFile() error {
+	o := &d.opt
+	if o.Create {
+		if err := checkGeometry(d.state.Size, d.state.LBA); err != nil {
+			return err
+		}
+		if _, err := os.Lstat(statePath(o.Path)); err == nil {
+			return fmt.Errorf("%s: %w", statePath(o.Path), os.ErrExist)
+		}
+	}
+	f, err := openFileFlash(o.Path, o.Create)
+	if err != nil {
+		return err
+	}
+	d.flash = f
+	if !o.Create {
+		s, err := readState(o.Path)
+		if err != nil {
+			return err
+		}
+		if o.Size != 0 && o.Size != s.Size || o.LBA != 0 && o.LBA != s.LBA {
+			return fmt.Errorf("size %d and block size %d, the drive has %d and %d: %w", d.state.Size, d.state.LBA, s.Size, s.LBA, ErrGeometry)
+		}
+		d.state = *s
+		if !s.Clean {
+			d.state.Counters.UnsafeShutdowns++
+		}
+	}
+	d.state.Counters.PowerCycles++
+	return f.resize(d.state.Size)
+}
+
+func (d *Drive) openCompute() error {
+	mem, free, err := newMemory(d.opt.SLMBytes)
+	if err != nil {
+		return fmt.Errorf("local memory: %w", err)
+	}
+	d.free = func() error { return retire(mem, free) }
+	s, err := newSlots(&d.opt, d.state.Active)
+	if err != nil {
+		return err
+	}
+	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), stats: newCounters(), log: d.opt.Logger}
+	if d.opt.Path != "" {
+		s.save = func() error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.save()
+		}
+	}
+	return nil
+}
+
+// save writes PATH.json. d.mu is held.
+func (d *Drive) save() error {
+	s := d.state
+	s.Counters = d.sub.Counters()
+	if d.comp != nil {
+		s.Active = d.comp.slots.activeSlot()
+	}
+	if err := s.write(d.opt.Path); err != nil {
+		return fmt.Errorf("keep state: %w", err)
+	}
+	return nil
+}
+
+// giveUp undoes what a failed open has done.
+func (d *Drive) giveUp() error {
+	err := d.free()
+	if d.flash != nil {
+		err = errors.Join(err, d.flash.Close())
+	} else if d.opt.Flash != nil {
+		err = errors.Join(err, d.opt.Flash.Close())
+	}
+	return err
+}
+
+// Subsystem is the drive's NVMe side.
+func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
+
+// Geometry returns the capacity of namespace 1 and the block size, in bytes.
+func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.state.LBA }
+
+// UUID identifies the drive.
+func (d *Drive) UUID() uuid.UUID { return d.state.UUID }
+
+// ActiveImage returns the id of the active image, and whether there is one.
+func (d *Drive) ActiveImage() (image.ID, bool) {
+	if d.comp == nil {
+		return image.ID{}, false
+	}
+	s := d.comp.slots
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.active < 0 {
+		return image.ID{}, false
+	}
+	return s.slots[s.active].img.ID, true
+}
+
+// Close puts everything on the disk and closes the drive. Associations must be closed first: while there are some it
+// fails and changes nothing. Further calls do nothing.
+func (d *Drive) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	if n := d.sub.Associations(); n > 0 {
+		return fmt.Errorf("drive %s: close: %d associations are open: %w", d.name(), n, ErrBusy)
+	}
+	d.closed = true
+	err := d.flash.Sync()
+	if d.opt.Path != "" {
+		d.state.Clean = err == nil
+		err = errors.Join(err, d.save())
+	}
+	if err = errors.Join(err, d.flash.Close(), d.free()); err != nil {
+		return fmt.Errorf("drive %s: close: %w", d.name(), err)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package csd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// fileFlash is flash in a sparse file, byte for byte from block 0. The file stays locked while it is open.
+type fileFlash struct {
+	f      *os.File
+	size   int64
+	blocks stripes
+}
+
+// openFileFlash opens and locks the file at path. With create it makes the file, or takes an empty one.
+func openFileFlash(path string, create bool) (*fileFlash, error) {
+	flags := os.O_RDWR
+	if create {
+		flags |= os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o644)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := check(f, create); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &fileFlash{f: f}, nil
+}
+
+func check(f *os.File, create bool) error {
+	if err := lockFile(f); err != nil {
+		return err
+	}
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular():
+		return errors.New("is not a regular file")
+	case create && st.Size() > 0:
+		return fmt.Errorf("holds %d bytes already: %w", st.Size(), fs.ErrExist)
+	}
+	return nil
+}
+
+// resize gives the flash its size. The file may be shorter, as after a tool that rewrote it (tar -cf): what is missing
+// reads as zeros. A longer one is another drive's.
+func (ff *fileFlash) resize(size int64) error {
+	st, err := ff.f.Stat()
+	if err != nil {
+		return err
+	}
+	if st.Size() > size {
+		return fmt.Errorf("the file has %d bytes, the drive %d: %w", st.Size(), size, ErrGeometry)
+	}
+	ff.size = size
+	if st.Size() < size {
+		return ff.f.Truncate(size)
+	}
+	return nil
+}
+
+func (ff *fileFlash) Size() int64    { return ff.size }
+func (ff *fileFlash) ReadOnly() bool { return false }
+
+func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
+	if err := inside(ff, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	return len(p), ff.blocks.each(off, len(p), false, func(at int64, from, to int) error {
+		n, err := ff.f.ReadAt(p[from:to], at)
+		if err == io.EOF {
+			// Somebody cut the file: flash that was never written reads as zeros.
+			clear(p[from+n : to])
+			err = nil
+		}
+		return err
+	})
+}
+
+func (ff *fileFlash) WriteAt(p []byte, off int64) (int, error) {
+	if err := inside(ff, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	return len(p), ff.blocks.each(off, len(p), true, func(at int64, from, to int) error {
+		_, err := ff.f.WriteAt(p[from:to], at)
+		return err
+	})
+}
+
+// Sync puts everything written on the disk.
+func (ff *fileFlash) Sync() error { return ff.f.Sync() }
+
+func (ff *fileFlash) Discard(off, n int64) error {
+	if err := inside(ff, off, n); err != nil {
+		return err
+	}
+	const step = 1 << 30
+	for n > 0 {
+		part := min(n, step)
+		if err := ff.blocks.each(off, int(part), true, func(at int64, from, to int) error {
+			return punch(ff.f, at, int64(to-from))
+		}); err != nil {
+			return err
+		}
+		off, n = off+part, n-part
+	}
+	return nil
+}
+
+func (ff *fileFlash) Close() error { return ff.f.Close() }
+
+// writeZeros is punch where holes cannot be made.
+func writeZeros(f *os.File, off, n int64) error {
+	zeros := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		part := zeros[:min(n, int64(len(zeros)))]
+		if _, err := f.WriteAt(part, off); err != nil {
+			return err
+		}
+		off, n = off+int64(len(part)), n-int64(len(part))
+	}
+	return nil
+}

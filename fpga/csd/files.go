@@ -1,0 +1,122 @@
+package csd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// Extent is where a file lies on a drive: bytes [Offset, Offset+Size) of namespace 1.
+type Extent struct {
+	Path   string
+	Offset int64
+	Size   int64
+}
+
+// filesFlash is a read-only flash that is some files, one behind the other, each from a block boundary on. Nothing is
+// copied; bytes between a file's end and the next block read as zeros.
+type filesFlash struct {
+	files   []*os.File
+	extents []Extent
+	size    int64
+}
+
+// Files opens a read-only flash that is the given files. It is as large as they are when opened; a file that shrinks
+// later fails the reads of what is gone.
+func Files(paths []string, lba int) (Flash, []Extent, error) {
+	if err := checkGeometry(int64(lba), lba); err != nil {
+		return nil, nil, err
+	}
+	ff := &filesFlash{}
+	for _, p := range paths {
+		if err := ff.add(p, int64(lba)); err != nil {
+			return nil, nil, errors.Join(err, ff.Close())
+		}
+	}
+	if ff.size == 0 {
+		// A namespace has at least one block.
+		ff.size = int64(lba)
+	}
+	return ff, slices.Clone(ff.extents), nil
+}
+
+func (ff *filesFlash) add(path string, lba int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("flash of files: %w", err)
+	}
+	ff.files = append(ff.files, f)
+	st, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("flash of files: %w", err)
+	}
+	if !st.Mode().IsRegular() {
+		return fmt.Errorf("flash of files: %s is not a regular file", path)
+	}
+	ff.extents = append(ff.extents, Extent{Path: path, Offset: ff.size, Size: st.Size()})
+	ff.size += (st.Size() + lba - 1) / lba * lba
+	return nil
+}
+
+func (ff *filesFlash) Size() int64    { return ff.size }
+func (ff *filesFlash) ReadOnly() bool { return true }
+func (ff *filesFlash) Sync() error    { return nil }
+
+func (ff *filesFlash) ReadAt(p []byte, off int64) (int, error) {
+	if err := inside(ff, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	for done := 0; done < len(p); {
+		at := off + int64(done)
+		// The last file that begins at or before at.
+		i, found := slices.BinarySearchFunc(ff.extents, at, func(e Extent, at int64) int {
+			switch {
+			case e.Offset < at:
+				return -1
+			case e.Offset > at:
+				return 1
+			}
+			return 0
+		})
+		if !found {
+			i--
+		}
+		// Empty files share an offset; the one with bytes is the last of them.
+		for i+1 < len(ff.extents) && ff.extents[i+1].Offset <= at {
+			i++
+		}
+		rest := p[done:]
+		if next := i + 1; next < len(ff.extents) {
+			rest = rest[:min(int64(len(rest)), ff.extents[next].Offset-at)]
+		}
+		var n int
+		if i >= 0 {
+			e := ff.extents[i]
+			n = int(max(0, min(int64(len(rest)), e.Offset+e.Size-at)))
+			if _, err := ff.files[i].ReadAt(rest[:n], at-e.Offset); n > 0 && err != nil {
+				if err == io.EOF {
+					err = io.ErrUnexpectedEOF
+				}
+				return done, fmt.Errorf("flash of files: %s changed or cannot be read: %w", e.Path, err)
+			}
+		}
+		clear(rest[n:])
+		done += len(rest)
+	}
+	return len(p), nil
+}
+
+var errReadOnly = errors.New("flash is read-only")
+
+func (ff *filesFlash) WriteAt([]byte, int64) (int, error) { return 0, errReadOnly }
+func (ff *filesFlash) Discard(int64, int64) error         { return errReadOnly }
+
+func (ff *filesFlash) Close() error {
+	var errs []error
+	for _, f := range ff.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}

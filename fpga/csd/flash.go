@@ -1,0 +1,189 @@
+package csd
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/nvme/controller"
+)
+
+// Why a flash cannot be opened.
+var (
+	// ErrBusy says that the drive is open already, here or in another process.
+	ErrBusy = errors.New("drive is open elsewhere")
+	// ErrGeometry says that the drive was created with another size or block size.
+	ErrGeometry = errors.New("drive has another geometry")
+	// ErrNoDrive says that there is no drive at a path.
+	ErrNoDrive = errors.New("there is no drive")
+)
+
+// Block sizes that a drive can have.
+const (
+	LBA512  = 512
+	LBA4096 = 4096
+)
+
+// checkGeometry holds a size and block size against what a drive can have.
+func checkGeometry(size int64, lba int) error {
+	if lba != LBA512 && lba != LBA4096 {
+		return fmt.Errorf("block size %d: want %d or %d: %w", lba, LBA512, LBA4096, ErrGeometry)
+	}
+	if size <= 0 || size%int64(lba) != 0 {
+		return fmt.Errorf("size %d is not a positive multiple of the block size %d: %w", size, lba, ErrGeometry)
+	}
+	return nil
+}
+
+// stripes makes blocks atomic: a reader sees each block as one write left it. A stripe covers stripeSize bytes, so a
+// block never crosses one; a transfer of several blocks takes its stripes one after the other and is not atomic as a
+// whole.
+type stripes [64]sync.RWMutex
+
+const stripeSize = 1 << 20
+
+// each calls f for the part of [off, off+n) in every stripe with that stripe locked.
+func (s *stripes) each(off int64, n int, write bool, f func(at int64, from, to int) error) error {
+	for from := 0; from < n; {
+		at := off + int64(from)
+		to := min(n, from+int(stripeSize-at%stripeSize))
+		l := &s[at/stripeSize%int64(len(s))]
+		if err := locked(l, write, func() error { return f(at, from, to) }); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+func locked(l *sync.RWMutex, write bool, f func() error) error {
+	if write {
+		l.Lock()
+		defer l.Unlock()
+	} else {
+		l.RLock()
+		defer l.RUnlock()
+	}
+	return f()
+}
+
+// memoryFlash is flash in memory: sparse, and gone with the process.
+type memoryFlash struct {
+	mem    []byte
+	free   func() error
+	blocks stripes
+}
+
+// newMemoryFlash makes an empty flash of size bytes.
+func newMemoryFlash(size int64) (*memoryFlash, error) {
+	mem, free, err := newMemory(size)
+	if err != nil {
+		return nil, fmt.Errorf("flash in memory: %w", err)
+	}
+	return &memoryFlash{mem: mem, free: free}, nil
+}
+
+func (m *memoryFlash) Size() int64    { return int64(len(m.mem)) }
+func (m *memoryFlash) ReadOnly() bool { return false }
+func (m *memoryFlash) Sync() error    { return nil }
+func (m *memoryFlash) Close() error   { return m.free() }
+
+func (m *memoryFlash) ReadAt(p []byte, off int64) (int, error) {
+	if err := inside(m, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	return len(p), m.blocks.each(off, len(p), false, func(at int64, from, to int) error {
+		copy(p[from:to], m.mem[at:])
+		return nil
+	})
+}
+
+func (m *memoryFlash) WriteAt(p []byte, off int64) (int, error) {
+	if err := inside(m, off, int64(len(p))); err != nil {
+		return 0, err
+	}
+	return len(p), m.blocks.each(off, len(p), true, func(at int64, from, to int) error {
+		copy(m.mem[at:], p[from:to])
+		return nil
+	})
+}
+
+func (m *memoryFlash) Discard(off, n int64) error {
+	if err := inside(m, off, n); err != nil {
+		return err
+	}
+	return m.blocks.each(off, int(n), true, func(at int64, from, to int) error {
+		zeroMemory(m.mem[at : at+int64(to-from)])
+		return nil
+	})
+}
+
+// inside checks a run of bytes against the flash.
+func inside(f Flash, off, n int64) error {
+	if off < 0 || n < 0 || off > f.Size() || n > f.Size()-off {
+		return fmt.Errorf("flash: bytes %d+%d of %d: %w", off, n, f.Size(), errOutside)
+	}
+	return nil
+}
+
+var errOutside = errors.New("out of range")
+
+// Faulty wraps a flash with faults for tests of what lies above it. The hooks run before the flash is touched, with
+// the block that the transfer begins at and the number of blocks; an error they return is the transfer's, and nothing
+// is read or written. Set them before the drive is opened, with [Options].WrapFlash.
+type Faulty struct {
+	controller.Flash
+	LBA   int           // bytes of a block; 0 means 512
+	Delay time.Duration // before every read and write
+	Read  func(lba, blocks int64) error
+	Write func(lba, blocks int64) error
+	Flush func() error
+}
+
+// FailLBA returns a hook that fails transfers that touch block n with err.
+func FailLBA(n int64, err error) func(lba, blocks int64) error {
+	return func(lba, blocks int64) error {
+		if lba <= n && n < lba+blocks {
+			return err
+		}
+		return nil
+	}
+}
+
+func (f *Faulty) blocks(p []byte, off int64) (int64, int64) {
+	size := int64(f.LBA)
+	if size == 0 {
+		size = LBA512
+	}
+	return off / size, (int64(len(p)) + size - 1) / size
+}
+
+func (f *Faulty) ReadAt(p []byte, off int64) (int, error) {
+	time.Sleep(f.Delay)
+	if f.Read != nil {
+		if err := f.Read(f.blocks(p, off)); err != nil {
+			return 0, err
+		}
+	}
+	return f.Flash.ReadAt(p, off)
+}
+
+func (f *Faulty) WriteAt(p []byte, off int64) (int, error) {
+	time.Sleep(f.Delay)
+	if f.Write != nil {
+		if err := f.Write(f.blocks(p, off)); err != nil {
+			return 0, err
+		}
+	}
+	return f.Flash.WriteAt(p, off)
+}
+
+func (f *Faulty) Sync() error {
+	if f.Flush != nil {
+		if err := f.Flush(); err != nil {
+			return err
+		}
+	}
+	return f.Flash.Sync()
+}

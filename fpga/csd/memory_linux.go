@@ -1,0 +1,21 @@
+package csd
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const mapNoReserve = unix.MAP_NORESERVE
+
+// zeroMemory makes b, part of a memory that newMemory gave, read as zeros and gives whole pages back to the system.
+func zeroMemory(b []byte) {
+	page := os.Getpagesize()
+	head := min(len(b), -int(addressOf(b))&(page-1))
+	clear(b[:head])
+	body := (len(b) - head) &^ (page - 1)
+	if body > 0 && unix.Madvise(b[head:head+body], unix.MADV_DONTNEED) != nil {
+		clear(b[head : head+body])
+	}
+	clear(b[head+body:])
+}

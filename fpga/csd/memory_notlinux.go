@@ -1,0 +1,8 @@
+//go:build !linux
+
+package csd
+
+const mapNoReserve = 0
+
+// zeroMemory makes b read as zeros. Only on Linux does it also give pages back to the system.
+func zeroMemory(b []byte) { clear(b) }
