@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -179,6 +180,10 @@ func (p *parser) number(n *yaml.Node, a at) (Number, bool) {
 	if n.Kind == yaml.ScalarNode {
 		switch n.ShortTag() {
 		case "!!int":
+			// The common form first; what begins with 0 may be of another base.
+			if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil && strings.IndexByte("+-0", n.Value[0]) < 0 {
+				return Int(i), true
+			}
 			var i int64
 			if n.Decode(&i) == nil {
 				return Int(i), true

@@ -1,0 +1,223 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+//go:generate go test -run ^TestDocuments$ . -update
+
+// Manual returns docs/operators.md, made from the catalogue.
+func Manual() []byte {
+	var b strings.Builder
+	b.WriteString(`<!-- Made from the catalogue in sdk/pipeline by "go generate ./sdk/pipeline". Do not edit. -->
+
+# Operators
+
+A pipeline passes each column through a chain of operators. Every operator has a reference that reads like its
+definition, a kernel, and golden vectors; the same bytes come out of every engine. [pipelines.md](pipelines.md) tells
+how chains are written.
+
+Rules that hold for all of them:
+
+- Integers are int64 inside: unsigned ones are zero-extended, others sign-extended. Booleans are 0 and 1.
+- Integers and float64 become float32 (nearest, ties to even) on entering ` + "`log`" + `, a float32 comparison, or the dense and
+  label tensors. Nothing becomes an integer by itself.
+- NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
+- Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, becomes a list
+  of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
+
+`)
+	list := Catalogue()
+	b.WriteString("| operator | takes | yields | does |\n|---|---|---|---|\n")
+	for i := range list {
+		o := &list[i]
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", o.Name, o.Name, o.Takes, o.Yields, firstSentence(o.Summary))
+	}
+	for i := range list {
+		list[i].manual(&b)
+	}
+	return []byte(b.String())
+}
+
+func firstSentence(s string) string {
+	if i := strings.Index(s, ". "); i >= 0 {
+		return s[:i+1]
+	}
+	return s
+}
+
+func (o *Operator) manual(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n\n%s\n\n    %s\n\n", o.Name, o.Summary, o.example())
+	if len(o.Params) > 0 {
+		b.WriteString("| parameter | type | default | |\n|---|---|---|---|\n")
+		for i := range o.Params {
+			p := &o.Params[i]
+			fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", p.Name, p.typeText(), p.defaultText(), p.Summary)
+		}
+		b.WriteByte('\n')
+	}
+	for _, line := range [][2]string{
+		{"Takes", o.Takes}, {"Yields", o.Yields}, {"Nulls", o.Nulls}, {"Lists", o.Lists}, {"Errors", o.Errors}, {"Source", o.Source},
+	} {
+		fmt.Fprintf(b, "- %s: %s.\n", line[0], line[1])
+	}
+	if o.Unit != 0 {
+		fmt.Fprintf(b, "- Unit: %d, version %d.\n", uint16(o.Unit), o.Unit.Version())
+	}
+}
+
+// example returns one use, as YAML.
+func (o *Operator) example() string {
+	if len(o.Params) == 0 {
+		return "- " + o.Name
+	}
+	examples := map[string]string{
+		"fill_null":        "- fill_null: 0",
+		"clamp":            "- clamp: {min: 0, max: 100}",
+		"log":              "- log: {add: 1}",
+		"bucketize":        "- bucketize: {borders: [0.5, 1, 1.5], side: left}",
+		"sigrid_hash":      "- sigrid_hash: {salt: 0, max: 500000}",
+		"positive_modulus": "- positive_modulus: {modulus: 5000}",
+		"firstx":           "- firstx: {n: 20}",
+	}
+	return examples[o.Name]
+}
+
+func (p *Param) typeText() string {
+	switch {
+	case p.Type == ParamChoice:
+		return "`" + strings.Join(p.Choices, "`, `") + "`"
+	case p.Type == ParamInteger && p.Min != any64:
+		return fmt.Sprintf("integer, at least %d", p.Min)
+	}
+	return p.Type.String()
+}
+
+func (p *Param) defaultText() string {
+	switch v := p.Default.(type) {
+	case Number:
+		return "`" + strings.TrimSuffix(v.String(), ".0") + "`"
+	case Text:
+		return "`" + string(v) + "`"
+	}
+	if p.Optional {
+		return "none"
+	}
+	return "must be given"
+}
+
+// JSONSchema returns docs/pipeline.schema.json, made from the catalogue: JSON Schema, draft 2020-12, of a pipeline's
+// document. Parse checks more, such as the order of borders.
+func JSONSchema() []byte {
+	type m = map[string]any
+	str := m{"type": "string", "minLength": 1, "maxLength": maxName}
+	object := func(required []string, properties m) m {
+		o := m{"type": "object", "additionalProperties": false, "properties": properties}
+		if len(required) > 0 {
+			o["required"] = required
+		}
+		return o
+	}
+	var forms []any
+	list := Catalogue()
+	for i := range list {
+		forms = append(forms, list[i].jsonSchema())
+	}
+	groups := m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/group"}}
+	root := object(nil, m{
+		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": MaxBatch, "default": DefaultBatch},
+		"ids":   m{"enum": []string{"int32", "int64"}, "default": "int64"},
+		"label": object([]string{"column"}, m{"column": str, "ops": m{"$ref": "#/$defs/ops"}}),
+		"dense": groups, "sparse": groups, "generated": groups,
+	})
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "Millrace pipeline"
+	root["$defs"] = m{
+		"group": object([]string{"columns"}, m{
+			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": str},
+			"ops":     m{"$ref": "#/$defs/ops"}, "as": str,
+		}),
+		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
+	}
+	b, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		return nil // strings, numbers and maps of them always marshal
+	}
+	return append(b, '\n')
+}
+
+// jsonSchema returns the forms in which the operator may be written.
+func (o *Operator) jsonSchema() any {
+	type m = map[string]any
+	properties, required := m{}, []string{}
+	for i := range o.Params {
+		p := &o.Params[i]
+		properties[p.Name] = p.jsonSchema()
+		if p.Required() {
+			required = append(required, p.Name)
+		}
+	}
+	full := m{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		full["required"] = required
+	}
+	if o.Name == "clamp" {
+		full["minProperties"] = 1
+	}
+	value := any(full)
+	switch short := o.short(); {
+	case short != nil:
+		value = m{"oneOf": []any{full, short.jsonSchema()}}
+	case len(required) == 0 && full["minProperties"] == nil:
+		value = m{"oneOf": []any{full, m{"type": "null"}}}
+	}
+	named := m{
+		"type": "object", "description": o.Summary, "additionalProperties": false,
+		"required": []string{o.Name}, "properties": m{o.Name: value},
+	}
+	if len(required) == 0 && full["minProperties"] == nil {
+		return m{"oneOf": []any{m{"const": o.Name}, named}}
+	}
+	return named
+}
+
+func (p *Param) jsonSchema() any {
+	type m = map[string]any
+	s := m{"description": p.Summary}
+	switch p.Type {
+	case ParamInteger:
+		s["type"] = "integer"
+		if p.Min != any64 {
+			s["minimum"] = p.Min
+		}
+	case ParamChoice:
+		s["enum"] = p.Choices
+	case ParamBorders:
+		s["oneOf"] = []any{
+			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "number"}},
+			m{"type": "object", "additionalProperties": false, "required": []string{"log_spaced"}, "properties": m{
+				"log_spaced": m{
+					"type": "object", "additionalProperties": false, "required": []string{"from", "to", "count"}, "properties": m{
+						"from":  m{"type": "number", "exclusiveMinimum": 0},
+						"to":    m{"type": "number", "exclusiveMinimum": 0},
+						"count": m{"type": "integer", "minimum": 2, "maximum": maxBorders},
+					},
+				},
+			}},
+		}
+	default:
+		s["type"] = "number"
+	}
+	switch v := p.Default.(type) {
+	case Number:
+		s["default"] = v.Real()
+		if v.Integer {
+			s["default"] = v.Int
+		}
+	case Text:
+		s["default"] = string(v)
+	}
+	return s
+}

@@ -1,0 +1,228 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// badDocuments are pipelines that are refused, against the zoo, with the whole text of the error.
+var badDocuments = []struct {
+	name, doc string
+	is        error
+	want      string // every line without its "pipeline: "
+}{
+	{"empty", "", ErrSyntax, "syntax error: the document is empty"},
+	{"only a comment", "# nothing\n", ErrSyntax, "syntax error: the document is empty"},
+	{"no YAML", "dense: [", ErrSyntax, "syntax error: line 1: did not find expected node content"},
+	{"no mapping", "- dense", ErrValue, "line 1:1: wrong value: a list, want a mapping of name, batch, ids, label, dense, sparse, generated"},
+	{"two documents", "label: {column: label}\n---\nlabel: {column: label}\n", ErrSyntax, "line 2:1: syntax error: a second document; one file holds one pipeline"},
+	{"no outputs", "name: x", ErrEmpty, "pipeline has no outputs: want a label, dense, sparse or generated"},
+	{"unknown key", "label: {column: label}\ndens: []", ErrUnknownKey, `line 2:1: dens: unknown key: "dens"; did you mean "dense"?`},
+	{"key far from all", "label: {column: label}\nxyzzy: []", ErrUnknownKey, `line 2:1: xyzzy: unknown key: "xyzzy"; want one of name, batch, ids, label, dense, sparse, generated`},
+	{"key twice", "name: a\nname: b\nlabel: {column: label}", ErrDuplicate, `line 2:1: name: given twice: "name"`},
+	{"key that is a list", "[a]: 1", ErrValue, "line 1:1: wrong value: a list as a key"},
+	{"merge", "label: {column: label}\n<<: {name: x}", ErrUnknownKey, `line 2:1: <<: unknown key: "<<"; want one of name, batch, ids, label, dense, sparse, generated`},
+	{"batch that is text", "batch: many\nlabel: {column: label}", ErrValue, `line 1:8: batch: wrong value: the text "many", want a number`},
+	{"batch that is real", "batch: 1.5\nlabel: {column: label}", ErrValue, "line 1:8: batch: wrong value: 1.5, want a whole number from 1 to 16777216"},
+	{"batch of nothing", "batch: 0\nlabel: {column: label}", ErrValue, "line 1:8: batch: wrong value: 0, want a whole number from 1 to 16777216"},
+	{"batch beyond 64 bits", "batch: 99999999999999999999\nlabel: {column: label}", ErrValue, "line 1:8: batch: wrong value: 1.0e+20, want a whole number from 1 to 16777216"},
+	{"ids of a size", "ids: int16\nlabel: {column: label}", ErrValue, `line 1:6: ids: wrong value: "int16", want int32 or int64`},
+	{"ids that are a number", "ids: 32\nlabel: {column: label}", ErrValue, "line 1:6: ids: wrong value: the number 32, want int32 or int64; put it in quotes if it is meant as text"},
+	{"name that is a list", "name: [a]\nlabel: {column: label}", ErrValue, "line 1:7: name: wrong value: a list, want the pipeline's name"},
+	{"label without column", "label: {ops: []}", ErrMissing, "line 1:8: label: missing: column: the name of the column with the label"},
+	{"label that is text", "label: label", ErrValue, `line 1:8: label: wrong value: the text "label", want a mapping of column, ops`},
+	{"dense that is a mapping", "dense: {columns: [i]}", ErrValue, "line 1:8: dense: wrong value: a mapping, want a list of groups of columns"},
+	{"group without columns", "dense:\n  - ops: [fill_null: 0]", ErrMissing, "line 2:5: dense[0]: missing: columns: at least one"},
+	{"column that is a number", "dense: [{columns: [1]}]", ErrValue, "line 1:20: dense[0].columns[0]: wrong value: the number 1, want a column; put it in quotes if it is meant as text"},
+	{"column that is empty", `dense: [{columns: [""]}]`, ErrValue, "line 1:20: dense[0].columns[0]: wrong value: text of 0 bytes, want 1 to 4096"},
+	{"columns that are text", "dense: [{columns: i}]", ErrValue, `line 1:19: dense[0].columns: wrong value: the text "i", want a list of columns`},
+	{"unknown key of a group", "dense: [{columns: [i], op: []}]", ErrUnknownKey, `line 1:24: dense[0].op: unknown key: "op"; did you mean "ops"?`},
+
+	{"unknown operator", "dense:\n  - columns: [i]\n    ops: [fill_null: 0, clmap: {min: 0}]", ErrUnknownOperator, `line 3:25: dense[0].ops[1]: unknown operator: "clmap"; did you mean "clamp"?`},
+	{"unknown operator by name alone", "dense: [{columns: [i], ops: [lgo]}]", ErrUnknownOperator, `line 1:30: dense[0].ops[0]: unknown operator: "lgo"; did you mean "log"?`},
+	{"unknown operator far from all", "dense: [{columns: [i], ops: [boxcox]}]", ErrUnknownOperator,
+		`line 1:30: dense[0].ops[0]: unknown operator: "boxcox"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+	{"two operators in one", "dense: [{columns: [i], ops: [{fill_null: 0, log: {add: 1}}]}]", ErrValue, "line 1:30: dense[0].ops[0]: wrong value: a mapping of 2, want one operator and its parameters"},
+	{"operator that is a number", "dense: [{columns: [i], ops: [3]}]", ErrValue, "line 1:30: dense[0].ops[0]: wrong value: the number 3, want an operator"},
+	{"ops that are a mapping", "dense: [{columns: [i], ops: {log: {add: 1}}}]", ErrValue, "line 1:29: dense[0].ops: wrong value: a mapping, want a list of operators"},
+	{"unknown parameter", "dense: [{columns: [i], ops: [log: {ad: 1}]}]", ErrUnknownParam, `line 1:36: dense[0].ops[0].log.ad: unknown parameter: "ad"; did you mean "add"?`},
+	{"parameter twice", "dense: [{columns: [i], ops: [log: {add: 1, add: 2}]}]", ErrDuplicate, `line 1:44: dense[0].ops[0].log.add: given twice: "add"`},
+	{"parameter of the wrong type", "dense: [{columns: [i], ops: [log: {add: one}]}]", ErrValue, `line 1:41: dense[0].ops[0].log.add: wrong value: the text "one", want a number`},
+	{"parameter that is no mapping", "dense: [{columns: [i], ops: [log: 1]}]", ErrValue, "line 1:35: dense[0].ops[0].log: wrong value: the number 1, want a mapping of add"},
+	{"parameter missing", "sparse: [{columns: [i], ops: [sigrid_hash: {salt: 1}]}]", ErrMissing,
+		"line 1:31: sparse[0].ops[0].sigrid_hash: missing: max: number of ids that come out: the rows of the embedding table"},
+	{"short parameter missing", "dense: [{columns: [i], ops: [fill_null]}]", ErrMissing,
+		"line 1:30: dense[0].ops[0].fill_null: missing: value: what a null becomes; for float32 columns rounded to float32"},
+	{"parameters of an operator without", "sparse: [{columns: [i], ops: [zero_extend: {bits: 32}]}]", ErrUnknownParam, "line 1:44: sparse[0].ops[0].zero_extend: unknown parameter: zero_extend takes no parameters"},
+	{"max of zero", "sparse: [{columns: [i], ops: [sigrid_hash: {max: 0}]}]", ErrValue, "line 1:50: sparse[0].ops[0].sigrid_hash.max: wrong value: 0, want at least 1"},
+	{"max that is real", "sparse: [{columns: [i], ops: [sigrid_hash: {max: 1.0}]}]", ErrValue, "line 1:50: sparse[0].ops[0].sigrid_hash.max: wrong value: the number 1.0, want a whole number"},
+	{"max beyond 64 bits", "sparse: [{columns: [i], ops: [sigrid_hash: {max: 9223372036854775808}]}]", ErrValue, "line 1:50: sparse[0].ops[0].sigrid_hash.max: wrong value: 9223372036854775808 does not fit 64 bits"},
+	{"modulus below zero", "sparse: [{columns: [i], ops: [positive_modulus: -3]}]", ErrValue, "line 1:49: sparse[0].ops[0].positive_modulus.modulus: wrong value: -3, want at least 1"},
+	{"n below zero", "sparse: [{columns: [list], ops: [firstx: {n: -1}]}]", ErrValue, "line 1:46: sparse[0].ops[0].firstx.n: wrong value: -1, want at least 0"},
+	{"clamp without bounds", "dense: [{columns: [i], ops: [clamp: {}]}]", ErrMissing, "line 1:30: dense[0].ops[0].clamp: missing: min or max"},
+	{"clamp the wrong way", "dense: [{columns: [i], ops: [clamp: {min: 2, max: 1}]}]", ErrValue, "line 1:30: dense[0].ops[0].clamp: wrong value: min 2 > max 1"},
+	{"fill with infinity", "dense: [{columns: [f], ops: [fill_null: .inf]}]", ErrValue, "line 1:41: dense[0].ops[0].fill_null.value: wrong value: the number .inf, want a finite number"},
+	{"add beyond float32", "dense: [{columns: [f], ops: [log: {add: 1.0e39}]}]", ErrValue, "line 1:41: dense[0].ops[0].log.add: wrong value: 1.0e+39 does not fit float32"},
+
+	{"no borders", "sparse: [{columns: [i], ops: [bucketize: {borders: []}]}]", ErrValue, "line 1:52: sparse[0].ops[0].bucketize.borders: wrong value: 0 borders, want 1 to 1048576"},
+	{"borders unsorted", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, 3, 2]}]}]", ErrValue, "line 1:52: sparse[0].ops[0].bucketize.borders[2]: wrong value: borders are not sorted: 2 comes behind 3"},
+	{"border that is no number", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, .nan]}]}]", ErrValue, "line 1:52: sparse[0].ops[0].bucketize.borders[1]: wrong value: a border is no number"},
+	{"border that is text", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, x]}]}]", ErrValue, `line 1:56: sparse[0].ops[0].bucketize.borders[1]: wrong value: the text "x", want a number`},
+	{"borders that are a number", "sparse: [{columns: [i], ops: [bucketize: {borders: 7}]}]", ErrValue, "line 1:52: sparse[0].ops[0].bucketize.borders: wrong value: the number 7, want a list of numbers, or log_spaced: {from, to, count}"},
+	{"borders of another kind", "sparse: [{columns: [i], ops: [bucketize: {borders: {linear: {}}}]}]", ErrUnknownParam, `line 1:53: sparse[0].ops[0].bucketize.borders.linear: unknown parameter: "linear"; want one of log_spaced`},
+	{"borders of no kind", "sparse: [{columns: [i], ops: [bucketize: {borders: {}}]}]", ErrMissing, "line 1:52: sparse[0].ops[0].bucketize.borders: missing: log_spaced"},
+	{"log_spaced without count", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: 2}}}]}]", ErrMissing, "line 1:65: sparse[0].ops[0].bucketize.borders.log_spaced: missing: count"},
+	{"log_spaced from zero", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 0, to: 2, count: 4}}}]}]", ErrValue, "line 1:52: sparse[0].ops[0].bucketize.borders.log_spaced: wrong value: from 0 to 2, want 0 < from < to"},
+	{"log_spaced of one", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: 2, count: 1}}}]}]", ErrValue, "line 1:89: sparse[0].ops[0].bucketize.borders.log_spaced.count: wrong value: 1, want a whole number from 2 to 1048576"},
+	{"log_spaced compared as int64", "sparse: [{columns: [i], ops: [bucketize: {borders: {log_spaced: {from: 1, to: 2, count: 4}}, compare: int64}]}]", ErrValue,
+		`line 1:31: sparse[0].ops[0]: column "i": wrong value: log_spaced borders are real numbers: compare as float32 or float64`},
+	{"side of no kind", "sparse: [{columns: [i], ops: [bucketize: {borders: [1], side: up}]}]", ErrValue, `line 1:63: sparse[0].ops[0].bucketize.side: wrong value: the text "up", want one of left, right`},
+	{"nan of no kind", "sparse: [{columns: [i], ops: [bucketize: {borders: [1], nan: zero}]}]", ErrValue, `line 1:62: sparse[0].ops[0].bucketize.nan: wrong value: the text "zero", want one of torcharrow, first, last, error`},
+	{"border beyond float32", "sparse: [{columns: [d], ops: [bucketize: {borders: [1.0e39]}]}]", ErrValue, `line 1:31: sparse[0].ops[0]: column "d": wrong value: border 0 (1.0e+39) does not fit float32`},
+	{"border that is not whole", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, 1.5], compare: int64}]}]", ErrValue, `line 1:31: sparse[0].ops[0]: column "i": wrong value: border 1 (1.5) must be whole to compare as int64`},
+	{"float compared as int64", "sparse: [{columns: [f], ops: [bucketize: {borders: [1], compare: int64}]}]", ErrColumnType, `line 1:31: sparse[0].ops[0]: column "f": wrong type of column: compare: int64 takes int64, and these are float32`},
+
+	{"missing column", "dense: [{columns: [fnull]}]", ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "fnull" is not in the dataset; did you mean "f_null"?`},
+	{"missing label", "label: {column: click}", ErrMissingColumn, `line 1:8: label.column: missing column: "click" is not in the dataset`},
+	{"missing column of a range", "dense: [{columns: [c_0..c_3]}]", ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "c_3", of "c_0..c_3", is not in the dataset`},
+	{"range of other names", "dense: [{columns: [c_0..d_3]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c_0..d_3": the names before the numbers differ`},
+	{"range without numbers", "dense: [{columns: [c..d]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c..d": a range goes from one numbered column to another, as int_0..int_12`},
+	{"range backwards", "dense: [{columns: [c_2..c_0]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c_2..c_0": the first number is above the last`},
+	{"range too wide", "dense: [{columns: [c_0..c_70000]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c_0..c_70000": 70001 columns, want at most 65536`},
+	{"range of large numbers", "dense: [{columns: [c_0..c_99999999999]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c_0..c_99999999999": a number is too large`},
+	{"range of uneven zeros", "dense: [{columns: [z_00..z_1]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "z_00..z_1": numbers that begin with 0 must be of one length`},
+	{"glob of nothing", `dense: [{columns: ["q_*"]}]`, ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "q_*" matches no column`},
+	{"unsupported column", "dense: [{columns: [odd]}]", ErrUnsupported, `line 1:9: dense[0]: column "odd": column cannot be read: INT96 is not decoded`},
+	{"feature twice", "dense: [{columns: [i, f]}, {columns: [i]}]", ErrDuplicate, `line 1:28: dense[1]: column "i": given twice: a second dense feature named "i"; name it with as`},
+	{"key twice", "sparse: [{columns: [i]}]\ngenerated:\n  - columns: [c_0]\n    as: i", ErrDuplicate, `line 3:5: generated[0]: column "c_0": given twice: a second key feature named "i"; name it with as`},
+	{"as without a number", "dense: [{columns: [i], as: \"x_{n}\"}]", ErrPattern, `line 1:20: dense[0].columns[0]: column "i": wrong column pattern: "x_{n}": the column has no number at its end for {n}; use {column} or {i}`},
+	{"as with other braces", "dense: [{columns: [i], as: \"x_{m}\"}]", ErrValue, `line 1:28: dense[0].as: wrong value: "x_{m}": {m}, want {n}, {i} or {column}`},
+	{"as with half a brace", "dense: [{columns: [i], as: \"x_{n\"}]", ErrValue, `line 1:28: dense[0].as: wrong value: "x_{n": a brace without its other`},
+
+	{"log of a list", "sparse: [{columns: [flist], ops: [log: {add: 1}]}]", ErrColumnType, `line 1:35: sparse[0].ops[0]: column "flist": wrong type of column: log of a list: no tensor holds lists of real numbers`},
+	{"log of strings", "dense: [{columns: [s], ops: [log]}]", ErrColumnType, `line 1:30: dense[0].ops[0]: column "s": wrong type of column: log takes numbers, and these are strings; begin with hex_to_int if they are hexadecimal`},
+	{"dense from a list", "dense: [{columns: [list]}]", ErrColumnType, `line 1:9: dense[0]: column "list": wrong type of column: a list cannot be dense: only sparse features have several values a row`},
+	{"label from a list", "label: {column: list}", ErrColumnType, `line 1:8: label: column "list": wrong type of column: a list cannot be label: only sparse features have several values a row`},
+	{"dense from strings", "dense: [{columns: [s]}]", ErrColumnType, `line 1:9: dense[0]: column "s": wrong type of column: strings cannot be dense; begin with hex_to_int if they are hexadecimal`},
+	{"hash of a float", "sparse: [{columns: [f], ops: [sigrid_hash: {max: 10}]}]", ErrColumnType, `line 1:31: sparse[0].ops[0]: column "f": wrong type of column: sigrid_hash takes ids (int64), and these are float32; bucketize makes ids of real numbers`},
+	{"modulus of a logarithm", "sparse: [{columns: [i], ops: [log, positive_modulus: 3]}]", ErrColumnType, `line 1:36: sparse[0].ops[1]: column "i": wrong type of column: positive_modulus takes ids (int64), and these are float32; bucketize makes ids of real numbers`},
+	{"sparse floats", "sparse: [{columns: [f]}]", ErrColumnType, `line 1:10: sparse[0]: column "f": wrong type of column: sparse values are ids (int64), and these are float32; bucketize makes ids of real numbers`},
+	{"hex of numbers", "sparse: [{columns: [i], ops: [hex_to_int]}]", ErrColumnType, `line 1:31: sparse[0].ops[0]: column "i": wrong type of column: hex_to_int takes strings, and these are int64 (the decoder of Criteo's rows reads their ids itself)`},
+	{"firstx of a scalar", "sparse: [{columns: [i], ops: [firstx: 3]}]", ErrColumnType, `line 1:31: sparse[0].ops[0]: column "i": wrong type of column: firstx takes lists, and this column has one value a row`},
+	{"fill of integers with a real number", "dense: [{columns: [i_null], ops: [fill_null: 0.5]}]", ErrValue, `line 1:35: dense[0].ops[0]: column "i_null": wrong value: value 0.5 of fill_null must be whole: the values are int64`},
+	{"bound beyond float32", "dense: [{columns: [f], ops: [clamp: {max: 1.0e39}]}]", ErrValue, `line 1:30: dense[0].ops[0]: column "f": wrong value: max 1.0e+39 of clamp does not fit float32`},
+
+	{"dense null", "dense:\n  - columns: [f_null]\n    ops: [clamp: {min: 0}]", ErrNull, `line 2:5: dense[0]: column "f_null": null can reach the output: the column may be null and dense "f_null" has no place for one; put fill_null first`},
+	{"label null", "label: {column: i_null}", ErrNull, `line 1:8: label: column "i_null": null can reach the output: the column may be null and label "i_null" has no place for one; put fill_null first`},
+	{"dense null made by hex_to_int", "dense: [{columns: [s], ops: [hex_to_int]}]", ErrNull, `line 1:9: dense[0]: column "s": null can reach the output: the column may be null and dense "s" has no place for one; put fill_null first`},
+	{"ids that do not fit", "ids: int32\nsparse: [{columns: [u32]}]", ErrIDs, `line 2:10: sparse[0]: column "u32": ids do not fit int32: ids of "u32" may be 0 to 4294967295; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
+	{"ids one too many", "ids: int32\nsparse: [{columns: [i], ops: [sigrid_hash: {max: 2147483649}]}]", ErrIDs,
+		`line 2:10: sparse[0]: column "i": ids do not fit int32: ids of "i" may be 0 to 2147483648; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64`},
+	{"several at once", "dense: [{columns: [nope, i], ops: [fill_null: 0.5]}]\nsparse: [{columns: [f]}]", ErrMissingColumn,
+		"line 1:20: dense[0].columns[0]: missing column: \"nope\" is not in the dataset\n" +
+			"line 1:36: dense[0].ops[0]: column \"i\": wrong value: value 0.5 of fill_null must be whole: the values are int64\n" +
+			"line 2:10: sparse[0]: column \"f\": wrong type of column: sparse values are ids (int64), and these are float32; bucketize makes ids of real numbers"},
+}
+
+func TestBadDocuments(t *testing.T) {
+	for _, c := range badDocuments {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := lower(c.doc, zoo())
+			require.Error(t, err)
+			want := "pipeline: " + strings.ReplaceAll(c.want, "\n", "\npipeline: ")
+			assert.EqualError(t, err, want)
+			require.ErrorIs(t, err, c.is)
+			var list Errors
+			require.ErrorAs(t, err, &list)
+		})
+	}
+}
+
+func TestErrorsAreBounded(t *testing.T) {
+	var doc strings.Builder
+	doc.WriteString("dense:\n")
+	for range 10 * maxErrors {
+		doc.WriteString("  - {columns: [i], ops: [nonsense]}\n")
+	}
+	_, err := Parse([]byte(doc.String()))
+	var list Errors
+	require.ErrorAs(t, err, &list)
+	assert.Len(t, list, maxErrors)
+
+	doc.Reset()
+	doc.WriteString("dense:\n")
+	for i := range 10 * maxErrors {
+		fmt.Fprintf(&doc, "  - {columns: [missing_%d]}\n", i)
+	}
+	_, _, err = lower(doc.String(), zoo())
+	require.ErrorAs(t, err, &list)
+	assert.Len(t, list, maxErrors)
+}
+
+func TestErrorsKeepForeignTextShort(t *testing.T) {
+	_, err := Parse([]byte("dense: [{columns: [i], ops: [" + strings.Repeat("x", 100000) + "]}]"))
+	require.ErrorIs(t, err, ErrUnknownOperator)
+	assert.Less(t, len(err.Error()), 512)
+	_, err = Parse([]byte(`dense: [{columns: [i], "a\nb": 1}]`))
+	require.ErrorIs(t, err, ErrUnknownKey)
+	assert.NotContains(t, err.Error(), "\n", "a name cannot forge a line")
+}
+
+func TestAliases(t *testing.T) {
+	t.Run("share a list of operators", func(t *testing.T) {
+		_, p, err := lower("dense: [{columns: [i], ops: &ops [clamp: {min: 0}]}]\nsparse: [{columns: [c_0], ops: *ops}]", zoo())
+		require.NoError(t, err)
+		assert.Equal(t, p.Columns[0].Sinks[0].Ops[0], p.Columns[1].Sinks[0].Ops[0])
+	})
+	t.Run("to an unknown anchor", func(t *testing.T) {
+		_, err := Parse([]byte("dense: *nothing"))
+		require.ErrorIs(t, err, ErrSyntax)
+	})
+	t.Run("to what holds them", func(t *testing.T) {
+		_, err := Parse([]byte("dense: &a [{columns: *a}]"))
+		require.Error(t, err)
+	})
+	t.Run("a bomb", func(t *testing.T) {
+		var doc strings.Builder
+		doc.WriteString("sparse:\n  - columns: [i]\n    ops:\n      - bucketize: {borders: &b [" + strings.Repeat("1,", 100000) + "1]}\n")
+		for range 1000 {
+			doc.WriteString("  - {columns: [i], ops: [bucketize: {borders: *b}]}\n")
+		}
+		_, err := Parse([]byte(doc.String()))
+		require.ErrorIs(t, err, ErrSyntax)
+		assert.ErrorContains(t, err, "the document comes to more than 1048576 values")
+	})
+}
+
+func TestDocumentThatIsTooLarge(t *testing.T) {
+	at := append([]byte("label: {column: label}\n#"), make([]byte, maxDocument)...)
+	for i := 24; i < len(at); i++ {
+		at[i] = 'x'
+	}
+	_, err := Parse(at[:maxDocument])
+	require.NoError(t, err)
+	_, err = Parse(at[:maxDocument+1])
+	require.ErrorIs(t, err, ErrSyntax)
+}
+
+// The number of borders is bounded over the whole pipeline, however few bytes ask for them.
+func TestBordersAreBounded(t *testing.T) {
+	two := Borders{List: []Number{Int(1), Int(2)}}
+	for below, ok := range map[int]bool{2: true, 1: false} {
+		r := &resolver{problems: &problems{}, tables: map[tableKey]*program.Bucketize{}, borders: maxTables - below}
+		_, err := r.table(two, program.Float32, &program.Bucketize{})
+		if ok {
+			require.NoError(t, err)
+			_, err = r.table(two, program.Float32, &program.Bucketize{})
+			require.NoError(t, err, "the same borders count once")
+			continue
+		}
+		require.EqualError(t, err, "the pipeline has more than 4194304 borders in all")
+	}
+}

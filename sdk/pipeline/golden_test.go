@@ -1,0 +1,83 @@
+package pipeline
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files and generated documents")
+
+// golden compares with a file, which -update rewrites.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		require.NoError(t, os.WriteFile(path, got, 0o666))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got), "go test -update rewrites %s", path)
+}
+
+// tableI is the schema of the synthetic data sets of PreSto's RM2 to RM5: float32 dense features and lists of ids.
+func tableI() []ColumnInfo {
+	schema := []ColumnInfo{{Name: "label", Kind: program.Int64, Bits: 32}}
+	for i := range 504 {
+		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("int_%d", i), Kind: program.Float32, Nullable: true})
+	}
+	for i := range 42 {
+		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64, List: true, Nullable: true})
+	}
+	return schema
+}
+
+// zoo has a column of every kind.
+func zoo() []ColumnInfo {
+	return []ColumnInfo{
+		{Name: "label", Kind: program.Int64, Bits: 32},
+		{Name: "i", Kind: program.Int64},
+		{Name: "i8", Kind: program.Int64, Bits: 8},
+		{Name: "u32", Kind: program.Int64, Bits: 32, Unsigned: true},
+		{Name: "i_null", Kind: program.Int64, Nullable: true},
+		{Name: "f", Kind: program.Float32},
+		{Name: "f_null", Kind: program.Float32, Nullable: true},
+		{Name: "d", Kind: program.Float64},
+		{Name: "s", Kind: program.Bytes},
+		{Name: "s_null", Kind: program.Bytes, Nullable: true},
+		{Name: "list", Kind: program.Int64, List: true, Nullable: true, ElementNullable: true},
+		{Name: "flist", Kind: program.Float32, List: true},
+		{Name: "slist", Kind: program.Bytes, List: true},
+		{Name: "odd", Unsupported: fmt.Errorf("INT96 is not decoded")},
+		{Name: "c_0", Kind: program.Int64}, {Name: "c_1", Kind: program.Int64}, {Name: "c_2", Kind: program.Int64},
+		{Name: "c_10", Kind: program.Int64},
+		{Name: "z_00", Kind: program.Int64}, {Name: "z_01", Kind: program.Int64},
+		{Name: "a..b", Kind: program.Int64}, {Name: "a*b", Kind: program.Int64},
+	}
+}
+
+// lower is parse, resolve and lower.
+func lower(document string, schema []ColumnInfo) (*Resolved, *program.Program, error) {
+	s, err := Parse([]byte(document))
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := s.Resolve(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, _, err := Lower(r)
+	return r, p, err
+}
+
+func TestDocuments(t *testing.T) {
+	golden(t, "../../docs/operators.md", Manual())
+	golden(t, "../../docs/pipeline.schema.json", JSONSchema())
+}

@@ -1,0 +1,332 @@
+package pipeline
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// schemaOf is the schema that a named pipeline is meant for.
+func schemaOf(name string) []ColumnInfo {
+	if strings.HasPrefix(name, "criteo") || name == "rm1" {
+		return TextSchema(false)
+	}
+	return tableI()
+}
+
+func TestNamed(t *testing.T) {
+	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "rm1", "rm2", "rm3", "rm4", "rm5"}, Names())
+	var digests strings.Builder
+	for _, name := range Names() {
+		s, err := Named(name)
+		require.NoError(t, err)
+		assert.Equal(t, name, s.Name)
+		r, err := s.Resolve(schemaOf(name))
+		require.NoError(t, err)
+		p, schema, err := Lower(r)
+		require.NoError(t, err)
+		require.NoError(t, schema.Validate())
+		assert.Empty(t, r.Notes())
+		digest := r.Digest()
+		fmt.Fprintf(&digests, "%s %s\n", name, hex.EncodeToString(digest[:]))
+		golden(t, "testdata/lower/"+name+".txt", []byte(p.String()))
+	}
+	// These digests are part of the identity of jobs: a change makes running jobs' checkpoints worthless.
+	golden(t, "testdata/digests.txt", []byte(digests.String()))
+	_, err := Named("rm6")
+	assert.EqualError(t, err, `pipeline "rm6": no such name; did you mean "rm1"?`)
+	_, err = Named("../named/rm1")
+	assert.Error(t, err)
+}
+
+// PreSto, Table I.
+func TestTableI(t *testing.T) {
+	for _, c := range []struct {
+		name                                     string
+		dense, sparse, generated, borders, batch int
+		fixed                                    bool
+	}{
+		{"rm1", 13, 26, 13, 1024, 8192, true},
+		{"rm2", 504, 42, 21, 1024, 8192, false},
+		{"rm3", 504, 42, 42, 1024, 8192, false},
+		{"rm4", 504, 42, 42, 2048, 8192, false},
+		{"rm5", 504, 42, 42, 4096, 8192, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Named(c.name)
+			require.NoError(t, err)
+			r, err := s.Resolve(schemaOf(c.name))
+			require.NoError(t, err)
+			p, schema, err := Lower(r)
+			require.NoError(t, err)
+			assert.Equal(t, c.batch, r.Batch)
+			assert.Len(t, schema.Dense, c.dense)
+			assert.Len(t, schema.Keys, c.sparse+c.generated)
+			assert.Equal(t, c.fixed, schema.Fixed())
+			assert.Equal(t, c.fixed, p.Output.Fixed)
+			assert.Equal(t, tensor.Int32, schema.IDs)
+			for _, k := range schema.Keys {
+				assert.Equal(t, int64(500000), k.NumEmbeddings)
+			}
+			assert.Len(t, p.Columns, c.sparse+c.dense+1, "every leaf is read once")
+			for i, column := range p.Columns[c.sparse : c.sparse+c.generated] {
+				require.Len(t, column.Sinks, 2, "a generated feature and the dense one share their column")
+				b := column.Sinks[0].Ops[len(column.Sinks[0].Ops)-2].(*program.Bucketize)
+				assert.Len(t, b.Borders32, c.borders)
+				first := p.Columns[c.sparse].Sinks[0].Ops
+				assert.Same(t, first[len(first)-2], b, "column %d has its own table", i)
+			}
+		})
+	}
+}
+
+// goodDocuments are lowered against the zoo; the whole program is compared with testdata/lower.
+var goodDocuments = []struct{ name, doc string }{
+	{"every_operator", `
+name: every
+batch: 10
+label: {column: label, ops: [clamp: {min: 0, max: 1}]}
+dense:
+  - columns: [i, f, d]
+    ops: [clamp: {max: 100}, log]
+  - columns: [i_null, f_null]
+    as: "{column}_{i}"
+    ops: [fill_null: 1, identity]
+sparse:
+  - columns: [list]
+    ops: [fill_null: -1, zero_extend, firstx: 3, positive_modulus: 1000]
+  - columns: [s, s_null]
+    ops: [hex_to_int: {}, sigrid_hash: {max: 7}]
+  - columns: [slist]
+    ops: [{hex_to_int: }, {firstx: {n: 2}}]
+generated:
+  - columns: [flist]
+    ops: [fill_null: 0.5, bucketize: {borders: [0, 0.1, .inf], side: right, nan: last}]
+  - columns: [d]
+    ops: [bucketize: {borders: [0.1, 0.2], compare: float64, nan: error}]
+  - columns: [f]
+    ops: [bucketize: {borders: [0.1, 0.2], compare: float64, nan: first}]
+  - columns: [i]
+    ops: [bucketize: {borders: [-9223372036854775808, 9007199254740993], compare: int64}]
+`},
+	{"patterns", `
+dense:
+  - {columns: [c_0..c_2, z_00..z_01, a..b, a*b]}
+  - {columns: ["c_*"], as: "{i}-{n}"}
+`},
+	{"fixed_keys_share_a_column", `
+sparse: [{columns: [c_0]}, {columns: [c_0, c_1], as: "{column}_again"}, {columns: [c_0], as: last}]
+dense: [{columns: [c_1]}]
+label: {column: c_1}
+`},
+	{"jagged_keys_do_not", `
+sparse: [{columns: [c_0]}, {columns: [c_0], as: again}, {columns: [i_null]}]
+dense: [{columns: [c_0]}]
+`},
+	{"lists_are_read_once_a_key", `
+sparse: [{columns: [list]}, {columns: [list], as: again, ops: [firstx: 1]}]
+`},
+	{"only_a_label", "label: {column: label}"},
+}
+
+func TestGoodDocuments(t *testing.T) {
+	for _, c := range goodDocuments {
+		t.Run(c.name, func(t *testing.T) {
+			r, p, err := lower(c.doc, zoo())
+			require.NoError(t, err)
+			q, err := program.Unmarshal(p.Marshal())
+			require.NoError(t, err)
+			assert.Equal(t, p, q)
+			golden(t, "testdata/lower/"+c.name+".txt", append([]byte(p.String()), append(r.Canonical(), '\n')...))
+		})
+	}
+}
+
+func TestEmbeddings(t *testing.T) {
+	for doc, want := range map[string]int64{
+		"[sigrid_hash: {max: 100}]":                       100,
+		"[positive_modulus: 5000]":                        5000,
+		"[bucketize: {borders: [1, 2, 3]}]":               4,
+		"[clamp: {min: 0, max: 9}]":                       10,
+		"[clamp: {min: 3, max: 9}]":                       10,
+		"[clamp: {min: -1, max: 9}]":                      0, // a negative id has no row
+		"[clamp: {min: 0}]":                               0,
+		"[clamp: {max: 9}]":                               0,
+		"[]":                                              0,
+		"[zero_extend]":                                   0, // bounded by its type alone
+		"[zero_extend, clamp: {max: 9}]":                  10,
+		"[sigrid_hash: {max: 100}, zero_extend]":          100,
+		"[positive_modulus: 5000, sigrid_hash: {max: 7}]": 7,
+		"[sigrid_hash: {max: 100}, fill_null: 200]":       201,
+		"[sigrid_hash: {max: 100}, fill_null: -1]":        0,
+		"[sigrid_hash: {max: 9223372036854775807}]":       math.MaxInt64,
+	} {
+		r, _, err := lower("sparse: [{columns: [i], ops: "+doc+"}]", zoo())
+		require.NoError(t, err, doc)
+		assert.Equal(t, want, r.Keys[0].NumEmbeddings, doc)
+		assert.Len(t, r.Notes(), map[bool]int{true: 1, false: 0}[want == 0], doc)
+	}
+}
+
+// int32 is taken when every id fits, at the bound and one above.
+func TestIDs(t *testing.T) {
+	for doc, fits := range map[string]bool{
+		"columns: [i], ops: [sigrid_hash: {max: 2147483648}]":             true,
+		"columns: [i], ops: [sigrid_hash: {max: 2147483649}]":             false,
+		"columns: [i], ops: [positive_modulus: 2147483648]":               true,
+		"columns: [i], ops: [positive_modulus: 2147483649]":               false,
+		"columns: [i], ops: [clamp: {min: -2147483648, max: 2147483647}]": true,
+		"columns: [i], ops: [clamp: {min: -2147483649, max: 2147483647}]": false,
+		"columns: [i], ops: [clamp: {min: -2147483648, max: 2147483648}]": false,
+		"columns: [i], ops: [bucketize: {borders: [1]}]":                  true,
+		"columns: [i]":     false,
+		"columns: [label]": true, // an int32 column
+		"columns: [i8]":    true,
+		"columns: [u32]":   false,
+		"columns: [u32], ops: [clamp: {max: 2147483647}]":                      true,
+		"columns: [i8], ops: [zero_extend]":                                    false, // -1 becomes 4294967295
+		"columns: [i8], ops: [clamp: {min: 0}, zero_extend]":                   true,
+		"columns: [s], ops: [hex_to_int]":                                      false,
+		"columns: [i], ops: [sigrid_hash: {max: 5}, fill_null: 2147483648]":    false,
+		"columns: [list], ops: [firstx: 2, sigrid_hash: {max: 5}]":             true,
+		"columns: [i], ops: [clamp: {max: 0}, clamp: {min: 10}]":               true, // a point
+		"columns: [i8], ops: [clamp: {min: 3000000000}]":                       false,
+		"columns: [i8], ops: [clamp: {min: 3000000000}, clamp: {max: 100000}]": true,
+	} {
+		_, p, err := lower("ids: int32\nsparse: [{"+doc+"}]", zoo())
+		if !fits {
+			assert.ErrorIs(t, err, ErrIDs, doc)
+			continue
+		}
+		require.NoError(t, err, doc)
+		assert.Equal(t, program.IDs32, p.Output.IDs)
+	}
+}
+
+func TestFixed(t *testing.T) {
+	for doc, fixed := range map[string]bool{
+		"[{columns: [i]}]":                           true,
+		"[{columns: [i_null]}]":                      false,
+		"[{columns: [i_null], ops: [fill_null: 0]}]": true,
+		"[{columns: [i_null], ops: [sigrid_hash: {max: 3}, fill_null: 0]}]": true,
+		"[{columns: [i, list]}]":                            false,
+		"[{columns: [s], ops: [hex_to_int]}]":               false,
+		"[{columns: [s], ops: [hex_to_int, fill_null: 0]}]": true,
+		"[{columns: [i]}, {columns: [i_null]}]":             false,
+	} {
+		r, p, err := lower("sparse: "+doc, zoo())
+		require.NoError(t, err, doc)
+		assert.Equal(t, fixed, p.Output.Fixed, doc)
+		assert.Equal(t, fixed, r.Fixed(), doc)
+		assert.Equal(t, fixed, r.schema().Fixed(), doc)
+	}
+}
+
+func TestTextSchema(t *testing.T) {
+	with, without := TextSchema(false), TextSchema(true)
+	assert.Len(t, with, 40)
+	assert.Equal(t, with[1:], without)
+	for i, c := range with {
+		assert.Equal(t, uint16(i), c.Field)
+		assert.Equal(t, i > 0, c.Nullable)
+	}
+	for _, c := range BinarySchema() {
+		assert.False(t, c.Nullable)
+	}
+
+	doc := "dense: [{columns: [int_0..int_12], ops: [fill_null: 0]}]\nsparse: [{columns: [cat_0]}]\n"
+	_, p, err := lower(doc+"label: {column: label}", with)
+	require.NoError(t, err)
+	assert.True(t, p.Label)
+	assert.Equal(t, program.CriteoTSV, p.Source)
+	assert.Equal(t, uint16(14), p.Columns[0].Field)
+	_, p, err = lower(doc, without)
+	require.NoError(t, err)
+	assert.False(t, p.Label)
+	_, _, err = lower(doc+"label: {column: label}", without)
+	require.ErrorIs(t, err, ErrMissingColumn)
+	_, p, err = lower(doc+"label: {column: label}", BinarySchema())
+	require.NoError(t, err)
+	assert.Equal(t, program.CriteoBinary, p.Source)
+	assert.True(t, p.Output.Fixed)
+}
+
+func TestMalformedRows(t *testing.T) {
+	s, err := Parse([]byte("label: {column: label}\nsparse: [{columns: [cat_0], ops: [fill_null: 0]}]"))
+	require.NoError(t, err)
+	r, err := s.Resolve(TextSchema(false))
+	require.NoError(t, err)
+	fail := r.Digest()
+	r.Malformed = program.MalformedDrop
+	assert.NotEqual(t, fail, r.Digest(), "what becomes of malformed rows is part of the identity")
+	p, _, err := Lower(r)
+	require.NoError(t, err)
+	assert.Equal(t, program.MalformedDrop, p.Malformed)
+	r.Malformed = program.MalformedNull
+	_, _, err = Lower(r)
+	require.ErrorIs(t, err, ErrNull, "a row of nulls has no label")
+
+	r, err = s.Resolve(BinarySchema())
+	require.NoError(t, err)
+	r.Malformed = program.MalformedDrop
+	_, _, err = Lower(r)
+	require.EqualError(t, err, "pipeline: wrong value: malformed rows are a matter of text, and the dataset is criteo-bin")
+}
+
+func TestSchemasThatAreRefused(t *testing.T) {
+	s, err := Parse([]byte("dense: [{columns: [i]}]"))
+	require.NoError(t, err)
+	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "i", Kind: program.Float32}})
+	require.ErrorIs(t, err, ErrDuplicate)
+	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64, Source: program.CriteoTSV}})
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, err = s.Resolve([]ColumnInfo{{Name: "i"}})
+	require.ErrorIs(t, err, ErrUnsupported)
+	_, err = s.Resolve(nil)
+	require.ErrorIs(t, err, ErrMissingColumn)
+}
+
+// Two ways to write one pipeline have one canonical form, and what changes a mini-batch changes it.
+func TestCanonical(t *testing.T) {
+	canonical := func(doc string) string {
+		r, _, err := lower(doc, zoo())
+		require.NoError(t, err, doc)
+		return string(r.Canonical())
+	}
+	base := canonical("dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]")
+	for name, doc := range map[string]string{
+		"a name and a batch":   "name: x\nbatch: 7\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"columns one by one":   "dense: [{columns: [c_0, c_1], ops: [fill_null: 0, log: {add: 1}]}, {columns: [c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"numbers of one value": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0x0, log: {add: 1.0}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1.0, 2e0]}]}]",
+		"defaults given":       "ids: int64\ndense: [{columns: [c_0..c_2], as: \"{column}\", ops: [fill_null: {value: 0}, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: left, nan: torcharrow, compare: float32}]}]",
+		"in another order":     "generated: []\nsparse: [{ops: [bucketize: {borders: [1, 2]}], columns: [f]}]\ndense: [{ops: [fill_null: 0, log: {add: 1}], columns: [c_0..c_2]}]",
+		"as a generated one":   "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\ngenerated: [{columns: [f], ops: [identity, bucketize: {borders: [1, 2]}]}]",
+	} {
+		assert.Equal(t, base, canonical(doc), name)
+	}
+	seen := map[string]string{base: "the base"}
+	for name, doc := range map[string]string{
+		"int32":           "ids: int32\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another order":   "dense: [{columns: [c_0, c_2, c_1], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another name":    "dense: [{columns: [c_0..c_2], as: \"d{n}\", ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another fill":    "dense: [{columns: [c_0..c_2], ops: [fill_null: 1, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another add":     "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1.0000001}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another border":  "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2.0000002]}]}]",
+		"another side":    "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: right}]}]",
+		"another nan":     "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], nan: first}]}]",
+		"another compare": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], compare: float64}]}]",
+		"with a label":    "label: {column: label}\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+	} {
+		form := canonical(doc)
+		assert.Empty(t, seen[form], "%s and %s", name, seen[form])
+		seen[form] = name
+	}
+}

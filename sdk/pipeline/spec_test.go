@@ -1,0 +1,315 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// bare returns a copy of a spec without positions.
+func bare(s *Spec) *Spec {
+	c := *s
+	ops := func(in []Op) []Op {
+		var out []Op
+		for _, o := range in {
+			o.Pos = Pos{}
+			var args []Arg
+			for _, a := range o.Args {
+				a.Pos = Pos{}
+				if b, ok := a.Value.(Borders); ok {
+					b.Pos = Pos{}
+					a.Value = b
+				}
+				args = append(args, a)
+			}
+			o.Args = args
+			out = append(out, o)
+		}
+		return out
+	}
+	groups := func(in []Group) []Group {
+		var out []Group
+		for _, g := range in {
+			g.Pos = Pos{}
+			var columns []Pattern
+			for _, p := range g.Columns {
+				columns = append(columns, Pattern{Text: p.Text})
+			}
+			g.Columns, g.Ops = columns, ops(g.Ops)
+			out = append(out, g)
+		}
+		return out
+	}
+	if s.Label != nil {
+		c.Label = &Label{Column: s.Label.Column, Ops: ops(s.Label.Ops)}
+	}
+	c.Dense, c.Sparse, c.Generated = groups(s.Dense), groups(s.Sparse), groups(s.Generated)
+	return &c
+}
+
+func ExampleSpec() {
+	s := &Spec{
+		Name:   "small",
+		IDs:    program.IDs32,
+		Label:  &Label{Column: "label"},
+		Dense:  []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)), Log(Int(1))}}},
+		Sparse: []Group{{Columns: Columns("cat_0", "cat_1"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
+		Generated: []Group{{
+			Columns: Columns("int_0"), As: "bucket_{n}",
+			Ops: []Op{FillNull(Int(0)), Bucketize(Borders{List: []Number{Real(0.5), Int(1)}}), PositiveModulus(2)},
+		}},
+	}
+	r, err := s.Resolve(TextSchema(false))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, schema, err := Lower(r)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(schema.Dense), schema.KeyNames(), schema.IDs, schema.Fixed())
+	// Output: 13 [cat_0 cat_1 bucket_0] int32 true
+}
+
+func ExampleParse() {
+	_, err := Parse([]byte(`dense: [{columns: [x], ops: [clmap: {min: 0}]}]`))
+	fmt.Println(err, errors.Is(err, ErrUnknownOperator))
+	// Output: pipeline: line 1:30: dense[0].ops[0]: unknown operator: "clmap"; did you mean "clamp"? true
+}
+
+// The same pipeline from Go, from YAML, and from the YAML of either.
+func TestSpecInGoIsSpecInYAML(t *testing.T) {
+	inGo := &Spec{
+		Name: "rm1", Batch: 8192, IDs: program.IDs32, Label: &Label{Column: "label"},
+		Dense:  []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)), Log(Int(1))}}},
+		Sparse: []Group{{Columns: Columns("cat_0..cat_25"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
+		Generated: []Group{{Columns: Columns("int_0..int_12"), As: "bucket_{n}", Ops: []Op{
+			FillNull(Int(0)), Bucketize(Borders{LogSpaced: &LogSpaced{From: 1, To: 1e6, Count: 1024}}), SigridHash(0, 500000),
+		}}},
+	}
+	named, err := Named("rm1")
+	require.NoError(t, err)
+	assert.Equal(t, inGo, bare(named))
+	again, err := Parse(inGo.YAML())
+	require.NoError(t, err)
+	assert.Equal(t, inGo, bare(again))
+}
+
+func TestCheckSpecsBuiltInGo(t *testing.T) {
+	group := func(ops ...Op) *Spec { return &Spec{Sparse: []Group{{Columns: Columns("i"), Ops: ops}}} }
+	for name, c := range map[string]struct {
+		spec *Spec
+		want string
+	}{
+		"nothing":           {&Spec{}, "pipeline: pipeline has no outputs: want a label, dense, sparse or generated"},
+		"batch":             {&Spec{Batch: -1, Label: &Label{Column: "x"}}, "pipeline: batch: wrong value: -1, want 1 to 16777216"},
+		"ids":               {&Spec{IDs: 9, Label: &Label{Column: "x"}}, "pipeline: ids: wrong value: ids(9), want int32 or int64"},
+		"label":             {&Spec{Label: &Label{}}, "pipeline: label: missing: column: the name of the column with the label"},
+		"columns":           {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
+		"operator":          {group(Op{Name: "nope"}), `pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+		"parameter":         {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}), `pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
+		"parameter twice":   {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)}, {Name: "add", Value: Int(2)}}}), `pipeline: sparse[0].ops[0].log.add: given twice: "add"`},
+		"value of no type":  {group(Op{Name: "fill_null", Args: []Arg{{Name: "value"}}}), "pipeline: sparse[0].ops[0].fill_null.value: wrong value: nothing, want a finite number"},
+		"value of a type":   {group(Op{Name: "firstx", Args: []Arg{{Name: "n", Value: Text("3")}}}), `pipeline: sparse[0].ops[0].firstx.n: wrong value: the text "3", want a whole number`},
+		"borders of a type": {group(Op{Name: "bucketize", Args: []Arg{{Name: "borders", Value: Int(3)}}}), "pipeline: sparse[0].ops[0].bucketize.borders: wrong value: the number 3, want borders"},
+		"NaN":               {group(FillNull(Real(math.NaN()))), "pipeline: sparse[0].ops[0].fill_null.value: wrong value: the number .nan, want a finite number"},
+		"both kinds of borders": {group(Bucketize(Borders{List: []Number{Int(1)}, LogSpaced: &LogSpaced{From: 1, To: 2, Count: 2}})),
+			"pipeline: sparse[0].ops[0].bucketize.borders: wrong value: a list and log_spaced, want one"},
+		"as": {&Spec{Dense: []Group{{Columns: Columns("x"), As: "\xff"}}}, "pipeline: dense[0].as: wrong value: want at most 4096 bytes of UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.EqualError(t, c.spec.Check(), c.want)
+			_, err := c.spec.Resolve(zoo())
+			require.EqualError(t, err, c.want, "Resolve checks too")
+		})
+	}
+}
+
+func TestTooManyOperators(t *testing.T) {
+	many := func(n int) *Spec {
+		s := &Spec{Dense: []Group{{Columns: Columns("i")}}}
+		for range n {
+			s.Dense[0].Ops = append(s.Dense[0].Ops, Log(Int(0)))
+		}
+		return s
+	}
+	r, err := many(maxOps).Resolve(zoo())
+	require.NoError(t, err)
+	_, _, err = Lower(r)
+	require.NoError(t, err)
+	require.ErrorIs(t, many(maxOps+1).Check(), ErrValue)
+}
+
+// randomSpec draws a spec over the zoo. Many are refused; those that are not must survive everything.
+func randomSpec(t *rapid.T) *Spec {
+	number := rapid.Custom(func(t *rapid.T) Number {
+		if rapid.Bool().Draw(t, "whole") {
+			return Int(rapid.Int64Range(-5, 5000).Draw(t, "n"))
+		}
+		return Real(rapid.Float64Range(-1e3, 1e3).Draw(t, "x"))
+	})
+	borders := rapid.Custom(func(t *rapid.T) Borders {
+		if rapid.Bool().Draw(t, "spaced") {
+			return Borders{LogSpaced: &LogSpaced{From: 0.5, To: 100, Count: rapid.IntRange(2, 20).Draw(t, "count")}}
+		}
+		b := Borders{}
+		at := rapid.Int64Range(-100, 100).Draw(t, "first")
+		for range rapid.IntRange(1, 6).Draw(t, "borders") {
+			b.List = append(b.List, Int(at))
+			at += rapid.Int64Range(0, 3).Draw(t, "step")
+		}
+		return b
+	})
+	operator := rapid.Custom(func(t *rapid.T) Op {
+		switch rapid.IntRange(0, 9).Draw(t, "operator") {
+		case 0:
+			return FillNull(number.Draw(t, "fill"))
+		case 1:
+			return ClampMin(number.Draw(t, "min"))
+		case 2:
+			return Log(number.Draw(t, "add"))
+		case 3:
+			return Bucketize(borders.Draw(t, "borders"),
+				Arg{Name: "side", Value: Text(rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"))},
+				Arg{Name: "compare", Value: Text(rapid.SampledFrom([]string{"float32", "float64", "int64"}).Draw(t, "compare"))})
+		case 4:
+			return SigridHash(rapid.Int64().Draw(t, "salt"), rapid.Int64Range(1, math.MaxInt64).Draw(t, "max"))
+		case 5:
+			return PositiveModulus(rapid.Int64Range(1, 1<<40).Draw(t, "modulus"))
+		case 6:
+			return HexToInt()
+		case 7:
+			return ZeroExtend()
+		case 8:
+			return FirstX(rapid.Int64Range(0, 9).Draw(t, "n"))
+		}
+		return Identity()
+	})
+	columns := rapid.SampledFrom([]string{"label", "i", "i8", "u32", "i_null", "f", "f_null", "d", "s", "s_null", "list", "flist", "slist", "c_0..c_2", "c_*", "a..b"})
+	place := 0
+	groups := func(name string) []Group {
+		var out []Group
+		for range rapid.IntRange(0, 3).Draw(t, name) {
+			place++
+			out = append(out, Group{
+				Columns: Columns(columns.Draw(t, "columns")), Ops: rapid.SliceOfN(operator, 0, 3).Draw(t, "ops"),
+				As: fmt.Sprintf("%s %d {column}", name, place),
+			})
+		}
+		return out
+	}
+	s := &Spec{
+		Name: "random: #1", Batch: rapid.IntRange(1, 100).Draw(t, "batch"), IDs: program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")),
+		Dense: groups("dense"), Sparse: groups("sparse"), Generated: groups("generated"),
+	}
+	if rapid.Bool().Draw(t, "label") {
+		s.Label = &Label{Column: columns.Draw(t, "label column")}
+	}
+	return s
+}
+
+func TestRandomSpecs(t *testing.T) {
+	lowered := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := randomSpec(t)
+		again, err := Parse(s.YAML())
+		if s.Check() != nil {
+			require.Error(t, err)
+			return
+		}
+		require.NoError(t, err, "%s", s.YAML())
+		require.Equal(t, bare(s), bare(again))
+
+		r, err := s.Resolve(zoo())
+		if err != nil {
+			var list Errors
+			require.ErrorAs(t, err, &list)
+			return
+		}
+		p, schema, err := Lower(r)
+		if err != nil {
+			require.ErrorIs(t, err, ErrNull)
+			return
+		}
+		lowered++
+		require.NoError(t, schema.Validate())
+		require.Equal(t, int(p.Output.Keys), len(schema.Keys))
+		require.Equal(t, int(p.Output.Dense), len(schema.Dense))
+		require.Equal(t, p.Output.Fixed, schema.Fixed())
+		q, err := program.Unmarshal(p.Marshal())
+		require.NoError(t, err)
+		require.Equal(t, p, q)
+
+		r2, err := again.Resolve(zoo())
+		require.NoError(t, err)
+		require.Equal(t, r.Canonical(), r2.Canonical())
+		for i := range r.Keys {
+			if n := r.Keys[i].NumEmbeddings; n != 0 && r.IDs == program.IDs32 {
+				require.LessOrEqual(t, n, int64(1)<<31)
+			}
+		}
+	})
+	assert.Positive(t, lowered, "no random spec got as far as a program")
+}
+
+func TestYAMLOfOddNames(t *testing.T) {
+	for _, name := range []string{"yes", "null", "1", "1e3", "0x10", "2001-01-01", "a: b", "#", "tab\t", "é", "\u2028", "\x7f", `q"\`, " ", "~", "<<", "*a", "&a", "!x", "a\nb", "\U0001f600"} {
+		s := &Spec{Name: name, Label: &Label{Column: name}, Dense: []Group{{Columns: Columns(name), As: name}}}
+		again, err := Parse(s.YAML())
+		require.NoError(t, err, "%q: %s", name, s.YAML())
+		assert.Equal(t, DefaultBatch, again.Batch)
+		s.Batch = DefaultBatch
+		assert.Equal(t, s, bare(again), "%q", name)
+	}
+}
+
+func FuzzYAML(f *testing.F) {
+	for _, name := range Names() {
+		doc, err := Document(name)
+		require.NoError(f, err)
+		f.Add(doc)
+	}
+	for _, c := range badDocuments {
+		f.Add([]byte(c.doc))
+	}
+	for _, c := range goodDocuments {
+		f.Add([]byte(c.doc))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if len(doc) > 1<<16 {
+			return
+		}
+		s, err := Parse(doc)
+		if err != nil {
+			var list Errors
+			require.ErrorAs(t, err, &list)
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		again, err := Parse(s.YAML())
+		require.NoError(t, err, "%s", s.YAML())
+		require.Equal(t, bare(s), bare(again))
+		for _, schema := range [][]ColumnInfo{zoo(), TextSchema(true)} {
+			r, err := s.Resolve(schema)
+			if err != nil {
+				continue
+			}
+			p, _, err := Lower(r)
+			if err != nil {
+				continue
+			}
+			q, err := program.Unmarshal(p.Marshal())
+			require.NoError(t, err)
+			require.Equal(t, p.Marshal(), q.Marshal())
+		}
+	})
+}
