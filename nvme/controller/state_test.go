@@ -1,0 +1,292 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Bounds of waiting for something to happen in another goroutine; nothing is timed.
+const (
+	waitLong  = 20 * time.Second
+	waitShort = time.Millisecond
+)
+
+func csts(c *Controller) uint64 {
+	v, _ := c.PropertyGet(PropertyCSTS, 4)
+	return v
+}
+
+// The table, drawn: a change of the machine is a change of this picture.
+func TestTransitionsAsATable(t *testing.T) {
+	var b strings.Builder
+	for s := stateDisabled; s <= stateClosed; s++ {
+		for e := eventEnable; e <= eventClose; e++ {
+			if next, ok := transitions[s][e]; ok {
+				fmt.Fprintf(&b, "%-13s --%s--> %s\n", s, e, next)
+			}
+		}
+	}
+	assert.Equal(t, `disabled      --enable--> ready
+disabled      --shutdown--> shutting down
+disabled      --fail--> failed
+disabled      --close--> closed
+ready         --disable--> draining
+ready         --shutdown--> shutting down
+ready         --fail--> failed
+ready         --close--> closed
+draining      --drained--> disabled
+draining      --fail--> failed
+draining      --close--> closed
+shutting down --disable--> draining
+shutting down --flushed--> shut down
+shutting down --fail--> failed
+shutting down --close--> closed
+shut down     --disable--> draining
+shut down     --fail--> failed
+shut down     --close--> closed
+failed        --disable--> draining
+failed        --close--> closed
+`, b.String())
+}
+
+// The order of every connection of Linux 6.1, and of a shutdown.
+func TestEnableAndShutdownAsLinuxDoes(t *testing.T) {
+	d := newDrive(t)
+	c, err := d.Connect(HostID{}, 5000)
+	require.NoError(t, err)
+	capability, st := c.PropertyGet(PropertyCAP, 8)
+	require.True(t, st.OK())
+	assert.Equal(t, uint64(MaxDepth-1), capability&0xffff)
+	assert.NotZero(t, capability&(1<<16), "contiguous queues are required")
+	assert.NotZero(t, capability>>24&0xff, "timeout")
+	assert.NotZero(t, capability&(1<<37))
+	assert.NotZero(t, capability&(1<<43))
+	assert.Zero(t, capability>>48&0xf, "pages of 4 KiB")
+	assert.Zero(t, capability>>59&3, "CRTO is not implemented")
+	require.True(t, c.PropertySet(PropertyCC, 4, 0x460060).OK())
+	assert.Zero(t, csts(c))
+	cmd := nvme.KeepAlive()
+	_, st = c.Parse(0, &cmd)
+	assert.ErrorIs(t, st, nvme.CommandSequenceError, "no command before it is ready")
+	assert.ErrorIs(t, c.OpenQueue(1, 32), nvme.CommandSequenceError)
+	require.True(t, c.PropertySet(PropertyCC, 4, 0x460061).OK())
+	assert.Equal(t, uint64(1), csts(c))
+	v, _ := c.PropertyGet(PropertyCC, 4)
+	assert.Equal(t, uint64(0x460061), v)
+	v, _ = c.PropertyGet(PropertyVS, 4)
+	assert.Equal(t, uint64(0x20000), v)
+	_, st = c.Parse(0, &cmd)
+	assert.True(t, st.OK())
+	require.True(t, c.OpenQueue(1, 128).OK())
+	assert.ErrorIs(t, c.OpenQueue(1, 128), nvme.CommandSequenceError, "it is open")
+	before := d.flash.synced()
+	require.True(t, c.PropertySet(PropertyCC, 4, 0x464061).OK())
+	until(t, func() bool { return csts(c) == 9 })
+	assert.Equal(t, before+1, d.flash.synced())
+	_, st = c.Parse(0, &cmd)
+	assert.ErrorIs(t, st, nvme.CommandSequenceError)
+	require.NoError(t, c.Close())
+	assert.Zero(t, d.Associations())
+}
+
+func TestConfigurationsThatCannotBe(t *testing.T) {
+	d := newDrive(t)
+	for name, v := range map[string]uint64{
+		"pages of 8 KiB": DefaultCC | 1<<7, "weighted arbitration": DefaultCC | 1<<11, "entries of 128 bytes": DefaultCC + 1<<16,
+		"no entry size": 1 | 6<<4, "unknown command sets": DefaultCC&^(7<<4) | 1<<4,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := d.Connect(HostID{}, 0)
+			require.NoError(t, err)
+			defer c.Close()
+			require.True(t, c.PropertySet(PropertyCC, 4, v).OK())
+			assert.Equal(t, uint64(2), csts(c), "fatal")
+			require.True(t, c.PropertySet(PropertyCC, 4, v&^1).OK())
+			until(t, func() bool { return csts(c) == 0 })
+			require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+			assert.Equal(t, uint64(1), csts(c), "a reset mends it")
+		})
+	}
+}
+
+func TestProperties(t *testing.T) {
+	c := newDrive(t).enabled()
+	for _, x := range []struct {
+		offset uint32
+		size   int
+		ok     bool
+	}{
+		{PropertyCAP, 8, true}, {PropertyCAP, 4, false}, {PropertyVS, 4, true}, {PropertyVS, 8, false}, {PropertyCC, 4, true}, {PropertyCSTS, 4, true},
+		{PropertyNSSR, 4, true}, {PropertyCMBSZ, 4, true}, {PropertyPMR, 4, true}, {PropertyCRTO, 4, false}, {0x28, 4, false}, {1, 4, false},
+	} {
+		_, st := c.PropertyGet(x.offset, x.size)
+		assert.Equal(t, x.ok, st.OK(), "property %#x of %d bytes", x.offset, x.size)
+		assert.Equal(t, !x.ok, st.DNR())
+	}
+	for _, offset := range []uint32{PropertyCAP, PropertyVS, PropertyCSTS, PropertyNSSR, 0xffffffff} {
+		assert.ErrorIs(t, c.PropertySet(offset, 4, 0), nvme.InvalidField)
+	}
+	assert.ErrorIs(t, c.PropertySet(PropertyCC, 8, 0), nvme.InvalidField)
+	assert.ErrorIs(t, c.PropertySet(PropertyCC, 4, 1<<32), nvme.InvalidField)
+}
+
+func TestResetEndsCommandsAndGivesMemoryBack(t *testing.T) {
+	d := newDrive(t)
+	d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})
+	c := d.enabled()
+	run := func(queue uint16, cmd nvme.Command, data []byte) nvme.Completion {
+		return c.Execute(context.Background(), queue, &cmd, data)
+	}
+	out := run(0, cs.SLMReserve(0, 4096), nil)
+	require.True(t, out.Status().OK())
+	p := cs.Preprocess{Ranges: []cs.Range{{Addr: 0, Len: 4}}}
+	b, _ := p.Marshal()
+	done := make(chan nvme.Completion)
+	go func() { done <- run(1, cs.PreprocessCommand(uint32(len(b))), b) }()
+	<-d.compute.started
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^1).OK())
+	out = <-done
+	assert.ErrorIs(t, out.Status(), nvme.QueueDeleted)
+	until(t, func() bool { return csts(c) == 0 })
+	assert.Zero(t, d.slm.reserved())
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+	out = run(1, nvme.Flush(1), nil)
+	assert.ErrorIs(t, out.Status(), nvme.CommandSequenceError, "queues are gone with the reset")
+	require.True(t, c.OpenQueue(1, 2).OK())
+	out = run(1, cs.Fetch(0, 4), make([]byte, 4))
+	assert.ErrorIs(t, out.Status(), nvme.AccessDenied)
+}
+
+func TestCloseWaitsForWhatRuns(t *testing.T) {
+	d := newDrive(t)
+	d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})
+	c := d.connect()
+	at := reserve(t, c, 4096)
+	done := make(chan error, 1)
+	go func() {
+		p := cs.Preprocess{Ranges: []cs.Range{{Addr: at, Len: 4}}}
+		b, _ := p.Marshal()
+		cmd := cs.PreprocessCommand(uint32(len(b)))
+		_, err := c.IO(context.Background(), &cmd, b)
+		done <- err
+	}()
+	<-d.compute.started
+	closed := make(chan error)
+	go func() { closed <- c.Close() }()
+	until(t, func() bool {
+		cmd := nvme.KeepAlive()
+		_, err := c.Admin(context.Background(), &cmd, nil)
+		return err != nil
+	})
+	assert.Equal(t, uint64(4096), d.slm.reserved(), "not given back while it is used")
+	close(d.compute.hold)
+	require.NoError(t, <-done, "what ran has completed")
+	require.NoError(t, <-closed)
+	assert.Zero(t, d.slm.reserved())
+	assert.Zero(t, d.Associations())
+	require.NoError(t, c.Close(), "twice is no error")
+	_, ok := c.(nvme.Mapper).MapSLM(at, 4)
+	assert.False(t, ok)
+}
+
+func TestQueueDepthAtItsLimits(t *testing.T) {
+	d := newDrive(t)
+	c, err := d.Connect(HostID{}, 0)
+	require.NoError(t, err)
+	defer c.Close()
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+	for size, want := range map[int]nvme.Status{0: nvme.InvalidQueueSize, 1: nvme.InvalidQueueSize, MaxDepth + 1: nvme.InvalidQueueSize} {
+		assert.ErrorIs(t, c.OpenQueue(1, size), want)
+	}
+	assert.ErrorIs(t, c.OpenQueue(0, 2), nvme.InvalidQueueID)
+	assert.ErrorIs(t, c.OpenQueue(MaxQueues+1, 2), nvme.InvalidQueueID)
+	require.True(t, c.OpenQueue(MaxQueues, MaxDepth).OK())
+	require.True(t, c.OpenQueue(1, 2).OK())
+
+	d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})
+	p := cs.Preprocess{}
+	b, _ := p.Marshal()
+	done := make(chan nvme.Completion, 2)
+	for cid := range uint16(2) {
+		go func() {
+			cmd := cs.PreprocessCommand(uint32(len(b)))
+			cmd.SetCID(cid)
+			done <- c.Execute(context.Background(), 1, &cmd, b)
+		}()
+		<-d.compute.started
+	}
+	cmd := nvme.Flush(1)
+	cmd.SetCID(9)
+	out := c.Execute(context.Background(), 1, &cmd, nil)
+	assert.ErrorIs(t, out.Status(), nvme.CommandSequenceError, "one more than the queue holds")
+	out = c.Execute(context.Background(), MaxQueues, &cmd, nil)
+	assert.True(t, out.Status().OK(), "another queue has room")
+	c.CloseQueue(1)
+	for range 2 {
+		out = <-done
+		assert.ErrorIs(t, out.Status(), nvme.QueueDeleted)
+	}
+	require.True(t, c.OpenQueue(1, 2).OK(), "it can be opened again")
+	out = c.Execute(context.Background(), 1, &cmd, nil)
+	assert.True(t, out.Status().OK())
+}
+
+func TestKeepAlive(t *testing.T) {
+	now := time.Unix(1000, 0)
+	d := newDrive(t, func(o *Options) { o.Now = func() time.Time { return now } })
+	c, err := d.Connect(HostID{}, 1500) // rounded up to 2 s
+	require.NoError(t, err)
+	defer c.Close()
+	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
+	assert.False(t, c.Expired(now.Add(2*time.Second)))
+	assert.True(t, c.Expired(now.Add(2*time.Second+1)))
+	now = now.Add(1900 * time.Millisecond)
+	cmd := nvme.GetFeature(nvme.FeatureArbitration)
+	c.Parse(0, &cmd) // any command is a sign of life
+	assert.False(t, c.Expired(now.Add(2*time.Second)))
+	set := nvme.SetFeature(nvme.FeatureKeepAlive, 0)
+	out := c.Execute(context.Background(), 0, &set, nil)
+	require.True(t, out.Status().OK())
+	assert.False(t, c.Expired(now.Add(time.Hour)), "turned off")
+	c.Fail("keep alive expired")
+	assert.Equal(t, uint64(2), csts(c))
+	assert.Equal(t, "failed", c.State())
+	_, st := c.Parse(0, &cmd)
+	assert.ErrorIs(t, st, nvme.CommandSequenceError)
+}
+
+func TestAssociationsAreBounded(t *testing.T) {
+	d := newDrive(t, func(o *Options) { o.MaxAssociations = 2 })
+	a, b := d.connect(), d.connect()
+	_, err := Local(d.Subsystem, HostID{NQN: "third"})
+	require.ErrorIs(t, err, ErrBusy)
+	require.NoError(t, a.Close())
+	c := d.connect()
+	admin(t, c, nvme.KeepAlive(), nil, nvme.Success)
+	admin(t, b, nvme.KeepAlive(), nil, nvme.Success)
+	_, err = a.Admin(context.Background(), new(nvme.Command), nil)
+	assert.Error(t, err)
+}
+
+func TestControllerIdentifiersAreNotGivenTwice(t *testing.T) {
+	d := newDrive(t)
+	first := d.enabled()
+	d.nextID = maxControllerID - 1
+	seen := map[uint16]bool{first.ID(): true}
+	for range 3 {
+		c := d.enabled()
+		assert.False(t, seen[c.ID()])
+		assert.NotZero(t, c.ID())
+		assert.LessOrEqual(t, c.ID(), uint16(maxControllerID))
+		seen[c.ID()] = true
+	}
+}
