@@ -1,0 +1,236 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+)
+
+// ErrOptions says that options are out of range.
+var ErrOptions = errors.New("workload: options")
+
+// Defaults and bounds of Options.
+const (
+	DefaultScalarRowGroup = 262_144 // rows of a row group of RM1, about 50 MB
+	DefaultListRowGroup   = 16_384  // of RM2 to RM5, about 75 MB
+	DefaultPageBytes      = 1 << 20 // parquet-mr's
+	MaxPageBytes          = 1 << 30
+	MaxPartitions         = 1 << 20
+	maxRowGroupRows       = 1 << 30
+	dictionaryMaxBytes    = 1 << 20 // above it a column goes on with plain pages, as other writers do
+)
+
+// Options say what Generate makes. Model, Rows and Out are required.
+type Options struct {
+	Model        Model
+	Rows         int64  // of all partitions together
+	Out          string // folder, made if absent; partitions are part-00000.parquet ...
+	Partitions   int    // 0 means 1; rows are spread evenly
+	RowGroupRows int    // 0 means a default by model
+	PageBytes    int    // bytes of a data page before compression, about; 0 means 1 MiB. MaxPageBytes makes a column chunk one page
+	PageVersion  int    // of data pages, 1 or 2; 0 means 1
+	Codec        string // none (or empty), snappy, gzip, zstd, lz4_raw
+	Encoding     string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
+	Seed         uint64
+	Coverage     float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
+	Overwrite    bool    // replace partitions that exist
+
+	// Progress, if not nil, is told how many rows of all are written. It is called from one goroutine at a time.
+	Progress func(done, total int64)
+}
+
+// File is a partition that was written.
+type File struct {
+	Path      string
+	Rows      int64
+	Bytes     int64
+	RowGroups []int64 // rows of each
+}
+
+// codecs by name.
+func codecOf(name string) (compress.Codec, error) {
+	switch name {
+	case "", "none":
+		return &parquet.Uncompressed, nil
+	case "snappy":
+		return &parquet.Snappy, nil
+	case "gzip":
+		return &parquet.Gzip, nil
+	case "zstd":
+		return &parquet.Zstd, nil
+	case "lz4_raw":
+		return &parquet.Lz4Raw, nil
+	}
+	return nil, fmt.Errorf("%w: codec %q, want none, snappy, gzip, zstd or lz4_raw", ErrOptions, name)
+}
+
+// withDefaults fills zeroes in and checks ranges.
+func (o Options) withDefaults() (Options, error) {
+	if o.Partitions == 0 {
+		o.Partitions = 1
+	}
+	if o.RowGroupRows == 0 {
+		o.RowGroupRows = DefaultScalarRowGroup
+		if o.Model.Lists {
+			o.RowGroupRows = DefaultListRowGroup
+		}
+	}
+	if o.PageBytes == 0 {
+		o.PageBytes = DefaultPageBytes
+	}
+	if o.PageVersion == 0 {
+		o.PageVersion = 1
+	}
+	if o.Coverage != 0 {
+		o.Model.Coverage = o.Coverage
+	}
+	if o.Encoding == "" {
+		o.Encoding = "plain"
+	}
+	if o.Codec == "" {
+		o.Codec = "none"
+	}
+	if _, err := codecOf(o.Codec); err != nil {
+		return o, err
+	}
+	switch {
+	case o.Model.Dense < 0 || o.Model.Sparse < 0 || o.Model.Name == "":
+		return o, fmt.Errorf("%w: no model; see Find", ErrOptions)
+	case o.Rows < 0:
+		return o, fmt.Errorf("%w: %d rows", ErrOptions, o.Rows)
+	case o.Out == "":
+		return o, fmt.Errorf("%w: no folder to write to", ErrOptions)
+	case o.Partitions < 1 || o.Partitions > MaxPartitions:
+		return o, fmt.Errorf("%w: %d partitions, want 1 to %d", ErrOptions, o.Partitions, MaxPartitions)
+	case o.RowGroupRows < 1 || o.RowGroupRows > maxRowGroupRows:
+		return o, fmt.Errorf("%w: %d rows a row group, want 1 to %d", ErrOptions, o.RowGroupRows, maxRowGroupRows)
+	case o.PageBytes < 64 || o.PageBytes > MaxPageBytes:
+		return o, fmt.Errorf("%w: pages of %d bytes, want 64 to %d", ErrOptions, o.PageBytes, MaxPageBytes)
+	case o.PageVersion != 1 && o.PageVersion != 2:
+		return o, fmt.Errorf("%w: data pages of version %d, want 1 or 2", ErrOptions, o.PageVersion)
+	case o.Encoding != "plain" && o.Encoding != "dictionary":
+		return o, fmt.Errorf("%w: encoding %q, want plain or dictionary", ErrOptions, o.Encoding)
+	case !(o.Model.Coverage >= 0 && o.Model.Coverage <= 1):
+		return o, fmt.Errorf("%w: coverage %v, want above 0, at most 1", ErrOptions, o.Model.Coverage)
+	}
+	return o, nil
+}
+
+// Generate writes a data set and returns its partitions in order. On an error, or when ctx ends, it returns the
+// partitions that are whole too.
+func Generate(ctx context.Context, o Options) ([]File, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	g := &generator{Options: o, columns: columns(o.Model, o.Seed), files: make([]File, o.Partitions)}
+	if g.schema, err = schemaOf(o); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), o.Partitions) {
+		wg.Go(func() {
+			for i := range next {
+				if err := g.partition(ctx, i); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := range o.Partitions {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	whole := slices.DeleteFunc(g.files, func(f File) bool { return f.Path == "" })
+	if err := context.Cause(ctx); err != nil {
+		return whole, fmt.Errorf("generate: %w", err)
+	}
+	return whole, nil
+}
+
+// generator is one run of Generate.
+type generator struct {
+	Options
+	schema  *parquet.Schema
+	columns []column
+
+	mu    sync.Mutex // guards what follows
+	files []File
+	done  int64
+}
+
+// progress counts rows that were written.
+func (g *generator) progress(rows int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.done += rows
+	if g.Progress != nil {
+		g.Progress(g.done, g.Rows)
+	}
+}
+
+// share returns the first row of partition i; rows are spread so that partitions differ by one row at most.
+func (g *generator) share(i int) int64 {
+	n := int64(g.Partitions)
+	return g.Rows/n*int64(i) + min(int64(i), g.Rows%n)
+}
+
+// partition writes one partition under another name, then renames it.
+func (g *generator) partition(ctx context.Context, i int) (err error) {
+	path := filepath.Join(g.Out, fmt.Sprintf("part-%05d.parquet", i))
+	if _, err := os.Lstat(path); err == nil && !g.Overwrite {
+		return fmt.Errorf("%s: %w: remove it or ask to overwrite", path, fs.ErrExist)
+	}
+	f, err := os.Create(path + ".partial")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", path, err), f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	first, end := g.share(i), g.share(i+1)
+	buf := bufio.NewWriterSize(f, 1<<20)
+	groups, err := g.write(ctx, buf, first, end)
+	if err != nil {
+		return err
+	}
+	if err := buf.Flush(); err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	g.files[i] = File{Path: path, Rows: end - first, Bytes: info.Size(), RowGroups: groups}
+	g.mu.Unlock()
+	return nil
+}
