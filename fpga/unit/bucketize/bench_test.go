@@ -28,7 +28,7 @@ func BenchmarkTable(b *testing.B) {
 				if shape == "log" {
 					narrow[i] = float32(math.Exp(rng.Float64() * math.Log(hi)))
 				} else {
-					narrow[i] = float32(lo + rng.Float64()*(hi-lo))
+					narrow[i] = float32(lo + float64(rng.Float64()*(hi-lo)))
 				}
 				ids[i] = int64(narrow[i])
 			}
