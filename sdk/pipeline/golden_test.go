@@ -76,8 +76,3 @@ func lower(document string, schema []ColumnInfo) (*Resolved, *program.Program, e
 	p, _, err := Lower(r)
 	return r, p, err
 }
-
-func TestDocuments(t *testing.T) {
-	golden(t, "../../docs/operators.md", Manual())
-	golden(t, "../../docs/pipeline.schema.json", JSONSchema())
-}

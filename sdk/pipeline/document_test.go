@@ -1,0 +1,227 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+func TestDocuments(t *testing.T) {
+	golden(t, "../../docs/operators.md", Manual())
+	golden(t, "../../docs/pipeline.schema.json", JSONSchema())
+}
+
+func TestCatalogueIsComplete(t *testing.T) {
+	for _, o := range Catalogue() {
+		t.Run(o.Name, func(t *testing.T) {
+			for what, text := range map[string]string{
+				"summary": o.Summary, "takes": o.Takes, "yields": o.Yields, "nulls": o.Nulls, "lists": o.Lists, "errors": o.Errors, "source": o.Source,
+			} {
+				assert.NotEmpty(t, text, what)
+			}
+			assert.Regexp(t, `[.]$`, o.Summary)
+			assert.NotNil(t, o.apply)
+			if o.Unit != 0 {
+				assert.Equal(t, o.Name, o.Unit.String(), "the unit has the operator's name")
+				assert.NotZero(t, o.Unit.Version())
+			}
+			for _, p := range o.Params {
+				assert.NotEmpty(t, p.Summary, p.Name)
+				assert.Equal(t, p.Type == ParamChoice, len(p.Choices) > 0, p.Name)
+				if p.Default != nil {
+					var none problems
+					checkValue(&none, &p, p.Default, at{})
+					assert.NoError(t, none.err(), "the default of %s", p.Name)
+				}
+			}
+			s, err := Parse([]byte("sparse:\n  - columns: [x]\n    ops:\n      " + o.example()))
+			require.NoError(t, err, "the example in the manual")
+			assert.Equal(t, o.Name, s.Sparse[0].Ops[0].Name)
+		})
+	}
+}
+
+// Documentation shows only pipelines that parse.
+func TestExamplesInTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/pipelines.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	require.Len(t, blocks, 3)
+	first, err := Parse(blocks[0][1])
+	require.NoError(t, err)
+	named, err := Named("rm1")
+	require.NoError(t, err)
+	assert.Equal(t, bare(named), bare(first))
+
+	var forms []string
+	for _, b := range blocks[1:] {
+		s, err := Parse(b[1])
+		require.NoError(t, err)
+		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
+		require.NoError(t, err)
+		forms = append(forms, string(r.Canonical()))
+	}
+	assert.Equal(t, forms[0], forms[1], "the manual says that these are the same")
+	for _, name := range Names() {
+		if name > "rm2" && name < "rm5" {
+			continue // "rm2 to rm5"
+		}
+		assert.Contains(t, string(text), "`"+name+"`")
+	}
+}
+
+// What Parse takes, the JSON Schema takes, and it refuses what is wrong in shape.
+func TestJSONSchema(t *testing.T) {
+	var schema map[string]any
+	require.NoError(t, json.Unmarshal(JSONSchema(), &schema))
+	v := validator{root: schema}
+	check := func(doc []byte) error {
+		var value any
+		require.NoError(t, yaml.Unmarshal(doc, &value))
+		return v.check(schema, value)
+	}
+	for _, name := range Names() {
+		doc, err := Document(name)
+		require.NoError(t, err)
+		require.NoError(t, check(doc), name)
+	}
+	for _, c := range goodDocuments {
+		require.NoError(t, check([]byte(c.doc)), c.name)
+	}
+	refused := 0
+	for _, c := range badDocuments {
+		var value any
+		if yaml.Unmarshal([]byte(c.doc), &value) == nil && v.check(schema, value) != nil {
+			refused++
+			_, err := Parse([]byte(c.doc))
+			require.Error(t, err, "%s: refused by the schema and taken by Parse", c.name)
+		}
+	}
+	assert.Greater(t, refused, 40)
+}
+
+// validator knows as much of JSON Schema as ours uses, and fails on the rest.
+type validator struct{ root map[string]any }
+
+func (v validator) check(schema, value any) error {
+	for key, want := range schema.(map[string]any) {
+		if err := v.keyword(schema.(map[string]any), key, want, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v validator) keyword(schema map[string]any, key string, want, value any) error {
+	object, isObject := value.(map[string]any)
+	list, isList := value.([]any)
+	text, isText := value.(string)
+	number, isNumber := asNumber(value)
+	ok := true
+	switch key {
+	case "$schema", "$defs", "title", "description", "default":
+	case "$ref":
+		return v.check(v.root["$defs"].(map[string]any)[strings.TrimPrefix(want.(string), "#/$defs/")], value)
+	case "type":
+		switch want {
+		case "object":
+			ok = isObject
+		case "array":
+			ok = isList
+		case "string":
+			ok = isText
+		case "number":
+			ok = isNumber
+		case "integer":
+			ok = isNumber && number == math.Trunc(number)
+		case "null":
+			ok = value == nil
+		default:
+			return fmt.Errorf("type %v is not known", want)
+		}
+	case "enum":
+		ok = slices.ContainsFunc(want.([]any), func(x any) bool { return x == value })
+	case "const":
+		ok = want == value
+	case "minimum":
+		ok = !isNumber || number >= want.(float64)
+	case "exclusiveMinimum":
+		ok = !isNumber || number > want.(float64)
+	case "maximum":
+		ok = !isNumber || number <= want.(float64)
+	case "minLength":
+		ok = !isText || float64(len(text)) >= want.(float64)
+	case "maxLength":
+		ok = !isText || float64(len(text)) <= want.(float64)
+	case "minItems":
+		ok = !isList || float64(len(list)) >= want.(float64)
+	case "maxItems":
+		ok = !isList || float64(len(list)) <= want.(float64)
+	case "minProperties":
+		ok = !isObject || float64(len(object)) >= want.(float64)
+	case "items":
+		for _, item := range list {
+			if err := v.check(want, item); err != nil {
+				return err
+			}
+		}
+	case "required":
+		for _, name := range want.([]any) {
+			if _, has := object[name.(string)]; isObject && !has {
+				return fmt.Errorf("%v is missing", name)
+			}
+		}
+	case "properties":
+		for name, sub := range want.(map[string]any) {
+			if x, has := object[name]; has {
+				if err := v.check(sub, x); err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+	case "additionalProperties":
+		known, _ := schema["properties"].(map[string]any)
+		for name := range object {
+			if _, has := known[name]; !has {
+				return fmt.Errorf("%s is not known", name)
+			}
+		}
+	case "oneOf":
+		matches := 0
+		for _, sub := range want.([]any) {
+			if v.check(sub, value) == nil {
+				matches++
+			}
+		}
+		ok = matches == 1
+	default:
+		return fmt.Errorf("keyword %s is not known to this test", key)
+	}
+	if !ok {
+		return fmt.Errorf("%v: %s %v", value, key, want)
+	}
+	return nil
+}
+
+func asNumber(v any) (float64, bool) {
+	switch x := v.(type) {
+	case int:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case uint64:
+		return float64(x), true
+	case float64:
+		return x, true
+	}
+	return 0, false
+}
