@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -112,11 +113,15 @@ func appendCells(dst []string, a arrow.Array) []string {
 	return dst
 }
 
-// want returns the rows as the column functions make them, in one go and without a file.
-func want(m Model, seed uint64, rows int) [][]string {
+// want returns the rows as the column functions make them, in one go and without a file; of some columns only, if any
+// are named.
+func want(m Model, seed uint64, rows int, only ...int) [][]string {
 	cols := columns(m, seed)
 	out := make([][]string, len(cols))
 	for c := range cols {
+		if len(only) > 0 && !slices.Contains(only, c) {
+			continue
+		}
 		for block := 0; block*blockRows < rows; block++ {
 			var list []int64
 			inList := false
@@ -222,7 +227,7 @@ func TestSameOptionsGiveSameBytes(t *testing.T) {
 			var digests []string
 			for _, procs := range []int{1, 2, 7} {
 				was := runtime.GOMAXPROCS(procs)
-				files, err := Generate(t.Context(), Options{Model: m, Rows: 5000, Out: t.TempDir(), Partitions: 5, RowGroupRows: 600, Codec: "zstd", Encoding: encoding, Seed: 4})
+				files, err := Generate(t.Context(), Options{Model: m, Rows: 2500, Out: t.TempDir(), Partitions: 5, RowGroupRows: 300, Codec: "zstd", Encoding: encoding, Seed: 4})
 				runtime.GOMAXPROCS(was)
 				require.NoError(t, err)
 				digests = append(digests, digest(t, files))
@@ -237,12 +242,12 @@ func TestSameOptionsGiveSameBytes(t *testing.T) {
 // must change too.
 func TestRowsGolden(t *testing.T) {
 	for name, golden := range map[string]string{
-		"rm1": "d30288a4ee74062af08d9300309cf57c",
-		"rm2": "eacb1c1d8b3d3f7135ee81aa07e222c4",
-		"rm5": "dcc2c32b9ae32cc8a7fa1a0eb576012d",
+		"rm1": "6d0f7adf19e16e766a32c227ccdf58c6",
+		"rm2": "4b62c554a479437d0ac1a0d271d1e1a9",
+		"rm5": "36be4c96a980ff9338653e51a7116a97",
 	} {
 		h := sha256.New()
-		for _, c := range want(model(t, name), 0, 2048) {
+		for _, c := range want(model(t, name), 0, 1100) {
 			for _, cell := range c {
 				_ = binary.Write(h, binary.LittleEndian, uint32(len(cell)))
 				h.Write([]byte(cell))
@@ -261,7 +266,7 @@ func TestSeedAndModelChangeTheRows(t *testing.T) {
 
 // The statistics that doc.go promises, over the file's cells.
 func TestStatistics(t *testing.T) {
-	const rows = 40_000
+	const rows = 20_000
 	t.Run("rm1", func(t *testing.T) {
 		m := model(t, "rm1")
 		cells := want(m, 1, rows)
@@ -277,9 +282,9 @@ func TestStatistics(t *testing.T) {
 				}
 			}
 			require.Len(t, column, rows)
-			assert.InDelta(t, m.nullRate(c), nulls/rows, 0.012, "column %d", c)
+			assert.InDelta(t, m.nullRate(c), nulls/rows, 0.015, "column %d", c)
 			if c >= 1 && c <= 13 {
-				assert.InDelta(t, (1-nulls/rows)/64, negative/rows, 0.004)
+				assert.InDelta(t, (1-nulls/rows)/64, negative/rows, 0.005)
 			} else {
 				assert.Zero(t, negative)
 			}
@@ -351,7 +356,7 @@ func TestMeanLengthOfFewRows(t *testing.T) {
 
 func TestIDsAreSkewedAndScattered(t *testing.T) {
 	m := model(t, "rm1")
-	cells := want(m, 1, 100_000)
+	cells := want(m, 1, 100_000, 15, 16)
 	top := func(c int) (string, int) {
 		count := map[string]int{}
 		best := ""
@@ -432,7 +437,7 @@ func TestPageSizes(t *testing.T) {
 func TestDictionaryFallsBackToPlain(t *testing.T) {
 	m := small(false)
 	m.Name, m.Dense, m.Sparse = "wide", 1, 1
-	const rows = 400_000
+	const rows = 200_000
 	files, err := Generate(t.Context(), Options{Model: m, Rows: rows, RowGroupRows: rows, Out: t.TempDir(), Encoding: "dictionary", PageBytes: 128 << 10})
 	require.NoError(t, err)
 	r, err := file.OpenParquetFile(files[0].Path, false)
