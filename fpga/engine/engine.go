@@ -65,11 +65,12 @@ func New(o Options) *Engine {
 
 // Execute runs one marshalled program.Slice and writes a marshalled program.Result to the start of mem.Result, which must
 // hold program.ResultSize(tasks) bytes (else BadSlice, and nothing is written). It returns the result's state, which is
-// also the command's 64-bit return value. When ctx ends the tasks not begun are Idle, and so is the slice.
+// also the command's 64-bit return value. When ctx ends the
+// engine stops before the next page: that task and those behind it are Idle, and so is the slice.
 func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.State {
 	w := e.worker()
 	defer e.release(w)
-	w.mem = mem
+	w.ctx, w.mem = ctx, mem
 	w.result = program.Result{Tasks: w.result.Tasks[:0]}
 	if err := w.slice.DecodeFrom(args); err != nil {
 		w.fail(program.BadSlice, err)
@@ -79,7 +80,7 @@ func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.S
 	if len(mem.Result) < program.ResultSize(len(w.slice.Tasks)) {
 		return program.BadSlice
 	}
-	w.run(ctx)
+	w.run()
 	return w.answer()
 }
 
@@ -99,7 +100,7 @@ func (e *Engine) worker() *worker {
 const maxKept = 8 << 20
 
 func (e *Engine) release(w *worker) {
-	w.mem = Memory{}
+	w.ctx, w.mem = nil, Memory{}
 	w.program, w.page.bytes, w.walks = nil, nil, clearWalks(w.walks)
 	w.dict.open, w.result.Message = false, ""
 	if w.bytes() > maxKept {
@@ -121,7 +122,7 @@ func (w *worker) answer() program.State {
 }
 
 // run takes a decoded slice through check and execution.
-func (w *worker) run(ctx context.Context) {
+func (w *worker) run() {
 	for i := range w.slice.Tasks {
 		w.result.Tasks = append(w.result.Tasks, program.TaskResult{State: program.Idle, Cursor: w.slice.Tasks[i].Cursor})
 	}
@@ -137,13 +138,13 @@ func (w *worker) run(ctx context.Context) {
 		return
 	}
 	if prog.source == program.Parquet {
-		w.runParquet(ctx)
+		w.runParquet()
 	} else {
 		w.runText()
 	}
 }
 
-func (w *worker) runParquet(ctx context.Context) {
+func (w *worker) runParquet() {
 	lacks := false
 	for i := range w.walks {
 		k := &w.walks[i]
@@ -165,10 +166,6 @@ func (w *worker) runParquet(ctx context.Context) {
 		return
 	}
 	for i := range w.walks {
-		if ctx.Err() != nil {
-			w.result.State = program.Idle
-			return
-		}
 		k := &w.walks[i]
 		r := &w.result.Tasks[i]
 		err := w.runTask(k, r)

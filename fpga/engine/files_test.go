@@ -21,6 +21,7 @@ type col struct {
 	unsigned int  // INT(w, unsigned); 0: plain
 	encoding string
 	codec    string
+	noCRC    bool  // pages written by hand
 	rows     []any // nil, int64, float32, float64, []byte, or []any of those
 }
 

@@ -32,14 +32,13 @@ type host struct {
 	dict    []byte
 	scratch []byte
 	rooms   []rooms
+	room    uint64 // bytes of each column's rooms
 	cols    []place
 	values  uint64 // capacity to begin with
 	stats   program.Result
 	slices  int
 	window  uint64 // a host with so much input memory, and no more, a task; 0: unbounded
 }
-
-const roomBytes = 1 << 18
 
 // rooms are a column's rooms; their lengths grow as the engine asks.
 type rooms struct{ dict, scratch uint64 }
@@ -66,12 +65,18 @@ func newHost(e *engine.Engine, p *program.Program, f *parquet.File, data []byte,
 	h := &host{engine: e, prog: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
 	h.digest = sha256.Sum256(h.code)
 	if f != nil {
-		h.dict, h.scratch = make([]byte, roomBytes*len(p.Columns)), make([]byte, roomBytes*len(p.Columns))
+		h.furnish(1 << 18)
 	}
 	h.rooms = make([]rooms, len(p.Columns))
 	h.cols = make([]place, len(p.Columns))
 	h.values = 1
 	return h
+}
+
+// furnish gives every column so many bytes of dictionary room and scratch.
+func (h *host) furnish(room uint64) {
+	n := room * uint64(len(h.prog.Columns))
+	h.room, h.dict, h.scratch = room, make([]byte, n), make([]byte, n)
 }
 
 // stateError is a slice that ended badly.
@@ -208,8 +213,8 @@ func (m *batch) task(j *job, input *[]byte) program.Task {
 	*input = append(*input, chunk[t.WindowAt:j.cursor.Page+length]...)
 	r := m.rooms[j.column]
 	j.had = r
-	t.Dict = program.Span{Off: uint64(j.column) * roomBytes, Len: r.dict}
-	t.Scratch = program.Span{Off: uint64(j.column) * roomBytes, Len: r.scratch}
+	t.Dict = program.Span{Off: uint64(j.column) * m.room, Len: r.dict}
+	t.Scratch = program.Span{Off: uint64(j.column) * m.room, Len: r.scratch}
 	return t
 }
 
@@ -311,7 +316,7 @@ func (m *batch) give(j *job, r *program.TaskResult) (bool, error) {
 		}
 		return more, nil
 	case program.MoreDict:
-		if r.Need <= j.had.dict || r.Need > roomBytes {
+		if r.Need <= j.had.dict || r.Need > m.room {
 			return false, fmt.Errorf("dictionary of %d bytes, has %d", r.Need, j.had.dict)
 		}
 		room.dict = max(room.dict, r.Need)
@@ -321,7 +326,7 @@ func (m *batch) give(j *job, r *program.TaskResult) (bool, error) {
 			room.scratch = r.Need
 			return true, nil
 		}
-		if r.Need <= j.had.scratch || r.Need > roomBytes {
+		if r.Need <= j.had.scratch || r.Need > m.room {
 			return false, fmt.Errorf("scratch of %d bytes, has %d", r.Need, j.had.scratch)
 		}
 		room.scratch = max(room.scratch, r.Need)

@@ -175,7 +175,7 @@ func (c *col) page(e []entry, version int, packed bool) []byte {
 	if version == 2 {
 		kind = 3
 	}
-	return header(kind, len(levels)+len(values), payload, func(w *thrift) {
+	return header(kind, len(levels)+len(values), payload, !c.noCRC, func(w *thrift) {
 		if version == 1 {
 			w.open(5)
 			w.i32(1, len(e))
@@ -197,14 +197,16 @@ func (c *col) page(e []entry, version int, packed bool) []byte {
 	})
 }
 
-// header writes a page header and the payload behind it.
-func header(kind, unpacked int, payload []byte, rest func(*thrift)) []byte {
+// header writes a page header, with a CRC or without, and the payload behind it.
+func header(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []byte {
 	w := &thrift{}
 	w.open(0)
 	w.i32(1, kind)
 	w.i32(2, unpacked)
 	w.i32(3, len(payload))
-	w.i32(4, int(int32(crc32.ChecksumIEEE(payload))))
+	if crc {
+		w.i32(4, int(int32(crc32.ChecksumIEEE(payload))))
+	}
 	rest(w)
 	w.end()
 	return append(w.b, payload...)
@@ -216,7 +218,7 @@ func (c *col) chunk(rng *rand.Rand, mean int) []byte {
 	e := c.entries()
 	for len(e) > 0 {
 		if rng.IntN(12) == 0 { // an index page, which readers pass over
-			b = append(b, header(1, 3, []byte{1, 2, 3}, func(*thrift) {})...)
+			b = append(b, header(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})...)
 		}
 		if rng.IntN(12) == 0 && !c.list {
 			b = append(b, c.page(nil, 1, c.codec != "")...)

@@ -112,6 +112,10 @@ func (s *scan) mayContinue(w *worker) bool {
 // enter finds the page of the cursor's row, opens it and passes the rows before that one.
 func (w *worker) enter(s *scan) error {
 	for {
+		if w.ctx.Err() != nil {
+			s.want(program.Idle, 0)
+			return nil
+		}
 		if s.ended(&s.cur) {
 			return s.short(&s.cur, uint64(s.task.Count-s.done))
 		}

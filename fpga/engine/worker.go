@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -14,6 +15,7 @@ type worker struct {
 	engine *Engine
 	start  time.Time // clock readings are durations since
 
+	ctx     context.Context
 	mem     Memory
 	slice   program.Slice
 	result  program.Result

@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/stretchr/testify/require"
+)
+
+// stage is a slice with its memory, whole and good, to be damaged.
+type stage struct {
+	mem  engine.Memory
+	args []byte
+}
+
+// stages make slices over hand-written pages without checksums, over a library's pages, and over text.
+func stages(t testing.TB) []stage {
+	var out []stage
+	for i, codec := range []string{"", "snappy"} {
+		rng := rand.New(rand.NewPCG(uint64(i), 5))
+		cols := randomCols(rng, 6, 40)
+		for j := range cols {
+			c := &cols[j]
+			c.unsigned, c.codec, c.noCRC = 0, codec, true
+			if c.physical == 0 {
+				c.physical = 2
+			}
+		}
+		p := randomProgram(rng, cols, false, true)
+		data, f := assemble(rng, cols, 40, 12)
+		h := newHost(engine.New(engine.Options{}), p, f, data, 7)
+		h.furnish(4096)
+		for j := range h.rooms {
+			h.rooms[j] = rooms{0, 4096}
+		}
+		h.big, h.values = true, 2000
+		out = append(out, h.stage(t, 40))
+	}
+	b := small(t, "snappy", "dictionary")
+	const room = 4096
+	b.mem.Dict, b.mem.Scratch = b.mem.Dict[:4*room], b.mem.Scratch[:4*room]
+	for i := range b.slice.Tasks {
+		b.slice.Tasks[i].Dict = program.Span{Off: room * uint64(i), Len: room}
+		b.slice.Tasks[i].Scratch = b.slice.Tasks[i].Dict
+	}
+	state, r := b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	out = append(out, stage{b.mem, b.slice.Marshal()})
+	rng := rand.New(rand.NewPCG(3, 5))
+	p := criteo(rng, program.CriteoTSV, true)
+	h := newHost(engine.New(engine.Options{}), p, nil, randomText(rng, 20, true, false), 1)
+	h.scratch, h.rooms[0].scratch, h.big, h.values = make([]byte, 20*40*9), 20*40*9, true, 2000
+	return append(out, h.stage(t, 20))
+}
+
+// stage is the first slice of a mini-batch of all rows.
+func (h *host) stage(t testing.TB, rows int) stage {
+	m := &batch{host: h, rows: uint32(rows)}
+	m.grow(h.values)
+	s := program.Slice{Digest: h.digest, Program: uint64(len(h.code)), Rows: m.rows, Place: m.place, ValueCap: m.capacity}
+	var input []byte
+	for _, j := range h.jobs(0, rows) {
+		s.Tasks = append(s.Tasks, m.task(j, &input))
+	}
+	st := stage{engine.Memory{Program: h.code, Input: input, Dict: h.dict, Scratch: h.scratch, Output: m.output,
+		Result: make([]byte, program.ResultSize(len(s.Tasks)))}, s.Marshal()}
+	state := h.engine.Execute(context.Background(), st.mem, st.args)
+	r, err := program.UnmarshalResult(st.mem.Result)
+	require.NoError(t, err)
+	require.Equal(t, program.Done, state, "%v", r)
+	return st
+}
+
+// FuzzExecute damages slices, pages, dictionaries, unpacked pages and programs. Execute never panics, never writes to the
+// input or the program, and always leaves a result of the state that it returns.
+func FuzzExecute(f *testing.F) {
+	all := stages(f)
+	e := engine.New(engine.Options{MaxList: 1 << 16})
+	edit := func(target byte, at uint32, v byte) []byte {
+		return append(binary.LittleEndian.AppendUint32([]byte{target}, at), v)
+	}
+	for i := range all {
+		f.Add(uint8(i), []byte{})
+		for field := range uint32(32) {
+			f.Add(uint8(i), edit(0, 128+4*field, 0xff))
+			f.Add(uint8(i), edit(0, 16*field/4, 1))
+		}
+		for at := range uint32(40) {
+			f.Add(uint8(i), append(edit(1, 7*at, 0x81), edit(1, 11*at+3, 0)...))
+		}
+		f.Add(uint8(i), edit(2, 8, 0xff))
+		f.Add(uint8(i), append(edit(3, 70, 9), edit(0, 128+64+28, 3)...))
+		f.Add(uint8(i), edit(4, 90, 2))
+	}
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		s := all[int(which)%len(all)]
+		args := bytes.Clone(s.args)
+		// Ranges end where their bytes do: what would be written behind one panics.
+		mem := engine.Memory{Program: bytes.Clone(s.mem.Program), Input: bytes.Clone(s.mem.Input), Dict: bytes.Clone(s.mem.Dict),
+			Scratch: bytes.Clone(s.mem.Scratch), Output: bytes.Clone(s.mem.Output), Result: make([]byte, 4096)}
+		targets := [][]byte{args, mem.Input, mem.Dict, mem.Scratch, mem.Program}
+		recode := false
+		for ; len(edits) >= 6; edits = edits[6:] {
+			target := targets[edits[0]%5]
+			if len(target) > 0 {
+				target[binary.LittleEndian.Uint32(edits[1:])%uint32(len(target))] = edits[5]
+				recode = recode || edits[0]%5 == 4
+			}
+		}
+		if recode && len(args) >= 48 {
+			digest := sha256.Sum256(mem.Program)
+			copy(args[16:], digest[:])
+		}
+		input, code := bytes.Clone(mem.Input), bytes.Clone(mem.Program)
+		state := e.Execute(context.Background(), mem, args)
+		require.Equal(t, input, mem.Input)
+		require.Equal(t, code, mem.Program)
+		r, err := program.UnmarshalResult(mem.Result)
+		if err != nil {
+			require.Equal(t, program.BadSlice, state, "no room for the result")
+			return
+		}
+		require.Equal(t, state, r.State)
+		require.Equal(t, state >= program.BadSlice, r.Message != "")
+	})
+}
