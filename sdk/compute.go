@@ -20,6 +20,9 @@ type Compute struct {
 // commandSet is what the vendor and the standard command set have in common. Callers keep every transfer within the
 // device's largest.
 type commandSet interface {
+	// granularity is what addresses and lengths of large transfers are multiples of; store and fetch also take a piece
+	// of one such unit.
+	granularity() uint64
 	// reserve takes n bytes of SLM for this association and returns their address.
 	reserve(ctx context.Context, n uint64) (uint64, error)
 	release(ctx context.Context, r cs.Range) error

@@ -47,14 +47,15 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n > c.SLMSize() {
 		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
 	}
-	addr, err := c.set.reserve(ctx, n)
+	whole := wholePages(n)
+	addr, err := c.set.reserve(ctx, whole)
 	if isStatus(err, nvme.InsufficientResources) {
 		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
 	}
 	if err != nil {
 		return nil, c.d.wrap("reserve local memory", err)
 	}
-	c.d.trace.reserved(addr, int64(n))
+	c.d.trace.reserved(addr, int64(whole))
 	return &SLM{c: c, addr: addr, size: n}, nil
 }
 
@@ -80,12 +81,22 @@ func (s *SLM) Release(ctx context.Context) error {
 	if s.released {
 		return nil
 	}
-	if err := s.c.set.release(ctx, cs.Range{Addr: s.addr, Len: s.size}); err != nil {
+	if b, ok := s.View(0, s.size); ok {
+		poison(b)
+	}
+	whole := wholePages(s.size)
+	if err := s.c.set.release(ctx, cs.Range{Addr: s.addr, Len: whole}); err != nil {
 		return s.c.d.wrap("release local memory", err)
 	}
 	s.released = true
-	s.c.d.trace.reserved(s.addr, -int64(s.size))
+	s.c.d.trace.reserved(s.addr, -int64(whole))
 	return nil
+}
+
+// wholePages rounds up to what reservations are multiples of.
+func wholePages(n uint64) uint64 {
+	const g = cs.ReserveGranularity
+	return (n + g - 1) / g * g
 }
 
 // Store writes p to offset off, in as many commands as the drive's largest transfer asks for.
@@ -103,10 +114,19 @@ func (s *SLM) transfer(ctx context.Context, what string, off uint64, p []byte, d
 		return fmt.Errorf("%s: %s %d bytes at offset %d: behind the %d reserved", s.c.d.name, what, len(p), off, s.size)
 	}
 	var all futures
+	g := s.c.set.granularity()
+	addr := s.addr + off
 	for len(p) > 0 {
-		n := min(len(p), s.c.d.mdts)
-		all = append(all, do(ctx, s.addr+off, p[:n]))
-		p, off = p[n:], off+uint64(n)
+		n := uint64(min(len(p), s.c.d.mdts))
+		// An unaligned head or tail goes alone, so that what lies between is aligned.
+		switch head := addr % g; {
+		case head != 0:
+			n = min(n, g-head)
+		case n > g:
+			n -= n % g
+		}
+		all = append(all, do(ctx, addr, p[:n]))
+		p, addr = p[n:], addr+n
 	}
 	return s.c.d.wrap(what+" local memory", all.wait())
 }

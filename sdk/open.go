@@ -1,0 +1,154 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+)
+
+// DeviceOptions say how a device is opened, beside its URI. The zero value works.
+type DeviceOptions struct {
+	Depth  int          // commands outstanding at a time; 0 means DefaultDepth
+	Trace  *Trace       // nil: none
+	Logger *slog.Logger // the drive's log; nil: none
+	HostID uuid.UUID    // of this host; zero: a random one
+	Plain  bool         // an in-process drive without computation
+	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
+
+	// WrapFlash and WrapCompute put faults into an in-process drive, in tests; see csd.Options.
+	WrapFlash   func(controller.Flash) controller.Flash
+	WrapCompute func(controller.Compute) controller.Compute
+}
+
+// Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made when nobody in the process has it
+// open; a file: drive must exist (Create makes one). Errors wrap ErrURI, ErrScheme, csd.ErrBusy, csd.ErrGeometry or
+// csd.ErrNoDrive.
+func Open(ctx context.Context, uri string, o DeviceOptions) (*Device, error) {
+	return open(ctx, uri, o, false)
+}
+
+// Create makes a drive and opens it: file:PATH must not exist, mem:NAME must not be open. Errors are Open's, and
+// fs.ErrExist.
+func Create(ctx context.Context, uri string, o DeviceOptions) (*Device, error) {
+	return open(ctx, uri, o, true)
+}
+
+func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Device, error) {
+	u, err := ParseURI(uri)
+	if err != nil {
+		return nil, err
+	}
+	opt := o.drive()
+	opt.Create = create
+	opt.Size, opt.LBA, opt.SLMBytes, opt.Threads = u.Size, u.LBA, u.SLM, u.Threads
+	switch u.Scheme {
+	case "mem":
+		d, release, err := openNamed(u.Name, opt)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", uri, err)
+		}
+		return attach(ctx, uri, d, release, u.Commands, o)
+	case "file":
+		opt.Path = u.Name
+		d, err := csd.Open(opt)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", uri, err)
+		}
+		return attach(ctx, uri, d, d.Close, u.Commands, o)
+	}
+	return nil, fmt.Errorf("%s: %w: %s: drives come with the NVMe/TCP target and the kernel passthrough, in a later version", uri, ErrScheme, u.Scheme)
+}
+
+func (o *DeviceOptions) drive() csd.Options {
+	return csd.Options{Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute}
+}
+
+// FilesOptions say what drive OpenFiles makes. The zero value works.
+type FilesOptions struct {
+	DeviceOptions
+	LBA      int      // block size, 512 or 4096; 0 means 512
+	SLM      int64    // local memory in bytes; 0 means csd.DefaultSLM
+	Threads  int      // engine threads; 0 means 1
+	Commands Commands // the command set; empty means Vendor
+}
+
+// OpenFiles makes a drive whose namespace is the given files, read-only and not copied, and says where each lies: one
+// extent a path, in order.
+func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []Extent, error) {
+	const name = "files"
+	lba := o.LBA
+	if lba == 0 {
+		lba = csd.LBA512
+	}
+	flash, places, err := csd.Files(paths, lba)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	opt := o.drive()
+	opt.Flash, opt.LBA, opt.SLMBytes, opt.Threads = flash, lba, o.SLM, o.Threads
+	d, err := csd.Open(opt)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	dev, err := attach(ctx, name, d, d.Close, o.Commands, o.DeviceOptions)
+	if err != nil {
+		return nil, nil, err
+	}
+	extents := make([]Extent, len(places))
+	for i, p := range places {
+		extents[i] = Extent{Device: p.Offset, Len: max(p.Size, 1)}
+	}
+	return dev, extents, nil
+}
+
+// attach begins an association with a drive in this process. release gives the drive up, at Close and when attaching fails.
+func attach(ctx context.Context, name string, d *csd.Drive, release func() error, set Commands, o DeviceOptions) (*Device, error) {
+	id := o.HostID
+	if id == (uuid.UUID{}) {
+		id = uuid.New()
+	}
+	host := controller.HostID{NQN: "nqn.2014-08.org.nvmexpress:uuid:" + id.String(), ID: id}
+	conn, err := controller.Local(d.Subsystem(), host)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), release())
+	}
+	dev, err := NewDevice(ctx, name, conn, set, o)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close(), release())
+	}
+	dev.closers = append(dev.closers, release)
+	return dev, nil
+}
+
+// NewDevice makes a device of an association that exists, whatever its transport, and learns what the drive is. The
+// device closes conn; when NewDevice fails, conn stays the caller's. name is how errors call the drive.
+func NewDevice(ctx context.Context, name string, conn nvme.Conn, set Commands, o DeviceOptions) (*Device, error) {
+	if set == "" {
+		set = Vendor
+	}
+	d := &Device{name: name, conn: conn, trace: o.Trace, queue: newQueue(conn, o.Depth, o.Trace)}
+	if err := d.identify(ctx); err != nil {
+		return nil, d.wrap("identify", err)
+	}
+	if !d.hasNamespace(nvme.CSISLM) || !d.hasNamespace(nvme.CSICompute) {
+		return d, nil
+	}
+	d.compute = &Compute{d: d}
+	switch set {
+	case Vendor:
+		d.compute.set = &vendorSet{d: d}
+	case Standard:
+		d.compute.set = newStandardSet(d)
+	default:
+		return nil, fmt.Errorf("%s: command set %q: want vendor or standard: %w", name, set, ErrURI)
+	}
+	d.info.Commands = string(set)
+	return d, nil
+}

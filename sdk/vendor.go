@@ -1,0 +1,65 @@
+package sdk
+
+import (
+	"context"
+	"sync"
+
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// vendorSet computes with the vendor commands: one Preprocess moves and executes.
+type vendorSet struct {
+	d       *Device
+	buffers sync.Pool // of *[]byte: descriptors on their way
+}
+
+func (v *vendorSet) granularity() uint64 { return 1 }
+
+func (v *vendorSet) reserve(ctx context.Context, n uint64) (uint64, error) {
+	cmd := cs.SLMReserve(cs.AnyAddress, n)
+	cpl, err := v.d.admin(ctx, &cmd, nil)
+	return cpl.Result(), err
+}
+
+func (v *vendorSet) release(ctx context.Context, r cs.Range) error {
+	cmd := cs.SLMRelease(r.Addr, r.Len)
+	_, err := v.d.admin(ctx, &cmd, nil)
+	return err
+}
+
+func (v *vendorSet) store(ctx context.Context, addr uint64, p []byte) *Future {
+	cmd := cs.Store(addr, uint32(len(p)))
+	return v.d.queue.Submit(ctx, &cmd, p)
+}
+
+func (v *vendorSet) fetch(ctx context.Context, addr uint64, p []byte) *Future {
+	cmd := cs.Fetch(addr, uint32(len(p)))
+	return v.d.queue.Submit(ctx, &cmd, p)
+}
+
+// Sizes of a range and a copy in a Preprocess; a test holds them against cs.Preprocess.Size.
+const (
+	vendorRange = 16
+	vendorCopy  = 32
+)
+
+func (v *vendorSet) maxArgs(copies, ranges int) int {
+	return v.d.mdts - cs.PreprocessHeader - ranges*vendorRange - copies*vendorCopy
+}
+
+func (v *vendorSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error) {
+	p := cs.Preprocess{Ranges: ranges, Copies: copies, Args: args}
+	buf, _ := v.buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	defer v.buffers.Put(buf)
+	b, err := p.AppendTo((*buf)[:0])
+	if err != nil {
+		return 0, err
+	}
+	*buf = b
+	cmd := cs.PreprocessCommand(uint32(len(b)))
+	cpl, err := v.d.queue.Submit(ctx, &cmd, b).Wait()
+	return cpl.Result(), err
+}
