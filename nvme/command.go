@@ -172,5 +172,5 @@ func (c *Completion) SetStatus(s Status) { binary.LittleEndian.PutUint16(c[14:],
 
 // String shows the completion for a log.
 func (c *Completion) String() string {
-	return fmt.Sprintf("cid %d result %#x %s", c.CID(), c.Result(), c.Status())
+	return fmt.Sprintf("cid %d result %#x %s", c.CID(), c.Result(), c.Status().String())
 }
