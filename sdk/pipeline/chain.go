@@ -28,7 +28,7 @@ func width(c *ColumnInfo) span {
 	switch {
 	case c.Kind != program.Int64 || c.Bits == 0 || c.Bits > 63:
 		return span{math.MinInt64, math.MaxInt64}
-	case c.Unsigned:
+	case c.Unsigned || c.Bits == 1: // one bit is a boolean, 0 or 1
 		return span{0, 1<<c.Bits - 1}
 	default:
 		return span{-1 << (c.Bits - 1), 1<<(c.Bits-1) - 1}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -45,6 +46,7 @@ func zoo() []ColumnInfo {
 		{Name: "label", Kind: program.Int64, Bits: 32},
 		{Name: "i", Kind: program.Int64},
 		{Name: "i8", Kind: program.Int64, Bits: 8},
+		{Name: "bool", Kind: program.Int64, Bits: 1},
 		{Name: "u32", Kind: program.Int64, Bits: 32, Unsigned: true},
 		{Name: "i_null", Kind: program.Int64, Nullable: true},
 		{Name: "f", Kind: program.Float32},
@@ -55,7 +57,7 @@ func zoo() []ColumnInfo {
 		{Name: "list", Kind: program.Int64, List: true, Nullable: true, ElementNullable: true},
 		{Name: "flist", Kind: program.Float32, List: true},
 		{Name: "slist", Kind: program.Bytes, List: true},
-		{Name: "odd", Unsupported: fmt.Errorf("INT96 is not decoded")},
+		{Name: "odd", Unsupported: errors.New("INT96 is not decoded")},
 		{Name: "c_0", Kind: program.Int64}, {Name: "c_1", Kind: program.Int64}, {Name: "c_2", Kind: program.Int64},
 		{Name: "c_10", Kind: program.Int64},
 		{Name: "z_00", Kind: program.Int64}, {Name: "z_01", Kind: program.Int64},

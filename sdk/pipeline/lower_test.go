@@ -285,7 +285,9 @@ func TestSchemasThatAreRefused(t *testing.T) {
 	s, err := Parse([]byte("dense: [{columns: [i]}]"))
 	require.NoError(t, err)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "i", Kind: program.Float32}})
-	require.ErrorIs(t, err, ErrDuplicate)
+	require.EqualError(t, err, `pipeline: line 1:9: dense[0]: column "i": column cannot be read: the dataset has several columns of this name`)
+	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j"}, {Name: "j"}})
+	require.NoError(t, err, "columns that the pipeline does not name do not matter")
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64, Source: program.CriteoTSV}})
 	require.ErrorIs(t, err, ErrUnsupported)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i"}})
@@ -328,5 +330,21 @@ func TestCanonical(t *testing.T) {
 		form := canonical(doc)
 		assert.Empty(t, seen[form], "%s and %s", name, seen[form])
 		seen[form] = name
+	}
+}
+
+func TestWidth(t *testing.T) {
+	all := span{math.MinInt64, math.MaxInt64}
+	assert.Equal(t, all, width(&ColumnInfo{Kind: program.Int64}))
+	assert.Equal(t, all, width(&ColumnInfo{Kind: program.Bytes, Bits: 8}))
+	for want, c := range map[span]ColumnInfo{
+		all:                            {Kind: program.Int64, Bits: 64, Unsigned: true},
+		{-128, 127}:                    {Kind: program.Int64, Bits: 8},
+		{0, 255}:                       {Kind: program.Int64, Bits: 8, Unsigned: true},
+		{math.MinInt32, math.MaxInt32}: {Kind: program.Int64, Bits: 32},
+		{0, math.MaxUint32}:            {Kind: program.Int64, Bits: 32, Unsigned: true},
+		{0, 1}:                         {Kind: program.Int64, Bits: 1},
+	} {
+		assert.Equal(t, want, width(&c))
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // Limits of a document and of what is made of it.
 const (
-	maxDocument = 8 << 20            // bytes
+	maxDocument = 4 << 20            // bytes
 	maxNodes    = 1 << 20            // nodes looked at, aliases followed: a bomb of aliases ends here
 	maxGroups   = 1 << 12            // of each kind
 	maxPatterns = 1 << 16            // of a group
@@ -177,27 +177,35 @@ func (p *parser) text(n *yaml.Node, a at, of string) string {
 // number reads an integer or a real number.
 func (p *parser) number(n *yaml.Node, a at) (Number, bool) {
 	n = p.follow(n, a)
-	if n.Kind == yaml.ScalarNode {
-		switch n.ShortTag() {
-		case "!!int":
-			// The common form first; what begins with 0 may be of another base.
-			if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil && strings.IndexByte("+-0", n.Value[0]) < 0 {
-				return Int(i), true
-			}
-			var i int64
-			if n.Decode(&i) == nil {
-				return Int(i), true
-			}
-			p.add(a, ErrValue, "%s does not fit 64 bits", clip(n.Value))
-			return Number{}, false
-		case "!!float":
-			var x float64
-			if n.Decode(&x) == nil {
-				return Real(x), true
-			}
-		}
+	x, ok := numberOf(n)
+	switch {
+	case ok:
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int":
+		p.add(a, ErrValue, "%s does not fit 64 bits", clip(n.Value))
+	default:
+		p.add(a, ErrValue, "%s, want a number", describe(n))
 	}
-	p.add(a, ErrValue, "%s, want a number", describe(n))
+	return x, ok
+}
+
+func numberOf(n *yaml.Node) (Number, bool) {
+	if n.Kind != yaml.ScalarNode {
+		return Number{}, false
+	}
+	switch n.ShortTag() {
+	case "!!int":
+		// The common form first; what begins with 0 may be of another base.
+		if i, err := strconv.ParseInt(n.Value, 10, 64); err == nil && strings.IndexByte("+-0", n.Value[0]) < 0 {
+			return Int(i), true
+		}
+		var i int64
+		err := n.Decode(&i)
+		return Int(i), err == nil
+	case "!!float":
+		var x float64
+		err := n.Decode(&x)
+		return Real(x), err == nil
+	}
 	return Number{}, false
 }
 

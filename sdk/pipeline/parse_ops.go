@@ -95,11 +95,17 @@ func (p *parser) borders(n *yaml.Node, a at) Value {
 	value := p.follow(n, a)
 	b := Borders{Pos: a.pos}
 	if value.Kind == yaml.SequenceNode {
-		p.items(value, a, maxBorders, "borders", func(n *yaml.Node, a at) {
-			if x, ok := p.number(n, a); ok {
-				b.List = append(b.List, x)
+		for i, item := range value.Content {
+			if p.spent() {
+				break
 			}
-		})
+			// Long lists are common: their places are worked out only for errors.
+			x, ok := numberOf(p.follow(item, a))
+			if !ok {
+				x, _ = p.number(item, a.index(i, position(item)))
+			}
+			b.List = append(b.List, x)
+		}
 		return b
 	}
 	if value.Kind != yaml.MappingNode {

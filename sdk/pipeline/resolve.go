@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"strings"
+
 	"github.com/millrace/millrace/fpga/program"
 )
 
@@ -71,7 +73,10 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	if err := p.err(); err != nil {
 		return nil, err
 	}
-	r := &resolver{problems: &p, schema: schema, byName: make(map[string]int, len(schema)), tables: make(map[tableKey]*program.Bucketize)}
+	r := &resolver{
+		problems: &p, schema: schema, byName: make(map[string]int, len(schema)), twice: make(map[string]bool),
+		tables: make(map[tableKey]*program.Bucketize),
+	}
 	out := &Resolved{Name: s.Name, Batch: s.Batch, IDs: s.IDs, Source: program.Parquet}
 	if out.Batch == 0 {
 		out.Batch = DefaultBatch
@@ -79,10 +84,10 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	for i := range schema {
 		c := &schema[i]
 		if _, twice := r.byName[c.Name]; twice {
-			p.add(at{column: c.Name}, ErrDuplicate, "two columns of the dataset have this name")
-			return nil, p.err()
+			r.twice[c.Name] = true
+		} else {
+			r.byName[c.Name] = i
 		}
-		r.byName[c.Name] = i
 		if i > 0 && c.Source != schema[0].Source {
 			p.add(at{column: c.Name}, ErrUnsupported, "it is of another format than the dataset's first column")
 			return nil, p.err()
@@ -118,6 +123,7 @@ type resolver struct {
 	*problems
 	schema  []ColumnInfo
 	byName  map[string]int
+	twice   map[string]bool // names that more than one column has
 	tables  map[tableKey]*program.Bucketize
 	borders int // over all tables
 }
@@ -178,11 +184,13 @@ func (r *resolver) groups(k kind) []Feature {
 // feature types a chain of operators for one column; nil when it cannot be.
 func (r *resolver) feature(c ColumnInfo, name string, ops []Op, to program.Dest, a at) *Feature {
 	a.column = c.Name
-	if c.Unsupported != nil {
-		r.add(a, ErrUnsupported, "%v", c.Unsupported)
-		return nil
-	}
 	switch {
+	case c.Unsupported != nil:
+		r.add(a, ErrUnsupported, "%s", strings.ReplaceAll(c.Unsupported.Error(), "\n", "; "))
+		return nil
+	case r.twice[c.Name]:
+		r.add(a, ErrUnsupported, "the dataset has several columns of this name")
+		return nil
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
 		return nil

@@ -8,14 +8,14 @@ import (
 
 // ColumnInfo is one leaf column of a dataset, as a pipeline needs to know it.
 type ColumnInfo struct {
-	Name            string         // what pipelines call it; unique in a schema
+	Name            string         // what pipelines call it; one that several columns have cannot be used
 	Source          program.Source // format of the partitions; the zero value is Parquet. All columns have the same
 	Kind            program.Kind   // of its values as decoded
 	List            bool           // a list of Kind
 	Nullable        bool           // a row may be null
 	ElementNullable bool           // lists: an element may be null
 	Field           uint16         // text and binary rows: number of the field, see program.Column
-	// Bits is the width of a narrower integer that the source guarantees (1, 8, 16, 32), with Unsigned; 0: any Int64.
+	// Bits is the width that the source guarantees for integers (8, 16, 32, with Unsigned; 1: a boolean); 0: any Int64.
 	Bits     uint8
 	Unsigned bool
 	// Unsupported says why the column cannot be read; nil when it can. It matters only to pipelines that name it.
