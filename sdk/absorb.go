@@ -12,10 +12,10 @@ import (
 const mostNeed = 1 << 60
 
 // absorb takes in the result of a slice: rows written, cursors, and what was missing.
-func (w *worker) absorb(ctx context.Context, jobs []job) error {
+func (w *worker) absorb(ctx context.Context) error {
 	res := &w.result
 	if res.State >= program.BadSlice {
-		return w.fault(jobs)
+		return w.fault()
 	}
 	if res.State == program.Idle && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -25,8 +25,8 @@ func (w *worker) absorb(ctx context.Context, jobs []job) error {
 	}
 	w.values = res.Values
 	progress := false
-	for i := range jobs {
-		j, t := &jobs[i], &res.Tasks[i]
+	for i, k := range w.seated {
+		j, t := &w.jobs[k], &res.Tasks[i]
 		if t.Rows > j.take || t.State == program.Done && t.Rows < j.take {
 			return w.against("task %d wrote %d of %d rows and is %v", i, t.Rows, j.take, t.State)
 		}
@@ -59,23 +59,35 @@ func (w *worker) absorb(ctx context.Context, jobs []job) error {
 func (w *worker) advance(j *job, t *program.TaskResult) {
 	c := j.c
 	c.row += int64(t.Rows)
+	w.learn(c, t.Cursor)
 	c.cursor, c.need, c.resume = t.Cursor, 0, nil
-	c.had = c.had || t.Cursor.Dict
-	k := &w.learned[c.column]
-	if t.Cursor.Ordinal > 0 && t.Cursor.Page > c.data {
-		k.page = (t.Cursor.Page - c.data) / uint64(t.Cursor.Ordinal)
-	}
+	c.had = t.Cursor.Dict
 	j.row += t.Rows
 	j.count -= t.Rows
-	j.take = j.count
-	if c.fit > 0 && j.count > 0 {
-		j.take = min(j.count, 2*c.fit)
-	}
+	j.most = 2 * c.fit
 	if c.row >= c.rows {
 		w.drop(c)
 		live := w.live[c.column]
 		w.live[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
 	}
+}
+
+// learn notes what pages are like when a cursor, behind row c.row, has gone on from one to the next.
+func (w *worker) learn(c *chunk, to program.Cursor) {
+	if to.Ordinal <= c.cursor.Ordinal {
+		return
+	}
+	k, begin, from := &w.learned[c.column], c.row-int64(min(to.Skip, uint64(c.row))), c.cursor
+	if from.Page < c.data {
+		// A dictionary page lies between.
+		from.Page, from.Ordinal = c.data, from.Ordinal+1
+	}
+	if n := uint64(to.Ordinal - min(from.Ordinal, to.Ordinal)); n > 0 && to.Page > from.Page && to.Page < c.length {
+		mean := (to.Page - from.Page + n - 1) / n
+		k.page = max(mean, k.page-k.page/8)
+		k.rows = max(begin-c.pageRow, 0) / int64(n)
+	}
+	c.pageRow = begin
 }
 
 // missing notes what a task that did not end lacks, and tells whether that is news.
@@ -135,7 +147,7 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 }
 
 // fault turns a slice that the engine gave up into an error.
-func (w *worker) fault(jobs []job) error {
+func (w *worker) fault() error {
 	res := &w.result
 	kind := ErrData
 	switch res.State {
@@ -146,16 +158,17 @@ func (w *worker) fault(jobs []job) error {
 		return &EngineError{Partition: w.part.Name, State: res.State, Message: res.Message}
 	}
 	e := &DataError{Partition: w.part.Name, RowGroup: -1, Page: -1, Row: w.row, Message: res.Message, Err: kind}
-	for i := range jobs {
+	for i, k := range w.seated {
 		if i >= len(res.Tasks) || res.Tasks[i].State < program.BadSlice {
 			continue
 		}
-		c, t := jobs[i].c, &res.Tasks[i]
+		j := &w.jobs[k]
+		c, t := j.c, &res.Tasks[i]
 		at := c.cursor
 		if t.Cursor.Page >= at.Page && t.Cursor != (program.Cursor{}) {
 			at = t.Cursor
 		}
-		e.RowGroup, e.Column, e.Row = w.groupOf(c), w.nameOf(c), w.row+int64(jobs[i].row)+int64(t.Rows)
+		e.RowGroup, e.Column, e.Row = w.groupOf(c), w.nameOf(c), w.row+int64(j.row)+int64(t.Rows)
 		if w.part.File != nil {
 			e.Page = int64(at.Ordinal)
 		} else {

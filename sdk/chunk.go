@@ -9,7 +9,7 @@ import (
 // look is the window, in bytes, with which a page header is looked at when nothing is known of the page.
 const look = 4 << 10
 
-// small is a column chunk that is moved whole.
+// small is what is left of a column chunk that is moved whole, in bytes, where memory allows.
 const small = 64 << 10
 
 // roomGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
@@ -30,12 +30,16 @@ type chunk struct {
 	rows   int64
 	data   uint64 // chunk offset of its first data page, as the footer has it
 
+	small    uint64 // what is left of it is moved whole from here on
 	unpacked uint64 // bytes of its pages unpacked, as the footer has it
 
 	row    int64 // rows behind the cursor, skipped ones included
 	cursor program.Cursor
 	need   uint64 // bytes from the cursor's page on that the engine asked for; 0 if it did not
 	high   uint64 // chunk offset that moves have reached
+
+	pages   pages // offset index, may be nil
+	pageRow int64 // first row that begins in the cursor's page
 
 	// In memory. The cursor's flags are true only while dict and scratch hold what they say.
 	window  *window
@@ -98,8 +102,14 @@ func (c *chunk) wants(count int64, k *learned) uint64 {
 	if c.lean >= noForesight {
 		return min(grain, left)
 	}
-	if left <= small {
+	if left <= c.small {
 		return left
+	}
+	if c.resume != nil {
+		return min(c.data-min(c.data, c.cursor.Page)+look, left) // the dictionary is all that is wanted
+	}
+	if n, ok := c.indexed(count); ok && c.cursor.Page >= c.data {
+		return min(n, left)
 	}
 	skip := int64(min(c.cursor.Skip, uint64(c.row)))
 	rows := max(c.rows-(c.row-skip), 1)
@@ -108,11 +118,24 @@ func (c *chunk) wants(count int64, k *learned) uint64 {
 	if c.kind.Values > 0 && uint64(skip)*perRow > max(k.page, look) {
 		return min(c.data-min(c.data, c.cursor.Page)+look, left)
 	}
-	n := uint64(skip+count)*perRow + k.page
+	n := uint64(skip+count) * perRow
+	if k.page > 0 {
+		n = (n + k.page - 1) / k.page * k.page // pages have to be there whole, and are alike
+	}
 	if c.cursor.Page < c.data {
 		n += c.data - c.cursor.Page
 	}
 	return min(max(n, look), left)
+}
+
+// hopes is the least that count rows may take, if pages are as expected.
+func (c *chunk) hopes(count int64) uint64 {
+	left := c.length - min(c.cursor.Page, c.length)
+	if n, ok := c.indexed(count); ok {
+		return min(n, left)
+	}
+	rows := max(c.rows-(c.row-int64(min(c.cursor.Skip, uint64(c.row)))), 1)
+	return min((c.cursor.Skip+uint64(count))*(left/uint64(rows)+1), left)
 }
 
 // wantsDict guesses the bytes of the decoded dictionary.

@@ -128,13 +128,23 @@ func fixed() (*program.Program, *tensor.Schema) {
 	return p, s
 }
 
-// memory is a reader that hides that its bytes are in memory.
+// programs by what their lengths are.
+var programs = map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed}
+
+// open opens a generated file, in memory if direct.
 func open(t testing.TB, data []byte, direct bool) *sdk.Partition {
-	o := sdk.PartitionOptions{Extents: []sdk.Extent{{Len: int64(len(data))}}}
+	var o sdk.PartitionOptions
 	if direct {
 		o.Bytes = data
 	}
 	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, o)
+	require.NoError(t, err)
+	return p
+}
+
+// place opens a generated file that lies in extents of a drive.
+func place(t testing.TB, data []byte, extents []sdk.Extent) *sdk.Partition {
+	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: extents})
 	require.NoError(t, err)
 	return p
 }

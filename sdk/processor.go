@@ -96,7 +96,8 @@ type runner struct {
 
 // learned is what was seen of a column so far: a guess for chunks not yet looked at.
 type learned struct {
-	page uint64 // mean bytes of a page in the file
+	page uint64 // bytes of a page in the file
+	rows int64  // rows of a page
 	room uint64 // most bytes of an unpacked page
 	dict uint64 // most bytes of a decoded dictionary
 }
@@ -259,7 +260,7 @@ func (r *runner) done(s *stream) {
 	delete(r.streams, s)
 	for i, k := range s.w.learned {
 		l := &r.learned[i]
-		l.page, l.room, l.dict = k.page, max(l.room, k.room), max(l.dict, k.dict)
+		l.page, l.rows, l.room, l.dict = k.page, k.rows, max(l.room, k.room), max(l.dict, k.dict)
 	}
 	r.lanes <- s.w.lane
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
@@ -40,8 +42,7 @@ func collect(p sdk.Processor, run sdk.Run) (out []*tensor.MiniBatch, err error) 
 }
 
 // same demands that two runs gave the same mini-batches, bit for bit.
-func same(t testing.TB, want, got []*tensor.MiniBatch, msg ...any) {
-	t.Helper()
+func same(t require.TestingT, want, got []*tensor.MiniBatch, msg ...any) {
 	require.Len(t, got, len(want), msg...)
 	for i := range want {
 		require.Empty(t, tensor.Diff(want[i], got[i]), append([]any{fmt.Sprintf("mini-batch %d", i)}, msg...)...)
@@ -76,7 +77,7 @@ func TestEnginesAgree(t *testing.T) {
 	for name, l := range layouts {
 		t.Run(name, func(t *testing.T) {
 			data := write(t, l)
-			for kind, build := range map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed} {
+			for kind, build := range programs {
 				prog, schema := build()
 				for _, batch := range []int{1, 64, 333, 5000} {
 					if batch == 1 && l.rows > 100 {
@@ -103,4 +104,55 @@ func TestEnginesAgree(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnyMemory runs files of many shapes in memories of many sizes, from extents on a device of blocks: a mini-batch
+// does not depend on any of that, and the bytes that the device moved are those that were planned.
+func TestAnyMemory(t *testing.T) {
+	kinds := []string{"fixed", "jagged"}
+	rapid.Check(t, func(rt *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		l := layout{
+			rows: rapid.IntRange(1, 1200).Draw(rt, "rows"), group: rapid.SampledFrom([]int{7, 100, 400, 1 << 20}).Draw(rt, "group"),
+			page: rapid.SampledFrom([]int{200, 1000, 5000, 1 << 20}).Draw(rt, "page"), version: rapid.IntRange(1, 2).Draw(rt, "version"),
+			codec: rapid.SampledFrom([]compress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Zstd}).Draw(rt, "codec"), seed: rng.Uint64(),
+		}
+		block := rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(rt, "block")
+		memory := rapid.Uint64Range(8<<10, 400<<10).Draw(rt, "memory")
+		o := sdk.Options{
+			Streams: rapid.IntRange(1, 2).Draw(rt, "streams"), Sync: rapid.Bool().Draw(rt, "sync"), Copy: rapid.Bool().Draw(rt, "copy"),
+			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(rt, "coalesce"), Gap: rapid.SampledFrom([]uint64{0, 1000}).Draw(rt, "gap"),
+		}
+		kind := rapid.SampledFrom(kinds).Draw(rt, "kind")
+		batch := rapid.IntRange(1, 300).Draw(rt, "batch")
+		first := int64(rng.IntN(l.rows))
+		data := write(t, l)
+
+		f := newFlash(memory, block)
+		f.mapped = rng.IntN(2) == 0
+		extents := f.put(rng, data, uint64(rng.Int64N(int64(block)))&^511, 1+rng.IntN(4))
+		part := place(t, data, extents)
+		prog, schema := programs[kind]()
+		p, err := sdk.Start(context.Background(), f, prog, schema, o)
+		if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
+			return
+		}
+		require.NoError(rt, err)
+		defer p.Close()
+		run := sdk.Run{Partition: part, First: first, Rows: 1 + rng.Int64N(int64(l.rows)-first), Batch: batch}
+		want := truth(t, prog, schema, sdk.Run{Partition: open(t, data, true), First: run.First, Rows: run.Rows, Batch: batch})
+		for range 2 {
+			got, err := collect(p, run)
+			if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
+				require.Greater(rt, slm.Need, slm.Have)
+			} else {
+				require.NoError(rt, err)
+				same(rt, want, got)
+			}
+		}
+		moved, _, execs := f.counted()
+		s := p.Stats()
+		require.Equal(rt, s.BytesPlanned, int64(moved))
+		require.Equal(rt, s.Slices, int64(execs))
+	})
 }

@@ -15,50 +15,53 @@ import (
 // mostTries bounds the attempts at placing a slice; halving the rows of a task takes at most 32.
 const mostTries = 256
 
-// seatAll places as many of the next jobs as one slice takes and returns their number, at least one.
-func (w *worker) seatAll(ctx context.Context) (int, error) {
+// seatAll places as many of the next jobs as one slice takes, at least one.
+func (w *worker) seatAll(ctx context.Context) error {
 	for range mostTries {
-		n, again := w.seatSome()
-		if n > 0 && !again {
-			return n, nil
+		again := w.seatSome()
+		if len(w.seated) > 0 && !again {
+			return nil
 		}
 		if !again {
 			if err := w.makeRoom(ctx); err != nil {
-				return 0, err
+				return err
 			}
 		}
 	}
-	return 0, &EngineError{Partition: w.part.Name, Message: "the planner found no place for a slice"}
+	return &EngineError{Partition: w.part.Name, Message: "the planner found no place for a slice"}
 }
 
 // seatSome places jobs until one finds no room. again is true when the areas were arranged anew, because they were too
 // small although the memory is not.
-func (w *worker) seatSome() (n int, again bool) {
+func (w *worker) seatSome() (again bool) {
 	w.serial++
-	w.exec.Moves = w.exec.Moves[:0]
+	w.seated, w.exec.Moves = w.seated[:0], w.exec.Moves[:0]
 	w.planned, w.unneeded, w.reread = 0, 0, 0
 	evicted, looked, bytes := w.evicted, false, uint64(0)
-	for i := w.next0; i < len(w.jobs) && n < w.r.tasks; i++ {
-		if n > 0 && (bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
+	for i := w.next0; i < len(w.jobs) && len(w.seated) < w.r.tasks; i++ {
+		j := &w.jobs[i]
+		if j.count == 0 {
+			continue
+		}
+		if len(w.seated) > 0 && (bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
 			break
 		}
 		ok := w.seat(i)
 		if !looked && (!ok || w.evicted != evicted) {
 			if looked = true; w.cramped() {
-				return 0, true
+				return true
 			}
 		}
 		if !ok {
 			break
 		}
-		n++
-		j := &w.jobs[i]
+		w.seated = append(w.seated, i)
 		bytes += j.c.wants(int64(j.take), &w.learned[j.c.column])
-		if j.take < j.count {
-			break
+		if j.take < j.count && !w.r.prog.Output.Fixed {
+			break // the rest of its values comes before the next column's
 		}
 	}
-	return n, false
+	return false
 }
 
 // seat finds room for a job; false if there is none.
@@ -66,6 +69,9 @@ func (w *worker) seat(i int) bool {
 	j := &w.jobs[i]
 	c, k := j.c, &w.learned[j.c.column]
 	c.serial = w.serial
+	if j.take = j.count; j.most > 0 {
+		j.take = min(j.take, j.most)
+	}
 	return w.seatDict(c, k) && w.seatScratch(c, k) && w.seatWindow(i, k)
 }
 
@@ -118,6 +124,10 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 		case v.from <= at && at < v.to && v.users == 1 && hi-v.from <= v.seg.size:
 			w.load(v, v.to, hi, c)
 			return true
+		case v.from <= at && c.need == 0 && at+c.hopes(int64(j.take)) <= v.to:
+			return true // what is there may do; the engine says if it does not
+		case v.from <= at && c.need == 0 && w.cutAtPage(j, k) && at+c.hopes(int64(j.take)) <= v.to:
+			return true
 		}
 		w.dropWindow(c)
 	}
@@ -134,6 +144,17 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 	}
 	c.window = &window{seg: seg, from: lo, to: lo, users: 1}
 	w.load(c.window, lo, hi, c)
+	return true
+}
+
+// cutAtPage ends a job's next task at the end of the cursor's page, when that is known and lies inside the job. What is
+// left begins with a page, and nothing that was moved before is moved again.
+func (w *worker) cutAtPage(j *job, k *learned) bool {
+	left := j.c.left(k)
+	if left == 0 || left >= int64(j.take) || !w.mayCut() {
+		return false
+	}
+	j.take = uint32(left)
 	return true
 }
 
@@ -204,7 +225,7 @@ func (w *worker) take(a *area, want, least uint64) (segment, bool) {
 		if s, ok := a.take(want); ok {
 			return s, true
 		}
-		if up(want) <= a.size && w.evict() {
+		if up(want) <= a.size && (w.trim() || w.evict()) {
 			continue
 		}
 		if want == least {
@@ -212,6 +233,37 @@ func (w *worker) take(a *area, want, least uint64) (segment, bool) {
 		}
 		want = least
 	}
+}
+
+// trim takes what windows have before their cursors and behind their bytes, once a slice, and tells whether that was
+// anything.
+func (w *worker) trim() (some bool) {
+	if w.trimmed == w.serial {
+		return false
+	}
+	w.trimmed = w.serial
+	for i := range w.jobs {
+		c := w.jobs[i].c
+		v := c.window
+		if v == nil || v.users > 1 || c.serial == w.serial {
+			continue
+		}
+		if at := c.at + c.cursor.Page + w.geo.phase; v.from < at && at <= v.to {
+			n := down(at-v.from) &^ (w.geo.block - 1)
+			w.lane.in.give(segment{v.seg.off, n})
+			v.seg.off, v.seg.size, v.from = v.seg.off+n, v.seg.size-n, v.from+n
+			some = some || n > 0
+		}
+		if used := up(v.to - v.from); used < v.seg.size {
+			w.lane.in.give(segment{v.seg.off + used, v.seg.size - used})
+			v.seg.size = used
+			some = true
+		}
+		if v.seg.size == 0 {
+			c.window = nil
+		}
+	}
+	return some
 }
 
 // evict takes the memory of the chunk whose next use is furthest off and that is not part of the slice. Chunks are used
@@ -365,8 +417,8 @@ func (w *worker) makeRoom(ctx context.Context) error {
 		if in > 0 && have < in {
 			cut = uint64(float64(j.take) * float64(have) / float64(in))
 		}
-		j.take = uint32(min(max(cut, 1), uint64(j.take)-1))
-		c.fit = j.take
+		j.most = uint32(min(max(cut, 1), uint64(j.take)-1))
+		j.take, c.fit = j.most, j.most
 		c.need = 0
 		return nil
 	}
@@ -406,7 +458,7 @@ func (w *worker) resize(ctx context.Context, n int, size uint64) error {
 	var kept []byte
 	if w.slot != nil {
 		if w.dirty {
-			kept = aligned(min(w.sizeFor(w.rows, w.values), w.slot.size))
+			kept = aligned(min(w.sizeFor(w.rows, w.made()), w.slot.size))
 			if err := w.r.target.Load(ctx, w.slot.addr, kept); err != nil {
 				return fmt.Errorf("%s: move a mini-batch to a larger place: %w", w.part.Name, err)
 			}

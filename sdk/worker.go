@@ -30,7 +30,8 @@ type worker struct {
 	snug    bool            // memory is short: one output slot, as small as can be
 	stretch float64         // room for a window over what it wants, for what comes behind it
 
-	evicted int // chunks that made way so far
+	trimmed uint64 // slice that windows were trimmed for
+	evicted int    // chunks that made way so far
 
 	planned, unneeded, reread uint64 // bytes of the slice's moves
 
@@ -45,6 +46,7 @@ type worker struct {
 	dirty  bool   // something was written to slot
 
 	// Memory that is used again.
+	seated []int // jobs of the slice
 	slice  program.Slice
 	result program.Result
 	exec   Execution
@@ -57,6 +59,7 @@ type job struct {
 	row   uint32 // of the mini-batch
 	count uint32
 	take  uint32 // rows of the next task: count, or less where memory is short
+	most  uint32 // bound on take; 0 is none
 }
 
 func newWorker(r *runner, l *lane, run Run) (*worker, error) {
@@ -156,11 +159,10 @@ func (w *worker) next(ctx context.Context) (*tensor.MiniBatch, error) {
 		return nil, err
 	}
 	for w.next0 < len(w.jobs) {
-		n, err := w.seatAll(ctx)
-		if err != nil {
+		if err := w.seatAll(ctx); err != nil {
 			return nil, w.giveUp(err)
 		}
-		if err := w.execute(ctx, n); err != nil {
+		if err := w.execute(ctx); err != nil {
 			return nil, w.giveUp(err)
 		}
 	}
@@ -205,7 +207,10 @@ func (w *worker) chunk(column, g int, row int64) *chunk {
 		}
 	}
 	c := chunkOf(w.part, column, w.leaves[column], g)
+	c.small = min(small, (w.lane.end-w.lane.base)/uint64(8*len(w.leaves)))
 	c.fresh(row-c.first, w.part)
+	w.readPages(c, w.leaves[column])
+	c.jump()
 	w.live[column] = append(w.live[column], c)
 	return c
 }
@@ -284,12 +289,15 @@ func firstX(col *program.Column) (most uint64, ok bool) {
 }
 
 // least is the smallest slot that can hold the mini-batch as far as is known.
-func (w *worker) least() uint64 {
-	out, values := w.r.prog.Output, max(w.values, w.most)
-	if out.Fixed {
-		values = uint64(out.Keys) * uint64(w.rows)
+func (w *worker) least() uint64 { return w.sizeFor(w.rows, max(w.made(), w.most)) }
+
+// made is how many values lie in the slot, behind one another. With fixed lengths every value has its place from the
+// beginning.
+func (w *worker) made() uint64 {
+	if out := w.r.prog.Output; out.Fixed {
+		return uint64(out.Keys) * uint64(w.rows)
 	}
-	return w.sizeFor(w.rows, values)
+	return w.values
 }
 
 // valueCap is how many values the slot holds.
@@ -300,10 +308,9 @@ func (w *worker) valueCap() uint64 {
 	return (w.slot.size - w.place.Values) / w.r.prog.Output.IDs.Bytes()
 }
 
-// execute runs a slice of the next n jobs and takes in its result.
-func (w *worker) execute(ctx context.Context, n int) error {
-	jobs := w.jobs[w.next0 : w.next0+n]
-	w.compose(jobs)
+// execute runs the slice that was placed and takes in its result.
+func (w *worker) execute(ctx context.Context) error {
+	w.compose()
 	r := w.r
 	start := time.Now()
 	outcome, err := r.target.Execute(ctx, &w.exec)
@@ -317,21 +324,21 @@ func (w *worker) execute(ctx context.Context, n int) error {
 		return fmt.Errorf("%s: rows %d+%d: %w", w.part.Name, w.row, w.rows, err)
 	}
 	start = time.Now()
-	if err := w.readResult(ctx, n, outcome.State); err != nil {
+	if err := w.readResult(ctx, len(w.seated), outcome.State); err != nil {
 		return err
 	}
 	r.stats.fetch.Add(int64(time.Since(start)))
 	w.count(outcome, took)
-	return w.absorb(ctx, jobs)
+	return w.absorb(ctx)
 }
 
 // compose writes the slice.
-func (w *worker) compose(jobs []job) {
+func (w *worker) compose() {
 	l, s := w.lane, &w.slice
 	s.Rows, s.Place, s.Values, s.ValueCap = w.rows, w.place, w.values, w.valueCap()
 	s.Tasks = s.Tasks[:0]
-	for i := range jobs {
-		j := &jobs[i]
+	for _, i := range w.seated {
+		j := &w.jobs[i]
 		c := j.c
 		t := program.Task{
 			Column: uint32(c.column), Row: j.row, Count: j.take, Chunk: c.kind, WindowAt: c.cursor.Page, ChunkLen: c.length, Cursor: c.cursor,
@@ -405,10 +412,7 @@ func (w *worker) count(o Outcome, took time.Duration) {
 func (w *worker) finish(ctx context.Context) (*tensor.MiniBatch, error) {
 	slot, l := w.slot, w.lane
 	w.slot = nil
-	values := w.values
-	if out := w.r.prog.Output; out.Fixed {
-		values = uint64(out.Keys) * uint64(w.rows)
-	}
+	values := w.made()
 	bytes := w.sizeFor(w.rows, values)
 	view, mapped := w.r.target.View(Span{Addr: slot.addr, Len: bytes})
 	if mapped && !w.r.opts.Copy && l.spare() >= freeSlots {

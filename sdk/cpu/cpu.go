@@ -26,15 +26,23 @@ type Options struct {
 
 // New returns a processor that runs a lowered pipeline on this machine's CPU.
 func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Options) (sdk.Processor, error) {
-	threads := max(o.Threads, 1)
 	if o.Processor.Streams <= 0 {
-		o.Processor.Streams = threads
+		o.Processor.Streams = max(o.Threads, 1)
 	}
+	return sdk.Start(ctx, NewTarget(o), prog, schema, o.Processor)
+}
+
+// NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put something
+// around a target before they call sdk.Start, to count, to delay or to break.
+func NewTarget(o Options) sdk.Target {
 	memory := o.Processor.SLM
 	if memory == 0 {
 		memory = DefaultMemory
 	}
-	return sdk.Start(ctx, newTarget(memory, threads), prog, schema, o.Processor)
+	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
+	return &target{
+		memory: make([]byte, max(memory, 64<<10))[:memory], engine: engine.New(engine.Options{}), threads: make(chan struct{}, max(o.Threads, 1)),
+	}
 }
 
 // target is process memory with the engine behind it.
@@ -42,11 +50,6 @@ type target struct {
 	memory  []byte
 	engine  *engine.Engine
 	threads chan struct{} // one token a slice that may run
-}
-
-func newTarget(memory uint64, threads int) *target {
-	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
-	return &target{memory: make([]byte, max(memory, 64<<10))[:memory], engine: engine.New(engine.Options{}), threads: make(chan struct{}, threads)}
 }
 
 // Limits implements sdk.Target.

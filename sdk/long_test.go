@@ -1,0 +1,63 @@
+package sdk_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// wide makes a file of int64 columns in one row group, and the program that reads them all.
+func wide(t testing.TB, columns, rows, page int, codec pq.WriterOption) ([]byte, *program.Program, *tensor.Schema) {
+	group := pq.Group{}
+	prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(columns), Fixed: true}}
+	schema := &tensor.Schema{IDs: tensor.Int64}
+	for i := range columns {
+		name := fmt.Sprintf("cat_%02d", i)
+		group[name] = pq.Encoded(pq.Leaf(pq.Int64Type), &pq.Plain)
+		prog.Columns = append(prog.Columns, program.Column{Name: name, Kind: program.Int64, Sinks: []program.Sink{
+			{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{program.SigridHash{Max: 500000}}}}})
+		schema.Keys = append(schema.Keys, tensor.Key{Name: name})
+	}
+	var buf bytes.Buffer
+	w := pq.NewWriter(&buf, pq.NewSchema("rows", group), pq.MaxRowsPerRowGroup(1<<40), pq.PageBufferSize(page), pq.DataPageStatistics(false), codec)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for at := 0; at < rows; at += 100 {
+		var part []pq.Row
+		for range min(100, rows-at) {
+			var row pq.Row
+			for i := range columns {
+				row = append(row, pq.Int64Value(rng.Int64()).Level(0, 0, i))
+			}
+			part = append(part, row)
+		}
+		_, err := w.WriteRows(part)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return buf.Bytes(), prog, schema
+}
+
+// TestLongRowGroup is the main job in small: a row group ten times the memory, in pages, one page a column at a time of
+// which fits.
+func TestLongRowGroup(t *testing.T) {
+	const columns, rows, page, memory = 40, 20000, 8 << 10, 640 << 10
+	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
+	require.Greater(t, len(data), 9*memory)
+	f := newFlash(memory, 512)
+	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	run := sdk.Run{Partition: part, Rows: rows, Batch: 64}
+	p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+	same(t, truth(t, prog, schema, run), all(t, p, run))
+	s := p.Stats()
+	t.Logf("%+v", s)
+	assert.Less(t, s.BytesReread, s.BytesPlanned/4)
+}
