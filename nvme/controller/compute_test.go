@@ -245,6 +245,31 @@ func TestPreprocessChecksEverythingBeforeItMoves(t *testing.T) {
 	assert.Zero(t, d.Counters().SectorsRead)
 }
 
+func TestNumberOfRangesAtItsLimits(t *testing.T) {
+	c := newDrive(t).connect()
+	for n, want := range map[int]nvme.Status{
+		cs.MaxRanges - 1: nvme.Success, cs.MaxRanges: nvme.Success, cs.MaxRanges + 1: nvme.MemoryRangesExceeded,
+	} {
+		p := cs.Preprocess{Args: make([]byte, 16*n)} // the builder does not make more than eight
+		b, err := p.Marshal()
+		require.NoError(t, err)
+		b[2], b[8], b[9] = byte(n), 0, 0 // so what were arguments are ranges of no bytes
+		io(t, c, cs.PreprocessCommand(uint32(len(b))), b, want)
+		e := cs.Execution{Ranges: uint32(n), DataLen: uint32(n) * cs.MemoryRangeSize}
+		data := make([]byte, e.DataLen)
+		for i := range n {
+			data[i*cs.MemoryRangeSize] = cs.NamespaceSLM
+		}
+		io(t, c, e.Command(), data, want)
+	}
+	short := make([]byte, cs.PreprocessHeader)
+	short[0] = cs.PreprocessVersion
+	io(t, c, cs.PreprocessCommand(cs.PreprocessHeader), short, nvme.Success)
+	io(t, c, cs.PreprocessCommand(cs.PreprocessHeader-1), short[:15], nvme.InvalidField)
+	short[0]++
+	io(t, c, cs.PreprocessCommand(cs.PreprocessHeader), short, nvme.InvalidField)
+}
+
 func TestPreprocessStopsAtAReadError(t *testing.T) {
 	var f Faults
 	d := newDrive(t, func(o *Options) { o.Flash, o.Compute = f.Flash(o.Flash), f.Compute(o.Compute) })

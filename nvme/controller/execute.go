@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"errors"
+
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -42,6 +44,9 @@ func runPreprocess(r *request) nvme.Status {
 	s := r.c.sub
 	if err := p.Unmarshal(r.data); err != nil {
 		s.log.Debug("preprocess", "cntlid", r.c.id, "error", err)
+		if errors.Is(err, cs.ErrRanges) {
+			return nvme.MemoryRangesExceeded
+		}
 		return nvme.InvalidField
 	}
 	if st := s.checkRanges(p.Ranges); !st.OK() {

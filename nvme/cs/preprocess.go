@@ -1,6 +1,12 @@
 package cs
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrRanges says that a descriptor names more than MaxRanges memory ranges.
+var ErrRanges = errors.New("too many memory ranges")
 
 // Preprocess is the data of the vendor command of that name: copies from namespaces into subsystem local memory, in order,
 // then one execution of the active program over Ranges with Args.
@@ -27,10 +33,10 @@ func (p *Preprocess) Size() int {
 	return PreprocessHeader + len(p.Ranges)*rangeSize + len(p.Copies)*copySize + len(p.Args)
 }
 
-// AppendTo appends the marshalled descriptor to b. It fails on more than MaxRanges ranges.
+// AppendTo appends the marshalled descriptor to b. It fails with ErrRanges on more than MaxRanges ranges.
 func (p *Preprocess) AppendTo(b []byte) ([]byte, error) {
 	if len(p.Ranges) > MaxRanges {
-		return b, fmt.Errorf("preprocess: %d memory ranges, at most %d", len(p.Ranges), MaxRanges)
+		return b, fmt.Errorf("preprocess: %w: %d, at most %d", ErrRanges, len(p.Ranges), MaxRanges)
 	}
 	start := len(b)
 	b = append(b, make([]byte, PreprocessHeader+len(p.Ranges)*rangeSize+len(p.Copies)*copySize)...)
@@ -68,7 +74,7 @@ func (p *Preprocess) Unmarshal(b []byte) error {
 	}
 	ranges, copies, args := uint64(le16(b[2:])), uint64(le32(b[4:])), uint64(le32(b[8:]))
 	if ranges > MaxRanges {
-		return fmt.Errorf("preprocess: %d memory ranges, at most %d", ranges, MaxRanges)
+		return fmt.Errorf("preprocess: %w: %d, at most %d", ErrRanges, ranges, MaxRanges)
 	}
 	if le32(b[12:]) != 0 {
 		return fmt.Errorf("preprocess: reserved header bytes are not zero")
