@@ -5,6 +5,15 @@ import (
 	"unicode/utf8"
 )
 
+// A result on the wire:
+//
+//	  0  magic "MRES", major u16, minor u16, length u32, tasks u32
+//	 16  state u16, length of message u16, 4 reserved
+//	 24  values, decode, transform, bytes in, bytes out, dropped u64 each
+//	 72  56 reserved
+//	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice, 8 reserved
+//	     message
+
 // ResultSize returns the bytes that the result of a slice with so many tasks can take: room for its longest message
 // included.
 func ResultSize(tasks int) int { return ResultHeader + ResultTask*tasks + MaxMessage }

@@ -5,6 +5,21 @@ import (
 	"slices"
 )
 
+// A slice on the wire:
+//
+//	  0  magic "MSLC", major u16, minor u16, length u32, tasks u32
+//	 16  digest, 32 bytes
+//	 48  program u64, rows u32, 4 reserved
+//	 64  place of dense, lengths, label, values u64 each
+//	 96  values u64, value capacity u64, 16 reserved
+//	128  tasks, 128 bytes each:
+//	       0  column u32, row u32, count u32, type length u32
+//	      16  physical, codec, max def, max rep, element def, unsigned, bit width u8 each, 1 reserved
+//	      24  values u64
+//	      32  window (offset u64, length u64), window at u64, chunk length u64
+//	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, bit 1 dict)
+//	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
+
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
 

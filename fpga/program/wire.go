@@ -35,12 +35,36 @@ const (
 	cursorDict     = 2
 )
 
-// Sections of a program, in the order in which they are written.
+// Sections of a program, in the order in which they are written. A section begins with id u16, flags u16 (bit 0:
+// required), 4 reserved, length u64; its payload is followed by zeros up to a multiple of 8 bytes.
+//
+//	source   source u8, label u8, malformed u8, 5 reserved
+//	tables   count u32, 4 reserved; then tables
+//	columns  count u32, 4 reserved; then columns
+//	output   label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
+//
+//	table    kind u8, 3 reserved, count u32; borders of 4 or 8 bytes, padded. Each list is written once, however many
+//	         operators use it, in order of first use
+//	column   kind u8, list u8, field u16, length of name u32, sinks u32, 4 reserved; name, padded; then sinks
+//	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
+//	operator unit u16, version u16, length of parameters u32; parameters, padded
+//
+// Parameters, all of version 1 of their units:
+//
+//	fill_null         int i64, float f64
+//	clamp             int lo i64, int hi i64, float lo f64, float hi f64
+//	log               add f32
+//	bucketize         side u8, nan u8, 2 reserved, table u32
+//	sigrid_hash       salt i64, max i64
+//	positive_modulus  modulus i64
+//	firstx            n i64
+//	convert           to u8
+//	hex_to_int, zero_extend: none
 const (
-	sectionSource  = 1 // source u8, label u8, malformed u8, 5 reserved
-	sectionTables  = 2 // count u32, 4 reserved; tables of borders, each written once however many operators use it
-	sectionColumns = 3 // count u32, 4 reserved; columns
-	sectionOutput  = 4 // label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
+	sectionSource  = 1
+	sectionTables  = 2
+	sectionColumns = 3
+	sectionOutput  = 4
 )
 
 // magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.

@@ -78,7 +78,7 @@ func (c *chain) whole(o *Op, n Number, name string, a at) int64 {
 func (c *chain) real(o *Op, n Number, name string, a at) float64 {
 	x := n.Real()
 	if c.kind == program.Float32 {
-		x = float64(float32(x))
+		x = float64(n.float32())
 	}
 	if math.IsInf(x, 0) {
 		c.fail(a, ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
@@ -151,7 +151,7 @@ func applyLog(c *chain, o *Op, a at) {
 		c.fail(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
 	case c.numeric(o, a):
 		c.convert(program.Float32)
-		c.push(program.Log{Add: float32(c.number(o, "add").Real())})
+		c.push(program.Log{Add: c.number(o, "add").float32()})
 	}
 }
 
