@@ -1,0 +1,117 @@
+package engine_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/internal/shared"
+	"github.com/stretchr/testify/require"
+)
+
+// numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a key.
+func numbers(f *parquet.File) *program.Program {
+	p := &program.Program{Source: program.Parquet}
+	var rest []program.Column
+	for i := range f.Leaves {
+		l := &f.Leaves[i]
+		readable := l.Unsupported == nil && l.Physical.Kind() != parquet.KindBytes && l.Physical != parquet.Int96
+		for _, g := range f.RowGroups {
+			readable = readable && g.Columns[i].Unsupported == nil
+		}
+		if !readable {
+			continue
+		}
+		c := program.Column{Name: l.Path, List: l.List}
+		switch l.Physical.Kind() {
+		case parquet.KindInt64:
+			c.Kind = program.Int64
+		case parquet.KindFloat32:
+			c.Kind = program.Float32
+		default:
+			c.Kind = program.Float64
+		}
+		ops := []program.Op{program.FillNull{Int: -7, Float: -7}}
+		if l.List {
+			if c.Kind == program.Float32 {
+				ops = append(ops, &program.Bucketize{Borders32: []float32{0, 1, 2}})
+			} else if c.Kind == program.Float64 {
+				ops = append(ops, &program.Bucketize{Borders64: []float64{0, 1, 2}})
+			}
+			c.Sinks = []program.Sink{{To: program.ToSparse, Index: p.Output.Keys, Ops: ops}}
+			p.Output.Keys++
+			p.Columns = append(p.Columns, c)
+			continue
+		}
+		if c.Kind != program.Float32 {
+			ops = append(ops, program.Convert{To: program.Float32})
+		}
+		c.Sinks = []program.Sink{{To: program.ToDense, Index: p.Output.Dense, Ops: ops}}
+		p.Output.Dense++
+		rest = append(rest, c)
+	}
+	p.Columns = append(p.Columns, rest...)
+	return p
+}
+
+// Files of other writers: the engine reads what the reference reads, and refuses what it refuses.
+func TestCorpus(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(shared.Path(t, "data/parquet-testing"), "*.parquet"))
+	require.NoError(t, err)
+	files = append(files, shared.Path(t, "data/criteo/rap_first_4096.parquet"))
+	read := 0
+	for _, name := range files {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			data, err := os.ReadFile(name)
+			require.NoError(t, err)
+			f, err := parquet.ReadFooter(bytes.NewReader(data), int64(len(data)))
+			if err != nil {
+				t.Logf("refused: %v", err)
+				return
+			}
+			whole := numbers(f)
+			rows := int(min(f.Rows, 3000))
+			for i := range whole.Columns {
+				// A column at a time, so that one that cannot be read does not hide the others.
+				p := &program.Program{Source: program.Parquet, Columns: []program.Column{whole.Columns[i]}}
+				s := &p.Columns[0].Sinks[0]
+				s.Index = 0
+				if s.To == program.ToSparse {
+					p.Output.Keys = 1
+				} else {
+					p.Output.Dense = 1
+				}
+				if rows == 0 {
+					continue
+				}
+				ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+				require.NoError(t, err)
+				want, wantErr := ref.MiniBatch(0, rows)
+				h := newHost(engine.New(engine.Options{}), p, f, data, uint64(i))
+				h.furnish(4 << 20)
+				h.big = i%2 == 0
+				got, err := h.miniBatch(0, rows)
+				if wantErr != nil {
+					var bad *stateError
+					require.ErrorAs(t, err, &bad, "reference: %v", wantErr)
+					if errors.Is(wantErr, parquet.ErrUnsupported) {
+						require.Equal(t, program.NoSupport, bad.state, bad.message)
+					} else {
+						require.Equal(t, program.BadData, bad.state, bad.message)
+					}
+					continue
+				}
+				require.NoError(t, err, p.Columns[0].Name)
+				same(t, want, got)
+				read++
+			}
+		})
+	}
+	require.Greater(t, read, 100, "columns read")
+}
