@@ -1,0 +1,78 @@
+package sdk
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseURI(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want URI
+	}{
+		{"mem:", URI{Scheme: "mem"}},
+		{"mem:a", URI{Scheme: "mem", Name: "a"}},
+		{"mem:a?size=1GiB", URI{Scheme: "mem", Name: "a", Size: 1 << 30}},
+		{"file:rel/x.flash", URI{Scheme: "file", Name: "rel/x.flash"}},
+		{"file:/a b/c?lba=4096&slm=64MiB&threads=2&commands=standard", URI{Scheme: "file", Name: "/a b/c", LBA: 4096, SLM: 64 << 20, Threads: 2, Commands: Standard}},
+		{"file:/100%25", URI{Scheme: "file", Name: "/100%"}},
+		{"file:/a%3Fb", URI{Scheme: "file", Name: "/a?b"}},
+		{"nvme:/dev/nvme0", URI{Scheme: "nvme", Name: "/dev/nvme0"}},
+		{"tcp://10.0.0.1:4420/nqn.2014-08.org.nvmexpress:uuid:x", URI{Scheme: "tcp", Host: "10.0.0.1:4420", Name: "nqn.2014-08.org.nvmexpress:uuid:x"}},
+		{"tcp://[::1]:4420/n?commands=vendor", URI{Scheme: "tcp", Host: "[::1]:4420", Name: "n", Commands: Vendor}},
+		{"mem:?size=512", URI{Scheme: "mem", Size: 512}},
+		{"mem:?size=512B", URI{Scheme: "mem", Size: 512}},
+		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
+	} {
+		u, err := ParseURI(tt.in)
+		require.NoError(t, err, tt.in)
+		assert.Equal(t, tt.in, u.String())
+		tt.want.text = tt.in
+		assert.Equal(t, tt.want, u, tt.in)
+	}
+}
+
+func TestParseURIRefuses(t *testing.T) {
+	for _, in := range []string{
+		"", "x", "/dev/nvme0", "ftp:x", "file:", "file:?size=1", "nvme:", "mem:a#b", "mem:%zz", "mem:%00",
+		"tcp://host/nqn", "tcp://host:1", "tcp://host:1/", "tcp:host:1/n", "tcp://u@host:1/n",
+		"mem:?", "mem:?size", "mem:?size=", "mem:?size=0", "mem:?size=-1", "mem:?size=1GB", "mem:?size=1.5GiB", "mem:?size=+1", "mem:?size= 1",
+		"mem:?size=9223372036854775807KiB", "mem:?size=1&size=1", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
+		"mem:?threads=257", "mem:?threads=x", "mem:?commands=both", "mem:?commands=", "mem:?color=red", "mem:?size=1GiB&", "mem:?&size=1GiB",
+	} {
+		_, err := ParseURI(in)
+		require.ErrorIs(t, err, ErrURI, "%q", in)
+	}
+}
+
+func TestParseBytesBounds(t *testing.T) {
+	n, err := ParseBytes("9223372036854775807")
+	require.NoError(t, err)
+	assert.Equal(t, int64(math.MaxInt64), n)
+	_, err = ParseBytes("9223372036854775808")
+	require.Error(t, err)
+	n, err = ParseBytes("8388607TiB")
+	require.NoError(t, err)
+	assert.Equal(t, int64(8388607)<<40, n)
+	_, err = ParseBytes("8388608TiB")
+	require.Error(t, err)
+}
+
+func FuzzParseURI(f *testing.F) {
+	for _, s := range []string{"mem:a?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor", "file:/x", "tcp://h:1/n", "nvme:/dev/nvme0"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		u, err := ParseURI(s)
+		if err != nil {
+			require.ErrorIs(t, err, ErrURI)
+			return
+		}
+		require.GreaterOrEqual(t, u.Size, int64(0))
+		require.GreaterOrEqual(t, u.SLM, int64(0))
+		require.Contains(t, []string{"mem", "file", "tcp", "nvme"}, u.Scheme)
+	})
+}
