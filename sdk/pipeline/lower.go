@@ -8,7 +8,7 @@ import (
 )
 
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
-// The error is of type [Errors].
+// The error is of type [Errors], or wraps program.ErrInvalid when the pipeline passes a limit of programs.
 //
 // Columns come in key order, each with the dense columns and the label that read the same leaf; then the leaves that
 // feed only dense columns and the label, in that order. A leaf that feeds several keys is read once for consecutive
