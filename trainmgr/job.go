@@ -100,6 +100,18 @@ func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
 
 // allocate measures T and P and decides how many drives run.
 func (j *Job) allocate(ctx context.Context) error {
+	holders, err := j.holders()
+	if err != nil {
+		return err
+	}
+	if j.o.AllDrives {
+		n := 0
+		for _, d := range j.data.Drives {
+			n += min(1, len(d.Partitions))
+		}
+		j.alloc = Allocation{Drives: n, Wanted: n, Note: "every drive runs, as asked; T and P were not measured"}
+		return nil
+	}
 	t := j.o.RowsPerSecond
 	if t == 0 && len(j.o.Ranks) > 0 {
 		dummy, err := Dummy(j.schema, j.plan.Options().Batch, j.data.MeanLength)
@@ -110,17 +122,6 @@ func (j *Job) allocate(ctx context.Context) error {
 			return err
 		}
 		j.o.Logger.Info("measured T", "job", j.digest.String()[:12], "t_rows_per_second", t)
-	}
-	holders := make([]int, len(j.data.Manifest.Partitions))
-	for _, d := range j.data.Drives {
-		for _, p := range d.Partitions {
-			holders[p]++
-		}
-	}
-	for i, n := range holders {
-		if n == 0 {
-			return fmt.Errorf("%w: no drive holds partition %s", ErrOptions, j.data.Manifest.Partitions[i].Name)
-		}
 	}
 	var loads []DriveLoad
 	for _, d := range j.data.Drives {
@@ -150,6 +151,22 @@ func (j *Job) allocate(ctx context.Context) error {
 	j.alloc = a
 	j.o.Logger.Info("allocated drives", "job", j.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
 	return nil
+}
+
+// holders counts, for each partition, the drives that hold it.
+func (j *Job) holders() ([]int, error) {
+	holders := make([]int, len(j.data.Manifest.Partitions))
+	for _, d := range j.data.Drives {
+		for _, p := range d.Partitions {
+			holders[p]++
+		}
+	}
+	for i, n := range holders {
+		if n == 0 {
+			return nil, fmt.Errorf("%w: no drive holds partition %s", ErrOptions, j.data.Manifest.Partitions[i].Name)
+		}
+	}
+	return holders, nil
 }
 
 // Digest names the job: equal digests deliver equal mini-batches.

@@ -63,6 +63,9 @@ type Options struct {
 	Order      Order
 	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
 	MaxDrives  int   // upper bound of drives at once, 0 means none
+	// AllDrives runs every drive that holds data and measures neither T nor P: for who wants the mini-batches and
+	// trains nothing.
+	AllDrives bool
 
 	// Ranks are the steps to measure T with, one a rank; empty if T is given or unknown.
 	Ranks      []Step
@@ -105,6 +108,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a queue of %d bytes", ErrOptions, o.QueueBytes)
 	case o.MaxDrives < 0:
 		return o, fmt.Errorf("%w: at most %d drives", ErrOptions, o.MaxDrives)
+	case o.AllDrives && (o.RowsPerSecond > 0 || len(o.Ranks) > 0):
+		return o, fmt.Errorf("%w: AllDrives runs without T, but T or steps to measure it are given", ErrOptions)
 	case o.RowsPerSecond < 0:
 		return o, fmt.Errorf("%w: T of %v rows/s", ErrOptions, o.RowsPerSecond)
 	case o.Order > Deterministic:

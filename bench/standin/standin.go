@@ -32,11 +32,14 @@ func New(rowsPerSecond float64) (*Trainer, error) {
 	return &Trainer{rowsPerSecond: rowsPerSecond}, nil
 }
 
-// Step is busy with a mini-batch. A step that begins within a millisecond of the last one's end goes on from that end, so
-// that a timer's lateness does not add up and slow the trainer.
+// late is how late a timer may wake up on a busy machine.
+const late = 20 * time.Millisecond
+
+// Step is busy with a mini-batch. A step that begins soon after the last one's end goes on from that end, so that a
+// timer's lateness does not add up and slow the trainer.
 func (t *Trainer) Step(ctx context.Context, mb *tensor.MiniBatch) error {
 	now := time.Now()
-	if t.due.IsZero() || now.Sub(t.due) > time.Millisecond {
+	if t.due.IsZero() || now.Sub(t.due) > late {
 		t.due = now
 	}
 	t.due = t.due.Add(time.Duration(float64(mb.Rows) / t.rowsPerSecond * float64(time.Second)))

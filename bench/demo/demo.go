@@ -1,0 +1,196 @@
+// Package demo runs the main job on one machine, from nothing: it generates RM1, puts the partitions on two file: drives,
+// and feeds a stand-in trainer from them.
+//
+// It uses only what a user would: the generator, drives by URI, tar volumes, and a job over local drives. The trainer is
+// a stand-in, and the report says so.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/bench/standin"
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// Options configure the demo. The zero value works.
+type Options struct {
+	Dir           string  // where data and drives go; "" is a temporary folder that is removed
+	Rows          int64   // 0 means 1,572,864
+	Drives        int     // 0 means 2
+	Partitions    int     // 0 means two a drive
+	RowsPerSecond float64 // of the stand-in trainer; 0 means 600,000
+	SLM           int64   // bytes of each drive's memory; 0 means its default
+	Epochs        int
+	// Say is told each step; Generated, Stored and Trained are told progress in rows, bytes and rows. All may be nil.
+	Say       func(string)
+	Generated func(done, total int64)
+	Stored    func(done, total int64)
+	Trained   func(done, total int64)
+}
+
+func (o Options) withDefaults() Options {
+	if o.Rows == 0 {
+		o.Rows = 1_572_864
+	}
+	if o.Drives == 0 {
+		o.Drives = 2
+	}
+	if o.Partitions == 0 {
+		o.Partitions = 2 * o.Drives
+	}
+	if o.RowsPerSecond == 0 {
+		o.RowsPerSecond = 600_000
+	}
+	if o.Say == nil {
+		o.Say = func(string) {}
+	}
+	for _, f := range []*func(int64, int64){&o.Generated, &o.Stored, &o.Trained} {
+		if *f == nil {
+			*f = func(int64, int64) {}
+		}
+	}
+	return o
+}
+
+// Run runs the demo and returns the job's report.
+func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
+	o = o.withDefaults()
+	dir := o.Dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "millrace-demo-"); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	m, err := workload.Find("rm1")
+	if err != nil {
+		return nil, err
+	}
+	o.Say(fmt.Sprintf("1. generate RM1 (PreSto, Table I): %d rows in %d Parquet partitions", o.Rows, o.Partitions))
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"), Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Overwrite: true, Progress: o.Generated})
+	if err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
+	}
+	o.Say(fmt.Sprintf("2. create %d drives (file:, NVMe in process) and put the partitions on them", o.Drives))
+	uris, err := store(ctx, o, dir, files)
+	if err != nil {
+		return nil, err
+	}
+	o.Say(fmt.Sprintf("3. measure T of a stand-in trainer of %.0f rows/s and P of each drive, and allocate T/P drives", o.RowsPerSecond))
+	return train(ctx, o, uris)
+}
+
+// store puts the partitions on drives, in turn, and returns the drives' URIs.
+func store(ctx context.Context, o Options, dir string, files []workload.File) ([]string, error) {
+	sizes := make([]int64, o.Drives)
+	var total int64
+	for i, f := range files {
+		sizes[i%o.Drives] += f.Bytes + 64<<10 // headers and padding
+		total += f.Bytes
+	}
+	var uris []string
+	var done int64
+	for d := range o.Drives {
+		path := filepath.Join(dir, fmt.Sprintf("drive%d.flash", d))
+		const block = 4096
+		uri := fmt.Sprintf("file:%s?size=%d&lba=%d", path, (sizes[d]+block-1)/block*block+1<<20, block)
+		if err := errors.Join(remove(path), remove(path+".json")); err != nil {
+			return nil, err
+		}
+		dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
+		if err != nil {
+			return nil, err
+		}
+		err = fill(ctx, dev, d, o, files, func(n int64) {
+			done += n
+			o.Stored(done, total)
+		})
+		if err := errors.Join(err, dev.Close()); err != nil {
+			return nil, err
+		}
+		uri = "file:" + path
+		if o.SLM > 0 {
+			uri += fmt.Sprintf("?slm=%d", o.SLM)
+		}
+		uris = append(uris, uri)
+	}
+	return uris, nil
+}
+
+// fill puts a drive's share of the partitions on it.
+func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []workload.File, stored func(n int64)) error {
+	vol, err := volume.Open(ctx, dev)
+	if err != nil {
+		return err
+	}
+	for i := drive; i < len(files); i += o.Drives {
+		f, err := os.Open(files[i].Path)
+		if err != nil {
+			return err
+		}
+		err = vol.Put(ctx, filepath.Base(files[i].Path), files[i].Bytes, f)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return fmt.Errorf("put %s: %w", files[i].Path, err)
+		}
+		stored(files[i].Bytes)
+	}
+	return nil
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// train runs the job.
+func train(ctx context.Context, o Options, uris []string) (report *trainmgr.Report, err error) {
+	spec, err := pipeline.Named("rm1")
+	if err != nil {
+		return nil, err
+	}
+	trainer, err := standin.New(o.RowsPerSecond)
+	if err != nil {
+		return nil, err
+	}
+	dummy, err := standin.New(o.RowsPerSecond)
+	if err != nil {
+		return nil, err
+	}
+	manager, err := local.Open(ctx, local.Config{Drives: uris})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, manager.Close()) }()
+	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Epochs: o.Epochs, Ranks: []trainmgr.Step{{Run: dummy.Step}}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, job.Close()) }()
+	a := job.Allocation()
+	o.Say(fmt.Sprintf("   T %.0f rows/s; %s", a.RowsPerSecond, a.Note))
+	o.Say(fmt.Sprintf("4. train: %v", job.Plan()))
+	total := job.Plan().Rows() * int64(max(1, o.Epochs))
+	var done int64
+	for mb, err := range job.MiniBatches(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if err := trainer.Step(ctx, mb); err != nil {
+			return nil, err
+		}
+		done += int64(mb.Rows)
+		o.Trained(done, total)
+	}
+	return job.Report(ctx)
+}

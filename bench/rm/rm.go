@@ -1,0 +1,270 @@
+// Package rm measures RM1 to RM5 (PreSto, Table I) on this machine: how many rows a second one engine preprocesses, and
+// which stage takes the time.
+//
+// # What is measured
+//
+// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so that a row of
+// RM5 has the 8,908 bytes that models reckon with), read into memory, and preprocessed again and again by one stream a thread until enough
+// time has passed. Files are PLAIN and uncompressed unless Options say otherwise. With Options.Threads threads the Go scheduler has as many
+// processors, so that nothing runs beside them. Bytes in are the column chunk bytes that were decoded, bytes out the tensors' bytes.
+//
+// # Errors
+//
+// Errors name the model and the engine.
+package rm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// Options say what to measure.
+type Options struct {
+	Models   []string
+	Engine   host.Engine // cpu (default), drive or reference
+	Threads  int         // 0 means 1
+	Rows     int64       // of the data set; 0 means a default by model
+	Time     time.Duration
+	Codec    string
+	Encoding string
+	Coverage float64 // 0 means 1: every feature present
+	Seed     uint64
+	Commands sdk.Commands
+	// Progress, if not nil, is told what happens.
+	Progress func(string)
+}
+
+// Result is one line of the table.
+type Result struct {
+	Model                string  `json:"model"`
+	Engine               string  `json:"engine"`
+	Threads              int     `json:"threads"`
+	Codec                string  `json:"codec"`
+	Encoding             string  `json:"encoding"`
+	Rows                 int64   `json:"rows"`
+	ElapsedSeconds       float64 `json:"elapsed_seconds"`
+	RowsPerSecond        float64 `json:"rows_per_second"`
+	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
+	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
+	MoveShare            float64 `json:"move_share"`
+	DecodeShare          float64 `json:"decode_share"`
+	TransformShare       float64 `json:"transform_share"`
+	FetchShare           float64 `json:"fetch_share"`
+	OtherShare           float64 `json:"other_share"` // planning, handing over, the clock's own reads
+}
+
+// defaultRows keeps a data set near 100 MB.
+func defaultRows(m workload.Model) int64 {
+	if m.Lists {
+		return 16_384
+	}
+	return 524_288
+}
+
+// Run measures every model in turn.
+func Run(ctx context.Context, o Options) ([]Result, error) {
+	if o.Threads == 0 {
+		o.Threads = 1
+	}
+	if o.Time == 0 {
+		o.Time = 3 * time.Second
+	}
+	if o.Engine == host.EngineAuto {
+		o.Engine = host.EngineCPU
+	}
+	if o.Coverage == 0 {
+		o.Coverage = 1
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	var results []Result
+	for _, name := range o.Models {
+		r, err := run(ctx, o, name)
+		if err != nil {
+			return results, fmt.Errorf("bench %s on %s: %w", name, o.Engine, err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func run(ctx context.Context, o Options, name string) (r Result, err error) {
+	m, err := workload.Find(name)
+	if err != nil {
+		return r, err
+	}
+	spec, err := pipeline.Named(m.Name)
+	if err != nil {
+		return r, err
+	}
+	rows := o.Rows
+	if rows == 0 {
+		rows = defaultRows(m)
+	}
+	dir, err := os.MkdirTemp("", "millrace-bench-")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	o.Progress(fmt.Sprintf("%s: generate %d rows", m.Name, rows))
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name), Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
+	if err != nil {
+		return r, err
+	}
+	b := &bench{o: o, spec: spec}
+	if err := b.open(ctx, files[0].Path); err != nil {
+		return r, errors.Join(err, b.close())
+	}
+	o.Progress(fmt.Sprintf("%s: measure for %v", m.Name, o.Time))
+	r, err = b.measure(ctx)
+	r.Model = m.Name
+	return r, errors.Join(err, b.close())
+}
+
+// bench is one measurement in the making.
+type bench struct {
+	o         Options
+	spec      *pipeline.Spec
+	partition *sdk.Partition
+	processor sdk.Processor
+	device    *sdk.Device
+	batch     int
+}
+
+// open reads the file into memory, or makes it a drive, and starts a processor.
+func (b *bench) open(ctx context.Context, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	po := sdk.PartitionOptions{Bytes: data}
+	if b.o.Engine == host.EngineDrive {
+		var extents []sdk.Extent
+		b.device, extents, err = sdk.OpenFiles(ctx, []string{path}, sdk.FilesOptions{Threads: b.o.Threads, Commands: b.o.Commands})
+		if err != nil {
+			return err
+		}
+		po.Extents = extents[:1]
+	}
+	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), program.Parquet, po)
+	if err != nil {
+		return err
+	}
+	columns, _ := host.Columns(b.partition, text.Options{})
+	resolved, err := b.spec.Resolve(columns)
+	if err != nil {
+		return err
+	}
+	b.batch = resolved.Batch
+	prog, schema, err := pipeline.Lower(resolved)
+	if err != nil {
+		return err
+	}
+	switch b.o.Engine {
+	case host.EngineReference:
+		b.processor, err = cpu.NewReference(prog, schema)
+	case host.EngineDrive:
+		b.processor, err = sdk.NewProcessor(ctx, b.device, prog, schema, sdk.Options{})
+	default:
+		b.processor, err = cpu.New(ctx, prog, schema, cpu.Options{Threads: b.o.Threads})
+	}
+	return err
+}
+
+// measure runs the streams until the time has passed, after a first turn that warms caches and is not counted.
+func (b *bench) measure(ctx context.Context) (Result, error) {
+	if b.o.Engine != host.EngineDrive {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(b.o.Threads))
+	}
+	if err := b.turns(ctx, 0); err != nil {
+		return Result{}, err
+	}
+	before := b.processor.Stats()
+	begin := time.Now()
+	if err := b.turns(ctx, b.o.Time); err != nil {
+		return Result{}, err
+	}
+	elapsed := time.Since(begin).Seconds()
+	s := b.processor.Stats().Sub(before)
+	busy := elapsed * float64(b.o.Threads)
+	r := Result{
+		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"), Encoding: or(b.o.Encoding, "plain"),
+		Rows: s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed,
+		InputBytesPerSecond: float64(s.BytesIn) / elapsed, OutputBytesPerSecond: float64(s.BytesOut) / elapsed,
+		MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
+	}
+	r.OtherShare = max(0, 1-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
+	return r, nil
+}
+
+// turns runs the whole partition on every thread, at least once, until the time has passed.
+func (b *bench) turns(ctx context.Context, least time.Duration) error {
+	begin := time.Now()
+	errs := make([]error, b.o.Threads)
+	var wg sync.WaitGroup
+	for i := range b.o.Threads {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for first := true; first || time.Since(begin) < least; first = false {
+				if errs[i] = b.turn(ctx); errs[i] != nil {
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *bench) turn(ctx context.Context) error {
+	s, err := b.processor.Open(ctx, sdk.Run{Partition: b.partition, Rows: b.partition.Rows, Batch: b.batch})
+	if err != nil {
+		return err
+	}
+	for {
+		mb, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return s.Close()
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		mb.Release()
+	}
+}
+
+func (b *bench) close() error {
+	var errs []error
+	if b.processor != nil {
+		errs = append(errs, b.processor.Close())
+	}
+	if b.device != nil {
+		errs = append(errs, b.device.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func or(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

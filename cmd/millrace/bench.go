@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/rm"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+)
+
+func (c *command) bench() *cobra.Command {
+	return group("bench", "Our own tables, measured on this machine", c.benchRM())
+}
+
+func (c *command) benchRM() *cobra.Command {
+	var (
+		o        rm.Options
+		engine   string
+		commands string
+	)
+	cmd := &cobra.Command{
+		Use:   "rm",
+		Short: "RM1 to RM5: rows a second of one engine, and the share of each stage",
+		Long: `Generates each workload (every feature present, so that a row of RM5 has 8,908 bytes), holds it in memory, and preprocesses it again and
+again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler has as many processors as --threads.`,
+		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.Engine, err = host.ParseEngine(engine); err != nil {
+				return usageError{err}
+			}
+			if o.Commands = sdk.Commands(commands); o.Commands != sdk.Vendor && o.Commands != sdk.Standard {
+				return usagef("--commands %q: want vendor or standard", commands)
+			}
+			if o.Threads < 1 || o.Threads > sdk.MaxThreads || o.Rows < 0 || o.Time <= 0 {
+				return usagef("--threads must be 1 to %d, --rows not below 0, --time above 0", sdk.MaxThreads)
+			}
+			o.Progress = func(s string) {
+				if c.progress != "none" {
+					fmt.Fprintln(c.err, s)
+				}
+			}
+			results, err := rm.Run(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return c.print(results, func(w io.Writer) {
+				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in\tGB/s out\tmove\tdecode\ttransform\tfetch\tother\n")
+				for _, r := range results {
+					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond,
+						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.MoveShare, 100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"}, "workloads, rm1 to rm5")
+	f.StringVar(&engine, "engine", "cpu", "cpu, drive or reference")
+	f.StringVar(&commands, "commands", "vendor", "command set of the drive: vendor or standard")
+	f.IntVar(&o.Threads, "threads", 1, "engine threads")
+	f.Int64Var(&o.Rows, "rows", 0, "rows of the data set (default: about 100 MB)")
+	f.DurationVar(&o.Time, "time", 3*time.Second, "measure each at least so long")
+	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
+	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
+	f.Float64Var(&o.Coverage, "coverage", 1, "share of rows that have a feature")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
+	return cmd
+}

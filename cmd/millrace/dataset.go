@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+)
+
+func (c *command) dataset() *cobra.Command {
+	return group("dataset", "Data sets: generate, import, inspect", c.datasetGenerate(), c.datasetImport(), c.datasetInspect())
+}
+
+// written is a data set that was written.
+type written struct {
+	Rows       int64       `json:"rows"`
+	Bytes      int64       `json:"bytes"`
+	Dropped    int64       `json:"rows_dropped"`
+	Partitions []partition `json:"partitions"`
+}
+
+// partition is a file of one.
+type partition struct {
+	Path      string  `json:"path"`
+	Rows      int64   `json:"rows"`
+	Bytes     int64   `json:"bytes"`
+	RowGroups []int64 `json:"row_group_rows"`
+}
+
+func (w *written) add(files []workload.File) {
+	for _, f := range files {
+		w.Rows += f.Rows
+		w.Bytes += f.Bytes
+		w.Partitions = append(w.Partitions, partition{f.Path, f.Rows, f.Bytes, f.RowGroups})
+	}
+}
+
+func (c *command) printWritten(v *written) error {
+	return c.print(v, func(w io.Writer) {
+		fmt.Fprintf(w, "partition\trows\tbytes\trow groups\n")
+		for _, p := range v.Partitions {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", p.Path, p.Rows, p.Bytes, len(p.RowGroups))
+		}
+		fmt.Fprintf(w, "%d partitions\t%d\t%d\n", len(v.Partitions), v.Rows, v.Bytes)
+		if v.Dropped > 0 {
+			fmt.Fprintf(w, "dropped\t%d malformed rows\n", v.Dropped)
+		}
+	})
+}
+
+// writeFlags are the flags of commands that write partitions.
+func writeFlags(cmd *cobra.Command, o *workload.Options) {
+	f := cmd.Flags()
+	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
+	f.IntVar(&o.Partitions, "partitions", 1, "partitions")
+	f.IntVar(&o.RowGroupRows, "row-group-rows", 0, "rows of a row group (default by model)")
+	f.IntVar(&o.PageBytes, "page-bytes", 0, "bytes of a data page before compression, about (default 1 MiB)")
+	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
+	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
+	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist")
+}
+
+func (c *command) datasetGenerate() *cobra.Command {
+	var (
+		o     workload.Options
+		model string
+	)
+	cmd := &cobra.Command{
+		Use:   "generate",
+		Short: "RM1 to RM5 (PreSto, Table I) as Parquet partitions",
+		Long: `Generates a workload: label int32; RM1 has int_0..12 int32 with Criteo's null rates and cat_0..25 int64; RM2 to RM5 have int_0..503 float32
+and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
+		Example: "  millrace dataset generate --model rm1 --rows 1000000 --out data/ --partitions 4 --codec snappy",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if o.Model, err = workload.Find(model); err != nil {
+				return usageError{err}
+			}
+			if o.Out == "" {
+				return usagef("--out is wanted")
+			}
+			p := c.newProgress("generate", "rows", o.Rows)
+			var last int64
+			o.Progress = func(done, _ int64) {
+				p.add(done - last)
+				last = done
+			}
+			files, err := workload.Generate(cmd.Context(), o)
+			p.finish()
+			if errors.Is(err, workload.ErrOptions) {
+				return usageError{err}
+			}
+			if err != nil {
+				return err
+			}
+			var v written
+			v.add(files)
+			return c.printWritten(&v)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&model, "model", "rm1", "rm1 to rm5")
+	f.Int64Var(&o.Rows, "rows", 1_000_000, "rows of all partitions together")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
+	f.Float64Var(&o.Coverage, "coverage", 0, "share of rows that have a feature (default: the model's)")
+	writeFlags(cmd, &o)
+	return cmd
+}
+
+// inspected is what a file holds.
+type inspected struct {
+	Path      string            `json:"path"`
+	Format    string            `json:"format"`
+	Rows      int64             `json:"rows"`
+	Bytes     int64             `json:"bytes"`
+	RowGroups []int64           `json:"row_group_rows"`
+	Digest    string            `json:"footer_sha256"`
+	Columns   []inspectedColumn `json:"columns"`
+}
+
+type inspectedColumn struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Nullable   bool   `json:"nullable"`
+	Codec      string `json:"codec,omitempty"`
+	Compressed int64  `json:"compressed_bytes"`
+	Unpacked   int64  `json:"uncompressed_bytes"`
+	Refused    string `json:"refused,omitempty"` // why a pipeline cannot read it
+}
+
+func (c *command) datasetInspect() *cobra.Command {
+	var in input
+	cmd := &cobra.Command{
+		Use:   "inspect FILE...",
+		Short: "What files hold: rows, row groups, columns, and which of them a pipeline can read",
+		Example: "  millrace dataset inspect data/part-00000.parquet --output json\n" +
+			"  millrace dataset inspect --input-format criteo-tsv day_0.tsv",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s wants at least one FILE", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in.in = args
+			config, err := in.config()
+			if err != nil {
+				return err
+			}
+			var list []inspected
+			for _, path := range config.Files {
+				v, err := inspect(cmd.Context(), path, config.DriveOptions, in.format)
+				if err != nil {
+					return err
+				}
+				list = append(list, v)
+			}
+			return c.print(list, func(w io.Writer) {
+				for _, v := range list {
+					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", v.Path, v.Format, v.Rows, len(v.RowGroups), v.Bytes)
+					for _, k := range v.Columns {
+						note := k.Codec
+						if k.Refused != "" {
+							note = "refused: " + k.Refused
+						}
+						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", k.Name, k.Type, k.Compressed, note)
+					}
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
+	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	in.commands, in.threads = "vendor", 1
+	return cmd
+}
+
+func inspect(ctx context.Context, path string, o host.DriveOptions, format string) (v inspected, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return v, err
+	}
+	p, err := sdk.OpenPartition(ctx, filepath.Base(path), f, info.Size(), o.Source, sdk.PartitionOptions{Text: o.Text})
+	if err != nil {
+		return v, err
+	}
+	d := p.Describe()
+	v = inspected{Path: path, Format: format, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups, Digest: d.Footer.String()}
+	columns, _ := host.Columns(p, o.Text)
+	for i, k := range columns {
+		x := inspectedColumn{Name: k.Name, Type: typeName(k.Kind, k.List), Nullable: k.Nullable}
+		if k.Unsupported != nil {
+			x.Refused = k.Unsupported.Error()
+		}
+		if p.File != nil {
+			l := &p.File.Leaves[i]
+			x.Type = l.Physical.String()
+			if l.Logical != "" {
+				x.Type += " " + l.Logical
+			}
+			if l.List {
+				x.Type = "list of " + x.Type
+			}
+			for g := range p.File.RowGroups {
+				chunk := &p.File.RowGroups[g].Columns[i]
+				x.Codec = chunk.Codec.String()
+				x.Compressed += chunk.Compressed
+				x.Unpacked += chunk.Uncompressed
+			}
+		}
+		v.Columns = append(v.Columns, x)
+	}
+	return v, nil
+}
+
+func typeName(k program.Kind, list bool) string {
+	name := map[program.Kind]string{program.Int64: "int64", program.Float32: "float32", program.Float64: "float64", program.Bytes: "bytes"}[k]
+	if list {
+		return "list of " + name
+	}
+	return name
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/demo"
+	"github.com/millrace/millrace/sdk"
+)
+
+func (c *command) demo() *cobra.Command {
+	var o demo.Options
+	var slm string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "The main job, on this machine, nothing else installed",
+		Long: `Generates RM1 (PreSto, Table I) as Parquet, puts its partitions on two file: drives, which are NVMe controllers in this process, and
+feeds a stand-in trainer from them: T, P, T/P, the input queue, stalls, and the drives' own counters. Under a minute on two cores.
+
+The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.`,
+		Example: "  millrace demo\n  millrace demo --trainer-rows-per-second 1e6 --output json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if slm != "" {
+				n, err := sdk.ParseBytes(slm)
+				if err != nil {
+					return usagef("--slm: %w", err)
+				}
+				o.SLM = n
+			}
+			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || o.RowsPerSecond <= 0 || o.Epochs < 1 {
+				return usagef("--rows, --drives, --epochs and --trainer-rows-per-second must be above 0")
+			}
+			o.Say = func(s string) {
+				if c.progress != "none" && c.progress != "json" {
+					fmt.Fprintln(c.err, s)
+				}
+			}
+			var begun *progress
+			meter := func(name, unit string) func(done, total int64) {
+				var p *progress
+				var last int64
+				return func(done, total int64) {
+					if p == nil {
+						p = c.newProgress(name, unit, total)
+						begun = p
+					}
+					p.add(done - last)
+					if last = done; done == total {
+						p.finish()
+						begun = nil
+					}
+				}
+			}
+			o.Generated, o.Stored, o.Trained = meter("generate", "rows"), meter("store", "bytes"), meter("train", "rows")
+			r, err := demo.Run(cmd.Context(), o)
+			if begun != nil {
+				begun.finish()
+			}
+			if err != nil {
+				return err
+			}
+			return c.print(r, func(w io.Writer) { printReport(w, r) })
+		},
+	}
+	f := cmd.Flags()
+	f.Int64Var(&o.Rows, "rows", 1_572_864, "rows to generate")
+	f.IntVar(&o.Drives, "drives", 2, "drives")
+	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
+	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
+	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 600_000, "speed of the stand-in trainer")
+	f.StringVar(&o.Dir, "dir", "", "keep data and drives here (default: a temporary folder, removed)")
+	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
+	return cmd
+}

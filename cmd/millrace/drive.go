@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+)
+
+func (c *command) drive() *cobra.Command {
+	return group("drive", "Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor",
+		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveInfo())
+}
+
+// withDrive opens a drive for the time of fn.
+func withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
+	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	return fn(dev)
+}
+
+func (c *command) driveCreate() *cobra.Command {
+	return &cobra.Command{
+		Use:     "create URI",
+		Short:   "Make a drive",
+		Long:    "Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry and identity are in PATH.json. An existing drive is not touched.",
+		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'",
+		Args:    exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dev.Close()) }()
+			return c.printInfo(driveInfo{Info: dev.Info()})
+		},
+	}
+}
+
+// stored is a file that was put on a drive.
+type stored struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset_bytes"`
+	Bytes  int64  `json:"bytes"`
+}
+
+func (c *command) drivePut() *cobra.Command {
+	return &cobra.Command{
+		Use:   "put URI FILE...",
+		Short: "Append files to a drive's volume, a tar archive that begins at block 0",
+		Long: `Appends files to the drive's volume. The volume is a tar archive from byte 0 of the namespace, so "tar -tf d0.flash" lists it. A file is there
+whole or not at all, whenever the power fails.`,
+		Example: "  millrace drive put file:d0.flash data/part-00000.parquet data/part-00001.parquet",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("%s wants a URI and at least one FILE", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return withDrive(ctx, args[0], func(dev *sdk.Device) error {
+				vol, err := volume.Open(ctx, dev)
+				if err != nil {
+					return err
+				}
+				var list []stored
+				for _, path := range args[1:] {
+					m, err := put(ctx, vol, path)
+					if err != nil {
+						return fmt.Errorf("put %s: %w", path, err)
+					}
+					list = append(list, stored{m.Name, m.Offset, m.Size})
+				}
+				return c.printMembers(list)
+			})
+		},
+	}
+}
+
+func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return m, err
+	}
+	if !info.Mode().IsRegular() {
+		return m, errors.New("it is no regular file")
+	}
+	name := filepath.Base(path)
+	if err := vol.Put(ctx, name, info.Size(), f); err != nil {
+		return m, err
+	}
+	return vol.Stat(name)
+}
+
+func (c *command) driveLs() *cobra.Command {
+	return &cobra.Command{
+		Use: "ls URI", Short: "List the members of a drive's volume", Example: "  millrace drive ls file:d0.flash", Args: exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return withDrive(ctx, args[0], func(dev *sdk.Device) error {
+				vol, err := volume.Open(ctx, dev)
+				if err != nil {
+					return err
+				}
+				members, err := vol.List(ctx)
+				if err != nil {
+					return err
+				}
+				list := make([]stored, 0, len(members))
+				for _, m := range members {
+					list = append(list, stored{m.Name, m.Offset, m.Size})
+				}
+				return c.printMembers(list)
+			})
+		},
+	}
+}
+
+func (c *command) printMembers(list []stored) error {
+	return c.print(list, func(w io.Writer) {
+		fmt.Fprintf(w, "name\tbytes\tat byte\n")
+		for _, m := range list {
+			fmt.Fprintf(w, "%s\t%d\t%d\n", m.Name, m.Bytes, m.Offset)
+		}
+	})
+}
+
+func (c *command) driveInfo() *cobra.Command {
+	return &cobra.Command{
+		Use: "info URI", Short: "What a drive is: capacity, namespaces, memory, image, counters", Example: "  millrace drive info file:d0.flash --output json", Args: exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				info := driveInfo{Info: dev.Info()}
+				if dev.HasCompute() {
+					var err error
+					if info.Counters, err = host.ReadCounters(cmd.Context(), dev); err != nil {
+						return err
+					}
+				}
+				return c.printInfo(info)
+			})
+		},
+	}
+}
+
+// driveInfo is what a drive says of itself, and what it counted since it was opened.
+type driveInfo struct {
+	sdk.Info
+	Counters *api.Counters `json:"counters,omitempty"`
+}
+
+func (c *command) printInfo(i driveInfo) error {
+	return c.print(i, func(w io.Writer) {
+		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial, i.Firmware, i.NQN)
+		fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
+		for _, n := range i.Namespaces {
+			fmt.Fprintf(w, "namespace %d\t%s, %d bytes, %s\n", n.ID, commandSetName(n.CSI), n.Size, n.UUID)
+		}
+		if i.SLM.Size == 0 {
+			fmt.Fprintf(w, "compute\tnone: the node's CPU preprocesses what lies here\n")
+			return
+		}
+		fmt.Fprintf(w, "compute\t%s, %d engine threads, %d bytes of memory, %s commands\n", i.Backend, i.Threads, i.SLM.Size, i.Commands)
+		for _, p := range i.Programs {
+			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID, p.Bytes)
+		}
+		if k := i.Counters; k != nil {
+			fmt.Fprintf(w, "counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
+		}
+	})
+}
+
+func commandSetName(csi uint8) string {
+	switch csi {
+	case 0:
+		return "NVM"
+	case 3:
+		return "Subsystem Local Memory"
+	case 4:
+		return "Computational Programs"
+	}
+	return fmt.Sprintf("command set %d", csi)
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host"
+)
+
+func (c *command) datasetImport() *cobra.Command {
+	var (
+		in            input
+		o             workload.Options
+		partitionRows int64
+	)
+	cmd := &cobra.Command{
+		Use:   "import FILE...",
+		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
+		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is standard input) and writes them as
+Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files are looked through, and copied as partitions when they are sound.`,
+		Example: "  millrace dataset import --input-format criteo-tsv --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
+			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
+			"  millrace dataset import --out data/ table.parquet",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("%s wants at least one FILE", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Out == "" {
+				return usagef("--out is wanted")
+			}
+			if in.format == "parquet" {
+				return c.importParquet(cmd.Context(), args, o)
+			}
+			if in.format != "criteo-tsv" && in.format != "criteo-bin" {
+				return usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", in.format)
+			}
+			t, err := in.text()
+			if err != nil {
+				return err
+			}
+			r, closeAll, err := c.concatenate(args)
+			if err != nil {
+				return err
+			}
+			p := c.newProgress("import", "rows", 0)
+			var last int64
+			files, counts, err := workload.Import(cmd.Context(), r, workload.ImportOptions{
+				Binary: in.format == "criteo-bin", LabelAbsent: t.LabelAbsent, Policy: t.Policy, Out: o.Out, PartitionRows: partitionRows,
+				RowGroupRows: o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion, Codec: o.Codec, Encoding: o.Encoding, Overwrite: o.Overwrite,
+				Progress: func(rows, _ int64) {
+					p.add(rows - last)
+					last = rows
+				},
+			})
+			p.finish()
+			if err := errors.Join(err, closeAll()); err != nil {
+				if errors.Is(err, workload.ErrOptions) {
+					return usageError{err}
+				}
+				return err
+			}
+			v := written{Dropped: counts.Dropped}
+			v.add(files)
+			return c.printWritten(&v)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
+	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	f.Int64Var(&partitionRows, "partition-rows", 0, "rows of a partition (default 4,194,304)")
+	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
+	f.IntVar(&o.RowGroupRows, "row-group-rows", 0, "rows of a row group (default 262,144)")
+	f.IntVar(&o.PageBytes, "page-bytes", 0, "bytes of a data page before compression, about (default 1 MiB)")
+	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
+	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
+	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist")
+	return cmd
+}
+
+// concatenate reads files one after the other, "-" being standard input.
+func (c *command) concatenate(paths []string) (io.Reader, func() error, error) {
+	var readers []io.Reader
+	var files []*os.File
+	closeAll := func() error {
+		var errs []error
+		for _, f := range files {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, path := range paths {
+		if path == "-" {
+			readers = append(readers, c.in)
+			continue
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeAll())
+		}
+		files = append(files, f)
+		readers = append(readers, f)
+	}
+	return io.MultiReader(readers...), closeAll, nil
+}
+
+// importParquet copies files that can be read.
+func (c *command) importParquet(ctx context.Context, paths []string, o workload.Options) error {
+	if err := os.MkdirAll(o.Out, 0o777); err != nil {
+		return err
+	}
+	var v written
+	for _, path := range paths {
+		info, err := inspect(ctx, path, host.DriveOptions{}, "parquet")
+		if err != nil {
+			return err
+		}
+		readable := 0
+		for _, k := range info.Columns {
+			if k.Refused == "" {
+				readable++
+			}
+		}
+		if readable == 0 && len(info.Columns) > 0 {
+			return fmt.Errorf("%s: no column can be read: %s: %s", path, info.Columns[0].Name, info.Columns[0].Refused)
+		}
+		to := filepath.Join(o.Out, filepath.Base(path))
+		if _, err := os.Stat(to); err == nil && !o.Overwrite {
+			return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
+		}
+		if err := copyFile(ctx, path, to); err != nil {
+			return fmt.Errorf("import %s: %w", path, err)
+		}
+		v.add([]workload.File{{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups}})
+	}
+	return c.printWritten(&v)
+}
+
+// copyFile copies a file, which has its name only when it is whole.
+func copyFile(ctx context.Context, from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	out, err := os.Create(to + ".partial")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Sync(), out.Close(), ctx.Err()); err != nil {
+		return errors.Join(err, os.Remove(to+".partial"))
+	}
+	return os.Rename(to+".partial", to)
+}

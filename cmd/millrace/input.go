@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// input is where partitions come from and who computes; the flags of every command that reads a data set.
+type input struct {
+	in        []string
+	drives    []string
+	format    string
+	label     string
+	malformed string
+	engine    string
+	commands  string
+	slm       string
+	spread    int
+	threads   int
+	streams   int
+	coalesce  string
+}
+
+// flags adds the input's flags.
+func (i *input) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&i.in, "in", nil, "files, folders or patterns; with --drive: members of its volume")
+	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again")
+	f.StringVar(&i.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
+	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	f.StringVar(&i.engine, "engine", "", "who computes: reference, cpu or drive (default: the drive, where it computes)")
+	f.StringVar(&i.commands, "commands", "vendor", "command set of in-process drives: vendor or standard; for --drive say it in the URI")
+	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
+	f.IntVar(&i.threads, "threads", 1, "engine threads of in-process drives and of the CPU")
+	f.IntVar(&i.streams, "streams", 0, "splits that a drive takes at once (default 2, 1 where memory is short)")
+	f.StringVar(&i.coalesce, "coalesce", "", "largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
+}
+
+// config turns the flags into drives to open.
+func (i *input) config() (local.Config, error) {
+	c := local.Config{Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams}}
+	if len(i.in) == 0 && len(i.drives) == 0 {
+		return c, usagef("name files with --in, or drives with --drive")
+	}
+	var err error
+	switch i.format {
+	case "parquet":
+		c.Source = program.Parquet
+	case "criteo-tsv":
+		c.Source = program.CriteoTSV
+	case "criteo-bin":
+		c.Source = program.CriteoBinary
+	default:
+		return c, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
+	}
+	if c.Text, err = i.text(); err != nil {
+		return c, err
+	}
+	switch i.engine {
+	case "":
+	case "rtl":
+		return c, usagef("--engine rtl: this version has no RTL simulation; want reference, cpu or drive")
+	default:
+		if c.Engine, err = host.ParseEngine(i.engine); err != nil {
+			return c, usageError{err}
+		}
+	}
+	switch c.Commands = sdk.Commands(i.commands); c.Commands {
+	case sdk.Vendor, sdk.Standard:
+	default:
+		return c, usagef("--commands %q: want vendor or standard", i.commands)
+	}
+	if i.threads < 1 || i.threads > sdk.MaxThreads || i.streams < 0 {
+		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams, sdk.MaxThreads)
+	}
+	if i.slm != "" {
+		n, err := sdk.ParseBytes(i.slm)
+		if err != nil {
+			return c, usagef("--slm: %w", err)
+		}
+		c.SLM = uint64(n)
+	}
+	if i.coalesce != "" {
+		n, err := sdk.ParseBytes(i.coalesce)
+		if err != nil {
+			return c, usagef("--coalesce: %w", err)
+		}
+		c.Coalesce = uint64(n)
+	}
+	if len(i.drives) > 0 {
+		c.Members = i.in
+		return c, nil
+	}
+	c.Files, err = expand(i.in, i.format)
+	return c, err
+}
+
+// text is how text partitions are read.
+func (i *input) text() (text.Options, error) {
+	var o text.Options
+	switch i.label {
+	case "present":
+	case "absent":
+		o.LabelAbsent = true
+	default:
+		return o, usagef("--label %q: want present or absent", i.label)
+	}
+	switch i.malformed {
+	case "fail":
+		o.Policy = text.Fail
+	case "drop":
+		o.Policy = text.Drop
+	case "null":
+		o.Policy = text.Null
+	default:
+		return o, usagef("--malformed %q: want fail, drop or null", i.malformed)
+	}
+	return o, nil
+}
+
+// suffixes of files that a folder of a format's partitions holds.
+var suffixes = map[string][]string{"parquet": {".parquet"}, "criteo-tsv": {".tsv", ".txt", ""}, "criteo-bin": {".bin", ""}}
+
+// expand turns names, folders and patterns into files, sorted, each once.
+func expand(names []string, format string) ([]string, error) {
+	seen := map[string]bool{}
+	var files []string
+	add := func(path string) {
+		if !seen[path] {
+			seen[path] = true
+			files = append(files, path)
+		}
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		switch {
+		case err == nil && info.IsDir():
+			entries, err := os.ReadDir(name)
+			if err != nil {
+				return nil, err
+			}
+			n := len(files)
+			for _, e := range entries {
+				if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "_") && hasSuffix(e.Name(), suffixes[format]) {
+					add(filepath.Join(name, e.Name()))
+				}
+			}
+			if len(files) == n {
+				return nil, fmt.Errorf("%s holds no %s files", name, format)
+			}
+		case err == nil:
+			add(name)
+		default:
+			found, gerr := filepath.Glob(name)
+			if gerr != nil || len(found) == 0 {
+				return nil, err
+			}
+			for _, f := range found {
+				add(f)
+			}
+		}
+	}
+	sort.Strings(files)
+	return files, nil
+}
+
+// hasSuffix tells whether a name's extension is one of those, "" meaning none.
+func hasSuffix(name string, ext []string) bool {
+	for _, e := range ext {
+		if filepath.Ext(name) == e {
+			return true
+		}
+	}
+	return false
+}
+
+// loadPipeline reads a pipeline document, or takes one of the named ones.
+func loadPipeline(name string) (*pipeline.Spec, error) {
+	if name == "" {
+		return nil, usagef("--pipeline is wanted: a YAML file, or one of %s", strings.Join(pipeline.Names(), ", "))
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		if spec, nerr := pipeline.Named(name); nerr == nil {
+			return spec, nil
+		}
+		return nil, fmt.Errorf("pipeline: %w (named pipelines: %s)", err, strings.Join(pipeline.Names(), ", "))
+	}
+	spec, err := pipeline.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return spec, nil
+}

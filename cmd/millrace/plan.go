@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/capacity"
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/timing"
+)
+
+func (c *command) plan() *cobra.Command {
+	var (
+		model, bytesFlag, prices string
+		t, p, bytesPerRow        float64
+		replicas, ids            int
+		printPrices              bool
+	)
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "How many drives, watts and dollars a job needs, and which constraint binds",
+		Long: `Counts drives by capacity, by T/P and by read bandwidth, says which of them binds, and sets watts and
+dollars by PreSto's formula (throughput x duration / (CapEx + OpEx)) beside the CPU cores that would do the same.
+
+P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with "millrace train" or "millrace bench rm".`,
+		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if printPrices {
+				_, err := c.out.Write(capacity.DefaultPrices())
+				return err
+			}
+			raw := capacity.DefaultPrices()
+			if prices != "" {
+				b, err := os.ReadFile(prices)
+				if err != nil {
+					return fmt.Errorf("read prices: %w", err)
+				}
+				raw = b
+			}
+			table, err := capacity.ReadPrices(raw)
+			if err != nil {
+				return err
+			}
+			need, ok := capacity.DPP(model)
+			if !ok {
+				m, err := workload.Find(model)
+				found := err == nil
+				if !found && bytesPerRow <= 0 {
+					return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p", model)
+				}
+				need = capacity.Need{Model: model}
+				if found {
+					w := timing.Workload{Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated, Borders: m.Borders, IDBytes: ids}
+					need.BytesPerRow = w.InBytes()
+					d := timing.SmartSSD()
+					d.P2P = table.Drive.Read
+					times := d.Batch(w, workload.Batch)
+					stage, _ := times.Bottleneck(false)
+					need.P = times.RowsPerSecond(false)
+					need.PSource = "model of " + d.Name + ", bound by " + stage
+				}
+			}
+			if t > 0 {
+				need.T = t
+			}
+			if p > 0 {
+				need.P, need.PSource = p, "--p"
+			}
+			if bytesPerRow > 0 {
+				need.BytesPerRow = bytesPerRow
+			}
+			if bytesFlag != "" {
+				if need.Bytes, err = capacity.ParseBytes(bytesFlag); err != nil {
+					return usagef("--size: %w", err)
+				}
+			}
+			need.Replicas = replicas
+			if need.T <= 0 {
+				return usagef("--t is wanted: the rows a second that the trainers take")
+			}
+			r, err := capacity.Plan(need, table)
+			if err != nil {
+				return err
+			}
+			return c.print(r, func(w io.Writer) { printPlan(w, r) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&model, "model", "rm1", "rm1 to rm5 (PreSto), or dpp-rm1 to dpp-rm3")
+	f.Float64Var(&t, "t", 0, "T: rows a second that the trainers take")
+	f.Float64Var(&p, "p", 0, "P: rows a second of one drive, measured")
+	f.Float64Var(&bytesPerRow, "bytes-per-row", 0, "bytes of a row as stored")
+	f.StringVar(&bytesFlag, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
+	f.IntVar(&replicas, "replicas", 1, "copies of every partition")
+	f.IntVar(&ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")
+	f.StringVar(&prices, "prices", "", "YAML of prices and powers")
+	f.BoolVar(&printPrices, "print-prices", false, "print the built-in prices with their sources")
+	return cmd
+}
+
+func printPlan(w io.Writer, r *capacity.Result) {
+	fmt.Fprintf(w, "%s\n\n", r.Says)
+	fmt.Fprintf(w, "constraint\tdrives\twhy\n")
+	for _, k := range r.Constraints {
+		name := strings.ReplaceAll(k.Name, "_", " ")
+		if k.Name == r.Binds {
+			name += " (binds)"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\n", name, k.Drives, k.Why)
+	}
+	fmt.Fprintf(w, "\n\tall drives\tdrives at once\tCPU nodes\n")
+	fmt.Fprintf(w, "count\t%d\t%d\t%d (%d cores)\n", r.Drives, r.Busy, r.Nodes, r.Cores)
+	fmt.Fprintf(w, "watts\t%.0f\t%.0f\t%.0f\n", r.Watts, r.Compute.Watts, r.CPUWatts)
+	fmt.Fprintf(w, "CapEx + OpEx, $\t%.0f\t%.0f\t%.0f\n", r.CapEx+r.OpEx, r.Compute.USD, r.CPUCapEx+r.CPUOpEx)
+	fmt.Fprintf(w, "rows a $\t%.4g\t\t%.4g\n", r.RowsPerDollar, r.CPURows)
+	fmt.Fprintf(w, "\ndrives at once beside CPU nodes: %.1fx the energy efficiency, %.1fx the cost efficiency (%s)\n", r.Compute.EnergyRatio, r.Compute.CostRatio, r.Compute.PaperSays)
+	fmt.Fprintf(w, "\nassumes:\n")
+	for _, a := range r.Assumes {
+		fmt.Fprintf(w, "  %s\n", a)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/sdk/tensor/arrowipc"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// writer is where preprocess puts mini-batches: a file or folder that has its name only when it is whole.
+type writer interface {
+	Write(*tensor.MiniBatch) error
+	Close() error
+	Abort() error
+}
+
+// preprocessed is what `millrace preprocess` reports.
+type preprocessed struct {
+	Out            string            `json:"out"`
+	Format         string            `json:"format"`
+	Job            string            `json:"job"`
+	Rows           int64             `json:"rows"`
+	MiniBatches    int64             `json:"mini_batches"`
+	Bytes          int64             `json:"bytes"`
+	ElapsedSeconds float64           `json:"elapsed_seconds"`
+	RowsPerSecond  float64           `json:"rows_per_second"`
+	RowsDropped    int64             `json:"rows_dropped"`
+	PerDrive       []api.DriveReport `json:"per_drive"`
+}
+
+func (c *command) preprocess() *cobra.Command {
+	var (
+		in           input
+		pipe, out    string
+		format       string
+		batch        int
+		tail         string
+		queue        string
+		splitBatches int
+	)
+	cmd := &cobra.Command{
+		Use:   "preprocess",
+		Short: "Run a pipeline over files or a drive's members and write the tensors",
+		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (partitions by name, rows by number), and
+writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, values.npy, lengths.npy or sparse.npy, keys.json),
+--format arrow an Arrow IPC file of one mini-batch a record batch. Output has its name only when it is whole.`,
+		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
+			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out day_0.arrow --format arrow\n" +
+			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out tensors",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			spec, err := loadPipeline(pipe)
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				return usagef("--out is wanted")
+			}
+			if format != "npy" && format != "arrow" {
+				return usagef("--format %q: want npy or arrow", format)
+			}
+			o := trainmgr.Options{Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone, Order: trainmgr.Deterministic, AllDrives: true}
+			if o.Tail, err = parseTail(tail); err != nil {
+				return err
+			}
+			if o.QueueBytes, err = parseQueue(queue); err != nil {
+				return err
+			}
+			config, err := in.config()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			manager, err := local.Open(ctx, config)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, manager.Close()) }()
+			job, err := trainmgr.Submit(ctx, manager, o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, job.Close()) }()
+			w, err := createWriter(format, out, job.Schema())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, w.Abort()) }()
+			begin := time.Now()
+			p := c.newProgress("preprocess", "rows", job.Plan().Rows())
+			defer p.finish()
+			for mb, err := range job.MiniBatches(ctx) {
+				if err != nil {
+					return err
+				}
+				if err := w.Write(mb); err != nil {
+					return fmt.Errorf("write %s: %w", out, err)
+				}
+				p.add(int64(mb.Rows))
+			}
+			if err := w.Close(); err != nil {
+				return fmt.Errorf("write %s: %w", out, err)
+			}
+			report, err := job.Report(ctx)
+			if err != nil {
+				return err
+			}
+			elapsed := time.Since(begin).Seconds()
+			r := preprocessed{Out: out, Format: format, Job: report.Job, Rows: report.Rows, MiniBatches: report.MiniBatches, Bytes: report.Bytes,
+				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive}
+			for _, d := range report.PerDrive {
+				r.RowsDropped += d.RowsDropped
+			}
+			return c.print(r, func(w io.Writer) {
+				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %d mini-batches, %.0f a second\nbytes\t%d\n", r.Out, r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
+				if r.RowsDropped > 0 {
+					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
+				}
+				for _, d := range r.PerDrive {
+					fmt.Fprintf(w, "%s\tby the %s\n", d.Name, d.Engine)
+				}
+			})
+		},
+	}
+	in.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
+	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")
+	f.StringVar(&format, "format", "npy", "npy or arrow")
+	f.IntVar(&batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
+	f.IntVar(&splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
+	f.StringVar(&tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
+	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
+	return cmd
+}
+
+func createWriter(format, out string, schema *tensor.Schema) (writer, error) {
+	if format == "arrow" {
+		return arrowipc.Create(out, schema)
+	}
+	return tensor.CreateNpy(out, schema)
+}

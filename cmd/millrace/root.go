@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// streams are where a command reads and writes; tests give their own.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// usageError is a wrong flag or argument.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef makes a usageError.
+func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
+
+// command is what every subcommand shares.
+type command struct {
+	streams
+	output   string // --output
+	progress string // --progress
+}
+
+// run runs the command line and returns its exit status. Errors are one line on stderr.
+func run(ctx context.Context, args []string, s streams) int {
+	root := newRoot(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintln(s.err, "millrace:", strings.TrimSpace(err.Error()))
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// newRoot builds the command tree.
+func newRoot(s streams) *cobra.Command {
+	c := &command{streams: s}
+	root := &cobra.Command{
+		Use:           "millrace",
+		Short:         "Preprocess training rows on the drives that store them",
+		SilenceErrors: true, SilenceUsage: true,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			return c.checkShared()
+		},
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
+	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
+	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.train(), c.plan(), c.bench(), c.version())
+	return root
+}
+
+// checkShared checks the flags that every command has.
+func (c *command) checkShared() error {
+	if c.output != "table" && c.output != "json" {
+		return usagef("--output %q: want table or json", c.output)
+	}
+	switch c.progress {
+	case "auto", "plain", "json", "none":
+		return nil
+	}
+	return usagef("--progress %q: want auto, plain, json or none", c.progress)
+}
+
+// noArgs refuses arguments with exit status 2.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.HasSubCommands() {
+		return usagef("unknown command %q for %q: see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+	}
+	return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args)
+}
+
+// exactArgs wants as many arguments as names.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usagef("%s wants %s, got %d arguments", cmd.CommandPath(), strings.Join(names, " "), len(args))
+		}
+		return nil
+	}
+}
+
+// group makes a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	g := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	g.AddCommand(subs...)
+	return g
+}
+
+// print writes a result: as JSON, or as the table that the function writes, whose cells are separated by tabs.
+func (c *command) print(v any, table func(w io.Writer)) error {
+	if c.output == "json" {
+		e := json.NewEncoder(c.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	table(w)
+	return w.Flush()
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/bench/standin"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// jobFlags are the flags of a job.
+type jobFlags struct {
+	batch, splitBatches, window, epochs, maxDrives int
+	tail, shuffle, order, queue                    string
+	seed                                           uint64
+	trainer                                        float64
+	measure                                        time.Duration
+}
+
+func (j *jobFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.IntVar(&j.batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
+	f.IntVar(&j.splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
+	f.IntVar(&j.window, "window", 0, "mini-batches whose rows --shuffle rows mixes (default 4)")
+	f.IntVar(&j.epochs, "epochs", 1, "epochs")
+	f.IntVar(&j.maxDrives, "max-drives", 0, "most drives at once (default: as T/P says)")
+	f.StringVar(&j.tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
+	f.StringVar(&j.shuffle, "shuffle", "splits", "none, splits or rows")
+	f.StringVar(&j.order, "order", "fastest", "fastest or deterministic")
+	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
+	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
+	f.Float64Var(&j.trainer, "trainer-rows-per-second", 200_000, "speed of the stand-in trainer")
+	f.DurationVar(&j.measure, "measure", time.Second, "how long T is measured")
+}
+
+// options turns the flags into a job, with a stand-in trainer to measure T with.
+func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
+	o := trainmgr.Options{Batch: j.batch, SplitBatches: j.splitBatches, Window: j.window, Epochs: j.epochs, MaxDrives: j.maxDrives, Seed: j.seed}
+	var err error
+	if o.Tail, err = parseTail(j.tail); err != nil {
+		return o, nil, err
+	}
+	if err := o.Shuffle.UnmarshalText([]byte(j.shuffle)); err != nil {
+		return o, nil, usageError{err}
+	}
+	if o.Order, err = trainmgr.ParseOrder(j.order); err != nil {
+		return o, nil, usageError{err}
+	}
+	if o.QueueBytes, err = parseQueue(j.queue); err != nil {
+		return o, nil, err
+	}
+	trainer, err := standin.New(j.trainer)
+	if err != nil {
+		return o, nil, usageError{err}
+	}
+	// T is measured on a stand-in of the same speed: the one that trains has its own clock.
+	dummy, err := standin.New(j.trainer)
+	if err != nil {
+		return o, nil, err
+	}
+	o.Ranks = []trainmgr.Step{{Run: dummy.Step}}
+	o.Throughput = trainmgr.ThroughputOptions{Time: j.measure}
+	return o, trainer, nil
+}
+
+func parseTail(s string) (dataset.Tail, error) {
+	var t dataset.Tail
+	if err := t.UnmarshalText([]byte(s)); err != nil {
+		return t, usageError{err}
+	}
+	return t, nil
+}
+
+func parseQueue(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, err := sdk.ParseBytes(s)
+	if err != nil {
+		return 0, usagef("--queue: %w", err)
+	}
+	return n, nil
+}
+
+func (c *command) train() *cobra.Command {
+	var (
+		in         input
+		jf         jobFlags
+		pipe       string
+		checkpoint string
+		stopAfter  int
+		verbose    bool
+	)
+	cmd := &cobra.Command{
+		Use:   "train",
+		Short: "A job with a stand-in trainer of a given speed: T, P, T/P, queue depth, stalls",
+		Long: `Runs a job as a training launcher would: measures T on the trainer and P on each drive, lets T/P drives run at once, and feeds the
+trainer from the input queue. The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.
+
+With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token there when it ends.`,
+		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash --trainer-rows-per-second 500000\n" +
+			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			spec, err := loadPipeline(pipe)
+			if err != nil {
+				return err
+			}
+			o, trainer, err := jf.options()
+			if err != nil {
+				return err
+			}
+			o.Pipeline = spec
+			if verbose {
+				o.Logger = slog.New(slog.NewTextHandler(c.err, nil))
+			}
+			if o.Resume, err = readToken(checkpoint); err != nil {
+				return err
+			}
+			config, err := in.config()
+			if err != nil {
+				return err
+			}
+			config.Manager.Logger = o.Logger
+			ctx := cmd.Context()
+			manager, err := local.Open(ctx, config)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, manager.Close()) }()
+			job, err := trainmgr.Submit(ctx, manager, o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, job.Close()) }()
+			a := job.Allocation()
+			fmt.Fprintf(c.err, "T %.0f rows/s, %d drives at once: %s\n", a.RowsPerSecond, a.Drives, a.Note)
+			if a.ExpectedStall > 0 {
+				fmt.Fprintf(c.err, "expect the trainer to stand still for %.1f s\n", a.ExpectedStall.Seconds())
+			}
+			if checkpoint != "" {
+				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
+			}
+			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(max(1, o.Epochs)))
+			steps := 0
+			for mb, merr := range job.MiniBatches(ctx) {
+				if merr == nil {
+					merr = trainer.Step(ctx, mb)
+				}
+				if merr != nil {
+					p.finish()
+					return merr
+				}
+				p.add(int64(mb.Rows))
+				if steps++; steps == stopAfter {
+					if err := job.Acknowledge(mb.Name); err != nil {
+						return err
+					}
+					break
+				}
+			}
+			p.finish()
+			r, err := job.Report(ctx)
+			if err != nil {
+				return err
+			}
+			return c.print(r, func(w io.Writer) { printReport(w, r) })
+		},
+	}
+	in.flags(cmd)
+	jf.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
+	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
+	f.IntVar(&stopAfter, "stop-after", 0, "stop after so many mini-batches, as a trainer that crashes would")
+	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
+	f.BoolVar(&verbose, "verbose", false, "log drives, measurements and allocation")
+	return cmd
+}
+
+// readToken reads a checkpoint; a file that does not exist is none.
+func readToken(path string) (*dataset.Token, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	var t dataset.Token
+	if err := t.UnmarshalText(b); err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return &t, nil
+}
+
+// writeToken writes a checkpoint by rename.
+func writeToken(path string, t dataset.Token) error {
+	b, err := t.MarshalText()
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := os.WriteFile(path+".partial", b, 0o644); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	if err := os.Rename(path+".partial", path); err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// printReport prints a job's report as a person reads it.
+func printReport(w io.Writer, r *trainmgr.Report) {
+	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds, r.RowsPerSecond)
+	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)
+	fmt.Fprintf(w, "P\t%.0f rows/s a drive, on average\n", r.PRowsPerSecond)
+	fmt.Fprintf(w, "drives\t%d at once (T/P asks for %d), %d at the busiest\n", r.Drives, r.DrivesWanted, r.DrivesBusiest)
+	fmt.Fprintf(w, "stall\t%.2f s in %d waits; %.2f s for the first mini-batch; %.2f s foretold\n", r.StallSeconds, r.Stalls, r.FirstWaitSeconds, r.ExpectedStallSecond)
+	fmt.Fprintf(w, "queue\t%.1f mini-batches deep on average, at most %d of %d bytes\n", r.QueueDepthMean, r.QueueMaxBytes, r.QueueLimitBytes)
+	fmt.Fprintf(w, "time\tmove %.2f s, decode %.2f s, transform %.2f s, fetch %.2f s (all streams added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds)
+	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "note\t%s\n", n)
+	}
+	fmt.Fprintf(w, "\ndrive\tengine\trows\tP rows/s\tmoved bytes\tunneeded\ttensor bytes\tits own counters\n")
+	for _, d := range r.PerDrive {
+		own := "none: the node's CPU computed"
+		if k := d.Counters; k != nil {
+			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%d\t%d\t%d\t%s\n", d.Name, d.Engine, d.Rows, d.RowsPerSecond, d.BytesMoved, d.BytesUnneeded, d.BytesOut, own)
+	}
+}

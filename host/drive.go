@@ -1,0 +1,322 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/cpu"
+)
+
+// Engine says who computes.
+type Engine string
+
+const (
+	EngineAuto      Engine = ""          // the drive if it computes, else the node's CPU
+	EngineDrive     Engine = "drive"     // the drive; one that does not compute is refused
+	EngineCPU       Engine = "cpu"       // the node's CPU, with the drive's kernels
+	EngineReference Engine = "reference" // the node's CPU, by the definition: slow
+)
+
+// ParseEngine reads reference, cpu or drive.
+func ParseEngine(s string) (Engine, error) {
+	switch e := Engine(s); e {
+	case EngineDrive, EngineCPU, EngineReference:
+		return e, nil
+	}
+	return "", fmt.Errorf("engine %q: want reference, cpu or drive", s)
+}
+
+// DriveOptions say what is on a drive and who computes. The zero value: Parquet, every member of the drive's volume, the drive
+// itself if it computes.
+type DriveOptions struct {
+	Name     string // "" takes the URI, or "files"
+	Engine   Engine
+	Source   program.Source // format of the partitions, 0 means Parquet
+	Text     text.Options   // of text partitions
+	Members  []string       // of the volume, by name or pattern (path.Match); nil means all
+	SLM      uint64         // bytes of the drive's memory to use, 0 means all
+	Streams  int            // splits at once, 0 means two, or one where memory is short
+	Coalesce uint64         // see sdk.Options
+	Commands sdk.Commands   // OpenFiles: the command set
+	Threads  int            // OpenFiles, EngineCPU: engine threads, 0 means 1
+}
+
+// Drive is a device and the partitions that lie on it.
+type Drive struct {
+	name       string
+	o          DriveOptions
+	device     *sdk.Device // nil for files that the CPU reads
+	engine     Engine      // never auto
+	partitions []*sdk.Partition
+	closers    []func() error
+
+	mu      sync.Mutex
+	running int // open splits
+}
+
+// OpenDrive opens a drive by URI and its volume's members as partitions.
+func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) {
+	if o.Name == "" {
+		o.Name = uri
+	}
+	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	if err != nil {
+		return nil, err
+	}
+	d := &Drive{name: o.Name, o: o, device: dev, closers: []func() error{dev.Close}}
+	if err := d.openVolume(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
+	}
+	return d, nil
+}
+
+// OpenFiles makes a drive of existing files, which are not copied: with EngineDrive an in-process drive whose
+// namespace 1 is the files, else the node's CPU reads them. A partition's name is its file's base name.
+func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, error) {
+	if o.Name == "" {
+		o.Name = "files"
+	}
+	d := &Drive{name: o.Name, o: o}
+	if err := d.openFiles(ctx, paths); err != nil {
+		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *Drive) openVolume(ctx context.Context) error {
+	if err := d.chooseEngine(); err != nil {
+		return err
+	}
+	vol, err := volume.Open(ctx, d.device)
+	if err != nil {
+		return err
+	}
+	members, err := vol.List(ctx)
+	if err != nil {
+		return err
+	}
+	used := make([]bool, len(d.o.Members))
+	for _, m := range members {
+		if !d.wanted(m.Name, used) {
+			continue
+		}
+		r, err := vol.Open(ctx, m.Name)
+		if err != nil {
+			return err
+		}
+		p, err := sdk.OpenPartition(ctx, m.Name, r, m.Size, d.source(), sdk.PartitionOptions{
+			Text: d.o.Text, Extents: []sdk.Extent{{Device: m.Offset, Len: max(m.Size, 1)}},
+		})
+		if err != nil {
+			return err
+		}
+		d.partitions = append(d.partitions, p)
+	}
+	for i, ok := range used {
+		if !ok {
+			return fmt.Errorf("no member is called %q: see millrace drive ls", d.o.Members[i])
+		}
+	}
+	return nil
+}
+
+// wanted tells whether a member is one of those asked for, and marks the patterns that it matches.
+func (d *Drive) wanted(name string, used []bool) bool {
+	if len(d.o.Members) == 0 {
+		return true
+	}
+	found := false
+	for i, pattern := range d.o.Members {
+		if ok, err := filepath.Match(pattern, name); pattern == name || (err == nil && ok) {
+			used[i], found = true, true
+		}
+	}
+	return found
+}
+
+func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+	var extents []sdk.Extent
+	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
+		dev, ex, err := sdk.OpenFiles(ctx, paths, sdk.FilesOptions{SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands})
+		if err != nil {
+			return err
+		}
+		d.device, extents = dev, ex
+		d.closers = append(d.closers, dev.Close)
+	}
+	if err := d.chooseEngine(); err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for i, path := range paths {
+		name := filepath.Base(path)
+		if other, ok := names[name]; ok {
+			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
+		}
+		names[name] = path
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		d.closers = append(d.closers, f.Close)
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s is no regular file", path)
+		}
+		o := sdk.PartitionOptions{Text: d.o.Text}
+		if extents != nil {
+			o.Extents = []sdk.Extent{extents[i]}
+		}
+		p, err := sdk.OpenPartition(ctx, name, f, info.Size(), d.source(), o)
+		if err != nil {
+			return err
+		}
+		d.partitions = append(d.partitions, p)
+	}
+	return nil
+}
+
+// chooseEngine settles who computes.
+func (d *Drive) chooseEngine() error {
+	computes := d.device != nil && d.device.HasCompute()
+	d.engine = d.o.Engine
+	if d.engine == EngineAuto {
+		d.engine = EngineCPU
+		if computes {
+			d.engine = EngineDrive
+		}
+	}
+	if d.engine == EngineDrive && !computes {
+		return fmt.Errorf("it does not compute: use --engine cpu: %w", sdk.ErrNoCompute)
+	}
+	return nil
+}
+
+func (d *Drive) source() program.Source {
+	if d.o.Source == 0 {
+		return program.Parquet
+	}
+	return d.o.Source
+}
+
+// Name is what the drive is called in reports.
+func (d *Drive) Name() string { return d.name }
+
+// Device is the drive's device, nil for files that the CPU reads.
+func (d *Drive) Device() *sdk.Device { return d.device }
+
+// Partitions are what the drive holds, in the volume's order.
+func (d *Drive) Partitions() []*sdk.Partition { return d.partitions }
+
+// Computes tells whether the drive preprocesses itself.
+func (d *Drive) Computes() bool { return d.engine == EngineDrive }
+
+// partition finds a partition by name.
+func (d *Drive) partition(name string) *sdk.Partition {
+	for _, p := range d.partitions {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// threads is the number of engine threads.
+func (d *Drive) threads() int {
+	if d.engine == EngineDrive {
+		return d.device.Compute().Threads()
+	}
+	return max(d.o.Threads, 1)
+}
+
+// streams is the number of splits that the drive takes at once.
+func (d *Drive) streams() int {
+	switch {
+	case d.o.Streams > 0:
+		return d.o.Streams
+	case d.engine == EngineReference:
+		return min(2, runtime.NumCPU())
+	case d.engine == EngineCPU:
+		return d.threads()
+	}
+	slm := d.o.SLM
+	if slm == 0 {
+		slm = d.device.Compute().SLMSize()
+	}
+	if slm >= twoStreams {
+		return 2
+	}
+	return 1
+}
+
+// twoStreams is the memory from which a drive takes two splits at once: two streams' least, and a program.
+const twoStreams = 2*sdk.MinStreamMemory + 16<<20
+
+// processor starts a job on the drive.
+func (d *Drive) processor(ctx context.Context, l lowered) (sdk.Processor, error) {
+	switch d.engine {
+	case EngineReference:
+		return cpu.NewReference(l.program, l.schema)
+	case EngineCPU:
+		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}})
+	}
+	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce})
+}
+
+// enter counts a split in; false when the drive runs as many as it takes.
+func (d *Drive) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.running >= d.streams() {
+		return false
+	}
+	d.running++
+	return true
+}
+
+// leave counts a split out.
+func (d *Drive) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running--
+}
+
+// report tells what the drive did, given what a job's processor did since it was measured.
+func (d *Drive) report(ctx context.Context, s sdk.Stats) (api.DriveReport, error) {
+	r := api.DriveReport{
+		Name: d.name, Engine: string(d.engine), Rows: s.Rows, MiniBatches: s.MiniBatches, Move: s.Move, Decode: s.Decode,
+		Transform: s.Transform, Fetch: s.Fetch, BytesMoved: s.BytesPlanned, BytesUnneeded: s.BytesUnneeded, BytesOut: s.BytesOut, RowsDropped: s.Dropped,
+	}
+	if d.engine != EngineDrive {
+		return r, nil
+	}
+	r.Engine = fmt.Sprintf("drive (%s)", d.device.Info().Commands)
+	var err error
+	if r.Counters, err = ReadCounters(ctx, d.device); err != nil {
+		return r, fmt.Errorf("read its counters: %w", err)
+	}
+	return r, nil
+}
+
+// Close closes the device and the files.
+func (d *Drive) Close() error {
+	var errs []error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		errs = append(errs, d.closers[i]())
+	}
+	d.closers = nil
+	return errors.Join(errs...)
+}

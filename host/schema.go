@@ -1,0 +1,147 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// schema is the common schema of a data set's partitions in the making.
+type schema struct {
+	first   string // the partition whose columns began it
+	columns []pipeline.ColumnInfo
+	source  program.Source
+	values  map[string]float64 // elements of each list column
+	rows    float64
+}
+
+// add merges a partition: a column that is nullable in one is nullable, one that some partition lacks, or has as
+// another type, cannot be used, and says why.
+func (s *schema) add(p *sdk.Partition, o text.Options) error {
+	columns, values := Columns(p, o)
+	if s.columns == nil {
+		s.first, s.columns, s.source, s.values = p.Name, columns, p.Source, map[string]float64{}
+	} else {
+		if s.source != p.Source {
+			return fmt.Errorf("%w: %s is %v, %s is %v", ErrSchema, s.first, s.source, p.Name, p.Source)
+		}
+		byName := make(map[string]*pipeline.ColumnInfo, len(columns))
+		for i := range columns {
+			byName[columns[i].Name] = &columns[i]
+		}
+		for i := range s.columns {
+			s.columns[i].Unsupported = errors.Join(s.columns[i].Unsupported, s.merge(&s.columns[i], byName[s.columns[i].Name], p.Name))
+		}
+	}
+	for name, n := range values {
+		s.values[name] += n
+	}
+	s.rows += float64(p.Rows)
+	return nil
+}
+
+// merge widens c by what another partition has for it, and returns why that cannot be.
+func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
+	switch {
+	case other == nil:
+		return fmt.Errorf("%w: %s has the column, %s has not", ErrSchema, s.first, partition)
+	case c.Unsupported != nil:
+		return nil // said already
+	case other.Unsupported != nil:
+		return fmt.Errorf("%s: %w", partition, other.Unsupported)
+	case other.Kind != c.Kind || other.List != c.List || other.Unsigned != c.Unsigned:
+		return fmt.Errorf("%w: it has another type in %s than in %s", ErrSchema, partition, s.first)
+	}
+	c.Nullable = c.Nullable || other.Nullable
+	c.ElementNullable = c.ElementNullable || other.ElementNullable
+	if c.Bits != other.Bits {
+		c.Bits = widest(c.Bits, other.Bits)
+	}
+	return nil
+}
+
+// widest of two widths, where 0 is the full one.
+func widest(a, b uint8) uint8 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return max(a, b)
+}
+
+// meanLength is the mean number of elements a row of each list column.
+func (s *schema) meanLength() map[string]float64 {
+	m := map[string]float64{}
+	for name, n := range s.values {
+		if s.rows > 0 {
+			m[name] = n / s.rows
+		}
+	}
+	return m
+}
+
+// Columns returns a partition's columns as a pipeline needs to know them (text as it is read with o), and the number of levels (elements, and one for each empty or null
+// list) of its list columns.
+func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
+	switch p.Source {
+	case program.CriteoTSV:
+		return pipeline.TextSchema(o.LabelAbsent), nil
+	case program.CriteoBinary:
+		return pipeline.BinarySchema(), nil
+	}
+	values := map[string]float64{}
+	columns := make([]pipeline.ColumnInfo, 0, len(p.File.Leaves))
+	seen := map[string]bool{}
+	for i := range p.File.Leaves {
+		l := &p.File.Leaves[i]
+		c := pipeline.ColumnInfo{
+			Name: l.Name, Source: program.Parquet, Kind: kindOf(l.Physical), List: l.List, Nullable: l.Nullable(),
+			ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
+		}
+		for g := range p.File.RowGroups {
+			chunk := &p.File.RowGroups[g].Columns[i]
+			if c.Unsupported == nil && chunk.Unsupported != nil {
+				c.Unsupported = chunk.Unsupported
+			}
+			if l.List {
+				values[l.Name] += float64(chunk.NumValues)
+			}
+		}
+		if seen[l.Name] {
+			c.Unsupported = errors.Join(c.Unsupported, fmt.Errorf("%w: two columns are called %s", ErrSchema, l.Name))
+		}
+		seen[l.Name] = true
+		columns = append(columns, c)
+	}
+	return columns, values
+}
+
+// kindOf is the kind of a physical type's values as decoded.
+func kindOf(t parquet.Type) program.Kind {
+	switch t {
+	case parquet.Boolean, parquet.Int32, parquet.Int64:
+		return program.Int64
+	case parquet.Float:
+		return program.Float32
+	case parquet.Double:
+		return program.Float64
+	}
+	return program.Bytes
+}
+
+// bits is the width that an integer column is known to keep to, 0 for the full one.
+func bits(l *parquet.Leaf) uint8 {
+	switch {
+	case l.Physical == parquet.Boolean:
+		return 1
+	case l.Physical == parquet.Int32 && l.BitWidth == 0:
+		return 32
+	case l.Physical == parquet.Int32 || l.Physical == parquet.Int64:
+		return uint8(l.BitWidth & 63) // INT(64) is the full width
+	}
+	return 0
+}

@@ -1,0 +1,85 @@
+// Package local wires the drives of this machine under a job: what a launcher on one machine calls instead of a
+// control plane.
+//
+//	manager, err := local.Open(ctx, local.Config{Files: paths})
+//	defer manager.Close()
+//	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec})
+//
+// # Concurrency
+//
+// Open returns when every drive is open; nothing runs in the background.
+//
+// # Errors
+//
+// [ErrConfig] says that the configuration names no drive, or both files and drives.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/host"
+)
+
+// ErrConfig says that a configuration makes no sense.
+var ErrConfig = errors.New("local drives")
+
+// Config says which drives there are: existing ones by URI, with their volumes' members as partitions, or files, each a partition.
+type Config struct {
+	Drives []string // URIs
+	Files  []string // paths
+	Spread int      // files are dealt in turn to so many in-process drives, 0 means 1
+	host.DriveOptions
+	Manager host.Options
+}
+
+// Open opens the drives and a manager over them; closing it closes them.
+func Open(ctx context.Context, c Config) (*host.Manager, error) {
+	spread := max(c.Spread, 1)
+	switch {
+	case len(c.Drives) == 0 && len(c.Files) == 0:
+		return nil, fmt.Errorf("%w: name drives or files", ErrConfig)
+	case len(c.Drives) > 0 && len(c.Files) > 0:
+		return nil, fmt.Errorf("%w: name drives or files, not both; members of a drive's volume are chosen by name", ErrConfig)
+	case c.Spread < 0 || (len(c.Files) > 0 && spread > len(c.Files)):
+		return nil, fmt.Errorf("%w: %d files cannot be dealt to %d drives", ErrConfig, len(c.Files), c.Spread)
+	}
+	var drives []*host.Drive
+	fail := func(err error) (*host.Manager, error) {
+		errs := []error{err}
+		for _, d := range drives {
+			errs = append(errs, d.Close())
+		}
+		return nil, errors.Join(errs...)
+	}
+	for _, uri := range c.Drives {
+		d, err := host.OpenDrive(ctx, uri, c.DriveOptions)
+		if err != nil {
+			return fail(err)
+		}
+		drives = append(drives, d)
+	}
+	if len(c.Files) > 0 {
+		dealt := make([][]string, spread)
+		for i, f := range c.Files {
+			dealt[i%spread] = append(dealt[i%spread], f)
+		}
+		for i, files := range dealt {
+			o := c.DriveOptions
+			if spread > 1 {
+				o.Name = fmt.Sprintf("drive%d", i)
+			}
+			d, err := host.OpenFiles(ctx, files, o)
+			if err != nil {
+				return fail(err)
+			}
+			drives = append(drives, d)
+		}
+	}
+	m, err := host.NewManager(c.Manager, drives...)
+	if err != nil {
+		return fail(err)
+	}
+	return m, nil
+}
