@@ -1,13 +1,19 @@
 package nvme
 
-import "context"
+import (
+	"context"
+	"errors"
+)
+
+// ErrClosed is returned for a command on a Conn that was closed.
+var ErrClosed = errors.New("the association is closed")
 
 // Conn is a host's association with one controller. Methods are safe for concurrent use; a call returns when its
 // command has completed, and until then data belongs to the drive. data is the command's buffer, in the direction
 // that the opcode's low two bits tell (01b host to controller, 10b controller to host); its length is the length in
 // the command's data descriptor. The connection chooses the command identifier in a copy of the command.
 //
-// A non-nil error is a failure of the transport, ctx's end, or a Status that is not success (errors.As).
+// A non-nil error is a failure of the transport, ErrClosed, ctx's end, or a Status that is not success (errors.As).
 // Implementations: controller.Local in process; transports over a wire or a kernel driver.
 type Conn interface {
 	// Admin submits to the admin queue. It never waits behind I/O or computation.

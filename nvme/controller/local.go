@@ -3,7 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -21,8 +21,7 @@ type local struct {
 	urgent chan uint16
 	io     chan uint16
 
-	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool
 }
 
 const localQueue = 1 // the I/O queue of a local host
@@ -104,6 +103,8 @@ func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd 
 	switch {
 	case st.OK():
 		return out, nil
+	case st.Is(nvme.CommandSequenceError) && l.closed.Load():
+		return out, fmt.Errorf("%s: %w", l.name(queue, &q), nvme.ErrClosed)
 	case st.Is(nvme.CommandAborted) && ctx.Err() != nil:
 		return out, fmt.Errorf("%s: %w", l.name(queue, &q), ctx.Err())
 	}
@@ -120,11 +121,7 @@ func (l *local) name(queue uint16, cmd *nvme.Command) string {
 
 // Close implements nvme.Conn. Closing twice is no error.
 func (l *local) Close() error {
-	l.mu.Lock()
-	done := l.closed
-	l.closed = true
-	l.mu.Unlock()
-	if done {
+	if l.closed.Swap(true) {
 		return nil
 	}
 	return l.c.Close()

@@ -273,8 +273,9 @@ func TestAssociationsAreBounded(t *testing.T) {
 	c := d.connect()
 	admin(t, c, nvme.KeepAlive(), nil, nvme.Success)
 	admin(t, b, nvme.KeepAlive(), nil, nvme.Success)
-	_, err = a.Admin(context.Background(), new(nvme.Command), nil)
-	assert.Error(t, err)
+	cmd := nvme.KeepAlive()
+	_, err = a.Admin(context.Background(), &cmd, nil)
+	assert.ErrorIs(t, err, nvme.ErrClosed)
 }
 
 func TestControllerIdentifiersAreNotGivenTwice(t *testing.T) {
