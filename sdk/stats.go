@@ -44,3 +44,24 @@ func (c *counters) snapshot() Stats {
 		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),
 	}
 }
+
+// Sub is what was done since earlier.
+func (s Stats) Sub(earlier Stats) Stats {
+	s.Rows -= earlier.Rows
+	s.MiniBatches -= earlier.MiniBatches
+	s.Slices -= earlier.Slices
+	s.Reissued -= earlier.Reissued
+	s.Dropped -= earlier.Dropped
+	s.BytesPlanned -= earlier.BytesPlanned
+	s.BytesUnneeded -= earlier.BytesUnneeded
+	s.BytesReread -= earlier.BytesReread
+	s.BytesIn -= earlier.BytesIn
+	s.BytesOut -= earlier.BytesOut
+	s.BytesFetched -= earlier.BytesFetched
+	s.BytesLent -= earlier.BytesLent
+	s.Move -= earlier.Move
+	s.Decode -= earlier.Decode
+	s.Transform -= earlier.Transform
+	s.Fetch -= earlier.Fetch
+	return s
+}

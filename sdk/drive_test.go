@@ -1,0 +1,131 @@
+package sdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// onDrive opens an in-process drive whose namespace is the file.
+func onDrive(t testing.TB, data []byte, o sdk.FilesOptions) (*sdk.Device, *sdk.Partition) {
+	path := filepath.Join(t.TempDir(), "part-0.parquet")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	other := filepath.Join(t.TempDir(), "before.bin")
+	require.NoError(t, os.WriteFile(other, make([]byte, 5000), 0o600))
+	dev, extents, err := sdk.OpenFiles(context.Background(), []string{other, path}, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
+	return dev, readFrom(t, dev, data, extents[1])
+}
+
+// readFrom opens a partition that lies in one extent of a drive, through the drive.
+func readFrom(t testing.TB, dev *sdk.Device, data []byte, e sdk.Extent) *sdk.Partition {
+	r := io.NewSectionReader(dev, e.Device, e.Len)
+	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", r, int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{e}})
+	require.NoError(t, err)
+	return p
+}
+
+func startOn(t testing.TB, dev *sdk.Device, prog *program.Program, schema *tensor.Schema, o sdk.Options) sdk.Processor {
+	p, err := sdk.NewProcessor(context.Background(), dev, prog, schema, o)
+	require.NoError(t, err)
+	return p
+}
+
+// TestDrivesAgree runs both command sets, both block sizes, drives that lend their memory and drives that do not; and the
+// drive's own counters tell of the bytes that were planned.
+func TestDrivesAgree(t *testing.T) {
+	ctx := context.Background()
+	l := layout{rows: 4000, group: 1500, page: 2 << 10, codec: &pq.Snappy, seed: 11}
+	data := write(t, l)
+	run := sdk.Run{First: 123, Rows: int64(l.rows) - 200, Batch: 256}
+	for kind, build := range programs {
+		prog, schema := build()
+		run.Partition = open(t, data, true)
+		want := truth(t, prog, schema, run)
+		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
+			for _, lba := range []int{512, 4096} {
+				for _, slm := range []int64{16 << 20, 256 << 10} {
+					noMap := lba == 512
+					t.Run(fmt.Sprintf("%s, %s, %d-byte blocks, slm %d", kind, set, lba, slm), func(t *testing.T) {
+						dev, part := onDrive(t, data, sdk.FilesOptions{LBA: lba, SLM: slm, Commands: set, DeviceOptions: sdk.DeviceOptions{NoMap: noMap}})
+						before, err := dev.Counters(ctx)
+						require.NoError(t, err)
+						p := startOn(t, dev, prog, schema, sdk.Options{})
+						run := run
+						run.Partition = part
+						same(t, want, all(t, p, run))
+						s := p.Stats()
+						after, err := dev.Counters(ctx)
+						require.NoError(t, err)
+						assert.Equal(t, uint64(s.BytesPlanned), after.FlashToDRAM.Bytes-before.FlashToDRAM.Bytes)
+						assert.Equal(t, uint64(s.Slices), after.Executions-before.Executions)
+						assert.Equal(t, run.Rows, s.Rows)
+						if slm > 1<<20 {
+							assert.Equal(t, noMap, s.BytesLent == 0)
+							assert.Equal(t, noMap, s.BytesFetched > 0)
+						}
+						require.NoError(t, p.Close())
+						after, err = dev.Counters(ctx)
+						require.NoError(t, err)
+						assert.Zero(t, after.SLMReserved, "close gives the memory back")
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDriveFaults breaks a drive in the ways that it can break.
+func TestDriveFaults(t *testing.T) {
+	ctx := context.Background()
+	l := layout{rows: 2000, group: 700, page: 2 << 10, seed: 12}
+	data := write(t, l)
+	prog, schema := jagged()
+	for name, c := range map[string]struct {
+		fault func(f *controller.Faults)
+		want  error
+	}{
+		"a read fails":       {func(f *controller.Faults) { f.FailRead(8192, int64(len(data)/2), errors.New("worn out")) }, nvme.UnrecoveredReadError},
+		"an execution fails": {func(f *controller.Faults) { f.FailExecute(2, nvme.InternalError, 0) }, nvme.InternalError},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f controller.Faults
+			dev, part := onDrive(t, data, sdk.FilesOptions{SLM: 16 << 20, DeviceOptions: sdk.DeviceOptions{WrapFlash: f.Flash, WrapCompute: f.Compute}})
+			p := startOn(t, dev, prog, schema, sdk.Options{})
+			defer p.Close()
+			c.fault(&f)
+			_, err := collect(p, sdk.Run{Partition: part, Rows: part.Rows, Batch: 100})
+			require.ErrorIs(t, err, c.want)
+			assert.ErrorContains(t, err, part.Name)
+		})
+	}
+	t.Run("a plain drive does not compute", func(t *testing.T) {
+		dev, _ := onDrive(t, data, sdk.FilesOptions{DeviceOptions: sdk.DeviceOptions{Plain: true}})
+		_, err := sdk.NewProcessor(ctx, dev, prog, schema, sdk.Options{})
+		assert.ErrorIs(t, err, sdk.ErrNoCompute)
+	})
+	t.Run("others hold the memory", func(t *testing.T) {
+		dev, _ := onDrive(t, data, sdk.FilesOptions{SLM: 1 << 20})
+		p := startOn(t, dev, prog, schema, sdk.Options{SLM: 800 << 10})
+		_, err := sdk.NewProcessor(ctx, dev, prog, schema, sdk.Options{SLM: 800 << 10})
+		assert.ErrorIs(t, err, sdk.ErrSLMFull)
+		require.NoError(t, p.Close())
+		p = startOn(t, dev, prog, schema, sdk.Options{SLM: 800 << 10})
+		require.NoError(t, p.Close())
+	})
+}

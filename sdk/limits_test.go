@@ -1,0 +1,169 @@
+package sdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// tryMemory runs a run on a fresh flash with so much memory.
+func tryMemory(t testing.TB, data []byte, kind string, memory uint64, batch int) error {
+	f := newFlash(memory, 512)
+	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	prog, schema := programs[kind]()
+	p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	got, err := collect(p, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch})
+	if err == nil {
+		same(t, truth(t, prog, schema, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch}), got)
+	}
+	return err
+}
+
+// TestLeastMemory follows what ErrSLM says is needed to the least memory that does, and looks one byte below it.
+func TestLeastMemory(t *testing.T) {
+	for name, l := range map[string]layout{
+		"pages":                 {rows: 800, group: 500, page: 2 << 10, codec: &pq.Snappy, seed: 21},
+		"a chunk in one page":   {rows: 800, group: 1 << 20, page: 1 << 24, codec: &pq.Zstd, seed: 22},
+		"nothing is compressed": {rows: 800, group: 1 << 20, page: 4 << 10, seed: 23},
+	} {
+		for kind := range programs {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				data := write(t, l)
+				memory, steps := uint64(64), 0
+				var last *sdk.ErrSLM
+				for ; steps < 100; steps++ {
+					err := tryMemory(t, data, kind, memory, 50)
+					if err == nil {
+						break
+					}
+					var slm *sdk.ErrSLM
+					require.ErrorAs(t, err, &slm)
+					require.Equal(t, memory, slm.Have)
+					require.Greater(t, slm.Need, memory, "it asks for more than there is")
+					memory, last = slm.Need, slm
+				}
+				require.Less(t, steps, 100)
+				require.NotNil(t, last)
+				// Between what was too little and what was asked for lies the least that does: a page header that was not yet
+				// there was asked for with the room that it may take.
+				low, high := last.Have, memory
+				for high-low > 1 {
+					mid := low + (high-low)/2
+					if err := tryMemory(t, data, kind, mid, 50); err == nil {
+						high = mid
+					} else {
+						low = mid
+					}
+				}
+				assert.Less(t, memory-high, uint64(2<<10))
+				var slm *sdk.ErrSLM
+				require.ErrorAs(t, tryMemory(t, data, kind, high-1, 50), &slm)
+				assert.Greater(t, slm.Need, high-1)
+				assert.NoError(t, tryMemory(t, data, kind, high, 50))
+				assert.NoError(t, tryMemory(t, data, kind, high+1, 50))
+				// The column that decided is named.
+				assert.Equal(t, "part-0.parquet", last.Partition)
+				assert.NotEmpty(t, last.Column)
+				assert.ErrorContains(t, last, last.Column)
+				assert.ErrorContains(t, last, fmt.Sprint(last.Need))
+			})
+		}
+	}
+}
+
+// TestFlippedByte changes one byte of the input range after the moves and before the execution: it must be that memory
+// that the tensors come from. Rows of binary have no checksum, so that the byte shows in one place and nowhere else.
+func TestFlippedByte(t *testing.T) {
+	data := binaryRows(64)
+	prog, schema := criteo(program.CriteoBinary, program.MalformedFail)
+	run := func(flip bool) *tensor.MiniBatch {
+		f := newFlash(4<<20, 512)
+		if flip {
+			f.after = func(mem sdk.Target, x *sdk.Execution, _ int) {
+				in, ok := mem.View(x.Ranges[sdk.RangeInput])
+				require.True(t, ok)
+				in[10*text.BinaryRow+4*(1+3)] ^= 1 // int_3 of row 10
+			}
+		}
+		part := openText(t, data, program.CriteoBinary, sdk.PartitionOptions{Extents: f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)})
+		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		out := all(t, p, sdk.Run{Partition: part, Rows: 64, Batch: 64})
+		require.Len(t, out, 1)
+		return out[0]
+	}
+	straight, flipped := run(false), run(true)
+	at := 10*text.Dense + 3
+	assert.Equal(t, math.Abs(float64(straight.Dense[at]-flipped.Dense[at])), 1.0)
+	flipped.Dense[at] = straight.Dense[at]
+	assert.Empty(t, tensor.Diff(straight, flipped))
+}
+
+// TestFlippedPage does the same to a page with a checksum.
+func TestFlippedPage(t *testing.T) {
+	data := write(t, layout{rows: 500, group: 1 << 20, page: 1 << 20, seed: 31})
+	prog, schema := fixed()
+	f := newFlash(4<<20, 512)
+	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	f.after = func(mem sdk.Target, x *sdk.Execution, _ int) {
+		in, _ := mem.View(x.Ranges[sdk.RangeInput])
+		for i := range in {
+			in[i] ^= byte(i / 64 % 2)
+		}
+	}
+	_, err := collect(f.start(t, prog, schema, sdk.Options{Streams: 1}), sdk.Run{Partition: part, Rows: 500, Batch: 100})
+	var bad *sdk.DataError
+	require.ErrorAs(t, err, &bad)
+	assert.ErrorIs(t, err, sdk.ErrData)
+	assert.Equal(t, "cat_0", bad.Column)
+	assert.Equal(t, 0, bad.RowGroup)
+}
+
+// TestFaults breaks a target at every execution in turn.
+func TestFaults(t *testing.T) {
+	l := layout{rows: 600, group: 250, page: 1 << 10, seed: 41}
+	data := write(t, l)
+	prog, schema := jagged()
+	broken := errors.New("it broke")
+	for _, sync := range []bool{false, true} {
+		for at := 1; ; at++ {
+			f := newFlash(2<<20, 512)
+			part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+			f.fail = func(n int) error {
+				if n == at {
+					return broken
+				}
+				return nil
+			}
+			p := f.start(t, prog, schema, sdk.Options{Streams: 1, Sync: sync})
+			run := sdk.Run{Partition: part, Rows: 600, Batch: 100}
+			want := truth(t, prog, schema, run)
+			got, err := collect(p, run)
+			if err == nil {
+				require.Greater(t, at, 5)
+				break
+			}
+			require.ErrorIs(t, err, broken)
+			same(t, want[:len(got)], got, "what came before the fault is whole")
+			// The next stream is as good as new.
+			got, err = collect(p, run)
+			require.NoError(t, err)
+			same(t, want, got)
+		}
+	}
+}
