@@ -56,7 +56,7 @@ func checkFeature(c *Controller, cmd *nvme.Command) (fid uint8, caps uint32, st 
 	case !ok:
 		return fid, 0, nvme.InvalidField
 	case caps&capNamespace != 0:
-		if csi, ok := c.sub.commandSet(nsid); nsid != nvme.AllNamespaces && nsid != 0 && (!ok || csi != nvme.CSINVM) {
+		if csi, ok := c.commandSet(nsid); nsid != nvme.AllNamespaces && nsid != 0 && (!ok || csi != nvme.CSINVM) {
 			return fid, 0, nvme.InvalidNamespace
 		}
 	case nsid != 0 && nsid != nvme.AllNamespaces:

@@ -38,7 +38,7 @@ func runIdentify(r *request) nvme.Status {
 
 func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) ([]byte, nvme.Status) {
 	s := c.sub
-	set, active := s.commandSet(nsid)
+	set, active := c.commandSet(nsid)
 	known := s.tables.io[csi] != nil
 	empty := make([]byte, nvme.IdentifySize)
 	switch cns {
@@ -53,7 +53,7 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		}
 		var ids []uint32
 		for _, id := range s.namespaces() {
-			if of, _ := s.commandSet(id); id > nsid && (cns == nvme.CNSActiveNamespaces || of == csi) {
+			if of, ok := c.commandSet(id); ok && id > nsid && (cns == nvme.CNSActiveNamespaces || of == csi) {
 				ids = append(ids, id)
 			}
 		}

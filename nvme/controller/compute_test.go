@@ -190,13 +190,15 @@ func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 		p.Args = rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(rt, "args")
 
 		run := func(do func(nvme.Conn) uint64) (uint64, []byte, Counters, cs.Movement) {
-			d := newDrive(t)
-			d.flash.data = image
-			c := d.connect()
+			slm := newStub(testSLM)
+			d, err := New(Options{Flash: &memFlash{data: image}, Compute: slm})
+			require.NoError(t, err)
+			c, err := Local(d, HostID{})
+			require.NoError(t, err)
 			defer c.Close()
 			reserve(t, c, testSLM)
 			v := do(c)
-			return v, d.compute.slm, d.Counters(), vendorLog(t, c).FlashToDRAM
+			return v, slm.slm, d.Counters(), vendorLog(t, c).FlashToDRAM
 		}
 		v1, m1, n1, moved1 := run(func(c nvme.Conn) uint64 { return preprocess(t, c, p, nvme.Success) })
 		v2, m2, n2, moved2 := run(func(c nvme.Conn) uint64 {

@@ -26,6 +26,8 @@ type Controller struct {
 	host HostID
 	kato uint32 // milliseconds, as the host connected
 
+	plain atomic.Bool // enabled with the NVM command set only (CC.CSS 000b): other namespaces are not active
+
 	seen atomic.Int64 // when the last command came, in nanoseconds of Unix time
 	bg   sync.WaitGroup
 
@@ -101,6 +103,15 @@ func (c *Controller) State() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.String()
+}
+
+// commandSet is the command set of a namespace that is active for this host.
+func (c *Controller) commandSet(nsid uint32) (csi uint8, ok bool) {
+	csi, ok = c.sub.commandSet(nsid)
+	if ok && csi != nvme.CSINVM && c.plain.Load() {
+		return 0, false
+	}
+	return csi, ok
 }
 
 // OpenQueue makes I/O queue id (1 to MaxQueues) with room for size commands (2 to MaxDepth).

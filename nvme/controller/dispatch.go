@@ -90,7 +90,7 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, nvme.Statu
 		if nsid == nvme.AllNamespaces && cmd.Opcode() == nvme.NVMFlush {
 			nsid = cs.NamespaceNVM
 		}
-		csi, ok := c.sub.commandSet(nsid)
+		csi, ok := c.commandSet(nsid)
 		if !ok {
 			return nil, nvme.InvalidNamespace
 		}

@@ -163,6 +163,7 @@ func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Sta
 	if v.enable() && !old.enable() {
 		switch {
 		case v.possible():
+			c.plain.Store(v.css() == cssNVM)
 			c.transition(eventEnable)
 		default:
 			c.fail("configuration is not possible")

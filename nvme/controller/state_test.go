@@ -118,6 +118,29 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	}
 }
 
+func TestCommandSetSelection(t *testing.T) {
+	d := newDrive(t)
+	for css, want := range map[uint64]struct {
+		namespaces []uint32
+		queues     bool
+	}{cssNVM: {[]uint32{1}, true}, cssMany: {[]uint32{1, 2, 3}, true}, cssAdmin: {[]uint32{1, 2, 3}, false}} {
+		c, err := d.Connect(HostID{}, 0)
+		require.NoError(t, err)
+		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC&^(7<<4)|css<<4).OK())
+		require.Equal(t, uint64(1), csts(c))
+		list, st := c.identify(nvme.CNSActiveNamespaces, 0, 0, 0)
+		require.True(t, st.OK())
+		assert.Equal(t, want.namespaces, nvme.UnmarshalNamespaceList(list))
+		assert.Equal(t, want.queues, c.OpenQueue(1, 2).OK())
+		if want.queues {
+			cmd := cs.MemoryRead(0, 4)
+			_, st = c.Parse(1, &cmd)
+			assert.Equal(t, len(want.namespaces) == 1, st.Is(nvme.InvalidNamespace))
+		}
+		require.NoError(t, c.Close())
+	}
+}
+
 func TestProperties(t *testing.T) {
 	c := newDrive(t).enabled()
 	for _, x := range []struct {
