@@ -1,13 +1,10 @@
 package workload
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -137,7 +134,7 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
 	g := &generator{Options: o, columns: columns(o.Model, o.Seed), files: make([]File, o.Partitions)}
-	if g.schema, err = schemaOf(o); err != nil {
+	if g.schema, err = schemaOf(o.Model.Name, g.columns, o.Codec, o.Encoding); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -195,42 +192,20 @@ func (g *generator) share(i int) int64 {
 	return g.Rows/n*int64(i) + min(int64(i), g.Rows%n)
 }
 
-// partition writes one partition under another name, then renames it.
-func (g *generator) partition(ctx context.Context, i int) (err error) {
-	path := filepath.Join(g.Out, fmt.Sprintf("part-%05d.parquet", i))
-	if _, err := os.Lstat(path); err == nil && !g.Overwrite {
-		return fmt.Errorf("%s: %w: remove it or ask to overwrite", path, fs.ErrExist)
-	}
-	f, err := os.Create(path + ".partial")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(fmt.Errorf("%s: %w", path, err), f.Close(), os.Remove(f.Name()))
-		}
-	}()
+// partition writes one partition.
+func (g *generator) partition(ctx context.Context, i int) error {
 	first, end := g.share(i), g.share(i+1)
-	buf := bufio.NewWriterSize(f, 1<<20)
-	groups, err := g.write(ctx, buf, first, end)
+	f, err := createPartition(g.Out, i, g.Overwrite)
 	if err != nil {
 		return err
 	}
-	if err := buf.Flush(); err != nil {
-		return err
-	}
-	info, err := f.Stat()
+	groups, err := g.write(ctx, f, first, end)
+	file, err := f.finish(end-first, groups, err)
 	if err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
 	g.mu.Lock()
-	g.files[i] = File{Path: path, Rows: end - first, Bytes: info.Size(), RowGroups: groups}
+	g.files[i] = file
 	g.mu.Unlock()
 	return nil
 }

@@ -25,21 +25,21 @@ func (o ordered) Fields() []parquet.Field {
 	return fields
 }
 
-// schemaOf returns the schema of the model's files.
-func schemaOf(o Options) (*parquet.Schema, error) {
-	codec, err := codecOf(o.Codec)
+// schemaOf returns the schema of the columns.
+func schemaOf(name string, cols []column, codecName, encoding string) (*parquet.Schema, error) {
+	codec, err := codecOf(codecName)
 	if err != nil {
 		return nil, err
 	}
 	leaf := func(t parquet.Type) parquet.Node {
 		n := parquet.Compressed(parquet.Leaf(t), codec)
-		if o.Encoding == "dictionary" {
+		if encoding == "dictionary" {
 			return parquet.Encoded(n, &parquet.RLEDictionary)
 		}
 		return parquet.Encoded(n, &parquet.Plain)
 	}
 	group := ordered{Group: parquet.Group{}}
-	for _, c := range columns(o.Model, o.Seed) {
+	for _, c := range cols {
 		var n parquet.Node
 		switch c.kind {
 		case labelColumn:
@@ -56,7 +56,7 @@ func schemaOf(o Options) (*parquet.Schema, error) {
 		group.Group[c.name] = n
 		group.names = append(group.names, c.name)
 	}
-	return parquet.NewSchema(o.Model.Name, group), nil
+	return parquet.NewSchema(name, group), nil
 }
 
 // generatorVersion changes when the same options give other bytes.
@@ -72,18 +72,24 @@ func (g *generator) pageBuffer() int {
 	return int(min(int64(g.PageBytes), int64(g.RowGroupRows)*int64(perRow)+4096))
 }
 
-// write writes rows [first, end) of the data set as one file, column by column within a row group, and returns the
-// rows of each row group.
-func (g *generator) write(ctx context.Context, out io.Writer, first, end int64) ([]int64, error) {
-	w := parquet.NewGenericWriter[any](out, g.schema,
+// writerOptions are what all our files are written with.
+func (g *generator) writerOptions() []parquet.WriterOption {
+	return []parquet.WriterOption{
+		g.schema,
 		parquet.PageBufferSize(g.pageBuffer()),
 		parquet.DataPageVersion(g.PageVersion),
 		parquet.DictionaryMaxBytes(dictionaryMaxBytes),
 		// parquet-go's own would hold its build, and files would differ by who wrote them.
 		parquet.CreatedBy("millrace-workload", generatorVersion, "none"),
-		parquet.KeyValueMetadata("millrace.workload", fmt.Sprintf(`{"model":%q,"seed":%d,"coverage":%v,"first_row":%d,"version":%q}`,
-			g.Model.Name, g.Seed, g.Model.Coverage, first, generatorVersion)),
-	)
+	}
+}
+
+// write writes rows [first, end) of the data set as one file, column by column within a row group, and returns the
+// rows of each row group.
+func (g *generator) write(ctx context.Context, out io.Writer, first, end int64) ([]int64, error) {
+	options := append(g.writerOptions(), parquet.KeyValueMetadata("millrace.workload",
+		fmt.Sprintf(`{"model":%q,"seed":%d,"coverage":%v,"first_row":%d,"version":%q}`, g.Model.Name, g.Seed, g.Model.Coverage, first, generatorVersion)))
+	w := parquet.NewGenericWriter[any](out, options...)
 	groups := []int64{}
 	var values []parquet.Value
 	for from := first; from < end; from += int64(g.RowGroupRows) {
