@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -53,10 +52,7 @@ func newFake(t require.TestingT, rows int64, holds ...[]int) *fakeStorage {
 	}
 	m, err := dataset.NewManifest(parts)
 	require.NoError(t, err)
-	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m, Columns: []pipeline.ColumnInfo{
-		{Name: "label", Source: program.Parquet, Kind: program.Int64},
-		{Name: "cat", Source: program.Parquet, Kind: program.Int64},
-	}}}
+	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m, Columns: pipeline.TextSchema(false)}}
 	for i, h := range holds {
 		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true, Threads: 1, Streams: 2})
 	}
@@ -64,7 +60,7 @@ func newFake(t require.TestingT, rows int64, holds ...[]int) *fakeStorage {
 }
 
 func spec() *pipeline.Spec {
-	s, err := pipeline.Parse([]byte("name: t\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: {salt: 0, max: 100}]\n"))
+	s, err := pipeline.Parse([]byte("name: t\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 100}]\n"))
 	if err != nil {
 		panic(err)
 	}
@@ -123,7 +119,7 @@ func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	cut := s.o.Split.MiniBatch(10, s.next)
 	s.next++
 	s.f.alive.Add(1)
-	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat", NumEmbeddings: 100}}, IDs: tensor.Int64}, cut.Rows, func() { s.f.alive.Add(-1) })
+	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}}, IDs: tensor.Int64}, cut.Rows, func() { s.f.alive.Add(-1) })
 	mb.Name = tensor.Name{Job: [32]byte(s.o.Job), Epoch: s.o.Epoch, Number: number}
 	mb.Label = make([]float32, cut.Rows)
 	mb.Values64 = make([]int64, cut.Rows)
@@ -309,7 +305,12 @@ func TestNoGoroutineOutlivesTheIteration(t *testing.T) {
 		last = err
 	}
 	require.ErrorIs(t, last, context.Canceled)
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before }, 5*time.Second, time.Millisecond)
+	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
 }
 
 func TestOneIterationAtATimeAndNoneAfterClose(t *testing.T) {
