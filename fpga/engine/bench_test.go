@@ -205,16 +205,16 @@ func TestModels(t *testing.T) {
 		lists                             bool
 	}{"rm1": {13, 26, 13, 1024, false}, "rm5": {20, 5, 4, 64, true}} {
 		t.Run(name, func(t *testing.T) {
-			const rows = 700
+			const rows = 150
 			data, p := model(t, rows, m.dense, m.sparse, m.generated, m.borders, m.lists, "snappy", "dictionary")
 			f := footer(t, data)
 			ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 			require.NoError(t, err)
 			h := newHost(engine.New(engine.Options{}), p, f, data, 1)
 			h.big = true
-			want, err := ref.MiniBatch(100, 500)
+			want, err := ref.MiniBatch(20, 100)
 			require.NoError(t, err)
-			got, err := h.miniBatch(100, 500)
+			got, err := h.miniBatch(20, 100)
 			require.NoError(t, err)
 			same(t, want, got)
 		})

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet"
@@ -355,7 +356,7 @@ func (w *worker) flush(s *scan) (int, error) {
 	if v.list {
 		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes, true
 		if err := w.buffers.run(s.sinks[0].steps, &v); err != nil {
-			return 0, s.at(&s.cur, err)
+			return 0, s.at(&s.cur, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1, err))
 		}
 		rows, want, err := w.out.lists(uint64(s.sinks[0].index), row, &v)
 		if err != nil {
@@ -379,7 +380,7 @@ func (w *worker) sinks(sinks []sink, row uint64, v vec, spent bool) error {
 		v := v
 		v.mine = spent && i == len(sinks)-1
 		if err := w.buffers.run(s.steps, &v); err != nil {
-			return err
+			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.n)-1, err)
 		}
 		if s.to == program.ToSparse && v.valid != nil {
 			w.buffers.own(&v) // nulls are taken out in place

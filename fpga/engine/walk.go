@@ -260,5 +260,9 @@ func (s *pageSpan) guess(rows uint64) uint64 {
 	if s.rows == 0 || rows == 0 {
 		return 0
 	}
-	return (rows + s.rows - 1) / s.rows * s.bytes
+	pages := (rows + s.rows - 1) / s.rows
+	if most := uint64(1) << 62; pages > most/max(1, s.bytes) {
+		return most
+	}
+	return pages * s.bytes
 }
