@@ -74,7 +74,8 @@ func (a *appender) run(head []byte, size int64, r io.Reader) error {
 	// archive ends there, and is replaced.
 	a.lba = a.at / a.bs
 	keep := a.at % a.bs
-	a.buf = make([]byte, keep, max(chunk, 2*a.bs))
+	all := roundUp(keep+int64(len(head))+roundUp(size, sector)+2*sector, a.bs)
+	a.buf = make([]byte, keep, max(min(chunk/a.bs*a.bs, all), 2*a.bs))
 	if keep > 0 {
 		if err := readFull(a.dev.ReaderAt(a.ctx), a.buf, a.lba*a.bs); err != nil {
 			return err
