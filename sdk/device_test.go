@@ -194,11 +194,9 @@ func TestBytesOfAnyAlignment(t *testing.T) {
 	for _, lba := range []int{512, 4096} {
 		t.Run(fmt.Sprint(lba), func(t *testing.T) {
 			const size = 64 << 10
+			d := openDevice(t, fmt.Sprintf("mem:?size=64KiB&slm=64KiB&lba=%d", lba), DeviceOptions{})
+			model := make([]byte, size)
 			rapid.Check(t, func(r *rapid.T) {
-				d, err := Open(context.Background(), fmt.Sprintf("mem:?size=64KiB&slm=64KiB&lba=%d", lba), DeviceOptions{})
-				require.NoError(r, err)
-				defer func() { require.NoError(r, d.Close()) }()
-				model := make([]byte, size)
 				for range rapid.IntRange(1, 8).Draw(r, "writes") {
 					off := rapid.IntRange(0, size).Draw(r, "off")
 					b := noisy(rapid.IntRange(0, min(size-off, 9000)).Draw(r, "n"))
