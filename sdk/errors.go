@@ -26,7 +26,7 @@ type DataError struct {
 	Partition string
 	RowGroup  int    // -1 for text
 	Column    string // leaf path; empty for text
-	Page      int64  // number of the page in its chunk, -1 if unknown or for text
+	Page      int64  // number of the page in its chunk that the row begins in (Message names the very page); -1 for text
 	Line      int64  // text: number of the first line of the window that failed, from 1; else 0
 	Row       int64  // first row of the partition that could not be read
 	Message   string // what the engine says

@@ -2,8 +2,11 @@ package sdk_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	pq "github.com/parquet-go/parquet-go"
@@ -49,15 +52,60 @@ func wide(t testing.TB, columns, rows, page int, codec pq.WriterOption) ([]byte,
 // TestLongRowGroup is the main job in small: a row group ten times the memory, in pages, one page a column at a time of
 // which fits.
 func TestLongRowGroup(t *testing.T) {
-	const columns, rows, page, memory = 40, 20000, 8 << 10, 640 << 10
+	const columns, rows, page, memory = 40, 10000, 4 << 10, 320 << 10
 	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
 	require.Greater(t, len(data), 9*memory)
 	f := newFlash(memory, 512)
 	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	run := sdk.Run{Partition: part, Rows: rows, Batch: 64}
+	run := sdk.Run{Partition: part, Rows: rows, Batch: 32}
 	p := f.start(t, prog, schema, sdk.Options{Streams: 1})
 	same(t, truth(t, prog, schema, run), all(t, p, run))
 	s := p.Stats()
-	t.Logf("%+v", s)
 	assert.Less(t, s.BytesReread, s.BytesPlanned/4)
+}
+
+// TestLateStart begins near the end of a chunk: the pages before are passed over without being moved.
+func TestLateStart(t *testing.T) {
+	const columns, rows, page = 4, 20000, 4 << 10
+	for _, codec := range []pq.WriterOption{pq.Compression(&pq.Uncompressed), pq.Compression(&pq.Snappy)} {
+		data, prog, schema := wide(t, columns, rows, page, codec)
+		f := newFlash(1<<20, 512)
+		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		run := sdk.Run{Partition: part, First: rows - 100, Rows: 100, Batch: 50}
+		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		same(t, truth(t, prog, schema, run), all(t, p, run))
+		assert.Less(t, p.Stats().BytesPlanned, int64(columns*4*page))
+	}
+}
+
+// TestHugeRowGroup is the main job's hardest file at its real size: 64 MiB of memory, a row group of 640 MiB in pages of
+// 1 MiB, and a chunk that is one page of 20 MiB. MILLRACE_SWEEP=1 runs it.
+func TestHugeRowGroup(t *testing.T) {
+	if os.Getenv("MILLRACE_SWEEP") == "" {
+		t.Skip("set MILLRACE_SWEEP=1 to run with files of 640 MiB")
+	}
+	for _, c := range []struct{ columns, rows, page, batch int }{
+		{40, 640 << 20 / 40 / 8, 1 << 20, 8192},
+		{2, 20 << 20 / 8, 1 << 30, 8192},
+	} {
+		data, prog, schema := wide(t, c.columns, c.rows, c.page, pq.Compression(&pq.Snappy))
+		dev, part := onDrive(t, data, sdk.FilesOptions{SLM: 64 << 20})
+		p := startOn(t, dev, prog, schema, sdk.Options{})
+		s, err := p.Open(context.Background(), sdk.Run{Partition: part, Rows: part.Rows, Batch: c.batch})
+		require.NoError(t, err)
+		rows := 0
+		for {
+			m, err := s.Next(context.Background())
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err)
+			rows += m.Rows
+			m.Release()
+		}
+		require.NoError(t, s.Close())
+		assert.Equal(t, c.rows, rows)
+		t.Logf("%d bytes: %+v", len(data), p.Stats())
+		require.NoError(t, p.Close())
+	}
 }

@@ -64,11 +64,11 @@ func onCPU(t testing.TB, prog *program.Program, schema *tensor.Schema, o sdk.Opt
 }
 
 var layouts = map[string]layout{
-	"one row group":          {rows: 3000, group: 1 << 20, page: 4 << 10, seed: 1},
-	"small row groups":       {rows: 1500, group: 130, page: 2 << 10, version: 2, seed: 2},
-	"snappy":                 {rows: 3000, group: 1100, page: 3 << 10, codec: &pq.Snappy, seed: 3},
-	"zstd, v2":               {rows: 2500, group: 2000, page: 1 << 10, codec: &pq.Zstd, version: 2, seed: 4},
-	"gzip, one page":         {rows: 2000, group: 1 << 20, page: 1 << 24, codec: &pq.Gzip, seed: 5},
+	"one row group":          {rows: 1000, group: 1 << 20, page: 2 << 10, seed: 1},
+	"small row groups":       {rows: 700, group: 130, page: 2 << 10, version: 2, seed: 2},
+	"snappy":                 {rows: 1000, group: 400, page: 1 << 10, codec: &pq.Snappy, seed: 3},
+	"zstd, v2":               {rows: 900, group: 700, page: 1 << 10, codec: &pq.Zstd, version: 2, seed: 4},
+	"gzip, one page":         {rows: 800, group: 1 << 20, page: 1 << 24, codec: &pq.Gzip, seed: 5},
 	"one row, lz4":           {rows: 1, group: 10, page: 1 << 10, codec: &pq.Lz4Raw, seed: 6},
 	"as many groups as rows": {rows: 40, group: 1, page: 1 << 10, codec: compress.Codec(&pq.Snappy), seed: 7},
 }
@@ -79,14 +79,14 @@ func TestEnginesAgree(t *testing.T) {
 			data := write(t, l)
 			for kind, build := range programs {
 				prog, schema := build()
-				for _, batch := range []int{1, 64, 333, 5000} {
+				for _, batch := range []int{1, 64, 333, 2000} {
 					if batch == 1 && l.rows > 100 {
 						continue
 					}
 					first := int64(min(l.rows-1, 17))
 					run := sdk.Run{Partition: open(t, data, true), First: first, Rows: int64(l.rows) - first, Batch: batch}
 					want := truth(t, prog, schema, run)
-					for _, o := range []sdk.Options{{SLM: 16 << 20}, {SLM: 1 << 20, Sync: true}, {SLM: 200 << 10, Copy: true}} {
+					for _, o := range []sdk.Options{{SLM: 4 << 20}, {SLM: 300 << 10, Sync: true}, {SLM: 90 << 10, Copy: true}} {
 						p := onCPU(t, prog, schema, o)
 						msg := fmt.Sprintf("%s, batch %d, %+v", kind, batch, o)
 						for _, direct := range []bool{true, false} {
@@ -113,7 +113,7 @@ func TestAnyMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		l := layout{
-			rows: rapid.IntRange(1, 1200).Draw(rt, "rows"), group: rapid.SampledFrom([]int{7, 100, 400, 1 << 20}).Draw(rt, "group"),
+			rows: rapid.IntRange(1, 700).Draw(rt, "rows"), group: rapid.SampledFrom([]int{7, 100, 400, 1 << 20}).Draw(rt, "group"),
 			page: rapid.SampledFrom([]int{200, 1000, 5000, 1 << 20}).Draw(rt, "page"), version: rapid.IntRange(1, 2).Draw(rt, "version"),
 			codec: rapid.SampledFrom([]compress.Codec{&pq.Uncompressed, &pq.Snappy, &pq.Zstd}).Draw(rt, "codec"), seed: rng.Uint64(),
 		}

@@ -1,0 +1,250 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// TestDamagedPages destroys one byte of every page in turn: an error that names where, and what came before is whole.
+func TestDamagedPages(t *testing.T) {
+	l := layout{rows: 400, group: 150, page: 1 << 10, seed: 61}
+	data := write(t, l)
+	prog, schema := jagged()
+	whole := open(t, data, true)
+	run := sdk.Run{Partition: whole, Rows: 400, Batch: 60}
+	want := truth(t, prog, schema, run)
+	p := onCPU(t, prog, schema, sdk.Options{SLM: 2 << 20})
+	pages := 0
+	for g, group := range whole.File.RowGroups {
+		for c := range prog.Columns {
+			leaf, ok := whole.File.Leaf(prog.Columns[c].Name)
+			require.True(t, ok)
+			ch := group.Columns[leaf.Index]
+			at, end := ch.Offset, ch.Offset+ch.Compressed
+			for number := int64(0); at < end; number++ {
+				h, n, err := parquet.ParsePageHeader(data[at:end])
+				require.NoError(t, err)
+				hurt := bytes.Clone(data)
+				hurt[at+int64(n)+int64(h.Compressed)/2] ^= 0x10
+				run.Partition = open(t, hurt, number%2 == 0)
+				got, err := collect(p, run)
+				var bad *sdk.DataError
+				require.ErrorAs(t, err, &bad, "%s, page %d", leaf.Path, number)
+				assert.ErrorIs(t, err, sdk.ErrData)
+				assert.Equal(t, g, bad.RowGroup)
+				assert.Equal(t, prog.Columns[c].Name, bad.Column)
+				// A list may go on in the next page: then it is the row's first page that Page tells.
+				assert.Contains(t, []int64{number, number - 1}, bad.Page)
+				assert.True(t, bad.Page == number || leaf.List)
+				assert.ErrorContains(t, err, fmt.Sprintf("page %d at", number))
+				assert.Equal(t, "part-0.parquet", bad.Partition)
+				assert.ErrorContains(t, err, "checksum")
+				same(t, want[:len(got)], got)
+				at += int64(n) + int64(h.Compressed)
+				pages++
+			}
+		}
+	}
+	assert.Greater(t, pages, 30)
+}
+
+// TestSchemas runs pipelines over partitions that are not theirs.
+func TestSchemas(t *testing.T) {
+	ctx := context.Background()
+	data := write(t, layout{rows: 100, group: 50, page: 1 << 10, seed: 62})
+	part := open(t, data, true)
+	sink := []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.FillNull{}}}}
+	for name, c := range map[string]struct {
+		column program.Column
+		want   error
+	}{
+		"a column that is not there": {program.Column{Name: "cat_9", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
+		"a list":                     {program.Column{Name: "list_0", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
+		"a float":                    {program.Column{Name: "int_1", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
+	} {
+		prog := &program.Program{Source: program.Parquet, Columns: []program.Column{c.column}, Output: program.Output{Keys: 1, Fixed: true}}
+		p := onCPU(t, prog, &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}, sdk.Options{SLM: 1 << 20})
+		_, err := p.Open(ctx, sdk.Run{Partition: part, Rows: 100, Batch: 10})
+		require.ErrorIs(t, err, c.want, name)
+		var bad *sdk.DataError
+		require.ErrorAs(t, err, &bad)
+		assert.Equal(t, c.column.Name, bad.Column)
+		// The place in memory is free again.
+		_, err = p.Open(ctx, sdk.Run{Partition: part, Rows: 100, Batch: 10})
+		require.ErrorIs(t, err, c.want, name)
+	}
+
+	prog, schema := fixed()
+	p := onCPU(t, prog, schema, sdk.Options{SLM: 1 << 20})
+	for name, run := range map[string]sdk.Run{
+		"no partition":         {Rows: 1, Batch: 1},
+		"no batch":             {Partition: part, Rows: 1},
+		"no rows":              {Partition: part, Batch: 1},
+		"before the partition": {Partition: part, First: -1, Rows: 1, Batch: 1},
+		"behind the partition": {Partition: part, First: 100, Rows: 1, Batch: 1},
+		"too many rows":        {Partition: part, First: 1, Rows: 100, Batch: 1},
+		"another format":       {Partition: openText(t, binaryRows(1), program.CriteoBinary, sdk.PartitionOptions{}), Rows: 1, Batch: 1},
+	} {
+		_, err := p.Open(ctx, run)
+		assert.Error(t, err, name)
+	}
+
+	_, jaggedSchema := jagged()
+	_, err := cpu.New(ctx, prog, jaggedSchema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	require.ErrorIs(t, err, tensor.ErrShape)
+	_, err = cpu.New(ctx, &program.Program{}, schema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	require.ErrorIs(t, err, program.ErrInvalid)
+	_, err = cpu.New(ctx, prog, schema, cpu.Options{Processor: sdk.Options{SLM: 1024}})
+	var slm *sdk.ErrSLM
+	require.ErrorAs(t, err, &slm)
+}
+
+// TestNullsThatMayNotBe feeds a dense column that has nulls in spite of what the pipeline was lowered for.
+func TestNullsThatMayNotBe(t *testing.T) {
+	data := write(t, layout{rows: 100, group: 100, page: 1 << 10, seed: 63})
+	prog := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true}, Columns: []program.Column{
+		{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}}}}
+	p := onCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, sdk.Options{SLM: 1 << 20})
+	_, err := collect(p, sdk.Run{Partition: open(t, data, true), Rows: 100, Batch: 100})
+	require.ErrorIs(t, err, sdk.ErrData)
+	assert.ErrorContains(t, err, "int_0")
+}
+
+// TestPartitions opens what is no partition, and describes one that is.
+func TestPartitions(t *testing.T) {
+	ctx := context.Background()
+	data := write(t, layout{rows: 100, group: 30, page: 1 << 10, seed: 64})
+	part := open(t, data, false)
+	d := part.Describe()
+	assert.Equal(t, int64(len(data)), d.Bytes)
+	assert.Equal(t, int64(100), d.Rows)
+	assert.Equal(t, []int64{30, 30, 30, 10}, d.RowGroups)
+	assert.Equal(t, part.File.FooterSHA256, [32]byte(d.Footer))
+	for name, c := range map[string]struct {
+		data   []byte
+		size   int64
+		source program.Source
+		o      sdk.PartitionOptions
+	}{
+		"no footer":            {data[:len(data)-1], int64(len(data) - 1), program.Parquet, sdk.PartitionOptions{}},
+		"empty":                {nil, 0, program.Parquet, sdk.PartitionOptions{}},
+		"shorter than it says": {data, int64(len(data)) + 1, program.Parquet, sdk.PartitionOptions{}},
+		"other bytes":          {data, int64(len(data)), program.Parquet, sdk.PartitionOptions{Bytes: data[1:]}},
+		"no such format":       {data, int64(len(data)), 9, sdk.PartitionOptions{}},
+		"a negative size":      {data, -1, program.Parquet, sdk.PartitionOptions{}},
+		"bad extents":          {data, int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{{Len: 10}}}},
+	} {
+		_, err := sdk.OpenPartition(ctx, "p", bytes.NewReader(c.data), c.size, c.source, c.o)
+		require.ErrorIs(t, err, sdk.ErrPartition, name)
+		assert.ErrorContains(t, err, "p: ", name)
+	}
+}
+
+// liar answers against the contract.
+type liar struct {
+	*flash
+	lie func(r *program.Result)
+}
+
+func (l *liar) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, error) {
+	o, err := l.flash.Execute(ctx, x)
+	if err != nil {
+		return o, err
+	}
+	at, _ := l.View(x.Ranges[sdk.RangeResult])
+	r, err := program.UnmarshalResult(at)
+	if err != nil {
+		return o, err
+	}
+	l.lie(r)
+	copy(at, r.Marshal())
+	o.State = r.State
+	return o, nil
+}
+
+// TestLies runs engines that do not keep the contract: a host believes nothing that it can check, and always ends.
+func TestLies(t *testing.T) {
+	data := write(t, layout{rows: 300, group: 100, page: 1 << 10, seed: 65})
+	prog, schema := jagged()
+	for name, lie := range map[string]func(r *program.Result){
+		"more rows than asked for":    func(r *program.Result) { r.Tasks[0].Rows = 1 << 20 },
+		"done, and no rows":           func(r *program.Result) { r.Tasks[0].Rows, r.Tasks[0].State = 0, program.Done },
+		"values that do not fit":      func(r *program.Result) { r.Values = 1 << 40 },
+		"a cursor behind the chunk":   func(r *program.Result) { r.Tasks[0].Cursor.Page = 1 << 50 },
+		"input for ever":              func(r *program.Result) { want(r, program.MoreInput, 1) },
+		"too much input":              func(r *program.Result) { want(r, program.MoreInput, 1<<63) },
+		"a dictionary without bounds": func(r *program.Result) { want(r, program.MoreDict, 1<<64-1) },
+		"room without bounds":         func(r *program.Result) { want(r, program.MoreRoom, 1<<64-1) },
+		"output without bounds":       func(r *program.Result) { want(r, program.MoreOutput, 1<<64-1) },
+		"idle":                        func(r *program.Result) { want(r, program.Idle, 0) },
+		"a task too few":              func(r *program.Result) { r.Tasks = r.Tasks[1:] },
+		"a state that there is not":   func(r *program.Result) { want(r, 9, 0) },
+		"a bad slice":                 func(r *program.Result) { want(r, program.BadSlice, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFlash(2<<20, 1)
+			f.device = data
+			p, err := sdk.Start(context.Background(), &liar{f, lie}, prog, schema, sdk.Options{Streams: 1})
+			require.NoError(t, err)
+			defer p.Close()
+			_, err = collect(p, sdk.Run{Partition: place(t, data, []sdk.Extent{{Len: int64(len(data))}}), Rows: 300, Batch: 50})
+			require.Error(t, err)
+			var slm *sdk.ErrSLM
+			var bad *sdk.DataError
+			assert.True(t, errors.Is(err, sdk.ErrEngine) || errors.As(err, &slm) || errors.As(err, &bad), "%v", err)
+		})
+	}
+}
+
+// want makes every task lack something.
+func want(r *program.Result, s program.State, need uint64) {
+	r.State, r.Values = s, 0
+	for i := range r.Tasks {
+		r.Tasks[i] = program.TaskResult{State: s, Need: need}
+	}
+}
+
+// FuzzResult gives a host random results: it ends with an error or a mini-batch, in bounded time and memory.
+func FuzzResult(f *testing.F) {
+	data := write(f, layout{rows: 60, group: 40, page: 500, seed: 66})
+	f.Add(uint64(1), []byte{1, 2, 3})
+	f.Add(uint64(7), binary.LittleEndian.AppendUint64(nil, 1<<60))
+	f.Fuzz(func(t *testing.T, which uint64, noise []byte) {
+		prog, schema := jagged()
+		mem := newFlash(256<<10, 1)
+		mem.device = data
+		n := uint64(0)
+		p, err := sdk.Start(context.Background(), &liar{mem, func(r *program.Result) {
+			if n++; n%(which%5+1) != 0 || len(noise) == 0 {
+				return
+			}
+			b := r.Marshal()
+			for i, x := range noise {
+				b[16+(i*31+int(which%101))%(len(b)-16)] ^= x
+			}
+			if q, err := program.UnmarshalResult(b); err == nil && q.State < program.BadSlice {
+				*r = *q
+			}
+		}}, prog, schema, sdk.Options{Streams: 1, Sync: true})
+		require.NoError(t, err)
+		defer p.Close()
+		got, _ := collect(p, sdk.Run{Partition: place(t, data, []sdk.Extent{{Len: int64(len(data))}}), Rows: 60, Batch: 20})
+		for _, m := range got {
+			require.Equal(t, 20, m.Rows)
+			require.Len(t, m.Dense, 40)
+		}
+	})
+}
