@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
-// column values in flight, on their way through a chain: a view of a decoded block, or of the chain's own buffers once
+// vec is column values on their way through a chain: a view of a decoded block, or of the chain's own buffers once
 // an operator has written.
 type vec struct {
 	kind  program.Kind
