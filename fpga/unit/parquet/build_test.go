@@ -196,7 +196,7 @@ type built struct {
 	msb      bool     // BIT_PACKED levels (v1)
 	crc      bool
 	split    bool // rows go on over pages (v1 lists)
-	pageRows int
+	pageRows int  // 0: one page
 	rows     []any
 	// plainRuns writes runs as common writers do: of one value from 8 on, else packed.
 	plainRuns bool
@@ -498,6 +498,9 @@ func (c *built) plainKey(v any) []byte {
 
 // cut says how many levels go into the next page: whole rows, unless the column is split.
 func (c *built) cut(r *rand.Rand, all []levelled) int {
+	if c.pageRows == 0 {
+		return len(all)
+	}
 	if c.split {
 		return min(len(all), 1+r.Intn(2*c.pageRows))
 	}

@@ -115,8 +115,9 @@ var (
 )
 
 type gunzipper struct {
-	src bytes.Reader
-	gz  gzip.Reader
+	src  bytes.Reader
+	gz   gzip.Reader
+	more [1]byte
 }
 
 // gunzip reads every member that src has.
@@ -140,8 +141,7 @@ func gunzip(dst, src []byte) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	var more [1]byte
-	m, err := io.ReadFull(&g.gz, more[:]) // also checks the last member's checksum
+	m, err := io.ReadFull(&g.gz, g.more[:]) // also checks the last member's checksum
 	if err == io.EOF {
 		err = nil
 	}

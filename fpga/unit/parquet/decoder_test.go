@@ -1,0 +1,354 @@
+package parquet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// flat writes the only page of a required or optional column.
+func flat(t testing.TB, c *built) (ColumnType, PageHeader, []byte) {
+	maxDef, repDef := c.shape.levels()
+	ct := ColumnType{Physical: c.physical, TypeLength: c.length, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+	c.pageRows = len(c.rows)
+	pages := c.pages(rand.New(rand.NewSource(1)))
+	require.Len(t, pages, 1)
+	return ct, pages[0].h, pages[0].payload
+}
+
+func TestDecoderMisuse(t *testing.T) {
+	c := &built{physical: Int64, rows: []any{int64(1), int64(2)}}
+	ct, h, page := flat(t, c)
+	var d Decoder
+	var b Block
+	require.NoError(t, d.Reset(&ct, &h, page, nil))
+	require.Error(t, d.Skip(3))
+	require.Error(t, d.Skip(-1))
+	b.Reset(KindFloat32)
+	_, err := d.Next(&b, 1)
+	require.ErrorContains(t, err, "block of float32")
+	b.Reset(KindInt64)
+	n, err := d.Next(&b, 0)
+	require.NoError(t, err)
+	require.Zero(t, n)
+	n, err = d.Next(&b, 100)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, []int64{1, 2}, b.I64)
+	n, err = d.Next(&b, 100)
+	require.NoError(t, err)
+	require.Zero(t, n)
+
+	var fresh Decoder
+	fresh.err = errNoPage
+	require.Error(t, d.Reset(&ct, &PageHeader{Type: IndexPage}, nil, nil))
+	_, err = d.Next(&b, 1)
+	require.Error(t, err, "after a failed Reset nothing is decoded")
+	require.Error(t, d.Reset(&ColumnType{Physical: Int96}, &h, page, nil))
+	h.Encoding = RLEDictionary
+	require.ErrorIs(t, d.Reset(&ct, &h, page, nil), ErrCorrupt, "indices without a dictionary")
+	h.Encoding = DeltaBinaryPacked
+	require.ErrorIs(t, d.Reset(&ct, &h, page, nil), ErrUnsupported)
+	require.ErrorContains(t, d.Reset(&ct, &h, page, nil), "DELTA_BINARY_PACKED")
+}
+
+func TestDecoderContinues(t *testing.T) {
+	ct := ColumnType{Physical: Int32, MaxDef: 1, RepDef: 1, MaxRep: 1, List: true}
+	c := &built{shape: shapeListRequired, physical: Int32}
+	r := rand.New(rand.NewSource(1))
+	page := func(levels ...levelled) (PageHeader, []byte) {
+		p := c.dataPage(r, levels, nil, 0)
+		return p.h, p.payload
+	}
+	var d Decoder
+	var b Block
+	h, p := page(levelled{0, 1, int64(1)}, levelled{0, 1, int64(2)}, levelled{1, 1, int64(3)})
+	require.NoError(t, d.Reset(&ct, &h, p, nil))
+	require.False(t, d.Continues())
+	require.Equal(t, 2, d.Rows())
+	_, err := d.Next(&b, 2)
+	require.NoError(t, err)
+
+	h, p = page(levelled{1, 1, int64(4)}, levelled{1, 1, int64(5)}) // all of it the row before
+	require.NoError(t, d.Reset(&ct, &h, p, nil))
+	require.True(t, d.Continues())
+	require.Zero(t, d.Rows())
+	_, err = d.Next(&b, 1)
+	require.ErrorIs(t, err, ErrContinues)
+	require.NoError(t, d.Continue(&b))
+	require.False(t, d.Continues())
+
+	h, p = page(levelled{1, 1, int64(6)}, levelled{0, 1, int64(7)}, levelled{0, 0, nil})
+	require.NoError(t, d.Reset(&ct, &h, p, nil))
+	require.True(t, d.Continues())
+	require.Equal(t, 2, d.Rows())
+	require.NoError(t, d.Continue(&b))
+	require.NoError(t, d.Continue(&b), "nothing more to continue")
+	_, err = d.Next(&b, 5)
+	require.NoError(t, err)
+	require.Equal(t, []int32{1, 5, 1, 0}, b.Lengths)
+	require.Equal(t, []int64{1, 2, 3, 4, 5, 6, 7}, b.I64)
+
+	require.NoError(t, d.Reset(&ct, &h, p, nil))
+	require.NoError(t, d.Skip(0))
+	require.False(t, d.Continues())
+	b.Reset(KindInt64)
+	_, err = d.Next(&b, 1)
+	require.NoError(t, err)
+	require.Equal(t, []int64{7}, b.I64)
+
+	require.NoError(t, d.Reset(&ct, &h, p, nil))
+	b.Reset(KindInt64)
+	require.ErrorIs(t, d.Continue(&b), ErrContinues, "the block does not have the row")
+
+	h.Type, h.NumRows = DataPageV2, 2 // v2 pages begin with a row
+	h.RepBytes, h.DefBytes = 2, 2
+	require.ErrorIs(t, d.Reset(&ct, &h, []byte{3, 0b001, 3, 0b011, 1, 0, 0, 0, 2, 0, 0, 0}, nil), ErrCorrupt)
+}
+
+// TestFailedNextLeavesTheBlock fails in the middle of a page and looks at what was there before.
+func TestFailedNextLeavesTheBlock(t *testing.T) {
+	for _, c := range samples() {
+		if c.encoding.dictionary() || c.physical == Boolean {
+			continue
+		}
+		c.codec, c.split, c.v2 = Uncompressed, false, false
+		ct, h, page := flat(t, c)
+		var b Block
+		b.Reset(ct.Kind())
+		var d Decoder
+		require.NoError(t, d.Reset(&ct, &h, page, nil))
+		_, err := d.Next(&b, 10)
+		require.NoError(t, err)
+		want := rowsOf(&b, &ct)
+		if err := d.Reset(&ct, &h, page[:len(page)-1], nil); err != nil {
+			continue
+		}
+		require.NoError(t, d.Skip(10))
+		_, err = d.Next(&b, d.Rows())
+		require.ErrorIs(t, err, ErrCorrupt, c)
+		requireSameRows(t, want, rowsOf(&b, &ct), c.String())
+		require.Empty(t, broken(&b, &ct))
+	}
+}
+
+func TestBlockBounds(t *testing.T) {
+	c := &built{physical: ByteArray, rows: []any{[]byte("abc"), []byte("de"), []byte("f")}}
+	for _, tc := range []struct {
+		values, data int
+		want         error
+	}{{3, 6, nil}, {2, 6, ErrLimit}, {3, 5, ErrLimit}, {4, 7, nil}, {0, 0, nil}} {
+		t.Run(fmt.Sprintf("%d values %d bytes", tc.values, tc.data), func(t *testing.T) {
+			for _, e := range []Encoding{Plain, RLEDictionary} {
+				c.encoding = e
+				b := Block{MaxValues: tc.values, MaxData: tc.data}
+				b.Reset(KindBytes)
+				var chunk ChunkReader
+				file := c.file(rand.New(rand.NewSource(1)))
+				f, err := ReadFooter(bytes.NewReader(file), int64(len(file)))
+				require.NoError(t, err)
+				require.NoError(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 0))
+				_, err = chunk.Next(&b, 3)
+				require.ErrorIs(t, err, tc.want)
+				if tc.want == nil {
+					require.Equal(t, "abcdef", string(b.Data))
+				}
+			}
+		})
+	}
+}
+
+func TestChunkReaderEnds(t *testing.T) {
+	c := smallColumn()
+	file := c.file(rand.New(rand.NewSource(1)))
+	f, err := ReadFooter(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	var chunk ChunkReader
+	require.Error(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 1))
+	require.Error(t, chunk.OpenChunk(bytes.NewReader(file), f, -1, 0))
+	_, err = chunk.Next(&Block{}, 1)
+	require.Error(t, err)
+	require.NotErrorIs(t, err, io.EOF)
+	require.NoError(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 0))
+	n, err := chunk.Skip(29)
+	require.NoError(t, err)
+	require.Equal(t, int64(29), n)
+	n, err = chunk.Skip(5)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), n)
+	_, err = chunk.Skip(5)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = chunk.Next(&Block{}, 5)
+	require.ErrorIs(t, err, io.EOF)
+
+	chunk.MaxPage = 8
+	packed := &built{physical: Int64, codec: Snappy, pageRows: 100, rows: []any{int64(1), int64(2)}}
+	file = packed.file(rand.New(rand.NewSource(1)))
+	f, err = ReadFooter(bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	require.NoError(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 0))
+	_, err = chunk.Next(&Block{}, 5)
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, SizeError{What: "unpacked page", Need: 16, Have: 8}, *size)
+	var place *PageError
+	require.ErrorAs(t, err, &place)
+	require.Equal(t, PageError{Column: "c", Offset: 4, Err: place.Err}, *place)
+}
+
+func TestDictionaryMemory(t *testing.T) {
+	c := &built{physical: ByteArray, encoding: RLEDictionary, rows: []any{[]byte("one"), []byte("three"), []byte("")}}
+	p := c.pages(rand.New(rand.NewSource(1)))[0]
+	ct := ColumnType{Physical: ByteArray}
+	need := int(DictionarySize(&p.h, &ct))
+	used, err := DecodeDictionary(alignedBytes(need), &p.h, p.payload, &ct)
+	require.NoError(t, err)
+	require.LessOrEqual(t, used, need)
+	least := dictionaryHeader + 4*4 + len(p.payload) - 3*4
+	require.Equal(t, least, used)
+	_, err = DecodeDictionary(alignedBytes(need)[:least-1], &p.h, p.payload, &ct)
+	var size *SizeError
+	require.ErrorAs(t, err, &size)
+	require.Equal(t, int64(least), size.Need)
+	_, err = DecodeDictionary(alignedBytes(need + 8)[1:], &p.h, p.payload, &ct)
+	require.ErrorContains(t, err, "aligned")
+
+	mem := alignedBytes(need)
+	used, err = DecodeDictionary(mem, &p.h, p.payload, &ct)
+	require.NoError(t, err)
+	_, err = OpenDictionary(mem[:used], &ColumnType{Physical: Int64})
+	require.ErrorIs(t, err, ErrCorrupt)
+	for at := range used {
+		for _, flip := range []byte{1, 0x80} {
+			mem[at] ^= flip
+			if d, err := OpenDictionary(mem[:used], &ct); err == nil {
+				require.Len(t, lookAll(t, &d, &ct), d.Len())
+			} else {
+				require.ErrorIs(t, err, ErrCorrupt)
+			}
+			mem[at] ^= flip
+		}
+	}
+	for n := range used {
+		_, err := OpenDictionary(mem[:n], &ct)
+		require.ErrorIs(t, err, ErrCorrupt)
+	}
+	// Memory that changes after it was opened gives an error, not a fault.
+	d, err := OpenDictionary(mem[:used], &ct)
+	require.NoError(t, err)
+	d.off[1] = 1 << 30
+	body := append([]byte{2}, plainRuns([]uint32{0, 1, 2}, 2)...)
+	h := PageHeader{Type: DataPage, Encoding: RLEDictionary, NumValues: 3, Uncompressed: int32(len(body)), Compressed: int32(len(body))}
+	_, err = decodePage(&ct, &h, body, &d)
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestDictionaryIndexOutOfRange(t *testing.T) {
+	for _, physical := range []Type{Int64, Float, Double, ByteArray} {
+		ct := ColumnType{Physical: physical}
+		dict, _ := fuzzDictionary(&ct, 3)
+		for _, indices := range [][]uint32{{0, 1, 3}, {3, 3, 3, 3, 3, 3, 3, 3, 3}} {
+			body := append([]byte{2}, plainRuns(indices, 2)...)
+			h := PageHeader{Type: DataPage, Encoding: RLEDictionary, NumValues: int32(len(indices)), Uncompressed: int32(len(body)), Compressed: int32(len(body))}
+			_, err := decodePage(&ct, &h, body, dict)
+			require.ErrorIs(t, err, ErrCorrupt)
+			require.ErrorContains(t, err, "dictionary index 3")
+			body[0] = 33
+			_, err = decodePage(&ct, &h, body, dict)
+			require.ErrorContains(t, err, "33 bits")
+		}
+	}
+}
+
+func TestDecodingAllocatesNothing(t *testing.T) {
+	for _, c := range samples() {
+		if c.split {
+			continue
+		}
+		file := c.file(rand.New(rand.NewSource(1)))
+		f, err := ReadFooter(bytes.NewReader(file), int64(len(file)))
+		require.NoError(t, err)
+		ch := &f.RowGroups[0].Columns[0]
+		chunk := file[ch.Offset : ch.Offset+ch.Compressed]
+		var reader ChunkReader
+		var b Block
+		read := func() {
+			if err := reader.Reset(f.Leaves[0].ColumnType(ch.Codec), chunk, ch.NumValues, f.Rows); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				b.Reset(reader.ct.Kind())
+				if _, err := reader.Next(&b, 33); errors.Is(err, io.EOF) {
+					return
+				} else if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		read()
+		allowed := 1. // the pools may be emptied by a collection
+		require.LessOrEqual(t, testing.AllocsPerRun(20, read), allowed, c)
+	}
+}
+
+// TestUnpackBits compares the unrolled readers with the one that reads a value, at every width, offset and length.
+func TestUnpackBits(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	src := make([]byte, 200)
+	_, _ = r.Read(src)
+	for w := uint(0); w <= 32; w++ {
+		for range 60 {
+			n := r.Intn(40)
+			first := r.Intn(9)
+			b := src[:(int(w)*(n+first)+7)/8+r.Intn(12)]
+			dst, small := make([]uint32, n), make([]byte, n)
+			unpack32(dst, b, first*int(w), w)
+			if w > 0 && w <= 6 {
+				unpack8(small, b, first*int(w), w)
+			}
+			ones := 0
+			for i, v := range dst {
+				var want uint32
+				for k := range int(w) {
+					bit := (first+i)*int(w) + k
+					want |= uint32(b[bit/8]>>(bit%8)&1) << k
+				}
+				require.Equal(t, want, v, "width %d, value %d of %d from %d", w, i, n, first)
+				if w > 0 && w <= 6 {
+					require.Equal(t, byte(want), small[i])
+				}
+				ones += int(want)
+			}
+			if w == 1 {
+				require.Equal(t, ones, countBits(b, first, n))
+				require.Equal(t, ones, onesIn(small))
+			}
+		}
+	}
+}
+
+func TestUnsignedIntegersZeroExtend(t *testing.T) {
+	for _, e := range []Encoding{Plain, RLEDictionary} {
+		c := &built{physical: Int32, unsigned: true, encoding: e, pageRows: 100}
+		for i := range 9 {
+			c.rows = append(c.rows, int64(0xffffffff)-int64(i))
+		}
+		file := c.file(rand.New(rand.NewSource(1)))
+		f, err := ReadFooter(bytes.NewReader(file), int64(len(file)))
+		require.NoError(t, err)
+		require.Equal(t, "INT(32, unsigned)", f.Leaves[0].Logical)
+		require.Equal(t, 32, f.Leaves[0].BitWidth)
+		rows, _, err := readKernel(t, bytes.NewReader(file), f, 0, 0)
+		require.NoError(t, err)
+		requireSameRows(t, c.rows, rows, "unsigned")
+		f.Leaves[0].Unsigned = false
+		rows, _, err = readKernel(t, bytes.NewReader(file), f, 0, 0)
+		require.NoError(t, err)
+		require.Equal(t, int64(-1), rows[0])
+	}
+}
