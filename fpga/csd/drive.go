@@ -62,6 +62,8 @@ type Drive struct {
 	comp  *compute // nil: plain
 	free  func() error
 
+	created bool // the file is this open's own
+
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
 	state  state
 	closed bool
@@ -187,6 +189,7 @@ func (d *Drive) openFile() error {
 		return err
 	}
 	d.flash = f
+	d.created = o.Create
 	if !o.Create {
 		s, err := readState(o.Path)
 		if err != nil {
@@ -245,6 +248,10 @@ func (d *Drive) giveUp() error {
 		err = errors.Join(err, d.flash.Close())
 	} else if d.opt.Flash != nil {
 		err = errors.Join(err, d.opt.Flash.Close())
+	}
+	if d.created {
+		// Half a drive would stand in the way of the next try.
+		err = errors.Join(err, os.Remove(d.opt.Path))
 	}
 	return err
 }

@@ -1,0 +1,318 @@
+package csd
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// stock is the stock image, its parsed form and its first known answer.
+func stock(t testing.TB) ([]byte, *image.Image) {
+	b, err := image.Stock()
+	require.NoError(t, err)
+	m, err := image.Parse(b)
+	require.NoError(t, err)
+	return b, m
+}
+
+// runVector runs a known answer through the drive's commands, as a host would, and returns state and output.
+func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error) {
+	t.Helper()
+	var ranges []cs.Range
+	for _, n := range []int{len(v.Program), len(v.Input), int(v.Dict), int(v.Scratch), len(v.Output), 64 << 10} {
+		n = (n + 4096) &^ 4095
+		cmd := cs.SLMReserve(cs.AnyAddress, uint64(n))
+		cpl, err := c.Admin(t.Context(), &cmd, nil)
+		require.NoError(t, err)
+		ranges = append(ranges, cs.Range{Addr: cpl.Result(), Len: uint64(n)})
+	}
+	defer func() {
+		for _, r := range ranges {
+			cmd := cs.SLMRelease(r.Addr, r.Len)
+			_, err := c.Admin(context.Background(), &cmd, nil)
+			assert.NoError(t, err)
+		}
+	}()
+	for i, b := range [][]byte{v.Program, v.Input} {
+		cmd := cs.Store(ranges[i].Addr, uint32(len(b)))
+		_, err := c.IO(t.Context(), &cmd, b)
+		require.NoError(t, err)
+	}
+	p := cs.Preprocess{Ranges: ranges, Args: v.Args}
+	b, err := p.Marshal()
+	require.NoError(t, err)
+	cmd := cs.PreprocessCommand(uint32(len(b)))
+	cpl, err := c.IO(t.Context(), &cmd, b)
+	out := make([]byte, len(v.Output))
+	fetch := cs.Fetch(ranges[4].Addr, uint32(len(out)))
+	_, fetchErr := c.IO(t.Context(), &fetch, out)
+	require.NoError(t, fetchErr)
+	return cpl.Result(), out, err
+}
+
+func TestStockImageRunsAndIsCounted(t *testing.T) {
+	d := openDrive(t, Options{Size: 1 << 20, Threads: 2})
+	_, m := stock(t)
+	id, ok := d.ActiveImage()
+	require.True(t, ok)
+	assert.Equal(t, m.ID, id)
+	c := connect(t, d)
+	for range 3 {
+		for _, v := range m.Spec.SelfTest {
+			state, out, err := runVector(t, c, v)
+			require.NoError(t, err, v.Name)
+			assert.Equal(t, v.State, state, v.Name)
+			assert.Equal(t, v.Output, out, v.Name)
+		}
+	}
+	b := make([]byte, 16<<10)
+	cmd := nvme.GetLog(0xc0, nvme.AllNamespaces, 0, uint32(len(b)))
+	_, err := c.Admin(t.Context(), &cmd, b)
+	require.NoError(t, err)
+	var l cs.Log
+	require.NoError(t, l.Unmarshal(b))
+	assert.Equal(t, BackendFunctional, l.Backend)
+	assert.Equal(t, uint16(2), l.Threads)
+	assert.Equal(t, uint64(6), l.Executions)
+	assert.Equal(t, uint64(12), l.Rows, "two rows an execution, however many columns")
+	assert.Equal(t, uint64(testSLM), l.SLMBytes)
+	require.Len(t, l.Programs, 2)
+	for _, p := range l.Programs {
+		assert.Equal(t, uint64(3), p.Runs)
+		assert.Equal(t, uint64(6), p.Rows)
+		assert.Positive(t, p.P)
+		assert.LessOrEqual(t, p.Shortest, p.Longest)
+	}
+	assert.Equal(t, sha256.Sum256(m.Spec.SelfTest[1].Program), l.Programs[0].ID, "the latest first")
+	byName := map[string]cs.UnitCounter{}
+	for _, u := range l.Units {
+		byName[u.Name] = u
+	}
+	assert.Equal(t, uint64(3), byName["text"].Runs)
+	assert.Equal(t, uint64(3), byName["parquet"].Runs)
+	assert.Equal(t, uint64(12), byName["parquet"].Rows, "two columns of two rows, three times")
+	assert.Equal(t, uint64(6), byName[TransformName].Runs)
+	assert.Equal(t, uint64(3), byName["log"].Runs)
+	assert.Equal(t, uint64(6), byName["log"].Rows)
+	assert.Equal(t, uint64(5*6), byName["fill_null"].Rows)
+	assert.Positive(t, l.HostToDRAM.Bytes)
+}
+
+func TestExecutionsThatFail(t *testing.T) {
+	d := openDrive(t, Options{Size: 1 << 20})
+	_, m := stock(t)
+	c := connect(t, d)
+	v := m.Spec.SelfTest[0]
+	v.Args = []byte("no slice")
+	state, _, err := runVector(t, c, v)
+	require.ErrorIs(t, err, cs.StatusProgramFault)
+	assert.Equal(t, uint64(program.BadSlice), state)
+
+	v = m.Spec.SelfTest[0]
+	v.Args = bytes.Clone(v.Args)
+	v.Args[16]++ // the digest of the program
+	state, _, err = runVector(t, c, v)
+	require.ErrorIs(t, err, cs.StatusProgramFault)
+	assert.Equal(t, uint64(program.BadProgram), state)
+
+	v = m.Spec.SelfTest[0]
+	v.Input = bytes.Clone(v.Input)
+	v.Input[2] = '!'
+	state, _, err = runVector(t, c, v)
+	require.ErrorIs(t, err, cs.StatusProgramFault)
+	assert.Equal(t, uint64(program.BadData), state)
+
+	_, st := d.comp.Execute(t.Context(), make([]cs.Range, 5), nil)
+	assert.Equal(t, nvme.InvalidField, st)
+}
+
+func TestOneEngineThreadAtATime(t *testing.T) {
+	d := openDrive(t, Options{Size: 1 << 20})
+	d.comp.threads <- struct{}{} // the thread is busy
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, st := d.comp.Execute(ctx, make([]cs.Range, rangeCount), nil)
+	assert.Equal(t, nvme.CommandAborted, st)
+	<-d.comp.threads
+	_, st = d.comp.Execute(t.Context(), make([]cs.Range, rangeCount), nil)
+	assert.Equal(t, cs.StatusProgramFault, st)
+}
+
+// load puts an image into a slot with the vendor commands.
+func load(t testing.TB, c nvme.Conn, slot uint16, b []byte, puid uint64) error {
+	t.Helper()
+	const chunk = 5000
+	for off := 0; off < len(b); off += chunk {
+		part := b[off:min(len(b), off+chunk)]
+		cmd := cs.ImageDownload(cs.Chunk{Slot: slot, Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: puid})
+		if _, err := c.Admin(t.Context(), &cmd, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func activate(t testing.TB, c nvme.Conn, slot uint16) error {
+	t.Helper()
+	cmd := cs.ImageActivate(slot)
+	_, err := c.Admin(t.Context(), &cmd, nil)
+	return err
+}
+
+// variant is the stock image changed.
+func variant(t testing.TB, change func(*image.Spec)) ([]byte, *image.Image) {
+	_, m := stock(t)
+	s := m.Spec
+	change(&s)
+	b, err := image.Build(&s)
+	require.NoError(t, err)
+	m, err = image.Parse(b)
+	require.NoError(t, err)
+	return b, m
+}
+
+func TestLoadedImageStaysActiveAcrossOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drive")
+	b, m := variant(t, func(s *image.Spec) { s.Partition.Slots = 7 })
+	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM})
+	require.NoError(t, err)
+	c, err := controller.Local(d.Subsystem(), controller.HostID{})
+	require.NoError(t, err)
+	require.NoError(t, load(t, c, 2, b, m.ID.PUID()))
+	require.NoError(t, activate(t, c, 2))
+	require.NoError(t, c.Close())
+	require.NoError(t, d.Close())
+
+	d, err = Open(Options{Path: path, SLMBytes: testSLM})
+	require.NoError(t, err)
+	id, _ := d.ActiveImage()
+	assert.Equal(t, m.ID, id)
+	require.NoError(t, d.Close())
+
+	// A slot's file that was damaged leaves the slot empty and the stock image active.
+	require.NoError(t, os.Truncate(slotPath(path, 2), 100))
+	d = openDrive(t, Options{Path: path})
+	_, m = stock(t)
+	id, _ = d.ActiveImage()
+	assert.Equal(t, m.ID, id)
+	assert.NotEmpty(t, d.comp.slots.slots[2].reason)
+	assert.Equal(t, cs.SlotEmpty, d.comp.slots.List()[2].Occupancy)
+}
+
+func TestImagesThatAreRefused(t *testing.T) {
+	c := connect(t, openDrive(t, Options{Size: 1 << 20}))
+	good, m := variant(t, func(s *image.Spec) { s.Partition.Slots = 7 })
+	other, om := variant(t, func(s *image.Spec) { s.Interface[0]++ })
+	wrong, wm := variant(t, func(s *image.Spec) {
+		v := s.SelfTest[0]
+		v.Output = bytes.Clone(v.Output)
+		v.Output[0]++
+		s.SelfTest = []image.Vector{v}
+	})
+	newer, nm := variant(t, func(s *image.Spec) { s.Units[0].Version = 9 })
+
+	require.ErrorIs(t, load(t, c, 1, good[:len(good)-1], m.ID.PUID()), nvme.InvalidProgramData)
+	require.ErrorIs(t, load(t, c, 1, good, m.ID.PUID()+1), nvme.InvalidProgramData)
+	require.ErrorIs(t, load(t, c, 1, other, om.ID.PUID()), nvme.InvalidProgramData, "another interface")
+	require.ErrorIs(t, load(t, c, 0, good, m.ID.PUID()), nvme.ProgramNotDownloadable)
+	require.NoError(t, load(t, c, 1, wrong, wm.ID.PUID()))
+	require.ErrorIs(t, activate(t, c, 1), nvme.InvalidProgramData, "the self-test fails")
+	require.NoError(t, load(t, c, 2, newer, nm.ID.PUID()))
+	require.ErrorIs(t, activate(t, c, 2), nvme.InvalidProgramData, "a unit without backend")
+	// The image that was active still runs.
+	_, sm := stock(t)
+	state, _, err := runVector(t, c, sm.Spec.SelfTest[0])
+	require.NoError(t, err)
+	assert.Zero(t, state)
+}
+
+func TestSignaturePolicy(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
+	keys := []ed25519.PublicKey{key.Public().(ed25519.PublicKey)}
+	plain, m := variant(t, func(s *image.Spec) { s.Partition.Slots = 7 })
+	signed, err := m.Sign(key)
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		policy Policy
+		bytes  []byte
+		want   error
+	}{
+		{SignatureOff, plain, nil}, {SignatureWarn, plain, nil}, {SignatureRequire, plain, nvme.OperationDenied},
+		{SignatureOff, signed, nil}, {SignatureWarn, signed, nil}, {SignatureRequire, signed, nil},
+	} {
+		c := connect(t, openDrive(t, Options{Size: 1 << 20, Policy: tt.policy, Keys: keys}))
+		err := load(t, c, 1, tt.bytes, m.ID.PUID())
+		if tt.want == nil {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, tt.want)
+		}
+	}
+}
+
+func TestDeactivatedDriveDoesNotExecute(t *testing.T) {
+	d := openDrive(t, Options{Size: 1 << 20})
+	c := connect(t, d)
+	cmd := cs.Activation(0, false)
+	_, err := c.Admin(t.Context(), &cmd, nil)
+	require.NoError(t, err)
+	_, m := stock(t)
+	_, _, err = runVector(t, c, m.Spec.SelfTest[0])
+	require.ErrorIs(t, err, nvme.ProgramNotActivated)
+	require.NoError(t, activate(t, c, 0))
+	_, _, err = runVector(t, c, m.Spec.SelfTest[0])
+	require.NoError(t, err)
+}
+
+func TestCountersForgetTheOldestProgram(t *testing.T) {
+	c := newCounters()
+	_, m := stock(t)
+	body := m.Spec.SelfTest[0].Program
+	for i := range maxPrograms + 5 {
+		c.executions++
+		c.slice.Digest = [32]byte{byte(i)}
+		c.slice.Program = uint64(len(body))
+		k := c.program(body)
+		require.NotNil(t, k)
+		k.last = c.executions
+	}
+	assert.Len(t, c.programs, maxPrograms)
+	assert.NotContains(t, c.programs, [32]byte{0})
+	assert.Contains(t, c.programs, [32]byte{maxPrograms})
+}
+
+func TestConcurrentUse(t *testing.T) {
+	d := openDrive(t, Options{Size: 4 << 20, Threads: 2})
+	_, m := stock(t)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			c, err := controller.Local(d.Subsystem(), controller.HostID{})
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer func() { assert.NoError(t, c.Close()) }()
+			for j := range 10 {
+				write(t, c, uint64(i*100), bytes.Repeat([]byte{byte(j)}, 4096), false)
+				_, out, err := runVector(t, c, m.Spec.SelfTest[j%2])
+				assert.NoError(t, err)
+				assert.Equal(t, m.Spec.SelfTest[j%2].Output, out)
+			}
+		})
+	}
+	wg.Wait()
+}
