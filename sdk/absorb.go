@@ -112,6 +112,13 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 		}
 		c.cursor = t.Cursor
 		c.had = c.had || t.Cursor.Dict
+		if leaf := w.leaves[c.column]; leaf != nil && t.Cursor.Page > 0 && c.resume == nil && c.cursor.Skip > 0 && int64(c.cursor.Skip) <= c.row {
+			// Walking: the page's first row is worth knowing.
+			at := *c
+			at.row, at.cursor.Skip = c.row-int64(c.cursor.Skip), 0
+			at.pageRow = at.row
+			w.part.marks.note(leaf.Index, &at)
+		}
 		if c.resume != nil && t.Cursor.Dict {
 			c.cursor, c.resume = *c.resume, nil
 			c.cursor.Dict = true

@@ -78,6 +78,28 @@ func TestLateStart(t *testing.T) {
 	}
 }
 
+// TestMarks runs the parts of a row group of lists, whose pages do not tell their rows, one after another and in any
+// order: what one stream came by the next one begins at.
+func TestMarks(t *testing.T) {
+	const rows, part = 4000, 500
+	data := write(t, layout{rows: rows, group: rows, page: 500, codec: &pq.Snappy, seed: 71})
+	prog, schema := jagged()
+	want := truth(t, prog, schema, sdk.Run{Partition: open(t, data, true), Rows: rows, Batch: 100})
+	f := newFlash(1<<20, 512)
+	p := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+	r := f.start(t, prog, schema, sdk.Options{Streams: 1})
+	var planned [2]int64
+	for pass := range planned {
+		before := r.Stats().BytesPlanned
+		for _, i := range []int{7, 3, 6, 1, 5, 0, 4, 2} {
+			got := all(t, r, sdk.Run{Partition: p, First: int64(i * part), Rows: part, Batch: 100})
+			same(t, want[i*part/100:(i+1)*part/100], got)
+		}
+		planned[pass] = r.Stats().BytesPlanned - before
+	}
+	assert.Less(t, planned[1], planned[0]*3/4, "the second time nothing is walked")
+}
+
 // TestHugeRowGroup is the main job's hardest file at its real size: 64 MiB of memory, a row group of 640 MiB in pages of
 // 1 MiB, and a chunk that is one page of 20 MiB. MILLRACE_SWEEP=1 runs it.
 func TestHugeRowGroup(t *testing.T) {

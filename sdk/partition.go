@@ -41,8 +41,8 @@ type PartitionOptions struct {
 // DefaultIndexRows is the number of rows between two entries of a text's index.
 const DefaultIndexRows = 1024
 
-// Partition is an opened partition: what its footer or index says, and where its bytes are. It is read-only and safe
-// for concurrent use, as its reader must be.
+// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only. It
+// is safe for concurrent use, as its reader must be. Streams remember in it where they came by.
 type Partition struct {
 	Name    string
 	Source  program.Source
@@ -57,6 +57,7 @@ type Partition struct {
 	reader io.ReaderAt
 	digest [32]byte
 	groups []group // row groups; text: the whole partition
+	marks  marks
 }
 
 // group is a row group's place among the partition's rows.

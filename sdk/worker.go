@@ -148,6 +148,7 @@ func kindOf(t parquet.Type) program.Kind {
 // next makes one mini-batch; io.EOF behind the last.
 func (w *worker) next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if w.row >= w.end {
+		w.remember()
 		return nil, io.EOF
 	}
 	if err := ctx.Err(); err != nil {
@@ -168,6 +169,17 @@ func (w *worker) next(ctx context.Context) (*tensor.MiniBatch, error) {
 	}
 	w.row += int64(w.rows)
 	return w.finish(ctx)
+}
+
+// remember notes in the partition where the stream ended.
+func (w *worker) remember() {
+	for column, live := range w.live {
+		for _, c := range live {
+			if leaf := w.leaves[column]; leaf != nil {
+				w.part.marks.note(leaf.Index, c)
+			}
+		}
+	}
 }
 
 // giveUp frees the output slot on the way out.
@@ -211,6 +223,9 @@ func (w *worker) chunk(column, g int, row int64) *chunk {
 	c.fresh(row-c.first, w.part)
 	w.readPages(c, w.leaves[column])
 	c.jump()
+	if leaf := w.leaves[column]; leaf != nil && c.row > 0 {
+		w.part.marks.find(leaf.Index, c)
+	}
 	w.live[column] = append(w.live[column], c)
 	return c
 }
