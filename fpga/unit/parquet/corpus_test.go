@@ -46,7 +46,9 @@ func readAll(t *testing.T, r io.ReaderAt, f *File) (map[string][]any, map[string
 // requireSteps reads a column again in small steps, skipping between them.
 func requireSteps(t *testing.T, r io.ReaderAt, f *File, g, l int, want []any) {
 	all := [][]int{{7}, {3, -2}, {-5, 1, 64}}
-	if len(want) < 10000 {
+	if underRace {
+		all = all[1:2]
+	} else if len(want) < 10000 {
 		all = append(all, []int{1})
 	}
 	for _, steps := range all {

@@ -41,6 +41,9 @@ func harms(n int) int {
 	if os.Getenv("MILLRACE_SWEEP") != "" {
 		return 100 * n
 	}
+	if underRace {
+		return n / 4
+	}
 	return n
 }
 
@@ -169,7 +172,10 @@ func TestHeaderLiesAreErrors(t *testing.T) {
 	}
 	for _, c := range samples() {
 		for what, lie := range lies {
-			for _, by := range []int32{-1, 1, 1 << 10, 1<<31 - 1, -1 << 31} {
+			for _, by := range []int32{-1, 1, 1<<31 - 1, -1 << 31} {
+				if underRace && by != 1 {
+					continue
+				}
 				pages := c.pages(r)
 				last := &pages[len(pages)-1]
 				lie(&last.h, by)
@@ -242,7 +248,7 @@ func TestUnpackedPageCutAnywhere(t *testing.T) {
 			ct := ColumnType{Physical: c.physical, TypeLength: c.length, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
 			whole, err := decodePage(&ct, &p.h, p.payload, nil)
 			require.NoError(t, err)
-			for n := range p.payload {
+			for n := r.Intn(4); n < len(p.payload); n += 4 {
 				rows, err := decodePage(&ct, &p.h, p.payload[:n], nil)
 				if err == nil {
 					requireSameRows(t, whole, rows, fmt.Sprintf("%v cut at %d of %d", c, n, len(p.payload)))
