@@ -22,3 +22,12 @@ func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 	}
 	return c, nil
 }
+
+// since is what a drive counted after earlier.
+func since(c, earlier *api.Counters) *api.Counters {
+	return &api.Counters{
+		Backend: c.Backend, Programs: c.Programs - earlier.Programs, Rows: c.Rows - earlier.Rows,
+		FlashToDRAMBytes: c.FlashToDRAMBytes - earlier.FlashToDRAMBytes, DRAMToHostBytes: c.DRAMToHostBytes - earlier.DRAMToHostBytes,
+		HostToDRAMBytes: c.HostToDRAMBytes - earlier.HostToDRAMBytes, BusyNanoseconds: c.BusyNanoseconds - min(earlier.BusyNanoseconds, c.BusyNanoseconds),
+	}
+}

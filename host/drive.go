@@ -49,6 +49,9 @@ type DriveOptions struct {
 	Coalesce uint64         // see sdk.Options
 	Commands sdk.Commands   // OpenFiles: the command set
 	Threads  int            // OpenFiles, EngineCPU: engine threads, 0 means 1
+
+	// Device says how the device is opened, beside its URI: depth, trace, log, and faults in tests.
+	Device sdk.DeviceOptions
 }
 
 // Drive is a device and the partitions that lie on it.
@@ -69,7 +72,7 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if o.Name == "" {
 		o.Name = uri
 	}
-	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	dev, err := sdk.Open(ctx, uri, o.Device)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,8 @@ func (d *Drive) openVolume(ctx context.Context) error {
 		if !d.wanted(m.Name, used) {
 			continue
 		}
-		r, err := vol.Open(ctx, m.Name)
+		// The reader outlives this call, and the CPU engine reads through it.
+		r, err := vol.Open(context.WithoutCancel(ctx), m.Name)
 		if err != nil {
 			return err
 		}
@@ -147,7 +151,7 @@ func (d *Drive) wanted(name string, used []bool) bool {
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	var extents []sdk.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
-		dev, ex, err := sdk.OpenFiles(ctx, paths, sdk.FilesOptions{SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands})
+		dev, ex, err := sdk.OpenFiles(ctx, paths, sdk.FilesOptions{DeviceOptions: d.o.Device, SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands})
 		if err != nil {
 			return err
 		}
@@ -294,20 +298,31 @@ func (d *Drive) leave() {
 	d.running--
 }
 
-// report tells what the drive did, given what a job's processor did since it was measured.
-func (d *Drive) report(ctx context.Context, s sdk.Stats) (api.DriveReport, error) {
+// counters are the drive's own, nil where the node's CPU computes.
+func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
+	if d.engine != EngineDrive {
+		return nil, nil
+	}
+	c, err := ReadCounters(ctx, d.device)
+	if err != nil {
+		return nil, fmt.Errorf("read its counters: %w", err)
+	}
+	return c, nil
+}
+
+// report tells what the drive did, given what a job's processor did since it was measured, and what the drive had
+// counted by then.
+func (d *Drive) report(ctx context.Context, s sdk.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
 		Name: d.name, Engine: string(d.engine), Rows: s.Rows, MiniBatches: s.MiniBatches, Move: s.Move, Decode: s.Decode,
 		Transform: s.Transform, Fetch: s.Fetch, BytesMoved: s.BytesPlanned, BytesUnneeded: s.BytesUnneeded, BytesOut: s.BytesOut, RowsDropped: s.Dropped,
 	}
-	if d.engine != EngineDrive {
-		return r, nil
+	now, err := d.counters(ctx)
+	if err != nil || now == nil {
+		return r, err
 	}
 	r.Engine = fmt.Sprintf("drive (%s)", d.device.Info().Commands)
-	var err error
-	if r.Counters, err = ReadCounters(ctx, d.device); err != nil {
-		return r, fmt.Errorf("read its counters: %w", err)
-	}
+	r.Counters = since(now, counted)
 	return r, nil
 }
 

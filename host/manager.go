@@ -64,7 +64,8 @@ type lowered struct {
 type processor struct {
 	sdk.Processor
 	rate     api.Measurement
-	measured sdk.Stats // what Measure did, which no report counts
+	measured sdk.Stats     // what Measure did, which no report counts
+	counted  *api.Counters // what the drive had counted by then; nil where it does not compute
 }
 
 // NewManager takes the drives over; Close closes them. The data set is what they hold together: a partition of the
@@ -163,11 +164,15 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	}
 	j := &job{Job: *spec, manager: m, lowered: l, processors: map[string]*processor{}, plans: map[uint64]*dataset.Plan{}}
 	for _, d := range m.drives {
+		counted, err := d.counters(ctx)
+		if err != nil {
+			return errors.Join(fmt.Errorf("prepare job: drive %s: %w", d.name, err), j.close())
+		}
 		p, err := d.processor(ctx, l)
 		if err != nil {
 			return errors.Join(fmt.Errorf("prepare job: drive %s: %w", d.name, err), j.close())
 		}
-		j.processors[d.name] = &processor{Processor: p}
+		j.processors[d.name] = &processor{Processor: p, counted: counted}
 	}
 	m.jobs[spec.Digest] = j
 	m.o.Logger.Info("prepared", "job", spec.Digest.String()[:12], "drives", len(m.drives))
@@ -231,9 +236,12 @@ func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive stri
 	if err != nil {
 		return api.Measurement{}, fmt.Errorf("drive %s: measure P: %w", drive, err)
 	}
+	counted, err := d.counters(ctx)
+	if err != nil {
+		return api.Measurement{}, fmt.Errorf("drive %s: measure P: %w", drive, err)
+	}
 	j.mu.Lock()
-	p.rate = rate
-	p.measured = p.Stats()
+	p.rate, p.measured, p.counted = rate, p.Stats(), counted
 	j.mu.Unlock()
 	m.o.Logger.Info("measured P", "job", digest.String()[:12], "drive", drive, "p_rows_per_second", rate.RowsPerSecond)
 	return rate, nil
@@ -275,9 +283,9 @@ func (m *Manager) Report(ctx context.Context, digest dataset.Digest) ([]api.Driv
 	for _, d := range m.drives {
 		p := j.processors[d.name]
 		j.mu.Lock()
-		rate, measured := p.rate, p.measured
+		rate, measured, counted := p.rate, p.measured, p.counted
 		j.mu.Unlock()
-		r, err := d.report(ctx, p.Stats().Sub(measured))
+		r, err := d.report(ctx, p.Stats().Sub(measured), counted)
 		if err != nil {
 			return nil, fmt.Errorf("drive %s: %w", d.name, err)
 		}
@@ -330,7 +338,7 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 		wg    sync.WaitGroup
 		mu    sync.Mutex
 		rows  int64
-		errs  error
+		first error
 		begin = time.Now()
 	)
 	enough := func() bool {
@@ -350,7 +358,9 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 			})
 			if err != nil {
 				mu.Lock()
-				errs = errors.Join(errs, err)
+				if first == nil { // the others end because of it
+					first = err
+				}
 				mu.Unlock()
 				cancel()
 			}
@@ -359,8 +369,8 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 	wg.Wait()
 	elapsed := time.Since(begin)
 	switch {
-	case errs != nil:
-		return api.Measurement{}, errs
+	case first != nil:
+		return api.Measurement{}, first
 	case rows == 0:
 		return api.Measurement{}, errors.New("it holds no rows")
 	}

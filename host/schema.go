@@ -34,8 +34,20 @@ func (s *schema) add(p *sdk.Partition, o text.Options) error {
 		for i := range columns {
 			byName[columns[i].Name] = &columns[i]
 		}
+		known := make(map[string]bool, len(s.columns))
 		for i := range s.columns {
-			s.columns[i].Unsupported = errors.Join(s.columns[i].Unsupported, s.merge(&s.columns[i], byName[s.columns[i].Name], p.Name))
+			c := &s.columns[i]
+			known[c.Name] = true
+			if err := s.merge(c, byName[c.Name], p.Name); c.Unsupported == nil {
+				c.Unsupported = err
+			}
+		}
+		for _, c := range columns {
+			if !known[c.Name] {
+				known[c.Name] = true
+				c.Unsupported = fmt.Errorf("%w: %s has the column, %s has not", ErrSchema, p.Name, s.first)
+				s.columns = append(s.columns, c)
+			}
 		}
 	}
 	for name, n := range values {

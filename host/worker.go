@@ -21,6 +21,7 @@ type worker struct {
 	source sdk.Stream
 	next   int                 // mini-batch of the split that comes next from the source
 	ready  []*tensor.MiniBatch // mixed and not yet taken
+	closed bool
 }
 
 // open starts a worker. With mixed rows it starts at the window's first mini-batch, whichever the order wants first.
@@ -132,8 +133,12 @@ func (w *worker) named(ctx context.Context) (*tensor.MiniBatch, error) {
 	return mb, nil
 }
 
-// Close ends the split.
+// Close ends the split. Further calls do nothing.
 func (w *worker) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
 	for _, mb := range w.ready {
 		mb.Release()
 	}

@@ -28,67 +28,84 @@ type Allocation struct {
 }
 
 // Allocate decides how many drives run at once: as few as make their P add up to T, counting them from the slowest,
-// so that any choice of so many sustains T (ceil(T/P) of equal drives, PreSto IV-B); all of them if T is 0. It foretells
-// the stall when the drives together, or the one that holds the most, cannot sustain T.
-func Allocate(t float64, drives []DriveLoad) (Allocation, error) {
+// so that any choice of so many sustains T (ceil(T/P) of equal drives, PreSto IV-B); all of them if T is 0; never more
+// than most, unless that is 0. It foretells the stall when so many drives at once, or the one that holds the most,
+// cannot sustain T.
+func Allocate(t float64, drives []DriveLoad, most int) (Allocation, error) {
 	a := Allocation{RowsPerSecond: t, P: make(map[string]float64, len(drives))}
 	if len(drives) == 0 {
-		return a, fmt.Errorf("%w: no drive holds the data", ErrOptions)
+		return a, fmt.Errorf("%w: no drive holds a row of the data", ErrOptions)
 	}
 	var rows int64
 	rates := make([]float64, 0, len(drives))
-	slowest := "" // the drive that would need longest for its rows, alone
-	var longest float64
+	slowest := ""         // the drive that would need longest for its rows, alone
+	var longest float64   // seconds that it needs
+	var work, sum float64 // seconds that all need, one after the other; rows/s that all make at once
 	for _, d := range drives {
-		if d.RowsPerSecond <= 0 || math.IsInf(d.RowsPerSecond, 0) || math.IsNaN(d.RowsPerSecond) {
+		if !(d.RowsPerSecond > 0) || math.IsInf(d.RowsPerSecond, 0) {
 			return a, fmt.Errorf("%w: drive %s: P is %v rows/s", ErrOptions, d.Name, d.RowsPerSecond)
 		}
 		a.P[d.Name] = d.RowsPerSecond
 		rows += d.Rows
 		rates = append(rates, d.RowsPerSecond)
-		if need := float64(d.Rows) / d.RowsPerSecond; need > longest {
+		sum += d.RowsPerSecond
+		need := float64(d.Rows) / d.RowsPerSecond
+		work += need
+		if need > longest {
 			longest, slowest = need, d.Name
 		}
 	}
 	sort.Float64s(rates)
-	var sum float64
-	for _, r := range rates {
-		sum += r
+	a.Wanted = wanted(t, rates)
+	a.Drives = min(a.Wanted, len(drives))
+	held := most > 0 && a.Drives > most
+	if held {
+		a.Drives = most
 	}
-	if t <= 0 {
-		a.Drives, a.Wanted = len(drives), len(drives)
-		a.Time = seconds(math.Max(longest, float64(rows)/sum))
-		a.Note = "T was not measured: every drive runs"
-		return a, nil
+	trainer := 0.0
+	if t > 0 {
+		trainer = float64(rows) / t
 	}
-	a.TrainerTime = seconds(float64(rows) / t)
-	have := 0.0
-	for _, r := range rates {
-		if have >= t {
-			break
-		}
-		have += r
-		a.Drives++
-	}
-	a.Wanted = a.Drives
-	if have < t {
-		a.Wanted += int(math.Ceil((t - have) / (sum / float64(len(rates)))))
-	}
-	together := float64(rows) / math.Min(sum, t)
-	need := math.Max(together, longest)
-	a.Time = seconds(need)
-	if stall := need - float64(rows)/t; stall > 0 {
-		a.ExpectedStall = seconds(stall)
+	shared := work / float64(a.Drives)
+	need := math.Max(trainer, math.Max(longest, shared))
+	a.Time, a.TrainerTime = seconds(need), seconds(trainer)
+	if t > 0 {
+		a.ExpectedStall = seconds(need - trainer)
 	}
 	switch {
-	case sum < t && longest <= together:
-		a.Note = fmt.Sprintf("the drives make %.0f rows/s together, the trainer takes %.0f: %d more would sustain it", sum, t, a.Wanted-a.Drives)
-	case longest > float64(rows)/t:
-		a.Note = fmt.Sprintf("drive %s holds %.0f%% of the rows and alone needs %.1f s for them: spread its partitions", slowest, 100*share(slowest, drives, rows), longest)
-	default:
+	case t <= 0 && held:
+		a.Note = fmt.Sprintf("T was not measured, and the job's options allow %d drives at once", most)
+	case t <= 0:
+		a.Note = "T was not measured: every drive runs"
+	case need <= trainer:
 		a.Note = fmt.Sprintf("%d of %d drives sustain the trainer's %.0f rows/s", a.Drives, len(drives), t)
+	case longest > shared*(1+1e-9):
+		a.Note = fmt.Sprintf("drive %s holds %.0f%% of the rows and alone needs %.1f s for them: spread its partitions", slowest, 100*share(slowest, drives, rows), longest)
+	case held:
+		a.Note = fmt.Sprintf("the job's options allow %d drives at once, the trainer's %.0f rows/s want %d", most, t, a.Wanted)
+	case a.Wanted > len(drives):
+		a.Note = fmt.Sprintf("the drives make %.0f rows/s together, the trainer takes %.0f: %d more would sustain it", sum, t, a.Wanted-len(drives))
+	default:
+		a.Note = fmt.Sprintf("%d drives at once need %.1f s for the rows that lie on them, the trainer %.1f s: more rows lie on the slow drives", a.Drives, need, trainer)
 	}
 	return a, nil
+}
+
+// wanted is how many drives sustain T, the slowest first; of those that there are not, each makes the mean. rates
+// ascend; T of 0 wants all.
+func wanted(t float64, rates []float64) int {
+	if t <= 0 {
+		return len(rates)
+	}
+	have := 0.0
+	for n, r := range rates {
+		if have >= t {
+			return n
+		}
+		have += r
+	}
+	more := math.Ceil((t - have) / (have / float64(len(rates))))
+	return len(rates) + int(math.Max(0, math.Min(more, math.MaxInt32)))
 }
 
 // share is the part of all rows that a drive holds.

@@ -36,7 +36,7 @@ func TestAllocateIsTOverP(t *testing.T) {
 			for i := range rows {
 				rows[i] = 1000
 			}
-			a, err := Allocate(c.t, loads(c.p, rows...))
+			a, err := Allocate(c.t, loads(c.p, rows...), 0)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, a.Drives)
 			assert.Equal(t, c.wanted, a.Wanted)
@@ -47,7 +47,7 @@ func TestAllocateIsTOverP(t *testing.T) {
 
 func TestAllocateForetellsAStallOfPlacement(t *testing.T) {
 	// T = 200 rows/s takes 10 s for 2,000 rows; drive a alone needs 18 s for its 1,800.
-	a, err := Allocate(200, loads(100, 1800, 200))
+	a, err := Allocate(200, loads(100, 1800, 200), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives)
 	assert.Equal(t, 8*time.Second, a.ExpectedStall)
@@ -55,23 +55,23 @@ func TestAllocateForetellsAStallOfPlacement(t *testing.T) {
 }
 
 func TestAllocateUnequalDrivesFromTheSlowest(t *testing.T) {
-	a, err := Allocate(150, []DriveLoad{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}})
+	a, err := Allocate(150, []DriveLoad{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}}, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives, "60 + 100 sustain 150 whichever two run")
 }
 
 func TestAllocateWithoutTRunsAll(t *testing.T) {
-	a, err := Allocate(0, loads(10, 5, 5, 5))
+	a, err := Allocate(0, loads(10, 5, 5, 5), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 3, a.Drives)
 	assert.Zero(t, a.ExpectedStall)
 }
 
 func TestAllocateRefuses(t *testing.T) {
-	_, err := Allocate(1, nil)
+	_, err := Allocate(1, nil, 0)
 	require.ErrorIs(t, err, ErrOptions)
 	for _, p := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		_, err := Allocate(1, loads(p, 1))
+		_, err := Allocate(1, loads(p, 1), 0)
 		require.ErrorIs(t, err, ErrOptions)
 	}
 }

@@ -56,7 +56,7 @@ func (j *Job) startEpoch(ctx context.Context) *epochRun {
 }
 
 // stop ends the epoch's goroutines and accounts its queue.
-func (e *epochRun) stop() error {
+func (e *epochRun) stop() {
 	e.cancel(errStopped)
 	e.queue.close(errStopped)
 	<-e.done
@@ -67,7 +67,6 @@ func (e *epochRun) stop() error {
 	j.tally.elapsed += time.Since(j.tally.begun)
 	j.tally.epochs = append(j.tally.epochs, e.queue.statistics())
 	j.tally.current, j.tally.begun = nil, time.Time{}
-	return nil
 }
 
 // ended is what a worker says last.

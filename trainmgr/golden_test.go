@@ -43,7 +43,7 @@ func TestGoldenPolicies(t *testing.T) {
 		var want int
 		require.NoError(t, json.Unmarshal(c.Output, &want))
 		rows := make([]int64, 20)
-		a, err := Allocate(tRate, loads(p, rows...))
+		a, err := Allocate(tRate, loads(p, rows...), 0)
 		require.NoError(t, err)
 		assert.Equal(t, want, a.Drives)
 	}

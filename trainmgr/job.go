@@ -76,6 +76,9 @@ func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
 	j := &Job{storage: storage, o: o, data: data, digest: digest, schema: schema}
 	if o.Resume != nil {
 		j.epoch = o.Resume.Epoch
+		if j.epoch >= uint64(o.Epochs) {
+			return nil, fmt.Errorf("submit job: resume: %w: the token is of epoch %d, counted from 0, and the job has %d", ErrOptions, j.epoch, o.Epochs)
+		}
 	}
 	if j.plan, err = dataset.NewPlan(data.Manifest, o.plan(j.epoch)); err != nil {
 		return nil, fmt.Errorf("submit job: %w", err)
@@ -109,6 +112,9 @@ func (j *Job) allocate(ctx context.Context) error {
 		for _, d := range j.data.Drives {
 			n += min(1, len(d.Partitions))
 		}
+		if j.o.MaxDrives > 0 {
+			n = min(n, j.o.MaxDrives)
+		}
 		j.alloc = Allocation{Drives: n, Wanted: n, Note: "every drive runs, as asked; T and P were not measured"}
 		return nil
 	}
@@ -126,11 +132,13 @@ func (j *Job) allocate(ctx context.Context) error {
 	var loads []DriveLoad
 	for _, d := range j.data.Drives {
 		load := DriveLoad{Name: d.Name}
+		held := int64(0)
 		for _, p := range d.Partitions {
+			held += j.data.Manifest.Partitions[p].Rows
 			load.Rows += j.data.Manifest.Partitions[p].Rows / int64(holders[p])
 		}
-		if len(d.Partitions) == 0 {
-			continue
+		if held == 0 {
+			continue // it has nothing to preprocess, and nothing to measure P with
 		}
 		m, err := j.storage.Measure(ctx, j.digest, d.Name)
 		if err != nil {
@@ -140,13 +148,9 @@ func (j *Job) allocate(ctx context.Context) error {
 		loads = append(loads, load)
 		j.o.Logger.Info("measured P", "job", j.digest.String()[:12], "drive", d.Name, "p_rows_per_second", m.RowsPerSecond)
 	}
-	a, err := Allocate(t, loads)
+	a, err := Allocate(t, loads, j.o.MaxDrives)
 	if err != nil {
 		return err
-	}
-	if j.o.MaxDrives > 0 && a.Drives > j.o.MaxDrives {
-		a.Drives = j.o.MaxDrives
-		a.Note = fmt.Sprintf("held to %d drives by the job's options; %s", a.Drives, a.Note)
 	}
 	j.alloc = a
 	j.o.Logger.Info("allocated drives", "job", j.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
@@ -268,7 +272,7 @@ func (j *Job) nextEpoch() bool {
 // iterateEpoch delivers what the current epoch still owes. more is false when the consumer stopped.
 func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, error) bool) (more bool, err error) {
 	e := j.startEpoch(ctx)
-	defer func() { err = errors.Join(err, e.stop()) }()
+	defer e.stop()
 	for {
 		mb, err := e.queue.get(ctx)
 		if errors.Is(err, io.EOF) {
@@ -277,6 +281,7 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 		if err != nil {
 			return false, err
 		}
+		j.handedOver(mb)
 		if !yield(mb, nil) {
 			mb.Release()
 			return false, nil
@@ -287,13 +292,19 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 	}
 }
 
+// handedOver counts a mini-batch that the trainer gets.
+func (j *Job) handedOver(mb *tensor.MiniBatch) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tally.rows += int64(mb.Rows)
+	j.tally.batches++
+	j.tally.bytes += mb.Bytes()
+}
+
 // delivered acknowledges and releases a mini-batch that the trainer has had.
 func (j *Job) delivered(mb *tensor.MiniBatch) error {
 	j.mu.Lock()
 	err := j.progress.Ack(mb.Name.Number)
-	j.tally.rows += int64(mb.Rows)
-	j.tally.batches++
-	j.tally.bytes += mb.Bytes()
 	j.mu.Unlock()
 	mb.Release()
 	return err

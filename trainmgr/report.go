@@ -33,7 +33,7 @@ type Report struct {
 	DecodeSeconds       float64           `json:"decode_seconds"`
 	TransformSeconds    float64           `json:"transform_seconds"`
 	FetchSeconds        float64           `json:"fetch_seconds"`
-	ExpectedStallSecond float64           `json:"expected_stall_seconds"`
+	ExpectedStallSecond float64           `json:"expected_stall_seconds"` // of all epochs
 	AllocationNote      string            `json:"allocation"`
 	HeldBackBy          string            `json:"held_back_by"`
 	Notes               []string          `json:"notes,omitempty"`
@@ -58,7 +58,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	r := &Report{
 		Job: j.digest.String(), Rows: t.rows, MiniBatches: t.batches, Bytes: t.bytes, ElapsedSeconds: elapsed.Seconds(),
 		TRowsPerSecond: j.alloc.RowsPerSecond, Drives: j.alloc.Drives, DrivesWanted: j.alloc.Wanted, DrivesBusiest: t.busiest,
-		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: j.alloc.ExpectedStall.Seconds(), AllocationNote: j.alloc.Note, PerDrive: drives,
+		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: j.alloc.ExpectedStall.Seconds() * float64(j.o.Epochs), AllocationNote: j.alloc.Note, PerDrive: drives,
 	}
 	if elapsed > 0 {
 		r.RowsPerSecond = float64(t.rows) / elapsed.Seconds()
@@ -87,7 +87,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		r.DecodeSeconds += d.Decode.Seconds()
 		r.TransformSeconds += d.Transform.Seconds()
 		r.FetchSeconds += d.Fetch.Seconds()
-		if d.Rows > 0 && d.RowsDropped > 0 {
+		if d.RowsDropped > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
 		}
 	}

@@ -155,15 +155,16 @@ type Comparison struct {
 	PaperSays   string  `json:"paper_says"`
 }
 
-// Plan counts drives, watts and dollars.
+// mostDrives bounds a plan: beyond it a figure is a slip.
+const mostDrives = 1e12
+
+// Plan counts drives, watts and dollars. Errors wrap ErrNeed.
 func Plan(n Need, p *Prices) (*Result, error) {
 	if n.Replicas == 0 {
 		n.Replicas = 1
 	}
-	for name, v := range map[string]float64{"T": n.T, "bytes a row": n.BytesPerRow} {
-		if !(v > 0) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%w: %s is %v, want a number above 0", ErrNeed, name, v)
-		}
+	if !(n.T > 0) || !(n.BytesPerRow > 0) || math.IsInf(n.T*n.BytesPerRow, 0) {
+		return nil, fmt.Errorf("%w: T is %v rows/s, a row has %v bytes: want numbers above 0", ErrNeed, n.T, n.BytesPerRow)
 	}
 	if n.Bytes < 0 || n.P < 0 || n.Replicas < 0 || math.IsNaN(n.Bytes+n.P) || math.IsInf(n.Bytes+n.P, 0) {
 		return nil, fmt.Errorf("%w: bytes %v, replicas %d, P %v: want numbers not below 0", ErrNeed, n.Bytes, n.Replicas, n.P)
@@ -179,6 +180,11 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		{"capacity", up(n.Bytes * float64(n.Replicas) / usable), fmt.Sprintf("%.4g bytes x %d copies / (%.4g bytes x %.2g full)", n.Bytes, n.Replicas, p.Drive.Bytes, p.Drive.Fill)},
 		{"t_over_p", up(n.T / r.P), fmt.Sprintf("T %.4g rows/s / P %.4g rows/s", n.T, r.P)},
 		{"read_bandwidth", up(n.T * n.BytesPerRow / p.Drive.Read), fmt.Sprintf("%.4g rows/s x %.4g bytes / %.4g bytes/s", n.T, n.BytesPerRow, p.Drive.Read)},
+	}
+	for _, x := range []float64{n.Bytes * float64(n.Replicas) / usable, n.T / r.P, n.T * n.BytesPerRow / p.Drive.Read} {
+		if !(x <= mostDrives) {
+			return nil, fmt.Errorf("%w: %.3g drives, which no plan is for: check T, P and the bytes", ErrNeed, x)
+		}
 	}
 	for _, c := range r.Constraints {
 		if c.Drives > r.Drives {

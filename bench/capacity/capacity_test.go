@@ -73,7 +73,8 @@ func TestMoneyFollowsPreSto(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	p := prices(t)
-	for _, n := range []Need{{}, {T: 1}, {T: -1, BytesPerRow: 1}, {T: 1, BytesPerRow: 1, Bytes: -1}, {T: 1, BytesPerRow: 1, P: math.NaN()}} {
+	for _, n := range []Need{{}, {T: 1}, {T: -1, BytesPerRow: 1}, {T: 1, BytesPerRow: 1, Bytes: -1}, {T: 1, BytesPerRow: 1, P: math.NaN()}, {T: math.Inf(1), BytesPerRow: 1},
+		{T: 1e300, BytesPerRow: 1, P: 1e-300}, {T: 1, BytesPerRow: 1, Bytes: 1e300}, {T: 1e300, BytesPerRow: 1, P: 1e300}, {T: 1, BytesPerRow: 1, Replicas: -1}} {
 		_, err := Plan(n, p)
 		assert.ErrorIs(t, err, ErrNeed, "%+v", n)
 	}

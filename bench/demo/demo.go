@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/bench/workload"
@@ -23,7 +24,7 @@ import (
 
 // Options configure the demo. The zero value works.
 type Options struct {
-	Dir           string  // where data and drives go; "" is a temporary folder that is removed
+	Dir           string  // where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
 	Rows          int64   // 0 means 1,572,864
 	Drives        int     // 0 means 2
 	Partitions    int     // 0 means two a drive
@@ -65,7 +66,11 @@ func (o Options) withDefaults() Options {
 func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 	o = o.withDefaults()
 	dir := o.Dir
-	if dir == "" {
+	if dir != "" {
+		if err := empty(dir); err != nil {
+			return nil, err
+		}
+	} else {
 		if dir, err = os.MkdirTemp("", "millrace-demo-"); err != nil {
 			return nil, err
 		}
@@ -76,7 +81,7 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 		return nil, err
 	}
 	o.Say(fmt.Sprintf("1. generate RM1 (PreSto, Table I): %d rows in %d Parquet partitions", o.Rows, o.Partitions))
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"), Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Overwrite: true, Progress: o.Generated})
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"), Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Progress: o.Generated})
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
@@ -87,6 +92,18 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 	}
 	o.Say(fmt.Sprintf("3. measure T of a stand-in trainer of %.0f rows/s and P of each drive, and allocate T/P drives", o.RowsPerSecond))
 	return train(ctx, o, uris)
+}
+
+// empty refuses a folder that holds something: the demo writes over nothing.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("%s holds %s: name an empty folder, or one that does not exist", dir, entries[0].Name())
+	}
+	return err
 }
 
 // store puts the partitions on drives, in turn, and returns the drives' URIs.
@@ -102,10 +119,8 @@ func store(ctx context.Context, o Options, dir string, files []workload.File) ([
 	for d := range o.Drives {
 		path := filepath.Join(dir, fmt.Sprintf("drive%d.flash", d))
 		const block = 4096
-		uri := fmt.Sprintf("file:%s?size=%d&lba=%d", path, (sizes[d]+block-1)/block*block+1<<20, block)
-		if err := errors.Join(remove(path), remove(path+".json")); err != nil {
-			return nil, err
-		}
+		place := "file:" + escape.Replace(path)
+		uri := fmt.Sprintf("%s?size=%d&lba=%d", place, (sizes[d]+block-1)/block*block+1<<20, block)
 		dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
 		if err != nil {
 			return nil, err
@@ -117,14 +132,16 @@ func store(ctx context.Context, o Options, dir string, files []workload.File) ([
 		if err := errors.Join(err, dev.Close()); err != nil {
 			return nil, err
 		}
-		uri = "file:" + path
 		if o.SLM > 0 {
-			uri += fmt.Sprintf("?slm=%d", o.SLM)
+			place += fmt.Sprintf("?slm=%d", o.SLM)
 		}
-		uris = append(uris, uri)
+		uris = append(uris, place)
 	}
 	return uris, nil
 }
+
+// escape makes a path part of a URI.
+var escape = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23")
 
 // fill puts a drive's share of the partitions on it.
 func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []workload.File, stored func(n int64)) error {
@@ -142,13 +159,6 @@ func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []wo
 			return fmt.Errorf("put %s: %w", files[i].Path, err)
 		}
 		stored(files[i].Bytes)
-	}
-	return nil
-}
-
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
 	}
 	return nil
 }

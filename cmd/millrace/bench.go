@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/rm"
+	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 )
@@ -41,12 +43,16 @@ again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler 
 			if o.Threads < 1 || o.Threads > sdk.MaxThreads || o.Rows < 0 || o.Time <= 0 {
 				return usagef("--threads must be 1 to %d, --rows not below 0, --time above 0", sdk.MaxThreads)
 			}
-			o.Progress = func(s string) {
-				if c.progress != "none" {
-					fmt.Fprintln(c.err, s)
+			for _, name := range o.Models {
+				if _, err := workload.Find(name); err != nil {
+					return usageError{err}
 				}
 			}
+			o.Progress = c.say
 			results, err := rm.Run(cmd.Context(), o)
+			if errors.Is(err, workload.ErrOptions) {
+				return usageError{err}
+			}
 			if err != nil {
 				return err
 			}

@@ -45,6 +45,9 @@ func (w *written) add(files []workload.File) {
 }
 
 func (c *command) printWritten(v *written) error {
+	if v.Partitions == nil {
+		v.Partitions = []partition{}
+	}
 	return c.print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "partition\trows\tbytes\trow groups\n")
 		for _, p := range v.Partitions {
@@ -55,6 +58,16 @@ func (c *command) printWritten(v *written) error {
 			fmt.Fprintf(w, "dropped\t%d malformed rows\n", v.Dropped)
 		}
 	})
+}
+
+// withdraw removes the partitions that were written before an error: a folder with some of them would look like a
+// data set.
+func withdraw(err error, files []workload.File) error {
+	errs := []error{err}
+	for _, f := range files {
+		errs = append(errs, os.Remove(f.Path))
+	}
+	return errors.Join(errs...)
 }
 
 // writeFlags are the flags of commands that write partitions.
@@ -102,7 +115,7 @@ and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage.
 				return usageError{err}
 			}
 			if err != nil {
-				return err
+				return withdraw(err, files)
 			}
 			var v written
 			v.add(files)
@@ -154,7 +167,7 @@ func (c *command) datasetInspect() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.in = args
-			config, err := in.config()
+			config, err := in.config(cmd)
 			if err != nil {
 				return err
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -33,11 +32,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || o.RowsPerSecond <= 0 || o.Epochs < 1 {
 				return usagef("--rows, --drives, --epochs and --trainer-rows-per-second must be above 0")
 			}
-			o.Say = func(s string) {
-				if c.progress != "none" && c.progress != "json" {
-					fmt.Fprintln(c.err, s)
-				}
-			}
+			o.Say = c.say
 			var begun *progress
 			meter := func(name, unit string) func(done, total int64) {
 				var p *progress
@@ -71,7 +66,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
 	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
 	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 600_000, "speed of the stand-in trainer")
-	f.StringVar(&o.Dir, "dir", "", "keep data and drives here (default: a temporary folder, removed)")
+	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
 	return cmd
 }

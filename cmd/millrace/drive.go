@@ -21,8 +21,19 @@ func (c *command) drive() *cobra.Command {
 		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveInfo())
 }
 
+// checkURI refuses a malformed drive URI as the wrong argument that it is.
+func checkURI(uri string) error {
+	if _, err := sdk.ParseURI(uri); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
 // withDrive opens a drive for the time of fn.
 func withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
+	if err := checkURI(uri); err != nil {
+		return err
+	}
 	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
 	if err != nil {
 		return err
@@ -39,6 +50,9 @@ func (c *command) driveCreate() *cobra.Command {
 		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if err := checkURI(args[0]); err != nil {
+				return err
+			}
 			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{})
 			if err != nil {
 				return err
@@ -77,9 +91,12 @@ whole or not at all, whenever the power fails.`,
 					return err
 				}
 				var list []stored
-				for _, path := range args[1:] {
+				for i, path := range args[1:] {
 					m, err := put(ctx, vol, path)
 					if err != nil {
+						if i > 0 {
+							err = fmt.Errorf("%w (the %d files before it are on the drive)", err, i)
+						}
 						return fmt.Errorf("put %s: %w", path, err)
 					}
 					list = append(list, stored{m.Name, m.Offset, m.Size})

@@ -39,6 +39,11 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 				return usagef("--out is wanted")
 			}
 			if in.format == "parquet" {
+				for _, flag := range []string{"label", "malformed", "partition-rows", "row-group-rows", "page-bytes", "page-version", "codec", "encoding"} {
+					if cmd.Flags().Changed(flag) {
+						return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
+					}
+				}
 				return c.importParquet(cmd.Context(), args, o)
 			}
 			if in.format != "criteo-tsv" && in.format != "criteo-bin" {
@@ -63,11 +68,11 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 				},
 			})
 			p.finish()
+			if errors.Is(err, workload.ErrOptions) {
+				return usageError{errors.Join(err, closeAll())}
+			}
 			if err := errors.Join(err, closeAll()); err != nil {
-				if errors.Is(err, workload.ErrOptions) {
-					return usageError{err}
-				}
-				return err
+				return withdraw(err, files)
 			}
 			v := written{Dropped: counts.Dropped}
 			v.add(files)
@@ -115,36 +120,58 @@ func (c *command) concatenate(paths []string) (io.Reader, func() error, error) {
 	return io.MultiReader(readers...), closeAll, nil
 }
 
-// importParquet copies files that can be read.
+// importParquet copies files that can be read. All are looked through before the first is copied; when a copy fails
+// those before it are removed.
 func (c *command) importParquet(ctx context.Context, paths []string, o workload.Options) error {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return err
 	}
-	var v written
+	files := make([]workload.File, 0, len(paths))
+	from := map[string]string{} // by where it goes
 	for _, path := range paths {
 		info, err := inspect(ctx, path, host.DriveOptions{}, "parquet")
 		if err != nil {
 			return err
 		}
-		readable := 0
-		for _, k := range info.Columns {
-			if k.Refused == "" {
-				readable++
-			}
-		}
-		if readable == 0 && len(info.Columns) > 0 {
-			return fmt.Errorf("%s: no column can be read: %s: %s", path, info.Columns[0].Name, info.Columns[0].Refused)
+		if err := readable(&info); err != nil {
+			return err
 		}
 		to := filepath.Join(o.Out, filepath.Base(path))
-		if _, err := os.Stat(to); err == nil && !o.Overwrite {
-			return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
+		if other, ok := from[to]; ok {
+			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
 		}
-		if err := copyFile(ctx, path, to); err != nil {
-			return fmt.Errorf("import %s: %w", path, err)
+		if there, err := os.Stat(to); err == nil {
+			if here, err := os.Stat(path); err == nil && os.SameFile(here, there) {
+				return fmt.Errorf("%s lies in --out already: choose another folder", path)
+			}
+			if !o.Overwrite {
+				return fmt.Errorf("%s exists: choose another --out, or give --overwrite", to)
+			}
 		}
-		v.add([]workload.File{{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups}})
+		from[to] = path
+		files = append(files, workload.File{Path: to, Rows: info.Rows, Bytes: info.Bytes, RowGroups: info.RowGroups})
 	}
+	for i, f := range files {
+		if err := copyFile(ctx, from[f.Path], f.Path); err != nil {
+			return withdraw(fmt.Errorf("import %s: %w", from[f.Path], err), files[:i])
+		}
+	}
+	var v written
+	v.add(files)
 	return c.printWritten(&v)
+}
+
+// readable refuses a file none of whose columns a pipeline could read.
+func readable(info *inspected) error {
+	for _, k := range info.Columns {
+		if k.Refused == "" {
+			return nil
+		}
+	}
+	if len(info.Columns) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: no column can be read: %s: %s", info.Path, info.Columns[0].Name, info.Columns[0].Refused)
 }
 
 // copyFile copies a file, which has its name only when it is whole.
@@ -158,9 +185,22 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Sync(), out.Close(), ctx.Err()); err != nil {
+	_, err = io.Copy(out, untilDone{ctx, in})
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return errors.Join(err, os.Remove(to+".partial"))
 	}
 	return os.Rename(to+".partial", to)
+}
+
+// untilDone reads until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (u untilDone) Read(p []byte) (int, error) {
+	if err := context.Cause(u.ctx); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -42,15 +43,15 @@ func (i *input) flags(cmd *cobra.Command) {
 	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 	f.StringVar(&i.engine, "engine", "", "who computes: reference, cpu or drive (default: the drive, where it computes)")
-	f.StringVar(&i.commands, "commands", "vendor", "command set of in-process drives: vendor or standard; for --drive say it in the URI")
+	f.StringVar(&i.commands, "commands", "vendor", "command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
 	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
-	f.IntVar(&i.threads, "threads", 1, "engine threads of in-process drives and of the CPU")
+	f.IntVar(&i.threads, "threads", 1, "engine threads of the drive made of --in, or of the CPU; for --drive say it in the URI")
 	f.IntVar(&i.streams, "streams", 0, "splits that a drive takes at once (default 2, 1 where memory is short)")
 	f.StringVar(&i.coalesce, "coalesce", "", "largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 }
 
-// config turns the flags into drives to open.
-func (i *input) config() (local.Config, error) {
+// config turns the flags into drives to open. It checks every flag before it looks at a file.
+func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 	c := local.Config{Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams}}
 	if len(i.in) == 0 && len(i.drives) == 0 {
 		return c, usagef("name files with --in, or drives with --drive")
@@ -100,12 +101,47 @@ func (i *input) config() (local.Config, error) {
 		}
 		c.Coalesce = uint64(n)
 	}
+	if i.spread < 0 {
+		return c, usagef("--spread %d: want 0 or more", i.spread)
+	}
 	if len(i.drives) > 0 {
+		if err := i.checkDrives(cmd); err != nil {
+			return c, err
+		}
 		c.Members = i.in
 		return c, nil
 	}
-	c.Files, err = expand(i.in, i.format)
-	return c, err
+	if c.Files, err = expand(i.in, i.format); err != nil {
+		return c, err
+	}
+	if i.spread > len(c.Files) {
+		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
+	}
+	return c, nil
+}
+
+// checkDrives checks what goes with --drive: flags that would be ignored are refused.
+func (i *input) checkDrives(cmd *cobra.Command) error {
+	for _, uri := range i.drives {
+		if err := checkURI(uri); err != nil {
+			return err
+		}
+	}
+	for _, pattern := range i.in {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return usagef("--in %q: %w", pattern, err)
+		}
+	}
+	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
+	switch cpu := i.engine == string(host.EngineCPU) || i.engine == string(host.EngineReference); {
+	case given("commands"):
+		return usagef("--commands is for --in alone: with --drive say it in the URI, as file:d0.flash?commands=%s", i.commands)
+	case given("threads") && !cpu:
+		return usagef("--threads is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
+	case i.spread > 0:
+		return usagef("--spread deals files of --in to drives: with --drive the partitions lie where they are")
+	}
+	return nil
 }
 
 // text is how text partitions are read.
@@ -138,10 +174,10 @@ var suffixes = map[string][]string{"parquet": {".parquet"}, "criteo-tsv": {".tsv
 func expand(names []string, format string) ([]string, error) {
 	seen := map[string]bool{}
 	var files []string
-	add := func(path string) {
-		if !seen[path] {
-			seen[path] = true
-			files = append(files, path)
+	add := func(file string) {
+		if !seen[file] {
+			seen[file] = true
+			files = append(files, file)
 		}
 	}
 	for _, name := range names {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !(t >= 0) || !(p >= 0) || !(bytesPerRow >= 0) || replicas < 1 || ids != 4 && ids != 8 {
+				return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not below 0, 1 copy or more, ids of 4 or 8 bytes", t, p, bytesPerRow, replicas, ids)
+			}
 			if printPrices {
 				_, err := c.out.Write(capacity.DefaultPrices())
 				return err
@@ -43,6 +47,9 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 				raw = b
 			}
 			table, err := capacity.ReadPrices(raw)
+			if err != nil && prices != "" {
+				return fmt.Errorf("%s: %w", prices, err)
+			}
 			if err != nil {
 				return err
 			}
@@ -84,6 +91,9 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 				return usagef("--t is wanted: the rows a second that the trainers take")
 			}
 			r, err := capacity.Plan(need, table)
+			if errors.Is(err, capacity.ErrNeed) {
+				return usageError{err}
+			}
 			if err != nil {
 				return err
 			}

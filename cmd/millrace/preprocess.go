@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +76,10 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 			if o.QueueBytes, err = parseQueue(queue); err != nil {
 				return err
 			}
-			config, err := in.config()
+			if err := checkPlan(o); err != nil {
+				return err
+			}
+			config, err := in.config(cmd)
 			if err != nil {
 				return err
 			}
@@ -97,15 +101,10 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 			defer func() { err = errors.Join(err, w.Abort()) }()
 			begin := time.Now()
 			p := c.newProgress("preprocess", "rows", job.Plan().Rows())
-			defer p.finish()
-			for mb, err := range job.MiniBatches(ctx) {
-				if err != nil {
-					return err
-				}
-				if err := w.Write(mb); err != nil {
-					return fmt.Errorf("write %s: %w", out, err)
-				}
-				p.add(int64(mb.Rows))
+			err = writeAll(ctx, job, w, p)
+			p.finish()
+			if err != nil {
+				return err
 			}
 			if err := w.Close(); err != nil {
 				return fmt.Errorf("write %s: %w", out, err)
@@ -141,6 +140,20 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 	f.StringVar(&tail, "tail", "keep", "a partition's short last mini-batch: keep or drop")
 	f.StringVar(&queue, "queue", "", "bound of the queue, as 256MiB")
 	return cmd
+}
+
+// writeAll writes the job's mini-batches.
+func writeAll(ctx context.Context, job *trainmgr.Job, w writer, p *progress) error {
+	for mb, err := range job.MiniBatches(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := w.Write(mb); err != nil {
+			return fmt.Errorf("write mini-batch %d: %w", mb.Name.Number, err)
+		}
+		p.add(int64(mb.Rows))
+	}
+	return nil
 }
 
 func createWriter(format, out string, schema *tensor.Schema) (writer, error) {

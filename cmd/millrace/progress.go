@@ -53,6 +53,17 @@ func (c *command) newProgress(name, unit string, total int64) *progress {
 	return p
 }
 
+// say tells something beside the results: a line, or a JSON line, or nothing, as --progress says.
+func (c *command) say(s string) {
+	switch c.progress {
+	case "none":
+	case "json":
+		_ = json.NewEncoder(c.err).Encode(map[string]string{"message": s})
+	default:
+		fmt.Fprintln(c.err, s)
+	}
+}
+
 // add counts n more units.
 func (p *progress) add(n int64) {
 	p.mu.Lock()
@@ -75,12 +86,15 @@ func (p *progress) finish() {
 	defer p.mu.Unlock()
 	switch p.mode {
 	case "bars":
-		if p.done < p.total {
+		// A bar that has not come to its total, as one whose total nobody knew, would be waited for without end.
+		if !p.bar.Completed() {
 			p.bar.Abort(false)
 		}
 		p.bars.Wait()
 	case "plain", "json":
-		p.line()
+		if p.done > 0 { // else it failed before it began, and the error says so
+			p.line()
+		}
 	}
 }
 
@@ -94,6 +108,10 @@ func (p *progress) line() {
 	rate := 0.0
 	if seconds > 0 {
 		rate = float64(p.done) / seconds
+	}
+	if p.total <= 0 { // nobody knows it
+		fmt.Fprintf(p.w, "%s: %d %s, %.0f/s\n", p.name, p.done, p.unit, rate)
+		return
 	}
 	fmt.Fprintf(p.w, "%s: %d of %d %s, %.0f/s\n", p.name, p.done, p.total, p.unit, rate)
 }

@@ -40,7 +40,7 @@ type command struct {
 	progress string // --progress
 }
 
-// run runs the command line and returns its exit status. Errors are one line on stderr.
+// run runs the command line and returns its exit status. An error is one line on stderr.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -48,12 +48,23 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(s.err, "millrace:", strings.TrimSpace(err.Error()))
+	fmt.Fprintln(s.err, "millrace:", oneLine(err.Error()))
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// oneLine puts what several errors say, each on its lines, into one line.
+func oneLine(s string) string {
+	var parts []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" {
+			parts = append(parts, line)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 // newRoot builds the command tree.
@@ -62,6 +73,7 @@ func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "millrace",
 		Short:         "Preprocess training rows on the drives that store them",
+		Example:       "  millrace demo\n  millrace preprocess --help",
 		SilenceErrors: true, SilenceUsage: true,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -75,7 +87,9 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
-	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.train(), c.plan(), c.bench(), c.version())
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetHelpCommand(helpCommand())
+	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.train(), c.plan(), c.bench(), c.completion(), c.version())
 	return root
 }
 
@@ -114,7 +128,10 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 
 // group makes a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
-	g := &cobra.Command{Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	g := &cobra.Command{
+		Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  millrace " + use + " " + subs[0].Name() + " --help",
+	}
 	g.AddCommand(subs...)
 	return g
 }

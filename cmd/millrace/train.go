@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,9 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 // options turns the flags into a job, with a stand-in trainer to measure T with.
 func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	o := trainmgr.Options{Batch: j.batch, SplitBatches: j.splitBatches, Window: j.window, Epochs: j.epochs, MaxDrives: j.maxDrives, Seed: j.seed}
+	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
+		return o, nil, usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0", j.epochs, j.maxDrives, j.measure)
+	}
 	var err error
 	if o.Tail, err = parseTail(j.tail); err != nil {
 		return o, nil, err
@@ -69,7 +73,16 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	}
 	o.Ranks = []trainmgr.Step{{Run: dummy.Step}}
 	o.Throughput = trainmgr.ThroughputOptions{Time: j.measure}
-	return o, trainer, nil
+	return o, trainer, checkPlan(o)
+}
+
+// checkPlan checks what the flags say of the plan, before any file is opened.
+func checkPlan(o trainmgr.Options) error {
+	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, SplitBatches: o.SplitBatches, Window: o.Window})
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 func parseTail(s string) (dataset.Tail, error) {
@@ -120,13 +133,16 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 				return err
 			}
 			o.Pipeline = spec
+			if stopAfter < 0 {
+				return usagef("--stop-after %d: want 0 or more", stopAfter)
+			}
 			if verbose {
 				o.Logger = slog.New(slog.NewTextHandler(c.err, nil))
 			}
 			if o.Resume, err = readToken(checkpoint); err != nil {
 				return err
 			}
-			config, err := in.config()
+			config, err := in.config(cmd)
 			if err != nil {
 				return err
 			}
@@ -143,32 +159,19 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			a := job.Allocation()
-			fmt.Fprintf(c.err, "T %.0f rows/s, %d drives at once: %s\n", a.RowsPerSecond, a.Drives, a.Note)
+			c.say(fmt.Sprintf("T %.0f rows/s, %d drives at once: %s", a.RowsPerSecond, a.Drives, a.Note))
 			if a.ExpectedStall > 0 {
-				fmt.Fprintf(c.err, "expect the trainer to stand still for %.1f s\n", a.ExpectedStall.Seconds())
+				c.say(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch", a.ExpectedStall.Seconds()))
 			}
 			if checkpoint != "" {
 				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
 			}
-			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(max(1, o.Epochs)))
-			steps := 0
-			for mb, merr := range job.MiniBatches(ctx) {
-				if merr == nil {
-					merr = trainer.Step(ctx, mb)
-				}
-				if merr != nil {
-					p.finish()
-					return merr
-				}
-				p.add(int64(mb.Rows))
-				if steps++; steps == stopAfter {
-					if err := job.Acknowledge(mb.Name); err != nil {
-						return err
-					}
-					break
-				}
-			}
+			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
+			err = runTrainer(ctx, job, trainer, stopAfter, p)
 			p.finish()
+			if err != nil {
+				return err
+			}
 			r, err := job.Report(ctx)
 			if err != nil {
 				return err
@@ -185,6 +188,24 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 	f.IntVar(&in.spread, "spread", 0, "with --in: deal the files to so many in-process drives")
 	f.BoolVar(&verbose, "verbose", false, "log drives, measurements and allocation")
 	return cmd
+}
+
+// runTrainer takes the job's mini-batches, all of them or the first stopAfter.
+func runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int, p *progress) error {
+	steps := 0
+	for mb, err := range job.MiniBatches(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := trainer.Step(ctx, mb); err != nil {
+			return err
+		}
+		p.add(int64(mb.Rows))
+		if steps++; steps == stopAfter {
+			return job.Acknowledge(mb.Name)
+		}
+	}
+	return nil
 }
 
 // readToken reads a checkpoint; a file that does not exist is none.

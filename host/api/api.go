@@ -121,7 +121,8 @@ type DriveReport struct {
 	Counters      *Counters     `json:"counters,omitempty"`
 }
 
-// Counters are the drive's own (vendor log C0h), since it was opened.
+// Counters are the drive's own (vendor log C0h): in a DriveReport since the job's P was measured (else since it was
+// prepared), whoever used the drive; elsewhere since it was opened.
 type Counters struct {
 	Backend          string `json:"backend"`
 	Programs         uint64 `json:"programs_run"`

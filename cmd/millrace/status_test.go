@@ -1,0 +1,201 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// generate makes an RM1 data set and returns its folder.
+func generate(t *testing.T, more ...string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	must(t, append([]string{"dataset", "generate", "--progress", "none", "--out", dir}, more...)...)
+	return dir
+}
+
+// file writes a file of a name in a folder of its own.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	return path
+}
+
+// TestStatus2IsForWrongFlagsAndArguments: nothing is read or written, and the one line says what is wanted.
+func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
+	data := generate(t, "--rows", "10")
+	prices := file(t, "bad.yaml", "watts: 3\n")
+	rm1 := []string{"--pipeline", "rm1", "--in", data}
+	preprocess := func(more ...string) []string {
+		return append(append([]string{"preprocess", "--out", "OUT"}, rm1...), more...)
+	}
+	train := func(more ...string) []string { return append(append([]string{"train"}, rm1...), more...) }
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"bogus"}, `unknown command "bogus"`},
+		{[]string{"--bogus"}, "unknown flag: --bogus"},
+		{[]string{"drive", "bogus"}, `unknown command "bogus" for "millrace drive"`},
+		{[]string{"dataset", "bogus"}, "unknown command"},
+		{[]string{"bench", "bogus"}, "unknown command"},
+		{[]string{"help", "bogus"}, "unknown command"},
+		{[]string{"help", "drive", "bogus"}, "unknown command"},
+		{[]string{"completion"}, "bash, zsh, fish, powershell"},
+		{[]string{"completion", "csh"}, "bash, zsh, fish, powershell"},
+		{[]string{"version", "x"}, "takes no arguments"},
+		{[]string{"version", "--output", "xml"}, "want table or json"},
+		{[]string{"version", "--progress", "loud"}, "want auto, plain, json or none"},
+		{[]string{"--output", "xml"}, "want table or json"},
+		{[]string{"demo", "x"}, "takes no arguments"},
+		{[]string{"demo", "--rows", "0"}, "must be above 0"},
+		{[]string{"demo", "--slm", "much"}, "no number of bytes"},
+		{[]string{"demo", "--rows", "many"}, "invalid argument"},
+
+		{[]string{"dataset", "generate"}, "--out is wanted"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--model", "rm9"}, "rm1, rm2, rm3, rm4, rm5"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--codec", "brotli"}, "want none, snappy, gzip, zstd or lz4_raw"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--encoding", "delta"}, "want plain or dictionary"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--rows", "-1"}, "-1 rows"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--partitions", "-1"}, "partitions"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--coverage", "1.5"}, "coverage"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--page-version", "3"}, "1 or 2"},
+		{[]string{"dataset", "inspect"}, "at least one FILE"},
+		{[]string{"dataset", "inspect", "--input-format", "csv", data}, "want parquet, criteo-tsv or criteo-bin"},
+		{[]string{"dataset", "import", data}, "--out is wanted"},
+		{[]string{"dataset", "import", "--out", "OUT"}, "at least one FILE"},
+		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "csv", data}, "want parquet"},
+		{[]string{"dataset", "import", "--out", "OUT", "--codec", "zstd", data}, "--codec is for Criteo rows"},
+		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--malformed", "skip", prices}, "want fail, drop or null"},
+		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--codec", "lzo", prices}, "codec"},
+
+		{[]string{"drive", "create"}, "wants URI"},
+		{[]string{"drive", "create", "d0.flash"}, "malformed drive URI"},
+		{[]string{"drive", "create", "file:OUT?lba=1024"}, "512 or 4096"},
+		{[]string{"drive", "create", "file:OUT?colour=red"}, "unknown parameter"},
+		{[]string{"drive", "put", "file:OUT"}, "at least one FILE"},
+		{[]string{"drive", "put", "OUT", "x"}, "malformed drive URI"},
+		{[]string{"drive", "ls"}, "wants URI"},
+		{[]string{"drive", "info", "file:"}, "names no path"},
+
+		{preprocess("--format", "csv"), "want npy or arrow"},
+		{preprocess("--tail", "cut"), "keep drop"},
+		{preprocess("--queue", "long"), "--queue"},
+		{preprocess("--queue", "0"), "--queue"},
+		{preprocess("--slm", "-1"), "--slm"},
+		{preprocess("--coalesce", "x"), "--coalesce"},
+		{preprocess("--engine", "gpu"), "reference, cpu or drive"},
+		{preprocess("--engine", "rtl"), "no RTL simulation"},
+		{preprocess("--commands", "tcg"), "want vendor or standard"},
+		{preprocess("--threads", "0"), "--threads"},
+		{preprocess("--threads", "257"), "256"},
+		{preprocess("--streams", "-1"), "--streams"},
+		{preprocess("--input-format", "orc"), "want parquet"},
+		{preprocess("--label", "maybe"), "present or absent"},
+		{preprocess("--malformed", "skip"), "fail, drop or null"},
+		{preprocess("--batch", "-5"), "batch -5"},
+		{preprocess("--batch", "1.5"), "invalid argument"},
+		{preprocess("--batch", "16777217"), "batch 16777217"},
+		{preprocess("--split-batches", "-1"), "split_batches -1"},
+		{preprocess("extra"), "takes no arguments"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--in", data}, "--out is wanted"},
+		{[]string{"preprocess", "--in", data, "--out", "OUT"}, "--pipeline is wanted"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, "--in"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "disk0"}, "malformed drive URI"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--in", "[", "--progress", "none"}, "--in"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--commands", "standard"}, "?commands=standard"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--threads", "2"}, "?threads=2"},
+
+		{train("--shuffle", "always"), "splits none rows"},
+		{train("--order", "random"), "fastest or deterministic"},
+		{train("--tail", "cut"), "keep drop"},
+		{train("--queue", "long"), "--queue"},
+		{train("--epochs", "0"), "--epochs"},
+		{train("--max-drives", "-1"), "--max-drives"},
+		{train("--window", "-1"), "window -1"},
+		{train("--window", "17", "--shuffle", "rows"), "window 17"},
+		{train("--trainer-rows-per-second", "0"), "above 0"},
+		{train("--trainer-rows-per-second", "NaN"), "above 0"},
+		{train("--measure", "soon"), "invalid argument"},
+		{train("--measure", "-1s"), "--measure"},
+		{train("--spread", "-1"), "--spread"},
+		{train("--spread", "2"), "there are 1 files"},
+		{train("--stop-after", "-1"), "--stop-after"},
+		{train("--seed", "-1"), "invalid argument"},
+		{[]string{"train", "--pipeline", "rm1", "--drive", "mem:", "--spread", "2"}, "--spread"},
+
+		{[]string{"plan"}, "--t is wanted"},
+		{[]string{"plan", "--t", "-1"}, "--t -1"},
+		{[]string{"plan", "--t", "NaN"}, "--t NaN"},
+		{[]string{"plan", "--t", "Inf"}, "plan"},
+		{[]string{"plan", "--t", "1", "--model", "rm9"}, "rm1 to rm5"},
+		{[]string{"plan", "--t", "1", "--size", "big"}, "is no size"},
+		{[]string{"plan", "--t", "1", "--replicas", "0"}, "--replicas 0"},
+		{[]string{"plan", "--t", "1", "--id-bytes", "3"}, "4 or 8 bytes"},
+		{[]string{"plan", "--t", "1e300", "--p", "1e-300"}, "plan"},
+		{[]string{"bench", "rm", "--models", "rm1,rm9"}, "rm9"},
+		{[]string{"bench", "rm", "--engine", "gpu"}, "reference, cpu or drive"},
+		{[]string{"bench", "rm", "--commands", "x"}, "vendor or standard"},
+		{[]string{"bench", "rm", "--threads", "0"}, "--threads"},
+		{[]string{"bench", "rm", "--progress", "none", "--rows", "10", "--time", "1ms", "--codec", "lzo"}, "codec"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			args := make([]string, len(c.args))
+			for i, a := range c.args {
+				args[i] = strings.ReplaceAll(a, "OUT", out)
+			}
+			code, stdout, stderr := millrace(t, args...)
+			assert.Equal(t, exitUsage, code, stderr)
+			assert.Empty(t, stdout)
+			errorLine(t, stderr, c.says)
+			left, err := os.ReadDir(filepath.Dir(out))
+			require.NoError(t, err)
+			assert.Empty(t, left, "it wrote something")
+		})
+	}
+}
+
+// errorLine demands that stderr is one line of an error that says all of that.
+func errorLine(t *testing.T, stderr string, says ...string) {
+	t.Helper()
+	require.True(t, strings.HasPrefix(stderr, "millrace: "), "stderr: %q", stderr)
+	require.Equal(t, 1, strings.Count(stderr, "\n"), "stderr is not one line: %s", stderr)
+	for _, s := range says {
+		assert.Contains(t, stderr, s)
+	}
+}
+
+// TestStatus1IsForWhatFailed: the flags are right and the thing is not.
+func TestStatus1IsForWhatFailed(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"drive", "info", "file:" + dir + "/none"}, "there is no drive"},
+		{[]string{"drive", "ls", "file:" + dir + "/none"}, "none"},
+		{[]string{"drive", "create", "file:" + dir + "/odd?size=777"}, "multiple of the block size"},
+		{[]string{"drive", "info", "tcp://127.0.0.1:4420/nqn.x"}, "not in this version"},
+		{[]string{"dataset", "inspect", dir + "/none.parquet"}, "none.parquet"},
+		{[]string{"plan", "--t", "1", "--prices", file(t, "prices.yaml", "watts: 3\n")}, "prices.yaml"},
+		{[]string{"plan", "--t", "1", "--prices", dir + "/none.yaml"}, "none.yaml"},
+	} {
+		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
+			code, stdout, stderr := millrace(t, c.args...)
+			assert.Equal(t, exitFailed, code)
+			assert.Empty(t, stdout)
+			errorLine(t, stderr, c.says)
+		})
+	}
+}
+
+func TestSeveralErrorsAreOneLine(t *testing.T) {
+	assert.Equal(t, "a; b: c; d", oneLine("a\n\n b: c \r\nd\n"))
+	assert.Empty(t, oneLine("\n"))
+}
