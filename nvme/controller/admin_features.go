@@ -53,7 +53,7 @@ func checkFeature(c *Controller, cmd *nvme.Command) (fid uint8, caps uint32, st 
 	caps, ok := featureCapabilities[fid]
 	nsid := cmd.NSID()
 	switch {
-	case !ok:
+	case !ok, c.sub.discovery != nil && !discoveryFeature(fid):
 		return fid, 0, nvme.InvalidField
 	case caps&capNamespace != 0:
 		if csi, ok := c.commandSet(nsid); nsid != nvme.AllNamespaces && nsid != 0 && (!ok || csi != nvme.CSINVM) {

@@ -41,8 +41,14 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 	set, active := c.commandSet(nsid)
 	known := s.tables.io[csi] != nil
 	empty := make([]byte, nvme.IdentifySize)
+	if s.discovery != nil && cns != nvme.CNSController {
+		return nil, nvme.InvalidField
+	}
 	switch cns {
 	case nvme.CNSController:
+		if s.discovery != nil {
+			return c.identifyDiscovery(), nvme.Success
+		}
 		return c.identifyController(), nvme.Success
 	case nvme.CNSActiveNamespaces, nvme.CNSSetActiveNamespaces:
 		if nsid >= nvme.AllNamespaces-1 {

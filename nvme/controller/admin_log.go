@@ -3,6 +3,7 @@ package controller
 import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/fabrics"
 )
 
 // logRequest is what a Get Log Page asks for.
@@ -36,6 +37,9 @@ func checkGetLog(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
 
 // logPages are the log pages that there are.
 func (s *Subsystem) logPages() []uint8 {
+	if s.discovery != nil {
+		return []uint8{nvme.LogSupported, fabrics.LogDiscovery}
+	}
 	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
@@ -66,6 +70,8 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	switch l.lid {
 	case nvme.LogSupported:
 		return nvme.MarshalSupportedLogs(s.logPages()), nvme.Success
+	case fabrics.LogDiscovery:
+		return s.discovery.page(), nvme.Success
 	case nvme.LogErrors:
 		return s.health.errorLog(), nvme.Success
 	case nvme.LogSMART:

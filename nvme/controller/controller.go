@@ -119,6 +119,8 @@ func (c *Controller) OpenQueue(id uint16, size int) nvme.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case c.sub.discovery != nil:
+		return nvme.InvalidQueueID.Final()
 	case c.state != stateReady || c.cc.css() == cssAdmin || c.queues[id] != nil:
 		return nvme.CommandSequenceError.Final()
 	case id == 0 || int(id) > c.features.queues:

@@ -28,6 +28,8 @@ func (e *events) enabled(ev nvme.AsyncEvent) bool {
 	switch ev {
 	case nvme.EventNamespaceChanged:
 		return e.config&noticeNamespace != 0
+	case eventDiscoveryChanged:
+		return e.config&noticeDiscovery != 0
 	case nvme.EventFirmware:
 		return e.config&noticeFirmware != 0
 	case nvme.EventReliability:

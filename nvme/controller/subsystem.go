@@ -52,15 +52,16 @@ type Options struct {
 // Subsystem is a drive: its namespaces, its computation, its health. It is shared by the controllers of its associations.
 // Methods are safe for concurrent use.
 type Subsystem struct {
-	opt    Options
-	blocks uint64 // of namespace 1
-	shift  uint   // a block holds 1<<shift bytes
-	tables tables
-	slm    *memory
-	prog   *programs
-	health *health
-	moves  moves
-	log    *slog.Logger
+	opt       Options
+	blocks    uint64 // of namespace 1
+	shift     uint   // a block holds 1<<shift bytes
+	tables    tables
+	slm       *memory
+	prog      *programs
+	health    *health
+	moves     moves
+	discovery *discovery // nil: a drive
+	log       *slog.Logger
 
 	mu     sync.Mutex
 	nextID uint16
@@ -188,6 +189,9 @@ func (s *Subsystem) Associations() int {
 
 // namespaces are the identifiers of the active namespaces, in order.
 func (s *Subsystem) namespaces() []uint32 {
+	if s.discovery != nil {
+		return nil
+	}
 	if s.opt.Compute == nil {
 		return []uint32{cs.NamespaceNVM}
 	}
@@ -197,6 +201,7 @@ func (s *Subsystem) namespaces() []uint32 {
 // commandSet is the command set of an active namespace.
 func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
 	switch {
+	case s.discovery != nil:
 	case nsid == cs.NamespaceNVM:
 		return nvme.CSINVM, true
 	case s.opt.Compute == nil:
