@@ -12,9 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -24,13 +26,14 @@ import (
 
 // Options configure the demo. The zero value works.
 type Options struct {
-	Dir           string  // where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
-	Rows          int64   // 0 means 1,572,864
-	Drives        int     // 0 means 2
-	Partitions    int     // 0 means two a drive
-	RowsPerSecond float64 // of the stand-in trainer; 0 means 600,000
-	SLM           int64   // bytes of each drive's memory; 0 means its default
-	Epochs        int
+	Dir           string        // where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
+	Rows          int64         // 0 means 1,572,864
+	Drives        int           // 0 means 2
+	Partitions    int           // 0 means two a drive
+	RowsPerSecond float64       // of the stand-in trainer; 0 means 600,000
+	SLM           int64         // bytes of each drive's memory; 0 means its default
+	Epochs        int           // 0 means 1
+	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
 	// Say is told each step; Generated, Stored and Trained are told progress in rows, bytes and rows. All may be nil.
 	Say       func(string)
 	Generated func(done, total int64)
@@ -50,6 +53,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.RowsPerSecond == 0 {
 		o.RowsPerSecond = 600_000
+	}
+	if o.Epochs == 0 {
+		o.Epochs = 1
+	}
+	if o.Measure == 0 {
+		o.Measure = time.Second
 	}
 	if o.Say == nil {
 		o.Say = func(string) {}
@@ -177,12 +186,14 @@ func train(ctx context.Context, o Options, uris []string) (report *trainmgr.Repo
 	if err != nil {
 		return nil, err
 	}
-	manager, err := local.Open(ctx, local.Config{Drives: uris})
+	manager, err := local.Open(ctx, local.Config{Drives: uris, Manager: host.Options{MeasureTime: o.Measure}})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, manager.Close()) }()
-	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Epochs: o.Epochs, Ranks: []trainmgr.Step{{Run: dummy.Step}}})
+	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{
+		Pipeline: spec, Epochs: o.Epochs, Ranks: []trainmgr.Step{{Run: dummy.Step}}, Throughput: trainmgr.ThroughputOptions{Time: o.Measure},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +201,7 @@ func train(ctx context.Context, o Options, uris []string) (report *trainmgr.Repo
 	a := job.Allocation()
 	o.Say(fmt.Sprintf("   T %.0f rows/s; %s", a.RowsPerSecond, a.Note))
 	o.Say(fmt.Sprintf("4. train: %v", job.Plan()))
-	total := job.Plan().Rows() * int64(max(1, o.Epochs))
+	total := job.Plan().Rows() * int64(o.Epochs)
 	var done int64
 	for mb, err := range job.MiniBatches(ctx) {
 		if err != nil {

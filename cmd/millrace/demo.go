@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,8 +30,8 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 				}
 				o.SLM = n
 			}
-			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || o.RowsPerSecond <= 0 || o.Epochs < 1 {
-				return usagef("--rows, --drives, --epochs and --trainer-rows-per-second must be above 0")
+			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || !(o.RowsPerSecond > 0) || o.Epochs < 1 || o.Measure < 0 {
+				return usagef("--rows, --drives, --epochs and --trainer-rows-per-second must be above 0, --partitions and --measure not below")
 			}
 			o.Say = c.say
 			var begun *progress
@@ -66,6 +67,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
 	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
 	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 600_000, "speed of the stand-in trainer")
+	f.DurationVar(&o.Measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
 	return cmd

@@ -2,14 +2,18 @@
 //
 //	millrace demo                         the main job, on this machine, nothing else installed
 //	millrace dataset generate|import|inspect
-//	millrace preprocess --pipeline P --in FILE... --out DIR
-//	millrace drive create|put|ls|list|info
+//	                                      RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
+//	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
+//	millrace drive create|info|ls|put     drives by URI and the files on them
 //	millrace train                        a job with a stand-in trainer: T, P, T/P, queue depth, stalls
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench rm                     RM1 to RM5, measured here
+//	millrace completion                   a shell's completion script
+//	millrace version                      what this binary is
 //
-// Every command has --help with an example and --output table|json. Exit status: 0 done, 1 failed, 2 wrong flags or
-// arguments.
+// Every command has --help with an example, --output table|json and --progress auto|plain|json|none. Results go to
+// stdout, progress and errors to stderr; an error is one line. Exit status: 0 done, 1 failed, 2 wrong flags or arguments.
+// docs/commands.md has it all.
 package main
 
 import (

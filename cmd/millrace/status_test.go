@@ -56,6 +56,8 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"demo", "--rows", "0"}, "must be above 0"},
 		{[]string{"demo", "--slm", "much"}, "no number of bytes"},
 		{[]string{"demo", "--rows", "many"}, "invalid argument"},
+		{[]string{"demo", "--trainer-rows-per-second", "NaN"}, "must be above 0"},
+		{[]string{"demo", "--measure", "-1s"}, "--measure"},
 
 		{[]string{"dataset", "generate"}, "--out is wanted"},
 		{[]string{"dataset", "generate", "--out", "OUT", "--model", "rm9"}, "rm1, rm2, rm3, rm4, rm5"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/standin"
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
@@ -40,7 +41,7 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
 	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
 	f.Float64Var(&j.trainer, "trainer-rows-per-second", 200_000, "speed of the stand-in trainer")
-	f.DurationVar(&j.measure, "measure", time.Second, "how long T is measured")
+	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 }
 
 // options turns the flags into a job, with a stand-in trainer to measure T with.
@@ -146,7 +147,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if err != nil {
 				return err
 			}
-			config.Manager.Logger = o.Logger
+			config.Manager = host.Options{Logger: o.Logger, MeasureTime: jf.measure}
 			ctx := cmd.Context()
 			manager, err := local.Open(ctx, config)
 			if err != nil {

@@ -114,9 +114,9 @@ type DriveReport struct {
 	Decode        time.Duration `json:"decode_ns"`
 	Transform     time.Duration `json:"transform_ns"`
 	Fetch         time.Duration `json:"fetch_ns"`
-	BytesMoved    int64         `json:"bytes_moved"`    // flash to device memory, or read by the node
-	BytesUnneeded int64         `json:"bytes_unneeded"` // moved and not wanted: joined gaps and block edges
-	BytesOut      int64         `json:"bytes_out"`      // of tensors
+	BytesMoved    int64         `json:"moved_bytes"`    // flash to device memory, or read by the node
+	BytesUnneeded int64         `json:"unneeded_bytes"` // moved and not wanted: joined gaps and block edges
+	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	Counters      *Counters     `json:"counters,omitempty"`
 }

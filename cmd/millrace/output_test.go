@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// printed is what every command printed, once everyCommand ran.
+var printed map[string]string
+
+// everyCommand runs every command that prints a result, with --output json, and returns what each printed.
+func everyCommand(t *testing.T) map[string]string {
+	t.Helper()
+	if printed != nil {
+		return printed
+	}
+	data := generate(t, "--rows", "600", "--partitions", "2")
+	dir := t.TempDir()
+	drive := "file:" + dir + "/d0.flash"
+	tsv := file(t, "rows.tsv", strings.Repeat("1"+strings.Repeat("\t7", 13)+strings.Repeat("\t0000002a", 26)+"\n", 5))
+	out := map[string]string{}
+	do := func(args ...string) {
+		name := args[0]
+		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+			name += " " + args[1]
+		}
+		out[name] = must(t, append(args, "--output", "json", "--progress", "none")...)
+	}
+	do("dataset", "generate", "--rows", "100", "--out", dir+"/generated")
+	do("dataset", "import", "--input-format", "criteo-tsv", "--out", dir+"/imported", tsv)
+	do("dataset", "inspect", data)
+	do("drive", "create", drive+"?size=8MiB&slm=64MiB")
+	do("drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet")
+	do("drive", "ls", drive)
+	do("drive", "info", drive)
+	do("preprocess", "--pipeline", "rm1", "--drive", drive, "--out", dir+"/out", "--batch", "256")
+	do("train", "--pipeline", "rm1", "--drive", drive, "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
+	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
+	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
+	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
+	do("version")
+	printed = out
+	return out
+}
+
+// units are how a number's key may end.
+var units = regexp.MustCompile(`(^|_)(bytes|seconds|ns|rows|watts|usd|share|ratio)$|_per_second$|_per_usd$`)
+
+// counts are numbers without a unit: how many of what the key names, or which.
+var counts = map[string]bool{
+	"mini_batches": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
+	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
+	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true,
+}
+
+func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
+	snake := regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
+	printed := everyCommand(t)
+	for _, c := range commands() {
+		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
+		switch {
+		case c.HasSubCommands(), name == "help", name == "completion": // print no result
+		default:
+			assert.Contains(t, printed, name, "its JSON is not looked at")
+		}
+	}
+	for name, text := range printed {
+		d := json.NewDecoder(strings.NewReader(text))
+		var v any
+		require.NoError(t, d.Decode(&v), "%s: %s", name, text)
+		assert.False(t, d.More(), "%s prints more than one value", name)
+		var walk func(path string, v any)
+		walk = func(path string, v any) {
+			switch v := v.(type) {
+			case map[string]any:
+				for key, x := range v {
+					assert.Regexp(t, snake, key, "%s: %s", name, path)
+					if _, ok := x.(float64); ok {
+						assert.True(t, units.MatchString(key) || counts[key], "%s: %s.%s is a number without a unit", name, path, key)
+					}
+					assert.NotNil(t, x, "%s: %s.%s is null", name, path, key)
+					walk(path+"."+key, x)
+				}
+			case []any:
+				for _, x := range v {
+					walk(path+"[]", x)
+				}
+			}
+		}
+		walk("", v)
+	}
+}
+
+// TestReportsHaveWhatTheyPromise: the fields of a job's report and of the bench that others read.
+func TestReportsHaveWhatTheyPromise(t *testing.T) {
+	printed := everyCommand(t)
+	var report map[string]any
+	require.NoError(t, json.Unmarshal([]byte(printed["demo"]), &report))
+	for _, key := range []string{"rows", "rows_per_second", "t_rows_per_second", "p_rows_per_second", "drives", "move_seconds", "decode_seconds",
+		"transform_seconds", "fetch_seconds", "stall_seconds", "queue_depth_mean", "held_back_by", "per_drive"} {
+		assert.Contains(t, report, key)
+	}
+	assert.EqualValues(t, 3000, report["rows"])
+	drives := report["per_drive"].([]any)
+	require.Len(t, drives, 2)
+	for _, d := range drives {
+		d := d.(map[string]any)
+		own := d["counters"].(map[string]any)
+		assert.Equal(t, "functional", own["backend"])
+		assert.Positive(t, d["moved_bytes"])
+		assert.Equal(t, d["moved_bytes"], own["flash_to_dram_bytes"], "the drive counted what the host planned")
+		assert.Equal(t, d["rows"], own["rows"])
+	}
+	var bench []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(printed["bench rm"]), &bench), "an array")
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+		"move_share", "decode_share", "transform_share", "fetch_share"} {
+		assert.Contains(t, bench[0], key)
+	}
+}
+
+func TestTablesForPeople(t *testing.T) {
+	data := generate(t, "--rows", "50")
+	for says, args := range map[string][]string{
+		"part-00000.parquet": {"dataset", "inspect", data},
+		"int_12":             {"dataset", "inspect", data},
+		"CPU nodes":          {"plan", "--t", "1e6"},
+		"usd_per_kwh":        {"plan", "--print-prices"},
+		"rows/s":             {"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
+		"go1":                {"version"},
+		"held back by":       {"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
+		"by the reference":   {"preprocess", "--pipeline", "rm1", "--in", data, "--engine", "reference", "--out", filepath.Join(t.TempDir(), "out")},
+	} {
+		assert.Contains(t, must(t, args...), says)
+	}
+	assert.Contains(t, must(t, "plan", "--model", "dpp-rm1"), "9 of them at once feed the trainers (T/P). Capacity binds")
+}
+
+func TestProgressModes(t *testing.T) {
+	for _, c := range []struct {
+		mode string
+		want string // of stderr
+	}{
+		{"auto", `^generate: 100 of 100 rows, \d+/s\n$`}, // no terminal
+		{"plain", `^generate: 100 of 100 rows, \d+/s\n$`},
+		{"none", `^$`},
+		{"json", `^\{"done":100,"elapsed_seconds":[0-9.e-]+,"progress":"generate","total":100,"unit":"rows"\}\n$`},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			code, out, errs := millrace(t, "dataset", "generate", "--rows", "100", "--out", t.TempDir(), "--progress", c.mode)
+			require.Zero(t, code)
+			assert.NotEmpty(t, out)
+			assert.Regexp(t, c.want, errs)
+		})
+	}
+}
+
+// TestProgressIsAllJSONWhenAsked: what a job says beside its progress is JSON lines too, and nothing at all with none.
+func TestProgressIsAllJSONWhenAsked(t *testing.T) {
+	data := generate(t, "--rows", "300")
+	for _, command := range [][]string{
+		{"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
+		{"demo", "--rows", "500", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6"},
+		{"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
+	} {
+		_, _, errs := millrace(t, append(command, "--progress", "json")...)
+		require.NotEmpty(t, errs)
+		for line := range strings.Lines(errs) {
+			var v map[string]any
+			require.NoError(t, json.Unmarshal([]byte(line), &v), line)
+		}
+		_, _, errs = millrace(t, append(command, "--progress", "none")...)
+		assert.Empty(t, errs)
+	}
+}
+
+// TestBarsEnd: on a terminal a task's bar ends when the task does, also one that stops early, one that goes on past
+// its total, and one whose total nobody knows.
+func TestBarsEnd(t *testing.T) {
+	for _, c := range []struct{ total, done int64 }{{100, 100}, {100, 3}, {100, 0}, {0, 0}, {0, 7}, {5, 9}} {
+		var w bytes.Buffer
+		cmd := &command{streams: streams{err: &w}, progress: "bars"}
+		p := cmd.newProgress("task", "rows", c.total)
+		p.add(c.done)
+		ended := make(chan struct{})
+		go func() {
+			p.finish()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("the bar of %d of %d waits without end", c.done, c.total)
+		}
+	}
+}
+
+// TestPlainLinesAreRare: one a second at most, so that a log is not full of them.
+func TestPlainLinesAreRare(t *testing.T) {
+	var w bytes.Buffer
+	p := (&command{streams: streams{err: &w}, progress: "plain"}).newProgress("task", "rows", 1000)
+	for range 1000 {
+		p.add(1)
+	}
+	p.finish()
+	assert.LessOrEqual(t, strings.Count(w.String(), "\n"), 1+int(time.Since(p.begun)/every))
+	assert.Contains(t, w.String(), "task: 1000 of 1000 rows")
+}
+
+func TestDocumentCommentNamesEveryCommand(t *testing.T) {
+	source, err := os.ReadFile("main.go")
+	require.NoError(t, err)
+	comment, _, ok := strings.Cut(string(source), "\npackage main")
+	require.True(t, ok)
+	for _, c := range newRoot(streams{}).Commands() {
+		want := "//\tmillrace " + c.Name()
+		if c.HasSubCommands() {
+			var subs []string
+			for _, s := range c.Commands() {
+				subs = append(subs, s.Name())
+			}
+			assert.Regexp(t, regexp.QuoteMeta(want+" "+strings.Join(subs, "|"))+`\b`, comment)
+			continue
+		}
+		assert.Contains(t, comment, want)
+	}
+}
