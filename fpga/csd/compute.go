@@ -72,8 +72,9 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 		Scratch: c.at(ranges[rangeScratch]), Output: c.at(ranges[rangeOutput]), Result: c.at(ranges[rangeResult]),
 	}
 	start := time.Now()
-	state := e.Execute(ctx, mem, args)
-	c.stats.ran(mem, args, state, uint64(time.Since(start)))
+	var units engine.Profile
+	state := e.Measure(ctx, mem, args, &units)
+	c.stats.ran(mem, args, state, uint64(time.Since(start)), &units)
 	switch {
 	case state == program.Idle && ctx.Err() != nil:
 		return uint64(state), nvme.CommandAborted

@@ -103,12 +103,19 @@ func TestStockImageRunsAndIsCounted(t *testing.T) {
 		byName[u.Name] = u
 	}
 	assert.Equal(t, uint64(3), byName["text"].Runs)
-	assert.Equal(t, uint64(3), byName["parquet"].Runs)
-	assert.Equal(t, uint64(12), byName["parquet"].Rows, "two columns of two rows, three times")
+	assert.Equal(t, uint64(6), byName["parquet"].Runs, "a block of each of two columns, three times")
+	assert.Equal(t, uint64(18), byName["parquet"].Rows, "two rows of one value and two of lists with four, three times")
 	assert.Equal(t, uint64(6), byName[TransformName].Runs)
 	assert.Equal(t, uint64(3), byName["log"].Runs)
 	assert.Equal(t, uint64(6), byName["log"].Rows)
 	assert.Equal(t, uint64(5*6), byName["fill_null"].Rows)
+	for _, name := range []string{"parquet", "text", "log", "sigrid_hash"} {
+		u := byName[name]
+		assert.Positive(t, u.Total, name)
+		assert.LessOrEqual(t, u.Shortest, u.Average(), name)
+		assert.LessOrEqual(t, u.Average(), u.Longest, name)
+		assert.LessOrEqual(t, u.Longest, u.Total, name)
+	}
 	assert.Positive(t, l.HostToDRAM.Bytes)
 }
 

@@ -13,8 +13,8 @@ import (
 // maxPrograms bounds how many programs the drive counts apart; the one that ran longest ago makes room.
 const maxPrograms = 64
 
-// TransformName is the counter of the operators' time. The engine fuses a column's operators into one pass, so their
-// time is known together only; each operator's own entry counts executions and values.
+// TransformName is the counter of the operators' time together, an execution a run: the runs of each operator, which are
+// blocks of values, and the writing of tensors behind them.
 const TransformName = "transform"
 
 // counters are what the engine did since power on.
@@ -24,7 +24,7 @@ type counters struct {
 	mu         sync.Mutex // guards what follows
 	result     program.Result
 	slice      program.Slice
-	units      map[program.Unit]*cs.UnitCounter
+	units      [len(engine.Profile{})]cs.UnitCounter // by number; names are filled in by log
 	transform  cs.UnitCounter
 	programs   map[[32]byte]*programCounter
 	clock      uint64 // executions, for the age of a program
@@ -36,25 +36,25 @@ type counters struct {
 type programCounter struct {
 	cs.ProgramCounter
 	columns uint64 // 1 for text sources
-	source  program.Unit
-	ops     map[program.Unit]uint64 // how often an operator occurs
-	cells   uint64                  // rows times columns put out
+	cells   uint64 // rows times columns put out
 	last    uint64
 }
 
 func newCounters() counters {
 	return counters{
 		start:    time.Now(),
-		units:    make(map[program.Unit]*cs.UnitCounter),
 		programs: make(map[[32]byte]*programCounter),
 	}
 }
 
-// ran counts an execution of ns nanoseconds.
-func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64) {
+// ran counts an execution of ns nanoseconds and what units did in it.
+func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns uint64, units *engine.Profile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.executions++
+	for i := range units {
+		merge(&c.units[i], &units[i])
+	}
 	if state == program.BadSlice || c.result.DecodeFrom(mem.Result) != nil || c.slice.DecodeFrom(args) != nil {
 		return
 	}
@@ -77,15 +77,22 @@ func (c *counters) ran(mem engine.Memory, args []byte, state program.State, ns u
 	if p.Total > 0 {
 		p.P = float64(p.Rows) * 1e9 / float64(p.Total)
 	}
-	c.unit(p.source).Timing.Add(c.result.Decode)
-	c.unit(p.source).Rows += cells
 	c.transform.Timing.Add(c.result.Transform)
 	c.transform.Rows += cells
-	for u, n := range p.ops {
-		k := c.unit(u)
-		k.Runs++
-		k.Rows += n * cells / p.columns
+}
+
+// merge adds what a unit did in one execution to its counter.
+func merge(k *cs.UnitCounter, u *engine.UnitTime) {
+	if u.Runs == 0 {
+		return
 	}
+	if k.Runs == 0 || u.Shortest < k.Shortest {
+		k.Shortest = u.Shortest
+	}
+	k.Longest = max(k.Longest, u.Longest)
+	k.Runs += u.Runs
+	k.Total += u.Total
+	k.Rows += u.Values
 }
 
 // program finds the counters of the program that the slice names, or makes them. c.mu is held.
@@ -100,16 +107,9 @@ func (c *counters) program(b []byte) *programCounter {
 	if err != nil {
 		return nil
 	}
-	p := &programCounter{columns: max(1, uint64(len(prog.Columns))), source: program.UnitParquet, ops: make(map[program.Unit]uint64)}
+	p := &programCounter{columns: max(1, uint64(len(prog.Columns)))}
 	if prog.Source != program.Parquet {
-		p.columns, p.source = 1, program.UnitText
-	}
-	for i := range prog.Columns {
-		for _, s := range prog.Columns[i].Sinks {
-			for _, op := range s.Ops {
-				p.ops[op.Unit()]++
-			}
-		}
+		p.columns = 1
 	}
 	p.ID = c.slice.Digest
 	if len(c.programs) == maxPrograms {
@@ -129,26 +129,15 @@ func (c *counters) forgetOldest() {
 	delete(c.programs, oldest.ID)
 }
 
-func (c *counters) unit(u program.Unit) *cs.UnitCounter {
-	k := c.units[u]
-	if k == nil {
-		k = &cs.UnitCounter{Name: u.String(), Version: uint32(u.Version())}
-		c.units[u] = k
-	}
-	return k
-}
-
 // log is the vendor log's part that the engine knows: units by number, programs by age, the latest first.
 func (c *counters) log() *cs.Log {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &cs.Log{Uptime: uint64(time.Since(c.start)), Rows: c.rows, Executions: c.executions}
 	for _, ref := range program.Known() {
-		if k := c.units[ref.Unit]; k != nil {
-			l.Units = append(l.Units, *k)
-		} else {
-			l.Units = append(l.Units, cs.UnitCounter{Name: ref.Unit.String(), Version: uint32(ref.Version)})
-		}
+		k := c.units[ref.Unit]
+		k.Name, k.Version = ref.Unit.String(), uint32(ref.Version)
+		l.Units = append(l.Units, k)
 	}
 	t := c.transform
 	t.Name = TransformName

@@ -50,12 +50,19 @@ func room[T any](buf *[]T, n int) []T {
 	return (*buf)[:n]
 }
 
-// run passes v through the steps.
-func (b *buffers) run(steps []step, v *vec) error {
+// chain passes v through the steps and times each.
+func (w *worker) chain(steps []step, v *vec) error {
+	b, at := &w.buffers, w.now()
 	for i := range steps {
-		s := &steps[i]
+		s, n := &steps[i], v.n
 		if s.unit == program.UnitFillNull {
+			if v.valid == nil || s.zero {
+				v.valid = nil
+				w.profile[s.unit].add(0, uint64(n))
+				continue
+			}
 			b.fill(s, v)
+			at = w.lap(s.unit, at, n)
 			continue
 		}
 		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
@@ -64,6 +71,7 @@ func (b *buffers) run(steps []step, v *vec) error {
 		if err := b.step(s, v); err != nil {
 			return err
 		}
+		at = w.lap(s.unit, at, n)
 	}
 	if v.list && v.valid != nil {
 		b.dropLists(v)
@@ -73,13 +81,6 @@ func (b *buffers) run(steps []step, v *vec) error {
 
 // fill replaces nulls; afterwards there are none.
 func (b *buffers) fill(s *step, v *vec) {
-	if v.valid == nil {
-		return
-	}
-	if s.zero {
-		v.valid = nil
-		return
-	}
 	b.own(v)
 	switch v.kind {
 	case program.Int64:

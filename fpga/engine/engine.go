@@ -68,9 +68,17 @@ func New(o Options) *Engine {
 // also the command's 64-bit return value. When ctx ends the
 // engine stops before the next page: that task and those behind it are Idle, and so is the slice.
 func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.State {
+	return e.Measure(ctx, mem, args, nil)
+}
+
+// Measure is Execute, and sets p, if it is not nil, to what each unit did.
+func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profile) program.State {
 	w := e.worker()
 	defer e.release(w)
-	w.ctx, w.mem = ctx, mem
+	if p != nil {
+		defer func() { *p = w.profile }()
+	}
+	w.ctx, w.mem, w.profile = ctx, mem, Profile{}
 	w.result = program.Result{Tasks: w.result.Tasks[:0]}
 	if err := w.slice.DecodeFrom(args); err != nil {
 		w.fail(program.BadSlice, err)

@@ -117,8 +117,8 @@ func (w *worker) alone(k *walk) bool {
 
 // loadDictionary decodes a dictionary page, which lies whole in the window, into its room. The rooms were checked.
 func (w *worker) loadDictionary(k *walk, c *program.Cursor, p *page) error {
-	start := w.clock()
-	defer func() { w.result.Decode += w.clock() - start }()
+	start := w.now()
+	defer func() { w.result.Decode += w.lap(program.UnitParquet, start, int(p.header.NumValues)) - start }()
 	ok, err := w.unpack(k, c, p, k.payload(p))
 	if err == nil && !ok {
 		err = badData("no scratch for the dictionary page")

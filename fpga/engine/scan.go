@@ -38,7 +38,7 @@ func (w *worker) runTask(k *walk, r *program.TaskResult) error {
 	for i, sinks := range k.col.passes {
 		k.cur = start
 		read := w.result.BytesIn
-		s := scan{walk: k, sinks: sinks, rows: w.engine.blockRows, clock: w.clock()}
+		s := scan{walk: k, sinks: sinks, rows: w.engine.blockRows, clock: w.now()}
 		if k.ct.List {
 			s.rows = max(1, s.rows/32)
 		}
@@ -178,6 +178,7 @@ func (w *worker) enterDictionary(s *scan) error {
 		if err := w.loadDictionary(s.walk, &s.cur, &w.page); err != nil {
 			return err
 		}
+		s.clock = w.now()
 		pass(&s.cur, &w.page)
 	}
 	return nil
@@ -341,10 +342,10 @@ func (s *scan) holds(scratch *page) bool { return scratch.off == s.cur.Page && s
 // flush runs the block through the sinks and writes it. It returns how many of its rows were written: fewer than all only
 // when the output lacks room for a list, which it notes.
 func (w *worker) flush(s *scan) (int, error) {
-	now := w.clock()
+	now := w.lap(program.UnitParquet, s.clock, w.block.Values())
 	w.result.Decode += now - s.clock
 	defer func() {
-		s.clock = w.clock()
+		s.clock = w.now()
 		w.result.Transform += s.clock - now
 	}()
 	row := uint64(s.task.Row) + uint64(s.done)
@@ -355,7 +356,7 @@ func (w *worker) flush(s *scan) (int, error) {
 	}
 	if v.list {
 		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes, true
-		if err := w.buffers.run(s.sinks[0].steps, &v); err != nil {
+		if err := w.chain(s.sinks[0].steps, &v); err != nil {
 			return 0, s.at(&s.cur, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1, err))
 		}
 		rows, want, err := w.out.lists(uint64(s.sinks[0].index), row, &v)
@@ -379,7 +380,7 @@ func (w *worker) sinks(sinks []sink, row uint64, v vec, spent bool) error {
 		s := &sinks[i]
 		v := v
 		v.mine = spent && i == len(sinks)-1
-		if err := w.buffers.run(s.steps, &v); err != nil {
+		if err := w.chain(s.steps, &v); err != nil {
 			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.n)-1, err)
 		}
 		if s.to == program.ToSparse && v.valid != nil {

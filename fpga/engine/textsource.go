@@ -34,9 +34,9 @@ func (w *worker) textRows(k *walk, r *program.TaskResult) error {
 		k.want(program.MoreRoom, need)
 		return nil
 	}
-	start := w.clock()
+	start := w.now()
 	c, res, err := w.decodeText(k, rows)
-	now := w.clock()
+	now := w.lap(program.UnitText, start, res.Rows*w.program.kept)
 	w.result.Decode += now - start
 	if err != nil || k.lack != program.Done {
 		return err
@@ -52,7 +52,7 @@ func (w *worker) textRows(k *walk, r *program.TaskResult) error {
 	if w.out.fixed {
 		w.out.written += uint64(w.program.out.Keys) * uint64(rows)
 	}
-	w.result.Transform += w.clock() - now
+	w.result.Transform += w.now() - now
 	r.Rows, r.Values = uint32(rows), w.out.written-written
 	w.result.Values, w.result.BytesOut = w.out.written, w.out.bytes
 	k.cur = c

@@ -13,7 +13,7 @@ import (
 // the slice that it executes.
 type worker struct {
 	engine *Engine
-	start  time.Time // clock readings are durations since
+	stopwatch
 
 	ctx     context.Context
 	mem     Memory
@@ -35,7 +35,7 @@ type worker struct {
 }
 
 func newWorker(e *Engine) *worker {
-	w := &worker{engine: e, start: time.Now()}
+	w := &worker{engine: e, stopwatch: stopwatch{epoch: time.Now()}}
 	w.block.MaxValues = e.maxList + e.blockRows
 	w.block.MaxData = maxBlockData
 	return w
@@ -43,9 +43,6 @@ func newWorker(e *Engine) *worker {
 
 // maxBlockData bounds the bytes of a block of byte strings. Operators take short tokens only.
 const maxBlockData = 16 << 20
-
-// clock reads the monotonic clock, in nanoseconds.
-func (w *worker) clock() uint64 { return uint64(time.Since(w.start)) }
 
 // bytes is the size of the buffers that grow with the data.
 func (w *worker) bytes() int {

@@ -1,0 +1,51 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// Every operator of a slice is timed, and what the units took is what the result says.
+func TestMeasure(t *testing.T) {
+	const rows, sparse, dense, generated, block = 300, 3, 4, 2, 128
+	blocks := uint64((rows + block - 1) / block)
+	data, p := model(t, rows, dense, sparse, generated, 64, false, "snappy", "dictionary")
+	e := engine.New(engine.Options{BlockRows: block})
+	b := newBatches(t, e, data, p, rows)
+	b.args = b.slice.AppendTo(nil)
+	profile := engine.Profile{program.UnitText: {Runs: 9}}
+	require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
+	r, err := program.UnmarshalResult(b.mem.Result)
+	require.NoError(t, err)
+
+	for unit, columns := range map[program.Unit]uint64{
+		program.UnitSigridHash: sparse + generated, program.UnitBucketize: generated, program.UnitLog: dense,
+		program.UnitFillNull: sparse + dense + generated, program.UnitClamp: dense, program.UnitConvert: dense + generated + 1,
+	} {
+		u := profile[unit]
+		assert.Equal(t, columns*blocks, u.Runs, unit)
+		assert.Equal(t, columns*rows, u.Values, unit)
+		assert.LessOrEqual(t, u.Shortest*u.Runs, u.Total, unit)
+		assert.LessOrEqual(t, u.Total, u.Longest*u.Runs, unit)
+	}
+	assert.Zero(t, profile[program.UnitText], "of an earlier slice nothing stays")
+	assert.Zero(t, profile[program.UnitFirstX])
+	parquet := profile[program.UnitParquet]
+	assert.Equal(t, r.Decode, parquet.Total)
+	assert.GreaterOrEqual(t, parquet.Runs, (sparse+dense+1)*blocks)
+	assert.GreaterOrEqual(t, parquet.Values, uint64((sparse+dense+1)*rows))
+	var operators uint64
+	for unit, u := range profile {
+		if program.Unit(unit) != program.UnitParquet {
+			operators += u.Total
+		}
+	}
+	assert.Positive(t, operators)
+	assert.LessOrEqual(t, operators, r.Transform, "the tensors' writing is the rest")
+}
