@@ -6,7 +6,7 @@ GO ?= go
 all: build
 
 build:
-	$(GO) build -trimpath -o bin/millrace ./cmd/millrace
+	$(GO) build -o bin/millrace ./cmd/millrace
 
 demo: build
 	./bin/millrace demo
