@@ -1,0 +1,59 @@
+# What a guest's script may call; doc.go says what each does.
+
+say() { # one line to the host
+	printf '%s\n' "$*" >&3
+}
+
+check() {
+	name=$1
+	shift
+	say "begin $name"
+	(
+		set -e
+		"$@"
+	) >/tmp/check.out 2>&1 </dev/null &
+	checked=$!
+	(
+		sleep "${LIMIT:-60}"
+		echo "check $name: not done in ${LIMIT:-60} s" >>/tmp/check.out
+		kill -9 $checked
+	) >/dev/null 2>&1 3>&- &
+	watch=$!
+	wait $checked
+	result=$?
+	kill $watch 2>/dev/null
+	wait $watch 2>/dev/null
+	say "result $result $name $(tail -c 16384 /tmp/check.out | base64 -w 0)"
+	return $result
+}
+
+skip() {
+	name=$1
+	shift
+	say "skip $name $*"
+}
+
+keep() {
+	say "file $1 $(base64 -w 0 "$2")"
+}
+
+host() {
+	say "ask $(printf '%s\n' "$@" | base64 -w 0)"
+	read -r verdict answer <&3
+	printf '%s' "$answer" | base64 -d
+	[ "$verdict" = yes ]
+}
+
+wait_for() {
+	tries=$(($1 * 10))
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		if [ $tries -le 0 ]; then
+			echo "still failing: $*"
+			"$@"
+			return
+		fi
+		sleep 0.1
+	done
+}
