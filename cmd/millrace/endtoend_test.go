@@ -1,0 +1,306 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+// decode reads what a command printed as JSON.
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	var v T
+	require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+// drives makes drives of a block size, deals a folder's partitions to them in turn, and returns their URIs.
+func drives(t *testing.T, data string, n, lba int) []string {
+	t.Helper()
+	parts, err := filepath.Glob(data + "/*.parquet")
+	require.NoError(t, err)
+	require.NotEmpty(t, parts)
+	dir := t.TempDir()
+	uris := make([]string, n)
+	for d := range uris {
+		uris[d] = fmt.Sprintf("file:%s/d%d.flash", dir, d)
+		must(t, "drive", "create", fmt.Sprintf("%s?size=64MiB&lba=%d&slm=64MiB", uris[d], lba))
+		var mine []string
+		for i := d; i < len(parts); i += n {
+			mine = append(mine, parts[i])
+		}
+		must(t, append([]string{"drive", "put", uris[d]}, mine...)...)
+	}
+	return uris
+}
+
+// content reads an output, file or folder, as a map from name to bytes.
+func content(t *testing.T, path string) map[string]string {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	files := []string{path}
+	if info.IsDir() {
+		files, err = filepath.Glob(path + "/*")
+		require.NoError(t, err)
+	}
+	m := map[string]string{}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		require.NoError(t, err)
+		m[filepath.Base(f)] = string(b)
+	}
+	return m
+}
+
+// TestFromNothingToTensors is the storage-node operator's way: generate, look, put on drives, look again, preprocess.
+// Whatever holds the partitions and whoever computes, the output is the same byte for byte.
+func TestFromNothingToTensors(t *testing.T) {
+	data := generate(t, "--rows", "1500", "--partitions", "3", "--row-group-rows", "210", "--codec", "snappy", "--page-bytes", "2000", "--encoding", "dictionary")
+	info := decode[[]inspected](t, must(t, "dataset", "inspect", data, "--output", "json"))
+	require.Len(t, info, 3)
+	rows := int64(0)
+	for i, v := range info {
+		assert.Equal(t, fmt.Sprintf("%s/part-%05d.parquet", data, i), v.Path)
+		assert.Len(t, v.Columns, 40)
+		assert.Len(t, v.RowGroups, 3)
+		for _, k := range v.Columns {
+			assert.Empty(t, k.Refused)
+			assert.Equal(t, "SNAPPY", k.Codec)
+		}
+		rows += v.Rows
+	}
+	assert.EqualValues(t, 1500, rows)
+
+	uris := drives(t, data, 2, 4096)
+	var names []string
+	for _, uri := range uris {
+		for _, m := range decode[[]stored](t, must(t, "drive", "ls", uri, "--output", "json")) {
+			names = append(names, m.Name)
+		}
+		v := decode[driveInfo](t, must(t, "drive", "info", uri, "--output", "json"))
+		assert.Equal(t, 4096, v.BlockSize)
+		assert.EqualValues(t, 64<<20, v.Size)
+		assert.Len(t, v.Namespaces, 3)
+		assert.NotNil(t, v.Counters)
+	}
+	assert.Equal(t, []string{"part-00000.parquet", "part-00002.parquet", "part-00001.parquet"}, names)
+
+	ways := map[string][]string{
+		"files, drive (vendor)":     {"--in", data, "--engine", "drive"},
+		"files, drive (standard)":   {"--in", data, "--engine", "drive", "--commands", "standard", "--slm", "32MiB"},
+		"files, cpu":                {"--in", data, "--engine", "cpu", "--threads", "2"},
+		"files, reference":          {"--in", data, "--engine", "reference"},
+		"drives, vendor":            {"--drive", uris[0], "--drive", uris[1]},
+		"drives, standard":          {"--drive", uris[0] + "?commands=standard", "--drive", uris[1] + "?commands=standard&threads=2"},
+		"drives, small memory":      {"--drive", uris[0] + "?slm=16MiB", "--drive", uris[1], "--slm", "16MiB"},
+		"drives, the node's CPU":    {"--drive", uris[0], "--drive", uris[1], "--engine", "cpu"},
+		"drives, reference":         {"--drive", uris[0], "--drive", uris[1], "--engine", "reference"},
+		"patterns of files":         {"--in", data + "/part-0000[01]*", "--in", data + "/part-00002.parquet", "--queue", "1MiB"},
+		"members by name, mixed":    {"--drive", uris[1], "--drive", uris[0], "--in", "part-*"},
+		"another cut of the splits": {"--in", data, "--split-batches", "1"},
+	}
+	for _, format := range []string{"npy", "arrow"} {
+		want := map[string]string{}
+		if format == "arrow" { // a mini-batch's name is in the file, and splits are part of the job's digest
+			delete(ways, "another cut of the splits")
+		}
+		for name, flags := range ways {
+			t.Run(format+" "+name, func(t *testing.T) {
+				out := filepath.Join(t.TempDir(), "out")
+				report := decode[preprocessed](t, must(t, append([]string{"preprocess", "--pipeline", "rm1", "--batch", "120", "--format", format, "--out", out, "--output", "json"}, flags...)...))
+				assert.EqualValues(t, 1500, report.Rows)
+				got := content(t, out)
+				require.NoDirExists(t, out+".partial")
+				require.NoFileExists(t, out+".partial")
+				if len(want) == 0 {
+					want = got
+					require.Greater(t, len(got[filepath.Base(out)])+len(got["keys.json"]), 100)
+				}
+				require.Len(t, got, len(want))
+				for f := range want {
+					require.True(t, want[f] == got[f], "%s differs", f)
+				}
+			})
+		}
+	}
+}
+
+// TestListsFromDrives: RM2's wide rows and jagged keys on every engine.
+func TestListsFromDrives(t *testing.T) {
+	data := generate(t, "--model", "rm2", "--rows", "90", "--partitions", "2", "--row-group-rows", "20", "--codec", "zstd", "--page-version", "2")
+	uri := drives(t, data, 1, 512)[0]
+	want := map[string]string{}
+	for _, flags := range [][]string{
+		{"--in", data, "--engine", "reference"}, {"--in", data, "--engine", "cpu"}, {"--drive", uri}, {"--drive", uri + "?commands=standard", "--slm", "24MiB"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		must(t, append([]string{"preprocess", "--pipeline", "rm2", "--batch", "32", "--out", out}, flags...)...)
+		got := content(t, out)
+		if len(want) == 0 {
+			want = got
+			require.NotContains(t, got, "sparse.npy")
+		}
+		for f := range want {
+			require.True(t, want[f] == got[f], "%s differs with %v", f, flags)
+		}
+	}
+}
+
+// TestTrainStopsAndResumes: what a trainer acknowledged before it stopped never comes again, all else does.
+func TestTrainStopsAndResumes(t *testing.T) {
+	data := generate(t, "--rows", "4000", "--partitions", "3", "--row-group-rows", "500")
+	for _, order := range []string{"fastest", "deterministic"} {
+		for _, shuffle := range []string{"none", "splits", "rows"} {
+			t.Run(order+" "+shuffle, func(t *testing.T) {
+				token := filepath.Join(t.TempDir(), "job.token")
+				flags := []string{"train", "--pipeline", "rm1", "--in", data, "--spread", "3", "--batch", "100", "--split-batches", "4", "--order", order, "--shuffle", shuffle,
+					"--epochs", "2", "--seed", "7", "--trainer-rows-per-second", "1e7", "--measure", "1ms", "--checkpoint", token, "--output", "json", "--progress", "none", "--slm", "16MiB"}
+				var rows, batches int64
+				var job string
+				for i, stop := range []string{"1", "3", "41", "9", "0", "0"} {
+					r := decode[trainmgr.Report](t, must(t, append(flags, "--stop-after", stop)...))
+					if stop != "0" {
+						assert.Equal(t, stop, fmt.Sprint(r.MiniBatches))
+					}
+					if i == 0 {
+						job = r.Job
+					}
+					assert.Equal(t, job, r.Job)
+					rows, batches = rows+r.Rows, batches+r.MiniBatches
+					require.FileExists(t, token)
+				}
+				assert.EqualValues(t, 2*4000, rows, "every row of both epochs once")
+				assert.EqualValues(t, 2*42, batches)
+			})
+		}
+	}
+}
+
+func TestTrainRefusesACheckpointOfAnotherJob(t *testing.T) {
+	data := generate(t, "--rows", "400")
+	token := filepath.Join(t.TempDir(), "job.token")
+	flags := []string{"train", "--pipeline", "rm1", "--in", data, "--batch", "100", "--trainer-rows-per-second", "1e7", "--measure", "1ms", "--checkpoint", token, "--progress", "none"}
+	must(t, append(flags, "--stop-after", "1", "--epochs", "2")...)
+	was, err := os.ReadFile(token)
+	require.NoError(t, err)
+	for says, more := range map[string][]string{
+		"the token is of another job": {"--seed", "1"},
+		"batch":                       {"--batch", "0"}, // the pipeline's own
+	} {
+		code, _, errs := millrace(t, append(flags, more...)...)
+		assert.Equal(t, exitFailed, code)
+		errorLine(t, errs, "token")
+		_ = says
+	}
+	now, err := os.ReadFile(token)
+	require.NoError(t, err)
+	assert.Equal(t, was, now, "a job that was refused leaves the token as it was")
+	require.NoError(t, os.WriteFile(token, was[:len(was)/2], 0o644))
+	code, _, errs := millrace(t, flags...)
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, errs, token, "checkpoint token")
+}
+
+func TestDriveRefusals(t *testing.T) {
+	data := generate(t, "--rows", "3000", "--partitions", "2")
+	part := data + "/part-00000.parquet"
+	dir := t.TempDir()
+	uri := "file:" + dir + "/d.flash"
+	must(t, "drive", "create", uri+"?size=512KiB&lba=4096")
+	must(t, "drive", "put", uri, part)
+	listed := must(t, "drive", "ls", uri)
+	before, err := os.ReadFile(dir + "/d.flash")
+	require.NoError(t, err)
+	info, err := os.Stat(data + "/part-00001.parquet")
+	require.NoError(t, err)
+	free := 512<<10 - (512 + (int(mustStat(t, part).Size())+511)/512*512)
+	need := 512 + (int(info.Size())+511)/512*512 + 1024
+	require.Greater(t, need, free)
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"a name that is there", []string{"drive", "put", uri, part}, []string{"part-00000.parquet", "member exists already"}},
+		{"a drive that is full", []string{"drive", "put", uri, data + "/part-00001.parquet"}, []string{"drive is full", fmt.Sprintf("needs %d bytes, %d are free", need, free)}},
+		{"a file that is not there", []string{"drive", "put", uri, dir + "/none"}, []string{"none"}},
+		{"a folder", []string{"drive", "put", uri, data}, []string{"no regular file"}},
+		{"one that exists", []string{"drive", "create", uri}, []string{"d.flash", "exist"}},
+		{"another size", []string{"drive", "info", uri + "?size=1MiB"}, []string{"another geometry"}},
+		{"another block size", []string{"drive", "ls", uri + "?lba=512"}, []string{"another geometry"}},
+		{"a member that is not there", []string{"preprocess", "--pipeline", "rm1", "--drive", uri, "--in", "part-9*", "--out", dir + "/out"}, []string{`"part-9*"`, "millrace drive ls"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, errs := millrace(t, append(c.args, "--progress", "none")...)
+			assert.Equal(t, exitFailed, code)
+			assert.Empty(t, out)
+			errorLine(t, errs, c.says...)
+			after, err := os.ReadFile(dir + "/d.flash")
+			require.NoError(t, err)
+			assert.True(t, string(before) == string(after), "the flash was touched")
+			assert.Equal(t, listed, must(t, "drive", "ls", uri))
+		})
+	}
+	assert.NoFileExists(t, dir+"/out")
+
+	t.Run("a second opener", func(t *testing.T) {
+		dev, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{})
+		require.NoError(t, err)
+		for _, args := range [][]string{
+			{"drive", "info", uri}, {"drive", "ls", uri}, {"drive", "put", uri, part}, {"preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir + "/out"},
+			{"train", "--pipeline", "rm1", "--drive", uri},
+		} {
+			code, _, errs := millrace(t, args...)
+			assert.Equal(t, exitFailed, code)
+			errorLine(t, errs, "open elsewhere", "d.flash")
+		}
+		require.NoError(t, dev.Close())
+		must(t, "drive", "ls", uri)
+	})
+	t.Run("the same drive twice", func(t *testing.T) {
+		code, _, errs := millrace(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--drive", uri, "--out", dir+"/out")
+		assert.Equal(t, exitFailed, code)
+		errorLine(t, errs, "d.flash")
+	})
+	t.Run("several files, the second refused", func(t *testing.T) {
+		other := "file:" + dir + "/e.flash"
+		must(t, "drive", "create", other+"?size=1MiB")
+		code, _, errs := millrace(t, "drive", "put", other, part, part)
+		assert.Equal(t, exitFailed, code)
+		errorLine(t, errs, "exists already", "the 1 files before it are on the drive")
+		assert.Contains(t, must(t, "drive", "ls", other), "part-00000.parquet")
+	})
+}
+
+func mustStat(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	return info
+}
+
+// TestPathsWithOddNames: a % and a ? in a path are written as in any URI.
+func TestPathsWithOddNames(t *testing.T) {
+	data := generate(t, "--rows", "100")
+	dir := filepath.Join(t.TempDir(), "100% what? #1")
+	require.NoError(t, os.MkdirAll(dir, 0o777))
+	uri := "file:" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(dir) + "/d.flash"
+	must(t, "drive", "create", uri+"?size=1MiB")
+	require.FileExists(t, dir+"/d.flash")
+	must(t, "drive", "put", uri, data+"/part-00000.parquet")
+	must(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir+"/out", "--batch", "64")
+	must(t, "demo", "--rows", "300", "--slm", "32MiB", "--measure", "1ms", "--dir", dir+"/demo", "--trainer-rows-per-second", "1e6")
+	code, _, errs := millrace(t, "demo", "--rows", "300", "--dir", dir, "--progress", "none")
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, errs, "name an empty folder")
+}
