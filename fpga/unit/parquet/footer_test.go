@@ -93,6 +93,7 @@ func TestFooterLies(t *testing.T) {
 		{name: "good", dataAt: 4, values: 30, rows: 30},
 		{name: "dictionary at 0 is none", dictAt: -1, dataAt: 4, values: 30, rows: 30},
 		{name: "data before the magic's end", dataAt: 3, values: 30, rows: 30, want: ErrCorrupt},
+		{name: "one byte into the footer", dataAt: 5, values: 30, rows: 30, want: ErrCorrupt},
 		{name: "data after the pages", dataAt: n, values: 30, rows: 30, want: ErrCorrupt},
 		{name: "data at a negative offset", dataAt: -1 << 62, values: 30, rows: 30, want: ErrCorrupt},
 		{name: "data at the last offset", dataAt: 1<<63 - 1, values: 30, rows: 30, want: ErrCorrupt},
