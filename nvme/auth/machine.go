@@ -1,0 +1,172 @@
+package auth
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// ErrOptions is what errors of NewHost, NewController and NewResponder wrap.
+var ErrOptions = errors.New("cannot authenticate so")
+
+// Agreed is what the controller chose of what the host offered.
+type Agreed struct {
+	Hash  Hash
+	Group Group
+}
+
+func (a Agreed) String() string { return fmt.Sprintf("%v, %v", a.Hash, a.Group) }
+
+// Defaults of the options' Hashes and Groups, which for a controller are in the order of its preference: the longest hash,
+// and of the groups the one that has RFC 7919's strength for today's use before those that cost more and give no more here.
+var (
+	defaultHashes = []Hash{SHA512, SHA384, SHA256}
+	defaultGroups = []Group{FFDHE3072, FFDHE4096, FFDHE6144, FFDHE8192, FFDHE2048, NullGroup}
+)
+
+// machine is what both sides have.
+type machine struct {
+	state    State
+	terms    terms
+	agreed   Agreed
+	hashes   []Hash
+	groups   []Group
+	key      Key // the host's
+	ctrlKey  Key // the controller's; zero: none
+	sequence *Sequence
+	random   io.Reader
+	exchange *exchange
+}
+
+// maxNQN is the length in bytes of the longest NQN (Base Specification 2.x, 4.7).
+const maxNQN = 223
+
+// configure checks and takes what the options of both sides have in common.
+func (m *machine) configure(host, subsystem string, key, ctrlKey Key, hashes []Hash, groups []Group, s *Sequence) error {
+	for _, nqn := range []string{host, subsystem} {
+		if nqn == "" || len(nqn) > maxNQN || strings.ContainsRune(nqn, 0) {
+			return fmt.Errorf("%w: NQN %q: 1 to %d bytes, none of them 00h, are needed", ErrOptions, nqn, maxNQN)
+		}
+	}
+	if key.IsZero() {
+		return fmt.Errorf("%w: the key of host %s is missing", ErrOptions, host)
+	}
+	if ctrlKey == key && !key.IsZero() {
+		return fmt.Errorf("%w: host and controller have the same key; give them different ones", ErrOptions)
+	}
+	if len(hashes) == 0 {
+		hashes = defaultHashes
+	}
+	if len(groups) == 0 {
+		groups = defaultGroups
+	}
+	for _, h := range hashes {
+		if h.Len() == 0 {
+			return fmt.Errorf("%w: %v is not a hash function of DH-HMAC-CHAP", ErrOptions, h)
+		}
+	}
+	for _, g := range groups {
+		if !g.Known() {
+			return fmt.Errorf("%w: %v is not a group of DH-HMAC-CHAP", ErrOptions, g)
+		}
+	}
+	if len(hashes) > maxIdentities || len(groups) > maxIdentities {
+		return fmt.Errorf("%w: more than %d hashes or groups", ErrOptions, maxIdentities)
+	}
+	if s == nil {
+		s = new(Sequence)
+	}
+	m.terms.host, m.terms.subsys = strings.Clone(host), strings.Clone(subsystem)
+	m.key, m.ctrlKey = key, ctrlKey
+	m.hashes, m.groups = slices.Clone(hashes), slices.Clone(groups)
+	m.sequence, m.random = s, rand.Reader
+	return nil
+}
+
+// transition is the only place where a machine's state changes.
+func (m *machine) transition(next State) error {
+	if !m.state.may(next) {
+		return fmt.Errorf("dh-hmac-chap: %v may not follow %v", next, m.state)
+	}
+	m.state = next
+	if next.final() {
+		m.exchange.forget()
+		m.exchange = nil
+		clear(m.terms.shared)
+		m.terms.shared = nil
+	}
+	return nil
+}
+
+// fail ends the transaction. The answer, if it is not 0, is the failure message that tells the peer; it is left out when
+// the peer itself reported the failure.
+func (m *machine) fail(err error, answer MessageID) (out []byte, done bool, failure error) {
+	f, ok := errors.AsType[*Failure](err)
+	if !ok {
+		f = &Failure{Reason: NotAuthenticated, Detail: err.Error()}
+	}
+	f.State = m.state
+	if !m.state.final() {
+		if err := m.transition(Failed); err != nil {
+			return nil, true, err
+		}
+	}
+	if answer == 0 || f.Remote {
+		return nil, true, f
+	}
+	out = (&FailureMessage{ID: answer, Transaction: m.terms.transaction, Reason: f.Reason}).Marshal()
+	return out, true, f
+}
+
+// over is the error of a step after the end.
+func (m *machine) over() error {
+	return &Failure{Reason: IncorrectMessage, State: m.state, Detail: "the transaction is over"}
+}
+
+// reported is the failure that the peer's message tells, or nil if it is another message.
+func (m *machine) reported(in []byte, id MessageID) error {
+	if got, _, ok := Header(in); !ok || got != id {
+		return nil
+	}
+	f, err := ParseFailure(in)
+	if err != nil {
+		return err
+	}
+	return &Failure{Reason: f.Reason, Remote: true}
+}
+
+// sameTransaction checks a message's transaction identifier.
+func (m *machine) sameTransaction(t uint16) error {
+	if t != m.terms.transaction {
+		return malformed("transaction %d where %d is under way", t, m.terms.transaction)
+	}
+	return nil
+}
+
+// draw is n random bytes.
+func (m *machine) draw(n int) ([]byte, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(m.random, b); err != nil {
+		return nil, fmt.Errorf("draw a challenge: %w", err)
+	}
+	return b, nil
+}
+
+// share computes the shared secret with the peer's public value, which parsing has found to be of the group's length.
+func (m *machine) share(public []byte) error {
+	if m.agreed.Group == NullGroup {
+		return nil
+	}
+	if string(public) == string(m.exchange.public) {
+		return malformed("the public value is our own")
+	}
+	s, err := m.exchange.shared(public)
+	if err != nil {
+		return malformed("%v", err)
+	}
+	m.terms.shared = s
+	return nil
+}
