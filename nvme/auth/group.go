@@ -37,8 +37,6 @@ var groups = map[Group]groupParameters{
 	FFDHE8192: {ffdhe8192, 8192, 64},
 }
 
-// maxGroupLen is the length in bytes of the longest public value.
-const maxGroupLen = 8192 / 8
 
 var errPublicValue = errors.New("the public value is not between 2 and p-2")
 
