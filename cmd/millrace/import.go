@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
 )
 
@@ -129,7 +130,7 @@ func (c *command) importParquet(ctx context.Context, paths []string, o workload.
 	files := make([]workload.File, 0, len(paths))
 	from := map[string]string{} // by where it goes
 	for _, path := range paths {
-		info, err := inspect(ctx, path, host.DriveOptions{}, "parquet")
+		info, err := inspect(ctx, path, host.DriveOptions{Source: program.Parquet}, "parquet")
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -240,4 +241,13 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return spec, nil
+}
+
+// namePipeline says which document an error's line and column are of.
+func namePipeline(err error, name string) error {
+	var wrong pipeline.Errors
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return err
 }

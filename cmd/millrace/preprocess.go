@@ -91,7 +91,7 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 			defer func() { err = errors.Join(err, manager.Close()) }()
 			job, err := trainmgr.Submit(ctx, manager, o)
 			if err != nil {
-				return err
+				return namePipeline(err, pipe)
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			w, err := createWriter(format, out, job.Schema())

@@ -156,7 +156,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			defer func() { err = errors.Join(err, manager.Close()) }()
 			job, err := trainmgr.Submit(ctx, manager, o)
 			if err != nil {
-				return err
+				return namePipeline(err, pipe)
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			a := job.Allocation()
