@@ -37,7 +37,6 @@ var groups = map[Group]groupParameters{
 	FFDHE8192: {ffdhe8192, 8192, 64},
 }
 
-
 var errPublicValue = errors.New("the public value is not between 2 and p-2")
 
 // Known tells whether the group is one of those above.
