@@ -30,7 +30,7 @@ type Options struct {
 	Rows          int64         // 0 means 1,572,864
 	Drives        int           // 0 means 2
 	Partitions    int           // 0 means two a drive
-	RowsPerSecond float64       // of the stand-in trainer; 0 means 600,000
+	RowsPerSecond float64       // of the stand-in trainer; 0 means 1,500,000
 	SLM           int64         // bytes of each drive's memory; 0 means its default
 	Epochs        int           // 0 means 1
 	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.Partitions = 2 * o.Drives
 	}
 	if o.RowsPerSecond == 0 {
-		o.RowsPerSecond = 600_000
+		o.RowsPerSecond = 1_500_000
 	}
 	if o.Epochs == 0 {
 		o.Epochs = 1
