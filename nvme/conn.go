@@ -30,3 +30,16 @@ type Mapper interface {
 	// of the range. The view is valid while it holds the range. Reads through it are no commands, so no counter sees them.
 	MapSLM(off, n uint64) ([]byte, bool)
 }
+
+// Limiter is implemented by a Conn whose way to the drive carries less in one command than the drive may take.
+type Limiter interface {
+	// MaxTransfer is the most bytes of one command's data.
+	MaxTransfer() int
+}
+
+// Lasting is implemented by a Conn whose association goes on after Close, as the one of an operating system's driver does.
+// What a host reserved there it gives back itself.
+type Lasting interface {
+	// Lasts tells whether the association outlives the Conn.
+	Lasts() bool
+}
