@@ -32,6 +32,8 @@ type commandSet interface {
 	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error)
 	// maxArgs is the most bytes of args beside so many copies and ranges.
 	maxArgs(copies, ranges int) int
+	// giveBack frees all that the association holds. Nothing else runs.
+	giveBack(ctx context.Context) error
 }
 
 // SLMSize is the size of the drive's local memory in bytes, whoever holds it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/nvme"
 )
@@ -47,11 +48,20 @@ func (d *Device) String() string { return d.name }
 // Queue is the device's I/O queue, for commands of the caller's own making. The device's own commands use it too.
 func (d *Device) Queue() *Queue { return d.queue }
 
+// giveBackTime bounds what Close spends on memory that an association which outlives it would go on holding.
+const giveBackTime = 10 * time.Second
+
 // Close waits for the commands outstanding and ends the association: memory that it held is free again, views of it
 // are invalid. Further calls return the same.
 func (d *Device) Close() error {
 	d.closing.Do(func() {
-		errs := []error{d.queue.Close(), d.conn.Close()}
+		errs := []error{d.queue.Close()}
+		if l, ok := d.conn.(nvme.Lasting); ok && l.Lasts() && d.compute != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), giveBackTime)
+			errs = append(errs, d.compute.set.giveBack(ctx))
+			cancel()
+		}
+		errs = append(errs, d.conn.Close())
 		for _, c := range d.closers {
 			errs = append(errs, c())
 		}

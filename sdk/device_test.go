@@ -111,7 +111,8 @@ func TestOpenRefuses(t *testing.T) {
 	require.NoError(t, d.Close())
 	for uri, want := range map[string]error{
 		"tcp://127.0.0.1:4420/nqn.x":   ErrScheme,
-		"nvme:/dev/nvme0":              ErrScheme,
+		"nvme:/dev/nvme99999":          nil,
+		"nvme:/dev/nvme0?lba=512":      ErrURI,
 		"what:":                        ErrURI,
 		"file:" + dir + "/none":        csd.ErrNoDrive,
 		"file:" + dir + "/d?size=2MiB": csd.ErrGeometry,

@@ -10,7 +10,7 @@
 //	mem:[NAME]           flash in memory; a named one is shared by everything in the process that opens it
 //	file:PATH            flash in a file, byte for byte from block 0
 //	tcp://HOST:PORT/NQN  a drive over NVMe/TCP (not in this version: ErrScheme)
-//	nvme:/dev/nvme0      a drive behind the kernel (not in this version: ErrScheme)
+//	nvme:/dev/nvme0      a drive behind the Linux kernel, local or over fabrics; see package nvme/passthru
 //
 // with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. [OpenFiles] makes a drive whose namespace is some
 // existing files, not copied.

@@ -34,6 +34,9 @@ func (d *Device) identify(ctx context.Context) error {
 	if id.MDTS != 0 && id.MDTS < 8 {
 		d.mdts = 4096 << id.MDTS
 	}
+	if l, ok := d.conn.(nvme.Limiter); ok {
+		d.mdts = min(d.mdts, l.MaxTransfer())
+	}
 	d.info = Info{URI: d.name, Model: id.Model, Serial: id.Serial, Firmware: id.Firmware, NQN: id.SubsystemNQN, MDTS: d.mdts}
 	if b, err = d.identifyPage(ctx, nvme.CNSActiveNamespaces, 0, 0); err != nil {
 		return fmt.Errorf("active namespaces: %w", err)
@@ -63,6 +66,11 @@ func (d *Device) identifyPage(ctx context.Context, cns uint8, nsid uint32, csi u
 
 func (d *Device) identifyNamespace(ctx context.Context, nsid uint32) (Namespace, error) {
 	b, err := d.identifyPage(ctx, nvme.CNSNamespaceDescriptors, nsid, 0)
+	if isStatus(err, nvme.InvalidField) {
+		// A drive from before NVMe 1.3 has no such list; its namespaces hold blocks.
+		clear(b)
+		err = nil
+	}
 	if err != nil {
 		return Namespace{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/passthru"
 )
 
 // DeviceOptions say how a device is opened, beside its URI. The zero value works.
@@ -62,6 +63,8 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 			return nil, fmt.Errorf("%s: %w", uri, err)
 		}
 		return attach(ctx, uri, d, d.Close, u.Commands, o)
+	case "nvme":
+		return openKernel(ctx, u, o, create)
 	}
 	return nil, fmt.Errorf("%s: %w: %s: drives come with the NVMe/TCP target and the kernel passthrough, in a later version", uri, ErrScheme, u.Scheme)
 }
@@ -106,6 +109,22 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 		extents[i] = Extent{Device: p.Offset, Len: max(p.Size, 1)}
 	}
 	return dev, extents, nil
+}
+
+// openKernel opens a drive behind the kernel, which is what it is: nothing of it can be chosen but the command set.
+func openKernel(ctx context.Context, u URI, o DeviceOptions, create bool) (*Device, error) {
+	if create || u.Size != 0 || u.LBA != 0 || u.SLM != 0 || u.Threads != 0 {
+		return nil, fmt.Errorf("%s: a drive behind the kernel is not made here, and of size, lba, slm, threads and commands takes only the last: %w", u, ErrURI)
+	}
+	conn, err := passthru.Open(u.Name, passthru.Options{})
+	if err != nil {
+		return nil, err
+	}
+	dev, err := NewDevice(ctx, u.String(), conn, u.Commands, o)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return dev, nil
 }
 
 // attach begins an association with a drive in this process. release gives the drive up, at Close and when attaching fails.

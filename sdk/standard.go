@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -287,6 +288,20 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 	set := &rangeSet{ranges: slices.Clone(ranges), id: id, uses: 1}
 	s.sets = append(s.sets, set)
 	return set, uint16(s.slot), nil
+}
+
+func (s *standardSet) giveBack(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, set := range s.sets {
+		errs = append(errs, s.drop(ctx, set.id))
+	}
+	for _, r := range s.reserved {
+		errs = append(errs, s.drop(ctx, r.id))
+	}
+	s.sets, s.reserved = nil, make(map[uint64]reservation)
+	return errors.Join(errs...)
 }
 
 func (s *standardSet) done(set *rangeSet) {

@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
 
 	"github.com/millrace/millrace/nvme/cs"
@@ -11,6 +13,9 @@ import (
 type vendorSet struct {
 	d       *Device
 	buffers sync.Pool // of *[]byte: descriptors on their way
+
+	mu   sync.Mutex        // guards held
+	held map[uint64]uint64 // reservations: bytes by address
 }
 
 func (v *vendorSet) granularity() uint64 { return 1 }
@@ -18,13 +23,37 @@ func (v *vendorSet) granularity() uint64 { return 1 }
 func (v *vendorSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 	cmd := cs.SLMReserve(cs.AnyAddress, n)
 	cpl, err := v.d.admin(ctx, &cmd, nil)
+	if err == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.held == nil {
+			v.held = make(map[uint64]uint64)
+		}
+		v.held[cpl.Result()] = n
+	}
 	return cpl.Result(), err
 }
 
 func (v *vendorSet) release(ctx context.Context, r cs.Range) error {
 	cmd := cs.SLMRelease(r.Addr, r.Len)
 	_, err := v.d.admin(ctx, &cmd, nil)
+	if err == nil {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.held, r.Addr)
+	}
 	return err
+}
+
+func (v *vendorSet) giveBack(ctx context.Context) error {
+	v.mu.Lock()
+	held := maps.Clone(v.held)
+	v.mu.Unlock()
+	var errs []error
+	for addr, n := range held {
+		errs = append(errs, v.release(ctx, cs.Range{Addr: addr, Len: n}))
+	}
+	return errors.Join(errs...)
 }
 
 func (v *vendorSet) store(ctx context.Context, addr uint64, p []byte) *Future {
