@@ -221,3 +221,6 @@ func (r *request) abort(why nvme.Status) {
 	}
 	r.cancel()
 }
+
+// LastSeen is when the last command came, or the association began.
+func (c *Controller) LastSeen() time.Time { return time.Unix(0, c.seen.Load()) }

@@ -23,7 +23,7 @@ const HostLoopback = "10.0.2.2"
 // Options say what to boot and what to do there. The zero value boots the oldest kernel and does nothing.
 type Options struct {
 	Kernel   string                                         // a series of Kernels; "" is the oldest
-	Modules  []string                                       // kernel modules to load, in order; what they need comes along; "?name" may be absent
+	Modules  []string                                       // kernel modules to load, in order; what they need comes along; "name parameter=value", "?name" may be absent
 	Programs []string                                       // programs of the guests' root beside busybox: nvme, fio, mke2fs
 	Files    map[string][]byte                              // files by their path in the guest, executable: static binaries, scripts
 	Env      map[string]string                              // variables of the script

@@ -95,13 +95,16 @@ func findLibrary(root, name string) (string, error) {
 	return "", fmt.Errorf("library %s: %w", name, errNoSuch)
 }
 
-// moduleOrder returns the files of the named modules and of all that those depend on, each after what it needs. A name
-// that starts with '?' may be absent: some kernels have built in what others load.
-func moduleOrder(folder string, names []string) ([]string, error) {
-	var order []string
+// module is a file to load, with parameters as insmod takes them.
+type module struct{ file, parameters string }
+
+// moduleOrder returns the files of the named modules and of all that those depend on, each after what it needs. Parameters
+// follow a name after a blank. A name that starts with '?' may be absent: some kernels have built in what others load.
+func moduleOrder(folder string, names []string) ([]module, error) {
+	var order []module
 	seen := map[string]bool{}
-	var add func(name string, optional bool, path []string) error
-	add = func(name string, optional bool, path []string) error {
+	var add func(name, parameters string, optional bool, path []string) error
+	add = func(name, parameters string, optional bool, path []string) error {
 		if seen[name] {
 			return nil
 		}
@@ -118,16 +121,17 @@ func moduleOrder(folder string, names []string) ([]string, error) {
 			return fmt.Errorf("module %s: %w", name, err)
 		}
 		for _, d := range depends {
-			if err := add(d, false, append(slices.Clone(path), name)); err != nil {
+			if err := add(d, "", false, append(slices.Clone(path), name)); err != nil {
 				return err
 			}
 		}
-		order = append(order, file)
+		order = append(order, module{file, parameters})
 		return nil
 	}
 	for _, name := range names {
-		bare := strings.TrimPrefix(name, "?")
-		if err := add(bare, bare != name, nil); err != nil {
+		bare, optional := strings.CutPrefix(name, "?")
+		bare, parameters, _ := strings.Cut(bare, " ")
+		if err := add(bare, parameters, optional, nil); err != nil {
 			return nil, err
 		}
 	}

@@ -11,8 +11,8 @@ stty -F /dev/ttyS1 raw -echo
 exec 3<>/dev/ttyS1
 . /guest/shell
 
-while read -r module; do
-	insmod "$module" || say "problem could not load $module"
+while read -r module parameters; do
+	insmod "$module" $parameters || say "problem could not load $module"
 done </guest/modules
 [ -d /sys/kernel/config ] && mount -t configfs config /sys/kernel/config
 mount -t tracefs trace /sys/kernel/tracing 2>/dev/null

@@ -91,19 +91,19 @@ func addRoot(a *archive, root string, programs []string) error {
 }
 
 func addModules(a *archive, folder string, names []string) error {
-	files, err := moduleOrder(folder, append(append([]string{}, network...), names...))
+	modules, err := moduleOrder(folder, append(append([]string{}, network...), names...))
 	if err != nil {
 		return err
 	}
 	var order strings.Builder
-	for _, file := range files {
-		data, err := os.ReadFile(file)
+	for _, m := range modules {
+		data, err := os.ReadFile(m.file)
 		if err != nil {
 			return fmt.Errorf("add a module: %w", err)
 		}
-		at := "/modules/" + filepath.Base(file)
+		at := "/modules/" + filepath.Base(m.file)
 		a.file(at, data)
-		order.WriteString(at + "\n")
+		order.WriteString(strings.TrimSpace(at+" "+m.parameters) + "\n")
 	}
 	a.file("guest/modules", []byte(order.String()))
 	return nil

@@ -1,0 +1,202 @@
+package tcp
+
+import (
+	"net"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// command is one that a target was sent, from its capsule to the last byte of its answer.
+type command struct {
+	cmd    nvme.Command
+	tag    uint16 // its place in connection.tags, for good
+	want   controller.Transfer
+	buf    *buffer // nil: none
+	data   []byte  // of buf
+	budget int     // bytes taken from the connection's budget
+	got    uint32  // bytes of data that came behind R2T
+	broken bool    // a digest of the data did not match
+	cpl    nvme.Completion
+}
+
+func (cmd *command) hold(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
+
+// isEvent tells whether this is an Asynchronous Event Request, which may wait for ever.
+func (cmd *command) isEvent(queue uint16) bool {
+	return queue == 0 && cmd.cmd.Opcode() == nvme.AdminAsyncEventRequest
+}
+
+// message is something to send: bytes, or of a command its request for data or its answer.
+type message struct {
+	raw []byte
+	cmd *command
+	r2t bool
+}
+
+// postMessage is post for use beside send.
+func (o *outbox[M]) postMessage(m M) error { return o.post(m, false) }
+
+// put is one of the outbox's ways to take a message: postMessage for the goroutine that receives, send for others.
+type put = func(*outbox[message], message) error
+
+// run hands a command to a worker.
+func (c *connection) run(cmd *command) {
+	select {
+	case c.jobs <- cmd:
+		return
+	default:
+	}
+	if c.started < 2*c.depth { // as many as there are commands, so that this never waits
+		c.started++
+		c.workers.Add(1)
+		go c.worker(cmd)
+		return
+	}
+	c.jobs <- cmd
+}
+
+func (c *connection) worker(cmd *command) {
+	defer c.workers.Done()
+	for ok := true; ok; cmd, ok = <-c.jobs {
+		c.work(cmd)
+	}
+}
+
+// work does what is next to be done for a command.
+func (c *connection) work(cmd *command) {
+	n := int(cmd.want.Length)
+	switch {
+	case cmd.want.Direction == nvme.NoData, cmd.buf != nil:
+	case !c.budget.take(n):
+		c.settle(&message{cmd: cmd}, net.ErrClosed)
+		return
+	case cmd.want.Direction == nvme.HostToController:
+		c.ask(cmd, (*outbox[message]).send)
+		return
+	default:
+		cmd.budget = n
+		cmd.hold(c.target.pool.get(n), n)
+		if c.queue == 0 {
+			clear(cmd.data) // whatever a page leaves out must not be what another host read
+		}
+	}
+	if cmd.broken {
+		cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), nvme.TransientTransportError)
+	} else {
+		cmd.cpl = c.assoc.ctrl.Execute(c.ctx, c.queue, &cmd.cmd, cmd.data)
+	}
+	_ = c.answer(cmd, (*outbox[message]).send)
+}
+
+// ask asks the host for a command's data, all of it at once. The budget has been taken.
+func (c *connection) ask(cmd *command, put put) {
+	n := int(cmd.want.Length)
+	cmd.budget = n
+	cmd.hold(c.target.pool.get(n), n)
+	c.mu.Lock()
+	c.tags[cmd.tag] = cmd
+	if c.wait++; c.wait == 1 {
+		c.asked = time.Now()
+	}
+	c.mu.Unlock()
+	_ = put(c.out, message{cmd: cmd, r2t: true}) // where it is not taken the connection ends, and the command with it
+}
+
+// refuse completes a command with a status. The receiving goroutine calls it.
+func (c *connection) refuse(cmd *command, st nvme.Status) error {
+	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
+	return c.answer(cmd, (*outbox[message]).postMessage)
+}
+
+// answer sends a command's completion, and its data where it read any. The host may send the next command as soon as it
+// sees it, so the place in the queue is free before.
+func (c *connection) answer(cmd *command, put put) error {
+	c.inflight.Add(-1)
+	err := put(c.out, message{cmd: cmd})
+	if err != nil {
+		c.settle(&message{cmd: cmd}, err)
+	}
+	return err
+}
+
+// encode turns a message into PDUs.
+func (c *connection) encode(b *batch, m *message) {
+	switch {
+	case m.raw != nil:
+		b.data(m.raw)
+	case m.r2t:
+		f := c.tx.Layout(pdu.TypeR2T, 0, 0)
+		p := b.reserve(f.Prefix())
+		pdu.R2T{CID: m.cmd.cmd.CID(), Tag: m.cmd.tag, Length: m.cmd.want.Length}.Put(p)
+		f.Seal(p)
+	default:
+		c.encodeAnswer(b, m.cmd)
+	}
+}
+
+func (c *connection) encodeAnswer(b *batch, cmd *command) {
+	if cmd.want.Direction == nvme.ControllerToHost && cmd.cpl.Status().OK() {
+		// What a flag says instead of a completion can carry neither a result nor a queue head.
+		short := c.noFlow && cmd.cpl.Result() == 0
+		flags := uint8(pdu.FlagLast)
+		if short {
+			flags |= pdu.FlagSuccess
+		}
+		n := uint32(len(cmd.data))
+		f := c.tx.Layout(pdu.TypeC2HData, flags, n)
+		p := b.reserve(f.Prefix())
+		pdu.Data{CID: cmd.cmd.CID(), Length: n}.Put(p)
+		f.Seal(p)
+		b.data(cmd.data)
+		if f.Digest {
+			pdu.PutDigest(b.reserve(pdu.DigestSize), pdu.Digest(cmd.data))
+		}
+		if short {
+			return
+		}
+	}
+	if c.noFlow {
+		cmd.cpl.SetSQHead(0xffff)
+	} else {
+		c.sqhd = uint16((int(c.sqhd) + 1) % c.depth)
+		cmd.cpl.SetSQHead(c.sqhd)
+	}
+	f := c.tx.Layout(pdu.TypeCapsuleResp, 0, 0)
+	p := b.reserve(f.Prefix())
+	pdu.PutCompletion(p, &cmd.cpl)
+	f.Seal(p)
+}
+
+// settle gives back what a command holds, once its answer is sent or will never be.
+func (c *connection) settle(m *message, _ error) {
+	cmd := m.cmd
+	if cmd == nil || m.r2t {
+		return
+	}
+	if cmd.buf != nil {
+		c.target.pool.put(cmd.buf)
+	}
+	if cmd.budget > 0 {
+		c.budget.give(cmd.budget)
+	}
+	if !cmd.isEvent(c.queue) && c.busy.Add(-1) == 0 && c.draining.Load() {
+		c.cut(nil)
+	}
+	*cmd = command{tag: cmd.tag}
+	c.free <- cmd // has room for every command there is
+}
+
+// abandonWaiting settles the commands whose data never came.
+func (c *connection) abandonWaiting() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, cmd := range c.tags {
+		if cmd != nil {
+			c.tags[i] = nil
+			c.settle(&message{cmd: cmd}, net.ErrClosed)
+		}
+	}
+}

@@ -1,0 +1,300 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+)
+
+// What an initiator does when DialOptions do not say.
+const (
+	DefaultDepth          = controller.MaxDepth
+	DefaultKeepAlive      = 15 * time.Second
+	DefaultCommandTimeout = 30 * time.Second
+	DefaultConnectTimeout = 10 * time.Second
+	DefaultFirstDelay     = 100 * time.Millisecond
+	DefaultLongestDelay   = 5 * time.Second
+	DefaultGiveUp         = time.Minute
+)
+
+// ErrLost says that the connection was lost while the command ran. What the command did is not known, and what the association held
+// of the drive, memory above all, is gone; the next command goes to a new association.
+var ErrLost = errors.New("the connection to the drive was lost while the command ran")
+
+// ErrTimeout says that a command took longer than DialOptions.CommandTimeout. It has ended.
+var ErrTimeout = errors.New("the command took too long")
+
+// DialOptions say how a host connects. Address and Subsystem are required; the zero value of everything else works.
+type DialOptions struct {
+	Address   string // host:port
+	Subsystem string // NQN
+
+	HostNQN string    // default nqn.2014-08.org.nvmexpress:uuid:HostID
+	HostID  uuid.UUID // default random
+
+	HeaderDigest, DataDigest bool
+	NoFlowControl            bool // turn submission queue flow control off
+
+	Queues int // I/O queues, a connection each, if the drive has as many; 0 means 1
+	Depth  int // commands in an I/O queue, if the drive takes as many; 0 means DefaultDepth
+
+	KeepAlive      time.Duration // 0 means DefaultKeepAlive; below 0 none
+	CommandTimeout time.Duration // for a command to complete; 0 means DefaultCommandTimeout; below 0 none
+	ConnectTimeout time.Duration // for an association to be made; 0 means DefaultConnectTimeout
+
+	// When a connection is lost it is made anew: after FirstDelay, then after twice as long each time but at most
+	// LongestDelay, for as long as GiveUp, after which every command fails. Below 0, GiveUp means at once. 0 means the defaults.
+	FirstDelay, LongestDelay, GiveUp time.Duration
+
+	// OnEvent is called with the events of the drive that are told asynchronously; nil: none are asked for. It must not wait.
+	OnEvent func(nvme.AsyncEvent)
+
+	// DialContext makes connections; nil means net.Dialer's.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+
+	Logger *slog.Logger // connections lost and made; nil: no log
+}
+
+func (o *DialOptions) defaults() error {
+	if _, _, err := net.SplitHostPort(o.Address); err != nil {
+		return fmt.Errorf("address %q: want HOST:PORT: %w", o.Address, err)
+	}
+	if err := fabrics.CheckNQN(o.Subsystem); err != nil {
+		return fmt.Errorf("subsystem: %w", err)
+	}
+	if o.HostID == (uuid.UUID{}) {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return fmt.Errorf("host identifier: %w", err)
+		}
+		o.HostID = id
+	}
+	if o.HostNQN == "" {
+		o.HostNQN = "nqn.2014-08.org.nvmexpress:uuid:" + o.HostID.String()
+	}
+	if err := fabrics.CheckNQN(o.HostNQN); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	if o.Queues <= 0 {
+		o.Queues = 1
+	}
+	if o.Depth <= 0 {
+		o.Depth = DefaultDepth
+	}
+	o.Queues, o.Depth = min(o.Queues, 1<<10), min(max(o.Depth, 2), maxSlots)
+	for _, d := range []struct {
+		v    *time.Duration
+		zero time.Duration
+	}{
+		{&o.KeepAlive, DefaultKeepAlive}, {&o.CommandTimeout, DefaultCommandTimeout}, {&o.ConnectTimeout, DefaultConnectTimeout},
+		{&o.FirstDelay, DefaultFirstDelay}, {&o.LongestDelay, DefaultLongestDelay}, {&o.GiveUp, DefaultGiveUp},
+	} {
+		if *d.v == 0 {
+			*d.v = d.zero
+		}
+	}
+	if o.DialContext == nil {
+		o.DialContext = new(net.Dialer).DialContext
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Stats count what an initiator met with since Dial.
+type Stats struct {
+	Reconnects   uint64 // associations made after the first
+	Requeued     uint64 // commands sent again, as their connection was lost or their data arrived broken
+	DigestErrors uint64 // data digests from the drive that did not match
+	Aborted      uint64 // commands that were asked to end early, as their context or their time ended
+}
+
+// Host is a host's association with a subsystem over NVMe/TCP, and those that follow it when a connection is lost. It implements
+// nvme.Conn.
+type Host struct {
+	opt DialOptions
+	log *slog.Logger
+
+	reconnects, requeued, digests, aborts atomic.Uint64
+
+	link   atomic.Pointer[link] // nil while there is none
+	ctx    context.Context      // ends with Close
+	cancel context.CancelFunc
+	done   chan struct{} // the supervisor has ended
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced when link, closed or failed change
+	closed  bool
+	failed  error // no more is tried
+	serial  string
+}
+
+var _ nvme.Conn = (*Host)(nil)
+
+// Dial connects to a subsystem. It tries once; a connection that is lost later is made anew.
+func Dial(ctx context.Context, o DialOptions) (*Host, error) {
+	if err := o.defaults(); err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	h := &Host{opt: o, log: o.Logger.With("subsystem", o.Subsystem, "address", o.Address), changed: make(chan struct{}), done: make(chan struct{})}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	l, err := h.connect(ctx)
+	if err != nil {
+		h.cancel()
+		return nil, fmt.Errorf("connect to %s at %s: %w", o.Subsystem, o.Address, err)
+	}
+	h.link.Store(l)
+	go h.supervise(l)
+	return h, nil
+}
+
+// Stats counts what happened.
+func (h *Host) Stats() Stats {
+	return Stats{h.reconnects.Load(), h.requeued.Load(), h.digests.Load(), h.aborts.Load()}
+}
+
+// HostNQN is the name under which the host connected.
+func (h *Host) HostNQN() string { return h.opt.HostNQN }
+
+// Admin implements nvme.Conn.
+func (h *Host) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return h.do(ctx, true, cmd, data)
+}
+
+// IO implements nvme.Conn.
+func (h *Host) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	return h.do(ctx, false, cmd, data)
+}
+
+// digestRetries is how often a command is sent again whose data arrived broken.
+const digestRetries = 3
+
+func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+	if err := ctx.Err(); err != nil {
+		return nvme.Completion{}, named(cmd, err)
+	}
+	broken := 0
+	for {
+		l := h.link.Load()
+		if l == nil {
+			var err error
+			if l, err = h.wait(ctx, nil); err != nil {
+				return nvme.Completion{}, named(cmd, err)
+			}
+		}
+		cpl, err := l.submit(ctx, admin, cmd, data)
+		switch {
+		case err == nil:
+			return cpl, nil
+		case errors.Is(err, errLinkLost):
+			if h.isClosed() {
+				return cpl, named(cmd, nvme.ErrClosed)
+			}
+			if !idempotent(admin, cmd) {
+				return cpl, named(cmd, fmt.Errorf("%w: %w", ErrLost, l.why()))
+			}
+			if _, err := h.wait(ctx, l); err != nil {
+				return cpl, named(cmd, err)
+			}
+		case errors.Is(err, nvme.TransientTransportError) && idempotent(admin, cmd) && broken < digestRetries:
+			broken++
+		default:
+			return cpl, named(cmd, err)
+		}
+		h.requeued.Add(1)
+	}
+}
+
+// named says in an error which command it is about.
+func named(cmd *nvme.Command, err error) error {
+	return fmt.Errorf("command %02xh on namespace %d: %w", cmd.Opcode(), cmd.NSID(), err)
+}
+
+// idempotent tells whether doing a command twice is doing it once, and doing it in another association the same as in this
+// one: commands to blocks, and questions. What works on the drive's memory is not: a new association holds none of it.
+func idempotent(admin bool, cmd *nvme.Command) bool {
+	if admin {
+		switch cmd.Opcode() {
+		case nvme.AdminIdentify, nvme.AdminGetLogPage, nvme.AdminGetFeatures, nvme.AdminKeepAlive:
+			return true
+		}
+		return false
+	}
+	if cmd.NSID() != 1 && cmd.NSID() != nvme.AllNamespaces {
+		return false
+	}
+	switch cmd.Opcode() {
+	case nvme.NVMFlush, nvme.NVMRead, nvme.NVMWrite, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset:
+		return true
+	}
+	return false
+}
+
+func (h *Host) isClosed() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.closed
+}
+
+// wait waits for a link other than old.
+func (h *Host) wait(ctx context.Context, old *link) (*link, error) {
+	for {
+		h.mu.Lock()
+		changed, closed, failed := h.changed, h.closed, h.failed
+		l := h.link.Load()
+		h.mu.Unlock()
+		switch {
+		case closed:
+			return nil, nvme.ErrClosed
+		case failed != nil:
+			return nil, failed
+		case l != nil && l != old:
+			return l, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for the connection to be made anew: %w", ctx.Err())
+		}
+	}
+}
+
+// Close implements nvme.Conn: it waits for the commands that run, shuts the controller down and ends the association. Closing
+// twice is no error.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		<-h.done
+		return nil
+	}
+	h.closed = true
+	h.change()
+	h.mu.Unlock()
+	if l := h.link.Load(); l != nil {
+		l.finish()
+		l.lose(nvme.ErrClosed)
+		<-l.dead
+	}
+	h.cancel()
+	<-h.done
+	return nil
+}
+
+// change wakes those who wait for a change. h.mu is held.
+func (h *Host) change() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}

@@ -1,0 +1,230 @@
+package kerneltest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
+)
+
+// targetVariable tells the test binary that it is a target, and which.
+const targetVariable = "MILLRACE_KERNELTEST_TARGET"
+
+// targetConfig is a target's in its own process.
+type targetConfig struct {
+	Flash     string // file
+	Size      int64
+	BlockSize uint32
+	UUID      uuid.UUID
+	Listen    string
+	Advertise string
+	Hosts     []string
+}
+
+func TestMain(m *testing.M) {
+	if config := os.Getenv(targetVariable); config != "" {
+		if err := runTarget(config); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is a
+// command: "changed NSID" tells hosts that a namespace changed.
+func runTarget(config string) error {
+	var c targetConfig
+	if err := json.Unmarshal([]byte(config), &c); err != nil {
+		return err
+	}
+	flash, err := openFlash(c.Flash, c.Size)
+	if err != nil {
+		return err
+	}
+	drive, err := controller.New(controller.Options{
+		Flash: flash, BlockSize: c.BlockSize, UUID: c.UUID, Compute: newCompute(1 << 20), Firmware: "7.7",
+	})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+	at := netip.AddrPortFrom(netip.MustParseAddr(c.Advertise), port)
+	target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: c.Hosts, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		return err
+	}
+	for _, s := range []*controller.Subsystem{drive, controller.NewDiscovery(controller.DiscoveryOptions{Entries: []fabrics.Entry{
+		{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN},
+		{Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
+	}})} {
+		if err := target.Add(s); err != nil {
+			return err
+		}
+	}
+	served := make(chan error, 1)
+	go func() { served <- target.Serve(l) }()
+	fmt.Println(port)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		var nsid uint32
+		if _, err := fmt.Sscanf(in.Text(), "changed %d", &nsid); err != nil {
+			return fmt.Errorf("command %q: %w", in.Text(), err)
+		}
+		drive.NamespaceChanged(nsid)
+	}
+	if err := errors.Join(target.Close(), flash.f.Close()); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, tcp.ErrTargetClosed) {
+		return err
+	}
+	return nil
+}
+
+// target is the test's end of a target's process, which can be killed and started again on the same port and flash.
+type target struct {
+	t      *testing.T
+	config targetConfig
+	nqn    string
+
+	mu     sync.Mutex // guards what follows: functions for guests run beside the test
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	log    strings.Builder
+	logger sync.WaitGroup
+}
+
+func startTarget(t *testing.T, blockSize uint32) *target {
+	t.Helper()
+	id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(t.Name()))
+	x := &target{t: t, nqn: "nqn.2014-08.org.nvmexpress:uuid:" + id.String(), config: targetConfig{
+		Flash: t.TempDir() + "/flash", Size: 64 << 20, BlockSize: blockSize, UUID: id, Listen: "127.0.0.1:0",
+		Advertise: guest.HostLoopback, Hosts: []string{hostNQN},
+	}}
+	require.NoError(t, x.start())
+	t.Cleanup(func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if err := x.end(); err != nil {
+			t.Errorf("the target did not end in order: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the target said:\n%s", x.log.String())
+		}
+	})
+	return x
+}
+
+// start starts the process and waits until it listens; after a kill, where it did before.
+func (x *target) start() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cmd != nil {
+		return errors.New("the target runs already")
+	}
+	config, err := json.Marshal(x.config)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), targetVariable+"="+string(config))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = &x.log // exec copies; it is read after Wait
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var port int
+	if _, err := fmt.Fscanln(out, &port); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return fmt.Errorf("the target did not say where it listens: %w: %s", err, x.log.String())
+	}
+	x.config.Listen = fmt.Sprintf("127.0.0.1:%d", port)
+	x.cmd, x.in = cmd, in
+	return nil
+}
+
+// kill is kill -9.
+func (x *target) kill() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cmd == nil {
+		return errors.New("the target does not run")
+	}
+	err := x.cmd.Process.Kill()
+	_ = x.cmd.Wait() // says that it was killed
+	x.cmd = nil
+	return err
+}
+
+// end closes the process's input and waits: it must end by itself. x.mu is held.
+func (x *target) end() error {
+	if x.cmd == nil {
+		return nil
+	}
+	err := x.in.Close()
+	err = errors.Join(err, x.cmd.Wait())
+	x.cmd = nil
+	return err
+}
+
+func (x *target) tell(command string) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cmd == nil {
+		return errors.New("the target does not run")
+	}
+	_, err := io.WriteString(x.in, command+"\n")
+	return err
+}
+
+// functions are what a guest may have this host do with the target.
+func (x *target) functions() map[string]func([]string) (string, error) {
+	return map[string]func([]string) (string, error){
+		"kill-target":       func([]string) (string, error) { return "", x.kill() },
+		"start-target":      func([]string) (string, error) { return "", x.start() },
+		"namespace-changed": func(args []string) (string, error) { return "", x.tell("changed " + args[0]) },
+	}
+}
+
+// env is what the scripts want to know.
+func (x *target) env() map[string]string {
+	_, port, _ := net.SplitHostPort(x.config.Listen)
+	return map[string]string{
+		"TARGET": "millrace", "ADDR": guest.HostLoopback, "PORT": port, "NQN": x.nqn, "HOSTNQN": hostNQN, "HOSTID": hostID,
+		"ADDS": "no", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80 0x81",
+	}
+}

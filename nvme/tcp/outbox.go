@@ -1,0 +1,216 @@
+package tcp
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Sizes of what is written at a time.
+const (
+	writeBuffer = 64 << 10
+	copyLimit   = 8 << 10 // data of at most so many bytes is copied beside its header; more is written from where it lies
+	flushRounds = 4       // batches that a sender writes for others before it goes on its way
+)
+
+// errOutboxClosed is returned for a message after the last one.
+var errOutboxClosed = errors.New("nothing more is sent on this connection")
+
+// outbox sends messages on a connection in the order in which they come. A sender who finds nobody writing does it, for
+// itself and for those that come while it writes; so a busy connection writes many PDUs at a time, and an idle one hands
+// nothing over. Whoever receives must not be held up by writing, or two sides that do both wait for each other: for it,
+// post leaves the writing to a goroutine that ends with stop. encode turns a message into bytes; settle is called once for every message that
+// send took, when its bytes have been written or will never be. Both are called by one goroutine at a time.
+type outbox[M any] struct {
+	encode func(*batch, *M)
+	settle func(*M, error)
+	batch  batch
+
+	// since is when the write that is in progress began, in nanoseconds of Unix time; 0 while there is none.
+	since atomic.Int64
+
+	mu     sync.Mutex
+	queue  []M
+	spare  []M // what was written: the memory is used again
+	busy   bool
+	closed bool // the last message has been taken
+	err    error
+	idle   *sync.Cond
+
+	kick chan struct{} // tells the goroutine to write; busy is set for it
+	gone chan struct{} // it has ended
+}
+
+func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, error)) *outbox[M] {
+	o := &outbox[M]{encode: encode, settle: settle, batch: batch{conn: conn, buf: make([]byte, 0, writeBuffer)}}
+	o.idle = sync.NewCond(&o.mu)
+	o.kick, o.gone = make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(o.gone)
+		for range o.kick {
+			o.flush(-1)
+		}
+	}()
+	return o
+}
+
+// send takes a message, and may write. The error says that it was not taken.
+func (o *outbox[M]) send(m M) error {
+	write, err := o.take(m, false)
+	if write {
+		// Others that are ready to send get to do so first, and one write serves all.
+		runtime.Gosched()
+		o.flush(flushRounds)
+	}
+	return err
+}
+
+// post takes a message and does not write; last makes it the last.
+func (o *outbox[M]) post(m M, last bool) error {
+	write, err := o.take(m, last)
+	if write {
+		o.kick <- struct{}{}
+	}
+	return err
+}
+
+// take queues a message, and tells whether its sender has to see to the writing.
+func (o *outbox[M]) take(m M, last bool) (write bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.err != nil:
+		return false, o.err
+	case o.closed:
+		return false, errOutboxClosed
+	}
+	o.closed = last
+	o.queue = append(o.queue, m)
+	write = !o.busy
+	o.busy = true
+	return write, nil
+}
+
+// flush writes until nothing is left, or for so many rounds, after which the goroutine goes on.
+func (o *outbox[M]) flush(rounds int) {
+	for ; ; rounds-- {
+		o.mu.Lock()
+		if len(o.queue) == 0 {
+			o.busy = false
+			o.idle.Broadcast()
+			o.mu.Unlock()
+			return
+		}
+		if rounds == 0 {
+			o.mu.Unlock()
+			o.kick <- struct{}{} // has room, as busy is passed on with it
+			return
+		}
+		work, err := o.queue, o.err
+		o.queue, o.spare = o.spare[:0], nil
+		o.mu.Unlock()
+		if err == nil {
+			o.since.Store(time.Now().UnixNano())
+			for i := range work {
+				o.encode(&o.batch, &work[i])
+			}
+			err = o.batch.flush()
+			o.since.Store(0)
+		}
+		for i := range work {
+			o.settle(&work[i], err)
+		}
+		clear(work)
+		o.mu.Lock()
+		if o.err == nil {
+			o.err = err
+		}
+		o.spare = work
+		o.mu.Unlock()
+	}
+}
+
+// wait returns when everything taken is written, or will never be.
+func (o *outbox[M]) wait() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.busy {
+		o.idle.Wait()
+	}
+}
+
+// stop takes no more messages and waits until those that were taken are settled. The connection must have been closed, or
+// the other side be reading. It is called once.
+func (o *outbox[M]) stop(err error) {
+	o.mu.Lock()
+	if o.err == nil {
+		o.err = err
+	}
+	for o.busy {
+		o.idle.Wait()
+	}
+	o.mu.Unlock()
+	close(o.kick)
+	<-o.gone
+}
+
+// batch gathers bytes to write at a time.
+type batch struct {
+	conn  net.Conn
+	buf   []byte // what is copied; it never grows, as parts refer to it
+	from  int    // what of buf no part holds yet
+	parts net.Buffers
+	out   net.Buffers
+	err   error
+}
+
+// reserve gives n contiguous bytes to fill, n at most a few hundred.
+func (b *batch) reserve(n int) []byte {
+	if len(b.buf)+n > cap(b.buf) {
+		b.write()
+	}
+	l := len(b.buf)
+	b.buf = b.buf[:l+n]
+	return b.buf[l : l+n : l+n]
+}
+
+// data adds bytes that stay as they are until the batch is flushed.
+func (b *batch) data(p []byte) {
+	if len(p) <= copyLimit {
+		copy(b.reserve(len(p)), p)
+		return
+	}
+	b.cut()
+	b.parts = append(b.parts, p)
+}
+
+// cut makes a part of what was copied since the last.
+func (b *batch) cut() {
+	if b.from < len(b.buf) {
+		b.parts = append(b.parts, b.buf[b.from:len(b.buf):len(b.buf)])
+		b.from = len(b.buf)
+	}
+}
+
+// write writes everything gathered; the first error stays.
+func (b *batch) write() {
+	b.cut()
+	if b.err == nil {
+		if len(b.parts) == 1 {
+			_, b.err = b.conn.Write(b.parts[0])
+		} else if len(b.parts) > 1 {
+			b.out = b.parts
+			_, b.err = b.out.WriteTo(b.conn)
+		}
+	}
+	clear(b.parts)
+	b.buf, b.from, b.parts, b.out = b.buf[:0], 0, b.parts[:0], nil
+}
+
+func (b *batch) flush() error {
+	b.write()
+	return b.err
+}

@@ -1,0 +1,479 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// A command identifier is a slot's index and, above it, how often the slot was used, so that a late answer finds nobody.
+const (
+	slotBits = 10
+	maxSlots = 1 << slotBits
+)
+
+// urgentSlots is how many commands of the admin queue have a place of their own, so that they wait behind nothing: Keep Alive, Abort,
+// and the properties of a shutdown.
+const urgentSlots = controller.AbortLimit + 2
+
+// abortGrace is how long an aborted command may take to end before the association is given up.
+const abortGrace = 5 * time.Second
+
+// errUnresponsive says that a command did not end although it was aborted.
+var errUnresponsive = errors.New("a command that was aborted did not end")
+
+// queue is a host's queue: a connection, and a slot for every command that may be outstanding.
+type queue struct {
+	l       *link
+	id      uint16
+	nc      net.Conn
+	rx      *reader
+	tx      pdu.Rules
+	out     *outbox[hostMessage]
+	capsule uint32 // most data in a command capsule
+	maxData uint32 // MAXH2CDATA
+	most    int    // admin queue: entries that an I/O queue may have
+
+	slots  []slot
+	free   chan uint16 // indices of slots that nothing uses
+	urgent chan uint16 // of the admin queue, for urgent commands
+	ended  chan struct{}
+}
+
+// slot is the place of an outstanding command. From the moment when cid is set until done is signalled, the fields belong
+// to the goroutine that receives, but for cmd and data, which then only the drive's answers change.
+type slot struct {
+	cid      atomic.Uint32 // slotUsed and the command identifier; 0 when no answer is awaited
+	holds    atomic.Int32  // the answer, and every message that refers to the slot
+	deadline atomic.Int64  // nanoseconds of Unix time; 0 none
+	done     chan struct{} // signalled when holds falls to 0
+	late     chan struct{} // signalled when the deadline is over
+	event    atomic.Bool   // an Asynchronous Event Request
+	used     uint16
+
+	cmd    nvme.Command
+	data   []byte
+	dir    nvme.Direction
+	inline bool // the data travels in the capsule
+	got    uint32
+	asked  uint32 // bytes that the drive has asked for
+	broken bool   // a data digest did not match
+	cpl    nvme.Completion
+	err    error
+}
+
+const slotUsed = 1 << 16
+
+// hostMessage is something to send: bytes, a command's capsule, or data that was asked for.
+type hostMessage struct {
+	raw  []byte
+	slot *slot
+	r2t  pdu.R2T // Length 0: the capsule
+}
+
+// newQueue does the initialisation of a connection.
+func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, capsule uint32) (*queue, error) {
+	o := &l.h.opt
+	q := &queue{l: l, id: id, nc: nc, capsule: capsule, slots: make([]slot, depth), ended: make(chan struct{})}
+	q.rx = newReader(nc, pdu.Rules{MaxData: 1 << 30}) // what a command asked for bounds it further
+	if err := q.initialise(ctx, pdu.ICReq{HeaderDigest: o.HeaderDigest, DataDigest: o.DataDigest}); err != nil {
+		return nil, err
+	}
+	urgent := 0
+	if id == 0 {
+		urgent = urgentSlots
+	}
+	q.free, q.urgent = make(chan uint16, depth-urgent), make(chan uint16, urgent)
+	for i := range q.slots {
+		q.slots[i].done, q.slots[i].late = make(chan struct{}, 1), make(chan struct{}, 1)
+		if i < depth-urgent {
+			q.free <- uint16(i)
+		} else {
+			q.urgent <- uint16(i)
+		}
+	}
+	q.out = newOutbox(nc, q.encode, q.settle)
+	return q, nil
+}
+
+func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
+	if d, ok := ctx.Deadline(); ok {
+		_ = q.nc.SetDeadline(d)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = q.nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := q.nc.Write(req.Put(new([pdu.ICSize]byte))); err != nil {
+		return err
+	}
+	f, header, err := q.rx.next()
+	switch {
+	case err == io.EOF:
+		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more connections?")
+	case err != nil:
+		return fmt.Errorf("wait for the answer: %w", err)
+	case f.Type == pdu.TypeC2HTermReq:
+		return pdu.ParseTerminate(header)
+	case f.Type != pdu.TypeICResp:
+		return fmt.Errorf("the answer is a %s, not an ICResp", f.Type)
+	}
+	resp, err := pdu.ParseICResp((*[pdu.ICSize]byte)(header), req)
+	if err != nil {
+		return err
+	}
+	q.rx.rules.HeaderDigest, q.rx.rules.DataDigest = resp.HeaderDigest, resp.DataDigest
+	q.tx = pdu.Rules{HeaderDigest: resp.HeaderDigest, DataDigest: resp.DataDigest, Align: 4 * (int(resp.Alignment) + 1)}
+	q.maxData = resp.MaxH2CData
+	if !stop() {
+		return ctx.Err()
+	}
+	return q.nc.SetDeadline(time.Time{})
+}
+
+// direction is which way a command's data goes.
+func direction(cmd *nvme.Command) nvme.Direction {
+	if cmd.DataLength() == 0 {
+		return nvme.NoData
+	}
+	if cmd.Opcode() == fabrics.Opcode {
+		return nvme.Direction(fabrics.Type(cmd) & 3)
+	}
+	return cmd.Direction()
+}
+
+// do sends a command and waits for its end, taking a slot from free. With timeout 0, while an association is made, the link is lost when ctx
+// ends; else the command is aborted when ctx ends or it takes longer than timeout, which below 0 means never.
+func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte, timeout time.Duration) (nvme.Completion, error) {
+	dir := direction(cmd)
+	if len(data) != int(cmd.DataLength()) || dir == nvme.Bidirectional {
+		return nvme.Completion{}, nvme.InvalidSGLLength.Final()
+	}
+	var i uint16
+	select {
+	case i = <-free:
+	default:
+		select {
+		case i = <-free:
+		case <-ctx.Done():
+			return nvme.Completion{}, fmt.Errorf("wait for room in the queue: %w", ctx.Err())
+		case <-q.l.over:
+			return nvme.Completion{}, errLinkLost
+		}
+	}
+	s := &q.slots[i]
+	s.used++
+	cid := s.used<<slotBits | i
+	s.cmd, s.data, s.dir = *cmd, data, dir
+	s.inline = dir == nvme.HostToController && uint32(len(data)) <= q.capsule
+	s.got, s.asked, s.broken, s.cpl, s.err = 0, 0, false, nvme.Completion{}, nil
+	s.cmd.SetCID(cid)
+	if s.inline {
+		s.cmd.SetSGL(nvme.SGL{Length: uint32(len(data)), Type: nvme.SGLDataBlockOffset})
+	} else {
+		s.cmd.SetData(uint32(len(data)))
+	}
+	select {
+	case <-s.late: // of the command that was here before
+	default:
+	}
+	now := q.l.clock.Load()
+	q.l.sent.Store(now)
+	s.deadline.Store(0)
+	if timeout > 0 {
+		s.deadline.Store(now + int64(timeout))
+	}
+	s.event.Store(q.id == 0 && cmd.Opcode() == nvme.AdminAsyncEventRequest)
+	s.holds.Store(2)
+	s.cid.Store(slotUsed | uint32(cid))
+	if err := q.out.send(hostMessage{slot: s}); err != nil {
+		q.l.lose(err)
+		s.release()
+		<-q.ended
+		s.finish(cid, nvme.Completion{}, errLinkLost)
+	}
+	cause := q.await(ctx, free, s, cid, timeout)
+	s.deadline.Store(0)
+	cpl, err := s.cpl, s.err
+	s.data = nil
+	free <- i
+	switch st := cpl.Status(); {
+	case err != nil && cause != nil:
+		return cpl, cause
+	case err != nil:
+		return cpl, err
+	case st.OK():
+		return cpl, nil
+	case cause != nil && st.Is(nvme.CommandAborted):
+		return cpl, cause
+	default:
+		return cpl, st
+	}
+}
+
+// await waits for the end of a command, and hastens it where ctx ends or its time is over; it tells which.
+func (q *queue) await(ctx context.Context, free chan uint16, s *slot, cid uint16, timeout time.Duration) error {
+	for {
+		select {
+		case <-s.done:
+			return nil
+		case <-ctx.Done():
+			return q.giveUp(free, s, cid, timeout, ctx.Err())
+		case <-s.late:
+			if d := s.deadline.Load(); d != 0 && d < q.l.clock.Load() {
+				return q.giveUp(free, s, cid, timeout, ErrTimeout)
+			}
+		}
+	}
+}
+
+// giveUp makes a command end: the drive is asked to abort it, and where that does not help, or the command is of those that
+// must not take long, the link is lost. It returns cause.
+func (q *queue) giveUp(free chan uint16, s *slot, cid uint16, timeout time.Duration, cause error) error {
+	l := q.l
+	if timeout == 0 || free == l.admin.urgent {
+		l.lose(cause)
+		<-s.done
+		return cause
+	}
+	l.h.aborts.Add(1)
+	q.abort(cid)
+	grace := time.NewTimer(abortGrace)
+	defer grace.Stop()
+	select {
+	case <-s.done:
+	case <-grace.C:
+		l.lose(errUnresponsive)
+		<-s.done
+	}
+	return cause
+}
+
+// abort asks the drive to end a command of this queue.
+func (q *queue) abort(cid uint16) {
+	q.l.task(func() {
+		cmd := nvme.Abort(q.id, cid)
+		_, _ = q.l.admin.do(context.Background(), q.l.admin.urgent, &cmd, nil, abortGrace)
+	})
+}
+
+// abortEvents ends the event requests that wait.
+func (q *queue) abortEvents() {
+	for i := range q.slots {
+		s := &q.slots[i]
+		if v := s.cid.Load(); v != 0 && s.event.Load() {
+			q.abort(uint16(v))
+		}
+	}
+}
+
+// expire tells the commands whose time is over.
+func (q *queue) expire(now int64) {
+	for i := range q.slots {
+		s := &q.slots[i]
+		if d := s.deadline.Load(); d != 0 && d < now {
+			select {
+			case s.late <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// finish ends the wait for a command's answer, if it is still awaited.
+func (s *slot) finish(cid uint16, cpl nvme.Completion, err error) {
+	if s.cid.CompareAndSwap(slotUsed|uint32(cid), 0) {
+		s.cpl, s.err = cpl, err
+		s.release()
+	}
+}
+
+func (s *slot) release() {
+	if s.holds.Add(-1) == 0 {
+		s.done <- struct{}{}
+	}
+}
+
+// find returns the slot whose command awaits its answer.
+func (q *queue) find(cid uint16) *slot {
+	if i := int(cid & (maxSlots - 1)); i < len(q.slots) && q.slots[i].cid.Load() == slotUsed|uint32(cid) {
+		return &q.slots[i]
+	}
+	return nil
+}
+
+// receive takes PDUs until the connection ends, and ends the queue then.
+func (q *queue) receive() {
+	var header []byte
+	var err error
+	for err == nil {
+		header, err = q.receiveOne()
+	}
+	var breach *pdu.Error
+	if errors.As(err, &breach) && header != nil {
+		q.l.breach(q, breach, header)
+	} else if err == io.EOF {
+		err = errors.New("the drive closed the connection")
+	}
+	q.l.lose(fmt.Errorf("queue %d: %w", q.id, err))
+	q.end()
+}
+
+// end ends every command, once nothing is received any more.
+func (q *queue) end() {
+	_ = q.nc.Close()
+	q.out.stop(errLinkLost)
+	for i := range q.slots {
+		if v := q.slots[i].cid.Load(); v != 0 {
+			q.slots[i].finish(uint16(v), nvme.Completion{}, errLinkLost)
+		}
+	}
+	close(q.ended)
+}
+
+func (q *queue) receiveOne() (header []byte, err error) {
+	f, header, err := q.rx.next()
+	if err != nil {
+		return header, err
+	}
+	switch f.Type {
+	case pdu.TypeCapsuleResp:
+		cpl := pdu.CompletionOf(header)
+		s := q.find(cpl.CID())
+		if s == nil {
+			return header, pdu.Invalid(20, "completion of command %d, which is not outstanding", cpl.CID())
+		}
+		q.complete(s, cpl)
+		return nil, nil
+	case pdu.TypeC2HData:
+		return header, q.receiveData(&f, header)
+	case pdu.TypeR2T:
+		return header, q.receiveR2T(header)
+	case pdu.TypeC2HTermReq:
+		return nil, fmt.Errorf("the drive ended the connection: %w", pdu.ParseTerminate(header))
+	}
+	return header, pdu.Invalid(0, "a %s from a controller", f.Type)
+}
+
+// complete ends a command with what the drive says of it.
+func (q *queue) complete(s *slot, cpl nvme.Completion) {
+	if cpl.Status().OK() && s.dir == nvme.ControllerToHost {
+		switch {
+		case s.broken:
+			cpl.SetStatus(nvme.TransientTransportError)
+		case int(s.got) != len(s.data):
+			cpl.SetStatus(nvme.DataTransferError)
+		}
+	}
+	s.finish(s.cmd.CID(), cpl, nil)
+}
+
+func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
+	d, err := pdu.ParseData(f, header)
+	if err != nil {
+		return err
+	}
+	s := q.find(d.CID)
+	last, success := f.Flags&pdu.FlagLast != 0, f.Flags&pdu.FlagSuccess != 0
+	switch {
+	case s == nil:
+		return pdu.Invalid(8, "data of command %d, which is not outstanding", d.CID)
+	case s.dir != nvme.ControllerToHost:
+		return pdu.Invalid(8, "data of command %d, which reads nothing", d.CID)
+	case d.Offset != s.got || uint64(d.Offset)+uint64(d.Length) > uint64(len(s.data)):
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("data %d+%d where %d of %d bytes have come", d.Offset, d.Length, s.got, len(s.data))}
+	case success && !last:
+		return pdu.Invalid(1, "success before the last data")
+	}
+	intact, err := q.rx.data(f, s.data[d.Offset:d.Offset+d.Length])
+	if err != nil {
+		return err
+	}
+	s.got += d.Length
+	if !intact {
+		s.broken = true
+		q.l.h.digests.Add(1)
+	}
+	if success {
+		q.complete(s, nvme.NewCompletion(d.CID, nvme.Success))
+	}
+	return nil
+}
+
+func (q *queue) receiveR2T(header []byte) error {
+	r := pdu.ParseR2T(header)
+	s := q.find(r.CID)
+	switch {
+	case s == nil:
+		return pdu.Invalid(8, "a request for data of command %d, which is not outstanding", r.CID)
+	case s.dir != nvme.HostToController || s.inline || r.Length == 0:
+		return pdu.Invalid(16, "a request for %d bytes of command %d", r.Length, r.CID)
+	case r.Offset != s.asked || uint64(r.Offset)+uint64(r.Length) > uint64(len(s.data)):
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("a request for %d+%d where %d of %d bytes were asked for", r.Offset, r.Length, s.asked, len(s.data))}
+	}
+	s.asked += r.Length
+	s.holds.Add(1)
+	if err := q.out.post(hostMessage{slot: s, r2t: r}, false); err != nil {
+		s.release()
+		return err
+	}
+	return nil
+}
+
+// encode turns a message into PDUs.
+func (q *queue) encode(b *batch, m *hostMessage) {
+	s := m.slot
+	switch {
+	case m.raw != nil:
+		b.data(m.raw)
+	case m.r2t.Length == 0:
+		var n uint32
+		if s.inline {
+			n = uint32(len(s.data))
+		}
+		f := q.tx.Layout(pdu.TypeCapsuleCmd, 0, n)
+		p := b.reserve(f.Prefix())
+		pdu.PutCommand(p, &s.cmd)
+		f.Seal(p)
+		if s.inline {
+			q.body(b, &f, s.data)
+		}
+	default:
+		for at, end := m.r2t.Offset, m.r2t.Offset+m.r2t.Length; at < end; {
+			n := min(q.maxData, end-at)
+			flags := uint8(0)
+			if at+n == end {
+				flags = pdu.FlagLast
+			}
+			f := q.tx.Layout(pdu.TypeH2CData, flags, n)
+			p := b.reserve(f.Prefix())
+			pdu.Data{CID: m.r2t.CID, Tag: m.r2t.Tag, Offset: at, Length: n}.Put(p)
+			f.Seal(p)
+			q.body(b, &f, s.data[at:at+n])
+			at += n
+		}
+	}
+}
+
+func (q *queue) body(b *batch, f *pdu.Frame, data []byte) {
+	b.data(data)
+	if f.Digest {
+		pdu.PutDigest(b.reserve(pdu.DigestSize), pdu.Digest(data))
+	}
+}
+
+func (q *queue) settle(m *hostMessage, err error) {
+	if m.slot != nil {
+		m.slot.release()
+	}
+	if err != nil {
+		q.l.lose(err)
+	}
+}

@@ -1,0 +1,100 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+)
+
+// supervise makes a new association whenever one is lost, until the host is closed or there is no hope.
+func (h *Host) supervise(l *link) {
+	defer close(h.done)
+	for {
+		<-l.dead
+		h.mu.Lock()
+		h.link.Store(nil)
+		closed := h.closed
+		h.mu.Unlock()
+		if closed {
+			return
+		}
+		h.log.Warn("connection lost", "why", l.why())
+		next, err := h.reconnect(l.why())
+		h.mu.Lock()
+		if err != nil || h.closed {
+			if err == nil {
+				next.lose(nvme.ErrClosed)
+			}
+			h.failed = err
+			h.change()
+			h.mu.Unlock()
+			if next != nil {
+				<-next.dead
+			} else if h.ctx.Err() == nil {
+				h.log.Error("connection given up", "error", err)
+			}
+			return
+		}
+		h.link.Store(next)
+		h.change()
+		h.mu.Unlock()
+		h.reconnects.Add(1)
+		h.log.Info("connected again", "cntlid", next.cntlid)
+		l = next
+	}
+}
+
+// reconnect tries until it succeeds, gives up, or the host is closed. cause is why the last connection was lost.
+func (h *Host) reconnect(cause error) (*link, error) {
+	if h.opt.GiveUp < 0 {
+		return nil, fmt.Errorf("%w: %w", ErrLost, cause)
+	}
+	begin := time.Now()
+	for delay := h.opt.FirstDelay; ; delay = min(2*delay, h.opt.LongestDelay) {
+		select {
+		case <-time.After(delay):
+		case <-h.ctx.Done():
+			return nil, nvme.ErrClosed
+		}
+		l, err := h.connect(h.ctx)
+		if err == nil {
+			return l, nil
+		}
+		cause = err
+		h.log.Debug("connect again", "error", err)
+		var st nvme.Status
+		if errors.Is(err, errOtherDrive) || errors.As(err, &st) && st.DNR() || time.Since(begin) > h.opt.GiveUp {
+			return nil, fmt.Errorf("the drive did not come back within %v: %w", time.Since(begin).Round(time.Second), cause)
+		}
+	}
+}
+
+// errOtherDrive says that a different drive answers under the name.
+var errOtherDrive = errors.New("another drive answers under this name now")
+
+// connect makes an association.
+func (h *Host) connect(ctx context.Context) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.opt.ConnectTimeout)
+	defer cancel()
+	l := newLink(h)
+	if err := l.open(ctx); err != nil {
+		l.lose(err)
+		l.abandon()
+		<-l.dead
+		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.serial != "" && h.serial != l.serial {
+		l.lose(errOtherDrive)
+		return nil, fmt.Errorf("%w: serial number %q where %q was", errOtherDrive, l.serial, h.serial)
+	}
+	h.serial = l.serial
+	return l, nil
+}

@@ -1,0 +1,287 @@
+package tcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// Limits and times of a target when TargetOptions do not say.
+const (
+	DefaultMaxConnections   = 256
+	DefaultConnectionMemory = 8 << 20
+	DefaultStall            = 30 * time.Second
+	DefaultHandshake        = 10 * time.Second
+	// DiscoveryIdle is how long a discovery association without keep alive may be silent.
+	DiscoveryIdle = 2 * time.Minute
+)
+
+// inCapsule is the most data in a command capsule: what Identify tells for I/O queues, and the transport fixes for others.
+const inCapsule = 8192
+
+// TargetOptions are a target's limits. The zero value works.
+type TargetOptions struct {
+	// Hosts lists the NQNs of the hosts that are served; nil means every host.
+	Hosts []string
+
+	MaxConnections   int // at a time, an admin or I/O queue each; 0 means DefaultMaxConnections
+	ConnectionMemory int // bytes of data buffers a connection; 0 means DefaultConnectionMemory, less than one command's most data means that
+	MaxH2CData       int // most data of an H2CData PDU, a multiple of 4 from 4096 on; 0 means the most data of a command
+
+	Stall     time.Duration // how long a PDU, a write, or the data that was asked for may take; 0 means DefaultStall
+	Handshake time.Duration // how long a connection may take until Connect; 0 means DefaultHandshake
+
+	Logger *slog.Logger // hosts that come and go, and breaches of protocol; nil: no log
+}
+
+// Target serves subsystems over NVMe/TCP. It is safe for concurrent use.
+type Target struct {
+	opt  TargetOptions
+	log  *slog.Logger
+	pool buffers
+
+	mu           sync.Mutex
+	subsystems   map[string]*controller.Subsystem
+	listeners    map[net.Listener]struct{}
+	conns        map[*connection]struct{}
+	associations map[associationKey]*association
+	refused      int // connections closed at once, as there were too many
+	closing      bool
+	quiet        *sync.Cond // conns became empty
+	running      sync.WaitGroup
+	done         chan struct{} // closed by Close: ends the watch
+}
+
+type associationKey struct {
+	sub *controller.Subsystem
+	id  uint16
+}
+
+// ErrTargetClosed is returned by Serve after Shutdown or Close.
+var ErrTargetClosed = errors.New("the target is closed")
+
+// NewTarget makes a target without subsystems. Close it.
+func NewTarget(opt TargetOptions) (*Target, error) {
+	for _, h := range opt.Hosts {
+		if err := fabrics.CheckNQN(h); err != nil {
+			return nil, fmt.Errorf("new target: allow-list: %w", err)
+		}
+	}
+	if opt.MaxH2CData == 0 {
+		opt.MaxH2CData = controller.MDTS
+	}
+	if opt.MaxH2CData < pdu.MinMaxH2CData || opt.MaxH2CData%4 != 0 || opt.MaxH2CData > controller.MDTS {
+		return nil, fmt.Errorf("new target: MaxH2CData %d: want a multiple of 4 from %d to %d", opt.MaxH2CData, pdu.MinMaxH2CData, controller.MDTS)
+	}
+	if opt.MaxConnections <= 0 {
+		opt.MaxConnections = DefaultMaxConnections
+	}
+	if opt.ConnectionMemory <= 0 {
+		opt.ConnectionMemory = DefaultConnectionMemory
+	}
+	opt.ConnectionMemory = max(opt.ConnectionMemory, controller.MDTS)
+	if opt.Stall <= 0 {
+		opt.Stall = DefaultStall
+	}
+	if opt.Handshake <= 0 {
+		opt.Handshake = DefaultHandshake
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	t := &Target{
+		opt: opt, log: opt.Logger, subsystems: map[string]*controller.Subsystem{}, listeners: map[net.Listener]struct{}{},
+		conns: map[*connection]struct{}{}, associations: map[associationKey]*association{}, done: make(chan struct{}),
+	}
+	t.quiet = sync.NewCond(&t.mu)
+	t.running.Add(1)
+	go t.watch()
+	return t, nil
+}
+
+// Add makes a subsystem reachable under its NQN.
+func (t *Target) Add(s *controller.Subsystem) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := fabrics.CheckNQN(s.NQN()); err != nil {
+		return fmt.Errorf("serve subsystem: %w", err)
+	}
+	if t.subsystems[s.NQN()] != nil {
+		return fmt.Errorf("serve subsystem: there is one with NQN %s already", s.NQN())
+	}
+	t.subsystems[s.NQN()] = s
+	return nil
+}
+
+// Connections is the number of connections that are open.
+func (t *Target) Connections() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.conns)
+}
+
+// Serve takes connections from a listener until the target is closed, and closes the listener. Several may be served at once.
+// The error is ErrTargetClosed, or the listener's.
+func (t *Target) Serve(l net.Listener) error {
+	t.mu.Lock()
+	if t.closing {
+		t.mu.Unlock()
+		return errors.Join(ErrTargetClosed, l.Close())
+	}
+	t.listeners[l] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.listeners, l)
+		t.mu.Unlock()
+		_ = l.Close()
+	}()
+	const longest = time.Second
+	for wait := time.Duration(0); ; {
+		nc, err := l.Accept()
+		if err == nil {
+			wait = 0
+			t.accept(nc)
+			continue
+		}
+		t.mu.Lock()
+		closing := t.closing
+		t.mu.Unlock()
+		var temporary interface{ Temporary() bool }
+		switch {
+		case closing:
+			return ErrTargetClosed
+		case !errors.As(err, &temporary) || !temporary.Temporary():
+			return fmt.Errorf("accept connections at %s: %w", l.Addr(), err)
+		}
+		// Out of file descriptors, or the like: those that are connected go on.
+		wait = min(max(2*wait, time.Millisecond), longest)
+		t.log.Error("accept connections", "at", l.Addr().String(), "error", err, "next try in", wait)
+		select {
+		case <-time.After(wait):
+		case <-t.done:
+			return ErrTargetClosed
+		}
+	}
+}
+
+// accept begins a connection, or closes it where there are too many.
+func (t *Target) accept(nc net.Conn) {
+	t.mu.Lock()
+	if t.closing || len(t.conns) >= t.opt.MaxConnections {
+		t.refused++
+		t.mu.Unlock()
+		t.log.Warn("connection refused", "from", nc.RemoteAddr().String(), "why", "there are as many as the target takes")
+		_ = nc.Close()
+		return
+	}
+	c := newConnection(t, nc)
+	t.conns[c] = struct{}{}
+	t.running.Add(1)
+	t.mu.Unlock()
+	go func() {
+		defer t.running.Done()
+		c.serve()
+		t.mu.Lock()
+		delete(t.conns, c)
+		if len(t.conns) == 0 {
+			t.quiet.Broadcast()
+		}
+		t.mu.Unlock()
+	}()
+}
+
+// allowed tells whether a host is on the allow-list.
+func (t *Target) allowed(hostNQN string) bool {
+	return t.opt.Hosts == nil || slices.Contains(t.opt.Hosts, hostNQN)
+}
+
+// watch ends connections whose other side fell silent.
+func (t *Target) watch() {
+	defer t.running.Done()
+	tick := time.NewTicker(min(t.opt.Stall/4, t.opt.Handshake/4, time.Second/4))
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.done:
+			return
+		case now := <-tick.C:
+			for _, c := range t.all() {
+				c.watch(now)
+			}
+		}
+	}
+}
+
+func (t *Target) all() []*connection {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*connection, 0, len(t.conns))
+	for c := range t.conns {
+		all = append(all, c)
+	}
+	return all
+}
+
+// stopListening makes Serve return.
+func (t *Target) stopListening() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closing = true
+	for l := range t.listeners {
+		_ = l.Close()
+	}
+}
+
+// Shutdown ends the target in order: no connection and no command is taken any more, those that run complete and are answered,
+// then the connections end. It waits for that until ctx ends, whose error it returns then, and closes the target in any case.
+func (t *Target) Shutdown(ctx context.Context) error {
+	t.stopListening()
+	for _, c := range t.all() {
+		c.drain()
+	}
+	stop := context.AfterFunc(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.quiet.Broadcast()
+	})
+	defer stop()
+	t.mu.Lock()
+	for len(t.conns) > 0 && ctx.Err() == nil {
+		t.quiet.Wait()
+	}
+	left := len(t.conns)
+	t.mu.Unlock()
+	err := t.Close()
+	if left > 0 {
+		return errors.Join(fmt.Errorf("shut down the target: %d connections had to be cut off: %w", left, ctx.Err()), err)
+	}
+	return err
+}
+
+// Close ends the target at once: connections are closed, and commands that run are cancelled and waited for. Closing twice is
+// no error.
+func (t *Target) Close() error {
+	t.stopListening()
+	for _, c := range t.all() {
+		c.cut(nil)
+	}
+	t.mu.Lock()
+	select {
+	case <-t.done:
+	default:
+		close(t.done)
+	}
+	t.mu.Unlock()
+	t.running.Wait()
+	return nil
+}
