@@ -1,0 +1,125 @@
+package extents
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var controllerName = regexp.MustCompile(`^nvme\d+$`)
+
+// findDisk reads from sysfs which disk a block device is, or is a partition of.
+func findDisk(o Options, major, minor uint32) (Disk, error) {
+	if major == 0 {
+		// btrfs, overlayfs, tmpfs, NFS: a number that stands for no one device.
+		return Disk{}, fmt.Errorf("device %d:%d is no block device: %w", major, minor, ErrStacked)
+	}
+	link := filepath.Join(o.Sysfs, "dev/block", fmt.Sprintf("%d:%d", major, minor))
+	dir, err := filepath.EvalSymlinks(link)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Disk{}, fmt.Errorf("device %d:%d is not in sysfs: %w", major, minor, ErrStacked)
+	}
+	if err != nil {
+		return Disk{}, err
+	}
+	var d Disk
+	if exists(dir, "partition") {
+		sectors, err := number(dir, "start")
+		if err != nil {
+			return Disk{}, fmt.Errorf("where partition %s begins: %w", filepath.Base(dir), err)
+		}
+		// Sysfs counts in 512 bytes, whatever the disk's blocks are.
+		d.Partition = sectors * 512
+		dir = filepath.Dir(dir)
+	}
+	d.Name = filepath.Base(dir)
+	block, err := number(dir, "queue/logical_block_size")
+	if err != nil || block < 512 || block > 1<<16 || block&(block-1) != 0 {
+		return Disk{}, fmt.Errorf("%s: logical blocks of %d bytes: %w", d.Name, block, errors.Join(err, errors.New("cannot be")))
+	}
+	d.Block = int(block)
+	switch {
+	case exists(dir, "loop"):
+		return loopDisk(o, d, dir)
+	case exists(dir, "dm"):
+		return Disk{}, fmt.Errorf("%s is a device mapper's (LVM, crypt, multipath): %w", d.Name, ErrStacked)
+	case exists(dir, "md"):
+		return Disk{}, fmt.Errorf("%s is a RAID array: %w", d.Name, ErrStacked)
+	case strings.HasPrefix(d.Name, "nbd"), strings.HasPrefix(d.Name, "zram"), strings.HasPrefix(d.Name, "ram"), strings.HasPrefix(d.Name, "drbd"),
+		strings.HasPrefix(d.Name, "bcache"), strings.HasPrefix(d.Name, "rbd"):
+		return Disk{}, fmt.Errorf("%s has no drive of its own behind it: %w", d.Name, ErrStacked)
+	}
+	if slaves, err := os.ReadDir(filepath.Join(dir, "slaves")); err == nil && len(slaves) > 0 {
+		return Disk{}, fmt.Errorf("%s stands on %s: %w", d.Name, slaves[0].Name(), ErrStacked)
+	}
+	if nsid, err := number(dir, "nsid"); err == nil && nsid > 0 && nsid < math.MaxUint32 {
+		d.NSID = uint32(nsid)
+		d.Control = controllerOf(o, dir)
+	}
+	return d, nil
+}
+
+// controllerOf names the one controller of a namespace's disk: the folder above it, or, of a disk that is its subsystem's,
+// the subsystem's only controller.
+func controllerOf(o Options, dir string) string {
+	up := filepath.Base(filepath.Dir(dir))
+	if controllerName.MatchString(up) {
+		return up
+	}
+	members, err := os.ReadDir(filepath.Join(o.Sysfs, "class/nvme-subsystem", up))
+	if err != nil {
+		return ""
+	}
+	only := ""
+	for _, m := range members {
+		if controllerName.MatchString(m.Name()) {
+			if only != "" {
+				return ""
+			}
+			only = m.Name()
+		}
+	}
+	return only
+}
+
+// loopDisk is the image file behind a loop device, where that is asked for.
+func loopDisk(o Options, d Disk, dir string) (Disk, error) {
+	image, err := os.ReadFile(filepath.Join(dir, "loop/backing_file"))
+	if err != nil {
+		return Disk{}, fmt.Errorf("%s: which file it shows: %w", d.Name, err)
+	}
+	name := strings.TrimSuffix(string(image), "\n")
+	if !o.Loop {
+		return Disk{}, fmt.Errorf("%s is a loop device over %s: %w", d.Name, name, ErrStacked)
+	}
+	offset, err := number(dir, "loop/offset")
+	if err != nil {
+		return Disk{}, fmt.Errorf("%s: where in %s it begins: %w", d.Name, name, err)
+	}
+	d.Name, d.Loop, d.Partition = name, true, d.Partition+offset
+	return d, nil
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// number reads an attribute that is a decimal number from 0 to 2^52, so that sums and products with 512 hold.
+func number(dir, name string) (int64, error) {
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	if err != nil || n < 0 || n > 1<<52 {
+		return 0, fmt.Errorf("%s: %q is no number that can be", name, strings.TrimSpace(string(b)))
+	}
+	return n, nil
+}
