@@ -51,8 +51,18 @@ func checkDataset(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
 	if c.sub.opt.Flash.ReadOnly() {
 		return 0, nvme.WriteProtected
 	}
-	return uint64(cmd.DW(10)&0xff+1) * nvme.DatasetRangeSize, nvme.Success
+	need := uint64(datasetRanges(cmd)) * nvme.DatasetRangeSize
+	// Linux sends room for the most ranges whatever their number is: some drives read that much.
+	if n := uint64(cmd.SGL().Length); n > need && n <= maxDatasetRanges*nvme.DatasetRangeSize {
+		return n, nvme.Success
+	}
+	return need, nvme.Success
 }
+
+// maxDatasetRanges is the most ranges of a Dataset Management.
+const maxDatasetRanges = 256
+
+func datasetRanges(cmd *nvme.Command) int { return int(cmd.DW(10)&0xff) + 1 }
 
 // readFlash reads blocks into p and counts them.
 func (r *request) readFlash(p []byte, off int64) nvme.Status {
@@ -164,7 +174,7 @@ func runWriteZeroes(r *request) nvme.Status {
 }
 
 func runDataset(r *request) nvme.Status {
-	n := len(r.data) / nvme.DatasetRangeSize
+	n := datasetRanges(r.cmd)
 	for i := range n {
 		d := nvme.ParseDatasetRange(r.data, i)
 		if st := r.c.sub.span(d.SLBA, uint64(d.Blocks)); !st.OK() {

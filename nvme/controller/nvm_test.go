@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"bytes"
 	"errors"
 	"syscall"
 	"testing"
@@ -184,6 +185,24 @@ func TestDatasetManagementTouchesNothingWhenARangeIsWrong(t *testing.T) {
 	cmd.SetDW(11, 0) // hints only
 	io(t, c, cmd, data, nvme.Success)
 	assert.Equal(t, before, d.flash.data)
+}
+
+// Linux's block layer sends 4 KiB with every Dataset Management, however few ranges there are.
+func TestDatasetManagementIgnoresWhatFollowsItsRanges(t *testing.T) {
+	d := newDrive(t)
+	c := d.connect()
+	copy(d.flash.data, pattern(2048, 9))
+	keep := append([]byte(nil), d.flash.data[512:]...)
+	cmd, data := nvme.Deallocate(1, []nvme.DatasetRange{{SLBA: 0, Blocks: 1}})
+	room := append(data, bytes.Repeat([]byte{0xff}, 4096-len(data))...) // ranges far past the end, if they were read
+	cmd.SetData(uint32(len(room)))
+	io(t, c, cmd, room, nvme.Success)
+	assert.Equal(t, make([]byte, 512), d.flash.data[:512])
+	assert.Equal(t, keep, d.flash.data[512:])
+	for _, n := range []int{len(data) - 1, 4097} {
+		cmd.SetData(uint32(n))
+		io(t, c, cmd, make([]byte, n), nvme.InvalidSGLLength)
+	}
 }
 
 func TestReadOnlyFlashRefusesWrites(t *testing.T) {
