@@ -104,6 +104,9 @@ func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Sta
 	case !t.allowed(d.HostNQN):
 		c.log.Warn("connect refused", "host", d.HostNQN, "why", "the host is not on the allow-list")
 		return 0, fabrics.InvalidHost | nvme.StatusDNR
+	case !sub.IsDiscovery() && !t.opt.Auth.knows(d.HostNQN):
+		c.log.Warn("connect refused", "host", d.HostNQN, "why", "there is no key of the host")
+		return 0, fabrics.InvalidHost | nvme.StatusDNR
 	case req.Size == 0:
 		return invalid(fabrics.ParameterQueueSize)
 	}
@@ -126,12 +129,17 @@ func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Sta
 	}
 	a := &association{sub: sub, ctrl: ctrl, host: host, kato: req.KeepAlive, queues: map[*connection]uint16{}}
 	a.gone = sync.NewCond(&a.mu)
+	wants, st := c.demand(a)
+	if !st.OK() {
+		_ = ctrl.Close()
+		return 0, st
+	}
 	t.mu.Lock()
 	t.associations[associationKey{sub, ctrl.ID()}] = a
 	t.mu.Unlock()
 	c.join(a, req)
 	c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep alive ms", req.KeepAlive)
-	return uint32(ctrl.ID()), nvme.Success
+	return uint32(ctrl.ID()) | wants, nvme.Success
 }
 
 func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, nvme.Status) {
@@ -146,6 +154,10 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 	case a.host.ID != host.ID:
 		return fabrics.ParameterHostID, fabrics.InvalidParameters | nvme.StatusDNR
 	}
+	wants, st := c.demand(a)
+	if !st.OK() {
+		return 0, st
+	}
 	switch st := a.join(c, req.Queue, int(req.Size)+1); {
 	case st.Is(nvme.InvalidQueueID):
 		return fabrics.ParameterQueueID, fabrics.InvalidParameters | nvme.StatusDNR
@@ -155,5 +167,5 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 		return 0, st
 	}
 	c.join(a, req)
-	return uint32(id), nvme.Success
+	return uint32(id) | wants, nvme.Success
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
@@ -37,7 +38,9 @@ type connection struct {
 	assoc  *association
 	queue  uint16
 	depth  int
-	noFlow bool // submission queue flow control is off
+	noFlow bool            // submission queue flow control is off
+	auth   *auth.Responder // nil: the host need not authenticate
+	authBy atomic.Int64    // when it must have, in nanoseconds; 0: no hurry
 
 	budget  budget
 	free    chan *command
@@ -220,6 +223,8 @@ func (c *connection) watch(now time.Time) {
 		if now.Sub(c.born) > c.target.opt.Handshake {
 			c.cut(errHandshake)
 		}
+	case old(c.authBy.Load(), 0):
+		c.cut(errUnauthenticated)
 	case c.queue == 0 && a.ctrl.Expired(now):
 		a.ctrl.Fail(errKeepAlive.Error())
 		c.cut(errKeepAlive)
@@ -326,6 +331,8 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 		return c.fabrics(cmd)
 	case c.assoc == nil:
 		return c.refuse(cmd, nvme.CommandSequenceError.Final())
+	case !c.authenticated():
+		return c.refuse(cmd, fabrics.AuthRequired|nvme.StatusDNR)
 	}
 	if cmd.want, st = c.assoc.ctrl.Parse(c.queue, &cmd.cmd); !st.OK() {
 		return c.refuse(cmd, st)
@@ -382,6 +389,10 @@ func (c *connection) fabrics(cmd *command) error {
 		result = uint64(dw0)
 	case c.assoc == nil:
 		st = nvme.CommandSequenceError.Final()
+	case kind == fabrics.TypeAuthSend, kind == fabrics.TypeAuthReceive:
+		st = c.authenticate(cmd)
+	case !c.authenticated():
+		st = fabrics.AuthRequired | nvme.StatusDNR
 	case kind == fabrics.TypePropertyGet && c.queue == 0:
 		result, st = c.assoc.ctrl.PropertyGet(offset, size)
 	case kind == fabrics.TypePropertySet && c.queue == 0:

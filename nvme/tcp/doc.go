@@ -33,6 +33,13 @@
 // context ends or it takes too long the drive is asked to abort it, and when that does not help the association is
 // given up. In steady state a command allocates nothing.
 //
+// # Authentication
+//
+// With TargetOptions.Auth a host must prove by DH-HMAC-CHAP (package auth) that it holds its key, on every queue: Connect
+// says so in its result, and until it has, every other command fails with Authentication Required. Discovery is served
+// without. A Host with a DialOptions.Key does what the drive demands; one with a ControllerKey demands it of the drive too. A
+// reconnect authenticates anew, and failing at that is final. Data is not encrypted: TLS is not offered.
+//
 // # Who writes
 //
 // A connection has no writing goroutine that everybody hands over to. A sender that finds nobody writing writes, for

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
@@ -42,6 +43,13 @@ type DialOptions struct {
 
 	HostNQN string    // default nqn.2014-08.org.nvmexpress:uuid:HostID
 	HostID  uuid.UUID // default random
+
+	// Key is the host's, with which it authenticates where the drive demands it. With ControllerKey the host demands that the
+	// drive authenticates too, whether the drive asks or not. The hashes and groups offered are auth.HostOptions' defaults
+	// where none are given.
+	Key, ControllerKey auth.Key
+	AuthHashes         []auth.Hash
+	AuthGroups         []auth.Group
 
 	HeaderDigest, DataDigest bool
 	NoFlowControl            bool // turn submission queue flow control off
@@ -86,6 +94,11 @@ func (o *DialOptions) defaults() error {
 	if err := fabrics.CheckNQN(o.HostNQN); err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
+	if !o.Key.IsZero() || !o.ControllerKey.IsZero() {
+		if _, err := auth.NewHost(o.authentication()); err != nil {
+			return err
+		}
+	}
 	if o.Queues <= 0 {
 		o.Queues = 1
 	}
@@ -128,6 +141,8 @@ type Host struct {
 	log *slog.Logger
 
 	reconnects, requeued, digests, aborts atomic.Uint64
+
+	sequence auth.Sequence // of challenges to the drive
 
 	link   atomic.Pointer[link] // nil while there is none
 	ctx    context.Context      // ends with Close

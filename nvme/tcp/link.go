@@ -248,25 +248,37 @@ func (l *link) openIO(ctx context.Context, admin *queue, id *nvme.IdentifyContro
 	return nil
 }
 
-// openQueue makes a connection a queue.
+// openQueue makes a connection a queue that may be used.
 func (l *link) openQueue(ctx context.Context, id uint16, depth int, capsule uint32) (*queue, error) {
+	q, dw0, err := l.connectQueue(ctx, id, depth, capsule)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.authenticate(ctx, dw0); err != nil {
+		return nil, fmt.Errorf("queue %d: %w", id, err)
+	}
+	return q, nil
+}
+
+// connectQueue makes a connection a queue, which may have to authenticate: dw0 is Connect's.
+func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule uint32) (q *queue, dw0 uint32, err error) {
 	o := &l.h.opt
 	nc, err := o.DialContext(ctx, "tcp", o.Address)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	q, err := l.newQueue(ctx, nc, id, depth, capsule)
+	q, err = l.newQueue(ctx, nc, id, depth, capsule)
 	if err != nil {
 		_ = nc.Close()
-		return nil, fmt.Errorf("begin connection of queue %d: %w", id, err)
+		return nil, 0, fmt.Errorf("begin connection of queue %d: %w", id, err)
 	}
 	if err := l.admit(q); err != nil {
 		q.out.stop(err)
-		return nil, err
+		return nil, 0, err
 	}
 	if !l.task(q.receive) {
 		q.end()
-		return nil, l.why()
+		return nil, 0, l.why()
 	}
 	req := fabrics.Connect{Queue: id, Size: uint16(depth - 1)}
 	if o.NoFlowControl {
@@ -284,17 +296,14 @@ func (l *link) openQueue(ctx context.Context, id uint16, depth int, capsule uint
 	if err != nil {
 		var st nvme.Status
 		if errors.As(err, &st) {
-			return nil, fmt.Errorf("queue %d: %s: %w", id, fabrics.Describe(st, cpl.DW0()), err)
+			return nil, 0, fmt.Errorf("queue %d: %s: %w", id, fabrics.Describe(st, cpl.DW0()), err)
 		}
-		return nil, fmt.Errorf("queue %d: %w", id, err)
+		return nil, 0, fmt.Errorf("queue %d: %w", id, err)
 	}
 	if id == 0 {
 		l.cntlid = uint16(cpl.DW0())
-		if cpl.DW0()>>16&3 != 0 {
-			return nil, errors.New("the drive wants the host to authenticate, which this host cannot")
-		}
 	}
-	return q, nil
+	return q, cpl.DW0(), nil
 }
 
 // submit sends a command to a queue and waits for it.

@@ -66,7 +66,7 @@ func (h *Host) reconnect(cause error) (*link, error) {
 		cause = err
 		h.log.Debug("connect again", "error", err)
 		var st nvme.Status
-		if errors.Is(err, errOtherDrive) || errors.As(err, &st) && st.DNR() || time.Since(begin) > h.opt.GiveUp {
+		if errors.Is(err, errOtherDrive) || errors.Is(err, ErrAuthentication) || errors.As(err, &st) && st.DNR() || time.Since(begin) > h.opt.GiveUp {
 			return nil, fmt.Errorf("the drive did not come back within %v: %w", time.Since(begin).Round(time.Second), cause)
 		}
 	}

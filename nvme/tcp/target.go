@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
@@ -33,12 +34,15 @@ type TargetOptions struct {
 	// Hosts lists the NQNs of the hosts that are served; nil means every host.
 	Hosts []string
 
+	// Auth, if not nil, makes the target demand of hosts that they authenticate.
+	Auth *AuthOptions
+
 	MaxConnections   int // at a time, an admin or I/O queue each; 0 means DefaultMaxConnections
 	ConnectionMemory int // bytes of data buffers a connection; 0 means DefaultConnectionMemory, less than one command's most data means that
 	MaxH2CData       int // most data of an H2CData PDU, a multiple of 4 from 4096 on; 0 means the most data of a command
 
 	Stall     time.Duration // how long a PDU, a write, or the data that was asked for may take; 0 means DefaultStall
-	Handshake time.Duration // how long a connection may take until Connect; 0 means DefaultHandshake
+	Handshake time.Duration // how long a connection may take until Connect, and from there to authenticate; 0 means DefaultHandshake
 
 	Logger *slog.Logger // hosts that come and go, and breaches of protocol; nil: no log
 }
@@ -48,6 +52,8 @@ type Target struct {
 	opt  TargetOptions
 	log  *slog.Logger
 	pool buffers
+
+	sequence auth.Sequence // of challenges
 
 	mu           sync.Mutex
 	subsystems   map[string]*controller.Subsystem
@@ -75,6 +81,9 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 		if err := fabrics.CheckNQN(h); err != nil {
 			return nil, fmt.Errorf("new target: allow-list: %w", err)
 		}
+	}
+	if err := opt.Auth.check(); err != nil {
+		return nil, fmt.Errorf("new target: %w", err)
 	}
 	if opt.MaxH2CData == 0 {
 		opt.MaxH2CData = controller.MDTS

@@ -1,0 +1,152 @@
+package tcp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/fabrics"
+)
+
+// AnyHost is the name in AuthOptions.Keys of the keys of hosts that have none of their own.
+const AnyHost = ""
+
+// HostKeys are the secrets that a target shares with a host.
+type HostKeys struct {
+	Host auth.Key // the host's: it must prove to hold it
+	// Controller is the key with which the target proves itself to the host if it wants that; zero: it cannot, and a host
+	// that wants it goes away.
+	Controller auth.Key
+}
+
+// AuthOptions make a target demand DH-HMAC-CHAP of hosts before they may use a queue. Discovery subsystems are served
+// without.
+type AuthOptions struct {
+	Keys   map[string]HostKeys // by host NQN, or AnyHost; a host without is refused
+	Hashes []auth.Hash         // acceptable, most wanted first; empty: auth.ControllerOptions' default
+	Groups []auth.Group        // likewise
+}
+
+// check makes a machine of every entry, so that what cannot be served is found before a host comes.
+func (o *AuthOptions) check() error {
+	if o == nil {
+		return nil
+	}
+	for host, k := range o.Keys {
+		name := host
+		if host == AnyHost {
+			name = "nqn.2014-08.org.nvmexpress:any"
+		} else if err := fabrics.CheckNQN(host); err != nil {
+			return fmt.Errorf("authentication: %w", err)
+		}
+		if _, err := o.responder(name, fabrics.DiscoveryNQN, k, nil); err != nil {
+			return fmt.Errorf("authentication of host %q: %w", host, err)
+		}
+	}
+	return nil
+}
+
+func (o *AuthOptions) responder(host, subsystem string, k HostKeys, s *auth.Sequence) (*auth.Responder, error) {
+	return auth.NewResponder(auth.ControllerOptions{HostNQN: host, SubsystemNQN: subsystem, Key: k.Host,
+		ControllerKey: k.Controller, Hashes: o.Hashes, Groups: o.Groups, Sequence: s})
+}
+
+// errUnauthenticated says why a connection is cut off whose host does not prove itself.
+var errUnauthenticated = errors.New("the host did not authenticate in time")
+
+// maxAuthReceive is the most bytes that an Authentication Receive may allocate; hosts ask for auth.MaxMessage.
+const maxAuthReceive = 4 * auth.MaxMessage
+
+// demand makes the connection's queue one that must authenticate, if the target demands that of the host: the bits for
+// Connect's dword 0. The receiving goroutine calls it before join.
+func (c *connection) demand(a *association) (uint32, nvme.Status) {
+	o := c.target.opt.Auth
+	if o == nil || a.sub.IsDiscovery() {
+		return 0, nvme.Success
+	}
+	r, err := o.responder(a.host.NQN, a.sub.NQN(), o.keysOf(a.host.NQN), &c.target.sequence)
+	if err != nil { // unreachable: check has seen the keys, and Connect the names
+		c.log.Error("connect", "host", a.host.NQN, "error", err)
+		return 0, nvme.InternalError
+	}
+	c.auth = r
+	c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+	return fabrics.WantsAuthentication, nvme.Success
+}
+
+func (o *AuthOptions) keysOf(host string) HostKeys {
+	if k, ok := o.Keys[host]; ok {
+		return k
+	}
+	return o.Keys[AnyHost]
+}
+
+// knows tells whether a host could authenticate, if it has to.
+func (o *AuthOptions) knows(host string) bool {
+	return o == nil || !o.keysOf(host).Host.IsZero()
+}
+
+// authenticated tells whether the queue may be used.
+func (c *connection) authenticated() bool { return c.auth == nil || c.auth.Authenticated() }
+
+// authenticate does an Authentication Send or Receive. The receiving goroutine calls it: until the queue is authenticated
+// there is nothing else that could come.
+func (c *connection) authenticate(cmd *command) nvme.Status {
+	n, ok := fabrics.ParseAuth(&cmd.cmd)
+	switch {
+	case c.auth == nil:
+		return nvme.InvalidOpcode.Final()
+	case !ok:
+		return nvme.InvalidField.Final()
+	case fabrics.Type(&cmd.cmd) == fabrics.TypeAuthReceive:
+		return c.authReceive(cmd, n)
+	case cmd.cmd.SGL().Type != nvme.SGLDataBlockOffset:
+		return nvme.InvalidSGLType.Final()
+	}
+	was := c.auth.Authenticated()
+	err := c.auth.Send(cmd.data)
+	switch {
+	case err != nil:
+		c.log.Warn("authentication failed", "host", c.assoc.host.NQN, "queue", c.queue, "error", err)
+	case c.auth.Authenticated() && !was && c.queue == 0:
+		c.log.Info("host authenticated", "host", c.assoc.host.NQN, "by", c.auth.Agreed().String())
+	}
+	// A transaction has as long as the connection had until Connect, the first and each that follows.
+	if c.auth.Authenticated() && !c.auth.InProgress() {
+		c.authBy.Store(0)
+	} else if c.authBy.Load() == 0 {
+		c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+	}
+	c.endIfBroken()
+	return nvme.Success
+}
+
+func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {
+	switch {
+	case cmd.cmd.SGL().Type == nvme.SGLDataBlockOffset:
+		return nvme.InvalidSGLType.Final()
+	case n > maxAuthReceive:
+		return nvme.InvalidField.Final()
+	case !c.budget.try(int(n)):
+		return nvme.CommandInterrupted
+	}
+	cmd.budget = int(n)
+	out, err := c.auth.Receive(int(n))
+	if err != nil {
+		return nvme.InvalidField.Final()
+	}
+	cmd.want.Direction, cmd.want.Length = nvme.ControllerToHost, n
+	cmd.hold(c.target.pool.get(int(n)), int(n))
+	clear(cmd.data[copy(cmd.data, out):])
+	c.endIfBroken()
+	return nvme.Success
+}
+
+// endIfBroken makes the answer to the command at hand the connection's last once authentication has failed for good.
+func (c *connection) endIfBroken() {
+	if c.auth.Broken() {
+		c.draining.Store(true)
+	}
+}

@@ -1,0 +1,279 @@
+package tcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+)
+
+func newKey(t *testing.T, h auth.Hash) auth.Key {
+	t.Helper()
+	k, err := auth.GenerateKey(h)
+	require.NoError(t, err)
+	return k
+}
+
+// keys are a host's and a drive's, and options of a target that knows both.
+func keys(t *testing.T) (HostKeys, TargetOptions) {
+	t.Helper()
+	k := HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA512)}
+	return k, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{hostNQN: k}, Groups: []auth.Group{auth.NullGroup, auth.FFDHE2048}}}
+}
+
+func TestAuthentication(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	for _, hash := range []auth.Hash{auth.SHA256, auth.SHA384, auth.SHA512} {
+		for _, group := range []auth.Group{auth.NullGroup, auth.FFDHE2048, auth.FFDHE8192} {
+			for _, both := range []bool{false, true} {
+				if group == auth.FFDHE8192 && hash != auth.SHA512 { // the longest messages; others are tested in package auth
+					continue
+				}
+				t.Run(fmt.Sprintf("%v %v both=%t", hash, group, both), func(t *testing.T) {
+					o.Auth.Hashes, o.Auth.Groups = []auth.Hash{hash}, []auth.Group{group}
+					s := serve(t, o)
+					d := DialOptions{Key: k.Host, Queues: 2, HeaderDigest: true, DataDigest: true, NoFlowControl: both}
+					if both {
+						d.ControllerKey = k.Controller
+					}
+					h := s.dial(d)
+					ctx := context.Background()
+					for range 4 { // both queues
+						want := pattern(8704, 1)
+						require.NoError(t, write(ctx, h, 5, want))
+						got := make([]byte, len(want))
+						require.NoError(t, read(ctx, h, 5, got))
+						require.Equal(t, want, got)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestAuthenticationFails(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	other := newKey(t, auth.SHA256)
+	for _, c := range []struct {
+		name   string
+		target func(o *TargetOptions)
+		dial   DialOptions
+		is     error
+		says   string
+	}{
+		{"wrong key", nil, DialOptions{Key: other}, auth.NotAuthenticated, "the peer reports"},
+		{"no key", nil, DialOptions{}, ErrAuthentication, "give the host's key"},
+		{"a host without a key on the drive", nil, DialOptions{Key: other, HostNQN: hostNQN + "2"}, fabrics.InvalidHost, "does not serve this host"},
+		{"the drive has another key", nil, DialOptions{Key: k.Host, ControllerKey: other}, auth.NotAuthenticated, "controller key"},
+		{"the drive has no key", func(o *TargetOptions) {
+			o.Auth = &AuthOptions{Keys: map[string]HostKeys{hostNQN: {Host: k.Host}}}
+		}, DialOptions{Key: k.Host, ControllerKey: k.Controller}, auth.NotAuthenticated, "the peer reports"},
+		{"the drive does not authenticate", func(o *TargetOptions) { o.Auth = nil }, DialOptions{Key: k.Host, ControllerKey: k.Controller},
+			ErrAuthentication, "the drive does not authenticate"},
+		{"nothing in common", nil, DialOptions{Key: k.Host, AuthGroups: []auth.Group{auth.FFDHE3072}}, auth.GroupUnusable, "group"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := o
+			if c.target != nil {
+				c.target(&o)
+			}
+			s := serve(t, o)
+			d := c.dial
+			d.Address, d.Subsystem = s.address, testNQN
+			if d.HostNQN == "" {
+				d.HostNQN = hostNQN
+			}
+			_, err := Dial(context.Background(), d)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+			if s.target.opt.Auth != nil { // nobody else notices
+				require.NoError(t, read(context.Background(), s.dial(DialOptions{Key: k.Host}), 0, make([]byte, 512)))
+			}
+		})
+	}
+}
+
+func TestAuthenticationOptions(t *testing.T) {
+	k, _ := keys(t)
+	for name, o := range map[string]*AuthOptions{
+		"not a name":       {Keys: map[string]HostKeys{"host": k}},
+		"no host key":      {Keys: map[string]HostKeys{hostNQN: {Controller: k.Controller}}},
+		"one key for both": {Keys: map[string]HostKeys{AnyHost: {Host: k.Host, Controller: k.Host}}},
+		"unknown hash":     {Keys: map[string]HostKeys{AnyHost: k}, Hashes: []auth.Hash{9}},
+	} {
+		_, err := NewTarget(TargetOptions{Auth: o})
+		require.Error(t, err, name)
+	}
+	for name, d := range map[string]DialOptions{
+		"controller key alone": {ControllerKey: k.Controller},
+		"unknown group":        {Key: k.Host, AuthGroups: []auth.Group{77}},
+	} {
+		d.Address, d.Subsystem = "127.0.0.1:1", testNQN
+		_, err := Dial(context.Background(), d)
+		require.ErrorIs(t, err, auth.ErrOptions, name)
+	}
+}
+
+func TestAnyHostsKey(t *testing.T) {
+	k, _ := keys(t)
+	own := HostKeys{Host: newKey(t, auth.NoHash)}
+	s := serve(t, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{AnyHost: k, hostNQN: own}, Groups: []auth.Group{auth.NullGroup}}})
+	s.dial(DialOptions{HostNQN: hostNQN + "2", Key: k.Host, ControllerKey: k.Controller})
+	s.dial(DialOptions{Key: own.Host})
+	_, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host})
+	require.ErrorIs(t, err, auth.NotAuthenticated, "a host with a key of its own has no other")
+}
+
+// A discovery subsystem tells any host where drives are, as kernels expect.
+func TestDiscoveryNeedsNoAuthentication(t *testing.T) {
+	_, o := keys(t)
+	s := serve(t, o)
+	require.NoError(t, s.target.Add(controller.NewDiscovery(controller.DiscoveryOptions{})))
+	h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN, HostNQN: hostNQN + "3"})
+	require.NoError(t, err)
+	require.NoError(t, h.Close())
+}
+
+// bare is an admin queue that has connected and done nothing else.
+func bare(t *testing.T, s *served) (*link, *queue) {
+	t.Helper()
+	h := &Host{opt: DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN}}
+	require.NoError(t, h.opt.defaults())
+	l := newLink(h)
+	t.Cleanup(func() {
+		l.lose(nvme.ErrClosed)
+		l.abandon()
+		<-l.dead
+	})
+	q, dw0, err := l.connectQueue(context.Background(), 0, controller.AdminDepth, inCapsule)
+	require.NoError(t, err)
+	require.Equal(t, uint32(fabrics.WantsAuthentication), dw0&^0xffff)
+	return l, q
+}
+
+func do(q *queue, cmd nvme.Command, data []byte) error {
+	_, err := q.do(context.Background(), q.free, &cmd, data, 0)
+	return err
+}
+
+// Before it has authenticated a host gets nothing out of a queue.
+func TestCommandsBeforeAuthentication(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	s := serve(t, o)
+	l, q := bare(t, s)
+	refused := fabrics.AuthRequired | nvme.StatusDNR
+	for name, cmd := range map[string]nvme.Command{
+		"identify":     nvme.Identify(nvme.CNSController, 0, 0),
+		"property get": fabrics.PropertyGet(controller.PropertyCAP, 8),
+		"property set": fabrics.PropertySet(controller.PropertyCC, 4, controller.DefaultCC),
+		"disconnect":   fabrics.Disconnect(),
+		"keep alive":   nvme.KeepAlive(),
+		"event":        nvme.AsyncEventRequest(),
+		"unknown":      nvme.New(0xc7, 0),
+	} {
+		err := do(q, cmd, make([]byte, cmd.DataLength()))
+		assert.Equal(t, refused, err, name)
+	}
+
+	// An I/O queue of the association, which is not enabled, does not come to be.
+	l.h.opt.Key = k.Host
+	_, _, err := l.connectQueue(context.Background(), 1, 8, inCapsule)
+	require.Error(t, err)
+
+	// And then it authenticates, on the same connection.
+	require.NoError(t, q.authenticate(context.Background(), fabrics.WantsAuthentication))
+	require.NoError(t, do(q, fabrics.PropertyGet(controller.PropertyCAP, 8), nil))
+	require.NoError(t, q.authenticate(context.Background(), fabrics.WantsAuthentication), "again")
+	require.NoError(t, do(q, fabrics.PropertyGet(controller.PropertyCAP, 8), nil))
+
+	// An I/O queue authenticates for itself.
+	require.NoError(t, do(q, fabrics.PropertySet(controller.PropertyCC, 4, controller.DefaultCC), nil))
+	io, dw0, err := l.connectQueue(context.Background(), 1, 8, inCapsule)
+	require.NoError(t, err)
+	require.NotZero(t, dw0&fabrics.WantsAuthentication)
+	assert.Equal(t, refused, do(io, nvme.Read(1, 0, 1, 512), make([]byte, 512)))
+	require.NoError(t, io.authenticate(context.Background(), dw0))
+	require.NoError(t, do(io, nvme.Read(1, 0, 1, 512), make([]byte, 512)))
+}
+
+func TestMalformedAuthentication(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	s := serve(t, o)
+	l, q := bare(t, s)
+	change := func(e nvme.Command, f func(e *nvme.Command)) nvme.Command {
+		f(&e)
+		return e
+	}
+	for name, c := range map[string]struct {
+		cmd  nvme.Command
+		data []byte
+		want nvme.Status
+	}{
+		"another protocol":      {change(fabrics.AuthSend(8), func(e *nvme.Command) { e[43] = 0 }), make([]byte, 8), nvme.InvalidField},
+		"no length":             {fabrics.AuthSend(0), nil, nvme.InvalidField},
+		"lengths that differ":   {change(fabrics.AuthSend(8), func(e *nvme.Command) { e.SetData(16) }), make([]byte, 16), nvme.InvalidField},
+		"receive nothing":       {fabrics.AuthReceive(0), nil, nvme.InvalidField},
+		"receive much":          {fabrics.AuthReceive(1 << 20), make([]byte, 1<<20), nvme.InvalidField},
+		"receive 4 GiB":         {change(fabrics.AuthReceive(8), func(e *nvme.Command) { e[47] = 0xff }), make([]byte, 8), nvme.InvalidField},
+		"too little to receive": {fabrics.AuthReceive(7), make([]byte, 7), nvme.InvalidField},
+		"not in the capsule":    {fabrics.AuthSend(9000), make([]byte, 9000), nvme.InvalidSGLType},
+	} {
+		require.ErrorIs(t, do(q, c.cmd, c.data), c.want, name)
+	}
+	l.h.opt.Key = k.Host
+	require.NoError(t, q.authenticate(context.Background(), fabrics.WantsAuthentication), "the queue is none the worse")
+
+	// Garbage is answered by a failure, and the connection ends.
+	_, q = bare(t, s)
+	require.NoError(t, do(q, fabrics.AuthSend(5), []byte("hello")))
+	in := bytes.Repeat([]byte{0xee}, auth.MaxMessage)
+	require.NoError(t, do(q, fabrics.AuthReceive(auth.MaxMessage), in))
+	f, err := auth.ParseFailure(in)
+	require.NoError(t, err)
+	assert.Equal(t, auth.IncorrectPayload, f.Reason)
+	assert.Zero(t, bytes.Count(in[8:], []byte{0xee}), "the rest is zeros")
+	require.Error(t, do(q, fabrics.AuthReceive(auth.MaxMessage), in))
+}
+
+func TestAuthenticationTakesTooLong(t *testing.T) {
+	noLeaks(t)
+	_, o := keys(t)
+	o.Handshake = 50 * time.Millisecond
+	s := serve(t, o)
+	l, _ := bare(t, s)
+	<-l.over
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+// A connection that is lost authenticates when it is made anew; a host whose key was taken away is told at once.
+func TestAuthenticationAfterReconnect(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	s := serve(t, o)
+	h := s.dial(DialOptions{Key: k.Host, ControllerKey: k.Controller, FirstDelay: time.Millisecond})
+	ctx := context.Background()
+	b := make([]byte, 512)
+	require.NoError(t, read(ctx, h, 0, b))
+	s.stop()
+	s.start(o, s.address)
+	require.NoError(t, read(ctx, h, 0, b))
+	assert.NotZero(t, h.Stats().Reconnects)
+	s.stop()
+	o.Auth = &AuthOptions{Keys: map[string]HostKeys{hostNQN: {Host: newKey(t, auth.SHA256), Controller: k.Controller}}}
+	s.start(o, s.address)
+	require.ErrorIs(t, read(ctx, h, 0, b), ErrAuthentication)
+}
