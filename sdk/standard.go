@@ -273,7 +273,12 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 		if i < 0 {
 			return nil, uint16(s.slot), nil
 		}
-		if err := s.drop(ctx, s.sets[i].id); err != nil {
+		err := s.drop(ctx, s.sets[i].id)
+		if isStatus(err, nvme.MemoryRangeSetInUse) {
+			// An execution over another set uses memory of this one too, as the program that all share.
+			return nil, uint16(s.slot), nil
+		}
+		if err != nil {
 			return nil, 0, err
 		}
 		s.sets = slices.Delete(s.sets, i, i+1)

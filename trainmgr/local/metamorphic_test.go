@@ -1,0 +1,201 @@
+package local
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+// setup is one way to run a job. None of it may show in a mini-batch.
+type setup struct {
+	place    string // mem, file, files
+	drives   int
+	lba      int
+	engine   string // vendor, standard, cpu, reference
+	order    trainmgr.Order
+	streams  int
+	slm      uint64
+	queue    int64
+	most     int  // drives at once
+	measured bool // T and P are measured, or every drive runs
+	copied   bool // the drive lends no views
+	coalesce uint64
+	seed     uint64 // of the placement
+}
+
+// config makes the drives of a setup.
+func (s setup) config(t testing.TB, d *dataSet) Config {
+	c := Config{DriveOptions: host.DriveOptions{Streams: s.streams, SLM: s.slm, Coalesce: s.coalesce, Device: sdk.DeviceOptions{NoMap: s.copied}}}
+	c.Manager.MeasureTime = 1
+	query := ""
+	switch s.engine {
+	case "standard":
+		c.Commands, query = sdk.Standard, "?commands=standard"
+	case "cpu":
+		c.Engine = host.EngineCPU
+		c.Threads = s.streams
+	case "reference":
+		c.Engine = host.EngineReference
+	}
+	held := d.deal(rand.New(rand.NewPCG(s.seed, 5)), s.drives)
+	switch s.place {
+	case "mem":
+		c.Drives = d.memory(t, held, query)
+	case "file":
+		c.Drives = d.onFiles(t, held, s.lba, query)
+	default:
+		c.Files, c.Spread = d.files(t), s.drives
+	}
+	return c
+}
+
+// options are a job's, shaped by what enters the plan, and the setup's.
+func (s setup) options(t testing.TB, plan trainmgr.Options, spec string) trainmgr.Options {
+	o := plan
+	o.Pipeline = pipelineOf(t, spec)
+	o.Order, o.QueueBytes, o.MaxDrives = s.order, s.queue, s.most
+	if s.measured {
+		o.RowsPerSecond = 1e5
+	} else {
+		o.AllDrives = true
+	}
+	return o
+}
+
+// drawSetup picks a setup; sampled together over a run, pairs of choices are all met.
+func drawSetup(rt *rapid.T) setup {
+	return setup{
+		place:    rapid.SampledFrom([]string{"mem", "file", "files"}).Draw(rt, "place"),
+		drives:   rapid.IntRange(1, 3).Draw(rt, "drives"),
+		lba:      rapid.SampledFrom([]int{512, 4096}).Draw(rt, "lba"),
+		engine:   rapid.SampledFrom([]string{"vendor", "standard", "cpu"}).Draw(rt, "engine"),
+		order:    rapid.SampledFrom([]trainmgr.Order{trainmgr.Fastest, trainmgr.Deterministic}).Draw(rt, "order"),
+		streams:  rapid.IntRange(1, 2).Draw(rt, "streams"),
+		slm:      rapid.SampledFrom([]uint64{512 << 10, 16 << 20, 0}).Draw(rt, "slm"),
+		queue:    rapid.SampledFrom([]int64{1, 20_000, 0}).Draw(rt, "queue"),
+		most:     rapid.IntRange(0, 2).Draw(rt, "most"),
+		measured: rapid.Bool().Draw(rt, "measured"),
+		copied:   rapid.Bool().Draw(rt, "copied"),
+		coalesce: rapid.SampledFrom([]uint64{0, 1, 1 << 20}).Draw(rt, "coalesce"),
+		seed:     rapid.Uint64().Draw(rt, "seed"),
+	}
+}
+
+// TestOneJobManyWays: wherever the partitions lie, whoever computes, in whatever memory, order and number, one job's
+// mini-batches are the same by name. More of them: -rapid.checks 1000.
+func TestOneJobManyWays(t *testing.T) {
+	d := newDataSet(t, 170, 1000, 733, 401, 100, 49, 555)
+	for _, name := range []string{"lists", "fixed"} {
+		t.Run(name, func(t *testing.T) {
+			plans := map[dataset.Shuffle]trainmgr.Options{}
+			want := map[dataset.Shuffle]work{}
+			for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
+				plans[shuffle] = trainmgr.Options{Shuffle: shuffle, Seed: 11, SplitBatches: 3, Window: 2, Epochs: 2}
+				truth := setup{place: "files", drives: 1, engine: "reference", order: trainmgr.Deterministic, streams: 1}
+				want[shuffle] = run(t, truth.config(t, d), truth.options(t, plans[shuffle], name), nil)
+				require.Len(t, want[shuffle].sums, 2*(15+9+2+1+12))
+			}
+			rapid.Check(t, func(rt *rapid.T) {
+				shuffle := dataset.Shuffle(rapid.Uint8Range(0, 2).Draw(rt, "shuffle"))
+				s := drawSetup(rt)
+				got := run(rt, s.config(t, d), s.options(t, plans[shuffle], name), nil)
+				require.Equal(rt, want[shuffle].sums, got.sums)
+				if s.order == trainmgr.Deterministic {
+					require.Equal(rt, want[shuffle].order, got.order)
+				}
+				require.EqualValues(rt, 2*d.total(), got.report.Rows)
+				if s.most > 0 {
+					require.LessOrEqual(rt, got.report.DrivesBusiest, s.most)
+				}
+			})
+		})
+	}
+}
+
+// rows of a mini-batch, each as text of all that it has.
+func rowsOf(mb *tensor.MiniBatch) []string {
+	width := len(mb.Schema.Dense)
+	rows := make([]string, mb.Rows)
+	for r := range rows {
+		rows[r] = fmt.Sprint(mb.Label[r], mb.Dense[r*width:(r+1)*width])
+	}
+	at := 0
+	for f := range mb.Schema.Keys {
+		for r := range rows {
+			n := 1
+			if mb.Lengths != nil {
+				n = int(mb.Lengths[f*mb.Rows+r])
+			}
+			if mb.Values32 != nil {
+				rows[r] += fmt.Sprint(mb.Values32[at : at+n])
+			} else {
+				rows[r] += fmt.Sprint(mb.Values64[at : at+n])
+			}
+			at += n
+		}
+	}
+	return rows
+}
+
+// TestMixedRowsStayInTheirWindow: with rows mixed, a window has the rows that it has without, in another order; and so
+// in another order again in the next epoch.
+func TestMixedRowsStayInTheirWindow(t *testing.T) {
+	d := newDataSet(t, 170, 1000, 733, 401, 100)
+	const window = 3
+	for _, name := range []string{"lists", "fixed"} {
+		t.Run(name, func(t *testing.T) {
+			collect := func(shuffle dataset.Shuffle) (map[tensor.Name][]string, *dataset.Plan) {
+				s := setup{place: "files", drives: 2, engine: "vendor", order: trainmgr.Fastest, streams: 2}
+				o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 7, Window: window, Epochs: 2}, name)
+				rows := map[tensor.Name][]string{}
+				m, err := Open(t.Context(), s.config(t, d))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, m.Close()) }()
+				runOn(t, m, o, func(mb *tensor.MiniBatch) {
+					n := mb.Name
+					n.Job = [32]byte{} // the shuffle is part of it
+					rows[n] = rowsOf(mb)
+				})
+				data, err := m.Dataset(t.Context())
+				require.NoError(t, err)
+				plan, err := dataset.NewPlan(data.Manifest, dataset.Options{Batch: 50, Shuffle: dataset.ShuffleRows, Seed: 4, SplitBatches: 7, Window: window})
+				require.NoError(t, err)
+				return rows, plan
+			}
+			straight, plan := collect(dataset.ShuffleSplits)
+			mixed, _ := collect(dataset.ShuffleRows)
+			require.Len(t, mixed, len(straight))
+			moved := 0
+			for number := uint64(0); number < plan.MiniBatches(); {
+				w, err := plan.Window(number)
+				require.NoError(t, err)
+				for epoch := range uint64(2) {
+					var a, b []string
+					for i := range uint64(w.MiniBatches) {
+						n := tensor.Name{Epoch: epoch, Number: w.FirstNumber + i}
+						require.Len(t, mixed[n], len(straight[n]), "mini-batch %v", n)
+						a, b = append(a, straight[n]...), append(b, mixed[n]...)
+					}
+					if epoch == 0 { // the plan that says where windows end is this epoch's
+						require.ElementsMatch(t, a, b)
+						if w.Rows > 1 && fmt.Sprint(a) != fmt.Sprint(b) {
+							moved++
+						}
+					}
+				}
+				number += uint64(w.MiniBatches)
+			}
+			assert.Greater(t, moved, 5, "the rows are as they were")
+		})
+	}
+}
