@@ -225,6 +225,6 @@ func (x *target) env() map[string]string {
 	_, port, _ := net.SplitHostPort(x.config.Listen)
 	return map[string]string{
 		"TARGET": "millrace", "ADDR": guest.HostLoopback, "PORT": port, "NQN": x.nqn, "HOSTNQN": hostNQN, "HOSTID": hostID,
-		"ADDS": "no", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80 0x81",
+		"ADDS": "no", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80",
 	}
 }

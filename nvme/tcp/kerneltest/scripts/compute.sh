@@ -1,14 +1,25 @@
 # The namespaces that compute, through passthrough and by nvme-cli alone. The drive is connected as find_drive found it.
 
-SLM=$(echo "$GEN" | sed 's/n1$/n2/')
-CP=$(echo "$GEN" | sed 's/n1$/n3/')
+# generic NSID: the name of a namespace's generic device. Only the device knows: 6.12 scans namespaces in any order.
+generic() {
+	for g in /dev/"${GEN%n*}"n*; do
+		if nvme get-ns-id "$g" | grep -q "namespace-id:$1$"; then
+			echo "${g#/dev/}"
+			return
+		fi
+	done
+	return 1
+}
+SLM=$(generic 2)
+CP=$(generic 3)
 
 namespaces() {
 	for nsid in 1 2 3; do
 		echo "namespace $nsid"
 		nvme ns-descs "/dev/$CTRL" -n "$nsid"
-		[ -c "/dev/$(echo "$GEN" | sed "s/n1\$/n$nsid/")" ]
 	done
+	[ -c "/dev/$SLM" ]
+	[ -c "/dev/$CP" ]
 	nvme list-ns "/dev/$CTRL" -y 3 | grep -q ':0x2$'
 	nvme list-ns "/dev/$CTRL" -y 4 | grep -q ':0x3$'
 }

@@ -69,6 +69,10 @@ features() {
 		echo "feature $fid"
 		nvme get-feature "/dev/$CTRL" --feature-id="$fid" --namespace-id="$([ "$fid" = 5 ] && echo 1 || echo 0)"
 	done
+	# Over fabrics a host's identifier has 16 bytes, and one that asks for eight is refused.
+	nvme get-feature "/dev/$CTRL" --feature-id=0x81 --cdw11=1 --data-len=16 -b | od -An -tx1 | tr -d ' \n' >/tmp/id
+	[ "$(cat /tmp/id)" = "$(echo "$HOSTID" | tr -d -)" ]
+	refused 'invalid' nvme get-feature "/dev/$CTRL" --feature-id=0x81 --data-len=8
 	refused 'invalid' nvme get-feature "/dev/$CTRL" --feature-id=0xbe
 	refused 'invalid' nvme set-feature "/dev/$CTRL" --feature-id=0xbe --value=1
 }
