@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -62,9 +61,6 @@ type Drive struct {
 	engine     Engine      // never auto
 	partitions []*sdk.Partition
 	closers    []func() error
-
-	mu      sync.Mutex
-	running int // open splits
 }
 
 // OpenDrive opens a drive by URI and its volume's members as partitions.
@@ -278,24 +274,6 @@ func (d *Drive) processor(ctx context.Context, l lowered) (sdk.Processor, error)
 		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}})
 	}
 	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce})
-}
-
-// enter counts a split in; false when the drive runs as many as it takes.
-func (d *Drive) enter() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.running >= d.streams() {
-		return false
-	}
-	d.running++
-	return true
-}
-
-// leave counts a split out.
-func (d *Drive) leave() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.running--
 }
 
 // counters are the drive's own, nil where the node's CPU computes.

@@ -50,7 +50,7 @@ type job struct {
 	lowered lowered
 
 	mu         sync.Mutex
-	processors map[string]*processor // by drive
+	processors map[string]*processor // by drive; set once. Their fields are guarded by mu
 	plans      map[uint64]*dataset.Plan
 }
 
@@ -66,6 +66,26 @@ type processor struct {
 	rate     api.Measurement
 	measured sdk.Stats     // what Measure did, which no report counts
 	counted  *api.Counters // what the drive had counted by then; nil where it does not compute
+	running  int           // open splits
+}
+
+// enter counts a split of the job in; false when the drive runs as many of them as it takes. Another job on the drive has its own
+// share of the memory.
+func (j *job) enter(p *processor, streams int) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p.running >= streams {
+		return false
+	}
+	p.running++
+	return true
+}
+
+// leave counts a split out.
+func (j *job) leave(p *processor) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	p.running--
 }
 
 // NewManager takes the drives over; Close closes them. The data set is what they hold together: a partition of the
@@ -260,12 +280,12 @@ func (m *Manager) Open(ctx context.Context, order api.Order) (api.Stream, error)
 	if part == nil {
 		return nil, fmt.Errorf("drive %s does not hold partition %s", d.name, m.data.Manifest.Partitions[order.Split.Partition].Name)
 	}
-	if !d.enter() {
+	if !j.enter(p, d.streams()) {
 		return nil, fmt.Errorf("drive %s: %w", d.name, api.ErrBusy)
 	}
-	w, err := j.open(ctx, d, p, order, part)
+	w, err := j.open(ctx, p, order, part)
 	if err != nil {
-		d.leave()
+		j.leave(p)
 		return nil, err
 	}
 	return w, nil

@@ -14,18 +14,18 @@ import (
 
 // worker is one open split: PreSto's preprocess worker. It implements api.Stream.
 type worker struct {
-	job    *job
-	drive  *Drive
-	order  api.Order
-	plan   *dataset.Plan // of the order's epoch
-	source sdk.Stream
-	next   int                 // mini-batch of the split that comes next from the source
-	ready  []*tensor.MiniBatch // mixed and not yet taken
-	closed bool
+	job       *job
+	processor *processor
+	order     api.Order
+	plan      *dataset.Plan // of the order's epoch
+	source    sdk.Stream
+	next      int                 // mini-batch of the split that comes next from the source
+	ready     []*tensor.MiniBatch // mixed and not yet taken
+	closed    bool
 }
 
 // open starts a worker. With mixed rows it starts at the window's first mini-batch, whichever the order wants first.
-func (j *job) open(ctx context.Context, d *Drive, p sdk.Processor, order api.Order, part *sdk.Partition) (*worker, error) {
+func (j *job) open(ctx context.Context, p *processor, order api.Order, part *sdk.Partition) (*worker, error) {
 	plan, err := j.plan(order.Epoch)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (j *job) open(ctx context.Context, d *Drive, p sdk.Processor, order api.Ord
 	if want != order.Split || order.From < 0 || order.From >= want.MiniBatches {
 		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike", order.From, order.Split, want)
 	}
-	w := &worker{job: j, drive: d, order: order, plan: plan, next: order.From}
+	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		w.next -= w.next % o.Window
 	}
@@ -144,6 +144,6 @@ func (w *worker) Close() error {
 	}
 	w.ready = nil
 	err := w.source.Close()
-	w.drive.leave()
+	w.job.leave(w.processor)
 	return err
 }
