@@ -25,8 +25,12 @@ const (
 // and the properties of a shutdown.
 const urgentSlots = controller.AbortLimit + 2
 
-// abortGrace is how long an aborted command may take to end before the association is given up.
-const abortGrace = 5 * time.Second
+// An aborted command is asked to end again after abortAgain, then after twice as long each time; when the next pause would be
+// abortGrace, as much time has passed and the association is given up.
+const (
+	abortAgain = 5 * time.Millisecond
+	abortGrace = 5 * time.Second
+)
 
 // errUnresponsive says that a command did not end although it was aborted.
 var errUnresponsive = errors.New("a command that was aborted did not end")
@@ -244,15 +248,19 @@ func (q *queue) giveUp(free chan uint16, s *slot, cid uint16, timeout time.Durat
 		return cause
 	}
 	l.h.aborts.Add(1)
-	q.abort(cid)
-	grace := time.NewTimer(abortGrace)
-	defer grace.Stop()
-	select {
-	case <-s.done:
-	case <-grace.C:
-		l.lose(errUnresponsive)
-		<-s.done
+	// An abort that passed its command on the way finds nothing, so it is sent again.
+	for wait := abortAgain; wait < abortGrace; wait *= 2 {
+		q.abort(cid)
+		again := time.NewTimer(wait)
+		select {
+		case <-s.done:
+			again.Stop()
+			return cause
+		case <-again.C:
+		}
 	}
+	l.lose(errUnresponsive)
+	<-s.done
 	return cause
 }
 

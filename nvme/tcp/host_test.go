@@ -1,0 +1,395 @@
+package tcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// meddler is a network connection that a test reaches into.
+type meddler struct {
+	net.Conn
+	most int            // bytes a read, 0: as many as come
+	seen func(b []byte) // what was read, before it is given on
+}
+
+func (m *meddler) Read(b []byte) (int, error) {
+	if m.most > 0 {
+		b = b[:min(len(b), m.most)]
+	}
+	n, err := m.Conn.Read(b)
+	if m.seen != nil {
+		m.seen(b[:n])
+	}
+	return n, err
+}
+
+// meddle dials through meddlers.
+func meddle(make func() *meddler) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		m := make()
+		m.Conn = nc
+		return m, nil
+	}
+}
+
+func TestReadsOfOneByte(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{HeaderDigest: true, DataDigest: true, DialContext: meddle(func() *meddler { return &meddler{most: 1} })})
+	want := pattern(16384, 1)
+	require.NoError(t, write(t.Context(), h, 0, want))
+	got := make([]byte, len(want))
+	require.NoError(t, read(t.Context(), h, 0, got))
+	require.Equal(t, want, got)
+}
+
+// As many digest errors are counted as were injected, and every read is right in the end.
+func TestDigestErrorsAreCounted(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	copy(s.flash.data, pattern(1<<20, 9))
+	var injected, passed atomic.Uint64
+	h := s.dial(DialOptions{DataDigest: true, DialContext: meddle(func() *meddler {
+		return &meddler{seen: func(b []byte) {
+			// A read that is the middle of a large transfer is data, nothing else.
+			if len(b) >= 32<<10 && passed.Add(1)%5 == 0 {
+				b[len(b)/2] ^= 0x10
+				injected.Add(1)
+			}
+		}}
+	})})
+	got := make([]byte, 256<<10)
+	fails := 0
+	for i := range 60 {
+		err := read(t.Context(), h, uint64(i*8), got)
+		if err != nil {
+			require.ErrorIs(t, err, nvme.TransientTransportError)
+			fails++
+			continue
+		}
+		require.True(t, bytes.Equal(s.flash.data[i*4096:i*4096+len(got)], got))
+	}
+	st := h.Stats()
+	require.NotZero(t, injected.Load())
+	// Two broken pieces of one transfer are one error.
+	assert.LessOrEqual(t, st.DigestErrors, injected.Load())
+	assert.NotZero(t, st.DigestErrors)
+	assert.Equal(t, st.DigestErrors, st.Requeued+uint64(fails))
+	assert.Zero(t, st.Reconnects, "the connection lives on")
+}
+
+// Exactly one byte of each of so many answers is broken: exactly so many errors.
+func TestDigestErrorCountIsExact(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	var arm atomic.Bool
+	h := s.dial(DialOptions{DataDigest: true, DialContext: meddle(func() *meddler {
+		return &meddler{seen: func(b []byte) {
+			if len(b) > 400 && arm.CompareAndSwap(true, false) {
+				b[len(b)/2] ^= 1
+			}
+		}}
+	})})
+	const injected = 25
+	got := make([]byte, 4096)
+	for range injected {
+		arm.Store(true)
+		require.NoError(t, read(t.Context(), h, 0, got), "it is read again")
+		require.False(t, arm.Load())
+		require.NoError(t, read(t.Context(), h, 0, got))
+	}
+	assert.Equal(t, Stats{DigestErrors: injected, Requeued: injected}, h.Stats())
+}
+
+// The drive goes away and comes back while hosts read and write: nobody notices.
+func TestReconnect(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{Queues: 2, FirstDelay: time.Millisecond, LongestDelay: 20 * time.Millisecond, KeepAlive: 2 * time.Second})
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for w := range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			b, got := make([]byte, 16384), make([]byte, 16384)
+			for i := byte(0); ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				copy(b, pattern(len(b), i+byte(w)))
+				if !assert.NoError(t, write(context.Background(), h, uint64(w*100), b)) ||
+					!assert.NoError(t, read(context.Background(), h, uint64(w*100), got)) || !assert.True(t, bytes.Equal(b, got)) {
+					return
+				}
+			}
+		}()
+	}
+	for range 5 {
+		time.Sleep(20 * time.Millisecond)
+		s.stop()
+		time.Sleep(10 * time.Millisecond)
+		s.start(TargetOptions{}, s.address)
+	}
+	time.Sleep(20 * time.Millisecond)
+	close(stop)
+	wg.Wait()
+	assert.GreaterOrEqual(t, h.Stats().Reconnects, uint64(1))
+	require.NoError(t, h.Close())
+}
+
+// A command that is not idempotent is not sent twice, and says what is known.
+func TestLost(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+	event := nvme.AsyncEventRequest()
+	done := make(chan error, 1)
+	go func() { _, err := h.Admin(context.Background(), &event, nil); done <- err }()
+	time.Sleep(20 * time.Millisecond)
+	s.stop()
+	require.ErrorIs(t, <-done, ErrLost)
+	s.start(TargetOptions{}, s.address)
+	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+
+	for _, c := range []struct {
+		admin bool
+		cmd   nvme.Command
+		want  bool
+	}{
+		{false, nvme.Read(1, 0, 1, 512), true}, {false, nvme.Write(1, 0, 1, 512, false), true}, {false, nvme.New(nvme.NVMFlush, nvme.AllNamespaces), true},
+		{false, nvme.New(cs.IOPreprocess, 1), false}, {false, nvme.New(cs.SLMRead, 2), false}, {false, nvme.New(cs.ExecuteProgram, 3), false},
+		{true, nvme.Identify(1, 0, 0), true}, {true, nvme.SetFeature(7, 0), false}, {true, nvme.New(cs.AdminSLMReserve, 0), false},
+	} {
+		assert.Equal(t, c.want, idempotent(c.admin, &c.cmd), c.cmd.String())
+	}
+}
+
+func TestGiveUp(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{GiveUp: time.Millisecond, FirstDelay: time.Millisecond})
+	s.stop()
+	err := read(t.Context(), h, 0, make([]byte, 512))
+	require.ErrorContains(t, err, "did not come back")
+	require.NoError(t, h.Close())
+	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), nvme.ErrClosed)
+	require.NoError(t, h.Close())
+}
+
+// Another drive under the same name is not taken for the one that was there.
+func TestAnotherDrive(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+	s.stop()
+	h.mu.Lock()
+	h.serial = "S0"
+	h.mu.Unlock()
+	s.start(TargetOptions{}, s.address)
+	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), errOtherDrive)
+}
+
+// Cancelled commands give their identifiers back: a queue of two does a thousand of them.
+func TestCancellationLeaksNoIdentifier(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{Depth: 2})
+	for i := range 300 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i%5)*50*time.Microsecond)
+		_ = write(ctx, h, 0, make([]byte, 65536))
+		cancel()
+		ctx, cancel = context.WithCancel(context.Background())
+		event := nvme.AsyncEventRequest()
+		done := make(chan error, 1)
+		go func() { _, err := h.Admin(ctx, &event, nil); done <- err }()
+		if i%2 == 0 {
+			time.Sleep(50 * time.Microsecond)
+		}
+		cancel()
+		require.ErrorIs(t, <-done, context.Canceled)
+	}
+	l := h.link.Load()
+	assert.Eventually(t, func() bool {
+		return len(l.io[0].free) == 2 && len(l.admin.free) == cap(l.admin.free) && len(l.admin.urgent) == cap(l.admin.urgent)
+	}, 5*time.Second, time.Millisecond, "every slot is free")
+	assert.Zero(t, h.Stats().Reconnects)
+	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+	require.NoError(t, h.Close())
+}
+
+// A command that takes too long ends, and the next one finds its queue.
+func TestTimeout(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{CommandTimeout: 50 * time.Millisecond, FirstDelay: time.Millisecond})
+	hold := make(chan struct{})
+	s.flash.setHold(hold)
+	time.AfterFunc(200*time.Millisecond, func() { close(hold) })
+	err := write(t.Context(), h, 0, make([]byte, 512))
+	if err != nil { // a write in the flash cannot be aborted: it completes when it has
+		require.ErrorIs(t, err, ErrTimeout)
+	}
+	assert.NotZero(t, h.Stats().Aborted)
+	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+	assert.Zero(t, h.Stats().Reconnects)
+}
+
+func TestEvents(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	events := make(chan nvme.AsyncEvent, 10)
+	h := s.dial(DialOptions{OnEvent: func(e nvme.AsyncEvent) { events <- e }})
+	for range 3 {
+		s.sub.NamespaceChanged(1)
+		require.Equal(t, nvme.EventNamespaceChanged, <-events)
+		log := nvme.GetLog(nvme.LogChangedNamespaces, 0, 0, nvme.ChangedLogSize)
+		_, err := h.Admin(t.Context(), &log, make([]byte, nvme.ChangedLogSize))
+		require.NoError(t, err)
+	}
+	require.NoError(t, h.Close())
+}
+
+// Keep alive keeps an idle association, and traffic alone keeps a busy one.
+func TestKeepAlive(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{KeepAlive: time.Second})
+	time.Sleep(2500 * time.Millisecond)
+	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+	assert.Zero(t, h.Stats().Reconnects)
+
+	before := h.link.Load().admin.slots[len(h.link.Load().admin.slots)-1].used
+	_ = before
+	require.Equal(t, 1, s.sub.Associations())
+}
+
+// In steady state the initiator allocates nothing a command; what is counted here is the target's controller, three times.
+func TestNoAllocationPerCommand(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{})
+	b := make([]byte, 65536)
+	for _, c := range []nvme.Command{nvme.Read(1, 0, 8, 512), nvme.Write(1, 0, 8, 512, false), nvme.Write(1, 0, 128, 512, false)} {
+		data := b[:c.DataLength()]
+		got := testing.AllocsPerRun(200, func() {
+			if _, err := h.IO(context.Background(), &c, data); err != nil {
+				t.Error(err)
+			}
+		})
+		assert.LessOrEqual(t, got, 4.0, c.String())
+	}
+}
+
+func TestDialErrorsSayWhatToDo(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	go func() {
+		for {
+			nc, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = nc.Close()
+		}
+	}()
+	_, err = Dial(t.Context(), DialOptions{Address: address, Subsystem: testNQN})
+	require.ErrorContains(t, err, "is it an NVMe/TCP target")
+	require.NoError(t, l.Close())
+	_, err = Dial(t.Context(), DialOptions{Address: address, Subsystem: testNQN})
+	require.ErrorContains(t, err, "refused")
+	_, err = Dial(t.Context(), DialOptions{Address: "here", Subsystem: testNQN})
+	require.ErrorContains(t, err, "HOST:PORT")
+	_, err = Dial(t.Context(), DialOptions{Address: address, Subsystem: "x"})
+	require.ErrorContains(t, err, "nqn.YYYY-MM")
+}
+
+// A drive that breaks the protocol is told so, and its connection is given up.
+func TestDriveThatBreaksTheProtocol(t *testing.T) {
+	for name, answer := range map[string]func(cid uint16) []byte{
+		"completion of nothing": func(cid uint16) []byte {
+			b := make([]byte, 24)
+			cpl := nvme.NewCompletion(cid+1, nvme.Success)
+			pdu.PutCompletion(b, &cpl)
+			r := pdu.Rules{}
+			f := r.Layout(pdu.TypeCapsuleResp, 0, 0)
+			return f.Seal(b)
+		},
+		"data for a command without": func(cid uint16) []byte {
+			b := make([]byte, 28)
+			pdu.Data{CID: cid, Length: 4}.Put(b)
+			r := pdu.Rules{}
+			f := r.Layout(pdu.TypeC2HData, 0, 4)
+			f.Seal(b)
+			return b
+		},
+		"request of a command without": func(cid uint16) []byte {
+			b := make([]byte, 24)
+			pdu.R2T{CID: cid, Length: 4}.Put(b)
+			r := pdu.Rules{}
+			f := r.Layout(pdu.TypeR2T, 0, 0)
+			return f.Seal(b)
+		},
+		"a host's PDU": func(uint16) []byte {
+			b := make([]byte, 72)
+			r := pdu.Rules{}
+			f := r.Layout(pdu.TypeCapsuleCmd, 0, 0)
+			return f.Seal(b)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			defer l.Close()
+			said := make(chan *pdu.Error, 1)
+			go func() {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer nc.Close()
+				rx := newReader(nc, pdu.Rules{MaxData: 8192})
+				if _, _, err := rx.next(); err != nil {
+					return
+				}
+				_, _ = nc.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
+				f, h, err := rx.next() // Connect
+				if err != nil {
+					return
+				}
+				cmd := pdu.CommandOf(h)
+				_ = rx.skip(&f)
+				_, _ = nc.Write(answer(cmd.CID()))
+				for {
+					f, h, err := rx.next()
+					if err != nil {
+						said <- nil
+						return
+					}
+					if f.Type == pdu.TypeH2CTermReq {
+						said <- pdu.ParseTerminate(h)
+						return
+					}
+				}
+			}()
+			_, err = Dial(t.Context(), DialOptions{Address: l.Addr().String(), Subsystem: testNQN, ConnectTimeout: 5 * time.Second})
+			require.Error(t, err)
+			require.False(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
+			e := <-said
+			require.NotNil(t, e)
+			assert.Equal(t, pdu.FatalHeader, e.Status)
+		})
+	}
+}
