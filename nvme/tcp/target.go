@@ -62,7 +62,7 @@ type Target struct {
 	associations map[associationKey]*association
 	refused      int // connections closed at once, as there were too many
 	closing      bool
-	quiet        *sync.Cond // conns became empty
+	quiet        *sync.Cond // a connection ended
 	running      sync.WaitGroup
 	done         chan struct{} // closed by Close: ends the watch
 }
@@ -202,9 +202,7 @@ func (t *Target) accept(nc net.Conn) {
 		c.serve()
 		t.mu.Lock()
 		delete(t.conns, c)
-		if len(t.conns) == 0 {
-			t.quiet.Broadcast()
-		}
+		t.quiet.Broadcast()
 		t.mu.Unlock()
 	}()
 }
@@ -255,26 +253,44 @@ func (t *Target) stopListening() {
 // then the connections end. It waits for that until ctx ends, whose error it returns then, and closes the target in any case.
 func (t *Target) Shutdown(ctx context.Context) error {
 	t.stopListening()
-	for _, c := range t.all() {
-		c.drain()
-	}
 	stop := context.AfterFunc(ctx, func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.quiet.Broadcast()
 	})
 	defer stop()
-	t.mu.Lock()
-	for len(t.conns) > 0 && ctx.Err() == nil {
-		t.quiet.Wait()
-	}
-	left := len(t.conns)
-	t.mu.Unlock()
+	// An association ends with its admin queue, so that comes last.
+	left := t.drain(ctx, func(c *connection) bool { return c.assoc == nil || c.queue != 0 })
+	left += t.drain(ctx, func(*connection) bool { return true })
 	err := t.Close()
 	if left > 0 {
-		return errors.Join(fmt.Errorf("shut down the target: %d connections had to be cut off: %w", left, ctx.Err()), err)
+		return errors.Join(fmt.Errorf("shut down the target: connections had to be cut off, commands still ran: %w", ctx.Err()), err)
 	}
 	return err
+}
+
+// drain lets the connections that which chooses end, and tells how many had not when ctx ended.
+func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
+	chosen := func() (cs []*connection) { // t.mu is held
+		for c := range t.conns {
+			if which(c) {
+				cs = append(cs, c)
+			}
+		}
+		return cs
+	}
+	t.mu.Lock()
+	cs := chosen()
+	t.mu.Unlock()
+	for _, c := range cs {
+		c.drain()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(chosen()) > 0 && ctx.Err() == nil {
+		t.quiet.Wait()
+	}
+	return len(chosen())
 }
 
 // Close ends the target at once: connections are closed, and commands that run are cancelled and waited for. Closing twice is

@@ -1,0 +1,319 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// ended waits for the other side to close the connection.
+func (r *rawHost) ended() {
+	r.t.Helper()
+	_, _, err := r.rx.next()
+	require.Error(r.t, err)
+	require.NotErrorIs(r.t, err, os.ErrDeadlineExceeded)
+}
+
+// Connections that are slow or silent are cut off, wherever they stop, and others are served.
+func TestSlowAndSilentPeers(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{Stall: 300 * time.Millisecond, Handshake: 300 * time.Millisecond})
+	other := s.dial(DialOptions{})
+	t.Run("says nothing", func(t *testing.T) { dialRaw(t, s.address).ended() })
+	t.Run("stops inside a PDU", func(t *testing.T) {
+		r := dialRaw(t, s.address)
+		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte))[:100])
+		r.ended()
+	})
+	t.Run("does not connect", func(t *testing.T) {
+		r := dialRaw(t, s.address)
+		r.initialise(pdu.ICReq{})
+		r.ended()
+	})
+	t.Run("does not send the data", func(t *testing.T) {
+		_, id := s.admin(pdu.ICReq{})
+		r := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
+		r.capsule(nvme.Write(1, 0, 64, 512, false), nil)
+		f, _, _ := r.receive()
+		require.Equal(t, pdu.TypeR2T, f.Type)
+		r.ended()
+	})
+	t.Run("does not read", func(t *testing.T) {
+		_, id := s.admin(pdu.ICReq{})
+		r := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{Size: 31})
+		require.NoError(t, r.nc.(*net.TCPConn).SetReadBuffer(4096))
+		for range 32 {
+			r.capsule(nvme.Read(1, 0, 2048, 512), nil)
+		}
+		require.Eventually(t, func() bool {
+			for _, c := range s.target.all() {
+				if c.nc.RemoteAddr().String() == r.nc.LocalAddr().String() {
+					return false
+				}
+			}
+			return true
+		}, 10*time.Second, 10*time.Millisecond)
+	})
+	require.NoError(t, read(t.Context(), other, 0, make([]byte, 512)))
+	assert.Zero(t, other.Stats().Reconnects, "an idle connection is not a slow one")
+}
+
+func TestKeepAliveExpires(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	r := s.dialRaw()
+	r.initialise(pdu.ICReq{})
+	cpl := r.connect(fabrics.Connect{Size: 31, KeepAlive: 200}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
+	require.True(t, cpl.Status().OK())
+	id := uint16(cpl.DW0())
+	r.do(fabrics.PropertySet(0x14, 4, 0x460061), nil)
+	io := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
+	// Traffic on an I/O queue is a sign of life.
+	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		cpl, _ := io.do(nvme.Read(1, 0, 1, 512), nil)
+		require.True(t, cpl.Status().OK())
+	}
+	r.ended()
+	io.ended()
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestTooManyConnections(t *testing.T) {
+	s := serve(t, TargetOptions{MaxConnections: 2})
+	a, b := s.dialRaw(), s.dialRaw()
+	a.initialise(pdu.ICReq{})
+	b.initialise(pdu.ICReq{})
+	c := s.dialRaw()
+	c.ended()
+	require.NoError(t, a.nc.Close())
+	require.Eventually(t, func() bool {
+		r := dialRaw(t, s.address)
+		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
+		_, _, err := r.rx.next()
+		return err == nil
+	}, 5*time.Second, 10*time.Millisecond, "there is room again")
+}
+
+// A connection never holds more memory than its budget, however many large commands wait.
+func TestMemoryOfAConnection(t *testing.T) {
+	s := serve(t, TargetOptions{ConnectionMemory: 1 << 20})
+	_, id := s.admin(pdu.ICReq{})
+	r := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{Size: 15})
+	for range 8 {
+		r.capsule(nvme.Write(1, 0, 1024, 512, false), nil) // 512 KiB each
+	}
+	asked := map[uint16]pdu.R2T{}
+	take := func() {
+		f, h, _ := r.receive()
+		require.Equal(t, pdu.TypeR2T, f.Type)
+		q := pdu.ParseR2T(h)
+		asked[q.CID] = q
+	}
+	take()
+	take()
+	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	_, _, err := r.rx.next()
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "the third waits for memory")
+	require.NoError(t, r.nc.SetReadDeadline(time.Now().Add(20*time.Second)))
+	done := 0
+	for done < 8 {
+		for cid, q := range asked {
+			delete(asked, cid)
+			r.h2c(pdu.Data{CID: cid, Tag: q.Tag, Length: q.Length}, pdu.FlagLast, make([]byte, q.Length))
+		}
+		f, h, _ := r.receive()
+		if f.Type == pdu.TypeR2T {
+			q := pdu.ParseR2T(h)
+			asked[q.CID] = q
+			continue
+		}
+		cpl := pdu.CompletionOf(h)
+		require.True(t, cpl.Status().OK())
+		done++
+	}
+	for _, c := range s.target.all() {
+		c.budget.mu.Lock()
+		assert.Equal(t, 1<<20, c.budget.free)
+		c.budget.mu.Unlock()
+	}
+}
+
+// Shutdown answers what runs, and takes nothing more.
+func TestShutdown(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{GiveUp: -1})
+	hold := make(chan struct{})
+	s.flash.setHold(hold)
+	wrote := make(chan error, 1)
+	go func() { wrote <- write(context.Background(), h, 0, pattern(65536, 4)) }()
+	require.Eventually(t, func() bool {
+		for _, c := range s.target.all() {
+			if c.queue == 1 && c.busy.Load() == 1 {
+				return true
+			}
+		}
+		return false
+	}, 5*time.Second, time.Millisecond)
+	time.AfterFunc(50*time.Millisecond, func() { close(hold) })
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	require.NoError(t, s.target.Shutdown(ctx))
+	require.NoError(t, <-wrote, "it ran, so it is answered")
+	assert.Equal(t, pattern(65536, 4), s.flash.data[:65536])
+	require.Error(t, read(context.Background(), h, 0, make([]byte, 512)))
+}
+
+func TestShutdownThatTakesTooLong(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	_, id := s.admin(pdu.ICReq{})
+	r := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
+	r.capsule(nvme.Write(1, 0, 64, 512, false), nil)
+	r.receive() // an R2T that is never answered
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	err := s.target.Shutdown(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "cut off")
+}
+
+// Two thousand hosts come and go, in order and without a word, and nothing is left of them.
+func TestConnectDisconnect(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range 500 {
+				if (i+w)%2 == 0 {
+					nc, err := net.Dial("tcp", s.address)
+					if !assert.NoError(t, err) {
+						return
+					}
+					if i%4 == 0 {
+						_, _ = nc.Write((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
+					}
+					_ = nc.(*net.TCPConn).SetLinger(0)
+					_ = nc.Close()
+					continue
+				}
+				h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, Depth: 4})
+				if !assert.NoError(t, err) || !assert.NoError(t, h.Close()) {
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 10*time.Second, time.Millisecond)
+	assert.Empty(t, s.target.associations)
+}
+
+// Several hosts work at once, each in its own blocks.
+func TestManyHosts(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	var wg sync.WaitGroup
+	for w := range 6 {
+		h := s.dial(DialOptions{HostNQN: "nqn.2024-01.io.millrace:host" + string(rune('a'+w)), Queues: 1 + w%3, DataDigest: w%2 == 0})
+		for k := range 3 {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				at := uint64(w*3+k) * 64
+				for i := range byte(40) {
+					want, got := pattern(32768, i+byte(w)), make([]byte, 32768)
+					if !assert.NoError(t, write(context.Background(), h, at, want)) || !assert.NoError(t, read(context.Background(), h, at, got)) ||
+						!assert.Equal(t, want, got) {
+						return
+					}
+				}
+			}()
+		}
+	}
+	wg.Wait()
+}
+
+func TestDiscover(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	entries := []fabrics.Entry{
+		{Type: fabrics.CurrentDiscovery, Address: netip.MustParseAddrPort("10.0.2.2:8009"), NQN: fabrics.DiscoveryNQN},
+		{Type: fabrics.NVM, Address: netip.MustParseAddrPort("10.0.2.2:4420"), NQN: testNQN},
+		{Type: fabrics.Referral, Address: netip.MustParseAddrPort("10.0.2.3:8009"), NQN: fabrics.DiscoveryNQN},
+	}
+	sub := controller.NewDiscovery(controller.DiscoveryOptions{Entries: entries})
+	require.NoError(t, s.target.Add(sub))
+	require.Error(t, s.target.Add(sub), "there is one already")
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- s.target.Serve(second) }()
+	for _, at := range []string{s.address, second.Addr().String()} {
+		got, err := Discover(t.Context(), DialOptions{Address: at})
+		require.NoError(t, err)
+		require.Equal(t, entries, got)
+	}
+	// A host that stays is told of changes.
+	changed := make(chan nvme.AsyncEvent, 1)
+	h, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN, OnEvent: func(e nvme.AsyncEvent) { changed <- e }})
+	require.NoError(t, err)
+	sub.SetEntries(entries[:1])
+	require.Equal(t, uint8(fabrics.LogDiscovery), (<-changed).Log)
+	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), nvme.InvalidQueueID, "no I/O queues")
+	require.NoError(t, h.Close())
+	got, err := Discover(t.Context(), DialOptions{Address: s.address})
+	require.NoError(t, err)
+	require.Equal(t, entries[:1], got)
+	require.NoError(t, s.target.Close())
+	require.ErrorIs(t, <-done, ErrTargetClosed)
+	require.ErrorIs(t, s.target.Serve(second), ErrTargetClosed)
+}
+
+func TestTargetOptionsRefused(t *testing.T) {
+	for name, o := range map[string]TargetOptions{
+		"host": {Hosts: []string{"x"}}, "little data": {MaxH2CData: 1024}, "odd data": {MaxH2CData: 5001}, "much data": {MaxH2CData: 2 << 20},
+	} {
+		_, err := NewTarget(o)
+		assert.Error(t, err, name)
+	}
+}
+
+func TestBudgetServesInOrder(t *testing.T) {
+	b := budget{free: 10}
+	require.True(t, b.take(6))
+	var mu sync.Mutex
+	var order []int
+	var wg sync.WaitGroup
+	for i, n := range []int{8, 1, 2} {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			ok := b.take(n)
+			mu.Lock()
+			defer mu.Unlock()
+			if ok {
+				order = append(order, n)
+			}
+		}()
+		require.Eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.queue) == i+1 }, 5*time.Second, time.Microsecond)
+	}
+	require.False(t, b.try(1), "nobody passes those who wait")
+	b.give(6)
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 5*time.Second, time.Microsecond)
+	b.end()
+	wg.Wait()
+	require.ElementsMatch(t, []int{8, 1}, order)
+	require.False(t, b.take(1))
+}
