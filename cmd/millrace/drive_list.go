@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/nvme/passthru"
+	"github.com/millrace/millrace/sdk"
+)
+
+// listed is a drive behind the kernel and the URI that opens it.
+type listed struct {
+	URI string `json:"uri"`
+	passthru.Controller
+}
+
+func (c *command) driveList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the NVMe drives that this machine's kernel has",
+		Long: `Lists the NVMe controllers that the Linux kernel has, local or over fabrics, with their namespaces, as sysfs tells them. Drives in files and
+in memory are nowhere registered, so none is listed.`,
+		Example: "  millrace drive list --output json",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := passthru.Controllers(passthru.Options{})
+			if err != nil {
+				return err
+			}
+			return c.printDrives(all)
+		},
+	}
+}
+
+func (c *command) printDrives(all []passthru.Controller) error {
+	list := make([]listed, 0, len(all))
+	for _, d := range all {
+		list = append(list, listed{"nvme:/dev/" + d.Name, d})
+	}
+	return c.print(list, func(w io.Writer) {
+		if len(list) == 0 {
+			fmt.Fprintln(w, "the kernel has no NVMe drives")
+			return
+		}
+		fmt.Fprintf(w, "drive\tmodel\tserial\ttransport\tstate\tnamespaces\n")
+		for _, d := range list {
+			var spaces []string
+			for _, ns := range d.Namespaces {
+				s := fmt.Sprintf("%d", ns.ID)
+				if ns.Block != "" {
+					s += fmt.Sprintf(" (%s, %d bytes)", ns.Block, ns.Size)
+				} else if ns.Generic != "" {
+					s += fmt.Sprintf(" (%s)", ns.Generic)
+				}
+				spaces = append(spaces, s)
+			}
+			state := d.State
+			if d.Paths > 1 {
+				state += fmt.Sprintf(", one of %d paths", d.Paths)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.URI, d.Model, d.Serial, d.Transport, state, strings.Join(spaces, ", "))
+		}
+	})
+}
+
+func (c *command) driveReset() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset nvme:PATH", Short: "Reset a drive that the kernel has",
+		Long: `Resets the controller of a drive behind the kernel, and returns when it works again. Commands that run are cut off, for everybody who uses the
+drive, and local memory that somebody held is free. Other drives begin anew whenever they are opened.`,
+		Example: "  millrace drive reset nvme:/dev/nvme0",
+		Args:    exactArgs("nvme:PATH"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			u, err := sdk.ParseURI(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			if u.Scheme != "nvme" {
+				return usagef("%s: only a drive behind the kernel can be reset, as nvme:/dev/nvme0", args[0])
+			}
+			if err := passthru.Reset(u.Name, passthru.Options{}); err != nil {
+				return err
+			}
+			return c.print(map[string]string{"uri": args[0], "state": "reset"}, func(w io.Writer) { fmt.Fprintf(w, "%s\treset\n", args[0]) })
+		},
+	}
+}

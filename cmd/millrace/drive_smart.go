@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host/health"
+	"github.com/millrace/millrace/sdk"
+)
+
+func (c *command) driveSmart() *cobra.Command {
+	return &cobra.Command{
+		Use: "smart URI", Short: "A drive's health: its SMART log",
+		Long:    `Reads log page 02h. What a drive does not report is "not available" (null in JSON), never a zero that looks like a value.`,
+		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json",
+		Args:    exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				r, err := health.Read(cmd.Context(), dev)
+				if err != nil {
+					return err
+				}
+				return c.printHealth(r)
+			})
+		},
+	}
+}
+
+func (c *command) printHealth(r *health.Report) error {
+	return c.print(r, func(w io.Writer) {
+		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\n", r.Drive, r.Model, r.Serial, r.Firmware)
+		warnings := "none"
+		if len(r.Warnings) > 0 {
+			warnings = strings.Join(r.Warnings, ", ")
+		}
+		fmt.Fprintf(w, "critical warnings\t%s\n", warnings)
+		fmt.Fprintf(w, "temperature\t%s\n", orNone(r.Temperature, "°C"))
+		for i, s := range r.Sensors {
+			fmt.Fprintf(w, "sensor %d\t%d °C\n", i+1, s)
+		}
+		fmt.Fprintf(w, "available spare\t%s (threshold %s)\n", orNone(r.Spare, "%"), orNone(r.Threshold, "%"))
+		fmt.Fprintf(w, "life used\t%s\n", orNone(r.Used, "%"))
+		fmt.Fprintf(w, "read\t%s in %d commands\nwritten\t%s in %d commands\n", orNone(r.BytesRead, "bytes"), r.Reads, orNone(r.BytesWrote, "bytes"), r.Writes)
+		fmt.Fprintf(w, "busy\t%d minutes\npowered on\t%d hours, %d times, %d unsafe shutdowns\n", r.Busy, r.PowerOn, r.PowerCycles, r.Unsafe)
+		fmt.Fprintf(w, "media errors\t%d\nerror log\t%d entries ever\n", r.MediaErrors, r.ErrorCount)
+		fmt.Fprintf(w, "too warm\t%d minutes, critically %d\n", r.WarningTime, r.TooHotTime)
+	})
+}
+
+// orNone is a value with its unit, or says that there is none.
+func orNone[T int | uint64](v *T, unit string) string {
+	if v == nil {
+		return "not available"
+	}
+	return fmt.Sprintf("%d %s", *v, unit)
+}
