@@ -208,7 +208,7 @@ type Reply struct {
 	Transaction uint16
 	Response    []byte // R1, the hash's length
 	Challenge   []byte // C2, as long as Response; nil: the controller is not challenged
-	Sequence    uint32 // S2; 0 without a challenge, and never with one
+	Sequence    uint32 // S2; never 0 with a challenge, and of no meaning without one
 	Public      []byte // the host's Diffie-Hellman value
 }
 
@@ -240,7 +240,8 @@ func ParseReply(b []byte, hash Hash, group Group) (*Reply, error) {
 		return nil, malformed("%v with a hash length of %d and a public value of %d bytes, not %d and %d", MessageReply,
 			b[6], binary.LittleEndian.Uint16(b[10:]), n, public)
 	}
-	if b[8] > 1 || (b[8] == 1) != (m.Sequence != 0) {
+	// Without a challenge the specification says 0, and Linux 6.12 counts on.
+	if b[8] > 1 || b[8] == 1 && m.Sequence == 0 {
 		return nil, malformed("%v with CVALID %d and sequence number %d", MessageReply, b[8], m.Sequence)
 	}
 	body := b[replyLen:]

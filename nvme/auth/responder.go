@@ -56,6 +56,13 @@ func (r *Responder) Send(in []byte) error {
 		}
 		r.machine = c
 	}
+	// A host that found fault with the last message of a transaction says so after the end.
+	if id, _, ok := Header(in); ok && id == MessageFailure2 && r.machine.state == Authenticated {
+		if err := r.machine.reported(in, MessageFailure2); err != nil {
+			r.usable, r.broken, r.pending = false, true, nil
+			return err
+		}
+	}
 	// Two sends without a receive between them: what was made for the first was not fetched, so the second cannot answer it.
 	if r.pending != nil {
 		r.usable = false

@@ -165,6 +165,20 @@ func TestResponderOutOfTurn(t *testing.T) {
 	}
 }
 
+// A host that is not content with what we think was the end.
+func TestResponderHearsOfFailureAfterTheEnd(t *testing.T) {
+	ho, co := keysOf(t, false)
+	r, err := NewResponder(co)
+	require.NoError(t, err)
+	h, err := NewHost(ho)
+	require.NoError(t, err)
+	require.NoError(t, carry(t, h, r))
+	require.True(t, r.Authenticated())
+	require.ErrorIs(t, r.Send((&FailureMessage{MessageFailure2, ho.Transaction, HashUnusable}).Marshal()), HashUnusable)
+	assert.False(t, r.Authenticated())
+	assert.True(t, r.Broken())
+}
+
 func TestResponderHearsOfFailure(t *testing.T) {
 	ho, co := keysOf(t, true)
 	ho.ControllerKey = newTestKey(t, NoHash)
