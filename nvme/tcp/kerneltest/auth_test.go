@@ -1,0 +1,193 @@
+package kerneltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
+)
+
+// authKernel is the first of the kernels here that is built with authentication.
+const authKernel = "6.12"
+
+// agreements are the pairs that are tried against a kernel: every hash, every group, and each hash with and without one.
+var agreements = []auth.Agreed{
+	{Hash: auth.SHA256, Group: auth.NullGroup}, {Hash: auth.SHA384, Group: auth.NullGroup}, {Hash: auth.SHA512, Group: auth.NullGroup},
+	{Hash: auth.SHA256, Group: auth.FFDHE2048}, {Hash: auth.SHA384, Group: auth.FFDHE2048}, {Hash: auth.SHA512, Group: auth.FFDHE2048},
+	{Hash: auth.SHA256, Group: auth.FFDHE3072}, {Hash: auth.SHA256, Group: auth.FFDHE4096}, {Hash: auth.SHA256, Group: auth.FFDHE6144},
+	{Hash: auth.SHA512, Group: auth.FFDHE8192},
+}
+
+func authName(a auth.Agreed) string {
+	return strings.ToLower(strings.ReplaceAll(a.Hash.String(), "-", "")) + "-" + a.Group.String()
+}
+
+func newKey(t *testing.T, h auth.Hash) auth.Key {
+	t.Helper()
+	k, err := auth.GenerateKey(h)
+	require.NoError(t, err)
+	return k
+}
+
+func haveAuthKernel(t *testing.T) {
+	t.Helper()
+	for _, k := range guest.Kernels(t) {
+		if k == authKernel {
+			return
+		}
+	}
+	t.Fatalf("there is no guest with kernel %s", authKernel)
+}
+
+// The kernel as host judges our target: it proves itself to us, and we to it.
+func TestKernelAuthenticates(t *testing.T) {
+	haveAuthKernel(t)
+	keys := tcp.HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA512)}
+	flash, err := openFlash(t.TempDir()+"/flash", 64<<20)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = flash.f.Close() })
+	drive, err := controller.New(controller.Options{Flash: flash})
+	require.NoError(t, err)
+	var ports, want []string
+	for _, a := range agreements {
+		target, err := tcp.NewTarget(tcp.TargetOptions{
+			Hosts: []string{hostNQN}, Handshake: time.Minute,
+			Auth:   &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{hostNQN: keys}, Hashes: []auth.Hash{a.Hash}, Groups: []auth.Group{a.Group}},
+			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		})
+		require.NoError(t, err)
+		require.NoError(t, target.Add(drive))
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- target.Serve(l) }()
+		t.Cleanup(func() {
+			require.NoError(t, target.Close())
+			require.ErrorIs(t, <-served, tcp.ErrTargetClosed)
+		})
+		ports = append(ports, fmt.Sprintf("%s=%d", authName(a), l.Addr().(*net.TCPAddr).Port))
+		want = append(want, "both-"+authName(a))
+	}
+	result := guest.Boot(t, guest.Options{
+		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 6 * time.Minute,
+		Env: map[string]string{
+			"ADDR": guest.HostLoopback, "NQN": drive.NQN(), "HOSTNQN": hostNQN, "HOSTID": hostID, "PORTS": strings.Join(ports, " "),
+			"KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(), "WRONGKEY": newKey(t, auth.SHA256).Text(),
+		},
+		Script: script(t, "auth"),
+		// What the kernel says of keys that do not fit is what is tested.
+		Allow: []*regexp.Regexp{regexp.MustCompile(`nvme nvme\d+: `)},
+	})
+	result.Report(t, append(want, "host-only", "wrong-key", "no-key", "wrong-drive-key", "again")...)
+}
+
+// The kernel's target judges our initiator.
+func TestKernelDemandsAuthentication(t *testing.T) {
+	haveAuthKernel(t)
+	keys := tcp.HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA384)}
+	wrong := newKey(t, auth.SHA256)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	port := l.Addr().(*net.TCPAddr).Port
+	require.NoError(t, l.Close()) // for QEMU
+	const nqn = "nqn.2026-11.io.millrace:nvmet"
+	options := func(args []string) (tcp.DialOptions, error) {
+		if len(args) != 2 {
+			return tcp.DialOptions{}, fmt.Errorf("want a hash and a group: %q", args)
+		}
+		o := tcp.DialOptions{
+			Address: fmt.Sprintf("127.0.0.1:%d", port), Subsystem: nqn, HostNQN: hostNQN, Key: keys.Host, ControllerKey: keys.Controller,
+			Queues: 2, ConnectTimeout: 50 * time.Second, GiveUp: -1,
+		}
+		for _, h := range []auth.Hash{auth.SHA256, auth.SHA384, auth.SHA512} {
+			if strings.HasPrefix(authName(auth.Agreed{Hash: h}), args[0]) {
+				o.AuthHashes = []auth.Hash{h}
+			}
+		}
+		for g := auth.NullGroup; g.Known(); g++ {
+			if g.String() != args[1] {
+				continue
+			}
+			o.AuthGroups = []auth.Group{g}
+			if g == auth.NullGroup { // alone it is refused by nvmet, though configured: it looks for an implementation
+				o.AuthGroups = []auth.Group{auth.FFDHE2048, g}
+			}
+		}
+		if o.AuthHashes == nil || o.AuthGroups == nil {
+			return o, fmt.Errorf("no such hash and group: %q", args)
+		}
+		return o, nil
+	}
+	try := func(o tcp.DialOptions) error {
+		h, err := tcp.Dial(context.Background(), o)
+		if err != nil {
+			return err
+		}
+		b := make([]byte, 4096)
+		for range 4 {
+			cmd := nvme.Read(1, 0, 8, 512)
+			if _, err := h.IO(context.Background(), &cmd, b); err != nil {
+				return errors.Join(err, h.Close())
+			}
+		}
+		return h.Close()
+	}
+	dial := func(args []string) (string, error) {
+		o, err := options(args)
+		if err != nil {
+			return "", err
+		}
+		if err := try(o); err != nil {
+			return "", fmt.Errorf("both ways: %w", err)
+		}
+		o.ControllerKey = auth.Key{}
+		if err := try(o); err != nil {
+			return "", fmt.Errorf("one way: %w", err)
+		}
+		if args[1] != "null" {
+			return "", nil
+		}
+		o.Key = wrong
+		if err := try(o); !errors.Is(err, auth.NotAuthenticated) {
+			return "", fmt.Errorf("a wrong key: %w", err)
+		}
+		o.Key, o.ControllerKey = keys.Host, wrong
+		if err := try(o); !errors.Is(err, auth.NotAuthenticated) {
+			return "", fmt.Errorf("a wrong controller key: %w", err)
+		}
+		return "", nil
+	}
+	result := guest.Boot(t, guest.Options{
+		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...), Files: library(t),
+		Timeout: 6 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
+		Env: map[string]string{
+			"ADDR": "10.0.3.15", "PORT": "4420", "NQN": nqn, "HOSTNQN": hostNQN, "KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(),
+		},
+		QEMU: []string{
+			"-netdev", fmt.Sprintf("user,id=forward,net=10.0.3.0/24,hostfwd=tcp:127.0.0.1:%d-10.0.3.15:4420", port),
+			"-device", "virtio-net-pci,netdev=forward,romfile=",
+		},
+		Script: script(t, "forward", "nvmet", "authtarget"),
+		Allow:  []*regexp.Regexp{regexp.MustCompile(`nvmet: `)},
+	})
+	want := []string{"network", "serve"}
+	for _, a := range agreements {
+		if a.Group != auth.FFDHE8192 { // with another hash there
+			want = append(want, "dial-"+authName(a))
+		}
+	}
+	result.Report(t, append(want, "dial-sha256-ffdhe8192")...)
+}
