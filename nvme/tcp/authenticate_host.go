@@ -68,6 +68,10 @@ func (q *queue) exchange(ctx context.Context) error {
 		cmd := fabrics.AuthReceive(uint32(len(buf)))
 		clear(buf)
 		if _, err := q.do(ctx, q.free, &cmd, buf, 0); err != nil {
+			// nvmet ends the connection as soon as it has said why, which may be before the completion.
+			if id, _, _ := auth.Header(buf); id == auth.MessageFailure1 {
+				_, _, err = machine.Step(buf)
+			}
 			return err
 		}
 	}

@@ -3,7 +3,10 @@ package tcp
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
 func newKey(t *testing.T, h auth.Hash) auth.Key {
@@ -103,6 +107,49 @@ func TestAuthenticationFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cutAfterFailure is a connection that ends behind the data of an AUTH_Failure1.
+type cutAfterFailure struct {
+	net.Conn
+	left []byte
+	over bool
+}
+
+func (c *cutAfterFailure) Read(p []byte) (int, error) {
+	if len(c.left) == 0 {
+		if c.over {
+			return 0, io.EOF
+		}
+		c.left = make([]byte, pdu.CommonSize)
+		if _, err := io.ReadFull(c.Conn, c.left); err != nil {
+			return 0, err
+		}
+		c.left = append(c.left, make([]byte, binary.LittleEndian.Uint32(c.left[4:])-pdu.CommonSize)...)
+		if _, err := io.ReadFull(c.Conn, c.left[pdu.CommonSize:]); err != nil {
+			return 0, err
+		}
+		c.over = c.left[0] == byte(pdu.TypeC2HData) && bytes.HasPrefix(c.left[pdu.DataSize:], []byte{0x00, 0xf1})
+	}
+	n := copy(p, c.left)
+	c.left = c.left[n:]
+	return n, nil
+}
+
+// Some targets close the connection before the command that says why is complete: the reason counts.
+func TestAuthenticationFailsAndTheConnectionEnds(t *testing.T) {
+	noLeaks(t)
+	_, o := keys(t)
+	s := serve(t, o)
+	_, err := Dial(context.Background(), DialOptions{
+		Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: newKey(t, auth.SHA256),
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, address)
+			return &cutAfterFailure{Conn: nc}, err
+		},
+	})
+	require.ErrorIs(t, err, ErrAuthentication)
+	require.ErrorIs(t, err, auth.NotAuthenticated)
 }
 
 func TestAuthenticationOptions(t *testing.T) {
