@@ -183,7 +183,7 @@ func TestStatus1IsForWhatFailed(t *testing.T) {
 		{[]string{"drive", "info", "file:" + dir + "/none"}, "there is no drive"},
 		{[]string{"drive", "ls", "file:" + dir + "/none"}, "none"},
 		{[]string{"drive", "create", "file:" + dir + "/odd?size=777"}, "multiple of the block size"},
-		{[]string{"drive", "info", "tcp://127.0.0.1:4420/nqn.x"}, "not in this version"},
+		{[]string{"drive", "info", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y"}, "connection refused"},
 		{[]string{"dataset", "inspect", dir + "/none.parquet"}, "none.parquet"},
 		{[]string{"plan", "--t", "1", "--prices", file(t, "prices.yaml", "watts: 3\n")}, "prices.yaml"},
 		{[]string{"plan", "--t", "1", "--prices", dir + "/none.yaml"}, "none.yaml"},
