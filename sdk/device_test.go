@@ -110,7 +110,8 @@ func TestOpenRefuses(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	for uri, want := range map[string]error{
-		"tcp://127.0.0.1:4420/nqn.x":   ErrScheme,
+		"tcp://127.0.0.1:1/nqn.x":      nil,
+		"tcp://127.0.0.1:1/n?lba=512":  ErrURI,
 		"nvme:/dev/nvme99999":          nil,
 		"nvme:/dev/nvme0?lba=512":      ErrURI,
 		"what:":                        ErrURI,

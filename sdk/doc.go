@@ -9,7 +9,7 @@
 //
 //	mem:[NAME]           flash in memory; a named one is shared by everything in the process that opens it
 //	file:PATH            flash in a file, byte for byte from block 0
-//	tcp://HOST:PORT/NQN  a drive over NVMe/TCP (not in this version: ErrScheme)
+//	tcp://HOST:PORT/NQN  a drive over NVMe/TCP, with ?hostnqn=NQN&digests=none|header|data|both; see package nvme/tcp
 //	nvme:/dev/nvme0      a drive behind the Linux kernel, local or over fabrics; see package nvme/passthru
 //
 // with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. [OpenFiles] makes a drive whose namespace is some
@@ -44,7 +44,7 @@
 // # Errors
 //
 // Errors carry the drive and the operation and wrap what the drive said (nvme.Status). Callers decide on [ErrSLMFull],
-// [ErrArgs], [ErrNoCompute], [ErrScheme], [ErrClosed], and csd's errors about geometry and second openers.
+// [ErrArgs], [ErrNoCompute], [ErrClosed], and csd's errors about geometry and second openers.
 //
 // A stream fails with a *[DataError] that names partition, row group, column and page or line ([ErrData], [ErrSchema],
 // [ErrUnsupported]), with an *[ErrSLM], with an *[EngineError], or with what the device said; [OpenPartition] with

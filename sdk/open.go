@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/passthru"
+	"github.com/millrace/millrace/nvme/tcp"
 )
 
 // DeviceOptions say how a device is opened, beside its URI. The zero value works.
@@ -23,14 +24,17 @@ type DeviceOptions struct {
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 
+	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger
+	// from here where it has none; digests are used where either asks for them.
+	TCP tcp.DialOptions
+
 	// WrapFlash and WrapCompute put faults into an in-process drive, in tests; see csd.Options.
 	WrapFlash   func(controller.Flash) controller.Flash
 	WrapCompute func(controller.Compute) controller.Compute
 }
 
 // Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made when nobody in the process has it
-// open; a file: drive must exist (Create makes one). Errors wrap ErrURI, ErrScheme, csd.ErrBusy, csd.ErrGeometry or
-// csd.ErrNoDrive.
+// open; a file: drive must exist (Create makes one). Errors wrap ErrURI, csd.ErrBusy, csd.ErrGeometry or csd.ErrNoDrive.
 func Open(ctx context.Context, uri string, o DeviceOptions) (*Device, error) {
 	return open(ctx, uri, o, false)
 }
@@ -66,7 +70,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 	case "nvme":
 		return openKernel(ctx, u, o, create)
 	}
-	return nil, fmt.Errorf("%s: %w: %s: drives come with the NVMe/TCP target and the kernel passthrough, in a later version", uri, ErrScheme, u.Scheme)
+	return openRemote(ctx, u, o, create)
 }
 
 func (o *DeviceOptions) drive() csd.Options {

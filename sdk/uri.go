@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-)
 
-// ErrScheme says that this version does not open drives of a URI's kind.
-var ErrScheme = errors.New("drives of this kind are not in this version")
+	"github.com/millrace/millrace/nvme/fabrics"
+)
 
 // ErrURI says that a drive URI is malformed.
 var ErrURI = errors.New("malformed drive URI")
@@ -23,6 +23,16 @@ const (
 	Standard Commands = "standard" // Subsystem Local Memory and Computational Programs
 )
 
+// Digests are those that a connection over TCP uses.
+type Digests string
+
+const (
+	DigestsNone   Digests = "none"
+	DigestsHeader Digests = "header"
+	DigestsData   Digests = "data"
+	DigestsBoth   Digests = "both"
+)
+
 // URI is a parsed drive URI. Zero fields were not given.
 type URI struct {
 	Scheme   string // mem, file, tcp, nvme
@@ -33,6 +43,8 @@ type URI struct {
 	SLM      int64  // bytes of local memory
 	Threads  int    // engine threads
 	Commands Commands
+	HostNQN  string  // tcp: the name of this host, for the drive's allow-list
+	Digests  Digests // tcp
 	text     string
 }
 
@@ -121,8 +133,24 @@ func (u *URI) set(key, value string) error {
 		if u.Commands != Vendor && u.Commands != Standard {
 			return fmt.Errorf("commands=%s: want vendor or standard", value)
 		}
+	case "hostnqn":
+		if u.Scheme != "tcp" {
+			return fmt.Errorf("hostnqn=%s: only a drive over TCP asks for a name", value)
+		}
+		if err := fabrics.CheckNQN(value); err != nil {
+			return fmt.Errorf("hostnqn=%s: %w", value, err)
+		}
+		u.HostNQN = value
+	case "digests":
+		u.Digests = Digests(value)
+		switch {
+		case u.Scheme != "tcp":
+			return fmt.Errorf("digests=%s: only a connection over TCP has any", value)
+		case !slices.Contains([]Digests{DigestsNone, DigestsHeader, DigestsData, DigestsBoth}, u.Digests):
+			return fmt.Errorf("digests=%s: want none, header, data or both", value)
+		}
 	default:
-		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands", key)
+		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands, and for tcp: hostnqn and digests", key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", key, value, err)

@@ -45,6 +45,7 @@ type Options struct {
 	Keys   []ed25519.PublicKey // that sign them
 
 	UUID   uuid.UUID    // of a drive not in a file; zero: random
+	NQN    string       // of the subsystem; empty: made from the UUID
 	NoMap  bool         // hosts in the process get no views of the memory
 	Logger *slog.Logger // nil: no log
 
@@ -108,7 +109,7 @@ func (d *Drive) open() error {
 		return err
 	}
 	opt := controller.Options{
-		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, UUID: d.state.UUID, Counters: d.state.Counters, Logger: o.Logger,
+		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Counters: d.state.Counters, Logger: o.Logger,
 	}
 	if !o.Plain {
 		if err := d.openCompute(); err != nil {

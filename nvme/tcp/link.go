@@ -35,6 +35,7 @@ type link struct {
 	over   chan struct{} // closed when the link is lost
 	tasks  sync.WaitGroup
 	opened bool
+	ending atomic.Bool   // the end of an I/O queue is no loss any more
 	dead   chan struct{} // closed when nothing of the link runs any more
 }
 
@@ -354,16 +355,31 @@ func (l *link) finish() {
 	if err != nil {
 		return
 	}
-	set := fabrics.PropertySet(controller.PropertyCC, 4, cc&^(3<<14)|1<<14)
-	if _, err := admin.do(ctx, admin.urgent, &set, nil, 0); err != nil {
-		return
-	}
-	for wait := time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 100*time.Millisecond) {
-		csts, err := l.urgentProperty(ctx, admin, controller.PropertyCSTS)
-		if err != nil || csts>>2&3 == 2 || csts&2 != 0 {
+	// After a shutdown everything written is on stable storage. After the reset that follows, the drive has freed what
+	// the association held, so that who opens the drive next finds it free.
+	l.ending.Store(true)
+	const shutdown, complete, ready, fatal = 1 << 14, 2 << 2, 1, 1 << 1
+	for _, step := range []struct {
+		cc   uint64
+		done func(csts uint64) bool
+	}{
+		{cc&^(3<<14) | shutdown, func(csts uint64) bool { return csts&(3<<2) == complete }},
+		{cc &^ (3<<14 | 1), func(csts uint64) bool { return csts&ready == 0 }},
+	} {
+		set := fabrics.PropertySet(controller.PropertyCC, 4, step.cc)
+		if _, err := admin.do(ctx, admin.urgent, &set, nil, 0); err != nil {
 			return
 		}
-		time.Sleep(wait)
+		for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+			csts, err := l.urgentProperty(ctx, admin, controller.PropertyCSTS)
+			if err != nil || csts&fatal != 0 {
+				return
+			}
+			if step.done(csts) {
+				break
+			}
+			time.Sleep(wait)
+		}
 	}
 }
 

@@ -325,6 +325,10 @@ func (q *queue) receive() {
 		header, err = q.receiveOne()
 	}
 	var breach *pdu.Error
+	if q.l.ending.Load() && q.id != 0 {
+		q.end()
+		return
+	}
 	if errors.As(err, &breach) && header != nil {
 		q.l.breach(q, breach, header)
 	} else if err == io.EOF {

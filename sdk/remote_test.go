@@ -1,0 +1,120 @@
+package sdk_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// served is a drive that holds a file, behind a loopback address.
+func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri string, at sdk.Extent) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "part-0.parquet")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	flash, places, err := csd.Files([]string{path}, csd.LBA512)
+	require.NoError(t, err)
+	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, NQN: "nqn.2024-01.io.millrace:served"})
+	require.NoError(t, err)
+	target, err := tcp.NewTarget(o)
+	require.NoError(t, err)
+	require.NoError(t, target.Add(drive.Subsystem()))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- target.Serve(l) }()
+	t.Cleanup(func() {
+		assert.NoError(t, target.Close())
+		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
+		assert.NoError(t, drive.Close())
+	})
+	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served", sdk.Extent{Device: places[0].Offset, Len: places[0].Size}
+}
+
+// TestDrivesOverTCPAgree: what a drive on the network computes is what the reference computes, with both command sets, with digests and
+// without, and for two hosts at once, each in its half of the memory.
+func TestDrivesOverTCPAgree(t *testing.T) {
+	ctx := context.Background()
+	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 21}
+	data := write(t, l)
+	prog, schema := jagged()
+	run := sdk.Run{First: 10, Rows: int64(l.rows) - 20, Batch: 256}
+	run.Partition = open(t, data, true)
+	want := truth(t, prog, schema, run)
+	const slm = 16 << 20
+	uri, at := served(t, data, slm, tcp.TargetOptions{MaxH2CData: 4096})
+	for _, query := range []string{"?commands=vendor", "?commands=standard&digests=both"} {
+		t.Run(query, func(t *testing.T) {
+			var wg sync.WaitGroup
+			for range 2 {
+				dev, err := sdk.Open(ctx, uri+query, sdk.DeviceOptions{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, dev.Close()) }()
+				run := run
+				run.Partition = readFrom(t, dev, data, at)
+				p := startOn(t, dev, prog, schema, sdk.Options{SLM: slm / 2})
+				defer func() { require.NoError(t, p.Close()) }()
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					got, err := collect(p, run)
+					assert.NoError(t, err)
+					if assert.Len(t, got, len(want)) {
+						for i := range want {
+							assert.Empty(t, tensor.Diff(want[i], got[i]), "mini-batch %d", i)
+						}
+					}
+					assert.Zero(t, p.Stats().BytesLent, "nothing is mapped over a wire")
+				}()
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestMemoryOfAnotherHostOverTCP: what one host holds of the memory does not exist for another, and is cleared in between.
+func TestMemoryOfAnotherHostOverTCP(t *testing.T) {
+	ctx := context.Background()
+	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{})
+	a, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	require.NoError(t, err)
+	b, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	require.NoError(t, err)
+	defer b.Close()
+	mine, err := a.ReserveSLM(ctx, 1<<20)
+	require.NoError(t, err)
+	require.NoError(t, mine.Store(ctx, 0, []byte("secret")))
+	_, err = b.ReserveSLM(ctx, 4096)
+	require.ErrorIs(t, err, sdk.ErrSLMFull)
+	require.NoError(t, a.Close())
+	theirs, err := b.ReserveSLM(ctx, 1<<20)
+	require.NoError(t, err)
+	got := make([]byte, 6)
+	require.NoError(t, theirs.Fetch(ctx, 0, got))
+	require.Equal(t, make([]byte, 6), got)
+}
+
+func TestAllowListOverTCP(t *testing.T) {
+	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{Hosts: []string{"nqn.2024-01.io.millrace:friend"}})
+	_, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{})
+	require.ErrorContains(t, err, "allow-list")
+	dev, err := sdk.Open(t.Context(), uri+"?hostnqn=nqn.2024-01.io.millrace:friend", sdk.DeviceOptions{})
+	require.NoError(t, err)
+	_, err = dev.WriteAt(make([]byte, 512), 0)
+	require.ErrorIs(t, err, nvme.WriteProtected, "it is files")
+	require.NoError(t, dev.Close())
+	_, err = sdk.Create(t.Context(), uri, sdk.DeviceOptions{})
+	require.ErrorIs(t, err, sdk.ErrURI)
+}
