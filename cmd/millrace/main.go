@@ -4,7 +4,8 @@
 //	millrace dataset generate|import|inspect
 //	                                      RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
-//	millrace drive create|info|ls|put     drives by URI and the files on them
+//	millrace drive create|info|list|ls|put|reset|smart|validate
+//	                                      drives by URI, their health, and the files on them
 //	millrace train                        a job with a stand-in trainer: T, P, T/P, queue depth, stalls
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench rm                     RM1 to RM5, measured here

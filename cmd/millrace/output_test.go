@@ -42,6 +42,9 @@ func everyCommand(t *testing.T) map[string]string {
 	do("drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet")
 	do("drive", "ls", drive)
 	do("drive", "info", drive)
+	do("drive", "smart", drive)
+	do("drive", "validate", drive)
+	do("drive", "list")
 	do("preprocess", "--pipeline", "rm1", "--drive", drive, "--out", dir+"/out", "--batch", "256")
 	do("train", "--pipeline", "rm1", "--drive", drive, "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
@@ -53,12 +56,13 @@ func everyCommand(t *testing.T) map[string]string {
 }
 
 // units are how a number's key may end.
-var units = regexp.MustCompile(`(^|_)(bytes|seconds|ns|rows|watts|usd|share|ratio)$|_per_second$|_per_usd$`)
+var units = regexp.MustCompile(`(^|_)(bytes|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_second$|_per_usd$`)
 
 // counts are numbers without a unit: how many of what the key names, or which.
 var counts = map[string]bool{
 	"mini_batches": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
+	"host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true,
 }
 
@@ -69,8 +73,10 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.HasSubCommands(), name == "help", name == "completion": // print no result
+		case name == "drive serve": // runs until it is stopped; TestServeSaysItInJSON looks at what it prints
+		case name == "drive reset": // of a drive that the kernel has
 		default:
-			assert.Contains(t, printed, name, "its JSON is not looked at")
+			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}
 	}
 	for name, text := range printed {
