@@ -1,14 +1,12 @@
 // Millrace preprocesses a recommender's training rows on the drives that store them.
 //
 //	millrace demo                         the main job, on this machine, nothing else installed
-//	millrace dataset generate|import|inspect
-//	                                      RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
+//	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
-//	millrace drive create|info|list|ls|put|reset|smart|validate
-//	                                      drives by URI, their health, and the files on them
+//	millrace drive ...                    drives by URI, their health, and the files on them
 //	millrace train                        a job with a stand-in trainer: T, P, T/P, queue depth, stalls
 //	millrace plan                         drives, watts and dollars, and which constraint binds
-//	millrace bench rm                     RM1 to RM5, measured here
+//	millrace bench ...                    RM1 to RM5, measured here
 //	millrace completion                   a shell's completion script
 //	millrace version                      what this binary is
 //

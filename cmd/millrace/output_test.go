@@ -74,7 +74,7 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		switch {
 		case c.HasSubCommands(), name == "help", name == "completion": // print no result
 		case name == "drive serve": // runs until it is stopped; TestServeSaysItInJSON looks at what it prints
-		case name == "drive reset": // of a drive that the kernel has
+		case name == "drive reset", name == "drive serve": // of a drive that the kernel has; until it is interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}
@@ -228,14 +228,9 @@ func TestDocumentCommentNamesEveryCommand(t *testing.T) {
 	comment, _, ok := strings.Cut(string(source), "\npackage main")
 	require.True(t, ok)
 	for _, c := range newRoot(streams{}).Commands() {
-		want := "//\tmillrace " + c.Name()
+		want := "//\tmillrace " + c.Name() + " "
 		if c.HasSubCommands() {
-			var subs []string
-			for _, s := range c.Commands() {
-				subs = append(subs, s.Name())
-			}
-			assert.Regexp(t, regexp.QuoteMeta(want+" "+strings.Join(subs, "|"))+`\b`, comment)
-			continue
+			want += "... "
 		}
 		assert.Contains(t, comment, want)
 	}
