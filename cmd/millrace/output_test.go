@@ -73,7 +73,6 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive serve": // runs until it is stopped; TestServeSaysItInJSON looks at what it prints
 		case name == "drive reset", name == "drive serve": // of a drive that the kernel has; until it is interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
