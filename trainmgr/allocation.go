@@ -66,7 +66,12 @@ func Allocate(t float64, drives []DriveLoad, most int) (Allocation, error) {
 	if t > 0 {
 		trainer = float64(rows) / t
 	}
-	shared := work / float64(a.Drives)
+	// As many drives as T asks for share the work in time, unless one holds too much: then that one decides. (The drives
+	// that are not among the slowest make no less than these on average.)
+	shared := 0.0
+	if a.Drives < a.Wanted || t <= 0 {
+		shared = work / float64(a.Drives)
+	}
 	need := math.Max(trainer, math.Max(longest, shared))
 	a.Time, a.TrainerTime = seconds(need), seconds(trainer)
 	if t > 0 {
@@ -83,10 +88,8 @@ func Allocate(t float64, drives []DriveLoad, most int) (Allocation, error) {
 		a.Note = fmt.Sprintf("drive %s holds %.0f%% of the rows and alone needs %.1f s for them: spread its partitions", slowest, 100*share(slowest, drives, rows), longest)
 	case held:
 		a.Note = fmt.Sprintf("the job's options allow %d drives at once, the trainer's %.0f rows/s want %d", most, t, a.Wanted)
-	case a.Wanted > len(drives):
-		a.Note = fmt.Sprintf("the drives make %.0f rows/s together, the trainer takes %.0f: %d more would sustain it", sum, t, a.Wanted-len(drives))
 	default:
-		a.Note = fmt.Sprintf("%d drives at once need %.1f s for the rows that lie on them, the trainer %.1f s: more rows lie on the slow drives", a.Drives, need, trainer)
+		a.Note = fmt.Sprintf("the drives make %.0f rows/s together, the trainer takes %.0f: %d more would sustain it", sum, t, a.Wanted-len(drives))
 	}
 	return a, nil
 }

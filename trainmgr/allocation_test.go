@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 func loads(p float64, rows ...int64) []DriveLoad {
@@ -74,4 +75,72 @@ func TestAllocateRefuses(t *testing.T) {
 		_, err := Allocate(1, loads(p, 1), 0)
 		require.ErrorIs(t, err, ErrOptions)
 	}
+}
+
+func TestAllocateHoldsToTheOptions(t *testing.T) {
+	// Four drives would sustain 400 rows/s: 10 s for 4,000 rows. Two at a time need 20 s.
+	a, err := Allocate(400, loads(100, 1000, 1000, 1000, 1000), 2)
+	require.NoError(t, err)
+	assert.Equal(t, 2, a.Drives)
+	assert.Equal(t, 4, a.Wanted)
+	assert.Equal(t, 10*time.Second, a.ExpectedStall, "what is foretold is of the drives that may run")
+	assert.Contains(t, a.Note, "options allow 2 drives")
+	a, err = Allocate(150, loads(100, 1000, 1000, 1000, 1000), 3)
+	require.NoError(t, err)
+	assert.Equal(t, 2, a.Drives, "no more than T asks for")
+	assert.Zero(t, a.ExpectedStall)
+	a, err = Allocate(0, loads(100, 1000, 1000), 1)
+	require.NoError(t, err)
+	assert.Equal(t, 1, a.Drives)
+	assert.Equal(t, 20*time.Second, a.Time)
+	assert.Zero(t, a.ExpectedStall, "without T nobody knows what the trainer waits for")
+}
+
+// TestAllocateSaysWhatBinds: the note names the cause.
+func TestAllocateSaysWhatBinds(t *testing.T) {
+	for says, a := range map[string]struct {
+		t      float64
+		drives []DriveLoad
+	}{
+		"2 of 3 drives sustain the trainer's 200 rows/s": {200, loads(100, 10, 10, 10)},
+		"2 more would sustain it":                        {400, loads(100, 10, 10)},
+		"drive b holds 75% of the rows":                  {200, loads(100, 10, 30)},
+		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []DriveLoad{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60}, {"d", 1000, 10}}},
+	} {
+		got, err := Allocate(a.t, a.drives, 0)
+		require.NoError(t, err)
+		assert.Contains(t, got.Note, says)
+	}
+}
+
+// TestAllocateProperties: more T never takes fewer drives, no more run than there are or may, and a stall is the
+// epoch's time less the trainer's.
+func TestAllocateProperties(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var drives []DriveLoad
+		for i := range rapid.IntRange(1, 8).Draw(rt, "drives") {
+			drives = append(drives, DriveLoad{Name: string(rune('a' + i)), RowsPerSecond: rapid.Float64Range(1, 1e6).Draw(rt, "p"), Rows: rapid.Int64Range(0, 1e9).Draw(rt, "rows")})
+		}
+		most := rapid.IntRange(0, 9).Draw(rt, "most")
+		slow := rapid.Float64Range(0.1, 1e7).Draw(rt, "t")
+		fast := slow * rapid.Float64Range(1, 10).Draw(rt, "times")
+		a, err := Allocate(slow, drives, most)
+		require.NoError(rt, err)
+		b, err := Allocate(fast, drives, most)
+		require.NoError(rt, err)
+		require.LessOrEqual(rt, a.Drives, b.Drives)
+		require.LessOrEqual(rt, a.Wanted, b.Wanted)
+		require.GreaterOrEqual(rt, a.Drives, 1)
+		require.LessOrEqual(rt, a.Drives, min(a.Wanted, len(drives)))
+		if most > 0 {
+			require.LessOrEqual(rt, a.Drives, most)
+		}
+		require.GreaterOrEqual(rt, a.ExpectedStall, time.Duration(0))
+		require.InDelta(rt, a.Time.Seconds(), (a.TrainerTime + a.ExpectedStall).Seconds(), 1e-6)
+		have := 0.0
+		for _, d := range drives {
+			have += d.RowsPerSecond
+		}
+		require.Equal(rt, a.Wanted > len(drives), have < slow)
+	})
 }

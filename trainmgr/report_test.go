@@ -1,0 +1,303 @@
+package trainmgr
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// gated is storage whose mini-batches come when the test lets them.
+type gated struct {
+	*fakeStorage
+	gate chan struct{}
+}
+
+func (g *gated) Open(ctx context.Context, o api.Order) (api.Stream, error) {
+	s, err := g.fakeStorage.Open(ctx, o)
+	return &gatedStream{s, g.gate}, err
+}
+
+type gatedStream struct {
+	api.Stream
+	gate chan struct{}
+}
+
+func (s *gatedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	select {
+	case <-s.gate:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return s.Stream.Next(ctx)
+}
+
+// TestStallIsWhatTheTrainerWaits: a trainer that is slower than the drives finds every mini-batch there and never
+// stalls; one that is faster waits, and the report counts it and says so.
+func TestStallIsWhatTheTrainerWaits(t *testing.T) {
+	const batches, wait = 6, 10 * time.Millisecond
+	run := func(fast bool) *Report {
+		g := &gated{newFake(t, 10*batches, []int{0}), make(chan struct{})}
+		j, err := Submit(t.Context(), g, Options{Pipeline: spec(), AllDrives: true})
+		require.NoError(t, err)
+		var work sync.WaitGroup
+		make1 := func(d time.Duration) {
+			work.Go(func() {
+				time.Sleep(d)
+				g.gate <- struct{}{}
+			})
+		}
+		depth := func() int {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			if j.tally.current == nil {
+				return 0
+			}
+			return j.tally.current.statistics().Depth
+		}
+		make1(0)
+		n := 0
+		for _, err := range j.MiniBatches(t.Context()) {
+			require.NoError(t, err)
+			n++
+			if fast {
+				make1(wait) // the trainer asks at once, and the drive takes its time; the last one finds the end of the split
+				continue
+			}
+			make1(0)
+			for n < batches && depth() == 0 { // the trainer takes its time
+				time.Sleep(time.Millisecond)
+			}
+		}
+		work.Wait()
+		require.Equal(t, batches, n)
+		r, err := j.Report(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		return r
+	}
+	slow := run(false)
+	assert.Zero(t, slow.Stalls)
+	assert.Zero(t, slow.StallSeconds)
+	assert.Contains(t, slow.HeldBackBy, "the trainer")
+	fast := run(true)
+	assert.Equal(t, batches-1, fast.Stalls, "every mini-batch but the first")
+	assert.GreaterOrEqual(t, fast.StallSeconds, (batches-1)*0.9*wait.Seconds())
+	assert.Contains(t, fast.HeldBackBy, "the drives")
+}
+
+// TestWhatHeldTheJobBack: the cause that the report names, from its numbers.
+func TestWhatHeldTheJobBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    Report
+		says string
+	}{
+		"nothing ran":         {Report{}, "nothing has run"},
+		"no stall":            {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 0.1}, "the trainer: it waited 1.0%"},
+		"drives":              {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, DecodeSeconds: 3, TransformSeconds: 2}, "most of their time in decode"},
+		"drives, moving":      {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, MoveSeconds: 3}, "most of their time in move"},
+		"drives, as foretold": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, ExpectedStallSecond: 4, AllocationNote: "too few", FetchSeconds: 1}, "as foretold (too few); they spent most of their time in fetch"},
+		"the queue's bound":   {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, WorkersBlockedSec: 6}, "raise the queue's bytes"},
+	} {
+		assert.Contains(t, c.r.heldBack(), c.says, name)
+	}
+}
+
+// TestReportCountsWhatTheTrainerGot: also a mini-batch after which it stops.
+func TestReportCountsWhatTheTrainerGot(t *testing.T) {
+	f := newFake(t, 95, []int{0})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: Deterministic, Shuffle: dataset.ShuffleNone})
+	require.NoError(t, err)
+	report := func() *Report {
+		r, err := j.Report(t.Context())
+		require.NoError(t, err)
+		return r
+	}
+	assert.Zero(t, report().Rows)
+	n := 0
+	for range j.MiniBatches(t.Context()) {
+		n++
+		assert.EqualValues(t, n, report().MiniBatches, "in the middle")
+		if n == 3 {
+			break
+		}
+	}
+	r := report()
+	assert.EqualValues(t, 3, r.MiniBatches)
+	assert.EqualValues(t, 30, r.Rows)
+	assert.EqualValues(t, 3*10*12, r.Bytes)
+	_, numbers := take(t, j, -1) // the third was not acknowledged, and comes again
+	assert.Len(t, numbers, 8)
+	assert.EqualValues(t, 11, report().MiniBatches)
+}
+
+func TestResumeRefusesAnEpochThatTheJobHasNot(t *testing.T) {
+	f := newFake(t, 100, []int{0})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3})
+	require.NoError(t, err)
+	take(t, j, 25)
+	token := j.Checkpoint()
+	require.EqualValues(t, 2, token.Epoch)
+	require.NoError(t, j.Close())
+	_, err = Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 2, Resume: &token})
+	require.ErrorIs(t, err, ErrOptions)
+	assert.ErrorContains(t, err, "epoch 2")
+	j, err = Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Resume: &token})
+	require.NoError(t, err)
+	_, numbers := take(t, j, -1)
+	assert.Len(t, numbers, 5)
+}
+
+// TestResumeOfAFinishedEpochGoesOnWithTheNext.
+func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
+	f := newFake(t, 100, []int{0})
+	digest := func(o Options) dataset.Token {
+		j, err := Submit(t.Context(), f, o)
+		require.NoError(t, err)
+		take(t, j, -1)
+		return j.Checkpoint()
+	}
+	token := digest(Options{Pipeline: spec()})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 2, Resume: &token})
+	require.NoError(t, err, "epochs are no part of a job's identity")
+	rows, _ := take(t, j, -1)
+	assert.Len(t, rows, 100)
+	_, more := take(t, j, -1)
+	assert.Empty(t, more, "all epochs are done")
+}
+
+func TestOptionsRefused(t *testing.T) {
+	f := newFake(t, 100, []int{0})
+	step := Step{Run: func(context.Context, *tensor.MiniBatch) error { return nil }}
+	for name, o := range map[string]Options{
+		"no pipeline":          {},
+		"epochs":               {Pipeline: spec(), Epochs: -1},
+		"queue":                {Pipeline: spec(), QueueBytes: -1},
+		"drives":               {Pipeline: spec(), MaxDrives: -1},
+		"T and all drives":     {Pipeline: spec(), AllDrives: true, RowsPerSecond: 1},
+		"steps and all drives": {Pipeline: spec(), AllDrives: true, Ranks: []Step{step}},
+		"T below zero":         {Pipeline: spec(), RowsPerSecond: -1},
+		"order":                {Pipeline: spec(), Order: 2},
+	} {
+		_, err := Submit(t.Context(), f, o)
+		require.ErrorIs(t, err, ErrOptions, name)
+	}
+	_, err := Submit(t.Context(), f, Options{Pipeline: spec(), Window: 99, Shuffle: dataset.ShuffleRows})
+	require.ErrorIs(t, err, dataset.ErrOptions)
+	assert.Empty(t, f.jobs, "nothing was prepared")
+	_, err = ParseOrder("sideways")
+	require.ErrorIs(t, err, ErrOptions)
+}
+
+// TestADriveWithoutRowsIsNotMeasured: it holds nothing that P could be measured with, and nothing to preprocess.
+func TestADriveWithoutRowsIsNotMeasured(t *testing.T) {
+	f := newFake(t, 100, []int{0}, []int{1}, nil)
+	f.data.Manifest.Partitions[1].Rows = 0
+	f.data.Manifest.Partitions[1].RowGroups = []int64{}
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), RowsPerSecond: 1e6})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]float64{"drive0": 1000}, j.Allocation().P)
+	rows, _ := take(t, j, -1)
+	assert.Len(t, rows, 100)
+}
+
+// wrongStream hands out mini-batches that were not asked for.
+type wrongStorage struct {
+	*fakeStorage
+	change func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error)
+}
+
+func (w *wrongStorage) Open(ctx context.Context, o api.Order) (api.Stream, error) {
+	s, err := w.fakeStorage.Open(ctx, o)
+	return &wrongStream{Stream: s, change: w.change}, err
+}
+
+type wrongStream struct {
+	api.Stream
+	n      int
+	change func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error)
+}
+
+func (s *wrongStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	mb, err := s.Stream.Next(ctx)
+	if err != nil && err != io.EOF {
+		return nil, err
+	}
+	s.n++
+	return s.change(s.n, mb)
+}
+
+// TestStorageIsNotTrusted: a mini-batch of another name, one too few, one too many: the job ends with an error and
+// never hands it to the trainer.
+func TestStorageIsNotTrusted(t *testing.T) {
+	for name, change := range map[string]func(*fakeStorage) func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error){
+		"another number": func(*fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+			return func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+				if mb == nil {
+					return nil, io.EOF
+				}
+				mb.Name.Number++
+				return mb, nil
+			}
+		},
+		"another epoch": func(*fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+			return func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+				if mb == nil {
+					return nil, io.EOF
+				}
+				mb.Name.Epoch = 7
+				return mb, nil
+			}
+		},
+		"one too few": func(*fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+			return func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+				if n == 3 {
+					mb.Release()
+					return nil, io.EOF
+				}
+				return mb, nil
+			}
+		},
+		"one too many": func(f *fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+			var last tensor.Name
+			return func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
+				if mb != nil {
+					last = mb.Name
+					return mb, nil
+				}
+				f.alive.Add(1)
+				more := tensor.New(&tensor.Schema{Label: true}, 0, func() { f.alive.Add(-1) })
+				more.Name = last
+				more.Name.Number++
+				return more, nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t, 60, []int{0})
+			w := &wrongStorage{f, change(f)}
+			j, err := Submit(t.Context(), w, Options{Pipeline: spec(), AllDrives: true, Order: Deterministic})
+			require.NoError(t, err)
+			var last error
+			for mb, err := range j.MiniBatches(t.Context()) {
+				if last = err; err == nil {
+					require.Less(t, mb.Name.Number, uint64(6))
+					require.Zero(t, mb.Name.Epoch)
+				}
+			}
+			require.Error(t, last)
+			assert.ErrorContains(t, last, "drive0")
+			require.NoError(t, j.Close())
+			assert.Zero(t, f.alive.Load())
+			assert.Zero(t, f.running.Load())
+		})
+	}
+}
