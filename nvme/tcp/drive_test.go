@@ -65,7 +65,7 @@ func (f *memFlash) setHold(c chan struct{}) {
 
 // served is a target with one plain drive behind a loopback listener.
 type served struct {
-	t       *testing.T
+	t       testing.TB
 	flash   *memFlash
 	sub     *controller.Subsystem
 	target  *Target
@@ -73,7 +73,7 @@ type served struct {
 	ended   chan error
 }
 
-func serve(t *testing.T, o TargetOptions) *served {
+func serve(t testing.TB, o TargetOptions) *served {
 	t.Helper()
 	s := &served{t: t, flash: newFlash(16 << 20), ended: make(chan error, 1)}
 	var err error

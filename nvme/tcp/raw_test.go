@@ -114,6 +114,12 @@ func (r *rawHost) receive() (pdu.Frame, []byte, []byte) {
 // completion takes PDUs up to the completion of a command, and returns the data that came before.
 func (r *rawHost) completion(cid uint16) (nvme.Completion, []byte) {
 	r.t.Helper()
+	return r.completionAmong(cid, nil)
+}
+
+// completionAmong passes over the completions of others.
+func (r *rawHost) completionAmong(cid uint16, others map[uint16]bool) (nvme.Completion, []byte) {
+	r.t.Helper()
 	var data []byte
 	for {
 		f, h, d := r.receive()
@@ -123,6 +129,9 @@ func (r *rawHost) completion(cid uint16) (nvme.Completion, []byte) {
 			continue
 		case pdu.TypeCapsuleResp:
 			cpl := pdu.CompletionOf(h)
+			if others[cpl.CID()] {
+				continue
+			}
 			require.Equal(r.t, cid, cpl.CID())
 			return cpl, data
 		}

@@ -1,0 +1,159 @@
+package tcp
+
+import (
+	"context"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// randomCommand looks valid: an opcode that there is or nearly, small numbers where they matter, a length that fits often.
+func randomCommand(rng *rand.Rand, admin bool) nvme.Command {
+	pick := func(v ...uint8) uint8 { return v[rng.IntN(len(v))] }
+	op := pick(nvme.NVMFlush, nvme.NVMWrite, nvme.NVMRead, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset, 0x81, 0x82, 0x85, uint8(rng.Uint32()))
+	if admin {
+		op = pick(nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures, nvme.AdminGetFeatures, nvme.AdminKeepAlive,
+			0x85, 0x88, 0xc1, 0xc8, uint8(rng.Uint32()))
+		if op == nvme.AdminAsyncEventRequest {
+			op = nvme.AdminKeepAlive
+		}
+	}
+	c := nvme.New(op, uint32(rng.IntN(4)))
+	if rng.IntN(10) == 0 {
+		c.SetNSID(rng.Uint32())
+	}
+	for i := 10; i < 16; i++ {
+		switch rng.IntN(4) {
+		case 0:
+			c.SetDW(i, uint32(rng.IntN(64)))
+		case 1:
+			c.SetDW(i, rng.Uint32()>>rng.IntN(32))
+		}
+	}
+	switch n := uint32(c.DW(12)&0xffff) + 1; {
+	case rng.IntN(8) == 0:
+		c.SetData(rng.Uint32() >> rng.IntN(32))
+	case admin:
+		c.SetData([]uint32{0, 4, 512, 1024, 4096}[rng.IntN(5)])
+	case n <= 4096:
+		c.SetData(n * 512)
+	}
+	return c
+}
+
+// Commands at random for MILLRACE_RANDOM (default 2s): every command completes, the target still answers, and memory
+// is flat.
+func TestRandomCommands(t *testing.T) {
+	noLeaks(t)
+	length := 2 * time.Second
+	if v := os.Getenv("MILLRACE_RANDOM"); v != "" {
+		var err error
+		length, err = time.ParseDuration(v)
+		require.NoError(t, err)
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := serve(t, TargetOptions{})
+	other := s.dial(DialOptions{})
+	admin, id := s.admin(pdu.ICReq{HeaderDigest: true})
+	io := s.ioQueue(pdu.ICReq{HeaderDigest: true}, id, fabrics.Connect{})
+	require.NoError(t, admin.nc.SetDeadline(time.Now().Add(length+30*time.Second)))
+	require.NoError(t, io.nc.SetDeadline(time.Now().Add(length+30*time.Second)))
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	var before uint64
+	done := 0
+	for begin := time.Now(); time.Since(begin) < length; done++ {
+		if done == 1000 {
+			before = heap()
+		}
+		r := io
+		if rng.IntN(2) == 0 {
+			r = admin
+		}
+		cmd := randomCommand(rng, r == admin)
+		var cid uint16
+		if n := cmd.DataLength(); n > 0 && n <= inCapsule && rng.IntN(2) == 0 {
+			cid = r.capsule(cmd, make([]byte, n))
+		} else {
+			cid = r.capsule(cmd, nil)
+		}
+		for answered := false; !answered; {
+			f, h, _ := r.receive()
+			switch f.Type {
+			case pdu.TypeR2T:
+				q := pdu.ParseR2T(h)
+				require.Equal(t, cid, q.CID)
+				r.h2c(pdu.Data{CID: cid, Tag: q.Tag, Length: q.Length}, pdu.FlagLast, make([]byte, q.Length))
+			case pdu.TypeC2HData:
+			case pdu.TypeCapsuleResp:
+				cpl := pdu.CompletionOf(h)
+				require.Equal(t, cid, cpl.CID())
+				answered = true
+			default:
+				require.Failf(t, "unexpected PDU", "%s after %s", f.Header, cmd.String())
+			}
+		}
+	}
+	t.Logf("%d commands", done)
+	require.NoError(t, read(context.Background(), other, 0, make([]byte, 512)))
+	if after := heap(); before > 0 {
+		assert.Less(t, after, before+32<<20, "memory grows: %d to %d bytes after %d commands", before, after, done)
+	}
+}
+
+// FuzzTarget feeds bytes to a connection after its initialisation, and to one before: the target answers others whatever they are.
+func FuzzTarget(f *testing.F) {
+	cmd := nvme.Read(1, 0, 1, 512)
+	cmd.SetCID(1)
+	var r pdu.Rules
+	frame := r.Layout(pdu.TypeCapsuleCmd, 0, 0)
+	capsule := make([]byte, frame.Prefix())
+	pdu.PutCommand(capsule, &cmd)
+	f.Add(frame.Seal(capsule), true)
+	c := fabrics.Connect{Size: 31}.Command()
+	c.SetSGL(nvme.SGL{Length: 1024, Type: nvme.SGLDataBlockOffset})
+	frame = r.Layout(pdu.TypeCapsuleCmd, 0, 1024)
+	capsule = make([]byte, frame.Prefix())
+	pdu.PutCommand(capsule, &c)
+	data := fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN}
+	f.Add(append(frame.Seal(capsule), data.Marshal()...), true)
+	f.Add((&pdu.ICReq{HeaderDigest: true}).Put(new([pdu.ICSize]byte)), false)
+	f.Add([]byte("GET / HTTP/1.0\r\n\r\n"), false)
+	s := serve(f, TargetOptions{})
+	other := s.dial(DialOptions{})
+	f.Fuzz(func(t *testing.T, b []byte, initialised bool) {
+		r := dialRaw(t, s.address)
+		if initialised {
+			r.initialise(pdu.ICReq{})
+		}
+		_, _ = r.nc.Write(b)
+		require.NoError(t, r.nc.(interface{ CloseWrite() error }).CloseWrite())
+		for {
+			f, _, err := r.rx.next()
+			if err != nil {
+				require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the target neither answered nor closed")
+				break
+			}
+			if r.rx.skip(&f) != nil {
+				break
+			}
+		}
+		require.NoError(t, r.nc.Close())
+		require.NoError(t, read(context.Background(), other, 0, make([]byte, 512)), "somebody else's connection")
+	})
+}
