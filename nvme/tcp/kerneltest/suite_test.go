@@ -57,29 +57,30 @@ var computeChecks = []string{
 	"compute-standard-set", "namespace-event",
 }
 
-// The kernel's own target shows that the suite asks for nothing that a host and a target do not do.
+// The kernel's own target shows that the suite asks for nothing that a host and a target do not do. One kernel will do.
 func TestSuiteAgainstNVMet(t *testing.T) {
-	for _, kernel := range guest.Kernels(t) {
-		t.Run(kernel, func(t *testing.T) {
-			const nqn = "nqn.2026-11.io.millrace:nvmet"
-			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Programs: hostPrograms, Files: library(t), Timeout: 6 * time.Minute,
-				Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...),
-				Env: map[string]string{
-					"TARGET": "nvmet", "ADDR": "127.0.0.1", "PORT": "4420", "NQN": nqn, "HOSTNQN": hostNQN, "HOSTID": hostID,
-					"ADDS": "yes", "FEATURES": "7 0xb 0xf",
-				},
-				Script: script(t, "nvmet", "suite", "sessions"),
-			})
-			result.Report(t, suiteChecks...)
-		})
-	}
+	t.Parallel()
+	kernels := guest.Kernels(t)
+	result := guest.Boot(t, guest.Options{
+		Kernel: kernels[len(kernels)-1], Programs: hostPrograms, Files: library(t), Timeout: 6 * time.Minute,
+		Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...),
+		Env: map[string]string{
+			"TARGET": "nvmet", "ADDR": "127.0.0.1", "PORT": "4420", "NQN": "nqn.2026-11.io.millrace:nvmet",
+			"HOSTNQN": hostNQN, "HOSTID": hostID, "ADDS": "yes", "FEATURES": "7 0xb 0xf",
+		},
+		Script: script(t, "nvmet", "suite", "sessions"),
+		// Over loopback nvmet receives the very pages that the host sends, and 6.1 takes those for an overrun.
+		Append: "hardened_usercopy=off",
+	})
+	result.Report(t, suiteChecks...)
 }
 
 func TestSuiteAgainstOurTarget(t *testing.T) {
 	for _, kernel := range guest.Kernels(t) {
+		require.NotEmpty(t, blockSizes[kernel], "kernel %s takes part in nothing: say in which size of block it should", kernel)
 		for _, blockSize := range blockSizes[kernel] {
 			t.Run(fmt.Sprintf("%s/lba=%d", kernel, blockSize), func(t *testing.T) {
+				t.Parallel()
 				drive := startTarget(t, blockSize)
 				files := library(t)
 				files["/opt/preprocess"] = preprocess(t, blockSize)

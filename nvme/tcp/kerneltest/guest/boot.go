@@ -33,6 +33,7 @@ type Options struct {
 	Memory   int                                            // MiB; 0 is 1024
 	CPUs     int                                            // 0 is 2: the kernel makes at most one I/O queue a processor
 	QEMU     []string                                       // further arguments of QEMU, such as a device
+	Append   string                                         // further parameters of the kernel
 	Allow    []*regexp.Regexp                               // kernel warnings that the test causes on purpose
 }
 
@@ -229,7 +230,7 @@ func arguments(work, archive, guests string, o *Options) []string {
 		"-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(guests, "kernels", o.Kernel, "vmlinux"), "-initrd", archive,
 		"-append", "console=ttyS0 loglevel=7 panic=-1 reboot=t nowatchdog rcupdate.rcu_cpu_stall_suppress=1 " +
-			"random.trust_cpu=on mitigations=off nokaslr net.ifnames=0 nvme_core.multipath=Y",
+			"random.trust_cpu=on mitigations=off nokaslr net.ifnames=0 " + o.Append,
 		"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
 		"-serial", "file:" + filepath.Join(work, "console"),
 		"-chardev", "socket,id=port,path=" + filepath.Join(work, "port"), "-serial", "chardev:port",

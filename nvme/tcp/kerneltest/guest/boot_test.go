@@ -14,6 +14,7 @@ import (
 func TestBootTellsWhatTheScriptDid(t *testing.T) {
 	for _, kernel := range guest.Kernels(t) {
 		t.Run(kernel, func(t *testing.T) {
+			t.Parallel()
 			result := guest.Boot(t, guest.Options{
 				Kernel:   kernel,
 				Programs: []string{"nvme", "fio", "mkfs.ext4"},

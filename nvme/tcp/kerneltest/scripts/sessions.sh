@@ -12,6 +12,7 @@ if [ "$ADDS" = yes ]; then check namespace-appears namespace_appears; else skip 
 
 # Resets while fio writes and verifies: not one operation may fail or be lost.
 reset_under_io() {
+	set -x
 	verify libaio 16 --time_based --runtime=6 &
 	job=$!
 	for i in 1 2 3; do
@@ -25,6 +26,7 @@ check reset-under-io reset_under_io
 
 # The target goes away in the middle of it and comes back; the guest waits.
 restart_under_io() {
+	set -x
 	verify libaio 16 --time_based --runtime=6 &
 	job=$!
 	sleep 1
