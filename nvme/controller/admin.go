@@ -5,7 +5,7 @@ import "github.com/millrace/millrace/nvme"
 func runKeepAlive(*request) nvme.Status { return nvme.Success } // Parse noted the time
 
 func runAsyncEventRequest(r *request) nvme.Status {
-	word, st := r.c.asyncEventRequest(r.ctx)
+	word, st := r.c.asyncEventRequest(r.context())
 	r.result = uint64(word)
 	return st
 }

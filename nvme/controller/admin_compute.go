@@ -44,7 +44,7 @@ func runImageDownload(r *request) nvme.Status {
 }
 
 func runImageActivate(r *request) nvme.Status {
-	st := r.c.sub.prog.activate(r.ctx, cs.ParseImageActivate(r.cmd), true)
+	st := r.c.sub.prog.activate(r.context(), cs.ParseImageActivate(r.cmd), true)
 	if st.OK() {
 		r.c.sub.NamespaceChanged(cs.NamespaceCompute)
 	}
@@ -66,7 +66,7 @@ func runActivation(r *request) nvme.Status {
 	if sel == cs.SelectDeactivate {
 		return r.c.sub.prog.deactivate(slot)
 	}
-	return r.c.sub.prog.activate(r.ctx, slot, false)
+	return r.c.sub.prog.activate(r.context(), slot, false)
 }
 
 func checkRangeSet(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {

@@ -50,8 +50,7 @@ type queue struct{ size, running int }
 type request struct {
 	c      *Controller
 	h      *handler
-	ctx    context.Context
-	cancel context.CancelFunc
+	caller context.Context
 	queue  uint16
 	q      *queue // nil for the admin queue
 	cmd    *nvme.Command
@@ -60,7 +59,26 @@ type request struct {
 	lba    uint64 // for the error information log: the block that failed
 	lease  lease
 
-	aborted nvme.Status // why it was cancelled; the controller's mu guards it
+	// The controller's mu guards these.
+	ctx     context.Context // ends with caller, and when the command is aborted; nil until somebody wants it
+	cancel  context.CancelFunc
+	aborted nvme.Status // why it was cancelled
+}
+
+// requests are such that nothing uses: most commands want no context, and then take no memory either.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+// context ends when the command is to be given up.
+func (r *request) context() context.Context {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	if r.ctx == nil {
+		r.ctx, r.cancel = context.WithCancel(r.caller)
+		if r.aborted != nvme.Success {
+			r.cancel()
+		}
+	}
+	return r.ctx
 }
 
 // ErrBusy says that the subsystem has as many associations as it takes.
@@ -219,7 +237,9 @@ func (r *request) abort(why nvme.Status) {
 	if r.aborted == nvme.Success {
 		r.aborted = why
 	}
-	r.cancel()
+	if r.cancel != nil {
+		r.cancel()
+	}
 }
 
 // LastSeen is when the last command came, or the association began.

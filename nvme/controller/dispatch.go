@@ -164,8 +164,13 @@ func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Comman
 	if !st.OK() {
 		return nvme.NewCompletion(cmd.CID(), st.Final())
 	}
-	r := &request{c: c, h: h, queue: queue, cmd: cmd, data: data}
-	if st := c.begin(ctx, r); !st.OK() {
+	r := requests.Get().(*request)
+	*r = request{c: c, h: h, caller: ctx, queue: queue, cmd: cmd, data: data}
+	defer func() {
+		*r = request{}
+		requests.Put(r)
+	}()
+	if st := c.begin(r); !st.OK() {
 		return nvme.NewCompletion(cmd.CID(), st.Final())
 	}
 	st = c.end(r, h.run(r))
@@ -177,7 +182,7 @@ func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Comman
 func (r *request) key() uint32 { return uint32(r.queue)<<16 | uint32(r.cmd.CID()) }
 
 // begin makes the command outstanding.
-func (c *Controller) begin(ctx context.Context, r *request) nvme.Status {
+func (c *Controller) begin(r *request) nvme.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if st := c.accepts(r.queue); !st.OK() {
@@ -201,7 +206,6 @@ func (c *Controller) begin(ctx context.Context, r *request) nvme.Status {
 		r.q = q
 		c.sub.health.enter()
 	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
 	c.outstanding[r.key()] = r
 	return nvme.Success
 }
@@ -211,8 +215,10 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	if r.lease.owner != nil {
 		c.sub.slm.giveBack(&r.lease)
 	}
-	r.cancel()
 	c.mu.Lock()
+	if r.cancel != nil {
+		r.cancel()
+	}
 	delete(c.outstanding, r.key())
 	if r.queue == 0 {
 		c.admin--

@@ -24,7 +24,7 @@ func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
 
 // execute runs the program, which enter let us in to, over ranges that are leased.
 func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
-	v, st := r.c.sub.opt.Compute.Execute(r.ctx, ranges, args)
+	v, st := r.c.sub.opt.Compute.Execute(r.context(), ranges, args)
 	r.result = v
 	return st
 }

@@ -116,7 +116,7 @@ func (r *request) copyBlocks(copies []cs.Copy) nvme.Status {
 	for _, k := range copies {
 		off, dst := int64(k.SLBA<<s.shift), s.slm.bytes[k.Dest:][:uint64(k.NLB)<<s.shift]
 		for len(dst) > 0 {
-			if r.ctx.Err() != nil {
+			if r.context().Err() != nil {
 				return nvme.CommandAborted
 			}
 			n := min(len(dst), piece)

@@ -161,7 +161,7 @@ func runWriteZeroes(r *request) nvme.Status {
 		left = 0
 	}
 	for left > 0 {
-		if r.ctx.Err() != nil {
+		if r.context().Err() != nil {
 			return nvme.CommandAborted
 		}
 		k := min(left, int64(len(zeros)))
@@ -186,7 +186,7 @@ func runDataset(r *request) nvme.Status {
 	}
 	for i := range n {
 		d := nvme.ParseDatasetRange(r.data, i)
-		if r.ctx.Err() != nil {
+		if r.context().Err() != nil {
 			return nvme.CommandAborted
 		}
 		if d.Blocks == 0 {

@@ -262,32 +262,33 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// Keep alive keeps an idle association, and traffic alone keeps a busy one.
+// Keep alive keeps an idle association.
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{KeepAlive: time.Second})
 	time.Sleep(2500 * time.Millisecond)
 	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
 	assert.Zero(t, h.Stats().Reconnects)
-
-	before := h.link.Load().admin.slots[len(h.link.Load().admin.slots)-1].used
-	_ = before
-	require.Equal(t, 1, s.sub.Associations())
+	assert.Equal(t, 1, s.sub.Associations())
 }
 
-// In steady state the initiator allocates nothing a command; what is counted here is the target's controller, three times.
+// In steady state a command allocates nothing, neither in the initiator nor in the target.
 func TestNoAllocationPerCommand(t *testing.T) {
+	if raceEnabled {
+		t.Skip("pools forget under the race detector")
+	}
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{})
 	b := make([]byte, 65536)
 	for _, c := range []nvme.Command{nvme.Read(1, 0, 8, 512), nvme.Write(1, 0, 8, 512, false), nvme.Write(1, 0, 128, 512, false)} {
 		data := b[:c.DataLength()]
-		got := testing.AllocsPerRun(200, func() {
+		got := testing.AllocsPerRun(2000, func() {
 			if _, err := h.IO(context.Background(), &c, data); err != nil {
 				t.Error(err)
 			}
 		})
-		assert.LessOrEqual(t, got, 4.0, c.String())
+		assert.Less(t, got, 1.0, c.String()) // a garbage collection empties pools now and then
 	}
 }
 

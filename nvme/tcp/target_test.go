@@ -71,6 +71,7 @@ func TestSlowAndSilentPeers(t *testing.T) {
 }
 
 func TestKeepAliveExpires(t *testing.T) {
+	t.Parallel()
 	s := serve(t, TargetOptions{})
 	r := s.dialRaw()
 	r.initialise(pdu.ICReq{})
