@@ -2,14 +2,18 @@
 //
 // # Overview
 //
-//	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{Pipeline: spec, Step: step})
+//	job, err := trainmgr.Submit(ctx, storage, trainmgr.Options{Pipeline: spec, Ranks: []trainmgr.Step{{Run: step}}})
 //	...
+//	defer job.Close()
 //	schema := job.Schema() // before the first mini-batch: build the model's tables
 //	for mb, err := range job.MiniBatches(ctx) {
-//		...            // mb is valid until the next one is asked for, unless retained
-//		token, _ := job.Checkpoint()
+//		if err != nil {
+//			return err
+//		}
+//		...                       // mb is valid until the next one is asked for, unless retained
+//		token := job.Checkpoint() // keep it with the model; Options.Resume goes on from it
 //	}
-//	report := job.Report()
+//	report, err := job.Report(ctx)
 //
 // [Submit] follows PreSto IV-B: it plans the epoch (sdk/dataset), hands the job to the storage side (host/api),
 // measures T, the trainer's highest throughput, on dummy mini-batches, and P, each drive's; allocates drives so that their P add up to T (ceil(T/P) of

@@ -1,0 +1,509 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// plain is a row of the partitions: cat holds the row's number, so that every row is known again.
+type plain struct {
+	Label int32 `parquet:"label"`
+	Cat   int64 `parquet:"cat"`
+}
+
+// numbered makes a partition whose rows are numbered from first on.
+func numbered(t testing.TB, first, n int) []byte {
+	rows := make([]plain, n)
+	for i := range rows {
+		rows[i] = plain{int32(i & 1), int64(first + i)}
+	}
+	return parquetOf(t, rows)
+}
+
+func parquetOf[T any](t testing.TB, rows []T) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := pq.NewGenericWriter[T](&b, pq.MaxRowsPerRowGroup(37))
+	_, err := w.Write(rows)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// write puts files into a folder and returns their paths.
+func write(t testing.TB, files map[string][]byte) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var paths []string
+	for name, b := range files {
+		paths = append(paths, filepath.Join(dir, name))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// onDrive makes a file: drive with members and returns its URI.
+func onDrive(t testing.TB, files map[string][]byte) string {
+	t.Helper()
+	uri := "file:" + t.TempDir() + "/d.flash"
+	dev, err := sdk.Create(t.Context(), uri+"?size=4MiB", sdk.DeviceOptions{})
+	require.NoError(t, err)
+	vol, err := volume.Open(t.Context(), dev)
+	require.NoError(t, err)
+	for name, b := range files {
+		require.NoError(t, vol.Put(t.Context(), name, int64(len(b)), bytes.NewReader(b)))
+	}
+	require.NoError(t, dev.Close())
+	return uri
+}
+
+const doc = "name: p\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n"
+
+func openManager(t testing.TB, drives ...*Drive) *Manager {
+	t.Helper()
+	m, err := NewManager(Options{MeasureTime: time.Millisecond}, drives...)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close()) })
+	return m
+}
+
+// prepare makes a job of the document over what the manager holds.
+func prepare(t testing.TB, m *Manager, o dataset.Options) (*api.Job, *dataset.Plan) {
+	t.Helper()
+	spec, err := pipeline.Parse([]byte(doc))
+	require.NoError(t, err)
+	data, err := m.Dataset(t.Context())
+	require.NoError(t, err)
+	o.Batch = 10
+	plan, err := dataset.NewPlan(data.Manifest, o)
+	require.NoError(t, err)
+	j := &api.Job{Digest: dataset.Digest{byte(o.Shuffle) + 1}, Pipeline: spec, Plan: plan.Options()}
+	require.NoError(t, m.Prepare(t.Context(), j))
+	return j, plan
+}
+
+// take reads a stream to its end and returns the rows and numbers of its mini-batches.
+func take(t testing.TB, s api.Stream) (rows []int64, numbers []uint64) {
+	t.Helper()
+	for {
+		mb, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return rows, numbers
+		}
+		require.NoError(t, err)
+		rows = append(rows, mb.Values64...)
+		numbers = append(numbers, mb.Name.Number)
+		mb.Release()
+	}
+}
+
+func files(t testing.TB, paths []string, o DriveOptions) *Drive {
+	t.Helper()
+	o.SLM = 8 << 20
+	d, err := OpenFiles(t.Context(), paths, o)
+	require.NoError(t, err)
+	return d
+}
+
+// TestSplitsFromAnyMiniBatch: an order that starts inside a split gives what the whole split gives from there on; with rows mixed
+// too, where the window's beginning has to be made again.
+func TestSplitsFromAnyMiniBatch(t *testing.T) {
+	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105), "b.parquet": numbered(t, 1000, 40)})
+	for _, shuffle := range []dataset.Shuffle{dataset.ShuffleNone, dataset.ShuffleSplits, dataset.ShuffleRows} {
+		for _, engine := range []Engine{EngineDrive, EngineCPU, EngineReference} {
+			t.Run(fmt.Sprint(shuffle, " ", engine), func(t *testing.T) {
+				m := openManager(t, files(t, paths, DriveOptions{Engine: engine}))
+				j, plan := prepare(t, m, dataset.Options{Shuffle: shuffle, SplitBatches: 7, Window: 3, Seed: 5})
+				seen := map[int64]bool{}
+				for split := range plan.All() {
+					open := func(from int) ([]int64, []uint64) {
+						s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "files", Split: split, From: from})
+						require.NoError(t, err)
+						rows, numbers := take(t, s)
+						require.NoError(t, s.Close())
+						require.NoError(t, s.Close(), "closing twice is no error")
+						return rows, numbers
+					}
+					whole, numbers := open(0)
+					require.Len(t, numbers, split.MiniBatches)
+					require.Equal(t, split.FirstNumber, numbers[0])
+					for _, r := range whole {
+						require.False(t, seen[r])
+						seen[r] = true
+					}
+					for from := 1; from < split.MiniBatches; from++ {
+						rows, rest := open(from)
+						require.Equal(t, whole[from*10:], rows)
+						require.Equal(t, numbers[from:], rest)
+					}
+				}
+				require.Len(t, seen, 145)
+			})
+		}
+	}
+}
+
+func TestOrdersRefused(t *testing.T) {
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105)}), DriveOptions{Streams: 1}),
+		files(t, write(t, map[string][]byte{"b.parquet": numbered(t, 0, 10)}), DriveOptions{Name: "other"}))
+	j, plan := prepare(t, m, dataset.Options{Shuffle: dataset.ShuffleNone, SplitBatches: 4})
+	split, err := plan.Split(1)
+	require.NoError(t, err)
+	good := api.Order{Job: j.Digest, Drive: "files", Split: split}
+	for name, c := range map[string]struct {
+		change func(*api.Order)
+		want   error
+		says   string
+	}{
+		"another job":         {func(o *api.Order) { o.Job = dataset.Digest{9} }, api.ErrUnknownJob, ""},
+		"another drive":       {func(o *api.Order) { o.Drive = "none" }, api.ErrUnknownDrive, "none"},
+		"not its partition":   {func(o *api.Order) { o.Drive = "other" }, nil, "does not hold partition a.parquet"},
+		"no partition":        {func(o *api.Order) { o.Split.Partition = 2 }, nil, "partition 2 of 2"},
+		"a partition below 0": {func(o *api.Order) { o.Split.Partition = -1 }, nil, "partition -1"},
+		"another cut":         {func(o *api.Order) { o.Split.Rows-- }, nil, "plan alike"},
+		"another place":       {func(o *api.Order) { o.Split.Place = 77 }, dataset.ErrNumber, ""},
+		"behind its end":      {func(o *api.Order) { o.From = 4 }, nil, "plan alike"},
+		"before its start":    {func(o *api.Order) { o.From = -1 }, nil, "plan alike"},
+	} {
+		o := good
+		c.change(&o)
+		_, err := m.Open(t.Context(), o)
+		require.Error(t, err, name)
+		if c.want != nil {
+			require.ErrorIs(t, err, c.want, name)
+		}
+		assert.ErrorContains(t, err, c.says, name)
+	}
+	// As many streams as the drive takes, and no leak of places by those refused.
+	s, err := m.Open(t.Context(), good)
+	require.NoError(t, err)
+	_, err = m.Open(t.Context(), good)
+	require.ErrorIs(t, err, api.ErrBusy)
+	require.NoError(t, s.Close())
+	s, err = m.Open(t.Context(), good)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestUnknownJobsAndDrives(t *testing.T) {
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 20)}), DriveOptions{}))
+	ctx := t.Context()
+	_, err := m.Measure(ctx, dataset.Digest{1}, "files")
+	require.ErrorIs(t, err, api.ErrUnknownJob)
+	_, err = m.Report(ctx, dataset.Digest{1})
+	require.ErrorIs(t, err, api.ErrUnknownJob)
+	require.ErrorIs(t, m.Finish(ctx, dataset.Digest{1}), api.ErrUnknownJob)
+	j, _ := prepare(t, m, dataset.Options{})
+	require.NoError(t, m.Prepare(ctx, j), "preparing it again changes nothing")
+	_, err = m.Measure(ctx, j.Digest, "disk9")
+	require.ErrorIs(t, err, api.ErrUnknownDrive)
+	require.NoError(t, m.Finish(ctx, j.Digest))
+	require.ErrorIs(t, m.Finish(ctx, j.Digest), api.ErrUnknownJob)
+}
+
+// TestMeasuringDeliversAndReportsNothing: P is positive, and the report counts from after it.
+func TestMeasuringDeliversAndReportsNothing(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300), "empty.parquet": numbered(t, 0, 0), "b.parquet": numbered(t, 1000, 95)})
+	for _, o := range []DriveOptions{{}, {Engine: EngineCPU, Threads: 2}, {Engine: EngineReference}} {
+		d, err := OpenDrive(t.Context(), uri, o)
+		require.NoError(t, err)
+		m, err := NewManager(Options{MeasureTime: time.Millisecond}, d)
+		require.NoError(t, err)
+		j, plan := prepare(t, m, dataset.Options{SplitBatches: 1000})
+		rate, err := m.Measure(t.Context(), j.Digest, uri)
+		require.NoError(t, err)
+		assert.Positive(t, rate.RowsPerSecond)
+		assert.Positive(t, rate.Rows)
+		list, err := m.Report(t.Context(), j.Digest)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+		assert.Equal(t, rate.RowsPerSecond, list[0].RowsPerSecond)
+		assert.Zero(t, list[0].Rows)
+		assert.Zero(t, list[0].BytesMoved)
+		if k := list[0].Counters; k != nil {
+			assert.Zero(t, k.Programs)
+			assert.Zero(t, k.FlashToDRAMBytes)
+		}
+		for split := range plan.All() {
+			s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+			require.NoError(t, err)
+			take(t, s)
+			require.NoError(t, s.Close())
+		}
+		list, err = m.Report(t.Context(), j.Digest)
+		require.NoError(t, err)
+		assert.EqualValues(t, 395, list[0].Rows)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = m.Measure(ctx, j.Digest, uri)
+		require.ErrorIs(t, err, context.Canceled)
+		require.NoError(t, m.Close())
+	}
+}
+
+func TestMeasuringADriveWithoutRows(t *testing.T) {
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 0)}), DriveOptions{}))
+	j, _ := prepare(t, m, dataset.Options{})
+	_, err := m.Measure(t.Context(), j.Digest, "files")
+	require.ErrorContains(t, err, "holds no rows")
+}
+
+// TestAReaderOutlivesTheContextItWasOpenedWith: a launcher may open with a deadline and run without.
+func TestAReaderOutlivesTheContextItWasOpenedWith(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 50)})
+	ctx, cancel := context.WithCancel(t.Context())
+	d, err := OpenDrive(ctx, uri, DriveOptions{Engine: EngineCPU})
+	require.NoError(t, err)
+	cancel()
+	m := openManager(t, d)
+	j, plan := prepare(t, m, dataset.Options{})
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+	require.NoError(t, err)
+	rows, _ := take(t, s)
+	assert.Len(t, rows, 50)
+	require.NoError(t, s.Close())
+}
+
+// Rows of other shapes, for schemas.
+type (
+	nullable struct {
+		Label *int32 `parquet:"label,optional"`
+		Cat   int64  `parquet:"cat"`
+	}
+	narrow struct {
+		Label int32 `parquet:"label"`
+		Cat   int32 `parquet:"cat"`
+	}
+	lists struct {
+		Label int32   `parquet:"label"`
+		Cat   []int64 `parquet:"cat,list"`
+		Extra float64 `parquet:"extra"`
+	}
+)
+
+// TestPartitionsAreOneSchema: what differs and can be one is widened, what cannot is told by name, and columns that no
+// pipeline names do no harm.
+func TestPartitionsAreOneSchema(t *testing.T) {
+	find := func(d *api.Dataset, name string) *pipeline.ColumnInfo {
+		for i := range d.Columns {
+			if d.Columns[i].Name == name {
+				return &d.Columns[i]
+			}
+		}
+		return nil
+	}
+	data := func(other []byte) *api.Dataset {
+		m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10), "b.parquet": other}), DriveOptions{}))
+		d, err := m.Dataset(t.Context())
+		require.NoError(t, err)
+		return d
+	}
+	d := data(parquetOf(t, make([]nullable, 5)))
+	assert.True(t, find(d, "label").Nullable, "nullable in one is nullable")
+	require.NoError(t, find(d, "label").Unsupported)
+	d = data(parquetOf(t, make([]narrow, 5)))
+	require.NoError(t, find(d, "cat").Unsupported)
+	assert.Zero(t, find(d, "cat").Bits, "as wide as the widest")
+	d = data(parquetOf(t, []lists{{1, []int64{1, 2, 3}, 0}, {0, nil, 0}}))
+	require.ErrorIs(t, find(d, "cat").Unsupported, ErrSchema)
+	assert.ErrorContains(t, find(d, "cat").Unsupported, "b.parquet")
+	require.ErrorIs(t, find(d, "extra").Unsupported, ErrSchema)
+	assert.ErrorContains(t, find(d, "extra").Unsupported, "b.parquet has the column, a.parquet has not")
+	require.NoError(t, find(d, "label").Unsupported)
+	assert.InDelta(t, 4.0/12, d.MeanLength["cat"], 1e-9, "levels over rows")
+
+	// A column that disagrees is refused when a pipeline names it, and only then.
+	spec, err := pipeline.Parse([]byte(doc))
+	require.NoError(t, err)
+	_, err = spec.Resolve(d.Columns)
+	require.ErrorIs(t, err, pipeline.ErrUnsupported)
+	assert.ErrorContains(t, err, "another type in b.parquet than in a.parquet")
+	spec, err = pipeline.Parse([]byte("name: p\nlabel: {column: label}\ndense:\n  - columns: [label]\n"))
+	require.NoError(t, err)
+	_, err = spec.Resolve(d.Columns)
+	require.NoError(t, err)
+}
+
+func TestManagersRefused(t *testing.T) {
+	a := map[string][]byte{"a.parquet": numbered(t, 0, 10)}
+	for name, c := range map[string]struct {
+		drives func() []*Drive
+		want   error
+		says   string
+	}{
+		"no drive": {func() []*Drive { return nil }, nil, "0 drives hold no partition"},
+		"two of one name": {func() []*Drive {
+			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, a), DriveOptions{})}
+		}, nil, "two drives are called files"},
+		"one name, two partitions": {func() []*Drive {
+			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 5, 10)}), DriveOptions{Name: "b"})}
+		}, ErrSchema, "a.parquet on drive files and on drive b are different files"},
+		"two formats": {func() []*Drive {
+			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160)}), DriveOptions{Name: "b", Source: program.CriteoBinary})}
+		}, ErrSchema, "b.bin"},
+		"malformed rows treated two ways": {func() []*Drive {
+			rows := []byte("1" + strings.Repeat("\t", 39) + "\n")
+			return []*Drive{
+				files(t, write(t, map[string][]byte{"a.tsv": rows}), DriveOptions{Source: program.CriteoTSV}),
+				files(t, write(t, map[string][]byte{"b.tsv": rows}), DriveOptions{Name: "b", Source: program.CriteoTSV, Text: text.Options{Policy: text.Drop}}),
+			}
+		}, ErrSchema, "malformed rows differently"},
+	} {
+		drives := c.drives()
+		_, err := NewManager(Options{}, drives...)
+		require.Error(t, err, name)
+		if c.want != nil {
+			require.ErrorIs(t, err, c.want, name)
+		}
+		assert.ErrorContains(t, err, c.says, name)
+		for _, d := range drives {
+			require.NoError(t, d.Close(), "the drives stay the caller's")
+		}
+	}
+}
+
+// TestAReplicaIsOnePartition: the same partition on two drives is once in the data set, and both serve it alike.
+func TestAReplicaIsOnePartition(t *testing.T) {
+	b := map[string][]byte{"a.parquet": numbered(t, 0, 33)}
+	one, err := OpenDrive(t.Context(), onDrive(t, b), DriveOptions{Name: "one", SLM: 8 << 20})
+	require.NoError(t, err)
+	m := openManager(t, one, files(t, write(t, b), DriveOptions{Name: "two", Engine: EngineCPU}))
+	data, err := m.Dataset(t.Context())
+	require.NoError(t, err)
+	require.Len(t, data.Manifest.Partitions, 1)
+	assert.Equal(t, []int{0}, data.Drives[0].Partitions)
+	assert.Equal(t, []int{0}, data.Drives[1].Partitions)
+	assert.True(t, data.Drives[0].Compute)
+	assert.False(t, data.Drives[1].Compute)
+	j, plan := prepare(t, m, dataset.Options{})
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	var first []*tensor.MiniBatch
+	for _, name := range []string{"one", "two"} {
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: name, Split: split})
+		require.NoError(t, err)
+		var got []*tensor.MiniBatch
+		for {
+			mb, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			got = append(got, mb.Clone())
+			mb.Release()
+		}
+		require.NoError(t, s.Close())
+		if first == nil {
+			first = got
+		}
+		require.Len(t, got, 4)
+		for i := range got {
+			assert.Equal(t, first[i].Name, got[i].Name)
+			assert.Empty(t, tensor.Diff(first[i], got[i]))
+		}
+	}
+}
+
+func TestDrivesRefused(t *testing.T) {
+	good := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10)})[0]
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 10), "notes.txt": []byte("no Parquet")})
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		open func(ctx context.Context) (*Drive, error)
+		says string
+	}{
+		"a file that is not there": {func(ctx context.Context) (*Drive, error) {
+			return OpenFiles(ctx, []string{dir + "/none"}, DriveOptions{})
+		}, "none"},
+		"the CPU's file that is not there": {func(ctx context.Context) (*Drive, error) {
+			return OpenFiles(ctx, []string{dir + "/none"}, DriveOptions{Engine: EngineCPU})
+		}, "none"},
+		"a folder": {func(ctx context.Context) (*Drive, error) { return OpenFiles(ctx, []string{dir}, DriveOptions{}) }, dir},
+		"a folder for the CPU": {func(ctx context.Context) (*Drive, error) {
+			return OpenFiles(ctx, []string{dir}, DriveOptions{Engine: EngineCPU})
+		}, "no regular file"},
+		"one base name": {func(ctx context.Context) (*Drive, error) {
+			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
+		}, "same base name"},
+		"no drive": {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{}) }, "there is no drive"},
+		"no URI":   {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, dir, DriveOptions{}) }, "malformed"},
+		"a member that is no Parquet": {func(ctx context.Context) (*Drive, error) {
+			return OpenDrive(ctx, uri, DriveOptions{})
+		}, "notes.txt: partition cannot be read"},
+		"a member that is not there": {func(ctx context.Context) (*Drive, error) {
+			return OpenDrive(ctx, uri, DriveOptions{Members: []string{"a.parquet", "b*"}})
+		}, `"b*"`},
+		"no computation": {func(ctx context.Context) (*Drive, error) {
+			return OpenDrive(ctx, uri, DriveOptions{Engine: EngineDrive, Device: sdk.DeviceOptions{Plain: true}})
+		}, "--engine cpu"},
+	} {
+		_, err := c.open(t.Context())
+		require.Error(t, err, name)
+		assert.ErrorContains(t, err, c.says, name)
+	}
+	// Whatever was refused gave the drive back.
+	d, err := OpenDrive(t.Context(), uri, DriveOptions{Members: []string{"*.parquet"}})
+	require.NoError(t, err)
+	assert.Len(t, d.Partitions(), 1)
+	assert.Equal(t, uri, d.Name())
+	assert.True(t, d.Computes())
+	assert.NotNil(t, d.Device())
+	require.NoError(t, d.Close())
+	require.NoError(t, d.Close())
+}
+
+func TestParseEngine(t *testing.T) {
+	for _, s := range []string{"drive", "cpu", "reference"} {
+		e, err := ParseEngine(s)
+		require.NoError(t, err)
+		assert.EqualValues(t, s, e)
+	}
+	for _, s := range []string{"", "CPU", "rtl"} {
+		_, err := ParseEngine(s)
+		require.ErrorContains(t, err, "want reference, cpu or drive")
+	}
+}
+
+// TestStreamsFollowMemory: two splits at once where the memory is enough for two, as many as threads on the CPU.
+func TestStreamsFollowMemory(t *testing.T) {
+	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10)})
+	for _, c := range []struct {
+		slm  uint64
+		o    DriveOptions
+		want int
+	}{
+		{twoStreams, DriveOptions{}, 2}, {twoStreams - 4096, DriveOptions{}, 1}, {0, DriveOptions{}, 2}, {8 << 20, DriveOptions{Streams: 3}, 3},
+		{0, DriveOptions{Engine: EngineCPU, Threads: 3}, 3}, {0, DriveOptions{Engine: EngineCPU}, 1},
+	} {
+		c.o.SLM = c.slm
+		d, err := OpenFiles(t.Context(), paths, c.o)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, d.streams(), "%+v", c)
+		require.NoError(t, d.Close())
+	}
+}

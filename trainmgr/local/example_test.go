@@ -1,0 +1,65 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/local"
+)
+
+// Criteo rows in a file become mini-batches: an in-process drive reads the file where it lies and does the work.
+func Example() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "day_0.tsv")
+	row := "1" + strings.Repeat("\t7", 13) + strings.Repeat("\t0000002a", 26) + "\n"
+	if err := os.WriteFile(path, []byte(strings.Repeat(row, 250)), 0o644); err != nil {
+		log.Fatal(err)
+	}
+
+	spec, err := pipeline.Named("criteo")
+	if err != nil {
+		log.Fatal(err)
+	}
+	manager, err := local.Open(ctx, local.Config{Files: []string{path}, DriveOptions: host.DriveOptions{Source: program.CriteoTSV, SLM: 64 << 20}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer manager.Close()
+	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Batch: 100, Shuffle: dataset.ShuffleNone, Order: trainmgr.Deterministic, AllDrives: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer job.Close()
+	fmt.Println(len(job.Schema().Dense), "dense features,", len(job.Schema().Keys), "keys, label", job.Schema().Label)
+	for mb, err := range job.MiniBatches(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("mini-batch", mb.Name.Number, "of", mb.Rows, "rows")
+	}
+	report, err := job.Report(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(report.Rows, "rows by the", report.PerDrive[0].Engine)
+	// Output:
+	// 13 dense features, 26 keys, label true
+	// mini-batch 0 of 100 rows
+	// mini-batch 1 of 100 rows
+	// mini-batch 2 of 50 rows
+	// 250 rows by the drive (vendor)
+}
