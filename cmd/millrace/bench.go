@@ -16,7 +16,7 @@ import (
 )
 
 func (c *command) bench() *cobra.Command {
-	return group("bench", "Our own tables, measured on this machine", c.benchRM())
+	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchWire())
 }
 
 func (c *command) benchRM() *cobra.Command {
