@@ -72,7 +72,7 @@ func TestDriveValidate(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"drive", "validate"}, {"drive", "validate", "what:"}, {"drive", "validate", flash, "--scratch", "x"}, {"drive", "validate", flash, "--step-timeout", "0s"},
-		{"drive", "reset", flash}, {"drive", "reset", "nvme"}, {"drive", "reset"}, {"drive", "list", "x"}, {"drive", "smart"},
+		{"drive", "reset", flash}, {"drive", "reset", "nvme"}, {"drive", "reset"}, {"drive", "list", "x"}, {"drive", "smart"}, {"drive", "smart", flash, "--cross-check"},
 	} {
 		code, _, errs := millrace(t, args...)
 		assert.Equal(t, exitUsage, code, "%v: %s", args, errs)

@@ -11,25 +11,53 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
+// checked is a drive's health, and what another reader of the same log says otherwise.
+type checked struct {
+	*health.Report
+	Disagreements []string `json:"cross_check,omitempty"`
+}
+
 func (c *command) driveSmart() *cobra.Command {
-	return &cobra.Command{
+	var cross bool
+	cmd := &cobra.Command{
 		Use: "smart URI", Short: "A drive's health: its SMART log",
 		Long:    `Reads log page 02h. What a drive does not report is "not available" (null in JSON), never a zero that looks like a value.`,
 		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			u, err := sdk.ParseURI(args[0])
+			if err != nil {
+				return usageError{err}
+			}
+			if cross && u.Scheme != "nvme" {
+				return usagef("--cross-check: only a drive behind the kernel has a second reader, as nvme:/dev/nvme0")
+			}
 			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
 				r, err := health.Read(cmd.Context(), dev)
 				if err != nil {
 					return err
 				}
-				return c.printHealth(r)
+				k := checked{Report: r}
+				if cross {
+					if k.Disagreements, err = health.CrossCheck(u.Name, r); err != nil {
+						return err
+					}
+				}
+				if err := c.printHealth(k, cross); err != nil {
+					return err
+				}
+				if n := len(k.Disagreements); n > 0 {
+					return fmt.Errorf("%s: a second reader of its log disagrees about %d values", args[0], n)
+				}
+				return nil
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&cross, "cross-check", false, "have github.com/dswarbrick/smart read the log of a drive behind the kernel, too")
+	return cmd
 }
 
-func (c *command) printHealth(r *health.Report) error {
+func (c *command) printHealth(r checked, cross bool) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\n", r.Drive, r.Model, r.Serial, r.Firmware)
 		warnings := "none"
@@ -47,6 +75,12 @@ func (c *command) printHealth(r *health.Report) error {
 		fmt.Fprintf(w, "busy\t%d minutes\npowered on\t%d hours, %d times, %d unsafe shutdowns\n", r.Busy, r.PowerOn, r.PowerCycles, r.Unsafe)
 		fmt.Fprintf(w, "media errors\t%d\nerror log\t%d entries ever\n", r.MediaErrors, r.ErrorCount)
 		fmt.Fprintf(w, "too warm\t%d minutes, critically %d\n", r.WarningTime, r.TooHotTime)
+		if cross && len(r.Disagreements) == 0 {
+			fmt.Fprintf(w, "cross-check\tagrees\n")
+		}
+		for _, d := range r.Disagreements {
+			fmt.Fprintf(w, "cross-check\t%s\n", d)
+		}
 	})
 }
 

@@ -59,7 +59,8 @@ in_use() {
 look() {
 	millrace drive list | tee /tmp/list
 	grep -q "nvme:/dev/$CTRL .*Millrace CSD .*tcp  *live" /tmp/list
-	millrace drive smart nvme:/dev/$CTRL
+	millrace drive smart --cross-check nvme:/dev/$CTRL | tee /tmp/smart
+	grep -q "cross-check  *agrees" /tmp/smart
 	millrace drive info nvme:/dev/$CTRL | grep "vendor commands"
 }
 filesystem() {

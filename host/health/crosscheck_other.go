@@ -1,0 +1,8 @@
+//go:build !linux
+
+package health
+
+import "github.com/millrace/millrace/nvme/passthru"
+
+// CrossCheck needs the kernel's NVMe driver, which Linux has.
+func CrossCheck(string, *Report) ([]string, error) { return nil, passthru.ErrUnsupported }
