@@ -1,0 +1,85 @@
+package rm
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+)
+
+// TestEveryEngineIsMeasured: what is counted is what was done, on every engine alike, and the scheduler's processors
+// are given back.
+func TestEveryEngineIsMeasured(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	procs := runtime.GOMAXPROCS(0)
+	var bytesIn, bytesOut float64
+	for _, o := range []Options{
+		{}, {Threads: 2}, {Engine: host.EngineDrive}, {Engine: host.EngineDrive, Commands: sdk.Standard, Threads: 2},
+		{Codec: "zstd", Encoding: "dictionary"},
+	} {
+		o.Models, o.Rows, o.Time = []string{"rm1"}, 2000, time.Millisecond
+		results, err := Run(t.Context(), o)
+		require.NoError(t, err)
+		require.Len(t, results, 1)
+		r := results[0]
+		assert.Equal(t, "rm1", r.Model)
+		assert.Zero(t, r.Rows%2000, "whole turns only: %d rows", r.Rows)
+		assert.InEpsilon(t, float64(r.Rows)/r.ElapsedSeconds, r.RowsPerSecond, 1e-9)
+		out := r.OutputBytesPerSecond / r.RowsPerSecond
+		in := r.InputBytesPerSecond / r.RowsPerSecond
+		if bytesIn == 0 {
+			bytesIn, bytesOut = in, out
+			assert.InDelta(t, 4*(1+13)+8*26, in, 10, "bytes of a row of RM1 as stored: chunk bytes")
+		}
+		assert.InEpsilon(t, bytesOut, out, 1e-6, "tensor bytes of a row")
+		if o.Codec == "" {
+			assert.InEpsilon(t, bytesIn, in, 0.01)
+		}
+		for _, share := range []float64{r.MoveShare, r.DecodeShare, r.TransformShare, r.FetchShare, r.OtherShare} {
+			assert.GreaterOrEqual(t, share, 0.0)
+		}
+		assert.Equal(t, procs, runtime.GOMAXPROCS(0))
+	}
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+}
+
+func TestReferenceAndLists(t *testing.T) {
+	for engine, model := range map[host.Engine]string{host.EngineReference: "rm1", host.EngineCPU: "rm2"} {
+		results, err := Run(t.Context(), Options{Models: []string{model}, Rows: 20, Time: time.Millisecond, Engine: engine})
+		require.NoError(t, err)
+		assert.EqualValues(t, engine, results[0].Engine)
+		assert.Positive(t, results[0].Rows)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, o := range []Options{{Models: []string{"rm9"}}, {Models: []string{"rm1"}, Rows: 5, Codec: "lzo"}, {Models: []string{"rm1"}, Rows: 5, Coverage: 2}} {
+		_, err := Run(t.Context(), o)
+		require.ErrorIs(t, err, workload.ErrOptions)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Run(ctx, Options{Models: []string{"rm1"}, Rows: 100})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestResultsJSON pins the names that others read.
+func TestResultsJSON(t *testing.T) {
+	b, err := json.Marshal(Result{})
+	require.NoError(t, err)
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+		"move_share", "decode_share", "transform_share", "fetch_share", "other_share"} {
+		assert.Contains(t, string(b), `"`+key+`":`)
+	}
+}
