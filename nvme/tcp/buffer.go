@@ -40,14 +40,16 @@ func (p *buffers) put(b *buffer) { p[b.class].Put(b) }
 // budget is the bytes of buffers that a connection may still take. It serves in the order of asking, so that a large
 // command is not passed by small ones for ever.
 type budget struct {
-	mu    sync.Mutex
-	free  int
-	queue []*waiter
-	over  bool
+	mu          sync.Mutex
+	free        int
+	first, last *waiter
+	over        bool
 }
 
+// waiter waits for bytes of a budget; it is used again and again. The zero waiter works.
 type waiter struct {
 	n     int
+	next  *waiter
 	ready chan bool
 }
 
@@ -55,7 +57,11 @@ type waiter struct {
 func (b *budget) try(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over || len(b.queue) > 0 || n > b.free {
+	return b.takeNow(n)
+}
+
+func (b *budget) takeNow(n int) bool {
+	if b.over || b.first != nil || n > b.free {
 		return false
 	}
 	b.free -= n
@@ -63,18 +69,22 @@ func (b *budget) try(n int) bool {
 }
 
 // take waits for n bytes, n at most what the budget began with, and tells whether it got them: not after end.
-func (b *budget) take(n int) bool {
-	if b.try(n) {
-		return true
-	}
+func (b *budget) take(n int, w *waiter) bool {
 	b.mu.Lock()
-	if b.over {
-		b.mu.Unlock()
-		return false
+	if b.over || b.takeNow(n) {
+		defer b.mu.Unlock()
+		return !b.over
 	}
-	w := &waiter{n, make(chan bool, 1)}
-	b.queue = append(b.queue, w)
-	b.serve()
+	if w.ready == nil {
+		w.ready = make(chan bool, 1)
+	}
+	w.n, w.next = n, nil
+	if b.first == nil {
+		b.first = w
+	} else {
+		b.last.next = w
+	}
+	b.last = w
 	b.mu.Unlock()
 	return <-w.ready
 }
@@ -83,15 +93,11 @@ func (b *budget) give(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free += n
-	b.serve()
-}
-
-// serve wakes those at the head of the queue for whom there is enough. b.mu is held.
-func (b *budget) serve() {
-	for len(b.queue) > 0 && b.queue[0].n <= b.free {
-		b.free -= b.queue[0].n
-		b.queue[0].ready <- true
-		b.queue = b.queue[1:]
+	for b.first != nil && b.first.n <= b.free {
+		w := b.first
+		b.free -= w.n
+		b.first = w.next
+		w.ready <- true
 	}
 }
 
@@ -100,8 +106,20 @@ func (b *budget) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.over = true
-	for _, w := range b.queue {
+	for w := b.first; w != nil; {
+		next := w.next // whoever is sent away uses w again
 		w.ready <- false
+		w = next
 	}
-	b.queue = nil
+	b.first = nil
+}
+
+// waiting is how many wait.
+func (b *budget) waiting() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for w := b.first; w != nil; w = w.next {
+		n++
+	}
+	return n
 }

@@ -20,6 +20,7 @@ type command struct {
 	got    uint32  // bytes of data that came behind R2T
 	broken bool    // a digest of the data did not match
 	cpl    nvme.Completion
+	waiter waiter
 }
 
 func (cmd *command) hold(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
@@ -70,7 +71,7 @@ func (c *connection) work(cmd *command) {
 	n := int(cmd.want.Length)
 	switch {
 	case cmd.want.Direction == nvme.NoData, cmd.buf != nil:
-	case !c.budget.take(n):
+	case !c.budget.take(n, &cmd.waiter):
 		c.settle(&message{cmd: cmd}, net.ErrClosed)
 		return
 	case cmd.want.Direction == nvme.HostToController:
@@ -185,7 +186,7 @@ func (c *connection) settle(m *message, _ error) {
 	if !cmd.isEvent(c.queue) && c.busy.Add(-1) == 0 && c.draining.Load() {
 		c.cut(nil)
 	}
-	*cmd = command{tag: cmd.tag}
+	*cmd = command{tag: cmd.tag, waiter: cmd.waiter}
 	c.free <- cmd // has room for every command there is
 }
 

@@ -293,7 +293,7 @@ func TestTargetOptionsRefused(t *testing.T) {
 
 func TestBudgetServesInOrder(t *testing.T) {
 	b := budget{free: 10}
-	require.True(t, b.take(6))
+	require.True(t, b.take(6, new(waiter)))
 	var mu sync.Mutex
 	var order []int
 	var wg sync.WaitGroup
@@ -301,14 +301,14 @@ func TestBudgetServesInOrder(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			ok := b.take(n)
+			ok := b.take(n, new(waiter))
 			mu.Lock()
 			defer mu.Unlock()
 			if ok {
 				order = append(order, n)
 			}
 		}()
-		require.Eventually(t, func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.queue) == i+1 }, 5*time.Second, time.Microsecond)
+		require.Eventually(t, func() bool { return b.waiting() == i+1 }, 5*time.Second, time.Microsecond)
 	}
 	require.False(t, b.try(1), "nobody passes those who wait")
 	b.give(6)
@@ -316,5 +316,5 @@ func TestBudgetServesInOrder(t *testing.T) {
 	b.end()
 	wg.Wait()
 	require.ElementsMatch(t, []int{8, 1}, order)
-	require.False(t, b.take(1))
+	require.False(t, b.take(1, new(waiter)))
 }
