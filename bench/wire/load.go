@@ -70,8 +70,8 @@ func (l *load) run(ctx context.Context, d time.Duration) (int64, error) {
 // commands issues one command after another.
 func (l *load) commands(t turn, buf []byte, seed *uint64) (n int64, err error) {
 	per := uint64(len(buf)) / csd.LBA4096
+	var cmd nvme.Command // one for all: it escapes
 	for ok := true; ok; ok = time.Now().Before(t.until) {
-		var cmd nvme.Command
 		switch l.op {
 		case RandomRead:
 			*seed = *seed*6364136223846793005 + 1442695040888963407

@@ -17,7 +17,7 @@ import (
 const nqn = "nqn.2024-01.io.millrace:bench"
 
 // rounds is how often the drive and raw TCP take turns in a cell.
-const rounds = 4
+const rounds = 10
 
 // stage is what all cells are measured on: a drive, its target, and what raw TCP sends.
 type stage struct {
