@@ -20,7 +20,7 @@ reset_under_io() {
 		nvme reset "/dev/$CTRL"
 		wait_for 20 is_live
 	done
-	wait $job
+	wait $job || { echo "fio ended with $?"; return 1; }
 }
 check reset-under-io reset_under_io
 
@@ -31,7 +31,7 @@ restart_under_io() {
 	job=$!
 	sleep 1
 	restart_target
-	wait $job
+	wait $job || { echo "fio ended with $?"; return 1; }
 	wait_for 30 is_live
 	verify libaio 4
 }
