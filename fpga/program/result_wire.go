@@ -9,10 +9,12 @@ import (
 //
 //	  0  magic "MRES", major u16, minor u16, length u32, tasks u32
 //	 16  state u16, length of message u16, 4 reserved
-//	 24  values, decode, transform, bytes in, bytes out, dropped u64 each
-//	 72  56 reserved
-//	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice, 8 reserved
+//	 24  values, decode, transform, bytes in, bytes out, dropped, wait, move u64 each
+//	 88  40 reserved
+//	128  tasks, 64 bytes each: state u16, 2 reserved, rows u32, values u64, need u64, cursor as in a slice, ready u32, page u32
 //	     message
+//
+// Wait, move, ready and page are zero in version 1.0.
 
 // ResultSize returns the bytes that the result of a slice with so many tasks can take: room for its longest message
 // included.
@@ -28,7 +30,7 @@ func (r *Result) AppendTo(b []byte) []byte {
 	size := ResultHeader + ResultTask*len(r.Tasks) + len(msg)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+ResultHeader]
-	putHead(h, resultMagic, size, len(r.Tasks))
+	putHead(h, resultMagic, ResultMinor, size, len(r.Tasks))
 	le.PutUint16(h[16:], uint16(r.State))
 	le.PutUint16(h[18:], uint16(len(msg)))
 	le.PutUint32(h[20:], 0)
@@ -38,12 +40,26 @@ func (r *Result) AppendTo(b []byte) []byte {
 	le.PutUint64(h[48:], r.BytesIn)
 	le.PutUint64(h[56:], r.BytesOut)
 	le.PutUint64(h[64:], r.Dropped)
-	clear(h[72:])
+	le.PutUint64(h[waitOffset:], r.Wait)
+	le.PutUint64(h[waitOffset+8:], r.Move)
+	clear(h[waitOffset+16:])
 	for i := range r.Tasks {
 		r.Tasks[i].put(b[start+ResultHeader+ResultTask*i:][:ResultTask])
 	}
 	copy(b[start+size-len(msg):], msg)
 	return b
+}
+
+// waitOffset is where a result has Wait, and Move behind it.
+const waitOffset = 72
+
+// Stamp writes Wait and Move, in nanoseconds, into a marshalled result: they are known to who runs the engine, not to the
+// engine. It does nothing where b does not begin with a result.
+func Stamp(b []byte, wait, move uint64) {
+	if len(b) >= ResultHeader && string(b[:4]) == resultMagic {
+		le.PutUint64(b[waitOffset:], wait)
+		le.PutUint64(b[waitOffset+8:], move)
+	}
 }
 
 // cut shortens a message to MaxMessage bytes, between characters.
@@ -87,7 +103,8 @@ func (r *Result) DecodeFrom(b []byte) error {
 	r.BytesOut = le.Uint64(h[56:])
 	r.Dropped = le.Uint64(h[64:])
 	in.zeros(h[20:24], "header")
-	in.zeros(h[72:], "header")
+	r.Wait, r.Move = le.Uint64(h[waitOffset:]), le.Uint64(h[waitOffset+8:])
+	in.zeros(h[waitOffset+16:], "header")
 	r.Tasks = slices.Grow(r.Tasks[:0], n)[:n]
 	for i := range r.Tasks {
 		r.Tasks[i].get(&in)
@@ -103,7 +120,8 @@ func (t *TaskResult) put(b []byte) {
 	le.PutUint64(b[8:], t.Values)
 	le.PutUint64(b[16:], t.Need)
 	t.Cursor.put(b[24:56])
-	le.PutUint64(b[56:], 0)
+	le.PutUint32(b[56:], t.Ready)
+	le.PutUint32(b[60:], t.Page)
 }
 
 func (t *TaskResult) get(r *reader) {
@@ -112,8 +130,8 @@ func (t *TaskResult) get(r *reader) {
 		return
 	}
 	r.zeros(b[2:4], "task")
-	r.zeros(b[56:], "task")
 	t.State, t.Rows = State(le.Uint16(b)), le.Uint32(b[4:])
 	t.Values, t.Need = le.Uint64(b[8:]), le.Uint64(b[16:])
 	t.Cursor.get(r, b[24:56])
+	t.Ready, t.Page = le.Uint32(b[56:]), le.Uint32(b[60:])
 }

@@ -53,12 +53,18 @@ type ChunkType struct {
 
 // Cursor is a place in a column chunk between two rows.
 type Cursor struct {
-	Page     uint64 // chunk offset of a page header (text: partition offset of a row)
-	Skip     uint64 // rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier page
-	Seen     uint64 // values (levels) of the chunk in the pages before Page
-	Unpacked bool   // the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor
-	Dict     bool   // the chunk's dictionary lies decoded in Dict
-	Ordinal  uint32 // number of the page in its chunk, for errors (text: number of the line)
+	Page uint64 // chunk offset of a page header (text: partition offset of a row)
+	Skip uint64 // rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier page
+	Seen uint64 // values (levels) of the chunk in the pages before Page
+	// Unpacked: the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor. The
+	// window need not hold the page then, and may begin behind it; where the engine finds another page in Scratch it
+	// clears the flag and wants the window.
+	Unpacked bool
+	Dict     bool // the chunk's dictionary lies decoded in Dict
+	// Checked: the checksum of the page at Page was verified over the bytes that lie in the window, and is not verified
+	// again. Whoever moves those bytes again, or looks at them in another place, clears it.
+	Checked bool
+	Ordinal uint32 // number of the page in its chunk, for errors (text: number of the line)
 }
 
 // State is how a slice or a task ended. The numbers are part of the wire form, and a slice's state is the 64-bit
@@ -90,6 +96,8 @@ type Result struct {
 	BytesIn   uint64 // window bytes decoded
 	BytesOut  uint64 // tensor bytes written
 	Dropped   uint64 // text, MalformedDrop: rows dropped
+	Wait      uint64 // nanoseconds that the command waited for an engine thread; the drive's to fill in, see Stamp
+	Move      uint64 // nanoseconds that its moves took, likewise
 	Tasks     []TaskResult
 	Message   string // why, for states from BadSlice on; at most MaxMessage bytes
 }
@@ -103,5 +111,9 @@ type TaskResult struct {
 	Rows   uint32 // whole rows written
 	Values uint64 // elements appended to kjt.values by this task
 	Need   uint64 // see State
+	// Ready, with MoreInput: how many rows from Cursor on the window holds for sure. A host that cannot give the window more
+	// asks for these; 0 says nothing.
+	Ready  uint32
 	Cursor Cursor // where to continue
+	Page   uint32 // bytes of the page at Cursor, header included, where the task left off inside it; else 0
 }

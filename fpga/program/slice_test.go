@@ -35,18 +35,65 @@ func someSlice() *Slice {
 
 func someResult() *Result {
 	return &Result{
-		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6,
+		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6, Wait: 14, Move: 15,
 		Tasks: []TaskResult{
-			{State: Done, Rows: 7, Values: 8, Need: 9, Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Ordinal: 13}},
+			{State: Done, Rows: 7, Values: 8, Need: 9, Ready: 16, Page: 17, Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
 			{State: BadData, Need: 1 << 50},
 		},
 		Message: "column int_0: page 3: checksum",
 	}
 }
 
-func TestSliceGolden(t *testing.T) { golden(t, "slice.v1.hex", someSlice().Marshal()) }
+// someSlice11 says what only version 1.1 says.
+func someSlice11() *Slice {
+	s := someSlice()
+	s.Tasks[1].Cursor.Checked = true
+	return s
+}
 
-func TestResultGolden(t *testing.T) { golden(t, "result.v1.hex", someResult().Marshal()) }
+// someResult10 is someResult as version 1.0 could say it.
+func someResult10() *Result {
+	r := someResult()
+	r.Wait, r.Move = 0, 0
+	r.Tasks[0].Ready, r.Tasks[0].Page, r.Tasks[0].Cursor.Checked = 0, 0, false
+	return r
+}
+
+func TestSliceGolden(t *testing.T) {
+	golden(t, "slice.v1.hex", someSlice().Marshal())
+	golden(t, "slice.v1.1.hex", someSlice11().Marshal())
+	s, err := UnmarshalSlice(someSlice11().Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, someSlice11(), s)
+}
+
+func TestResultGolden(t *testing.T) { golden(t, "result.v1.1.hex", someResult().Marshal()) }
+
+// What version 1.0 wrote is read for good.
+func TestResultOfVersion10(t *testing.T) {
+	b := someResult10().Marshal()
+	le.PutUint16(b[6:], 0)
+	golden(t, "result.v1.hex", b)
+	r, err := UnmarshalResult(b)
+	require.NoError(t, err)
+	assert.Equal(t, someResult10(), r)
+}
+
+func TestStamp(t *testing.T) {
+	r := someResult()
+	b := r.Marshal()
+	Stamp(b, 1<<40, 5)
+	got, err := UnmarshalResult(b)
+	require.NoError(t, err)
+	r.Wait, r.Move = 1<<40, 5
+	assert.Equal(t, r, got)
+
+	none := bytes.Repeat([]byte{'x'}, ResultHeader)
+	Stamp(none, 1, 2)
+	Stamp(b[:ResultHeader-1], 1, 2)
+	assert.Equal(t, bytes.Repeat([]byte{'x'}, ResultHeader), none)
+	assert.Equal(t, r.Marshal(), b)
+}
 
 func TestSliceRoundTrip(t *testing.T) {
 	b := someSlice().Marshal()
@@ -169,6 +216,7 @@ func requireFlipsMatter(t *testing.T, good []byte, from, to int, read func([]byt
 
 func FuzzUnmarshalSlice(f *testing.F) {
 	f.Add(someSlice().Marshal())
+	f.Add(someSlice11().Marshal())
 	f.Add(new(Slice).Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := UnmarshalSlice(b)

@@ -17,7 +17,7 @@ import (
 //	      16  physical, codec, max def, max rep, element def, unsigned, bit width u8 each, 1 reserved
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
-//	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, bit 1 dict)
+//	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked)
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
@@ -29,7 +29,13 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	size := SliceHeader + SliceTask*len(s.Tasks)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+SliceHeader]
-	putHead(h, sliceMagic, size, len(s.Tasks))
+	minor := 0
+	for i := range s.Tasks {
+		if s.Tasks[i].Cursor.Checked {
+			minor = SliceMinor
+		}
+	}
+	putHead(h, sliceMagic, minor, size, len(s.Tasks))
 	copy(h[16:48], s.Digest[:])
 	le.PutUint64(h[48:], s.Program)
 	le.PutUint32(h[56:], s.Rows)
@@ -84,10 +90,10 @@ func (s *Slice) DecodeFrom(b []byte) error {
 }
 
 // putHead writes the first 16 bytes of a slice or a result.
-func putHead(h []byte, magic string, size, tasks int) {
+func putHead(h []byte, magic string, minor, size, tasks int) {
 	copy(h, magic)
 	le.PutUint16(h[4:], Major)
-	le.PutUint16(h[6:], Minor)
+	le.PutUint16(h[6:], uint16(minor))
 	le.PutUint32(h[8:], uint32(size))
 	le.PutUint32(h[12:], uint32(tasks))
 }
@@ -159,14 +165,14 @@ func (c *Cursor) put(b []byte) {
 	le.PutUint64(b[8:], c.Skip)
 	le.PutUint64(b[16:], c.Seen)
 	le.PutUint32(b[24:], c.Ordinal)
-	le.PutUint32(b[28:], uint32(bit(c.Unpacked)*cursorUnpacked|bit(c.Dict)*cursorDict))
+	le.PutUint32(b[28:], uint32(bit(c.Unpacked)*cursorUnpacked|bit(c.Dict)*cursorDict|bit(c.Checked)*cursorChecked))
 }
 
 func (c *Cursor) get(r *reader, b []byte) {
 	c.Page, c.Skip, c.Seen, c.Ordinal = le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]), le.Uint32(b[24:])
 	flags := le.Uint32(b[28:])
-	if flags&^(cursorUnpacked|cursorDict) != 0 {
+	if flags&^(cursorUnpacked|cursorDict|cursorChecked) != 0 {
 		r.fail("a cursor has unknown flags %#x", flags)
 	}
-	c.Unpacked, c.Dict = flags&cursorUnpacked != 0, flags&cursorDict != 0
+	c.Unpacked, c.Dict, c.Checked = flags&cursorUnpacked != 0, flags&cursorDict != 0, flags&cursorChecked != 0
 }

@@ -6,10 +6,13 @@ import (
 	"math"
 )
 
-// The versions of the wire forms. A reader takes any minor version of its major version.
+// The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least minor
+// version that says what it says: a slice is 1.1 only if it has a cursor that is Checked.
 const (
-	Major = 1
-	Minor = 0
+	Major       = 1
+	Minor       = 0 // of programs
+	SliceMinor  = 1 // 1: Cursor.Checked
+	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )
 
 // Sizes of the fixed parts, in bytes.
@@ -33,6 +36,7 @@ const (
 	flagRequired   = 1
 	cursorUnpacked = 1
 	cursorDict     = 2
+	cursorChecked  = 4
 )
 
 // Sections of a program, in the order in which they are written. A section begins with id u16, flags u16 (bit 0:
