@@ -11,6 +11,10 @@ import (
 // mostNeed bounds what an engine may ask for, so that sums of needs do not overflow.
 const mostNeed = 1 << 60
 
+// mostBarren bounds the slices in a row that write nothing, though each of them tells something new. Windows grow to what
+// is asked for and dictionaries are decoded in a few; pages are passed over many at a time.
+const mostBarren = 1 << 22
+
 // absorb takes in the result of a slice: rows written, cursors, and what was missing.
 func (w *worker) absorb(ctx context.Context) error {
 	res := &w.result
@@ -24,7 +28,7 @@ func (w *worker) absorb(ctx context.Context) error {
 		return w.against("it wrote %d values after %d, with room for %d", res.Values, w.values, w.valueCap())
 	}
 	w.values = res.Values
-	progress := false
+	progress, rows := false, false
 	for i, k := range w.seated {
 		j, t := &w.jobs[k], &res.Tasks[i]
 		if t.Rows > j.take || t.State == program.Done && t.Rows < j.take {
@@ -33,8 +37,11 @@ func (w *worker) absorb(ctx context.Context) error {
 		if t.Cursor.Page > j.c.length {
 			return w.against("task %d goes on at byte %d of %d", i, t.Cursor.Page, j.c.length)
 		}
+		if uint64(t.Page) > j.c.length-t.Cursor.Page || t.Cursor.Unpacked && t.Page == 0 && (t.Cursor.Page != j.c.cursor.Page || j.c.page == 0) {
+			return w.against("task %d goes on in a page of %d bytes, %d from its chunk's end", i, t.Page, j.c.length-t.Cursor.Page)
+		}
 		if t.Rows > 0 {
-			progress = true
+			progress, rows = true, true
 			w.advance(j, t)
 		}
 		ok, err := w.missing(j, t)
@@ -46,7 +53,10 @@ func (w *worker) absorb(ctx context.Context) error {
 	for w.next0 < len(w.jobs) && w.jobs[w.next0].count == 0 {
 		w.next0++
 	}
-	if !progress {
+	if w.barren++; rows {
+		w.barren = 0
+	}
+	if !progress || w.barren > mostBarren {
 		return w.against("it asks for what it was given")
 	}
 	if w.most > w.valueCap() && !w.r.prog.Output.Fixed {
@@ -60,7 +70,8 @@ func (w *worker) advance(j *job, t *program.TaskResult) {
 	c := j.c
 	c.row += int64(t.Rows)
 	w.learn(c, t.Cursor)
-	c.cursor, c.need, c.resume = t.Cursor, 0, nil
+	c.stand(t)
+	c.need, c.resume = 0, nil
 	c.had = t.Cursor.Dict
 	j.row += t.Rows
 	j.count -= t.Rows
@@ -110,7 +121,7 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 		if news {
 			c.need = 0
 		}
-		c.cursor = t.Cursor
+		c.stand(t)
 		c.had = c.had || t.Cursor.Dict
 		if leaf := w.leaves[c.column]; leaf != nil && t.Cursor.Page > 0 && c.resume == nil && c.cursor.Skip > 0 && int64(c.cursor.Skip) <= c.row {
 			// Walking: the page's first row is worth knowing.
@@ -132,12 +143,9 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 			return false, &DataError{Partition: w.part.Name, RowGroup: w.groupOf(c), Column: w.nameOf(c), Page: int64(c.cursor.Ordinal), Row: c.first + c.row,
 				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left), Err: ErrData}
 		}
-		have := uint64(0)
-		if w.direct || c.window != nil && c.window.from <= c.at+c.cursor.Page+w.geo.phase && c.at+c.cursor.Page+w.geo.phase < c.window.to {
-			have = w.span(c).Len
-		}
-		news = news || need > have
-		c.need = need
+		s, from := w.span(c)
+		news = news || need > from-c.cursor.Page+s.Len
+		c.need, c.ready = need, t.Ready
 	case program.MoreDict:
 		news = news || need > c.dict.size
 		c.dictMin = max(c.dictMin, need)

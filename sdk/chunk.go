@@ -36,13 +36,17 @@ type chunk struct {
 	row    int64 // rows behind the cursor, skipped ones included
 	cursor program.Cursor
 	need   uint64 // bytes from the cursor's page on that the engine asked for; 0 if it did not
+	ready  uint32 // rows that the engine can do with what is in memory, while it asks for more
+	page   uint64 // bytes of the cursor's page, header included; 0 if they are not known
 	high   uint64 // chunk offset that moves have reached
 
 	pages   pages // offset index, may be nil
 	pageRow int64 // first row that begins in the cursor's page
 
-	// In memory. The cursor's flags are true only while dict and scratch hold what they say.
+	// In memory. The cursor's flags are true only while dict and scratch hold what they say; that the page is Checked is said
+	// only of the window that it was checked in, whose bytes are moved once.
 	window  *window
+	checked *window
 	dict    segment
 	scratch segment
 	dictMin uint64 // bytes that the engine asked for; 0 if it did not
@@ -73,6 +77,26 @@ type window struct {
 	users    int
 }
 
+// begin is the chunk offset from which on the window is wanted: where the cursor's page begins, or ends, if that page lies
+// unpacked in scratch.
+func (c *chunk) begin() uint64 {
+	if c.cursor.Unpacked {
+		return c.cursor.Page + c.page
+	}
+	return c.cursor.Page
+}
+
+// stand moves the cursor to where a task left it.
+func (c *chunk) stand(t *program.TaskResult) {
+	if t.Cursor.Page != c.cursor.Page {
+		c.page = 0
+	}
+	if t.Page > 0 {
+		c.page = uint64(t.Page)
+	}
+	c.cursor, c.checked, c.ready = t.Cursor, c.window, 0
+}
+
 // fresh places a chunk's cursor before a row of it.
 func (c *chunk) fresh(row int64, p *Partition) {
 	c.row = row
@@ -101,6 +125,9 @@ func (c *chunk) wants(count int64, k *learned) uint64 {
 	}
 	if c.lean >= noForesight {
 		return min(grain, left)
+	}
+	if k.ask && c.packed() && c.wantsRoom(k) == 0 {
+		return min(look, left) // the page's header tells what room it takes
 	}
 	if left <= c.small {
 		return left
@@ -149,6 +176,9 @@ func (c *chunk) wantsDict(k *learned) uint64 {
 	return min(dictGuess, 8*c.kind.Values+grain)
 }
 
+// packed tells whether the chunk's pages are unpacked into scratch.
+func (c *chunk) packed() bool { return parquet.Codec(c.kind.Codec) != parquet.Uncompressed }
+
 // wantsRoom guesses the bytes of scratch.
 func (c *chunk) wantsRoom(k *learned) uint64 {
 	if c.lean >= noGuess {
@@ -157,7 +187,7 @@ func (c *chunk) wantsRoom(k *learned) uint64 {
 	if c.roomMin > 0 || k.room > 0 {
 		return max(c.roomMin, k.room)
 	}
-	if parquet.Codec(c.kind.Codec) == parquet.Uncompressed {
+	if k.ask || !c.packed() {
 		return 0
 	}
 	return min(roomGuess, c.unpacked)

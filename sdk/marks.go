@@ -36,7 +36,7 @@ func (m *marks) note(leaf int, c *chunk) {
 	if c.row-skip > 0 && k.pageRow != c.row-skip {
 		k.pageRow = c.row - skip
 	}
-	k.cursor.Dict, k.cursor.Unpacked = false, false
+	k.cursor.Dict, k.cursor.Unpacked, k.cursor.Checked = false, false, false
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil {

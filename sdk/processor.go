@@ -100,6 +100,7 @@ type learned struct {
 	rows int64  // rows of a page
 	room uint64 // most bytes of an unpacked page
 	dict uint64 // most bytes of a decoded dictionary
+	ask  bool   // memory is short: a room that is not known is asked for, not guessed
 }
 
 // Start makes a processor of a target, which it owns from then on, also when it fails: Close closes it. The program is

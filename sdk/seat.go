@@ -87,7 +87,7 @@ func (w *worker) seatDict(c *chunk, k *learned) bool {
 	if c.had && !c.cursor.Dict && c.cursor.Page > 0 && c.resume == nil {
 		// The dictionary made way. Its page is the chunk's first: begin there, and come back.
 		at := c.cursor
-		at.Unpacked = false
+		at.Unpacked, at.Checked = false, false
 		c.resume = &at
 		c.cursor = program.Cursor{Skip: uint64(c.row)}
 		c.need = 0
@@ -114,9 +114,12 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 	j := &w.jobs[i]
 	c, g := j.c, &w.geo
 	n := c.wants(int64(j.take), k)
-	from := c.at + c.cursor.Page
-	lo, hi := g.cover(from, from+n)
-	at, end := from+g.phase, from+n+g.phase
+	page, from := c.at+c.cursor.Page, c.at+c.begin()
+	if page+n <= from || c.cursor.Unpacked && c.need == 0 && c.left(k) >= int64(j.take) {
+		return true // all of it lies unpacked in scratch
+	}
+	lo, hi := g.cover(from, page+n)
+	at, first, end := from+g.phase, page+g.phase, page+n+g.phase
 	if v := c.window; v != nil {
 		switch {
 		case v.from <= at && end <= v.to:
@@ -124,9 +127,12 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 		case v.from <= at && at < v.to && v.users == 1 && hi-v.from <= v.seg.size:
 			w.load(v, v.to, hi, c)
 			return true
-		case v.from <= at && c.need == 0 && at+c.hopes(int64(j.take)) <= v.to:
+		case v.from <= at && c.need == 0 && first+c.hopes(int64(j.take)) <= v.to:
 			return true // what is there may do; the engine says if it does not
-		case v.from <= at && c.need == 0 && w.cutAtPage(j, k) && at+c.hopes(int64(j.take)) <= v.to:
+		case v.from <= at && c.need == 0 && w.cutAtPage(j, k) && first+c.hopes(int64(j.take)) <= v.to:
+			return true
+		case c.ready > 0 && c.ready < j.take && w.mayCut():
+			j.take = c.ready // first what is there, as the engine said, so that it is not moved again
 			return true
 		}
 		w.dropWindow(c)
@@ -167,7 +173,7 @@ func (w *worker) gather(i int, lo, hi uint64) bool {
 		j := &w.jobs[k]
 		c := j.c
 		n := c.wants(int64(j.take), &w.learned[c.column])
-		a, b := g.cover(c.at+c.cursor.Page, c.at+c.cursor.Page+n)
+		a, b := g.cover(c.at+c.begin(), c.at+max(c.cursor.Page+n, c.begin()))
 		if c.window != nil || c.cursor.Page+n != c.length || a < start || a > hi+w.r.opts.Gap || max(b, hi)-lo > w.r.opts.Coalesce {
 			break
 		}
@@ -225,7 +231,7 @@ func (w *worker) take(a *area, want, least uint64) (segment, bool) {
 		if s, ok := a.take(want); ok {
 			return s, true
 		}
-		if up(want) <= a.size && (w.trim() || w.evict()) {
+		if up(want) <= a.size && (w.trim() || w.evict(a)) {
 			continue
 		}
 		if want == least {
@@ -248,7 +254,7 @@ func (w *worker) trim() (some bool) {
 		if v == nil || v.users > 1 || c.serial == w.serial {
 			continue
 		}
-		if at := c.at + c.cursor.Page + w.geo.phase; v.from < at && at <= v.to {
+		if at := min(c.at+c.begin()+w.geo.phase, v.to); v.from < at {
 			n := down(at-v.from) &^ (w.geo.block - 1)
 			w.lane.in.give(segment{v.seg.off, n})
 			v.seg.off, v.seg.size, v.from = v.seg.off+n, v.seg.size-n, v.from+n
@@ -266,16 +272,25 @@ func (w *worker) trim() (some bool) {
 	return some
 }
 
-// evict takes the memory of the chunk whose next use is furthest off and that is not part of the slice. Chunks are used
-// in the jobs' order, over and over.
-func (w *worker) evict() bool {
+// evict takes what the chunk whose next use is furthest off, and that is not part of the slice, has of an area. Chunks are
+// used in the jobs' order, over and over.
+func (w *worker) evict(a *area) bool {
 	for k := range w.jobs {
 		i := (w.next0 - 1 - k + len(w.jobs)) % len(w.jobs)
 		c := w.jobs[i].c
-		if c.serial == w.serial || c.window == nil && c.dict.size == 0 && c.scratch.size == 0 {
+		if c.serial == w.serial {
 			continue
 		}
-		w.drop(c)
+		switch {
+		case a == &w.lane.in && c.window != nil:
+			w.dropWindow(c)
+		case a == &w.lane.dict && c.dict.size > 0:
+			w.dropDict(c)
+		case a == &w.lane.scratch && c.scratch.size > 0:
+			w.dropScratch(c)
+		default:
+			continue
+		}
 		w.evicted++
 		return true
 	}
@@ -294,7 +309,7 @@ func (w *worker) dropWindow(c *chunk) {
 	if v == nil {
 		return
 	}
-	c.window = nil
+	c.window, c.ready = nil, 0
 	if v.users--; v.users == 0 {
 		w.lane.in.give(v.seg)
 	}
@@ -302,7 +317,7 @@ func (w *worker) dropWindow(c *chunk) {
 
 func (w *worker) dropDict(c *chunk) {
 	w.lane.dict.give(c.dict)
-	c.dict, c.cursor.Dict = segment{}, false
+	c.dict, c.cursor.Dict, c.ready = segment{}, false, 0
 	if c.resume != nil {
 		c.resume.Dict = false
 	}
@@ -310,7 +325,7 @@ func (w *worker) dropDict(c *chunk) {
 
 func (w *worker) dropScratch(c *chunk) {
 	w.lane.scratch.give(c.scratch)
-	c.scratch, c.cursor.Unpacked = segment{}, false
+	c.scratch, c.cursor.Unpacked, c.ready = segment{}, false, 0
 }
 
 // flush takes the memory of all chunks; the areas are empty until makeRoom arranges them.
@@ -353,15 +368,74 @@ func (w *worker) total(budget uint64) (in, dict, scratch uint64, n int) {
 	return in, dict, scratch, n
 }
 
-// cramped arranges the areas anew if all jobs fit into the memory and one of the areas is too small for them.
+// resident is how to share the memory when it does not hold all that the jobs want, but their dictionaries and unpacked
+// pages: windows come and go then, a page is moved once. It is not ok when no window finds room beside those.
+func (w *worker) resident() (in, dict, scratch uint64, ok bool) {
+	for k := range w.jobs {
+		if w.jobs[k].c.row >= w.jobs[k].c.rows {
+			continue
+		}
+		a, b, c := w.foot(&w.jobs[k])
+		if a > mostNeed || b > mostNeed || c > mostNeed {
+			return 0, 0, 0, false
+		}
+		in, dict, scratch = max(in, a), dict+b, scratch+c
+		if in+dict+scratch > w.lane.room() {
+			return 0, 0, 0, false
+		}
+	}
+	return in, dict, scratch, scratch > 0
+}
+
+// cramped arranges the areas anew if one of them is too small for what the memory could hold: of all jobs, or at least their
+// dictionaries and unpacked pages.
 func (w *worker) cramped() bool {
 	in, dict, scratch, n := w.total(w.lane.room())
 	l := w.lane
-	if n < len(w.jobs) || in <= l.in.size && dict <= l.dict.size && scratch <= l.scratch.size {
+	all := n == len(w.jobs)
+	if !all {
+		var ok bool
+		if in, dict, scratch, ok = w.resident(); !ok {
+			if w.stopGuessing() {
+				w.share()
+				return true
+			}
+			return false
+		}
+		// What is arranged anew is lost, so only for more than ever before.
+		if dict <= w.kept.dict && scratch <= w.kept.scratch {
+			return false
+		}
+		w.kept.dict, w.kept.scratch = max(dict, w.kept.dict), max(scratch, w.kept.scratch)
+		in = min(in, l.in.size)
+	}
+	if in <= l.in.size && dict <= l.dict.size && scratch <= l.scratch.size {
 		return false
 	}
-	w.arrange(in, dict, scratch, true)
+	w.share()
 	return true
+}
+
+// stopGuessing ends the guesses at what unpacked pages take, which keep memory from those that are known. It is false when
+// there was none.
+func (w *worker) stopGuessing() (some bool) {
+	for i := range w.jobs {
+		k := &w.learned[w.jobs[i].c.column]
+		some = some || !k.ask && w.jobs[i].c.wantsRoom(k) > 0
+		k.ask = true
+	}
+	return some
+}
+
+// share arranges the areas for as many jobs as the memory holds.
+func (w *worker) share() {
+	in, dict, scratch, n := w.total(w.lane.room())
+	if n < len(w.jobs) {
+		if a, b, c, ok := w.resident(); ok {
+			in, dict, scratch = a, b, c
+		}
+	}
+	w.arrange(in, dict, scratch, n == len(w.jobs))
 }
 
 // arrange gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
@@ -391,14 +465,19 @@ func (w *worker) makeRoom(ctx context.Context) error {
 	j := &w.jobs[w.next0]
 	c := j.c
 	room := w.lane.room()
+	if _, _, _, n := w.total(room); n < len(w.jobs) {
+		if _, _, _, ok := w.resident(); !ok && w.stopGuessing() {
+			w.share()
+			return nil
+		}
+	}
 	in, dict, scratch := w.foot(j)
 	if in <= room && dict <= room && scratch <= room && in+dict+scratch <= room {
 		l := w.lane
 		if l.in.size >= in && l.dict.size >= dict && l.scratch.size >= scratch && w.held() == 0 {
 			return &EngineError{Partition: w.part.Name, Message: "the planner found no room where there is enough"}
 		}
-		a, b, s, n := w.total(room)
-		w.arrange(a, b, s, n == len(w.jobs))
+		w.share()
 		return nil
 	}
 	switch {

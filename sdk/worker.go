@@ -30,6 +30,9 @@ type worker struct {
 	snug    bool            // memory is short: one output slot, as small as can be
 	stretch float64         // room for a window over what it wants, for what comes behind it
 
+	kept   struct{ dict, scratch uint64 } // most that was kept resident where memory does not hold everything
+	barren int                            // slices since rows were written
+
 	trimmed uint64 // slice that windows were trimmed for
 	evicted int    // chunks that made way so far
 
@@ -355,11 +358,12 @@ func (w *worker) compose() {
 	for _, i := range w.seated {
 		j := &w.jobs[i]
 		c := j.c
+		c.cursor.Checked = c.cursor.Checked && c.checked == c.window
 		t := program.Task{
-			Column: uint32(c.column), Row: j.row, Count: j.take, Chunk: c.kind, WindowAt: c.cursor.Page, ChunkLen: c.length, Cursor: c.cursor,
+			Column: uint32(c.column), Row: j.row, Count: j.take, Chunk: c.kind, ChunkLen: c.length, Cursor: c.cursor,
 			Dict: program.Span{Off: c.dict.off, Len: c.dict.size}, Scratch: program.Span{Off: c.scratch.off, Len: c.scratch.size},
 		}
-		t.Window = w.span(c)
+		t.Window, t.WindowAt = w.span(c)
 		s.Tasks = append(s.Tasks, t)
 	}
 	w.exec.Args = s.AppendTo(w.exec.Args[:0])
@@ -370,15 +374,26 @@ func (w *worker) compose() {
 	w.dirty = true
 }
 
-// span is where the chunk's bytes from the cursor's page on lie in the input range.
-func (w *worker) span(c *chunk) program.Span {
+// span is where in the input range the chunk's bytes lie from chunk offset from on, which is the cursor's page or, if that lies
+// unpacked in scratch and not in the window, what is behind it.
+func (w *worker) span(c *chunk) (s program.Span, from uint64) {
+	from = c.cursor.Page
 	if w.direct {
-		at := c.at + c.cursor.Page
-		return program.Span{Off: at, Len: c.length - c.cursor.Page}
+		return program.Span{Off: c.at + from, Len: c.length - from}, from
 	}
-	at := c.at + c.cursor.Page + w.geo.phase
-	end := min(c.window.to, c.at+c.length+w.geo.phase)
-	return program.Span{Off: c.window.seg.off + at - c.window.from, Len: end - at}
+	v := c.window
+	holds := func(off uint64) bool {
+		at := c.at + off + w.geo.phase
+		return v != nil && v.from <= at && at < v.to
+	}
+	if !holds(from) {
+		if from = c.begin(); !holds(from) {
+			return program.Span{}, from
+		}
+	}
+	at := c.at + from + w.geo.phase
+	end := min(v.to, c.at+c.length+w.geo.phase)
+	return program.Span{Off: v.seg.off + at - v.from, Len: end - min(at, end)}, from
 }
 
 // readResult reads the result block, of which there is one even for a slice that failed.

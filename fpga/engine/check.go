@@ -79,7 +79,7 @@ func (w *worker) checkTask(t *program.Task) (walk, error) {
 	switch {
 	case t.WindowAt > t.ChunkLen || t.ChunkLen > 1<<62:
 		return k, badSlice("a window at %d of %d bytes", t.WindowAt, t.ChunkLen)
-	case t.Cursor.Page < t.WindowAt || t.Cursor.Page > t.ChunkLen:
+	case t.Cursor.Page < t.WindowAt && !t.Cursor.Unpacked || t.Cursor.Page > t.ChunkLen:
 		return k, badSlice("a cursor at %d, the window begins at %d of %d bytes", t.Cursor.Page, t.WindowAt, t.ChunkLen)
 	case t.Cursor.Skip > 1<<62 || t.Cursor.Seen > 1<<62 || t.Chunk.Values > 1<<62:
 		return k, badSlice("counts that no chunk has")
@@ -87,6 +87,9 @@ func (w *worker) checkTask(t *program.Task) (walk, error) {
 	// Windows are made of blocks of flash, so that one may go on behind the chunk.
 	k.window = k.window[:min(uint64(len(k.window)), t.ChunkLen-t.WindowAt)]
 	if prog.source != program.Parquet {
+		if t.Cursor.Page < t.WindowAt {
+			return k, badSlice("a cursor at %d, the window begins at %d", t.Cursor.Page, t.WindowAt)
+		}
 		whole := t.Row == 0 && t.Count == s.Rows
 		if prog.out.Keys > 1 && !prog.out.Fixed && !whole {
 			return k, badSlice("rows %d+%d of %d: text with lengths takes whole mini-batches", t.Row, t.Count, s.Rows)

@@ -16,7 +16,11 @@
 //
 // # What a host must know
 //
-//   - Scratch holds a tag of TagBytes before an unpacked page; MoreRoom counts it. Uncompressed pages need no scratch.
+//   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it; MoreRoom counts both.
+//     Uncompressed pages need no scratch.
+//   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many bytes from
+//     the cursor's page on can go. Should scratch hold something else after all, the window is wanted.
+//   - Need of MoreInput counts from the cursor's page on, in the window or not. Ready rows can be had without more.
 //   - The Off of a task's Dict (and for text sources of its Scratch) must be 8-byte aligned in memory.
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
@@ -24,6 +28,17 @@
 //   - A text slice has exactly one task.
 //   - Need of MoreInput is what lacks for sure plus, where page headers are not there yet, an estimate. A host that
 //     cannot give so much asks for fewer rows: for one row Need is exact once the page's header is there.
+//
+// # Checksums
+//
+// The CRC of a packed page is verified when it is unpacked, that of an uncompressed page when the page is opened, unless the
+// slice's cursor says that the bytes in the window were verified before (program.Cursor.Checked): a page is the input of
+// many slices. The engine has no way of its own to tell whether bytes were moved again: the moves are the controller's, and
+// a mapped host writes where it likes. A tag over a sample of the bytes would not see a flipped bit, one over all of them
+// is the checksum itself. So the mark is the host's word, as what lies in a window is. That is sound because nobody else depends
+// on it: the checksum guards the host's own rows against the medium, and not the engine against the host; a
+// decoder checks all that it reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that
+// it cannot outlive them.
 //
 // # Concurrency
 //

@@ -165,6 +165,9 @@ func (w *worker) runParquet() {
 		r.Cursor = k.cur
 		if k.lack != program.Done {
 			r.State, r.Need = k.lack, k.need
+			if k.lack == program.MoreInput {
+				r.Ready = k.ready
+			}
 			if !lacks {
 				w.result.State, lacks = k.lack, true
 			}
@@ -177,7 +180,7 @@ func (w *worker) runParquet() {
 		k := &w.walks[i]
 		r := &w.result.Tasks[i]
 		err := w.runTask(k, r)
-		r.Cursor = k.cur
+		r.Cursor, r.Page = k.cur, uint32(k.inside)
 		if err != nil {
 			r.State = w.fault(err)
 			return

@@ -48,6 +48,7 @@ type place struct {
 	group  int
 	row    uint64 // in the group
 	cursor program.Cursor
+	page   uint64 // bytes of the cursor's page, if the engine said
 }
 
 // job is some rows of a column that are still to be written.
@@ -56,9 +57,12 @@ type job struct {
 	row, count    uint32
 	next          uint64 // row of the group behind the job
 	cursor        program.Cursor
-	window        uint64
-	had           rooms // when its last slice ran
-	rest          *job  // rows cut off because they did not fit; they come next
+	page          uint64
+	window        uint64 // bytes from the cursor's page on
+	length        uint64 // those of the last slice
+	promised      bool   // that they hold all rows
+	had           rooms  // when its last slice ran
+	rest          *job   // rows cut off because they did not fit; they come next
 }
 
 func newHost(e *engine.Engine, p *program.Program, f *parquet.File, data []byte, seed uint64) *host {
@@ -140,7 +144,7 @@ func (h *host) jobs(first int64, rows int) []*job {
 				j := &job{column: i, group: group, row: at, count: uint32(n), next: uint64(row) + uint64(n),
 					cursor: program.Cursor{Skip: uint64(row)}}
 				if p := &h.cols[i]; p.group == group && p.row == uint64(row) && h.rng.IntN(8) > 0 {
-					j.cursor = p.cursor
+					j.cursor, j.page = p.cursor, p.page
 				}
 				jobs = append(jobs, j)
 			}
@@ -207,10 +211,17 @@ func (m *batch) task(j *job, input *[]byte) program.Task {
 		length = min(length, m.window)
 	}
 	length = min(length, t.ChunkLen-j.cursor.Page)
+	j.length = length
 	t.WindowAt = j.cursor.Page - back
+	if j.cursor.Unpacked && m.rng.IntN(2) == 0 {
+		// The page lies in scratch: some of it or all of it need not be moved.
+		t.WindowAt = j.cursor.Page + m.rng.Uint64N(j.page+1)
+		length = max(length, t.WindowAt-j.cursor.Page)
+	}
 	*input = append(*input, make([]byte, m.rng.IntN(9))...)
-	t.Window = program.Span{Off: uint64(len(*input)), Len: back + length}
-	*input = append(*input, chunk[t.WindowAt:j.cursor.Page+length]...)
+	window := chunk[t.WindowAt : j.cursor.Page+length]
+	t.Window = program.Span{Off: uint64(len(*input)), Len: uint64(len(window))}
+	*input = append(*input, window...)
 	r := m.rooms[j.column]
 	j.had = r
 	t.Dict = program.Span{Off: uint64(j.column) * m.room, Len: r.dict}
@@ -262,15 +273,27 @@ func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
 			return nil, fmt.Errorf("%d of %d rows written, %v", tr.Rows, j.count, tr.State)
 		}
 		progress = progress || tr.Rows > 0 || tr.Cursor != j.cursor || tr.State == program.Done
+		if tr.State == program.MoreInput && j.promised {
+			return nil, fmt.Errorf("%d rows were ready, now %d bytes more are wanted", j.count, tr.Need)
+		}
+		if tr.Cursor.Page != j.cursor.Page {
+			j.page = 0
+		}
+		if tr.Page > 0 {
+			j.page = uint64(tr.Page)
+		}
+		if m.file != nil && tr.Cursor.Unpacked && j.page == 0 {
+			return nil, fmt.Errorf("a page of column %d is unpacked, its length is not known", j.column)
+		}
 		j.cursor = tr.Cursor
 		j.row += tr.Rows
 		j.count -= tr.Rows
 		if j.count == 0 {
 			if j.rest != nil {
-				j.rest.cursor = j.cursor
+				j.rest.cursor, j.rest.page = j.cursor, j.page
 				left = append(left, j.rest)
 			} else {
-				m.cols[j.column] = place{j.group, j.next, j.cursor}
+				m.cols[j.column] = place{j.group, j.next, j.cursor, j.page}
 			}
 			continue
 		}
@@ -287,6 +310,24 @@ func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
 	return append(left, jobs[n:]...), nil
 }
 
+// cut leaves a job its first n rows; the rest comes next.
+func (m *batch) cut(j *job, n uint32) {
+	rest := *j
+	rest.row, rest.count = j.row+n, j.count-n
+	j.count, j.rest = n, &rest
+}
+
+// mayCut tells whether a job's rows may come in several tasks.
+func (m *batch) mayCut(j *job) bool {
+	keys := 0
+	for _, s := range m.prog.Columns[j.column].Sinks {
+		if s.To == program.ToSparse {
+			keys++
+		}
+	}
+	return m.prog.Output.Fixed || m.file != nil && keys < 2
+}
+
 // give provides what a task lacks and tells whether that is more than before.
 func (m *batch) give(j *job, r *program.TaskResult) (bool, error) {
 	room := &m.rooms[j.column]
@@ -301,11 +342,16 @@ func (m *batch) give(j *job, r *program.TaskResult) (bool, error) {
 			if j.count == 1 {
 				return false, fmt.Errorf("one row of column %d needs a window of %d bytes, there are %d", j.column, r.Need, m.window)
 			}
-			rest := *j
-			rest.row, rest.count = j.row+j.count/2, j.count-j.count/2
-			j.count /= 2
-			j.rest = &rest
 			j.window = m.window
+			m.cut(j, j.count/2)
+			return true, nil
+		}
+		if r.Ready >= j.count {
+			return false, fmt.Errorf("all of %d rows are ready, and %d bytes more are wanted", j.count, r.Need)
+		}
+		if r.Ready > 0 && j.rest == nil && m.mayCut(j) && m.rng.IntN(2) == 0 {
+			m.cut(j, r.Ready)
+			j.window, j.promised = j.length, true
 			return true, nil
 		}
 		more := r.Need > j.window

@@ -1,18 +1,24 @@
 package engine
 
 import (
+	"bytes"
 	"hash/crc32"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet"
 )
 
-// TagBytes is what the engine writes to a task's scratch before an unpacked page, to know the page again.
+// TagBytes is what the engine writes to a task's scratch before an unpacked page, to know the page again. Behind the page it
+// keeps the page's header, so that the page can be read when the window does not hold it any more.
 const TagBytes = 64
 
-// tagMagic begins a tag: the ninth byte on are page offset, sizes and a checksum over samples of the page as it lies and
-// as it is unpacked. It guards against a host's mistake (another column's page, another page in the window), not against
-// a host that wants to be wrong: the page is decoded with the same checks either way.
+// A tag names the page and its chunk, and has checksums over samples of the page as it lay in the window and, with the
+// header, as it is unpacked. It guards against a host's mistake (another column's page, another page in the window), not
+// against a host that wants to be wrong: header and page are read with the same checks either way.
+//
+//	 0  magic u64, offset of the page in its chunk u64, bytes of the page with its header u64, bytes unpacked u64
+//	32  values before the page u64, bytes of the chunk u64, bytes of the header u32, column u32
+//	56  checksum of a sample of the page as it lay u32, checksum of all of the tag before it, the header and a sample of the page u32
 const tagMagic = 0x6761_7065_6c6c_696d
 
 const tagSample = 256
@@ -28,43 +34,86 @@ func sample(sum uint32, b []byte) uint32 {
 	return crc32.Update(sum, castagnoli, b[len(b)-tagSample:])
 }
 
-func putTag(tag []byte, p *page, packed, unpacked []byte) {
-	clear(tag[:TagBytes])
+// keep writes the tag and the header of the page that lies unpacked in scratch.
+func (k *walk) keep(c *program.Cursor, p *page, payload []byte) {
+	tag, n := k.scratch[:TagBytes], uint64(len(p.bytes))
+	header := k.scratch[TagBytes+n:][:p.head]
+	copy(header, k.window[c.Page-k.task.WindowAt:])
 	le.PutUint64(tag, tagMagic)
-	le.PutUint64(tag[8:], p.off)
-	le.PutUint64(tag[16:], p.size)
-	le.PutUint64(tag[24:], uint64(len(unpacked)))
-	le.PutUint32(tag[32:], sample(sample(0, packed), unpacked))
+	k.sign(tag, c, p.size, n, p.head)
+	le.PutUint32(tag[56:], sample(0, payload))
+	le.PutUint32(tag[60:], seal(tag, header, p.bytes))
 }
 
-// claimed returns the unpacked page that lies in scratch, if it is the one that the tag promises.
-func claimed(scratch []byte, p *page, packed []byte) ([]byte, bool) {
-	n := uint64(p.header.Uncompressed)
-	if uint64(len(scratch)) < TagBytes+n {
-		return nil, false
+// sign writes the part of a tag that names the page.
+func (k *walk) sign(tag []byte, c *program.Cursor, size, unpacked uint64, head int) {
+	le.PutUint64(tag[8:], c.Page)
+	le.PutUint64(tag[16:], size)
+	le.PutUint64(tag[24:], unpacked)
+	le.PutUint64(tag[32:], c.Seen)
+	le.PutUint64(tag[40:], k.task.ChunkLen)
+	le.PutUint32(tag[48:], uint32(head))
+	le.PutUint32(tag[52:], k.task.Column)
+}
+
+func seal(tag, header, unpacked []byte) uint32 {
+	return sample(crc32.Update(crc32.Checksum(tag[:60], castagnoli), castagnoli, header), unpacked)
+}
+
+// claim sets p to the page that lies unpacked in scratch, if that is the page at the cursor and what there is of it in the
+// window says nothing else.
+func (k *walk) claim(c *program.Cursor, p *page) bool {
+	size := uint64(len(k.scratch))
+	if size < TagBytes {
+		return false
 	}
-	tag, unpacked := scratch[:TagBytes], scratch[TagBytes:TagBytes+n]
-	ok := le.Uint64(tag) == tagMagic && le.Uint64(tag[8:]) == p.off && le.Uint64(tag[16:]) == p.size &&
-		le.Uint64(tag[24:]) == n && le.Uint32(tag[32:]) == sample(sample(0, packed), unpacked)
-	return unpacked, ok
+	tag := k.scratch[:TagBytes]
+	n, head := le.Uint64(tag[24:]), uint64(le.Uint32(tag[48:]))
+	if le.Uint64(tag) != tagMagic || n > size-TagBytes || head > size-TagBytes-n {
+		return false
+	}
+	unpacked, header := k.scratch[TagBytes:][:n:n], k.scratch[TagBytes+n:][:head:head]
+	if le.Uint32(tag[60:]) != seal(tag, header, unpacked) {
+		return false
+	}
+	h, used, err := parquet.ParsePageHeader(header)
+	if err != nil || uint64(used) != head || uint64(h.Uncompressed) != n {
+		return false
+	}
+	q := page{header: h, off: c.Page, size: head + uint64(h.Compressed), head: used, bytes: unpacked}
+	var want [TagBytes]byte
+	k.sign(want[:], c, q.size, n, used)
+	if !bytes.Equal(tag[8:56], want[8:56]) || !q.packed(&k.ct) || !q.data() {
+		return false
+	}
+	if have := k.have(c.Page); have > 0 {
+		b := k.window[uint64(len(k.window))-have:]
+		if m := min(len(b), used); !bytes.Equal(b[:m], header[:m]) {
+			return false
+		}
+		if payload := k.payload(&q); payload != nil && sample(0, payload) != le.Uint32(tag[56:]) {
+			return false
+		}
+	}
+	*p = q
+	return true
 }
 
-// unpack makes a page's bytes available: in the window itself when it is not compressed, else in scratch. ok is false when
-// scratch lacks room.
+// unpack makes a page's bytes available: in the window itself when it is not compressed, else in scratch, where they may lie
+// already. ok is false when scratch lacks room.
 func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok bool, err error) {
+	if p.bytes != nil {
+		return true, nil
+	}
 	if !p.packed(&k.ct) {
-		p.bytes, err = parquet.Unpack(nil, &p.header, payload, &k.ct)
+		h := p.header
+		h.HasCRC = h.HasCRC && !c.Checked
+		p.bytes, err = parquet.Unpack(nil, &h, payload, &k.ct)
 		if c.Skip == 0 {
 			w.result.BytesIn += p.size
 		}
+		c.Checked = err == nil && p.header.HasCRC
 		return true, err
-	}
-	if c.Unpacked {
-		if b, ok := claimed(k.scratch, p, payload); ok {
-			p.bytes = b
-			return true, nil
-		}
-		c.Unpacked = false
 	}
 	if p.room(&k.ct) > uint64(len(k.scratch)) {
 		return false, nil
@@ -76,7 +125,7 @@ func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok
 	}
 	w.result.BytesIn += p.size
 	if p.header.Type != parquet.DictionaryPage {
-		putTag(k.scratch, p, payload, p.bytes)
+		k.keep(c, p, payload)
 	}
 	return true, nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet"
@@ -87,9 +88,16 @@ func (w *worker) scan(s *scan) error {
 	if s.open && w.decoder.Rows() == 0 {
 		s.leave(w)
 	}
-	// Whether the page lies unpacked where the next slice will look for it.
-	s.cur.Unpacked = s.open && w.page.packed(&s.ct)
+	s.settle(s.open, &w.page)
 	return nil
+}
+
+// settle notes whether the page at the cursor, p if at is true, lies unpacked where the next slice will look for it.
+func (s *scan) settle(at bool, p *page) {
+	s.cur.Unpacked, s.inside = at && p.packed(&s.ct), 0
+	if at && p.size <= math.MaxUint32 {
+		s.inside = p.size
+	}
 }
 
 // leave goes on behind the open page.
@@ -189,7 +197,7 @@ func (w *worker) enterDictionary(s *scan) error {
 func (w *worker) openPage(s *scan, c *program.Cursor) (ok bool, err error) {
 	p := &w.page
 	payload := s.payload(p)
-	if payload == nil {
+	if payload == nil && p.bytes == nil {
 		s.want(program.MoreInput, p.end()-s.cur.Page)
 		return false, nil
 	}
@@ -236,7 +244,7 @@ func (w *worker) rows(s *scan, n int) error {
 		s.cur.Skip += uint64(written)
 		s.done += uint32(written)
 		if s.lack != program.Done {
-			s.cur.Unpacked = w.page.packed(&s.ct)
+			s.settle(true, &w.page)
 			return nil
 		}
 		if s.ct.List {
@@ -291,7 +299,7 @@ func (w *worker) lastRow(s *scan) error {
 		}
 		if !ok {
 			s.want(program.MoreInput, min(c.Page+max(headerGuess, 2*s.have(c.Page)), s.task.ChunkLen)-s.cur.Page)
-			s.cur.Unpacked = s.holds(&scratch)
+			s.settle(s.holds(&scratch), &scratch)
 			return nil
 		}
 		if w.page.header.Type == parquet.DictionaryPage {
@@ -308,7 +316,7 @@ func (w *worker) lastRow(s *scan) error {
 			return err
 		}
 		if !ok {
-			s.cur.Unpacked = s.holds(&scratch)
+			s.settle(s.holds(&scratch), &scratch)
 			return nil
 		}
 		if w.page.packed(&s.ct) {
@@ -328,7 +336,7 @@ func (w *worker) lastRow(s *scan) error {
 		return err
 	}
 	if written == 0 { // no room in the output
-		s.cur.Unpacked = s.holds(&scratch)
+		s.settle(s.holds(&scratch), &scratch)
 		return nil
 	}
 	s.done++

@@ -22,6 +22,9 @@ func (w *worker) runText() {
 		return
 	}
 	r.State, r.Need = k.lack, k.need
+	if k.lack == program.MoreInput {
+		r.Ready = k.ready
+	}
 	w.result.State = k.lack
 }
 
@@ -115,6 +118,7 @@ func (w *worker) decodeText(k *walk, rows int) (program.Cursor, text.Result, err
 		return c, res, err
 	}
 	if res.Rows < rows {
+		k.ready = uint32(res.Rows)
 		return c, res, k.moreText(res, rows)
 	}
 	return c, res, nil

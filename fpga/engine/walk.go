@@ -19,6 +19,8 @@ type walk struct {
 	cur     program.Cursor // how far the task came
 	lack    program.State  // Done, or what lacks
 	need    uint64
+	ready   uint32 // rows that the window holds, when it lacks more
+	inside  uint64 // bytes of the page that the cursor is inside of
 }
 
 func clearWalks(walks []walk) []walk {
@@ -35,7 +37,7 @@ type page struct {
 	off    uint64 // chunk offset of the header
 	size   uint64 // header and payload
 	head   int    // bytes of the header
-	bytes  []byte // the page itself, unpacked; nil until it is opened
+	bytes  []byte // the page itself, unpacked; nil until it is opened or found in scratch
 }
 
 func (p *page) end() uint64 { return p.off + p.size }
@@ -61,7 +63,7 @@ func (p *page) room(ct *parquet.ColumnType) uint64 {
 	if !p.packed(ct) {
 		return 0
 	}
-	return TagBytes + uint64(p.header.Uncompressed)
+	return TagBytes + uint64(p.header.Uncompressed) + uint64(p.head)
 }
 
 // data tells whether the page holds values.
@@ -76,7 +78,7 @@ const headerGuess = 1 << 10
 // have is the number of window bytes from chunk offset off on.
 func (k *walk) have(off uint64) uint64 {
 	end := k.task.WindowAt + uint64(len(k.window))
-	if off >= end {
+	if off >= end || off < k.task.WindowAt {
 		return 0
 	}
 	return end - off
@@ -85,22 +87,25 @@ func (k *walk) have(off uint64) uint64 {
 // last tells whether the window reaches the chunk's end.
 func (k *walk) last() bool { return k.task.WindowAt+uint64(len(k.window)) == k.task.ChunkLen }
 
-// header reads the page header at the cursor. It is not ok when the window ends inside the header.
+// header reads the header of the page at the cursor, of one that lies unpacked in scratch there. It is not ok when the window
+// ends inside the header.
 func (k *walk) header(c *program.Cursor, p *page) (ok bool, err error) {
-	*p = page{off: c.Page}
-	if have := k.have(c.Page); have > 0 {
-		b := k.window[uint64(len(k.window))-have:]
-		p.header, p.head, err = parquet.ParsePageHeader(b)
-	} else {
-		err = parquet.ErrMoreInput
+	if c.Unpacked = c.Unpacked && k.claim(c, p); !c.Unpacked {
+		*p = page{off: c.Page}
+		if have := k.have(c.Page); have > 0 {
+			b := k.window[uint64(len(k.window))-have:]
+			p.header, p.head, err = parquet.ParsePageHeader(b)
+		} else {
+			err = parquet.ErrMoreInput
+		}
+		if errors.Is(err, parquet.ErrMoreInput) && !(k.last() && c.Page >= k.task.WindowAt) {
+			return false, nil
+		}
+		if err != nil {
+			return false, k.at(c, fmt.Errorf("page header: %w", err))
+		}
+		p.size = uint64(p.head) + uint64(p.header.Compressed)
 	}
-	if errors.Is(err, parquet.ErrMoreInput) && !k.last() {
-		return false, nil
-	}
-	if err != nil {
-		return false, k.at(c, fmt.Errorf("page header: %w", err))
-	}
-	p.size = uint64(p.head) + uint64(p.header.Compressed)
 	if p.size > k.task.ChunkLen-c.Page {
 		return false, k.at(c, badData("page of %d bytes, the chunk has %d left", p.size, k.task.ChunkLen-c.Page))
 	}
@@ -145,7 +150,7 @@ func pass(c *program.Cursor, p *page) {
 	}
 	c.Page = p.end()
 	c.Ordinal++
-	c.Unpacked = false
+	c.Unpacked, c.Checked = false, false
 }
 
 // checkPages walks the page headers from the cursor on and finds whether window, scratch and dictionary room hold what
@@ -160,6 +165,7 @@ func (w *worker) checkPages(k *walk) error {
 		touched bool                   // c has gone on from k.cur, over pages that must be in the window
 		room    uint64                 // scratch wanted
 		span    pageSpan               // of the pages touched
+		alone   bool                   // the first page touched is in scratch and not in the window
 		p       page
 	)
 	for rows > 0 {
@@ -169,6 +175,9 @@ func (w *worker) checkPages(k *walk) error {
 		ok, err := k.header(&c, &p)
 		if err != nil {
 			return err
+		}
+		if !touched {
+			k.cur.Unpacked = c.Unpacked
 		}
 		if !ok {
 			guess := max(headerGuess, 2*k.have(c.Page))
@@ -200,7 +209,7 @@ func (w *worker) checkPages(k *walk) error {
 			if !touched {
 				k.cur = c
 			}
-			if have := k.have(k.cur.Page); touched && c.Page-k.cur.Page > have {
+			if touched && k.have(p.off) < p.size {
 				k.needInput(c.Page+headerGuess, room)
 				return nil
 			}
@@ -215,20 +224,27 @@ func (w *worker) checkPages(k *walk) error {
 			}
 			continue
 		}
-		touched = true
+		if alone && len(k.col.passes) > 1 {
+			// The next pass begins at the first page again, which this page will have taken the scratch of.
+			k.cur.Unpacked, k.ready = false, 0
+			k.needInput(p.end()+span.guess(rows), room)
+			return nil
+		}
+		touched, alone = true, p.bytes != nil && k.payload(&p) == nil
 		room = max(room, p.room(&k.ct))
 		if known {
 			n = min(n-c.Skip, rows)
 			rows -= n
 			span.add(n, p.size)
 		}
-		if k.payload(&p) == nil {
+		if p.bytes == nil && k.payload(&p) == nil {
 			k.needInput(p.end()+span.guess(rows), room)
 			return nil
 		}
 		if !known {
 			break // how many rows a v1 page of lists has, only its levels tell
 		}
+		k.ready += uint32(n)
 		c.Skip = 0
 		pass(&c, &p)
 	}

@@ -1,0 +1,217 @@
+package engine_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// resident is a column c of pages with 100 rows each that feeds so many keys with lengths, and a slice over its rows 0 to
+// 50. Its cursor then stands inside the first page.
+func resident(t *testing.T, codec string, keys int) (b *batches, after program.TaskResult) {
+	c := col{name: "c", physical: parquet.Int64, codec: codec}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 400 {
+		c.rows = append(c.rows, rng.Int64N(1<<40))
+	}
+	data := write(t, []col{c}, layout{groupRows: 400, batchRows: 100, pageBytes: 800, version: 1})
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(keys)}, Columns: []program.Column{{Name: "c", Kind: program.Int64}}}
+	for i := range keys {
+		p.Columns[0].Sinks = append(p.Columns[0].Sinks, program.Sink{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{program.SigridHash{Salt: int64(i), Max: 1 << 30}}})
+	}
+	b = newBatches(t, engine.New(engine.Options{BlockRows: 16}), data, p, 50)
+	state, r := b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	after = r.Tasks[0]
+	require.EqualValues(t, 50, after.Cursor.Skip)
+	require.NotZero(t, after.Page)
+	b.slice.Tasks[0].Cursor = after.Cursor
+	return b, after
+}
+
+// forget takes the first n bytes of the chunk out of the window, and the memory they lay in.
+func (b *batches) forget(n uint64) {
+	task := &b.slice.Tasks[0]
+	b.mem.Input = bytes.Clone(b.mem.Input)
+	clear(b.mem.Input[task.Window.Off:][:n])
+	task.Window = program.Span{Off: task.Window.Off + n, Len: task.Window.Len - n}
+	task.WindowAt += n
+}
+
+// widen makes the mini-batch n rows, with keys keys.
+func (b *batches) widen(n uint32, keys uint32) {
+	out := program.Output{Keys: keys}
+	b.slice.Rows, b.slice.Tasks[0].Count, b.slice.Place = n, n, out.Place(n)
+	b.slice.ValueCap = uint64(n * keys)
+	b.mem.Output = make([]byte, b.slice.Place.Values+8*b.slice.ValueCap)
+}
+
+// only leaves n bytes of the window.
+func (b *batches) only(n uint64) { b.slice.Tasks[0].Window.Len = n }
+
+// An unpacked page is read from scratch: its packed form need not be in the window, nor its header, nor anything.
+func TestUnpackedPageNeedsNoWindow(t *testing.T) {
+	for _, keys := range []int{1, 3} {
+		b, after := resident(t, "snappy", keys)
+		require.True(t, after.Cursor.Unpacked)
+		state, _ := b.execute()
+		require.Equal(t, program.Done, state)
+		want := bytes.Clone(b.mem.Output)
+		clear(b.mem.Output)
+		b.forget(uint64(after.Page))
+		b.only(0)
+		state, r := b.execute()
+		require.Equal(t, program.Done, state, r.Message)
+		require.Equal(t, want, b.mem.Output)
+		require.Zero(t, r.BytesIn)
+		require.EqualValues(t, after.Page, r.Tasks[0].Cursor.Page, "behind the page")
+		require.False(t, r.Tasks[0].Cursor.Unpacked)
+	}
+}
+
+// The next page's window may begin with that page.
+func TestUnpackedPageAndTheNext(t *testing.T) {
+	b, after := resident(t, "snappy", 1)
+	b.widen(100, 1)
+	scratch := bytes.Clone(b.mem.Scratch)
+	state, r := b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	want := bytes.Clone(b.mem.Output)
+	clear(b.mem.Output)
+	b.forget(uint64(after.Page))
+	b.mem.Scratch = scratch
+	full := b.slice.Tasks[0].Window.Len
+
+	b.only(10)
+	state, r = b.execute()
+	require.Equal(t, program.MoreInput, state)
+	require.EqualValues(t, 50, r.Tasks[0].Ready)
+	require.Equal(t, after.Cursor, r.Tasks[0].Cursor)
+	require.Greater(t, r.Tasks[0].Need, uint64(after.Page)+10)
+	require.LessOrEqual(t, r.Tasks[0].Need, uint64(after.Page)+full)
+
+	b.only(full)
+	state, r = b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	require.Equal(t, want, b.mem.Output)
+}
+
+// Where the page is not in scratch any more the window is wanted from the cursor's page on, and nothing is written.
+func TestUnpackedPageIsLost(t *testing.T) {
+	for name, damage := range map[string]func(b *batches, after *program.TaskResult){
+		"all":             func(b *batches, _ *program.TaskResult) { clear(b.mem.Scratch) },
+		"the tag":         func(b *batches, _ *program.TaskResult) { b.mem.Scratch[20] ^= 1 },
+		"the page":        func(b *batches, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+3] ^= 1 },
+		"the header":      func(b *batches, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+800] ^= 1 },
+		"the room":        func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = engine.TagBytes + 799 },
+		"the room at all": func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = 5 },
+		"another page":    func(b *batches, after *program.TaskResult) { b.slice.Tasks[0].Cursor.Page += uint64(after.Page) },
+		"another chunk":   func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].ChunkLen++ },
+		"another place":   func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Cursor.Seen = 100 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, after := resident(t, "snappy", 1)
+			b.forget(uint64(after.Page) + 10)
+			damage(b, &after)
+			clear(b.mem.Output)
+			b.only(0)
+			state, r := b.execute()
+			require.Contains(t, []program.State{program.MoreInput, program.MoreRoom}, state, r.Message)
+			require.False(t, r.Tasks[0].Cursor.Unpacked)
+			require.Positive(t, r.Tasks[0].Need)
+			require.Zero(t, r.Tasks[0].Ready)
+			require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
+		})
+	}
+}
+
+// Of a window that says something else than scratch the window is right.
+func TestWindowBeatsScratch(t *testing.T) {
+	b, after := resident(t, "snappy", 1)
+	task := &b.slice.Tasks[0]
+	size := uint64(after.Page)
+	b.mem.Input = bytes.Clone(b.mem.Input)
+	first, second := b.mem.Input[task.Window.Off:][:size], b.mem.Input[task.Window.Off+size:][:size]
+	require.NotEqual(t, first, second)
+	copy(first, second) // another page of the same size
+	state, r := b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	require.EqualValues(t, size, r.BytesIn, "the page in the window was unpacked")
+}
+
+// A column of several keys goes over its rows again for each: when they are on two pages, the first must be in the window.
+func TestUnpackedPageOfTwoPasses(t *testing.T) {
+	b, after := resident(t, "snappy", 2)
+	b.widen(100, 2)
+	state, r := b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	want := bytes.Clone(b.mem.Output)
+	// Scratch holds the second page by now, so once more for the first.
+	b, _ = resident(t, "snappy", 2)
+	b.widen(100, 2)
+	whole := b.slice.Tasks[0]
+	input := b.mem.Input
+	clear(b.mem.Output)
+	b.forget(uint64(after.Page))
+	state, r = b.execute()
+	require.Equal(t, program.MoreInput, state, r.Message)
+	require.False(t, r.Tasks[0].Cursor.Unpacked, "the page is wanted in the window")
+	require.Zero(t, r.Tasks[0].Ready)
+	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
+	b.mem.Input, b.slice.Tasks[0] = input, whole
+	b.slice.Tasks[0].Cursor = r.Tasks[0].Cursor
+	b.only(r.Tasks[0].Need)
+	state, r = b.execute()
+	require.Equal(t, program.Done, state, r.Message)
+	require.Equal(t, want, b.mem.Output)
+}
+
+// The checksum of a page is verified once while the host says that its bytes stay, and of no other page.
+func TestChecksumOnce(t *testing.T) {
+	b, after := resident(t, "", 1)
+	require.True(t, after.Cursor.Checked)
+	require.False(t, after.Cursor.Unpacked)
+	good := bytes.Clone(b.mem.Input)
+	at := b.slice.Tasks[0].Window.Off
+	b.mem.Input[at+uint64(after.Page)-1] ^= 1 // the page's last byte
+	state, r := b.execute()
+	assert.Equal(t, program.Done, state, "the host says that nothing was moved")
+	assert.False(t, r.Tasks[0].Cursor.Checked, "the cursor went on to a page that nobody has looked at")
+	b.slice.Tasks[0].Cursor.Checked = false
+	state, r = b.execute()
+	assert.Equal(t, program.BadData, state, "it was moved again")
+	assert.False(t, r.Tasks[0].Cursor.Checked)
+
+	b.mem.Input = good
+	b.widen(100, 1)
+	b.slice.Tasks[0].Cursor = after.Cursor
+	b.mem.Input[at+uint64(after.Page)+200] ^= 1 // inside the next page
+	state, r = b.execute()
+	assert.Equal(t, program.BadData, state)
+	assert.Contains(t, r.Message, "page 1")
+}
+
+// Ready rows are ready: asked for alone they are written.
+func TestReady(t *testing.T) {
+	b, after := resident(t, "", 1)
+	b.widen(200, 1)
+	b.slice.Tasks[0].Cursor = program.Cursor{}
+	for window, want := range map[uint64]uint32{0: 0, 5: 0, uint64(after.Page) - 1: 0, uint64(after.Page): 100, uint64(after.Page) + 700: 100} {
+		b.slice.Tasks[0].Count = 200
+		b.only(window)
+		state, r := b.execute()
+		require.Equal(t, program.MoreInput, state)
+		require.Equal(t, want, r.Tasks[0].Ready, "%d bytes", window)
+		if want > 0 {
+			b.slice.Tasks[0].Count = want
+			state, _ = b.execute()
+			require.Equal(t, program.Done, state)
+		}
+	}
+}
