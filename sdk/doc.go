@@ -9,7 +9,8 @@
 //
 //	mem:[NAME]           flash in memory; a named one is shared by everything in the process that opens it
 //	file:PATH            flash in a file, byte for byte from block 0
-//	tcp://HOST:PORT/NQN  a drive over NVMe/TCP, with ?hostnqn=NQN&digests=none|header|data|both; see package nvme/tcp
+//	tcp://HOST:PORT/NQN  a drive over NVMe/TCP, with ?hostnqn=NQN&digests=none|header|data|both
+//	                     &keyfile=PATH&ctrlkeyfile=PATH; see package nvme/tcp
 //	nvme:/dev/nvme0      a drive behind the Linux kernel, local or over fabrics; see package nvme/passthru
 //
 // with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. [OpenFiles] makes a drive whose namespace is some

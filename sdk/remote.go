@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"strings"
 
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
@@ -20,6 +24,19 @@ func openRemote(ctx context.Context, u URI, o DeviceOptions, create bool) (*Devi
 	}
 	t.HeaderDigest = t.HeaderDigest || u.Digests == DigestsHeader || u.Digests == DigestsBoth
 	t.DataDigest = t.DataDigest || u.Digests == DigestsData || u.Digests == DigestsBoth
+	for _, k := range []struct {
+		path string
+		into *auth.Key
+	}{{u.KeyFile, &t.Key}, {u.ControllerKeyFile, &t.ControllerKey}} {
+		if k.path == "" {
+			continue
+		}
+		key, err := readKey(k.path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", u, err)
+		}
+		*k.into = key
+	}
 	if t.HostID == [16]byte{} {
 		t.HostID = o.HostID
 	}
@@ -35,4 +52,24 @@ func openRemote(ctx context.Context, u URI, o DeviceOptions, create bool) (*Devi
 		return nil, errors.Join(err, conn.Close())
 	}
 	return dev, nil
+}
+
+// maxKeyFile is the most bytes of a file that holds a key.
+const maxKeyFile = 4 << 10
+
+// readKey reads a DH-HMAC-CHAP key, in the form that nvme gen-dhchap-key prints, from a file.
+func readKey(path string) (key auth.Key, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return key, fmt.Errorf("key: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return key, fmt.Errorf("key: %w", err)
+	}
+	if key, err = auth.ParseKey(strings.TrimSpace(string(b))); err != nil {
+		return key, fmt.Errorf("key in %s: %w", path, err)
+	}
+	return key, nil
 }

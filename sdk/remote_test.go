@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -104,6 +105,28 @@ func TestMemoryOfAnotherHostOverTCP(t *testing.T) {
 	got := make([]byte, 6)
 	require.NoError(t, theirs.Fetch(ctx, 0, got))
 	require.Equal(t, make([]byte, 6), got)
+}
+
+// TestKeysOverTCP: a drive that demands a key is opened with it, and the host's demand is met.
+func TestKeysOverTCP(t *testing.T) {
+	host, err := auth.GenerateKey(auth.SHA256)
+	require.NoError(t, err)
+	ctrl, err := auth.GenerateKey(auth.SHA256)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for name, k := range map[string]auth.Key{"host": host, "ctrl": ctrl} {
+		require.NoError(t, os.WriteFile(dir+"/"+name, []byte(k.Text()+"\n"), 0o600))
+	}
+	require.NoError(t, os.WriteFile(dir+"/bad", []byte("DHHC-1:00:x:"), 0o600))
+	uri, _ := served(t, make([]byte, 4096), 1<<20, tcp.TargetOptions{Auth: &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{tcp.AnyHost: {Host: host, Controller: ctrl}}}})
+	dev, err := sdk.Open(t.Context(), uri+"?keyfile="+dir+"/host&ctrlkeyfile="+dir+"/ctrl", sdk.DeviceOptions{})
+	require.NoError(t, err)
+	require.NoError(t, dev.Close())
+	for query, says := range map[string]string{"": "key", "?keyfile=" + dir + "/ctrl": "authenticat", "?keyfile=" + dir + "/none": "no such file", "?keyfile=" + dir + "/bad": "key in"} {
+		_, err := sdk.Open(t.Context(), uri+query, sdk.DeviceOptions{})
+		require.ErrorContains(t, err, says, query)
+		assert.NotContains(t, err.Error(), host.Text())
+	}
 }
 
 func TestAllowListOverTCP(t *testing.T) {

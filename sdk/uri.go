@@ -45,7 +45,12 @@ type URI struct {
 	Commands Commands
 	HostNQN  string  // tcp: the name of this host, for the drive's allow-list
 	Digests  Digests // tcp
-	text     string
+
+	// tcp: files with the keys with which this host authenticates, and with which the drive must. A URI is shown in errors and
+	// logs, so the keys themselves are not in it.
+	KeyFile, ControllerKeyFile string
+
+	text string
 }
 
 // String returns the URI as it was given.
@@ -141,6 +146,18 @@ func (u *URI) set(key, value string) error {
 			return fmt.Errorf("hostnqn=%s: %w", value, err)
 		}
 		u.HostNQN = value
+	case "keyfile", "ctrlkeyfile":
+		path, err := url.PathUnescape(value)
+		switch {
+		case u.Scheme != "tcp":
+			return fmt.Errorf("%s=%s: only a drive over TCP asks a host to authenticate", key, value)
+		case err != nil || path == "" || strings.ContainsRune(path, 0):
+			return fmt.Errorf("%s=%s: want a path", key, value)
+		case key == "keyfile":
+			u.KeyFile = path
+		default:
+			u.ControllerKeyFile = path
+		}
 	case "digests":
 		u.Digests = Digests(value)
 		switch {
@@ -150,7 +167,7 @@ func (u *URI) set(key, value string) error {
 			return fmt.Errorf("digests=%s: want none, header, data or both", value)
 		}
 	default:
-		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands, and for tcp: hostnqn and digests", key)
+		return fmt.Errorf("unknown parameter %q; there are size, lba, slm, threads and commands, and for tcp: hostnqn, digests, keyfile and ctrlkeyfile", key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%s: %w", key, value, err)

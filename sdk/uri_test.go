@@ -23,7 +23,7 @@ func TestParseURI(t *testing.T) {
 		{"nvme:/dev/nvme0", URI{Scheme: "nvme", Name: "/dev/nvme0"}},
 		{"tcp://10.0.0.1:4420/nqn.2014-08.org.nvmexpress:uuid:x", URI{Scheme: "tcp", Host: "10.0.0.1:4420", Name: "nqn.2014-08.org.nvmexpress:uuid:x"}},
 		{"tcp://[::1]:4420/n?commands=vendor", URI{Scheme: "tcp", Host: "[::1]:4420", Name: "n", Commands: Vendor}},
-		{"tcp://h:1/n?hostnqn=nqn.2024-01.io.x:h&digests=both", URI{Scheme: "tcp", Host: "h:1", Name: "n", HostNQN: "nqn.2024-01.io.x:h", Digests: DigestsBoth}},
+		{"tcp://h:1/n?hostnqn=nqn.2024-01.io.x:h&digests=both&keyfile=/a%26b&ctrlkeyfile=c", URI{Scheme: "tcp", Host: "h:1", Name: "n", HostNQN: "nqn.2024-01.io.x:h", Digests: DigestsBoth, KeyFile: "/a&b", ControllerKeyFile: "c"}},
 		{"mem:?size=512", URI{Scheme: "mem", Size: 512}},
 		{"mem:?size=512B", URI{Scheme: "mem", Size: 512}},
 		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
@@ -41,7 +41,7 @@ func TestParseURIRefuses(t *testing.T) {
 		"", "x", "/dev/nvme0", "ftp:x", "file:", "file:?size=1", "nvme:", "mem:a#b", "mem:%zz", "mem:%00",
 		"tcp://host/nqn", "tcp://host:1", "tcp://host:1/", "tcp:host:1/n", "tcp://u@host:1/n",
 		"mem:?", "mem:?size", "mem:?size=", "mem:?size=0", "mem:?size=-1", "mem:?size=1GB", "mem:?size=1.5GiB", "mem:?size=+1", "mem:?size= 1",
-		"mem:?hostnqn=nqn.2024-01.io.x:h", "mem:?digests=both", "tcp://h:1/n?hostnqn=x", "tcp://h:1/n?digests=some",
+		"mem:?hostnqn=nqn.2024-01.io.x:h", "mem:?digests=both", "tcp://h:1/n?hostnqn=x", "tcp://h:1/n?digests=some", "mem:?keyfile=x", "tcp://h:1/n?keyfile=", "tcp://h:1/n?ctrlkeyfile=%00",
 		"mem:?size=9223372036854775807KiB", "mem:?size=1&size=1", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
 		"mem:?threads=257", "mem:?threads=x", "mem:?commands=both", "mem:?commands=", "mem:?color=red", "mem:?size=1GiB&", "mem:?&size=1GiB",
 	} {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -28,6 +29,7 @@ type serveFlags struct {
 	listen, discovery     string
 	advertise, nqn, allow string
 	referrals             []string
+	key, ctrlKey          string
 }
 
 // shutdownTime is how long commands that run when the target is told to stop may take to complete.
@@ -40,7 +42,7 @@ func (c *command) driveServe() *cobra.Command {
 		Short: "Run a drive as an NVMe/TCP target",
 		Long: `Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as tcp://HOST:PORT/NQN, and to kernels and nvme-cli. The drive
 is made if it is not there. One line says when it is ready and what it serves; hosts that come and go are logged on standard
-error. When it is interrupted, commands that run are completed and the flash is flushed.
+error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a command line are seen by everybody on the machine: use @FILE.
 
 Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, or where hosts reach the drive by
 another, the one of --advertise.`,
@@ -60,6 +62,8 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.advertise, "advertise", "", "IP, or IP:PORT, at which hosts reach the drive")
 	fl.StringVar(&f.nqn, "nqn", "", "name of the subsystem (default: made from the drive's UUID)")
 	fl.StringVar(&f.allow, "allow", "", "hosts that are served: any, or NQN[,NQN] (default any on loopback; elsewhere it must be said)")
+	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key makes it)")
+	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }
@@ -87,6 +91,10 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		return usageError{err}
 	}
 	advertise, err := parseAdvertise(f.advertise)
+	if err != nil {
+		return usageError{err}
+	}
+	authentication, err := f.authentication()
 	if err != nil {
 		return usageError{err}
 	}
@@ -130,7 +138,7 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: hosts, Logger: log})
+	target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: hosts, Auth: authentication, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -234,6 +242,38 @@ func (f *serveFlags) hosts() ([]string, error) {
 		}
 	}
 	return hosts, nil
+}
+
+// authentication reads the keys; nil means that hosts need not authenticate.
+func (f *serveFlags) authentication() (*tcp.AuthOptions, error) {
+	if f.key == "" {
+		if f.ctrlKey != "" {
+			return nil, errors.New("--dhchap-ctrl-key is of use with --dhchap-key only: a drive answers hosts that authenticate")
+		}
+		return nil, nil
+	}
+	var keys tcp.HostKeys
+	for _, k := range []struct {
+		flag, text string
+		into       *auth.Key
+	}{{"--dhchap-key", f.key, &keys.Host}, {"--dhchap-ctrl-key", f.ctrlKey, &keys.Controller}} {
+		text := k.text
+		if text == "" {
+			continue
+		}
+		if path, ok := strings.CutPrefix(text, "@"); ok {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", k.flag, err)
+			}
+			text = strings.TrimSpace(string(b))
+		}
+		var err error
+		if *k.into, err = auth.ParseKey(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.flag, err)
+		}
+	}
+	return &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{tcp.AnyHost: keys}}, nil
 }
 
 // parseAdvertise reads IP or IP:PORT; port 0 means that of the listener.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
 )
@@ -154,6 +155,18 @@ func TestServeSaysItInJSON(t *testing.T) {
 	assert.Zero(t, <-code)
 }
 
+func TestServeDemandsAKey(t *testing.T) {
+	key, err := auth.GenerateKey(auth.SHA384)
+	require.NoError(t, err)
+	path := file(t, "key", key.Text()+"\n")
+	line, _ := startServe(t, "--flash", t.TempDir()+"/d", "--size", "1MiB", "--dhchap-key", "@"+path)
+	uri := strings.TrimSuffix(strings.Fields(line)[1], ":")
+	status, _, says := millrace(t, "drive", "info", uri)
+	assert.Equal(t, exitFailed, status)
+	assert.Contains(t, says, "key")
+	must(t, "drive", "info", uri+"?keyfile="+path)
+}
+
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,6 +186,9 @@ func TestServeRefuses(t *testing.T) {
 		"a host":           {[]string{"--flash", "f", "--allow", "me"}, exitUsage, "--allow"},
 		"advertise":        {[]string{"--flash", "f", "--advertise", "here"}, exitUsage, "--advertise"},
 		"referral":         {[]string{"--flash", "f", "--referral", "there"}, exitUsage, "--referral"},
+		"key":              {[]string{"--flash", "f", "--dhchap-key", "secret"}, exitUsage, "--dhchap-key"},
+		"key file":         {[]string{"--flash", "f", "--dhchap-key", "@" + dir + "/none"}, exitUsage, "none"},
+		"half of the keys": {[]string{"--flash", "f", "--dhchap-ctrl-key", "x"}, exitUsage, "--dhchap-key only"},
 		"everybody":        {[]string{"--flash", "f", "--listen", "0.0.0.0:0"}, exitUsage, "--allow"},
 		"no address":       {[]string{"--flash", "f", "--listen", "4420"}, exitUsage, "HOST:PORT"},
 		"every address":    {[]string{"--flash", dir + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "0.0.0.0:0", "--allow", "any"}, exitFailed, "--advertise"},
