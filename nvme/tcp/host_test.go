@@ -292,6 +292,15 @@ func TestNoAllocationPerCommand(t *testing.T) {
 	}
 }
 
+// A host that the drive serves no more is told so at once, and does not try for a minute.
+func TestRefusedAfterReconnect(t *testing.T) {
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+	s.stop()
+	s.start(TargetOptions{Hosts: []string{testNQN}}, s.address)
+	require.ErrorIs(t, read(t.Context(), h, 0, make([]byte, 512)), ErrRefused)
+}
+
 func TestDialErrorsSayWhatToDo(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -297,6 +297,9 @@ func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule u
 	if err != nil {
 		var st nvme.Status
 		if errors.As(err, &st) {
+			if id == 0 && st.DNR() { // an I/O queue is refused too when the drive went away again meanwhile
+				err = fmt.Errorf("%w: %w", ErrRefused, err)
+			}
 			return nil, 0, fmt.Errorf("queue %d: %s: %w", id, fabrics.Describe(st, cpl.DW0()), err)
 		}
 		return nil, 0, fmt.Errorf("queue %d: %w", id, err)
@@ -323,11 +326,24 @@ func (l *link) submit(ctx context.Context, admin bool, cmd *nvme.Command, data [
 	if len(l.io) == 0 {
 		return nvme.Completion{}, nvme.InvalidQueueID
 	}
-	q := l.io[0]
-	if len(l.io) > 1 {
-		q = l.io[int(l.next.Add(1))%len(l.io)]
-	}
+	q := l.pick()
 	return q.do(ctx, q.free, cmd, data, l.h.opt.CommandTimeout)
+}
+
+// pick returns an I/O queue, of which there is one at least: each has its turn, but one that is full is passed over while another has
+// room.
+func (l *link) pick() *queue {
+	n := uint32(len(l.io))
+	if n == 1 {
+		return l.io[0]
+	}
+	turn := l.next.Add(1)
+	for i := range n {
+		if q := l.io[(turn+i)%n]; len(q.free) > 0 {
+			return q
+		}
+	}
+	return l.io[turn%n]
 }
 
 // finish waits for the commands that run, and shuts the controller down. Nothing new is submitted by the Host any more.

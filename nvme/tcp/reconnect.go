@@ -65,12 +65,14 @@ func (h *Host) reconnect(cause error) (*link, error) {
 		}
 		cause = err
 		h.log.Debug("connect again", "error", err)
-		var st nvme.Status
-		if errors.Is(err, errOtherDrive) || errors.Is(err, ErrAuthentication) || errors.As(err, &st) && st.DNR() || time.Since(begin) > h.opt.GiveUp {
+		if errors.Is(err, errOtherDrive) || errors.Is(err, ErrAuthentication) || errors.Is(err, ErrRefused) || time.Since(begin) > h.opt.GiveUp {
 			return nil, fmt.Errorf("the drive did not come back within %v: %w", time.Since(begin).Round(time.Second), cause)
 		}
 	}
 }
+
+// ErrRefused says that the drive refused the association for good: it does not know the subsystem, or does not serve the host.
+var ErrRefused = errors.New("the drive refused the host")
 
 // errOtherDrive says that a different drive answers under the name.
 var errOtherDrive = errors.New("another drive answers under this name now")
