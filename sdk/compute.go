@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
@@ -28,8 +29,9 @@ type commandSet interface {
 	release(ctx context.Context, r cs.Range) error
 	store(ctx context.Context, addr uint64, p []byte) *Future
 	fetch(ctx context.Context, addr uint64, p []byte) *Future
-	// preprocess moves and executes, and returns the program's 64-bit value.
-	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error)
+	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were commands
+	// of their own.
+	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error)
 	// maxArgs is the most bytes of args beside so many copies and ranges.
 	maxArgs(copies, ranges int) int
 	// giveBack frees all that the association holds. Nothing else runs.
@@ -54,17 +56,23 @@ var ErrArgs = errors.New("arguments do not fit one command")
 // A program that gives up (states from program.BadSlice on) is no error here: the result range says why. An error is a
 // copy that failed, a range not held, arguments too large (ErrArgs), ctx's end, a drive that is gone.
 func (c *Compute) Preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, error) {
+	state, _, err := c.preprocess(ctx, copies, ranges, args)
+	return state, err
+}
+
+// preprocess is Preprocess, and tells what the moves took if they were commands of their own.
+func (c *Compute) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (program.State, time.Duration, error) {
 	if most := c.set.maxArgs(len(copies), len(ranges)); len(args) > most {
-		return 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w", c.d.name, len(args), len(copies), most, ErrArgs)
+		return 0, 0, fmt.Errorf("%s: preprocess: %d bytes of arguments beside %d copies, at most %d: %w", c.d.name, len(args), len(copies), most, ErrArgs)
 	}
-	v, err := c.set.preprocess(ctx, copies, ranges, args)
+	v, moved, err := c.set.preprocess(ctx, copies, ranges, args)
 	if err != nil && !errors.Is(err, cs.StatusProgramFault) {
-		return 0, c.d.wrap("preprocess", err)
+		return 0, moved, c.d.wrap("preprocess", err)
 	}
 	if v > 0xffff {
-		return 0, fmt.Errorf("%s: preprocess: the program returned %#x, which is no state", c.d.name, v)
+		return 0, moved, fmt.Errorf("%s: preprocess: the program returned %#x, which is no state", c.d.name, v)
 	}
-	return program.State(v), nil
+	return program.State(v), moved, nil
 }
 
 // Compute returns the drive's computing side, nil for a plain drive.

@@ -82,8 +82,8 @@ func (d *drive) Execute(ctx context.Context, x *Execution) (Outcome, error) {
 		ranges[i] = d.slm.Range(s.Addr, s.Len)
 	}
 	start := time.Now()
-	state, err := d.compute.Preprocess(ctx, copies, ranges[:], x.Args)
-	return Outcome{State: state, Execute: time.Since(start)}, err
+	state, moved, err := d.compute.preprocess(ctx, copies, ranges[:], x.Args)
+	return Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, err
 }
 
 // Close implements Target.

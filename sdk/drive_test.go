@@ -75,6 +75,8 @@ func TestDrivesAgree(t *testing.T) {
 						assert.Equal(t, uint64(s.BytesPlanned), after.FlashToDRAM.Bytes-before.FlashToDRAM.Bytes)
 						assert.Equal(t, uint64(s.Slices), after.Executions-before.Executions)
 						assert.Equal(t, run.Rows, s.Rows)
+						assert.GreaterOrEqual(t, uint64(s.Move), after.FlashToDRAM.Nanoseconds-before.FlashToDRAM.Nanoseconds, "the drive tells what its copies took")
+						assert.Positive(t, s.Wait)
 						if slm > 1<<20 {
 							assert.Equal(t, noMap, s.BytesLent == 0)
 							assert.Equal(t, noMap, s.BytesFetched > 0)

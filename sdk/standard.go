@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -198,25 +199,29 @@ func inBackground(f func() (nvme.Completion, error)) *Future {
 // maxArgs leaves room for the ranges: when no further set can be created they travel with the arguments.
 func (s *standardSet) maxArgs(_, ranges int) int { return s.d.mdts - ranges*cs.MemoryRangeSize }
 
-func (s *standardSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error) {
+func (s *standardSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error) {
 	moves, err := cs.MemoryCopies(copies, uint32(s.d.info.BlockSize))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	start := time.Now()
 	for i := range moves {
 		if _, err := s.d.queue.Submit(ctx, &moves[i].Command, moves[i].Data).Wait(); err != nil {
-			return 0, err
+			return 0, time.Since(start), err
 		}
 	}
-	v, err := s.execute(ctx, ranges, args)
+	if len(moves) > 0 {
+		moved = time.Since(start)
+	}
+	v, err = s.execute(ctx, ranges, args)
 	if isStatus(err, nvme.ProgramNotActivated) {
 		// Somebody activated another slot since we looked.
 		if err := s.lookForActive(ctx); err != nil {
-			return 0, err
+			return 0, moved, err
 		}
-		return s.execute(ctx, ranges, args)
+		v, err = s.execute(ctx, ranges, args)
 	}
-	return v, err
+	return v, moved, err
 }
 
 func (s *standardSet) lookForActive(ctx context.Context) error {

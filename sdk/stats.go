@@ -22,7 +22,8 @@ type Stats struct {
 	BytesFetched  int64 // tensor bytes copied out of the device
 	BytesLent     int64 // tensor bytes lent
 
-	Move      time.Duration // moving windows. Where one command moves and executes: its time less Decode and Transform
+	Wait      time.Duration // for an engine thread
+	Move      time.Duration // moving windows
 	Decode    time.Duration
 	Transform time.Duration
 	Fetch     time.Duration // reading results and tensors
@@ -32,7 +33,7 @@ type Stats struct {
 type counters struct {
 	rows, miniBatches, slices, reissued, dropped      atomic.Int64
 	planned, unneeded, reread, in, out, fetched, lent atomic.Int64
-	move, decode, transform, fetch                    atomic.Int64
+	wait, move, decode, transform, fetch              atomic.Int64
 }
 
 func (c *counters) snapshot() Stats {
@@ -40,7 +41,7 @@ func (c *counters) snapshot() Stats {
 		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
 		Dropped: c.dropped.Load(), BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
 		BytesIn: c.in.Load(), BytesOut: c.out.Load(), BytesFetched: c.fetched.Load(), BytesLent: c.lent.Load(),
-		Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
+		Wait: time.Duration(c.wait.Load()), Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
 		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),
 	}
 }
@@ -59,6 +60,7 @@ func (s Stats) Sub(earlier Stats) Stats {
 	s.BytesOut -= earlier.BytesOut
 	s.BytesFetched -= earlier.BytesFetched
 	s.BytesLent -= earlier.BytesLent
+	s.Wait -= earlier.Wait
 	s.Move -= earlier.Move
 	s.Decode -= earlier.Decode
 	s.Transform -= earlier.Transform

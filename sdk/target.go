@@ -43,8 +43,9 @@ type Execution struct {
 // Outcome is how an execution ended.
 type Outcome struct {
 	State   program.State
-	Move    time.Duration // in moves, as far as the target can tell them from the execution
-	Execute time.Duration
+	Wait    time.Duration // for an engine thread, if the result block does not say it
+	Move    time.Duration // in moves, if the result block does not say it
+	Execute time.Duration // all the rest
 }
 
 // Limits says what a target is.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -76,7 +77,7 @@ func (v *vendorSet) maxArgs(copies, ranges int) int {
 	return v.d.mdts - cs.PreprocessHeader - ranges*vendorRange - copies*vendorCopy
 }
 
-func (v *vendorSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, error) {
+func (v *vendorSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (uint64, time.Duration, error) {
 	p := cs.Preprocess{Ranges: ranges, Copies: copies, Args: args}
 	buf, _ := v.buffers.Get().(*[]byte)
 	if buf == nil {
@@ -85,10 +86,10 @@ func (v *vendorSet) preprocess(ctx context.Context, copies []cs.Copy, ranges []c
 	defer v.buffers.Put(buf)
 	b, err := p.AppendTo((*buf)[:0])
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	*buf = b
 	cmd := cs.PreprocessCommand(uint32(len(b)))
 	cpl, err := v.d.queue.Submit(ctx, &cmd, b).Wait()
-	return cpl.Result(), err
+	return cpl.Result(), 0, err // the result block tells the moves
 }

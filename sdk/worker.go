@@ -330,9 +330,7 @@ func (w *worker) valueCap() uint64 {
 func (w *worker) execute(ctx context.Context) error {
 	w.compose()
 	r := w.r
-	start := time.Now()
 	outcome, err := r.target.Execute(ctx, &w.exec)
-	took := time.Since(start)
 	r.stats.slices.Add(1)
 	w.moved()
 	if err != nil {
@@ -341,12 +339,12 @@ func (w *worker) execute(ctx context.Context) error {
 		}
 		return fmt.Errorf("%s: rows %d+%d: %w", w.part.Name, w.row, w.rows, err)
 	}
-	start = time.Now()
+	start := time.Now()
 	if err := w.readResult(ctx, len(w.seated), outcome.State); err != nil {
 		return err
 	}
 	r.stats.fetch.Add(int64(time.Since(start)))
-	w.count(outcome, took)
+	w.count(outcome)
 	return w.absorb(ctx)
 }
 
@@ -420,16 +418,13 @@ func (w *worker) readResult(ctx context.Context, tasks int, state program.State)
 }
 
 // count adds a slice to the statistics.
-func (w *worker) count(o Outcome, took time.Duration) {
+func (w *worker) count(o Outcome) {
 	s, res := &w.r.stats, &w.result
-	decode, transform := int64(min(res.Decode, math.MaxInt64/2)), int64(min(res.Transform, math.MaxInt64/2))
-	move := int64(o.Move)
-	if move == 0 && len(w.exec.Moves) > 0 {
-		move = max(int64(took)-decode-transform, 0)
-	}
-	s.move.Add(move)
-	s.decode.Add(decode)
-	s.transform.Add(transform)
+	ns := func(n uint64) int64 { return int64(min(n, math.MaxInt64/2)) }
+	s.wait.Add(int64(o.Wait) + ns(res.Wait))
+	s.move.Add(int64(o.Move) + ns(res.Move))
+	s.decode.Add(ns(res.Decode))
+	s.transform.Add(ns(res.Transform))
 	s.in.Add(int64(res.BytesIn))
 	s.out.Add(int64(res.BytesOut))
 	s.dropped.Add(int64(res.Dropped))

@@ -50,6 +50,7 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	if len(ranges) != rangeCount {
 		return 0, nvme.InvalidField
 	}
+	came := time.Now()
 	select {
 	case c.threads <- struct{}{}:
 	case <-ctx.Done():
@@ -74,6 +75,7 @@ func (c *compute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (
 	start := time.Now()
 	var units engine.Profile
 	state := e.Measure(ctx, mem, args, &units)
+	program.Stamp(mem.Result, uint64(start.Sub(came)), uint64(controller.Moved(ctx)))
 	c.stats.ran(mem, args, state, uint64(time.Since(start)), &units)
 	switch {
 	case state == program.Idle && ctx.Err() != nil:

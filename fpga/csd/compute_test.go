@@ -47,6 +47,16 @@ func runVector(t testing.TB, c nvme.Conn, v image.Vector) (uint64, []byte, error
 			assert.NoError(t, err)
 		}
 	}()
+	defer func() {
+		b := make([]byte, program.ResultHeader+program.MaxMessage+program.ResultTask*64)
+		cmd := cs.Fetch(ranges[5].Addr, uint32(len(b)))
+		_, err := c.IO(context.Background(), &cmd, b)
+		require.NoError(t, err)
+		if r, err := program.UnmarshalResult(b); err == nil {
+			assert.Positive(t, r.Wait, "how long it waited for a thread")
+			assert.Zero(t, r.Move, "nothing was moved")
+		}
+	}()
 	for i, b := range [][]byte{v.Program, v.Input} {
 		cmd := cs.Store(ranges[i].Addr, uint32(len(b)))
 		_, err := c.IO(t.Context(), &cmd, b)

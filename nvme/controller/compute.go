@@ -17,7 +17,7 @@ type Compute interface {
 	// Execute runs the active program over the memory ranges (0 to cs.MaxRanges of them, inside SLM, disjoint, held by one
 	// association for the length of the call) with args, and returns its 64-bit result. It waits for an engine thread
 	// and gives up with nvme.CommandAborted when ctx ends first. ranges and args are not to be kept after the return.
-	// A program that fails says so with cs.StatusProgramFault and a result of its own, or with a status of the
+	// Moved tells from ctx what the command's copies took. A program that fails says so with cs.StatusProgramFault and a result of its own, or with a status of the
 	// specification; the controller adds the do-not-retry bit to the latter.
 	Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status)
 	// Programs is the device's program slots: the same on every call.

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -64,11 +66,22 @@ func runPreprocess(r *request) nvme.Status {
 	}
 	defer s.prog.leave()
 	if len(p.Copies) > 0 {
+		start := s.opt.Now()
 		if st := r.copyBlocks(p.Copies); !st.OK() {
 			return st
 		}
+		r.ctx = context.WithValue(r.ctx, movedKey{}, s.opt.Now().Sub(start))
 	}
 	return r.execute(p.Ranges, p.Args)
+}
+
+type movedKey struct{}
+
+// Moved is how long the command that a Compute's Execute belongs to took for the copies before it; 0 if it had none. ctx is the
+// one that Execute was given.
+func Moved(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(movedKey{}).(time.Duration)
+	return d
 }
 
 func checkExecute(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {

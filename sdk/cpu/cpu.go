@@ -92,6 +92,7 @@ func (t *target) span(s sdk.Span) ([]byte, error) {
 // Execute implements sdk.Target.
 func (t *target) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, error) {
 	var o sdk.Outcome
+	came := time.Now()
 	select {
 	case t.threads <- struct{}{}:
 		defer func() { <-t.threads }()
@@ -99,6 +100,7 @@ func (t *target) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, er
 		return o, context.Cause(ctx)
 	}
 	start := time.Now()
+	o.Wait = start.Sub(came)
 	for _, m := range x.Moves {
 		if err := t.move(x.Partition, m); err != nil {
 			return o, err
