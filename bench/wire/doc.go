@@ -2,8 +2,8 @@
 //
 // # What is measured
 //
-// A cell is an operation (4 KiB random reads; 1 MiB sequential reads and writes), a number of commands outstanding in all, a number of
-// I/O queues, which are connections, that they are spread over, and whether header and data digests are on. The drive is plain,
+// A cell is an operation (4 KiB random reads; 1 MiB sequential reads and writes), a number of
+// I/O queues, which are connections, a number of commands outstanding on each, and whether header and data digests are on. The drive is plain,
 // its blocks are filled beforehand, and every outstanding command has a buffer of its own. Target and initiator have
 // their defaults: what an operator gets. Nothing but Options.Time bounds a cell.
 //

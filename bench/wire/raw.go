@@ -25,8 +25,7 @@ type pair struct {
 	total    atomic.Int64 // blocks of this turn, once the sender knows
 }
 
-// newRaw makes the connections of a cell. Each has its share of the source and of the buffers; with fewer buffers than
-// connections they share one, which none of them looks at.
+// newRaw makes the connections of a cell. Each has its share of the source, or the same block of a small one, and of the buffers.
 func newRaw(c cell, source []byte, bufs [][]byte) (_ *raw, err error) {
 	r := &raw{}
 	defer func() {
@@ -48,9 +47,6 @@ func newRaw(c cell, source []byte, bufs [][]byte) (_ *raw, err error) {
 		}
 		for j := i; j < len(bufs); j += c.connections {
 			p.into = append(p.into, bufs[j])
-		}
-		if len(p.into) == 0 {
-			p.into = [][]byte{make([]byte, block)}
 		}
 		if p.from, err = net.Dial("tcp", l.Addr().String()); err != nil {
 			return nil, err

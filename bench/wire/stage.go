@@ -136,7 +136,7 @@ func (s *sum) cpuPerGB(block int) float64 {
 // measure lets the drive and raw TCP take turns at a cell.
 func (s *stage) measure(ctx context.Context, c cell) (r Result, err error) {
 	block := c.op.blockBytes()
-	bufs := s.buffers(c.depth, block)
+	bufs := s.buffers(c.outstanding(), block)
 	host, err := tcp.Dial(ctx, tcp.DialOptions{
 		Address: s.at, Subsystem: nqn, Queues: c.connections, Depth: max(c.depth, 2), HeaderDigest: c.digests, DataDigest: c.digests, NoFlowControl: s.o.NoFlowControl,
 	})
@@ -154,10 +154,12 @@ func (s *stage) measure(ctx context.Context, c cell) (r Result, err error) {
 
 	// What is pooled is made, and what grows has grown, before anything counts.
 	slice := s.o.Time / rounds
-	var warm, wire, plain sum
-	if err := warm.turn(func() (int64, error) { return load.run(ctx, slice) }); err != nil {
-		return r, err
+	for range 2 {
+		if _, err := load.run(ctx, slice); err != nil {
+			return r, err
+		}
 	}
+	var wire, plain sum
 	for range rounds {
 		if err := plain.turn(func() (int64, error) { return raw.run(ctx, slice) }); err != nil {
 			return r, fmt.Errorf("raw TCP: %w", err)

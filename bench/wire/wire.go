@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/millrace/millrace/nvme/controller"
 )
 
 // Operation is what a cell does.
@@ -30,7 +32,7 @@ func (o Operation) blockBytes() int {
 
 // Limits of Options.
 const (
-	MaxDepth       = 1 << 10 // commands outstanding
+	MaxDepth       = controller.MaxDepth // commands outstanding on a connection
 	MaxConnections = 16
 	MinDrive       = 1 << 20
 )
@@ -41,7 +43,7 @@ var ErrOptions = errors.New("options")
 // Options say what to measure: every combination of the lists. The zero value is the whole table.
 type Options struct {
 	Operations  []Operation // empty: all
-	Depths      []int       // commands outstanding, 1 to MaxDepth; empty: 1, 32, 128
+	Depths      []int       // commands outstanding on each connection, 1 to MaxDepth; empty: 1, 32, 128
 	Connections []int       // 1 to MaxConnections; empty: 1 and 2
 	Digests     []bool      // empty: off and on
 	Time        time.Duration
@@ -102,7 +104,7 @@ func (o *Options) defaults() error {
 type Result struct {
 	Operation             Operation `json:"operation"`
 	BlockBytes            int       `json:"block_bytes"`
-	Depth                 int       `json:"depth"`
+	Depth                 int       `json:"depth"` // on each connection
 	Connections           int       `json:"connections"`
 	Digests               bool      `json:"digests"`
 	Commands              int64     `json:"commands"`
@@ -124,6 +126,9 @@ type cell struct {
 	connections int
 	digests     bool
 }
+
+// outstanding is how many commands there are at a time.
+func (c cell) outstanding() int { return c.depth * c.connections }
 
 func (c cell) String() string {
 	digests := "off"

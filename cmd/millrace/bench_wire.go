@@ -22,8 +22,8 @@ func (c *command) benchWire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wire",
 		Short: "NVMe/TCP over loopback beside raw TCP: 4 KiB random reads, 1 MiB sequential reads and writes",
-		Long: `Serves a drive in memory on loopback, connects to it, and measures each combination of operation, commands outstanding (in all),
-I/O queues (a connection each) and digests. In turns with it as many raw TCP connections copy blocks of the same size between the same places; the ratio
+		Long: `Serves a drive in memory on loopback, connects to it, and measures each combination of operation, I/O queues (a connection
+each), commands outstanding on each, and digests. In turns with it as many raw TCP connections copy blocks of the same size between the same places; the ratio
 is what NVMe/TCP reaches of their bytes a second. Processor time and allocations are the whole process's: initiator and target.`,
 		Example: "  millrace bench wire --depths 32 --connections 1,2 --digests off --time 3s --output json",
 		Args:    noArgs,
@@ -67,7 +67,7 @@ is what NVMe/TCP reaches of their bytes a second. Processor time and allocations
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&operations, "operations", []string{"random_read", "sequential_read", "sequential_write"}, "random_read (4 KiB), sequential_read, sequential_write (1 MiB)")
-	f.IntSliceVar(&o.Depths, "depths", []int{1, 32, 128}, "commands outstanding, 1 to 1024")
+	f.IntSliceVar(&o.Depths, "depths", []int{1, 32, 128}, "commands outstanding on each connection, 1 to 128")
 	f.IntSliceVar(&o.Connections, "connections", []int{1, 2}, "I/O queues, a connection each, 1 to 16")
 	f.StringSliceVar(&digests, "digests", []string{"off", "on"}, "header and data digests: off, on")
 	f.DurationVar(&o.Time, "time", time.Second, "measure each cell so long, and raw TCP as long again")
