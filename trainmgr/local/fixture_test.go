@@ -167,7 +167,7 @@ func (d *dataSet) memory(t testing.TB, held [][]int, query string) []string {
 	var uris []string
 	for i, which := range held {
 		uri := fmt.Sprintf("mem:%s-%d-%d", name, i, rand.Int())
-		dev, err := sdk.Open(context.Background(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
+		dev, err := sdk.Open(context.Background(), uri+"?size=8MiB&slm=64MiB", sdk.DeviceOptions{})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, dev.Close()) })
 		d.put(t, dev, which...)

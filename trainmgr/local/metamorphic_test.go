@@ -33,8 +33,27 @@ type setup struct {
 	seed     uint64 // of the placement
 }
 
-// config makes the drives of a setup.
-func (s setup) config(t testing.TB, d *dataSet) Config {
+// shelf keeps file: drives of one placement from one job to the next: making them waits for the disk.
+type shelf map[[3]uint64][]string
+
+func (f shelf) drives(t testing.TB, d *dataSet, s setup, held [][]int, query string) []string {
+	key := [3]uint64{s.seed, uint64(s.drives), uint64(s.lba)}
+	if f == nil || f[key] == nil {
+		uris := d.onFiles(t, held, s.lba, "")
+		if f == nil {
+			f = shelf{}
+		}
+		f[key] = uris
+	}
+	var uris []string
+	for _, uri := range f[key] {
+		uris = append(uris, uri+query)
+	}
+	return uris
+}
+
+// config makes the drives of a setup; those in files come from the shelf, if there is one.
+func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
 	c := Config{DriveOptions: host.DriveOptions{Streams: s.streams, SLM: s.slm, Coalesce: s.coalesce, Device: sdk.DeviceOptions{NoMap: s.copied}}}
 	c.Manager.MeasureTime = 1
 	query := ""
@@ -52,7 +71,7 @@ func (s setup) config(t testing.TB, d *dataSet) Config {
 	case "mem":
 		c.Drives = d.memory(t, held, query)
 	case "file":
-		c.Drives = d.onFiles(t, held, s.lba, query)
+		c.Drives = shelf.drives(t, d, s, held, query)
 	default:
 		c.Files, c.Spread = d.files(t), s.drives
 	}
@@ -81,13 +100,13 @@ func drawSetup(rt *rapid.T) setup {
 		engine:   rapid.SampledFrom([]string{"vendor", "standard", "cpu"}).Draw(rt, "engine"),
 		order:    rapid.SampledFrom([]trainmgr.Order{trainmgr.Fastest, trainmgr.Deterministic}).Draw(rt, "order"),
 		streams:  rapid.IntRange(1, 2).Draw(rt, "streams"),
-		slm:      rapid.SampledFrom([]uint64{512 << 10, 16 << 20, 0}).Draw(rt, "slm"),
+		slm:      rapid.SampledFrom([]uint64{512 << 10, 8 << 20, 64 << 20}).Draw(rt, "slm"),
 		queue:    rapid.SampledFrom([]int64{1, 20_000, 0}).Draw(rt, "queue"),
 		most:     rapid.IntRange(0, 2).Draw(rt, "most"),
 		measured: rapid.Bool().Draw(rt, "measured"),
 		copied:   rapid.Bool().Draw(rt, "copied"),
 		coalesce: rapid.SampledFrom([]uint64{0, 1, 1 << 20}).Draw(rt, "coalesce"),
-		seed:     rapid.Uint64().Draw(rt, "seed"),
+		seed:     rapid.Uint64Range(0, 1).Draw(rt, "seed"),
 	}
 }
 
@@ -97,18 +116,19 @@ func TestOneJobManyWays(t *testing.T) {
 	d := newDataSet(t, 170, 1000, 733, 401, 100, 49, 555)
 	for _, name := range []string{"lists", "fixed"} {
 		t.Run(name, func(t *testing.T) {
+			shelf := shelf{}
 			plans := map[dataset.Shuffle]trainmgr.Options{}
 			want := map[dataset.Shuffle]work{}
 			for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
 				plans[shuffle] = trainmgr.Options{Shuffle: shuffle, Seed: 11, SplitBatches: 3, Window: 2, Epochs: 2}
 				truth := setup{place: "files", drives: 1, engine: "reference", order: trainmgr.Deterministic, streams: 1}
-				want[shuffle] = run(t, truth.config(t, d), truth.options(t, plans[shuffle], name), nil)
+				want[shuffle] = run(t, truth.config(t, d, nil), truth.options(t, plans[shuffle], name), nil)
 				require.Len(t, want[shuffle].sums, 2*(15+9+2+1+12))
 			}
 			rapid.Check(t, func(rt *rapid.T) {
 				shuffle := dataset.Shuffle(rapid.Uint8Range(0, 2).Draw(rt, "shuffle"))
 				s := drawSetup(rt)
-				got := run(rt, s.config(t, d), s.options(t, plans[shuffle], name), nil)
+				got := run(rt, s.config(t, d, shelf), s.options(t, plans[shuffle], name), nil)
 				require.Equal(rt, want[shuffle].sums, got.sums)
 				if s.order == trainmgr.Deterministic {
 					require.Equal(rt, want[shuffle].order, got.order)
@@ -158,7 +178,7 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 				s := setup{place: "files", drives: 2, engine: "vendor", order: trainmgr.Fastest, streams: 2}
 				o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 7, Window: window, Epochs: 2}, name)
 				rows := map[tensor.Name][]string{}
-				m, err := Open(t.Context(), s.config(t, d))
+				m, err := Open(t.Context(), s.config(t, d, nil))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, m.Close()) }()
 				runOn(t, m, o, func(mb *tensor.MiniBatch) {
