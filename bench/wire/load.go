@@ -41,9 +41,9 @@ func newLoad(conn nvme.Conn, c cell, drive int64, bufs [][]byte) *load {
 		l.ended.Add(1)
 		go func() {
 			defer l.ended.Done()
-			seed := uint64(i)
+			w := worker{l: l, buf: buf, seed: uint64(i)}
 			for t := range start {
-				n, err := l.commands(t, buf, &seed)
+				n, err := w.commands(t)
 				l.mu.Lock()
 				l.count += n
 				l.err = errors.Join(l.err, err)
@@ -67,21 +67,28 @@ func (l *load) run(ctx context.Context, d time.Duration) (int64, error) {
 	return l.count, l.err
 }
 
-// commands issues one command after another.
-func (l *load) commands(t turn, buf []byte, seed *uint64) (n int64, err error) {
-	per := uint64(len(buf)) / csd.LBA4096
-	var cmd nvme.Command // one for all: it escapes
+// worker issues one command after another.
+type worker struct {
+	l    *load
+	buf  []byte
+	seed uint64
+	cmd  nvme.Command // here, as a variable would escape in every turn
+}
+
+// commands issues commands until the turn ends, at least one, and returns how many.
+func (w *worker) commands(t turn) (n int64, err error) {
+	l, per := w.l, uint64(len(w.buf))/csd.LBA4096
 	for ok := true; ok; ok = time.Now().Before(t.until) {
 		switch l.op {
 		case RandomRead:
-			*seed = *seed*6364136223846793005 + 1442695040888963407
-			cmd = nvme.Read(1, (*seed>>33)%l.blocks*per, uint32(per), csd.LBA4096)
+			w.seed = w.seed*6364136223846793005 + 1442695040888963407
+			w.cmd = nvme.Read(1, (w.seed>>33)%l.blocks*per, uint32(per), csd.LBA4096)
 		case SequentialRead:
-			cmd = nvme.Read(1, l.next.Add(1)%l.blocks*per, uint32(per), csd.LBA4096)
+			w.cmd = nvme.Read(1, l.next.Add(1)%l.blocks*per, uint32(per), csd.LBA4096)
 		case SequentialWrite:
-			cmd = nvme.Write(1, l.next.Add(1)%l.blocks*per, uint32(per), csd.LBA4096, false)
+			w.cmd = nvme.Write(1, l.next.Add(1)%l.blocks*per, uint32(per), csd.LBA4096, false)
 		}
-		if _, err := l.conn.IO(t.ctx, &cmd, buf); err != nil {
+		if _, err := l.conn.IO(t.ctx, &w.cmd, w.buf); err != nil {
 			return n, err
 		}
 		n++
