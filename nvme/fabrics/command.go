@@ -73,7 +73,7 @@ const (
 	ParameterControllerID = inData | 16
 	ParameterSubsystemNQN = inData | 256
 	ParameterHostNQN      = inData | 512
-	ParameterHostID       = inData | 0
+	ParameterHostID       = inData
 )
 
 var parameterNames = map[uint32]string{ParameterSubsystemNQN: "subsystem NQN", ParameterControllerID: "controller identifier"}

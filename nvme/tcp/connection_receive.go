@@ -1,0 +1,195 @@
+package tcp
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// receiveData takes an H2CData PDU.
+func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
+	d, err := pdu.ParseData(f, header)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	var cmd *command
+	if int(d.Tag) < len(c.tags) {
+		cmd = c.tags[d.Tag]
+	}
+	c.mu.Unlock()
+	switch {
+	case cmd == nil:
+		return pdu.Invalid(10, "H2CData with transfer tag %d, which is not asked for", d.Tag)
+	case d.CID != cmd.cmd.CID():
+		return pdu.Invalid(8, "H2CData of command %d with the tag of command %d", d.CID, cmd.cmd.CID())
+	case f.Data > uint32(c.target.opt.MaxH2CData):
+		return &pdu.Error{Status: pdu.FatalLimit, Info: 16, Why: fmt.Sprintf("H2CData of %d bytes where MAXH2CDATA is %d", f.Data, c.target.opt.MaxH2CData)}
+	case d.Offset != cmd.got || uint64(d.Offset)+uint64(d.Length) > uint64(len(cmd.data)):
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("H2CData %d+%d where %d of %d bytes have come", d.Offset, d.Length, cmd.got, len(cmd.data))}
+	}
+	last := d.Offset+d.Length == uint32(len(cmd.data))
+	if (f.Flags&pdu.FlagLast != 0) != last {
+		return pdu.Invalid(1, "H2CData %d+%d of %d bytes: the last-PDU flag is wrong", d.Offset, d.Length, len(cmd.data))
+	}
+	intact, err := c.rx.data(f, cmd.data[d.Offset:d.Offset+d.Length])
+	if err != nil {
+		return err
+	}
+	cmd.got += d.Length
+	cmd.broken = cmd.broken || !intact
+	c.mu.Lock()
+	c.asked = time.Now()
+	if last {
+		c.tags[d.Tag] = nil
+		if c.wait--; c.wait == 0 {
+			c.asked = time.Time{}
+		}
+	}
+	c.mu.Unlock()
+	if last {
+		c.run(cmd)
+	}
+	return nil
+}
+
+// receiveCommand takes a command capsule.
+func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
+	if f.Data > inCapsule {
+		return &pdu.Error{Status: pdu.FatalLimit, Info: 4, Why: fmt.Sprintf("%d bytes of data in a capsule, which holds %d", f.Data, inCapsule)}
+	}
+	if c.draining.Load() {
+		return c.rx.skip(f)
+	}
+	entry := pdu.CommandOf(header)
+	if n := int(c.inflight.Add(1)); n > c.depth {
+		return &pdu.Error{Status: pdu.FatalLimit, Why: fmt.Sprintf("%d commands in a queue of %d", n, c.depth)}
+	}
+	cmd, err := c.take()
+	if err != nil {
+		return err
+	}
+	cmd.cmd = entry
+	if !cmd.isEvent(c.queue) {
+		c.busy.Add(1)
+	}
+	sgl := entry.SGL()
+	if f.Data > 0 {
+		cmd.hold(c.target.pool.get(int(f.Data)), int(f.Data))
+		intact, err := c.rx.data(f, cmd.data)
+		if err != nil {
+			c.settle(&message{cmd: cmd}, err)
+			return err
+		}
+		cmd.broken = !intact
+	}
+	capsule := sgl.Type == nvme.SGLDataBlockOffset
+	var st nvme.Status
+	switch {
+	case entry.PSDT() != 1:
+		st = nvme.InvalidField
+	case f.Data > 0 && !capsule:
+		st = nvme.InvalidSGLType
+	case capsule && sgl.Address != 0:
+		st = nvme.InvalidSGLOffset
+	case capsule && sgl.Length != f.Data:
+		st = nvme.InvalidSGLLength
+	}
+	switch {
+	case !st.OK():
+		return c.refuse(cmd, st.Final())
+	case cmd.broken:
+		return c.refuse(cmd, nvme.TransientTransportError)
+	case entry.Opcode() == fabrics.Opcode:
+		return c.fabrics(cmd)
+	case c.assoc == nil:
+		return c.refuse(cmd, nvme.CommandSequenceError.Final())
+	case !c.authenticated():
+		return c.refuse(cmd, fabrics.AuthRequired|nvme.StatusDNR)
+	}
+	if cmd.want, st = c.assoc.ctrl.Parse(c.queue, &cmd.cmd); !st.OK() {
+		return c.refuse(cmd, st)
+	}
+	switch {
+	case capsule && f.Data > 0 && cmd.want.Direction != nvme.HostToController: // data with a command that takes none
+		return c.refuse(cmd, nvme.InvalidField.Final())
+	case cmd.want.Direction == nvme.HostToController && !capsule && c.budget.try(int(cmd.want.Length)):
+		c.ask(cmd, (*outbox[message]).postMessage)
+		return nil
+	}
+	c.run(cmd)
+	return nil
+}
+
+// take returns a command that nothing uses, waiting until the other side has read its answers.
+func (c *connection) take() (*command, error) {
+	select {
+	case cmd := <-c.free:
+		return cmd, nil
+	default:
+	}
+	if c.made < 2*c.depth {
+		c.made++
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.tags = append(c.tags, nil)
+		return &command{tag: uint16(len(c.tags) - 1)}, nil
+	}
+	c.rx.waiting()
+	select {
+	case cmd := <-c.free:
+		return cmd, nil
+	case <-c.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// fabrics does a Fabrics command. None of them waits.
+func (c *connection) fabrics(cmd *command) error {
+	e := &cmd.cmd
+	var result uint64
+	st := nvme.Success
+	kind := fabrics.Type(e)
+	offset, size, value := fabrics.ParseProperty(e)
+	switch {
+	case kind == fabrics.TypeConnect:
+		if e.SGL().Type != nvme.SGLDataBlockOffset {
+			st = nvme.InvalidSGLType.Final()
+			break
+		}
+		var dw0 uint32
+		dw0, st = c.connect(fabrics.ParseConnect(e), cmd.data)
+		result = uint64(dw0)
+	case c.assoc == nil:
+		st = nvme.CommandSequenceError.Final()
+	case kind == fabrics.TypeAuthSend, kind == fabrics.TypeAuthReceive:
+		st = c.authenticate(cmd)
+	case !c.authenticated():
+		st = fabrics.AuthRequired | nvme.StatusDNR
+	case kind == fabrics.TypePropertyGet && c.queue == 0:
+		result, st = c.assoc.ctrl.PropertyGet(offset, size)
+	case kind == fabrics.TypePropertySet && c.queue == 0:
+		st = c.assoc.ctrl.PropertySet(offset, size, value)
+		if st.OK() && offset == controller.PropertyCC && value&1 == 0 {
+			c.assoc.cutQueues(false)
+		}
+	case kind == fabrics.TypeDisconnect && c.queue != 0:
+		if e.DW(10)&0xffff != 0 {
+			st = fabrics.IncompatibleFormat | nvme.StatusDNR
+			break
+		}
+		c.draining.Store(true) // the answer is the last that is sent
+	case kind == fabrics.TypeDisconnect:
+		st = fabrics.InvalidQueueType | nvme.StatusDNR
+	default:
+		st = nvme.InvalidOpcode.Final()
+	}
+	cmd.cpl = nvme.NewCompletion(e.CID(), st)
+	cmd.cpl.SetResult(result)
+	return c.answer(cmd, (*outbox[message]).postMessage)
+}
