@@ -2,7 +2,9 @@ package tcp
 
 import (
 	"context"
+	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"runtime"
 	"testing"
@@ -155,5 +157,46 @@ func FuzzTarget(f *testing.F) {
 		}
 		require.NoError(t, r.nc.Close())
 		require.NoError(t, read(context.Background(), other, 0, make([]byte, 512)), "somebody else's connection")
+	})
+}
+
+// FuzzHost lets a drive answer Connect with bytes: the host's Dial ends, whatever they are, and nothing is left of it.
+func FuzzHost(f *testing.F) {
+	cpl := nvme.NewCompletion(1<<slotBits, nvme.Success)
+	var r pdu.Rules
+	frame := r.Layout(pdu.TypeCapsuleResp, 0, 0)
+	b := make([]byte, frame.Prefix())
+	pdu.PutCompletion(b, &cpl)
+	f.Add(append([]byte(nil), frame.Seal(b)...))
+	frame = r.Layout(pdu.TypeR2T, 0, 0)
+	pdu.R2T{CID: 1 << slotBits, Length: 1024}.Put(b)
+	f.Add(append([]byte(nil), frame.Seal(b)...))
+	f.Add(pdu.Terminate(pdu.TypeC2HTermReq, &pdu.Error{Status: pdu.FatalLimit}, b))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		here, there := net.Pipe()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			rx := newReader(there, pdu.Rules{MaxData: 1 << 20})
+			if _, _, err := rx.next(); err != nil {
+				return
+			}
+			_, _ = there.Write((&pdu.ICResp{MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)))
+			f, _, err := rx.next()
+			if err != nil || rx.skip(&f) != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, there) }()
+			_, _ = there.Write(answer)
+			_ = there.Close()
+		}()
+		_, err := Dial(t.Context(), DialOptions{
+			Address: "pipe:0", Subsystem: testNQN, HostNQN: hostNQN, ConnectTimeout: 10 * time.Second,
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return here, nil },
+		})
+		require.Error(t, err)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		_ = there.Close()
+		<-done
 	})
 }
