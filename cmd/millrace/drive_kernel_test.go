@@ -77,6 +77,10 @@ func TestDriveValidate(t *testing.T) {
 		code, _, errs := millrace(t, args...)
 		assert.Equal(t, exitUsage, code, "%v: %s", args, errs)
 	}
+	code, out, _ = millrace(t, "drive", "validate", "nvme:/dev/nvme99999")
+	assert.Equal(t, exitFailed, code)
+	assert.Regexp(t, "self-test +skipped", out, "with or without tracepoints")
+
 	code, _, errs = millrace(t, "drive", "reset", "nvme:/dev/nvme99999")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "reset /dev/nvme99999")

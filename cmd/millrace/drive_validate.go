@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/host/health"
+	"github.com/millrace/millrace/host/telemetry"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -15,6 +20,37 @@ import (
 type validated struct {
 	Drive  string         `json:"drive"`
 	Checks []health.Check `json:"checks"`
+
+	// Of a drive behind the kernel: how long its commands took, as the kernel's driver saw it.
+	Latencies []telemetry.Histogram `json:"latencies,omitempty"`
+	Untimed   string                `json:"not_timed,omitempty"` // why there are none
+}
+
+// validate tries a drive, and has the kernel's tracepoints time its commands where they can.
+func validate(ctx context.Context, uri string, o health.Options) validated {
+	v := validated{Drive: uri}
+	u, err := sdk.ParseURI(uri)
+	if err != nil || u.Scheme != "nvme" {
+		v.Checks = health.Validate(ctx, uri, o)
+		return v
+	}
+	w, err := telemetry.Watch()
+	v.Checks = health.Validate(ctx, uri, o)
+	if err == nil {
+		name := u.Name
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			name = real
+		}
+		v.Latencies, err = w.Read()
+		v.Latencies = slices.DeleteFunc(v.Latencies, func(h telemetry.Histogram) bool {
+			return fmt.Sprintf("nvme%d", h.Controller) != filepath.Base(name)
+		})
+		err = errors.Join(err, w.Close())
+	}
+	if err != nil {
+		v.Untimed = oneLine(err.Error())
+	}
+	return v
 }
 
 func (c *command) driveValidate() *cobra.Command {
@@ -26,7 +62,8 @@ func (c *command) driveValidate() *cobra.Command {
 		Use: "validate URI", Short: "Try whether a drive does what it should",
 		Long: `Tries a drive in steps: link, identify, flash (write, read, verify), memory, move (flash to memory), self-test (known answers of the stock image).
 Each passes, fails or is skipped and says why; if one fails the exit status is 1. The flash step writes to a range at the end of the
-namespace that the volume does not use and that holds only zeros, and puts the zeros back; any other range is left alone.`,
+namespace that the volume does not use and that holds only zeros, and puts the zeros back; any other range is left alone.
+Of a drive behind the kernel the latencies of its commands are shown too, where the kernel's tracepoints can be watched.`,
 		Example: "  millrace drive validate file:d0.flash\n  millrace drive validate nvme:/dev/nvme0 --output json",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,7 +80,7 @@ namespace that the volume does not use and that holds only zeros, and puts the z
 					return usagef("--scratch: %w", err)
 				}
 			}
-			v := validated{args[0], health.Validate(cmd.Context(), args[0], o)}
+			v := validate(cmd.Context(), args[0], o)
 			failed := 0
 			for _, k := range v.Checks {
 				if k.Result == health.Failed {
@@ -54,6 +91,16 @@ namespace that the volume does not use and that holds only zeros, and puts the z
 				fmt.Fprintf(w, "step\tresult\tseconds\t\n")
 				for _, k := range v.Checks {
 					fmt.Fprintf(w, "%s\t%s\t%.3f\t%s\n", k.Name, k.Result, k.Elapsed, k.Detail)
+				}
+				for _, h := range v.Latencies {
+					queue := "I/O"
+					if h.Admin {
+						queue = "admin"
+					}
+					fmt.Fprintf(w, "%s %02xh\t%d\t\tmean %s, half below %s, 99 of 100 below %s\n", queue, h.Opcode, h.Count, h.Mean(), h.Quantile(0.5), h.Quantile(0.99))
+				}
+				if v.Untimed != "" {
+					fmt.Fprintf(w, "latencies\tnot available\t\t%s\n", v.Untimed)
 				}
 			})
 			if err == nil && failed > 0 {

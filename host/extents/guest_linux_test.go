@@ -50,6 +50,7 @@ validate() {
 	for step in link identify flash memory move self-test; do
 		grep -q "^$step  *passed" /tmp/validated
 	done
+	grep -q "^admin 02h  *[0-9]* .*mean" /tmp/validated
 }
 in_use() {
 	millrace drive validate nvme:/dev/$CTRL | tee /tmp/validated

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package telemetry
+
+import "fmt"
+
+// Watcher counts commands until Close.
+type Watcher struct{}
+
+// Watch begins to time NVMe commands.
+func Watch() (*Watcher, error) {
+	return nil, fmt.Errorf("watch NVMe commands: %w: it takes Linux", ErrUnavailable)
+}
+
+// Read gives what was counted since Watch.
+func (*Watcher) Read() ([]Histogram, error) { return nil, ErrUnavailable }
+
+// Close ends the counting.
+func (*Watcher) Close() error { return nil }
