@@ -103,7 +103,11 @@ func TestTextAgrees(t *testing.T) {
 			o := sdk.PartitionOptions{Text: text.Options{Policy: text.Policy(c.policy)}, Every: 100, Bytes: c.data}
 			whole := openText(t, c.data, c.source, o)
 			require.GreaterOrEqual(t, whole.Rows, int64(1000))
-			for _, first := range []int64{0, 99, 834, whole.Rows - 1} {
+			firsts := []int64{0, 99, 834, whole.Rows - 1}
+			if raced {
+				firsts = firsts[1:3]
+			}
+			for _, first := range firsts {
 				for _, batch := range []int{1, 300} {
 					rows := min(whole.Rows-first, int64(3*batch))
 					run := sdk.Run{Partition: whole, First: first, Rows: rows, Batch: batch}
