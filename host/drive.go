@@ -164,17 +164,21 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
 		}
 		names[name] = path
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		d.closers = append(d.closers, f.Close)
-		info, err := f.Stat()
+		// Looked at before it is opened: opening a pipe would wait for its writer.
+		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
 		if !info.Mode().IsRegular() {
 			return fmt.Errorf("%s is no regular file", path)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		d.closers = append(d.closers, f.Close)
+		if info, err = f.Stat(); err != nil {
+			return err
 		}
 		o := sdk.PartitionOptions{Text: d.o.Text}
 		if extents != nil {

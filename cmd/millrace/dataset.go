@@ -202,13 +202,19 @@ func (c *command) datasetInspect() *cobra.Command {
 }
 
 func inspect(ctx context.Context, path string, o host.DriveOptions, format string) (v inspected, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return v, err
+	}
+	if err := regular(path, info); err != nil {
+		return v, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return v, err
 	}
 	p, err := sdk.OpenPartition(ctx, filepath.Base(path), f, info.Size(), o.Source, sdk.PartitionOptions{Text: o.Text})

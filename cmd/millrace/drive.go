@@ -108,6 +108,10 @@ whole or not at all, whenever the power fails.`,
 }
 
 func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return m, errors.New("it is no regular file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return m, err
@@ -116,9 +120,6 @@ func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member,
 	info, err := f.Stat()
 	if err != nil {
 		return m, err
-	}
-	if !info.Mode().IsRegular() {
-		return m, errors.New("it is no regular file")
 	}
 	name := filepath.Base(path)
 	if err := vol.Put(ctx, name, info.Size(), f); err != nil {

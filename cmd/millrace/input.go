@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -191,14 +192,24 @@ func expand(names []string, format string) ([]string, error) {
 			}
 			n := len(files)
 			for _, e := range entries {
-				if e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "_") && hasSuffix(e.Name(), suffixes[format]) {
-					add(filepath.Join(name, e.Name()))
+				if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || !hasSuffix(e.Name(), suffixes[format]) {
+					continue
+				}
+				file := filepath.Join(name, e.Name())
+				switch info, err := os.Stat(file); { // of what a link leads to
+				case err != nil:
+					return nil, err
+				case info.Mode().IsRegular():
+					add(file)
 				}
 			}
 			if len(files) == n {
 				return nil, fmt.Errorf("%s holds no %s files", name, format)
 			}
 		case err == nil:
+			if err := regular(name, info); err != nil {
+				return nil, err
+			}
 			add(name)
 		default:
 			found, gerr := filepath.Glob(name)
@@ -206,12 +217,28 @@ func expand(names []string, format string) ([]string, error) {
 				return nil, err
 			}
 			for _, f := range found {
+				info, err := os.Stat(f)
+				if err != nil {
+					return nil, err
+				}
+				if err := regular(f, info); err != nil {
+					return nil, err
+				}
 				add(f)
 			}
 		}
 	}
 	sort.Strings(files)
 	return files, nil
+}
+
+// regular refuses what partitions cannot be read from at any place and twice. Opening a pipe would wait for a writer,
+// and no interrupt ends that.
+func regular(name string, info os.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file: partitions are read from files (for a pipe there is dataset import)", name)
+	}
+	return nil
 }
 
 // hasSuffix tells whether a name's extension is one of those, "" meaning none.
@@ -229,7 +256,7 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 	if name == "" {
 		return nil, usagef("--pipeline is wanted: a YAML file, or one of %s", strings.Join(pipeline.Names(), ", "))
 	}
-	b, err := os.ReadFile(name)
+	b, err := readDocument(name)
 	if err != nil {
 		if spec, nerr := pipeline.Named(name); nerr == nil {
 			return spec, nil
@@ -241,6 +268,23 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return spec, nil
+}
+
+// maxDocument bounds the documents that are read whole; what parses them has bounds of its own, below it.
+const maxDocument = 16 << 20
+
+// readDocument reads a pipeline, prices or a token: a pipe too, but no more than a document can have.
+func readDocument(name string) (b []byte, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(f, maxDocument+1))
+	if err == nil && len(b) > maxDocument {
+		err = fmt.Errorf("%s has more than %d bytes: it is no such document", name, maxDocument)
+	}
+	return b, err
 }
 
 // namePipeline says which document an error's line and column are of.

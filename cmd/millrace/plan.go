@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,7 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 			}
 			raw := capacity.DefaultPrices()
 			if prices != "" {
-				b, err := os.ReadFile(prices)
+				b, err := readDocument(prices)
 				if err != nil {
 					return fmt.Errorf("read prices: %w", err)
 				}

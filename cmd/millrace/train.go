@@ -214,7 +214,7 @@ func readToken(path string) (*dataset.Token, error) {
 	if path == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(path)
+	b, err := readDocument(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -234,13 +234,30 @@ func writeToken(path string, t dataset.Token) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	if err := os.WriteFile(path+".partial", b, 0o644); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+	partial := path + ".partial"
+	if err = writeSynced(partial, b); err == nil {
+		err = os.Rename(partial, path)
 	}
-	if err := os.Rename(path+".partial", path); err != nil {
+	if err != nil {
+		// It may not be there; the error that counts is err.
+		_ = os.Remove(partial)
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil
+}
+
+// writeSynced writes a file that is on the disk when it returns: renamed before that, it could be empty after a power
+// cut, and the token it replaces gone.
+func writeSynced(path string, b []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // printReport prints a job's report as a person reads it.

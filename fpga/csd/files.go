@@ -43,17 +43,21 @@ func Files(paths []string, lba int) (Flash, []Extent, error) {
 }
 
 func (ff *filesFlash) add(path string, lba int64) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("flash of files: %w", err)
-	}
-	ff.files = append(ff.files, f)
-	st, err := f.Stat()
+	// Looked at before it is opened: opening a pipe would wait for its writer.
+	st, err := os.Stat(path)
 	if err != nil {
 		return fmt.Errorf("flash of files: %w", err)
 	}
 	if !st.Mode().IsRegular() {
 		return fmt.Errorf("flash of files: %s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("flash of files: %w", err)
+	}
+	ff.files = append(ff.files, f)
+	if st, err = f.Stat(); err != nil {
+		return fmt.Errorf("flash of files: %w", err)
 	}
 	ff.extents = append(ff.extents, Extent{Path: path, Offset: ff.size, Size: st.Size()})
 	ff.size += (st.Size() + lba - 1) / lba * lba

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// TestFoldersFollowLinks: partitions that are links are part of a folder; one that leads nowhere is an error, never a
+// partition less.
+func TestFoldersFollowLinks(t *testing.T) {
+	data := generate(t, "--rows", "100", "--partitions", "2")
+	links := t.TempDir()
+	for _, name := range []string{"part-00000.parquet", "part-00001.parquet"} {
+		require.NoError(t, os.Symlink(filepath.Join(data, name), filepath.Join(links, name)))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(links, "folder.parquet"), 0o755))
+	files, err := expand([]string{links}, "parquet")
+	require.NoError(t, err)
+	assert.Equal(t, []string{filepath.Join(links, "part-00000.parquet"), filepath.Join(links, "part-00001.parquet")}, files)
+	must(t, "preprocess", "--pipeline", "rm1", "--in", links, "--out", t.TempDir()+"/out")
+
+	require.NoError(t, os.Symlink(filepath.Join(data, "none"), filepath.Join(links, "part-00002.parquet")))
+	refused(t, []string{"part-00002.parquet", "no such file"}, "--pipeline", "rm1", "--in", links)
+}
+
+// TestDocumentsAreBounded: a file without an end is refused, not read until memory is gone.
+func TestDocumentsAreBounded(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	f, err := os.Create(large)
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(maxDocument+1))
+	require.NoError(t, f.Close())
+	_, err = readDocument(large)
+	require.ErrorContains(t, err, "more than 16777216 bytes")
+	require.NoError(t, os.Truncate(large, maxDocument))
+	b, err := readDocument(large)
+	require.NoError(t, err)
+	assert.Len(t, b, maxDocument)
+
+	require.NoError(t, os.Truncate(large, 1<<40))
+	data := generate(t, "--rows", "10")
+	refused(t, []string{"more than"}, "--pipeline", large, "--in", data)
+	for name, args := range map[string][]string{
+		"prices":     {"plan", "--model", "rm1", "--t", "1e6", "--prices", large},
+		"checkpoint": {"train", "--pipeline", "rm1", "--in", data, "--checkpoint", large},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := millrace(t, args...)
+			assert.Equal(t, exitFailed, code)
+			assert.Empty(t, stdout)
+			errorLine(t, stderr, large, "more than")
+		})
+	}
+}
+
+// TestCheckpointThatCannotBeWrittenLeavesNothing: the job's end tells it, and no part of a token stays.
+func TestCheckpointThatCannotBeWrittenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	require.NoError(t, os.MkdirAll(filepath.Join(token, "taken"), 0o755))
+	_, err := readToken(token)
+	require.Error(t, err)
+	require.ErrorContains(t, writeToken(token, dataset.Token{}), "checkpoint: rename")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, left, 1)
+}
