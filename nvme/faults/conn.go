@@ -1,0 +1,284 @@
+package faults
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// Limits of what a connection keeps.
+const (
+	maxKept    = 16 << 10 // bytes of a command capsule that is kept; none that a target takes is larger
+	maxKeeping = 8 << 20  // bytes of all
+)
+
+var errDropped = fmt.Errorf("the connection is dropped: %w: %w", ErrInjected, net.ErrClosed)
+
+// conn is a connection of a target, seen from the drive.
+type conn struct {
+	net.Conn
+	in    *Injector
+	queue atomic.Int32 // noQueue until Connect
+	once  sync.Once
+	err   error // of closing
+
+	wmu  sync.Mutex // guards sent and buf
+	sent stream
+	buf  []byte
+
+	// The reader's, of which there is one.
+	br       *bufio.Reader
+	received stream
+	dropped  bool
+	kept     []kept // in the order of their time
+	keeping  int    // bytes
+	ready    []byte // of a command whose time has come
+
+	dmu  sync.Mutex // guards user and wake
+	user time.Time  // the deadline that the target has set for reading; zero: none
+	wake time.Time  // when the reader looks for commands whose time has come; zero: never
+}
+
+// kept is a command that is kept from the drive.
+type kept struct {
+	due time.Time
+	pdu []byte
+}
+
+func newConn(in *Injector, nc net.Conn) *conn {
+	c := &conn{Conn: nc, in: in, br: bufio.NewReaderSize(nc, 64<<10), sent: stream{in: in, dir: Sent}, received: stream{in: in, dir: Received}}
+	c.queue.Store(noQueue)
+	return c
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.in.leave(c)
+		c.err = c.Conn.Close()
+	})
+	return c.err
+}
+
+// CloseWrite tells the other side that nothing more comes.
+func (c *conn) CloseWrite() error {
+	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+func (c *conn) drop(s *stream) error {
+	c.in.log.Warn("fault: connection dropped", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus, "direction", s.dir.String())
+	_ = c.Close()
+	return errDropped
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (done int, err error) {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	// What is to be written is gathered: p is not ours to change, and a write for each PDU would be slow.
+	c.buf = c.buf[:0]
+	over := false
+	for rest := p; len(rest) > 0 && !over; {
+		var n, flip int
+		n, flip, over = c.sent.pass(rest, c.queue.Load())
+		from := len(c.buf)
+		c.buf = append(c.buf, rest[:n]...)
+		if flip >= 0 {
+			c.flipped(&c.sent)
+			c.buf[from+flip] ^= 0xff
+		}
+		rest = rest[n:]
+	}
+	if done, err = c.Conn.Write(c.buf); err == nil && over {
+		err = c.drop(&c.sent)
+	}
+	return done, err
+}
+
+func (c *conn) flipped(s *stream) {
+	c.in.log.Warn("fault: digest made wrong", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus, "direction", s.dir.String())
+}
+
+// Read implements net.Conn. One goroutine calls it at a time.
+func (c *conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		switch {
+		case len(c.ready) > 0:
+			n := copy(p, c.ready)
+			c.ready = c.ready[n:]
+			return n, nil
+		case c.dropped:
+			return 0, c.drop(&c.received)
+		}
+		if c.received.between() {
+			again, err := c.command()
+			if err != nil {
+				return 0, err
+			}
+			if again {
+				continue
+			}
+		}
+		return c.pass(p)
+	}
+}
+
+// pass reads bytes of one PDU, as they come.
+func (c *conn) pass(p []byte) (int, error) {
+	if c.br.Buffered() == 0 {
+		if _, err := c.br.Peek(1); err != nil {
+			return 0, err
+		}
+	}
+	p = p[:min(len(p), c.br.Buffered())]
+	b, err := c.br.Peek(len(p))
+	if err != nil {
+		return 0, err
+	}
+	n, flip, over := c.received.pass(b, c.queue.Load())
+	copy(p, b[:n])
+	if flip >= 0 {
+		c.flipped(&c.received)
+		p[flip] ^= 0xff
+	}
+	c.dropped = over
+	_, err = c.br.Discard(n)
+	return n, err
+}
+
+// command looks at the PDU that comes next. again says that the reader must look at what there is anew.
+func (c *conn) command() (again bool, err error) {
+	h, again, err := c.peek(pdu.CommonSize)
+	if h == nil {
+		return again, err
+	}
+	length := binary.LittleEndian.Uint32(h[4:])
+	if pdu.Type(h[0]) != pdu.TypeCapsuleCmd || h[2] != pdu.CapsuleCmdSize || length < pdu.CapsuleCmdSize {
+		return false, nil
+	}
+	h, again, err = c.peek(pdu.CapsuleCmdSize)
+	if h == nil {
+		return again, err
+	}
+	cmd := pdu.CommandOf(h)
+	if cmd.Opcode() == fabrics.Opcode && fabrics.Type(&cmd) == fabrics.TypeConnect {
+		c.queue.Store(int32(fabrics.ParseConnect(&cmd).Queue))
+	}
+	keep, away := c.in.command(c.queue.Load(), &cmd)
+	switch {
+	case away > 0:
+		c.in.GoAway(away)
+		return false, errDropped
+	case keep > 0:
+		return c.keep(int(length), keep)
+	}
+	return false, nil
+}
+
+// peek waits for the first n bytes of a PDU. They are nil where the stream ends before, and what there is of it passes. again says
+// that the time of a command has come meanwhile.
+func (c *conn) peek(n int) (b []byte, again bool, err error) {
+	defer c.alarm(time.Time{})
+	for {
+		if len(c.kept) > 0 {
+			if !time.Now().Before(c.kept[0].due) {
+				c.ready = c.kept[0].pdu
+				c.keeping -= len(c.ready)
+				c.kept = slices.Delete(c.kept, 0, 1)
+				return nil, true, nil
+			}
+			c.alarm(c.kept[0].due)
+		}
+		b, err = c.br.Peek(n)
+		switch {
+		case err == nil:
+			return b, false, nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && !c.expired():
+		case c.br.Buffered() > 0:
+			return nil, false, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
+
+// keep takes the command that comes next out of the stream; again says that it did.
+func (c *conn) keep(length int, d time.Duration) (again bool, err error) {
+	if length > maxKept || c.keeping+length > maxKeeping {
+		return false, nil
+	}
+	k := kept{time.Now().Add(d), make([]byte, length)}
+	for n := 0; n < length; {
+		more, err := c.pass(k.pdu[n:])
+		if err != nil {
+			return false, err
+		}
+		if n += more; c.dropped {
+			c.ready = k.pdu[:n]
+			return true, nil
+		}
+	}
+	at, _ := slices.BinarySearchFunc(c.kept, k, func(a, b kept) int {
+		if a.due.After(b.due) {
+			return 1
+		}
+		return -1 // behind those that have the same time
+	})
+	c.kept = slices.Insert(c.kept, at, k)
+	c.keeping += length
+	return true, nil
+}
+
+// alarm has the reader woken at a time, or, if it is zero, not at all.
+func (c *conn) alarm(t time.Time) {
+	c.dmu.Lock()
+	defer c.dmu.Unlock()
+	if !c.wake.Equal(t) {
+		c.wake = t
+		_ = c.Conn.SetReadDeadline(c.earliest())
+	}
+}
+
+// earliest is when reading ends at the latest; c.dmu is held.
+func (c *conn) earliest() time.Time {
+	if c.user.IsZero() || !c.wake.IsZero() && c.wake.Before(c.user) {
+		return c.wake
+	}
+	return c.user
+}
+
+// expired tells whether the target's own deadline has passed.
+func (c *conn) expired() bool {
+	c.dmu.Lock()
+	defer c.dmu.Unlock()
+	return !c.user.IsZero() && !time.Now().Before(c.user)
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.dmu.Lock()
+	defer c.dmu.Unlock()
+	c.user = t
+	return c.Conn.SetReadDeadline(c.earliest())
+}
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}

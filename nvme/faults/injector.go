@@ -1,0 +1,218 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// ErrInjected says that something went wrong because a script said so.
+var ErrInjected = errors.New("injected fault")
+
+// DefaultBlockSize is what an Injector takes a block for until it is told.
+const DefaultBlockSize = 512
+
+// Options of an Injector. The zero value works.
+type Options struct {
+	Logger *slog.Logger // a line for each fault; nil: no log
+}
+
+// Stats count the faults that were injected.
+type Stats struct {
+	Reads, Writes, Flushes     uint64 // that failed
+	Delays                     uint64 // commands that were kept
+	HeaderDigests, DataDigests uint64 // that were made wrong
+	Drops                      uint64 // connections
+	Absences                   uint64 // times that the drive went away
+	Reset                      uint64 // connections refused meanwhile
+}
+
+// Injector does what a script says to a drive.
+type Injector struct {
+	script    Script
+	log       *slog.Logger
+	blockSize atomic.Int64 // bytes of a block
+
+	mu                              sync.Mutex
+	fail, delay, flip, drops, aways []counter
+	stats                           Stats
+	conns                           map[*conn]struct{}
+	back                            time.Time // when the drive is there again
+}
+
+// counter is the state of a rule.
+type counter struct{ seen, done int64 }
+
+// hit counts a match, and tells whether it goes wrong.
+func (c *counter) hit(n Count) bool {
+	c.seen++
+	if c.seen <= n.After || n.Times != Always && c.done >= n.Times {
+		return false
+	}
+	c.done++
+	return true
+}
+
+// New makes an injector of a script. The error says what of the script Parse would have refused.
+func New(s *Script, o Options) (*Injector, error) {
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("faults: %w", err)
+	}
+	in := &Injector{
+		script: *s, log: o.Logger, conns: map[*conn]struct{}{},
+		fail: make([]counter, len(s.Fail)), delay: make([]counter, len(s.Delay)), flip: make([]counter, len(s.Flip)),
+		drops: make([]counter, len(s.Drop)), aways: make([]counter, len(s.Away)),
+	}
+	if in.log == nil {
+		in.log = slog.New(slog.DiscardHandler)
+	}
+	in.blockSize.Store(DefaultBlockSize)
+	return in, nil
+}
+
+// SetBlockSize says how many bytes a block has, from 1; by default DefaultBlockSize. Whoever opens a drive knows it only after
+// the flash was wrapped.
+func (in *Injector) SetBlockSize(n int) { in.blockSize.Store(int64(max(n, 1))) }
+
+// Stats counts what was injected.
+func (in *Injector) Stats() Stats {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.stats
+}
+
+// GoAway closes all connections, and has those that are made for as long as d reset.
+func (in *Injector) GoAway(d time.Duration) {
+	in.mu.Lock()
+	in.stats.Absences++
+	in.back = time.Now().Add(d)
+	conns := make([]*conn, 0, len(in.conns))
+	for c := range in.conns {
+		conns = append(conns, c)
+	}
+	in.mu.Unlock()
+	in.log.Warn("fault: the drive goes away", "for", d, "connections", len(conns))
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+// Listener wraps what a target takes connections from. Where the script has nothing for connections it still serves GoAway.
+func (in *Injector) Listener(l net.Listener) net.Listener { return &listener{l, in} }
+
+type listener struct {
+	net.Listener
+	in *Injector
+}
+
+// Accept waits for a connection while the drive is there.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		nc, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.in.join(nc); c != nil {
+			return c, nil
+		}
+		if t, ok := nc.(*net.TCPConn); ok {
+			_ = t.SetLinger(0)
+		}
+		_ = nc.Close()
+	}
+}
+
+// join wraps a connection; nil while the drive is away.
+func (in *Injector) join(nc net.Conn) *conn {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if time.Now().Before(in.back) {
+		in.stats.Reset++
+		return nil
+	}
+	c := newConn(in, nc)
+	in.conns[c] = struct{}{}
+	return c
+}
+
+func (in *Injector) leave(c *conn) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.conns, c)
+}
+
+// command is told of every command that comes: for how long it is kept, and whether the drive goes away with it.
+func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.script.Away {
+		a, c := &in.script.Away[i], &in.aways[i]
+		if a.Times != Always && c.done >= a.Times {
+			continue
+		}
+		if c.seen++; c.seen == a.Command {
+			c.seen, c.done = 0, c.done+1
+			away = max(away, a.For)
+		}
+	}
+	if away > 0 {
+		return 0, away
+	}
+	for i := range in.script.Delay {
+		d := &in.script.Delay[i]
+		switch {
+		case !d.Queue.has(queue), d.Opcode != AnyOpcode && uint8(d.Opcode) != cmd.Opcode():
+		case d.Blocks && (cmd.NSID() == cs.NamespaceSLM || cmd.NSID() == cs.NamespaceCompute):
+		case in.delay[i].hit(d.Count):
+			keep = max(keep, d.By)
+		}
+	}
+	if keep > 0 {
+		in.stats.Delays++
+	}
+	return keep, 0
+}
+
+// flips tells which digests of a PDU are made wrong.
+func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHeader, flipData bool) {
+	if !header && !data {
+		return false, false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.script.Flip {
+		f := &in.script.Flip[i]
+		carries, flipped, stat := header, &flipHeader, &in.stats.HeaderDigests
+		if f.Digest == DataDigest {
+			carries, flipped, stat = data, &flipData, &in.stats.DataDigests
+		}
+		if carries && f.Direction == dir && f.Queue.has(queue) && in.flip[i].hit(f.Count) && !*flipped {
+			*flipped = true
+			*stat++
+		}
+	}
+	return flipHeader, flipData
+}
+
+// drop tells whether a connection ends with its PDU number n, and whether in the middle of it.
+func (in *Injector) drop(queue int32, dir Direction, n int64) (drop, torn bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.script.Drop {
+		d, c := &in.script.Drop[i], &in.drops[i]
+		if d.PDU == n && d.Direction == dir && d.Queue.has(queue) && c.hit(Count{Times: d.Times}) {
+			drop, torn = true, torn || d.Torn
+		}
+	}
+	if drop {
+		in.stats.Drops++
+	}
+	return drop, torn
+}

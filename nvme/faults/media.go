@@ -1,0 +1,103 @@
+package faults
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+)
+
+// Flash wraps the flash of a drive.
+func (in *Injector) Flash(f controller.Flash) controller.Flash { return &flash{f, in} }
+
+type flash struct {
+	controller.Flash
+	in *Injector
+}
+
+// meet counts a transfer of bytes [off, off+n), and tells where and why it stops; nil: it does not.
+func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
+	size := in.blockSize.Load()
+	first, end := uint64(off/size), uint64((off+n+size-1)/size)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var lba uint64
+	for i := range in.script.Fail {
+		f := &in.script.Fail[i]
+		if f.Operation != op {
+			continue
+		}
+		at := max(first, f.LBA)
+		if op == Flush {
+			at = 0
+		} else if at >= min(end, f.LBA+f.Blocks) {
+			continue
+		}
+		if !in.fail[i].hit(f.Count) || err != nil && at >= lba {
+			continue
+		}
+		lba, err = at, fmt.Errorf("%s of block %d: %w: %w", op, at, ErrInjected, errno(f.Status))
+		if op == Flush {
+			err = fmt.Errorf("%s: %w: %w", op, ErrInjected, errno(f.Status))
+		}
+	}
+	if err == nil {
+		return 0, nil
+	}
+	*[]*uint64{Read: &in.stats.Reads, Write: &in.stats.Writes, Flush: &in.stats.Flushes}[op]++
+	return max(off, int64(lba)*size), err
+}
+
+// errno is what the controller takes a status from.
+func errno(s nvme.Status) error {
+	if s == nvme.CapacityExceeded {
+		return syscall.ENOSPC
+	}
+	return syscall.EIO
+}
+
+func (f *flash) ReadAt(p []byte, off int64) (int, error) {
+	stop, fault := f.in.meet(Read, off, int64(len(p)))
+	if fault == nil {
+		return f.Flash.ReadAt(p, off)
+	}
+	return f.upTo(f.Flash.ReadAt, p[:stop-off], off, fault)
+}
+
+func (f *flash) WriteAt(p []byte, off int64) (int, error) {
+	stop, fault := f.in.meet(Write, off, int64(len(p)))
+	if fault == nil {
+		return f.Flash.WriteAt(p, off)
+	}
+	return f.upTo(f.Flash.WriteAt, p[:stop-off], off, fault)
+}
+
+// upTo does what comes before a fault.
+func (f *flash) upTo(do func([]byte, int64) (int, error), p []byte, off int64, fault error) (int, error) {
+	f.in.log.Warn("fault: flash", "error", fault)
+	if len(p) == 0 {
+		return 0, fault
+	}
+	n, err := do(p, off)
+	if err != nil {
+		return n, err
+	}
+	return n, fault
+}
+
+func (f *flash) Discard(off, n int64) error {
+	if _, fault := f.in.meet(Write, off, n); fault != nil {
+		f.in.log.Warn("fault: flash", "error", fault)
+		return fault
+	}
+	return f.Flash.Discard(off, n)
+}
+
+func (f *flash) Sync() error {
+	if _, fault := f.in.meet(Flush, 0, 0); fault != nil {
+		f.in.log.Warn("fault: flash", "error", fault)
+		return fault
+	}
+	return f.Flash.Sync()
+}
