@@ -48,7 +48,7 @@ func writeParquet(t *testing.T, path string, n int, seed uint64) {
 	}
 	f, err := os.Create(path)
 	require.NoError(t, err)
-	w := pq.NewGenericWriter[row](f, pq.MaxRowsPerRowGroup(3000), pq.PageBufferSize(8<<10))
+	w := pq.NewGenericWriter[row](f, pq.MaxRowsPerRowGroup(1100), pq.PageBufferSize(8<<10))
 	_, err = w.Write(rows)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
@@ -150,7 +150,7 @@ func fragment(t *testing.T, from, mount, name string) string {
 	other, err := os.Create(filepath.Join(mount, name+".other"))
 	require.NoError(t, err)
 	for len(b) > 0 {
-		n := min(len(b), 20<<10)
+		n := min(len(b), 8<<10)
 		for _, f := range []*os.File{a, other} {
 			_, err = f.Write(b[:n])
 			require.NoError(t, err)
@@ -167,16 +167,19 @@ func fragment(t *testing.T, from, mount, name string) string {
 // whose flash is the image preprocesses them by block address. The tensors are those of the files themselves.
 func TestLoopPreSto(t *testing.T) {
 	dir := t.TempDir()
+	prog, schema := pipeline()
+	reference, err := cpu.NewReference(prog, schema)
+	require.NoError(t, err)
+	defer reference.Close()
+	truth := map[string][]*tensor.MiniBatch{}
 	for i := range 2 {
-		writeParquet(t, filepath.Join(dir, fmt.Sprintf("part-%d.parquet", i)), 5000+i, uint64(i))
+		path := filepath.Join(dir, fmt.Sprintf("part-%d.parquet", i))
+		writeParquet(t, path, 2500+i, uint64(i))
+		truth[path] = preprocess(t, reference, partition(t, path, nil))
 	}
 	for _, block := range []int{1024, 4096} {
 		image, mount := mounted(t, dir, block)
 		pieces := fragment(t, filepath.Join(dir, "part-0.parquet"), mount, "pieces.parquet")
-		prog, schema := pipeline()
-		reference, err := cpu.NewReference(prog, schema)
-		require.NoError(t, err)
-		defer reference.Close()
 		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 			dev, err := sdk.Open(context.Background(), "file:"+image+"?slm=16MiB&commands="+string(set), sdk.DeviceOptions{})
 			require.NoError(t, err)
@@ -193,7 +196,7 @@ func TestLoopPreSto(t *testing.T) {
 				if path == pieces {
 					origin = filepath.Join(dir, "part-0.parquet")
 				}
-				want := preprocess(t, reference, partition(t, origin, nil))
+				want := truth[origin]
 				got := preprocess(t, p, partition(t, origin, m.Extents))
 				require.NoError(t, m.Check())
 				require.Len(t, got, len(want))

@@ -1,7 +1,9 @@
 package health
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -184,10 +186,8 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	if err := dev.ReadBlocks(ctx, old, lba); err != nil {
 		return "", err
 	}
-	for i, b := range old {
-		if b != 0 {
-			return "", skipf("the range is in use: byte %d of the drive is not 0", at+int64(i))
-		}
+	if i := bytes.IndexFunc(old, func(r rune) bool { return r != 0 }); i >= 0 {
+		return "", skipf("the range is in use: byte %d of the drive is not 0", at+int64(i))
 	}
 	defer func() {
 		// Also when the step's time is up.
@@ -253,16 +253,19 @@ func (v *validation) claim() (release func() error, err error) {
 
 // random is n bytes that nobody wrote before.
 func random(n int) []byte {
-	b := make([]byte, n)
-	rng := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	for i := range b {
-		b[i] = byte(rng.Uint32())
+	b := make([]byte, 0, n+8)
+	rng := rand.NewPCG(rand.Uint64(), rand.Uint64())
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return b
+	return b[:n]
 }
 
 // compare tells the first difference.
 func compare(want, got []byte) error {
+	if bytes.Equal(want, got) {
+		return nil
+	}
 	for i := range want {
 		if want[i] != got[i] {
 			return fmt.Errorf("byte %d is %#02x, not %#02x", i, got[i], want[i])

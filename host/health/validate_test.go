@@ -58,7 +58,7 @@ func hold(t *testing.T, query string, o sdk.DeviceOptions) (string, *sdk.Device)
 }
 
 func TestAGoodDrivePasses(t *testing.T) {
-	for _, query := range []string{"size=4MiB&slm=8MiB", "size=4MiB&slm=8MiB&commands=standard", "size=4MiB&lba=4096&slm=1GiB", "size=64MiB&slm=4MiB"} {
+	for _, query := range []string{"size=4MiB&slm=8MiB", "size=4MiB&slm=8MiB&commands=standard", "size=4MiB&lba=4096&slm=64MiB", "size=8MiB&slm=4MiB"} {
 		name, dev := hold(t, query, sdk.DeviceOptions{})
 		_, options, _ := strings.Cut(query, "commands=")
 		if options != "" {
@@ -197,10 +197,9 @@ func TestEnginesThatErr(t *testing.T) {
 		"fails":         {Failed, "internal error"},
 		"hangs":         {Failed, "deadline"},
 	} {
-		o := Options{Device: sdk.DeviceOptions{WrapCompute: func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }}}
+		o := Options{Scratch: 4096, Device: sdk.DeviceOptions{WrapCompute: func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }}}
 		if how == "hangs" {
 			o.Step = 200 * time.Millisecond
-			o.Scratch = 4096
 		}
 		checks := Validate(t.Context(), "mem:?size=4MiB&slm=8MiB", o)
 		assert.Equal(t, x.move, results(checks)["move"], how)
@@ -227,7 +226,7 @@ func TestEndOfTheContextFails(t *testing.T) {
 }
 
 func TestStepsReportTheirTime(t *testing.T) {
-	for _, c := range Validate(t.Context(), "mem:?size=4MiB&slm=8MiB", Options{}) {
+	for _, c := range Validate(t.Context(), "mem:?size=4MiB&slm=8MiB", Options{Scratch: 4096}) {
 		assert.GreaterOrEqual(t, c.Elapsed, 0.0)
 		assert.NotEmpty(t, c.Detail)
 	}
