@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ type memFlash struct {
 	mu   sync.RWMutex
 	data []byte
 	hold chan struct{}
+	held atomic.Int32 // writes that are held up
 }
 
 func newFlash(n int) *memFlash { return &memFlash{data: make([]byte, n)} }
@@ -40,7 +42,9 @@ func (f *memFlash) WriteAt(p []byte, off int64) (int, error) {
 	hold := f.hold
 	f.mu.RUnlock()
 	if hold != nil {
+		f.held.Add(1)
 		<-hold
+		f.held.Add(-1)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

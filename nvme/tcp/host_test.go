@@ -304,6 +304,7 @@ func TestRefusedAfterReconnect(t *testing.T) {
 func TestDialErrorsSayWhatToDo(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
 	address := l.Addr().String()
 	go func() {
 		for {

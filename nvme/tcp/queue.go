@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/millrace/millrace/nvme"
@@ -120,7 +121,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	}
 	f, header, err := q.rx.next()
 	switch {
-	case err == io.EOF:
+	case err == io.EOF, errors.Is(err, syscall.ECONNRESET):
 		return errors.New("the other side closed the connection: is it an NVMe/TCP target, and does it take more connections?")
 	case err != nil:
 		return fmt.Errorf("wait for the answer: %w", err)

@@ -17,8 +17,8 @@ const readBuffer = 64 << 10
 type reader struct {
 	br    *bufio.Reader
 	rules pdu.Rules
-	// since is when the PDU that is being received began, or the batch of PDUs that it came with, in nanoseconds of Unix time;
-	// 0 while none is expected to come to an end. Whoever watches the connection ends it when this is long ago.
+	// since is when the wait for the rest of a PDU began, in nanoseconds of Unix time; 0 while there is none. Whoever watches the
+	// connection ends it when this is long ago.
 	since atomic.Int64
 }
 
@@ -29,8 +29,9 @@ func newReader(r io.Reader, rules pdu.Rules) *reader {
 // waiting says that until the next call no progress is expected of the other side.
 func (r *reader) waiting() { r.since.Store(0) }
 
-func (r *reader) progress() {
-	if r.since.Load() == 0 {
+// expect says that n more bytes of the PDU are wanted.
+func (r *reader) expect(n int) {
+	if r.br.Buffered() < n && r.since.Load() == 0 {
 		r.since.Store(time.Now().UnixNano())
 	}
 }
@@ -38,13 +39,13 @@ func (r *reader) progress() {
 // next receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF between PDUs,
 // a *pdu.Error, of which header holds what is known of the PDU, or the connection's.
 func (r *reader) next() (f pdu.Frame, header []byte, err error) {
+	r.waiting()
 	if r.br.Buffered() == 0 {
-		r.waiting()
 		if _, err := r.br.Peek(1); err != nil {
 			return f, nil, err
 		}
 	}
-	r.progress()
+	r.expect(pdu.CommonSize)
 	b, err := r.br.Peek(pdu.CommonSize)
 	if err != nil {
 		return f, nil, unexpected(err)
@@ -53,6 +54,7 @@ func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 		return f, b, err
 	}
 	n := f.Prefix()
+	r.expect(n)
 	if b, err = r.br.Peek(n); err != nil {
 		return f, nil, unexpected(err)
 	}
@@ -65,20 +67,30 @@ func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 	return f, b[:f.Size], err
 }
 
+// digestChunk is the most data that is received before its digest goes on: little enough to be in the nearer caches still.
+const digestChunk = 256 << 10
+
 // data receives the data of the PDU that next gave into dst, which has its size, and tells whether its digest is right.
 func (r *reader) data(f *pdu.Frame, dst []byte) (intact bool, err error) {
-	r.progress()
-	if _, err := io.ReadFull(r.br, dst); err != nil {
-		return false, unexpected(err)
-	}
+	r.expect(len(dst))
 	if !f.Digest {
-		return true, nil
+		_, err = io.ReadFull(r.br, dst)
+		return err == nil, unexpected(err)
+	}
+	var digest uint32
+	for rest := dst; len(rest) > 0; {
+		n, err := r.br.Read(rest[:min(len(rest), digestChunk)])
+		if n == 0 && err != nil {
+			return false, unexpected(err)
+		}
+		digest = pdu.UpdateDigest(digest, rest[:n])
+		rest = rest[n:]
 	}
 	b, err := r.br.Peek(pdu.DigestSize)
 	if err != nil {
 		return false, unexpected(err)
 	}
-	intact = pdu.DigestOf(b) == pdu.Digest(dst)
+	intact = pdu.DigestOf(b) == digest
 	_, err = r.br.Discard(pdu.DigestSize)
 	return intact, err
 }
@@ -92,7 +104,7 @@ func (r *reader) skip(f *pdu.Frame) error {
 	if n == 0 {
 		return nil
 	}
-	r.progress()
+	r.expect(n)
 	_, err := r.br.Discard(n)
 	return unexpected(err)
 }

@@ -159,14 +159,7 @@ func TestShutdown(t *testing.T) {
 	s.flash.setHold(hold)
 	wrote := make(chan error, 1)
 	go func() { wrote <- write(context.Background(), h, 0, pattern(65536, 4)) }()
-	require.Eventually(t, func() bool {
-		for _, c := range s.target.all() {
-			if c.queue == 1 && c.busy.Load() == 1 {
-				return true
-			}
-		}
-		return false
-	}, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 }, 5*time.Second, time.Millisecond)
 	time.AfterFunc(50*time.Millisecond, func() { close(hold) })
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,0 +1,65 @@
+package tcp
+
+import (
+	"bytes"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// A stream that never pauses is no stalled one: the wait is that for the PDU at hand, not for the first of the batch.
+func TestReaderTimesEachPDU(t *testing.T) {
+	rules := pdu.Rules{MaxData: 1 << 20}
+	f := rules.Layout(pdu.TypeH2CData, pdu.FlagLast, readBuffer)
+	one := make([]byte, f.Prefix(), f.Prefix()+readBuffer)
+	pdu.Data{Length: readBuffer}.Put(one)
+	f.Seal(one)
+	one = append(one, pattern(readBuffer, 1)...)
+	r := newReader(bytes.NewReader(bytes.Repeat(one, 20)), rules)
+	var last int64
+	waits := 0
+	for range 20 {
+		f, _, err := r.next()
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond)
+		got := make([]byte, f.Data)
+		ok, err := r.data(&f, got)
+		require.NoError(t, err)
+		require.True(t, ok)
+		since := r.since.Load()
+		if since != 0 { // 0: all of it was there already
+			assert.NotEqual(t, last, since, "the same wait as for the PDU before")
+			last = since
+			waits++
+		}
+	}
+	assert.Positive(t, waits)
+	_, _, err := r.next()
+	require.ErrorIs(t, err, io.EOF)
+	assert.Zero(t, r.since.Load(), "between PDUs nothing is waited for")
+}
+
+func TestReaderAtTheEnd(t *testing.T) {
+	rules := pdu.Rules{MaxData: 1 << 20}
+	f := rules.Layout(pdu.TypeH2CData, pdu.FlagLast, 100)
+	b := make([]byte, f.Prefix()+100)
+	pdu.Data{Length: 100}.Put(b)
+	f.Seal(b)
+	for n := range len(b) {
+		r := newReader(bytes.NewReader(b[:n]), rules)
+		f, _, err := r.next()
+		if err == nil {
+			_, err = r.data(&f, make([]byte, f.Data))
+		}
+		if n == 0 {
+			require.Equal(t, io.EOF, err)
+			continue
+		}
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", n)
+	}
+}
