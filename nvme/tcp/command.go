@@ -19,11 +19,17 @@ type command struct {
 	budget int     // bytes taken from the connection's budget
 	got    uint32  // bytes of data that came behind R2T
 	broken bool    // a digest of the data did not match
+	digest uint32  // of the data that its answer carries
 	cpl    nvme.Completion
 	waiter waiter
 }
 
 func (cmd *command) hold(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
+
+// brings tells whether the answer carries data.
+func (cmd *command) brings() bool {
+	return cmd.want.Direction == nvme.ControllerToHost && cmd.cpl.Status().OK()
+}
 
 // isEvent tells whether this is an Asynchronous Event Request, which may wait for ever.
 func (cmd *command) isEvent(queue uint16) bool {
@@ -115,6 +121,9 @@ func (c *connection) refuse(cmd *command, st nvme.Status) error {
 // answer sends a command's completion, and its data where it read any. The host may send the next command as soon as it
 // sees it, so the place in the queue is free before.
 func (c *connection) answer(cmd *command, put put) error {
+	if c.tx.DataDigest && cmd.brings() {
+		cmd.digest = pdu.Digest(cmd.data) // here, as encode does one command after another
+	}
 	c.inflight.Add(-1)
 	err := put(c.out, message{cmd: cmd})
 	if err != nil {
@@ -139,7 +148,7 @@ func (c *connection) encode(b *batch, m *message) {
 }
 
 func (c *connection) encodeAnswer(b *batch, cmd *command) {
-	if cmd.want.Direction == nvme.ControllerToHost && cmd.cpl.Status().OK() {
+	if cmd.brings() {
 		// What a flag says instead of a completion can carry neither a result nor a queue head.
 		short := c.noFlow && cmd.cpl.Result() == 0
 		flags := uint8(pdu.FlagLast)
@@ -153,7 +162,7 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 		f.Seal(p)
 		b.data(cmd.data)
 		if f.Digest {
-			pdu.PutDigest(b.reserve(pdu.DigestSize), pdu.Digest(cmd.data))
+			pdu.PutDigest(b.reserve(pdu.DigestSize), cmd.digest)
 		}
 		if short {
 			return
