@@ -50,19 +50,20 @@ func everyCommand(t *testing.T) map[string]string {
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
+	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	do("version")
 	printed = out
 	return out
 }
 
 // units are how a number's key may end.
-var units = regexp.MustCompile(`(^|_)(bytes|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_second$|_per_usd$`)
+var units = regexp.MustCompile(`(^|_)(bytes|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_(second|usd|gb|command)$`)
 
 // counts are numbers without a unit: how many of what the key names, or which.
 var counts = map[string]bool{
 	"mini_batches": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
-	"host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
+	"depth": true, "connections": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true,
 }
 

@@ -195,7 +195,11 @@ func TestRealParquetEnginesAgree(t *testing.T) {
 	require.NoError(t, os.WriteFile(pipe, []byte(doc), 0o644))
 	want := map[string]string{}
 	for engine, flags := range engines {
-		for _, slm := range []string{"16MiB", "64MiB"} {
+		sizes := []string{"16MiB", "64MiB"}
+		if engine == "reference" { // it has no memory to be short of
+			sizes = sizes[:1]
+		}
+		for _, slm := range sizes {
 			out := filepath.Join(t.TempDir(), "out")
 			must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", file, "--out", out, "--slm", slm}, flags...)...)
 			for _, name := range []string{"dense.npy", "labels.npy", "values.npy", "sparse.npy", "lengths.npy"} {
