@@ -27,7 +27,6 @@ type counters struct {
 	units      [len(engine.Profile{})]cs.UnitCounter // by number; names are filled in by log
 	transform  cs.UnitCounter
 	programs   map[[32]byte]*programCounter
-	clock      uint64 // executions, for the age of a program
 	executions uint64
 	rows       uint64
 }
