@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
@@ -60,10 +61,12 @@ type Drive struct {
 	device     *sdk.Device // nil for files that the CPU reads
 	engine     Engine      // never auto
 	partitions []*sdk.Partition
+	maps       map[*sdk.Partition]*extents.Map // of files on a mounted file system
 	closers    []func() error
 }
 
-// OpenDrive opens a drive by URI and its volume's members as partitions.
+// OpenDrive opens a drive by URI and its volume's members as partitions; of a drive behind the kernel (nvme:) also files
+// of a file system on it, when all Members are paths.
 func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
 		o.Name = uri
@@ -73,7 +76,12 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 		return nil, err
 	}
 	d := &Drive{name: o.Name, o: o, device: dev, closers: []func() error{dev.Close}}
-	if err := d.openVolume(ctx); err != nil {
+	if u, uerr := sdk.ParseURI(uri); uerr == nil && d.mounted(u.Scheme) {
+		err = d.openMounted(ctx, u.Name)
+	} else {
+		err = d.openVolume(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
 	}
 	return d, nil

@@ -283,7 +283,7 @@ func (m *Manager) Open(ctx context.Context, order api.Order) (api.Stream, error)
 	if !j.enter(p, d.streams()) {
 		return nil, fmt.Errorf("drive %s: %w", d.name, api.ErrBusy)
 	}
-	w, err := j.open(ctx, p, order, part)
+	w, err := j.open(ctx, d, p, order, part)
 	if err != nil {
 		j.leave(p)
 		return nil, err

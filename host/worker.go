@@ -21,11 +21,12 @@ type worker struct {
 	source    sdk.Stream
 	next      int                 // mini-batch of the split that comes next from the source
 	ready     []*tensor.MiniBatch // mixed and not yet taken
+	unmoved   func() error        // looks again where the partition lies
 	closed    bool
 }
 
 // open starts a worker. With mixed rows it starts at the window's first mini-batch, whichever the order wants first.
-func (j *job) open(ctx context.Context, p *processor, order api.Order, part *sdk.Partition) (*worker, error) {
+func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.Order, part *sdk.Partition) (*worker, error) {
 	plan, err := j.plan(order.Epoch)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (j *job) open(ctx context.Context, p *processor, order api.Order, part *sdk
 	if want != order.Split || order.From < 0 || order.From >= want.MiniBatches {
 		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike", order.From, order.Split, want)
 	}
-	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From}
+	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From, unmoved: func() error { return d.unmoved(part) }}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		w.next -= w.next % o.Window
 	}
@@ -130,6 +131,12 @@ func (w *worker) named(ctx context.Context) (*tensor.MiniBatch, error) {
 	}
 	mb.Name = tensor.Name{Job: [32]byte(w.order.Job), Epoch: w.order.Epoch, Number: w.order.Split.FirstNumber + uint64(w.next)}
 	w.next++
+	if w.next == w.order.Split.MiniBatches {
+		if err := w.unmoved(); err != nil { // the split's blocks have been read: they must still be the file's
+			mb.Release()
+			return nil, err
+		}
+	}
 	return mb, nil
 }
 

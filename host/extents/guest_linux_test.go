@@ -68,6 +68,16 @@ filesystem() {
 	mkfs.ext4 -q /dev/$NS
 	mount -t ext4 /dev/$NS /mnt
 }
+files() {
+	millrace dataset generate --model rm1 --rows 20000 --codec snappy --out /mnt/rm1 --progress none
+	millrace preprocess --pipeline rm1 --batch 3000 --drive nvme:/dev/$CTRL --in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/a --progress none | tee /tmp/report
+	grep "by the drive (vendor)" /tmp/report
+	millrace preprocess --pipeline rm1 --batch 3000 --engine cpu --in /mnt/rm1/part-00000.parquet --slm 24MiB --out /tmp/b --progress none
+	for f in dense labels values lengths sparse; do cmp /tmp/a/$f.npy /tmp/b/$f.npy || return 1; done
+	cp /mnt/rm1/part-00000.parquet /tmp/elsewhere.parquet
+	if millrace preprocess --pipeline rm1 --drive nvme:/dev/$CTRL --in /tmp/elsewhere.parquet --out /tmp/c --progress none; then return 1; fi
+	test ! -e /tmp/c
+}
 reset() {
 	millrace drive reset nvme:/dev/$CTRL
 	wait_for 20 find_drive
@@ -83,6 +93,7 @@ check validate-vendor validate vendor
 check validate-standard validate standard
 check filesystem filesystem
 check presto /opt/extents.test -test.v -test.run InGuest
+check files files
 check in-use in_use
 umount /mnt
 check reset reset
@@ -132,7 +143,7 @@ func TestGuestPreSto(t *testing.T) {
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)
 			}
-			result.Report(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "in-use", "reset")
+			result.Report(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "files", "in-use", "reset")
 		})
 	}
 }
