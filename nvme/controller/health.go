@@ -32,9 +32,8 @@ type Health struct {
 	Unreliable     bool // the drive has degraded: critical warning bit 2
 }
 
-// Temperatures in kelvin: what a drive without a sensor says, and the thresholds in Identify Controller.
+// Thresholds in Identify Controller, in kelvin. A drive without a sensor reports 0, which readers take for not available.
 const (
-	nominalTemperature  = 273 + 40
 	warningTemperature  = 273 + 70
 	criticalTemperature = 273 + 80
 )
@@ -60,7 +59,7 @@ type health struct {
 
 func newHealth(base Counters, now func() time.Time) *health {
 	h := &health{now: now, start: now(), base: base, count: base.Errors}
-	h.sensors = Health{Temperature: nominalTemperature, AvailableSpare: 100, SpareThreshold: 10}
+	h.sensors = Health{AvailableSpare: 100, SpareThreshold: 10}
 	return h
 }
 
@@ -142,7 +141,7 @@ func (s Health) warning(under, over uint16) uint8 {
 	if s.AvailableSpare < s.SpareThreshold {
 		w |= nvme.WarningSpare
 	}
-	if s.Temperature >= over || s.Temperature <= under {
+	if s.Temperature != 0 && (s.Temperature >= over || s.Temperature <= under) { // 0: there is no sensor
 		w |= nvme.WarningTemperature
 	}
 	if s.Unreliable {
