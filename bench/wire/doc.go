@@ -10,15 +10,15 @@
 // # Raw TCP
 //
 // Beside each cell, in turns with it in the same run, as many raw connections copy blocks of the same size as fast as they can,
-// in one direction: one goroutine writes each, one reads it. What is written lies in memory as large as the drive, and what is
+// in one direction: one goroutine writes each, a block a call, and one reads it. What is written lies in memory as large as the drive, and what is
 // read goes to as many buffers as commands are outstanding, so raw TCP moves the same bytes between the same places. It neither waits for a
-// request nor copies flash into a buffer of its own. A ratio holds whatever else the machine does, as both sides of it
-// are measured within a fraction of a second; a rate does not.
+// request nor copies flash into a buffer of its own. Both sides of a ratio are measured within
+// a fraction of a second, so it suffers less than a rate from what else the machine does; the two processor times suffer least.
 //
 // # Processor time and allocations
 //
 // Processor time is the whole process's, user and system, initiator and target together, while commands run. Allocations are the
-// process's too, so a background tick now and then leaves a trace of less than 0.01 a command.
+// process's too, so a background tick now and then leaves a trace of some hundredths where commands are few.
 //
 // # Errors
 //
