@@ -304,3 +304,19 @@ func TestPathsWithOddNames(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	errorLine(t, errs, "name an empty folder")
 }
+
+// TestADataSetWithoutRows: its output is whole and has no rows; a trainer has nothing to train on and is told so.
+func TestADataSetWithoutRows(t *testing.T) {
+	data := generate(t, "--rows", "0", "--partitions", "2")
+	for _, engine := range []string{"reference", "cpu", "drive"} {
+		for _, format := range []string{"npy", "arrow"} {
+			out := filepath.Join(t.TempDir(), "out")
+			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--engine", engine, "--format", format, "--out", out, "--output", "json"))
+			assert.Zero(t, r.Rows)
+			assert.NotEmpty(t, content(t, out))
+		}
+	}
+	code, _, errs := millrace(t, "train", "--pipeline", "rm1", "--in", data, "--measure", "1ms")
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, errs, "no drive holds a row")
+}

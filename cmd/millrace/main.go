@@ -26,6 +26,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second interrupt ends the process at once, whatever the first one waits for.
 	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever the first one waits for
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()
 	os.Exit(code)
