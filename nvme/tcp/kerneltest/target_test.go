@@ -109,11 +109,10 @@ type target struct {
 	config targetConfig
 	nqn    string
 
-	mu     sync.Mutex // guards what follows: functions for guests run beside the test
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	log    strings.Builder
-	logger sync.WaitGroup
+	mu  sync.Mutex // guards what follows: functions for guests run beside the test
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	log strings.Builder
 }
 
 func startTarget(t *testing.T, blockSize uint32) *target {
