@@ -30,6 +30,7 @@ type serveFlags struct {
 	advertise, nqn, allow string
 	referrals             []string
 	key, ctrlKey          string
+	faults                string
 }
 
 // shutdownTime is how long commands that run when the target is told to stop may take to complete.
@@ -64,6 +65,7 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.allow, "allow", "", "hosts that are served: any, or NQN[,NQN] (default any on loopback; elsewhere it must be said)")
 	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key makes it)")
 	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
+	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }
@@ -78,7 +80,8 @@ type serving struct {
 	BlockSize int      `json:"lba_bytes"`
 	SLM       int64    `json:"slm_bytes"`
 	Threads   int      `json:"engine_threads"`
-	Hosts     []string `json:"hosts"` // empty: any
+	Hosts     []string `json:"hosts"`            // empty: any
+	Faults    string   `json:"faults,omitempty"` // the script
 }
 
 func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
@@ -111,6 +114,13 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		log = slog.New(slog.NewTextHandler(c.err, nil))
 	}
 	o.Logger = log
+	injector, err := f.injector(log)
+	if err != nil {
+		return err
+	}
+	if injector != nil {
+		o.WrapFlash = injector.Flash
+	}
 
 	// The port first: a drive is not made for a target that cannot be reached.
 	main, err := listen("--listen", f.listen)
@@ -133,6 +143,9 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 	}
 	defer func() { err = errors.Join(err, drive.Close()) }()
 	sub := drive.Subsystem()
+	if injector != nil {
+		injector.SetBlockSize(int(sub.BlockSize()))
+	}
 
 	entries, err := discoveryEntries(sub.NQN(), listeners, advertise)
 	if err != nil {
@@ -152,13 +165,17 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	ended := make(chan error, len(listeners))
-	s := serving{NQN: sub.NQN(), Address: main.Addr().String(), Hosts: hosts, BlockSize: int(sub.BlockSize()), Size: int64(sub.Blocks()) * int64(sub.BlockSize()), SLM: o.SLMBytes, Threads: o.Threads}
+	s := serving{NQN: sub.NQN(), Address: main.Addr().String(), Hosts: hosts, BlockSize: int(sub.BlockSize()), Size: int64(sub.Blocks()) * int64(sub.BlockSize()), SLM: o.SLMBytes, Threads: o.Threads, Faults: f.faults}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
 	}
 	s.URI = "tcp://" + s.Address + "/" + s.NQN
 	for _, l := range listeners {
-		go func() { ended <- target.Serve(l) }()
+		served := l
+		if injector != nil {
+			served = injector.Listener(l)
+		}
+		go func() { ended <- target.Serve(served) }()
 		s.Discovery = append(s.Discovery, l.Addr().String())
 	}
 	if err := c.ready(s); err != nil {
@@ -179,8 +196,12 @@ func (c *command) ready(s serving) error {
 		if len(s.Hosts) > 0 {
 			hosts = strings.Join(s.Hosts, ", ")
 		}
-		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s\n",
-			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "))
+		faults := ""
+		if s.Faults != "" {
+			faults = "; with the faults of " + s.Faults
+		}
+		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s\n",
+			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), faults)
 	})
 }
 
