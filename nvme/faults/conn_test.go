@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
@@ -316,4 +317,46 @@ func FuzzReceived(f *testing.F) {
 		got, _ := io.ReadAll(newConn(everything, &wire{in: b, piece: int(piece) + 1}))
 		require.LessOrEqual(t, len(got), len(b))
 	})
+}
+
+// A command that is to be kept and in the middle of which the connection drops comes as far as it came.
+func TestKeptCommandOfADroppedConnection(t *testing.T) {
+	us := commands()
+	w := &wire{in: bytes.Join(us, nil), piece: 50}
+	c := newConn(injector(t, "delay: [{by: 1h, opcode: write}]\ndrop: [{pdu: 3, direction: received, torn: true}]"), w)
+	got, err := io.ReadAll(c)
+	require.ErrorIs(t, err, ErrInjected)
+	require.Equal(t, bytes.Join([][]byte{us[0], us[1], us[2][:len(us[2])/2]}, nil), got)
+
+	c = newConn(injector(t, "delay: [{by: 1h, opcode: write}]"), &wire{in: bytes.Join(us[:3], nil)[:len(us[0])+len(us[1])+100], piece: 50})
+	got, err = io.ReadAll(c)
+	require.NoError(t, err, "nor is one that does not come to its end")
+	require.Equal(t, bytes.Join(us[:2], nil), got)
+}
+
+// Rules of one kind count on their own, and an absence's begins again.
+func TestCounts(t *testing.T) {
+	in := injector(t, `
+away: [{for: 3s, command: 4, times: 2}, {for: 5s, command: 12}]
+delay: [{by: 1s, after: 2, times: 3}, {by: 2s, opcode: flush, times: always}, {by: 3s, opcode: identify}]`)
+	cmd := nvme.Flush(1)
+	var got []time.Duration
+	for range 14 {
+		keep, away := in.command(1, &cmd)
+		got = append(got, keep-away)
+	}
+	s := time.Second
+	require.Equal(t, []time.Duration{2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -5 * s, 2 * s, 2 * s}, got)
+	require.EqualValues(t, 11, in.Stats().Delays)
+	require.EqualValues(t, 3, in.delay[0].done)
+
+	slm := cs.MemoryRead(0, 512)
+	in = injector(t, "delay: [{by: 1s, opcode: read}]")
+	keep, _ := in.command(1, &slm)
+	require.Zero(t, keep, "a read of memory has the opcode of a read of blocks")
+	blocks := nvme.Read(1, 0, 1, 512)
+	keep, _ = in.command(0, &blocks)
+	require.Zero(t, keep, "and on the admin queue it is Get Log Page")
+	keep, _ = in.command(2, &blocks)
+	require.Equal(t, s, keep)
 }
