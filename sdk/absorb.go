@@ -11,9 +11,10 @@ import (
 // mostNeed bounds what an engine may ask for, so that sums of needs do not overflow.
 const mostNeed = 1 << 60
 
-// mostBarren bounds the slices in a row that write nothing, though each of them tells something new. Windows grow to what
-// is asked for and dictionaries are decoded in a few; pages are passed over many at a time.
-const mostBarren = 1 << 22
+// mostBarren bounds the slices in a row that write nothing and come to no new place, though each of them tells something
+// new. Windows grow to what is asked for and lost dictionaries are decoded in a few; more means that memory is given to
+// and fro between columns.
+const mostBarren = 1 << 14
 
 // absorb takes in the result of a slice: rows written, cursors, and what was missing.
 func (w *worker) absorb(ctx context.Context) error {
@@ -28,7 +29,7 @@ func (w *worker) absorb(ctx context.Context) error {
 		return w.against("it wrote %d values after %d, with room for %d", res.Values, w.values, w.valueCap())
 	}
 	w.values = res.Values
-	progress, rows := false, false
+	progress, further := false, false
 	for i, k := range w.seated {
 		j, t := &w.jobs[k], &res.Tasks[i]
 		if t.Rows > j.take || t.State == program.Done && t.Rows < j.take {
@@ -41,7 +42,7 @@ func (w *worker) absorb(ctx context.Context) error {
 			return w.against("task %d goes on in a page of %d bytes, %d from its chunk's end", i, t.Page, j.c.length-t.Cursor.Page)
 		}
 		if t.Rows > 0 {
-			progress, rows = true, true
+			progress, further = true, true
 			w.advance(j, t)
 		}
 		ok, err := w.missing(j, t)
@@ -49,11 +50,14 @@ func (w *worker) absorb(ctx context.Context) error {
 			return err
 		}
 		progress = progress || ok
+		if j.c.cursor.Page > j.c.reached {
+			j.c.reached, further = j.c.cursor.Page, true
+		}
 	}
 	for w.next0 < len(w.jobs) && w.jobs[w.next0].count == 0 {
 		w.next0++
 	}
-	if w.barren++; rows {
+	if w.barren++; further {
 		w.barren = 0
 	}
 	if !progress || w.barren > mostBarren {
@@ -146,6 +150,9 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 		s, from := w.span(c)
 		news = news || need > from-c.cursor.Page+s.Len
 		c.need, c.ready = need, t.Ready
+		if c.cursor.Page == 0 {
+			c.opening = max(c.opening, need)
+		}
 	case program.MoreDict:
 		news = news || need > c.dict.size
 		c.dictMin = max(c.dictMin, need)

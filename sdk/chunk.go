@@ -39,6 +39,8 @@ type chunk struct {
 	ready  uint32 // rows that the engine can do with what is in memory, while it asks for more
 	page   uint64 // bytes of the cursor's page, header included; 0 if they are not known
 	high   uint64 // chunk offset that moves have reached
+	// reached is the furthest page that the cursor was at, opening what the engine asked for at the first.
+	reached, opening uint64
 
 	pages   pages // offset index, may be nil
 	pageRow int64 // first row that begins in the cursor's page

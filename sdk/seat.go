@@ -129,7 +129,7 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 			return true
 		case v.from <= at && c.need == 0 && first+c.hopes(int64(j.take)) <= v.to:
 			return true // what is there may do; the engine says if it does not
-		case v.from <= at && c.need == 0 && w.cutAtPage(j, k) && first+c.hopes(int64(j.take)) <= v.to:
+		case v.from <= at && c.need == 0 && w.cutAtPage(j, k, first, v.to):
 			return true
 		case c.ready > 0 && c.ready < j.take && w.mayCut():
 			j.take = c.ready // first what is there, as the engine said, so that it is not moved again
@@ -153,11 +153,12 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 	return true
 }
 
-// cutAtPage ends a job's next task at the end of the cursor's page, when that is known and lies inside the job. What is
-// left begins with a page, and nothing that was moved before is moved again.
-func (w *worker) cutAtPage(j *job, k *learned) bool {
+// cutAtPage ends a job's next task at the end of the cursor's page, when that is known, lies inside the job, and may do with
+// what a window has from shifted offset first to last. What is left begins with a page, and nothing that was moved before is
+// moved again. A job that is not cut here is left as it is: makeRoom goes by what it wanted.
+func (w *worker) cutAtPage(j *job, k *learned, first, last uint64) bool {
 	left := j.c.left(k)
-	if left == 0 || left >= int64(j.take) || !w.mayCut() {
+	if left == 0 || left >= int64(j.take) || !w.mayCut() || first+j.c.hopes(left) > last {
 		return false
 	}
 	j.take = uint32(left)
@@ -338,15 +339,26 @@ func (w *worker) flush() {
 	w.lane.arrange(0, 0, 0)
 }
 
-// foot is what a job wants of the three areas.
+// foot is what a job wants of the three areas when they are arranged anew. That loses the dictionary, so a chunk that has
+// one begins with it again: without room for that too, arranging would be undone and done for ever.
 func (w *worker) foot(j *job) (in, dict, scratch uint64) {
 	c, k := j.c, &w.learned[j.c.column]
 	if !w.direct {
-		from := c.at + c.cursor.Page
-		lo, hi := w.geo.cover(from, from+c.wants(int64(j.take), k))
-		in = up(hi - lo)
+		in = w.windowOf(c, c.wants(int64(j.take), k))
+		if c.had && c.resume == nil && c.cursor.Page > 0 {
+			again := *c
+			again.resume, again.need, again.cursor = &c.cursor, 0, program.Cursor{Skip: uint64(c.row)}
+			in = max(in, w.windowOf(&again, max(again.wants(int64(j.take), k), c.data, c.opening)))
+		}
 	}
 	return in, up(c.wantsDict(k)), up(c.wantsRoom(k))
+}
+
+// windowOf is the size of a window for n bytes of a chunk from the cursor's page on.
+func (w *worker) windowOf(c *chunk, n uint64) uint64 {
+	from := c.at + c.cursor.Page
+	lo, hi := w.geo.cover(from, from+n)
+	return up(hi - lo)
 }
 
 // total is what the jobs from the next one on want, around to those that are done, as far as budget goes; n is how

@@ -31,7 +31,7 @@ type worker struct {
 	stretch float64         // room for a window over what it wants, for what comes behind it
 
 	kept   struct{ dict, scratch uint64 } // most that was kept resident where memory does not hold everything
-	barren int                            // slices since rows were written
+	barren int                            // slices since rows were written or a page was reached
 
 	trimmed uint64 // slice that windows were trimmed for
 	evicted int    // chunks that made way so far
