@@ -1,0 +1,106 @@
+package sdk_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/faults"
+	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/sdk"
+)
+
+// faulty is a drive that holds a file, behind a loopback address, and goes wrong by a script.
+func faulty(t *testing.T, data []byte, script string) (uri string, at sdk.Extent, in *faults.Injector) {
+	t.Helper()
+	s, err := faults.Parse([]byte(script))
+	require.NoError(t, err)
+	in, err = faults.New(s, faults.Options{})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "part-0.parquet")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	flash, places, err := csd.Files([]string{path}, csd.LBA512)
+	require.NoError(t, err)
+	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: 16 << 20, NQN: sharedNQN, WrapFlash: in.Flash})
+	require.NoError(t, err)
+	target, err := tcp.NewTarget(tcp.TargetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, target.Add(drive.Subsystem()))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- target.Serve(in.Listener(l)) }()
+	t.Cleanup(func() {
+		assert.NoError(t, target.Close())
+		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
+		assert.NoError(t, drive.Close())
+	})
+	return "tcp://" + l.Addr().String() + "/" + sharedNQN, sdk.Extent{Device: places[0].Offset, Len: places[0].Size}, in
+}
+
+// TestFaultsUnderPreprocess has a drive go wrong in the middle of a run: the run gives the mini-batches that the reference gives, or it ends
+// with an error that says what happened, and then the device serves the next processor as before.
+func TestFaultsUnderPreprocess(t *testing.T) {
+	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 44}
+	data := write(t, l)
+	prog, schema := jagged()
+	run := sdk.Run{Rows: int64(l.rows), Batch: 32, Partition: open(t, data, true)}
+	want := truth(t, prog, schema, run)
+	for name, c := range map[string]struct {
+		script string
+		errs   []error // any of them; none: the run does not notice
+		stats  faults.Stats
+	}{
+		"a block that cannot be read once": {"fail: [{operation: read, lba: 60, times: 1}]", []error{nvme.UnrecoveredReadError}, faults.Stats{Reads: 1}},
+		"a connection lost":                {"drop: [{pdu: 40, queue: io, direction: received}]", []error{tcp.ErrLost, nvme.AccessDenied}, faults.Stats{Drops: 1}},
+		"the drive gone for a moment":      {"away: [{for: 50ms, command: 60}]", []error{tcp.ErrLost, nvme.AccessDenied}, faults.Stats{Absences: 1}},
+		"data broken on its way":           {"flip: [{digest: data, pdu: 30, queue: io}]", []error{nil, nvme.TransientTransportError}, faults.Stats{DataDigests: 1}},
+		"slow commands":                    {"delay: [{by: 20ms, opcode: preprocess, after: 2, times: 3}, {by: 10ms, opcode: fetch, times: 2}]", []error{nil}, faults.Stats{Delays: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			uri, at, in := faulty(t, data, c.script)
+			dev, err := sdk.Open(t.Context(), uri+"?digests=both", sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: 10 * time.Millisecond}})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, dev.Close()) }()
+			run := run
+			// The footer is read where nothing goes wrong, so that what does happens to the run.
+			run.Partition = place(t, data, []sdk.Extent{at})
+			p := startOn(t, dev, prog, schema, sdk.Options{SLM: 4 << 20})
+			got, err := collect(p, run)
+			matched := false
+			for _, e := range c.errs {
+				matched = matched || e == nil && err == nil || e != nil && errors.Is(err, e)
+			}
+			require.True(t, matched, "%v", err)
+			same(t, want[:len(got)], got)
+			if err == nil {
+				require.Len(t, got, len(want))
+			}
+			st := in.Stats()
+			st.Reset = 0
+			require.Equal(t, c.stats, st)
+			closed := p.Close()
+			if lost := in.Stats(); lost.Drops+lost.Absences == 0 {
+				require.NoError(t, closed)
+			}
+
+			// Blocks wait for a connection that is being made anew.
+			require.NoError(t, dev.ReadBlocks(t.Context(), make([]byte, 512), 0))
+			p = startOn(t, dev, prog, schema, sdk.Options{SLM: 4 << 20})
+			got, err = collect(p, run)
+			require.NoError(t, err)
+			same(t, want, got)
+			require.NoError(t, p.Close())
+		})
+	}
+}
