@@ -37,6 +37,7 @@ cross:
 
 bench: build
 	./bin/millrace bench rm --models rm1,rm5 --engine cpu --threads 1
+	./bin/millrace bench wire
 
 # Exhaustive: Log over all 2^32 inputs, about ten minutes on two cores.
 sweep:

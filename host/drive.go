@@ -304,7 +304,7 @@ func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
 // counted by then.
 func (d *Drive) report(ctx context.Context, s sdk.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
-		Name: d.name, Engine: string(d.engine), Rows: s.Rows, MiniBatches: s.MiniBatches, Move: s.Move, Decode: s.Decode,
+		Name: d.name, Engine: string(d.engine), Rows: s.Rows, MiniBatches: s.MiniBatches, Wait: s.Wait, Move: s.Move, Decode: s.Decode,
 		Transform: s.Transform, Fetch: s.Fetch, BytesMoved: s.BytesPlanned, BytesUnneeded: s.BytesUnneeded, BytesOut: s.BytesOut, RowsDropped: s.Dropped,
 	}
 	now, err := d.counters(ctx)

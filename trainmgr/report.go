@@ -29,6 +29,7 @@ type Report struct {
 	QueueDepthMean      float64           `json:"queue_depth_mean"`        // mini-batches
 	QueueMaxBytes       int64             `json:"queue_max_bytes"`
 	QueueLimitBytes     int64             `json:"queue_limit_bytes"`
+	WaitSeconds         float64           `json:"wait_seconds"` // for engine threads
 	MoveSeconds         float64           `json:"move_seconds"`
 	DecodeSeconds       float64           `json:"decode_seconds"`
 	TransformSeconds    float64           `json:"transform_seconds"`
@@ -83,6 +84,7 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 	r.QueueDepthMean = (&queueStats{DepthTime: depth, Elapsed: span}).depthMean()
 	threads := 0
 	for _, d := range drives {
+		r.WaitSeconds += d.Wait.Seconds()
 		r.MoveSeconds += d.Move.Seconds()
 		r.DecodeSeconds += d.Decode.Seconds()
 		r.TransformSeconds += d.Transform.Seconds()

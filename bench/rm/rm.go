@@ -62,6 +62,7 @@ type Result struct {
 	RowsPerSecond        float64 `json:"rows_per_second"`
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
+	WaitShare            float64 `json:"wait_share"` // for an engine thread
 	MoveShare            float64 `json:"move_share"`
 	DecodeShare          float64 `json:"decode_share"`
 	TransformShare       float64 `json:"transform_share"`
@@ -208,9 +209,9 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"), Encoding: or(b.o.Encoding, "plain"),
 		Rows: s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed,
 		InputBytesPerSecond: float64(s.BytesIn) / elapsed, OutputBytesPerSecond: float64(s.BytesOut) / elapsed,
-		MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
+		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
 	}
-	r.OtherShare = max(0, 1-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
+	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
 	return r, nil
 }
 

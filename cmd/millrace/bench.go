@@ -57,10 +57,10 @@ again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler 
 				return err
 			}
 			return c.print(results, func(w io.Writer) {
-				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in\tGB/s out\tmove\tdecode\ttransform\tfetch\tother\n")
+				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
 				for _, r := range results {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond,
-						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.MoveShare, 100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
+					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond,
+						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare, 100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
 				}
 			})
 		},

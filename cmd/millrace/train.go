@@ -268,7 +268,7 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 	fmt.Fprintf(w, "drives\t%d at once (T/P asks for %d), %d at the busiest\n", r.Drives, r.DrivesWanted, r.DrivesBusiest)
 	fmt.Fprintf(w, "stall\t%.2f s in %d waits; %.2f s for the first mini-batch; %.2f s foretold\n", r.StallSeconds, r.Stalls, r.FirstWaitSeconds, r.ExpectedStallSecond)
 	fmt.Fprintf(w, "queue\t%.1f mini-batches deep on average, at most %d of %d bytes\n", r.QueueDepthMean, r.QueueMaxBytes, r.QueueLimitBytes)
-	fmt.Fprintf(w, "time\tmove %.2f s, decode %.2f s, transform %.2f s, fetch %.2f s (all streams added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds)
+	fmt.Fprintf(w, "time\tmove %.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)

@@ -110,6 +110,7 @@ type DriveReport struct {
 	RowsPerSecond float64       `json:"p_rows_per_second"`
 	Rows          int64         `json:"rows"`
 	MiniBatches   int64         `json:"mini_batches"`
+	Wait          time.Duration `json:"wait_ns"` // for an engine thread
 	Move          time.Duration `json:"move_ns"`
 	Decode        time.Duration `json:"decode_ns"`
 	Transform     time.Duration `json:"transform_ns"`
