@@ -16,6 +16,9 @@ const mostNeed = 1 << 60
 // and fro between columns.
 const mostBarren = 1 << 14
 
+// patience is how many such slices, and four for every job, it takes until the jobs are placed one by one.
+const patience = 32
+
 // absorb takes in the result of a slice: rows written, cursors, and what was missing.
 func (w *worker) absorb(ctx context.Context) error {
 	res := &w.result
@@ -60,6 +63,7 @@ func (w *worker) absorb(ctx context.Context) error {
 	if w.barren++; further {
 		w.barren = 0
 	}
+	w.alone = w.alone || w.barren > patience+4*len(w.jobs)
 	if !progress || w.barren > mostBarren {
 		return w.against("it asks for what it was given")
 	}

@@ -23,6 +23,82 @@ type coded struct {
 	Plain int64   `parquet:"plain"`
 }
 
+// TestMemoryForSomeOfManyPages has several columns with pages and dictionaries of different sizes and memory for some of
+// them, with mini-batches of several tasks: whatever the memory, the run ends, with mini-batches or with ErrSLM.
+func TestMemoryForSomeOfManyPages(t *testing.T) {
+	const rows = 3000
+	rng := rand.New(rand.NewPCG(7, 8))
+	list := make([]mixed, rows)
+	pool := make([]int64, 6000)
+	for i := range pool {
+		pool[i] = rng.Int64()
+	}
+	for i := range list {
+		for range rng.IntN(16) {
+			list[i].Lists = append(list[i].Lists, pool[rng.IntN(len(pool))])
+		}
+		list[i].Names = []byte(fmt.Sprintf("%08x", rng.Uint32()))
+		list[i].Codes, list[i].Few = pool[rng.IntN(6000)], pool[rng.IntN(5)]
+	}
+	prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 6}}
+	for k, name := range []string{"few", "lists", "codes", "few", "names", "lists"} {
+		c := program.Column{Name: name, Kind: program.Int64, List: name == "lists", Sinks: []program.Sink{{To: program.ToSparse, Index: uint32(k)}}}
+		if name == "names" {
+			c.Kind, c.Sinks[0].Ops = program.Bytes, []program.Op{program.HexToInt{}}
+		}
+		prog.Columns = append(prog.Columns, c)
+	}
+	schema := &tensor.Schema{IDs: tensor.Int64}
+	for k := range 6 {
+		schema.Keys = append(schema.Keys, tensor.Key{Name: fmt.Sprint("key_", k), List: true})
+	}
+	for name, o := range map[string][]pq.WriterOption{
+		"packed":   {pq.Compression(&pq.Snappy), pq.DataPageVersion(1), pq.PageBufferSize(2600)},
+		"unpacked": {pq.Compression(&pq.Uncompressed), pq.DataPageVersion(2), pq.PageBufferSize(3000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var buf bytes.Buffer
+			w := pq.NewGenericWriter[mixed](&buf, o...)
+			for i := 0; i < rows; i += 20 {
+				_, err := w.Write(list[i : i+20])
+				require.NoError(t, err)
+			}
+			require.NoError(t, w.Close())
+			data := buf.Bytes()
+			run := sdk.Run{Partition: open(t, data, true), Rows: rows, Batch: 500}
+			want := truth(t, prog, schema, run)
+			did := 0
+			for memory := uint64(24 << 10); memory < 700<<10; memory += 3 << 10 {
+				if raced && memory>>10%8 > 0 {
+					continue
+				}
+				f := newFlash(memory, 512)
+				run.Partition = place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+				p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+				require.NoError(t, err)
+				got, err := collect(p, run)
+				require.NoError(t, p.Close())
+				if err != nil {
+					var slm *sdk.ErrSLM
+					require.ErrorAs(t, err, &slm, "%d bytes", memory)
+					continue
+				}
+				did++
+				same(t, want, got)
+			}
+			assert.NotZero(t, did)
+		})
+	}
+}
+
+// mixed has columns whose pages and dictionaries differ in size.
+type mixed struct {
+	Lists []int64 `parquet:"lists,list,dict"`
+	Codes int64   `parquet:"codes,dict"`
+	Few   int64   `parquet:"few,dict"`
+	Names []byte  `parquet:"names,dict"`
+}
+
 // TestMemoryForOneDictionaryOfTwo has memory for one or nearly two dictionaries. Arranging the memory for what all columns
 // want loses a dictionary, and with it the page that the dictionary is made from has to be in memory again: a planner that
 // left that out would arrange memory for all columns, find no room, arrange it for one, and so on without an end.

@@ -17,7 +17,8 @@ const mostTries = 256
 
 // seatAll places as many of the next jobs as one slice takes, at least one.
 func (w *worker) seatAll(ctx context.Context) error {
-	for range mostTries {
+	for try := range mostTries {
+		w.alone = w.alone || try >= mostTries/2
 		again := w.seatSome()
 		if len(w.seated) > 0 && !again {
 			return nil
@@ -43,7 +44,7 @@ func (w *worker) seatSome() (again bool) {
 		if j.count == 0 {
 			continue
 		}
-		if len(w.seated) > 0 && (bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
+		if len(w.seated) > 0 && (w.alone || bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
 			break
 		}
 		ok := w.seat(i)
@@ -340,18 +341,31 @@ func (w *worker) flush() {
 }
 
 // foot is what a job wants of the three areas when they are arranged anew. That loses the dictionary, so a chunk that has
-// one begins with it again: without room for that too, arranging would be undone and done for ever.
+// one begins with it again, and one that does goes back to where it was: without room for both, arranging would be undone
+// and done for ever.
 func (w *worker) foot(j *job) (in, dict, scratch uint64) {
 	c, k := j.c, &w.learned[j.c.column]
 	if !w.direct {
 		in = w.windowOf(c, c.wants(int64(j.take), k))
-		if c.had && c.resume == nil && c.cursor.Page > 0 {
-			again := *c
-			again.resume, again.need, again.cursor = &c.cursor, 0, program.Cursor{Skip: uint64(c.row)}
-			in = max(in, w.windowOf(&again, max(again.wants(int64(j.take), k), c.data, c.opening)))
+		in = max(in, w.again(j))
+		if c.resume != nil {
+			later := *c
+			later.resume, later.need, later.cursor = nil, 0, *c.resume
+			in = max(in, w.windowOf(&later, later.wants(int64(j.take), k)))
 		}
 	}
 	return in, up(c.wantsDict(k)), up(c.wantsRoom(k))
+}
+
+// again is the window in which a chunk's dictionary is decoded once more; 0 if it has none.
+func (w *worker) again(j *job) uint64 {
+	c := j.c
+	if !c.had || c.resume != nil || c.cursor.Page == 0 {
+		return 0
+	}
+	first := *c
+	first.resume, first.need, first.cursor = &c.cursor, 0, program.Cursor{Skip: uint64(c.row)}
+	return w.windowOf(&first, max(first.wants(int64(j.take), &w.learned[c.column]), c.data, c.opening))
 }
 
 // windowOf is the size of a window for n bytes of a chunk from the cursor's page on.
@@ -402,6 +416,9 @@ func (w *worker) resident() (in, dict, scratch uint64, ok bool) {
 // cramped arranges the areas anew if one of them is too small for what the memory could hold: of all jobs, or at least their
 // dictionaries and unpacked pages.
 func (w *worker) cramped() bool {
+	if w.alone {
+		return false
+	}
 	in, dict, scratch, n := w.total(w.lane.room())
 	l := w.lane
 	all := n == len(w.jobs)
@@ -439,8 +456,15 @@ func (w *worker) stopGuessing() (some bool) {
 	return some
 }
 
-// share arranges the areas for as many jobs as the memory holds.
+// share arranges the areas for as many jobs as the memory holds, or for the next one alone.
 func (w *worker) share() {
+	if w.alone {
+		in, dict, scratch := w.foot(&w.jobs[w.next0])
+		if max(in, dict, scratch) <= w.lane.room() && in+dict+scratch <= w.lane.room() {
+			w.arrange(in, dict, scratch, false)
+			return
+		}
+	}
 	in, dict, scratch, n := w.total(w.lane.room())
 	if n < len(w.jobs) {
 		if a, b, c, ok := w.resident(); ok {
@@ -502,6 +526,8 @@ func (w *worker) makeRoom(ctx context.Context) error {
 	case c.lean < noForesight:
 		c.lean = noForesight
 		return nil
+	case !w.direct && w.again(j)+dict+scratch > room:
+		// Fewer rows make no smaller dictionary.
 	case j.take > 1 && w.mayCut():
 		have := room - min(room, dict+scratch)
 		cut := uint64(j.take) / 2

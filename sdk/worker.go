@@ -33,6 +33,10 @@ type worker struct {
 	kept   struct{ dict, scratch uint64 } // most that was kept resident where memory does not hold everything
 	barren int                            // slices since rows were written or a page was reached
 
+	// alone places the mini-batch's jobs one by one. What a chunk wants is forgotten when its memory goes to others, so that
+	// arranging it for several may go round in circles; one job grows to what it needs, or the error says how much that is.
+	alone bool
+
 	trimmed uint64 // slice that windows were trimmed for
 	evicted int    // chunks that made way so far
 
@@ -197,7 +201,7 @@ func (w *worker) giveUp(err error) error {
 // plan lists the mini-batch's jobs, in the program's order.
 func (w *worker) plan() {
 	w.jobs, w.next0 = w.jobs[:0], 0
-	w.values, w.most, w.dirty = 0, 0, false
+	w.values, w.most, w.dirty, w.alone = 0, 0, false, false
 	w.place = w.r.prog.Output.Place(w.rows)
 	end := w.row + int64(w.rows)
 	first := w.part.group(w.row)
