@@ -133,7 +133,14 @@ func (d *Drive) open() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.state.Clean = false
-	return d.save()
+	if err := d.save(); err != nil {
+		return err
+	}
+	if ff, ok := d.flash.(*fileFlash); ok && d.created {
+		// Last: a creation that was killed before left an empty file, which the next one takes, or a drive.
+		return ff.resize(d.state.Size)
+	}
+	return nil
 }
 
 // openFlash opens the flash and learns geometry, identity and counters.
@@ -205,6 +212,10 @@ func (d *Drive) openFile() error {
 		}
 	}
 	d.state.Counters.PowerCycles++
+	if o.Create {
+		f.size = d.state.Size
+		return nil
+	}
 	return f.resize(d.state.Size)
 }
 
@@ -253,6 +264,9 @@ func (d *Drive) giveUp() error {
 	if d.created {
 		// Half a drive would stand in the way of the next try.
 		err = errors.Join(err, os.Remove(d.opt.Path))
+		if e := os.Remove(statePath(d.opt.Path)); !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
 	}
 	return err
 }

@@ -179,6 +179,36 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	openDrive(t, Options{Path: path, Create: true, Size: 1 << 20})
 }
 
+// TestKilledCreate looks at what a creation leaves when it is killed: before PATH.json an empty file, which the next one
+// takes; with it a drive, however short its file.
+func TestKilledCreate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drive")
+	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM, WrapFlash: func(f controller.Flash) controller.Flash {
+		st, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Zero(t, st.Size())
+		assert.NoFileExists(t, statePath(path))
+		return f
+	}})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	st, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1<<20, st.Size())
+
+	require.NoError(t, os.Truncate(path, 0))
+	d, err = Open(Options{Path: path, SLMBytes: testSLM})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	st, err = os.Stat(path)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1<<20, st.Size())
+
+	require.NoError(t, os.Truncate(path, 0))
+	require.NoError(t, os.Remove(statePath(path)))
+	openDrive(t, Options{Path: path, Create: true, Size: 1 << 20})
+}
+
 // manySlots is a device that a controller refuses.
 type manySlots struct{ controller.Compute }
 
