@@ -2,7 +2,6 @@ package volume
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -110,16 +109,15 @@ func text(b []byte) string {
 // number reads octal digits between spaces and NULs, or GNU's base 256 when the first bit is set.
 func number(b []byte) (int64, error) {
 	if b[0]&0x80 != 0 {
-		// Two's complement; only what fits 63 bits is a size.
-		for _, c := range b[1 : len(b)-8] {
-			if c != 0 {
+		// Two's complement; only what fits 63 bits is a size. Fields have 8 or 12 bytes.
+		v := uint64(0)
+		for _, c := range b[1:] {
+			if b[0] != 0x80 || v > math.MaxInt64>>8 {
 				return 0, errors.New("out of range")
 			}
+			v = v<<8 | uint64(c)
 		}
-		if v := binary.BigEndian.Uint64(b[len(b)-8:]); b[0] == 0x80 && v <= math.MaxInt64 {
-			return int64(v), nil
-		}
-		return 0, errors.New("out of range")
+		return int64(v), nil
 	}
 	s := strings.Trim(string(b), " \x00")
 	if s == "" {

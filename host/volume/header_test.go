@@ -182,3 +182,22 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+func TestNumberInBase256(t *testing.T) {
+	for _, c := range []struct {
+		field []byte
+		want  int64
+		ok    bool
+	}{
+		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 7}, 7, true},
+		{[]byte{0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, 256, true},
+		{[]byte{0x80, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 1<<63 - 1, true},
+		{[]byte{0x80, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0}, 0, false},
+		{[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0, false},
+		{[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0, false},
+	} {
+		got, err := number(c.field)
+		require.Equal(t, c.ok, err == nil, "%x: %v", c.field, err)
+		require.Equal(t, c.want, got, "%x", c.field)
+	}
+}
