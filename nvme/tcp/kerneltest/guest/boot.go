@@ -224,12 +224,13 @@ func arguments(work, archive, guests string, o *Options) []string {
 	if cpus == 0 {
 		cpus = 2
 	}
-	// Multi-threaded TCG panics a guest once in a hundred boots. A watchdog would report this machine's load.
+	// Multi-threaded TCG panics a guest once in a hundred boots. A watchdog would report this machine's load, and so does
+	// the check that timer interrupts come in time.
 	return append([]string{
 		"-M", "pc", "-accel", "tcg,thread=single", "-cpu", "max", "-smp", strconv.Itoa(cpus), "-m", strconv.Itoa(memory),
 		"-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(guests, "kernels", o.Kernel, "vmlinux"), "-initrd", archive,
-		"-append", "console=ttyS0 loglevel=7 panic=-1 reboot=t nowatchdog rcupdate.rcu_cpu_stall_suppress=1 " +
+		"-append", "console=ttyS0 loglevel=7 panic=-1 reboot=t nowatchdog no_timer_check rcupdate.rcu_cpu_stall_suppress=1 " +
 			"random.trust_cpu=on mitigations=off nokaslr net.ifnames=0 " + o.Append,
 		"-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
 		"-serial", "file:" + filepath.Join(work, "console"),
