@@ -27,10 +27,10 @@ import (
 // Options configure the demo. The zero value works.
 type Options struct {
 	Dir           string        // where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
-	Rows          int64         // 0 means 1,572,864
+	Rows          int64         // 0 means 3,145,728
 	Drives        int           // 0 means 2
 	Partitions    int           // 0 means two a drive
-	RowsPerSecond float64       // of the stand-in trainer; 0 means 1,500,000
+	RowsPerSecond float64       // of the stand-in trainer; 0 means 2,500,000
 	SLM           int64         // bytes of each drive's memory; 0 means its default
 	Epochs        int           // 0 means 1
 	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
@@ -43,7 +43,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.Rows == 0 {
-		o.Rows = 1_572_864
+		o.Rows = 3_145_728
 	}
 	if o.Drives == 0 {
 		o.Drives = 2
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.Partitions = 2 * o.Drives
 	}
 	if o.RowsPerSecond == 0 {
-		o.RowsPerSecond = 1_500_000
+		o.RowsPerSecond = 2_500_000
 	}
 	if o.Epochs == 0 {
 		o.Epochs = 1

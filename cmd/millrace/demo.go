@@ -62,11 +62,11 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 		},
 	}
 	f := cmd.Flags()
-	f.Int64Var(&o.Rows, "rows", 1_572_864, "rows to generate")
+	f.Int64Var(&o.Rows, "rows", 3_145_728, "rows to generate")
 	f.IntVar(&o.Drives, "drives", 2, "drives")
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
 	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
-	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 1_500_000, "speed of the stand-in trainer")
+	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 2_500_000, "speed of the stand-in trainer")
 	f.DurationVar(&o.Measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")
