@@ -68,8 +68,8 @@ func (s *Slice) DecodeFrom(b []byte) error {
 	r := reader{what: "slice", b: b}
 	h := r.take(SliceHeader, "header")
 	n, size := r.head(h, sliceMagic, SliceHeader, SliceTask)
-	if r.err == nil && size != len(b) {
-		r.fail("says it has %d bytes, %d are here", size, len(b))
+	if want := SliceHeader + SliceTask*n; r.err == nil && (size != want || len(b) != want) {
+		r.fail("says it has %d bytes, %d are here, %d tasks take %d", size, len(b), n, want)
 	}
 	if r.err != nil {
 		return r.err
