@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants clean
+.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants generate clean
 
 all: build
 
@@ -46,6 +46,10 @@ sweep:
 # Every off-by-one of the mutation list must fail the suite.
 mutants:
 	MILLRACE_MUTANTS=1 $(GO) test -timeout 30m -run Mutants ./fpga/unit
+
+# Go from host/api/v1/millrace.proto; lint compares.
+generate:
+	cd tools && $(GO) run ./protogen ../host/api/v1 millrace.proto
 
 clean:
 	rm -rf bin

@@ -1,0 +1,36 @@
+// Package apiv1 is what launchers, the control plane and storage nodes say to each other over the network, generated from
+// millrace.proto, which is the reference: every message and every rule is described there.
+//
+// Package apiv1connect has the Connect clients and handlers. Mini-batches travel outside Connect: see
+// [NextMiniBatchRequest] and the binding in millrace.proto.
+//
+// # Versions
+//
+// Every heartbeat and every description of a node carries [Protocol]. A peer that speaks less than [Oldest] is refused, in
+// words; one that speaks more is taken, since fields are only ever added.
+package apiv1
+
+import "fmt"
+
+// Versions of the words in millrace.proto.
+const (
+	Protocol = 1 // spoken here
+	Oldest   = 1 // still understood
+)
+
+// Content types of a mini-batch on the wire, and the paths of the plain HTTP bindings.
+const (
+	FrameType = "application/vnd.millrace.minibatch"
+	ArrowType = "application/vnd.apache.arrow.file"
+
+	MiniBatchPath = "/v1/minibatch"
+	PartitionPath = "/v1/partitions/"
+)
+
+// Speaks returns an error, fit to be sent to the peer, unless a peer of the given protocol version is understood.
+func Speaks(protocol uint32) error {
+	if protocol < Oldest {
+		return fmt.Errorf("protocol version %d is too old: %d to %d are understood here; upgrade that side first", protocol, Oldest, Protocol)
+	}
+	return nil
+}
