@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -402,5 +403,92 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 			require.NotNil(t, e)
 			assert.Equal(t, pdu.FatalHeader, e.Status)
 		})
+	}
+}
+
+// A command that comes when the connection is lost already was never sent: it waits for the next association, whatever it is. What
+// is counted is counted by then.
+func TestCommandsAfterALoss(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+	const losses = 50
+	for i := range uint64(losses) {
+		h.link.Load().lose(errors.New("the test lost it"))
+		set := nvme.SetFeature(nvme.FeatureWriteCache, 1)
+		_, err := h.Admin(t.Context(), &set, nil)
+		require.NoError(t, err)
+		require.Equal(t, Stats{Reconnects: i + 1}, h.Stats(), "nothing was sent twice")
+	}
+	require.NoError(t, h.Close())
+}
+
+// Many at once, at any moment of a loss: each command is done, or its loss is told.
+func TestCommandsDuringLosses(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond, LongestDelay: time.Millisecond, Queues: 2})
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				set := nvme.SetFeature(nvme.FeatureWriteCache, 1)
+				if _, err := h.Admin(context.Background(), &set, nil); err != nil {
+					assert.ErrorIs(t, err, ErrLost)
+				}
+			}
+		}()
+	}
+	for range 20 {
+		if l := h.link.Load(); l != nil {
+			l.lose(errors.New("the test lost it"))
+		}
+		assert.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+	}
+	close(done)
+	wg.Wait()
+	require.NoError(t, h.Close())
+}
+
+// A message that was taken and not written when its connection ended has not been seen by anybody.
+func TestUnwrittenIsUnsent(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	settled := make(chan error, 3)
+	entered := make(chan struct{}, 3)
+	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.data(make([]byte, 100)) }, func(_ *int, err error) { settled <- err })
+	require.NoError(t, o.post(1, false))
+	<-entered // its write waits, as nobody reads
+	require.NoError(t, o.post(2, false))
+	require.NoError(t, a.Close())
+	first, second := <-settled, <-settled
+	require.ErrorIs(t, first, io.ErrClosedPipe)
+	require.NotErrorIs(t, first, errOutboxClosed, "some of it may have been read")
+	require.ErrorIs(t, second, errOutboxClosed)
+	require.ErrorIs(t, second, io.ErrClosedPipe)
+	o.stop(net.ErrClosed)
+	require.Empty(t, entered, "it was not even encoded")
+}
+
+func TestRepeatable(t *testing.T) {
+	for _, c := range []struct {
+		admin bool
+		cmd   nvme.Command
+		want  bool
+	}{
+		{false, nvme.New(cs.IOFetch, 1), true}, {false, nvme.New(cs.IOStore, 1), true}, {false, nvme.New(cs.IOPreprocess, 1), false},
+		{false, nvme.New(cs.SLMRead, 2), true}, {false, nvme.New(cs.SLMWrite, 2), true}, {false, nvme.New(cs.SLMCopy, 2), false},
+		{false, nvme.New(cs.ExecuteProgram, 3), false}, {true, nvme.New(cs.IOFetch, 1), false}, {true, nvme.New(cs.AdminSLMReserve, 0), false},
+	} {
+		assert.Equal(t, c.want, repeatable(c.admin, &c.cmd), c.cmd.String())
+		assert.False(t, c.want && idempotent(c.admin, &c.cmd), "not in another association")
 	}
 }

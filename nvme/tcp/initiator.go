@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // ErrLost says that the connection was lost while the command ran. What the command did is not known, and what the association held
-// of the drive, memory above all, is gone; the next command goes to a new association.
+// of the drive, memory above all, is gone; the next command waits for a new association and goes to it.
 var ErrLost = errors.New("the connection to the drive was lost while the command ran")
 
 // ErrTimeout says that a command took longer than DialOptions.CommandTimeout. It has ended.
@@ -200,7 +201,6 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 	if err := ctx.Err(); err != nil {
 		return nvme.Completion{}, named(cmd, err)
 	}
-	broken := 0
 	for {
 		l := h.link.Load()
 		if l == nil {
@@ -209,24 +209,34 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 				return nvme.Completion{}, named(cmd, err)
 			}
 		}
-		cpl, err := l.submit(ctx, admin, cmd, data)
+		cpl, sent, err := h.try(ctx, l, admin, cmd, data)
 		switch {
 		case err == nil:
 			return cpl, nil
-		case errors.Is(err, errLinkLost):
-			if h.isClosed() {
-				return cpl, named(cmd, nvme.ErrClosed)
-			}
-			if !idempotent(admin, cmd) {
-				return cpl, named(cmd, fmt.Errorf("%w: %w", ErrLost, l.why()))
-			}
-			if _, err := h.wait(ctx, l); err != nil {
-				return cpl, named(cmd, err)
-			}
-		case errors.Is(err, nvme.TransientTransportError) && idempotent(admin, cmd) && broken < digestRetries:
-			broken++
-		default:
+		case !errors.Is(err, errLinkLost):
 			return cpl, named(cmd, err)
+		case h.isClosed():
+			return cpl, named(cmd, nvme.ErrClosed)
+		case sent && !idempotent(admin, cmd):
+			return cpl, named(cmd, fmt.Errorf("%w: %w", ErrLost, l.why()))
+		}
+		if _, err := h.wait(ctx, l); err != nil {
+			return cpl, named(cmd, err)
+		}
+		if sent {
+			h.requeued.Add(1)
+		}
+	}
+}
+
+// try does a command in one association, again where its data arrived broken and doing it twice there is doing it once. sent
+// tells whether the drive may have seen it.
+func (h *Host) try(ctx context.Context, l *link, admin bool, cmd *nvme.Command, data []byte) (cpl nvme.Completion, sent bool, err error) {
+	for broken := 0; ; broken++ {
+		cpl, err = l.submit(ctx, admin, cmd, data)
+		sent = sent || !errors.Is(err, errUnsent)
+		if broken == digestRetries || !errors.Is(err, nvme.TransientTransportError) || !idempotent(admin, cmd) && !repeatable(admin, cmd) {
+			return cpl, sent, err
 		}
 		h.requeued.Add(1)
 	}
@@ -247,7 +257,7 @@ func idempotent(admin bool, cmd *nvme.Command) bool {
 		}
 		return false
 	}
-	if cmd.NSID() != 1 && cmd.NSID() != nvme.AllNamespaces {
+	if cmd.NSID() != cs.NamespaceNVM && cmd.NSID() != nvme.AllNamespaces {
 		return false
 	}
 	switch cmd.Opcode() {
@@ -255,6 +265,17 @@ func idempotent(admin bool, cmd *nvme.Command) bool {
 		return true
 	}
 	return false
+}
+
+// repeatable tells whether doing a command twice in one association is doing it once: reads and writes of the drive's memory.
+func repeatable(admin bool, cmd *nvme.Command) bool {
+	switch {
+	case admin:
+		return false
+	case cmd.NSID() == cs.NamespaceSLM:
+		return cmd.Opcode() == cs.SLMRead || cmd.Opcode() == cs.SLMWrite
+	}
+	return cmd.NSID() == cs.NamespaceNVM && (cmd.Opcode() == cs.IOFetch || cmd.Opcode() == cs.IOStore)
 }
 
 func (h *Host) isClosed() bool {

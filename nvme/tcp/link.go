@@ -42,6 +42,9 @@ type link struct {
 // errLinkLost ends the commands of a link that is lost.
 var errLinkLost = errors.New("the connection was lost")
 
+// errUnsent is an errLinkLost of which not a byte was written: the drive has not seen the command.
+var errUnsent = fmt.Errorf("%w before the command was sent", errLinkLost)
+
 func newLink(h *Host) *link {
 	l := &link{h: h, over: make(chan struct{}), dead: make(chan struct{})}
 	l.clock.Store(time.Now().UnixNano())

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -16,7 +17,8 @@ const (
 	flushRounds = 4       // batches that a sender writes for others before it goes on its way
 )
 
-// errOutboxClosed is returned for a message after the last one.
+// errOutboxClosed is returned for a message after the last one, and wrapped in what settle is told of a message of which not a
+// byte was written.
 var errOutboxClosed = errors.New("nothing more is sent on this connection")
 
 // outbox sends messages on a connection in the order in which they come. A sender who finds nobody writing does it, for
@@ -119,6 +121,8 @@ func (o *outbox[M]) flush(rounds int) {
 			}
 			err = o.batch.flush()
 			o.since.Store(0)
+		} else {
+			err = fmt.Errorf("%w: %w", errOutboxClosed, err)
 		}
 		for i := range work {
 			o.settle(&work[i], err)

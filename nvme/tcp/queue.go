@@ -72,6 +72,7 @@ type slot struct {
 	got    uint32
 	asked  uint32 // bytes that the drive has asked for
 	broken bool   // a data digest did not match
+	unsent bool   // the capsule was not written; whoever settles its message has set it
 	cpl    nvme.Completion
 	err    error
 }
@@ -161,6 +162,11 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	if len(data) != int(cmd.DataLength()) || dir == nvme.Bidirectional {
 		return nvme.Completion{}, nvme.InvalidSGLLength.Final()
 	}
+	select {
+	case <-q.l.over:
+		return nvme.Completion{}, errUnsent
+	default:
+	}
 	var i uint16
 	select {
 	case i = <-free:
@@ -170,7 +176,7 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 		case <-ctx.Done():
 			return nvme.Completion{}, fmt.Errorf("wait for room in the queue: %w", ctx.Err())
 		case <-q.l.over:
-			return nvme.Completion{}, errLinkLost
+			return nvme.Completion{}, errUnsent
 		}
 	}
 	s := &q.slots[i]
@@ -178,7 +184,7 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	cid := s.used<<slotBits | i
 	s.cmd, s.data, s.dir = *cmd, data, dir
 	s.inline = dir == nvme.HostToController && uint32(len(data)) <= q.capsule
-	s.got, s.asked, s.broken, s.cpl, s.err = 0, 0, false, nvme.Completion{}, nil
+	s.got, s.asked, s.broken, s.unsent, s.cpl, s.err = 0, 0, false, false, nvme.Completion{}, nil
 	s.cmd.SetCID(cid)
 	if s.inline {
 		s.cmd.SetSGL(nvme.SGL{Length: uint32(len(data)), Type: nvme.SGLDataBlockOffset})
@@ -200,6 +206,7 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	s.cid.Store(slotUsed | uint32(cid))
 	if err := q.out.send(hostMessage{slot: s}); err != nil {
 		q.l.lose(err)
+		s.unsent = true
 		s.release()
 		<-q.ended
 		s.finish(cid, nvme.Completion{}, errLinkLost)
@@ -207,6 +214,9 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	cause := q.await(ctx, free, s, cid, timeout)
 	s.deadline.Store(0)
 	cpl, err := s.cpl, s.err
+	if s.unsent && err != nil {
+		err = errUnsent
+	}
 	s.data = nil
 	free <- i
 	switch st := cpl.Status(); {

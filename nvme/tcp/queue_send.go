@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"errors"
+
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
@@ -48,6 +50,9 @@ func (q *queue) body(b *batch, f *pdu.Frame, data []byte) {
 
 func (q *queue) settle(m *hostMessage, err error) {
 	if m.slot != nil {
+		if m.r2t.Length == 0 && errors.Is(err, errOutboxClosed) {
+			m.slot.unsent = true
+		}
 		m.slot.release()
 	}
 	if err != nil {

@@ -38,10 +38,10 @@ func (h *Host) supervise(l *link) {
 			}
 			return
 		}
+		h.reconnects.Add(1) // before a command can run there
 		h.link.Store(next)
 		h.change()
 		h.mu.Unlock()
-		h.reconnects.Add(1)
 		h.log.Info("connected again", "cntlid", next.cntlid)
 		l = next
 	}
