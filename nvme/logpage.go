@@ -99,6 +99,7 @@ type ErrorEntry struct {
 	Location  uint16 // byte and bit of the command that is to blame, FFFFh if none
 	LBA       uint64
 	NSID      uint32
+	VendorLog uint8 // log page that tells more, 0 if none does
 	CSI       uint8
 	Opcode    uint8
 }
@@ -114,7 +115,7 @@ func (e *ErrorEntry) AppendTo(b []byte) []byte {
 	le.PutUint16(x[14:], e.Location)
 	le.PutUint64(x[16:], e.LBA)
 	le.PutUint32(x[24:], e.NSID)
-	x[30], x[31] = e.CSI, e.Opcode
+	x[28], x[30], x[31] = e.VendorLog, e.CSI, e.Opcode
 	return append(b, x[:]...)
 }
 
@@ -125,7 +126,7 @@ func UnmarshalErrors(b []byte) []ErrorEntry {
 	for ; len(b) >= ErrorEntrySize && le.Uint64(b) != 0; b = b[ErrorEntrySize:] {
 		out = append(out, ErrorEntry{
 			Count: le.Uint64(b), SQID: le.Uint16(b[8:]), CID: le.Uint16(b[10:]), Status: Status(le.Uint16(b[12:]) >> 1),
-			Location: le.Uint16(b[14:]), LBA: le.Uint64(b[16:]), NSID: le.Uint32(b[24:]), CSI: b[30], Opcode: b[31],
+			Location: le.Uint16(b[14:]), LBA: le.Uint64(b[16:]), NSID: le.Uint32(b[24:]), VendorLog: b[28], CSI: b[30], Opcode: b[31],
 		})
 	}
 	return out
@@ -134,13 +135,14 @@ func UnmarshalErrors(b []byte) []ErrorEntry {
 // FirmwareLog is log page 03h.
 type FirmwareLog struct {
 	Active    uint8 // slot that runs, 1 to 7
+	Next      uint8 // slot that will run after the next reset, 0 if that is not known to differ
 	Revisions [7]string
 }
 
 // Marshal writes the page's 512 bytes.
 func (l *FirmwareLog) Marshal() []byte {
 	b := make([]byte, FirmwareLogSize)
-	b[0] = l.Active & 7
+	b[0] = l.Active&7 | l.Next&7<<4
 	for i, r := range l.Revisions {
 		if r != "" {
 			padString(b[8+8*i:16+8*i], r)
@@ -154,7 +156,7 @@ func (l *FirmwareLog) Unmarshal(b []byte) error {
 	if len(b) < FirmwareLogSize {
 		return fmt.Errorf("firmware slot log: %d bytes where %d belong", len(b), FirmwareLogSize)
 	}
-	l.Active = b[0] & 7
+	l.Active, l.Next = b[0]&7, b[0]>>4&7
 	for i := range l.Revisions {
 		l.Revisions[i] = trimString(b[8+8*i : 16+8*i])
 	}

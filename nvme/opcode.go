@@ -79,6 +79,7 @@ const (
 	LogProgramTypes      = 0x83
 	LogMemoryRangeSets   = 0x84
 	LogVendor            = 0xc0
+	LogImages            = 0xc1 // vendor: what the drive tells of its images, in the drive's own words
 )
 
 // VersionSpec is the version of the base specification that controllers here report: 2.0.

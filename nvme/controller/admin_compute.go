@@ -25,6 +25,7 @@ func checkLoadProgram(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
 
 func runLoadProgram(r *request) nvme.Status {
 	l := cs.ParseLoad(r.cmd)
+	r.tellWhy()
 	if l.Unload {
 		return r.c.sub.prog.unload(l.Slot)
 	}
@@ -39,12 +40,25 @@ func checkImageDownload(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) 
 	return uint64(k.Len), nvme.Success
 }
 
+// tellWhy has the error information log name the page that tells why a command about images was refused.
+func (r *request) tellWhy() {
+	if r.c.sub.prog.more != nil {
+		r.more = nvme.LogImages
+	}
+}
+
 func runImageDownload(r *request) nvme.Status {
+	r.tellWhy()
 	return r.c.sub.prog.load(r.c, cs.ParseImageDownload(r.cmd), r.data)
 }
 
 func runImageActivate(r *request) nvme.Status {
-	st := r.c.sub.prog.activate(r.context(), cs.ParseImageActivate(r.cmd), true)
+	r.tellWhy()
+	slot, test := cs.ParseImageActivate(r.cmd)
+	if test {
+		return r.c.sub.prog.test(r.context(), slot)
+	}
+	st := r.c.sub.prog.activate(r.context(), slot, true)
 	if st.OK() {
 		r.c.sub.NamespaceChanged(cs.NamespaceCompute)
 	}
@@ -62,6 +76,7 @@ func checkActivation(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
 }
 
 func runActivation(r *request) nvme.Status {
+	r.tellWhy()
 	slot, sel := cs.ParseActivation(r.cmd)
 	if sel == cs.SelectDeactivate {
 		return r.c.sub.prog.deactivate(slot)

@@ -128,9 +128,9 @@ func (c *Controller) identifyController() []byte {
 	s := c.sub
 	ids := s.namespaces()
 	id := nvme.IdentifyController{
-		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.opt.Firmware, MultiPath: cmicManyControllers, MDTS: mdtsShift,
+		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.revision(), MultiPath: cmicManyControllers, MDTS: mdtsShift,
 		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt, ControllerType: controllerTypeIO,
-		AbortLimit: AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: frmw, LogAttributes: lpa,
+		AbortLimit: AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(), LogAttributes: lpa,
 		ErrorEntries: errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
 		CriticalTemperature: criticalTemperature, TotalCapacity: s.blocks << s.shift, KeepAliveGranularity: katoGranularity,
 		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: ids[len(ids)-1],

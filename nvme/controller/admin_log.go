@@ -43,6 +43,9 @@ func (s *Subsystem) logPages() []uint8 {
 	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
+		if s.prog.more != nil {
+			lids = append(lids, nvme.LogImages)
+		}
 	}
 	return lids
 }
@@ -80,8 +83,7 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 		}
 		return s.health.smart(c.warning(s.health.current())), nvme.Success
 	case nvme.LogFirmware:
-		f := nvme.FirmwareLog{Active: 1}
-		f.Revisions[0] = s.opt.Firmware
+		f := s.firmware()
 		return f.Marshal(), nvme.Success
 	case nvme.LogChangedNamespaces:
 		c.mu.Lock()
@@ -97,8 +99,34 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 		return c.rangeSets(), nvme.Success
 	case nvme.LogVendor:
 		return s.vendorLog(), nvme.Success
+	case nvme.LogImages:
+		return s.prog.more.Report(), nvme.Success
 	}
 	return nil, nvme.InvalidLogPage
+}
+
+// firmware is log page 03h: the one slot that there is, or the program slots.
+func (s *Subsystem) firmware() nvme.FirmwareLog {
+	f := nvme.FirmwareLog{Active: 1}
+	if s.prog != nil && s.prog.more != nil {
+		f = s.prog.more.Firmware()
+	}
+	f.Revisions[0] = s.opt.Firmware
+	return f
+}
+
+// revision is the firmware revision that Identify tells: that of the active slot.
+func (s *Subsystem) revision() string {
+	f := s.firmware()
+	return f.Revisions[max(f.Active, 1)-1]
+}
+
+// firmwareUpdates is FRMW: the first slot is read only; where program slots are firmware slots, activation needs no reset.
+func (s *Subsystem) firmwareUpdates() uint8 {
+	if s.prog == nil || s.prog.more == nil {
+		return frmw
+	}
+	return 1 | uint8(min(s.prog.limits.Slots, 7))<<1 | 1<<4
 }
 
 func (s *Subsystem) effects(csi uint8) ([]byte, nvme.Status) {

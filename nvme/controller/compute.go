@@ -54,6 +54,19 @@ type Programs interface {
 	Deactivate(slot int) nvme.Status
 }
 
+// ProgramReporter is implemented by Programs that tell more of their slots than the program list does.
+type ProgramReporter interface {
+	// Firmware is log page 03h: program slot n is firmware slot n + 1. The first revision is the controller's own and left empty.
+	Firmware() nvme.FirmwareLog
+	// Report is vendor log page C1h. It tells why the latest commands about images were refused; the entry of the error
+	// information log for such a command names it.
+	Report() []byte
+	// Test verifies the image in a slot and runs its self-test. Nothing changes; executions go on beside it.
+	Test(ctx context.Context, slot int) nvme.Status
+	// Busy notes, for Report, that an operation on a slot was refused because these hosts hold memory or execute.
+	Busy(operation string, slot int, holders []string)
+}
+
 // ProgramLimits are the constants of a device's program slots.
 type ProgramLimits struct {
 	Slots    int    // including slot 0; 1 to 256

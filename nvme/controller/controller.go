@@ -57,6 +57,7 @@ type request struct {
 	data   []byte
 	result uint64
 	lba    uint64 // for the error information log: the block that failed
+	more   uint8  // for it too: the log page that tells why the command was refused, 0 if none does
 	lease  lease
 
 	// The controller's mu guards these.

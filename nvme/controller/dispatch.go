@@ -234,13 +234,13 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	}
 	c.mu.Unlock()
 	st = st.Final()
-	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError {
+	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError || !st.OK() && r.more != 0 {
 		st |= nvme.StatusMore
 		if st.Type() == nvme.TypeMedia {
 			c.sub.health.mediaErrors.Add(1)
 		}
 		c.sub.health.record(nvme.ErrorEntry{
-			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), Opcode: r.cmd.Opcode(),
+			SQID: r.queue, CID: r.cmd.CID(), Status: st, Location: 0xffff, LBA: r.lba, NSID: r.cmd.NSID(), VendorLog: r.more, Opcode: r.cmd.Opcode(),
 		})
 	}
 	return st

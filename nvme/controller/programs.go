@@ -15,9 +15,11 @@ const maxImageBytes = 1 << 30
 // programs drives the device's program slots: it gathers chunks, keeps activation and execution apart, and knows which
 // program is active.
 type programs struct {
-	device Programs
-	limits ProgramLimits
-	active atomic.Int32 // slot, -1: none
+	device  Programs
+	more    ProgramReporter // the device, if it tells more
+	holders func() []string // hosts that hold local memory
+	limits  ProgramLimits
+	active  atomic.Int32 // slot, -1: none
 
 	gate sync.RWMutex // held for reading by executions, for writing by changes of the active program
 
@@ -32,8 +34,9 @@ type loading struct {
 	data  []byte
 }
 
-func newPrograms(device Programs) (*programs, error) {
-	p := &programs{device: device, limits: device.Limits(), loads: map[uint16]*loading{}}
+func newPrograms(device Programs, holders func() []string) (*programs, error) {
+	p := &programs{device: device, holders: holders, limits: device.Limits(), loads: map[uint16]*loading{}}
+	p.more, _ = device.(ProgramReporter)
 	if p.limits.Slots < 1 || p.limits.Slots > cs.MaxPrograms {
 		return nil, fmt.Errorf("compute device: %d program slots: 1 to %d are possible", p.limits.Slots, cs.MaxPrograms)
 	}
@@ -146,12 +149,41 @@ func (p *programs) activate(ctx context.Context, slot uint16, replace bool) nvme
 	case p.active.Load() >= 0 && !replace:
 		return nvme.ProgramsActivatedExceeded
 	}
-	if !p.gate.TryLock() {
-		return nvme.ProgramInUse
+	if st := p.close("activate", slot); !st.OK() {
+		return st
 	}
 	defer p.gate.Unlock()
 	defer p.noteActive()
 	return p.device.Activate(ctx, int(slot))
+}
+
+// close locks the gate for a change of the active program, unless a host uses it: it executes, or holds memory in which a program is
+// made ready for it.
+func (p *programs) close(operation string, slot uint16) nvme.Status {
+	holders := p.holders()
+	if len(holders) == 0 && p.gate.TryLock() {
+		return nvme.Success
+	}
+	if p.more != nil {
+		p.more.Busy(operation, int(slot), holders)
+	}
+	return nvme.ProgramInUse
+}
+
+// test tries a slot's image without activating it.
+func (p *programs) test(ctx context.Context, slot uint16) nvme.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, st := p.slot(slot)
+	switch {
+	case !st.OK():
+		return st
+	case e.Occupancy == cs.SlotEmpty:
+		return nvme.NoProgram
+	case p.more == nil:
+		return nvme.InvalidField
+	}
+	return p.more.Test(ctx, int(slot))
 }
 
 func (p *programs) deactivate(slot uint16) nvme.Status {
@@ -166,8 +198,8 @@ func (p *programs) deactivate(slot uint16) nvme.Status {
 	case !e.Active:
 		return nvme.ProgramNotActivated
 	}
-	if !p.gate.TryLock() {
-		return nvme.ProgramInUse
+	if st := p.close("deactivate", slot); !st.OK() {
+		return st
 	}
 	defer p.gate.Unlock()
 	defer p.noteActive()

@@ -183,6 +183,22 @@ func (m *memory) reserved() uint64 {
 	return sum
 }
 
+// holders names the hosts whose associations hold memory, each once, sorted.
+func (m *memory) holders() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for _, c := range m.claims {
+		name := c.owner.host.NQN
+		if name == "" {
+			name = "a host without a name"
+		}
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // holds tells whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
 func (m *memory) holds(owner *Controller, r cs.Range) bool {
 	at, end := r.Addr, r.Addr+r.Len

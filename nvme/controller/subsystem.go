@@ -125,7 +125,7 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	if opt.Compute != nil {
 		s.slm = &memory{bytes: opt.Compute.SLM(), leases: map[*lease]struct{}{}}
-		p, err := newPrograms(opt.Compute.Programs())
+		p, err := newPrograms(opt.Compute.Programs(), s.slm.holders)
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
 		}

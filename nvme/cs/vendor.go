@@ -108,5 +108,15 @@ func ImageActivate(slot uint16) nvme.Command {
 	return c
 }
 
-// ParseImageActivate reads the slot of an Image Activate.
-func ParseImageActivate(c *nvme.Command) uint16 { return uint16(c.DW(10)) }
+// ImageTest builds an Image Activate that only tests: the drive verifies the image in a slot and runs its self-test, and the
+// active image stays. Bit 0 of dword 11 says so.
+func ImageTest(slot uint16) nvme.Command {
+	c := ImageActivate(slot)
+	c.SetDW(11, 1)
+	return c
+}
+
+// ParseImageActivate reads the slot of an Image Activate, and whether it only tests.
+func ParseImageActivate(c *nvme.Command) (slot uint16, test bool) {
+	return uint16(c.DW(10)), c.DW(11)&1 != 0
+}
