@@ -8,7 +8,7 @@ import (
 // onCompute tells whether an admin command of the Computational Programs set names its namespace.
 func onCompute(cmd *nvme.Command) bool { return cmd.NSID() == cs.NamespaceCompute }
 
-func checkLoadProgram(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkLoadProgram(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	l := cs.ParseLoad(cmd)
 	switch {
 	case !onCompute(cmd):
@@ -32,7 +32,7 @@ func runLoadProgram(r *request) nvme.Status {
 	return r.c.sub.prog.load(r.c, l.Chunk, r.data)
 }
 
-func checkImageDownload(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	k := cs.ParseImageDownload(cmd)
 	if k.Len == 0 {
 		return 0, nvme.InvalidField
@@ -65,7 +65,7 @@ func runImageActivate(r *request) nvme.Status {
 	return st
 }
 
-func checkActivation(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkActivation(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	if !onCompute(cmd) {
 		return 0, nvme.InvalidNamespace
 	}
@@ -84,7 +84,7 @@ func runActivation(r *request) nvme.Status {
 	return r.c.sub.prog.activate(r.context(), slot, false)
 }
 
-func checkRangeSet(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkRangeSet(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	m := cs.ParseRangeSet(cmd)
 	switch {
 	case !onCompute(cmd):

@@ -65,7 +65,7 @@ func checkFeature(c *Controller, cmd *nvme.Command) (fid uint8, caps uint32, st 
 	return fid, caps, nvme.Success
 }
 
-func checkSetFeatures(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkSetFeatures(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	fid, _, st := checkFeature(c, cmd)
 	if !st.OK() {
 		return 0, st
@@ -150,7 +150,7 @@ func (f *features) setThreshold(v uint32) nvme.Status {
 	return nvme.Success
 }
 
-func checkGetFeatures(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkGetFeatures(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	fid, _, st := checkFeature(c, cmd)
 	if !st.OK() {
 		return 0, st

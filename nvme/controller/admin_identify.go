@@ -25,7 +25,7 @@ const (
 	controllerTypeIO    = 1
 )
 
-func checkIdentify(*Controller, *nvme.Command) (uint64, nvme.Status) {
+func checkIdentify(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status) {
 	return nvme.IdentifySize, nvme.Success
 }
 
@@ -39,6 +39,7 @@ func runIdentify(r *request) nvme.Status {
 func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) ([]byte, nvme.Status) {
 	s := c.sub
 	set, active := c.commandSet(nsid)
+	ns := s.space(nsid)
 	known := s.tables.io[csi] != nil
 	empty := make([]byte, nvme.IdentifySize)
 	if s.discovery != nil && cns != nvme.CNSController {
@@ -76,7 +77,7 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		binary.LittleEndian.PutUint64(empty, s.commandSets())
 		return empty, nvme.Success
 	case nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace, nvme.CNSIndependentNamespace:
-		if !active {
+		if !active || set == nvme.CSINVM && ns == nil { // removed between two looks
 			return nil, nvme.InvalidNamespace
 		}
 	}
@@ -85,9 +86,12 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		if set != nvme.CSINVM {
 			return empty, nvme.Success // hosts take zeros for "not one of mine" and an error for a fault
 		}
-		return s.identifyNamespace(nsid), nvme.Success
+		return ns.identify(), nvme.Success
 	case nvme.CNSNamespaceDescriptors:
 		id := nvme.NamespaceIDs{UUID: s.namespaceUUID(nsid), CSI: set}
+		if ns != nil {
+			id.UUID = ns.uuid
+		}
 		return id.Marshal(), nvme.Success
 	case nvme.CNSSetNamespace:
 		switch {
@@ -108,7 +112,7 @@ func (c *Controller) identify(cns uint8, nsid uint32, csi uint8, cntid uint16) (
 		return empty, nvme.Success // no protection information, no storage tags
 	case nvme.CNSIndependentNamespace:
 		id := nvme.IndependentNamespace{MultiPath: sharedNamespace, Ready: true}
-		if set == nvme.CSINVM && s.opt.Flash.ReadOnly() {
+		if ns != nil && ns.readOnly {
 			id.Attributes = writeProtected
 		}
 		return id.Marshal(), nvme.Success
@@ -126,27 +130,28 @@ func (s *Subsystem) commandSets() uint64 {
 
 func (c *Controller) identifyController() []byte {
 	s := c.sub
-	ids := s.namespaces()
+	var capacity uint64
+	_ = s.spaces.Load().each(func(ns *namespace) error { capacity += ns.blocks << ns.shift; return nil })
 	id := nvme.IdentifyController{
 		Serial: s.opt.Serial, Model: s.opt.Model, Firmware: s.revision(), MultiPath: cmicManyControllers, MDTS: mdtsShift,
 		ControllerID: c.id, Version: nvme.VersionSpec, AsyncEvents: oaes, Attributes: ctratt, ControllerType: controllerTypeIO,
 		AbortLimit: AbortLimit - 1, AsyncEventLimit: AsyncEventLimit - 1, FirmwareUpdates: s.firmwareUpdates(), LogAttributes: lpa,
 		ErrorEntries: errorEntries - 1, AdminVendorFormat: 0, WarningTemperature: warningTemperature,
-		CriticalTemperature: criticalTemperature, TotalCapacity: s.blocks << s.shift, KeepAliveGranularity: katoGranularity,
-		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: ids[len(ids)-1],
+		CriticalTemperature: criticalTemperature, TotalCapacity: capacity, KeepAliveGranularity: katoGranularity,
+		SQES: 0x66, CQES: 0x44, MaxCommands: MaxDepth, Namespaces: MaxNSID,
 		NVMCommands: nvme.ONCSCompare | nvme.ONCSDataset | nvme.ONCSWriteZeroes | nvme.ONCSSaveSelect, WriteCache: vwc,
 		SGLs: sgls, SubsystemNQN: s.opt.NQN, CommandCapsule: capsuleCommand, ResponseCapsule: capsuleResponse, DataDescriptors: 1,
 	}
 	return id.Marshal()
 }
 
-func (s *Subsystem) identifyNamespace(nsid uint32) []byte {
+func (ns *namespace) identify() []byte {
 	id := nvme.IdentifyNamespace{
-		Size: s.blocks, Capacity: s.blocks, Utilization: s.blocks, MultiPath: sharedNamespace, Deallocate: deallocateZeros,
-		CapacityBytes: s.blocks << s.shift, NGUID: s.namespaceUUID(nsid),
-		Formats: []nvme.LBAFormat{{BlockShift: uint8(s.shift)}},
+		Size: ns.blocks, Capacity: ns.blocks, Utilization: ns.blocks, MultiPath: sharedNamespace, Deallocate: deallocateZeros,
+		CapacityBytes: ns.blocks << ns.shift, NGUID: ns.uuid,
+		Formats: []nvme.LBAFormat{{BlockShift: uint8(ns.shift)}},
 	}
-	if s.opt.Flash.ReadOnly() {
+	if ns.readOnly {
 		id.Attributes = writeProtected
 	}
 	return id.Marshal()

@@ -22,7 +22,7 @@ func parseGetLog(cmd *nvme.Command) logRequest {
 	}
 }
 
-func checkGetLog(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkGetLog(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	l := parseGetLog(cmd)
 	if l.off%4 != 0 || cmd.DW(14)>>23&1 != 0 { // an offset in entries is not supported
 		return 0, nvme.InvalidField

@@ -45,7 +45,7 @@ func TestIdentifyControllerIsWhatLinuxAccepts(t *testing.T) {
 	assert.Equal(t, uint8(AsyncEventLimit-1), id.AsyncEventLimit)
 	assert.Equal(t, "S1", id.Serial)
 	assert.Equal(t, "M1", id.Model)
-	assert.Equal(t, uint32(3), id.Namespaces)
+	assert.Equal(t, uint32(MaxNSID), id.Namespaces)
 	assert.Equal(t, uint64(testFlash), id.TotalCapacity)
 }
 

@@ -55,6 +55,7 @@ type request struct {
 	q      *queue // nil for the admin queue
 	cmd    *nvme.Command
 	data   []byte
+	ns     *namespace // with blocks, which stays while the command runs; nil: none
 	result uint64
 	lba    uint64 // for the error information log: the block that failed
 	more   uint8  // for it too: the log page that tells why the command was refused, 0 if none does

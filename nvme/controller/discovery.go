@@ -44,14 +44,16 @@ func NewDiscovery(o DiscoveryOptions) *Subsystem {
 	if o.MaxAssociations <= 0 || o.MaxAssociations > 1024 {
 		o.MaxAssociations = 64
 	}
-	return &Subsystem{
+	s := &Subsystem{
 		opt: Options{
-			Flash: noFlash{}, NQN: fabrics.DiscoveryNQN, Serial: "discovery", Model: "Millrace discovery", Firmware: "1.0",
+			NQN: fabrics.DiscoveryNQN, Serial: "discovery", Model: "Millrace discovery", Firmware: "1.0",
 			MaxAssociations: o.MaxAssociations, Now: o.Now, Logger: o.Logger,
 		},
 		tables: discoveryTables(), log: o.Logger, health: newHealth(Counters{}, o.Now), live: map[uint16]*Controller{},
 		discovery: &discovery{log: fabrics.DiscoveryLog{Generation: 1, Entries: slices.Clone(o.Entries)}},
 	}
+	s.spaces.Store(new(spaces))
+	return s
 }
 
 func discoveryTables() tables {
@@ -102,13 +104,3 @@ func (c *Controller) identifyDiscovery() []byte {
 	}
 	return id.Marshal()
 }
-
-// noFlash is the storage of a subsystem that stores nothing.
-type noFlash struct{}
-
-func (noFlash) ReadAt([]byte, int64) (int, error)  { return 0, nil }
-func (noFlash) WriteAt([]byte, int64) (int, error) { return 0, nil }
-func (noFlash) Sync() error                        { return nil }
-func (noFlash) Size() int64                        { return 0 }
-func (noFlash) Discard(int64, int64) error         { return nil }
-func (noFlash) ReadOnly() bool                     { return true }

@@ -17,8 +17,9 @@ type Transfer struct {
 type handler struct {
 	name    string
 	effects uint32
-	// check judges the entry and says how many bytes of data belong to the command. It touches nothing.
-	check func(*Controller, *nvme.Command) (uint64, nvme.Status)
+	// check judges the entry and says how many bytes of data belong to the command. It touches nothing. The namespace is the
+	// one with blocks that the command is to, or nil.
+	check func(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status)
 	// run does the command; everything that check refuses has been refused.
 	run func(*request) nvme.Status
 }
@@ -82,53 +83,53 @@ func newTables(computes bool) tables {
 	return t
 }
 
-// find returns the command's handler.
-func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, nvme.Status) {
+// find returns the command's handler, and the namespace with blocks that it is to, nil for others, and for a Flush of all.
+func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace, nvme.Status) {
 	from := &c.sub.tables.admin
+	var ns *namespace
 	if queue != 0 {
 		nsid := cmd.NSID()
-		if nsid == nvme.AllNamespaces && cmd.Opcode() == nvme.NVMFlush {
-			nsid = cs.NamespaceNVM
+		csi, ok := uint8(nvme.CSINVM), true
+		if ns = c.sub.space(nsid); ns == nil && (nsid != nvme.AllNamespaces || cmd.Opcode() != nvme.NVMFlush) {
+			csi, ok = c.commandSet(nsid)
 		}
-		csi, ok := c.commandSet(nsid)
-		if !ok {
-			return nil, nvme.InvalidNamespace
+		if from = c.sub.tables.io[csi]; !ok || from == nil {
+			return nil, nil, nvme.InvalidNamespace
 		}
-		from = c.sub.tables.io[csi]
 	}
 	if h := from[cmd.Opcode()]; h != nil {
-		return h, nvme.Success
+		return h, ns, nvme.Success
 	}
-	return nil, nvme.InvalidOpcode
+	return nil, nil, nvme.InvalidOpcode
 }
 
 // judge checks everything about a command that can be told from its entry.
-func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, Transfer, nvme.Status) {
+func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
 	sgl := cmd.SGL()
 	switch {
 	case cmd.Fuse() != 0 || cmd.PSDT() != 1:
-		return nil, Transfer{}, nvme.InvalidField
+		return nil, nil, Transfer{}, nvme.InvalidField
 	case sgl.Type != nvme.SGLTransportDataBlock && sgl.Type != nvme.SGLDataBlockOffset:
-		return nil, Transfer{}, nvme.InvalidSGLType
+		return nil, nil, Transfer{}, nvme.InvalidSGLType
 	case sgl.Type == nvme.SGLDataBlockOffset && sgl.Address != 0:
-		return nil, Transfer{}, nvme.InvalidSGLOffset
+		return nil, nil, Transfer{}, nvme.InvalidSGLOffset
 	}
-	h, st := c.find(queue, cmd)
+	h, ns, st := c.find(queue, cmd)
 	if !st.OK() {
-		return nil, Transfer{}, st
+		return nil, nil, Transfer{}, st
 	}
-	n, st := h.check(c, cmd)
+	n, st := h.check(c, ns, cmd)
 	switch {
 	case !st.OK():
-		return nil, Transfer{}, st
+		return nil, nil, Transfer{}, st
 	case n > MDTS:
-		return nil, Transfer{}, nvme.InvalidField
+		return nil, nil, Transfer{}, nvme.InvalidField
 	case n != uint64(sgl.Length):
-		return nil, Transfer{}, nvme.InvalidSGLLength
+		return nil, nil, Transfer{}, nvme.InvalidSGLLength
 	case n == 0:
-		return h, Transfer{}, nvme.Success
+		return h, ns, Transfer{}, nvme.Success
 	}
-	return h, Transfer{cmd.Direction(), uint32(n)}, nvme.Success
+	return h, ns, Transfer{cmd.Direction(), uint32(n)}, nvme.Success
 }
 
 // Parse says what data a command needs moved, or the status to complete it with at once. queue 0 is the admin queue.
@@ -141,7 +142,7 @@ func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Stat
 	if !st.OK() {
 		return Transfer{}, st.Final()
 	}
-	_, t, st := c.judge(queue, cmd)
+	_, _, t, st := c.judge(queue, cmd)
 	return t, st.Final()
 }
 
@@ -157,16 +158,22 @@ func (c *Controller) accepts(queue uint16) nvme.Status {
 // controller until then: filled by the transport for a host to controller transfer, by the controller for the other. When ctx
 // ends, the command is given up where it can be, and completes with Command Abort Requested.
 func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Command, data []byte) nvme.Completion {
-	h, t, st := c.judge(queue, cmd)
+	h, ns, t, st := c.judge(queue, cmd)
 	if st.OK() && len(data) != int(t.Length) {
 		st = nvme.DataTransferError
+	}
+	if st.OK() && ns != nil && !ns.enter() {
+		st = nvme.InvalidNamespace
 	}
 	if !st.OK() {
 		return nvme.NewCompletion(cmd.CID(), st.Final())
 	}
 	r := requests.Get().(*request)
-	*r = request{c: c, h: h, caller: ctx, queue: queue, cmd: cmd, data: data}
+	*r = request{c: c, h: h, caller: ctx, queue: queue, cmd: cmd, data: data, ns: ns}
 	defer func() {
+		if ns != nil {
+			ns.leave()
+		}
 		*r = request{}
 		requests.Put(r)
 	}()
@@ -246,4 +253,4 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	return st
 }
 
-func noData(*Controller, *nvme.Command) (uint64, nvme.Status) { return 0, nvme.Success }
+func noData(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status) { return 0, nvme.Success }

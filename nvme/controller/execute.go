@@ -31,7 +31,7 @@ func (r *request) execute(ranges []cs.Range, args []byte) nvme.Status {
 	return st
 }
 
-func checkPreprocess(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkPreprocess(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	n := uint64(cmd.DataLength())
 	if n < cs.PreprocessHeader {
 		return 0, nvme.InvalidField
@@ -54,7 +54,8 @@ func runPreprocess(r *request) nvme.Status {
 	if st := s.checkRanges(p.Ranges); !st.OK() {
 		return st
 	}
-	dests, st := s.checkCopies(p.Copies)
+	from := s.spaces.Load()
+	dests, st := s.checkCopies(from, p.Copies)
 	if !st.OK() {
 		return st
 	}
@@ -67,7 +68,7 @@ func runPreprocess(r *request) nvme.Status {
 	defer s.prog.leave()
 	if len(p.Copies) > 0 {
 		start := s.opt.Now()
-		if st := r.copyBlocks(p.Copies); !st.OK() {
+		if st := r.copyBlocks(from, p.Copies); !st.OK() {
 			return st
 		}
 		r.ctx = context.WithValue(r.ctx, movedKey{}, s.opt.Now().Sub(start))
@@ -84,7 +85,7 @@ func Moved(ctx context.Context) time.Duration {
 	return d
 }
 
-func checkExecute(_ *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkExecute(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	e := cs.ParseExecution(cmd)
 	n := uint64(e.DataLen)
 	if n == 0 { // Linux's passthrough cannot set dword 4

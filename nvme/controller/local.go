@@ -113,7 +113,7 @@ func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd 
 
 // name says which command it is, for an error.
 func (l *local) name(queue uint16, cmd *nvme.Command) string {
-	if h, st := l.c.find(queue, cmd); st.OK() {
+	if h, _, st := l.c.find(queue, cmd); st.OK() {
 		return fmt.Sprintf("%s on namespace %d", h.name, cmd.NSID())
 	}
 	return fmt.Sprintf("command %02xh on namespace %d", cmd.Opcode(), cmd.NSID())

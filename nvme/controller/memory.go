@@ -18,8 +18,8 @@ func (r *request) lend(ranges []cs.Range) nvme.Status {
 }
 
 // checkMemory checks Fetch and Store, or Memory Read and Memory Write, of addresses and lengths that are multiples of granularity.
-func checkMemory(granularity uint64) func(*Controller, *nvme.Command) (uint64, nvme.Status) {
-	return func(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status) {
+	return func(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 		m := cs.ParseMemory(cmd)
 		n := uint64(m.Len)
 		switch {
@@ -54,7 +54,7 @@ func runStore(r *request) nvme.Status {
 	return nvme.Success
 }
 
-func checkMemoryFill(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	m := cs.ParseMemory(cmd)
 	switch {
 	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
@@ -78,24 +78,33 @@ func runMemoryFill(r *request) nvme.Status {
 	return nvme.Success
 }
 
-// checkCopies checks copies of blocks into memory, and returns where they land.
-func (s *Subsystem) checkCopies(copies []cs.Copy) ([]cs.Range, nvme.Status) {
+// source finds the namespace that blocks are copied from.
+func (s *Subsystem) source(from *spaces, nsid uint32) (*namespace, nvme.Status) {
+	if ns := from.find(nsid); ns != nil {
+		return ns, nvme.Success
+	}
+	if _, ok := s.computeSet(nsid); ok {
+		return nil, nvme.IncompatibleNamespace
+	}
+	return nil, nvme.InvalidNamespace
+}
+
+// checkCopies checks copies of blocks of some namespaces into memory, and returns where they land.
+func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvme.Status) {
 	dests := make([]cs.Range, len(copies))
 	var total uint64
 	for i, k := range copies {
-		csi, ok := s.commandSet(k.NSID)
-		switch {
-		case !ok:
-			return nil, nvme.InvalidNamespace
-		case csi != nvme.CSINVM:
-			return nil, nvme.IncompatibleNamespace
-		case k.NLB == 0:
-			return nil, nvme.InvalidField
-		}
-		if st := s.span(k.SLBA, uint64(k.NLB)); !st.OK() {
+		ns, st := s.source(from, k.NSID)
+		if !st.OK() {
 			return nil, st
 		}
-		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << s.shift}
+		if k.NLB == 0 {
+			return nil, nvme.InvalidField
+		}
+		if st := ns.span(k.SLBA, uint64(k.NLB)); !st.OK() {
+			return nil, st
+		}
+		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
 		if !s.slm.inside(dests[i]) {
 			return nil, nvme.LBAOutOfRange
 		}
@@ -107,29 +116,43 @@ func (s *Subsystem) checkCopies(copies []cs.Copy) ([]cs.Range, nvme.Status) {
 	return dests, nvme.Success
 }
 
-// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched.
-func (r *request) copyBlocks(copies []cs.Copy) nvme.Status {
+// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched. from is what checkCopies saw.
+func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
 	s := r.c.sub
 	start := s.opt.Now()
 	var moved uint64
 	defer func() { s.moves.flashToDRAM.add(moved, s.opt.Now().Sub(start)) }()
 	for _, k := range copies {
-		off, dst := int64(k.SLBA<<s.shift), s.slm.bytes[k.Dest:][:uint64(k.NLB)<<s.shift]
-		for len(dst) > 0 {
-			if r.context().Err() != nil {
-				return nvme.CommandAborted
-			}
-			n := min(len(dst), piece)
-			if st := r.readFlash(dst[:n], off); !st.OK() {
-				return st
-			}
-			dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
+		n, st := r.copyFrom(from.find(k.NSID), k)
+		moved += n
+		if !st.OK() {
+			return st
 		}
 	}
 	return nvme.Success
 }
 
-func checkMemoryCopy(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+// copyFrom does one copy, and tells how many bytes it moved.
+func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved uint64, st nvme.Status) {
+	if !ns.enter() {
+		return 0, nvme.InvalidNamespace
+	}
+	defer ns.leave()
+	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.bytes[k.Dest:][:uint64(k.NLB)<<ns.shift]
+	for len(dst) > 0 {
+		if st := r.interrupted(ns); !st.OK() {
+			return moved, st
+		}
+		n := min(len(dst), piece)
+		if st := r.readFlash(ns, dst[:n], off); !st.OK() {
+			return moved, st
+		}
+		dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
+	}
+	return moved, nvme.Success
+}
+
+func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	m := cs.ParseMemoryCopy(cmd)
 	switch {
 	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
@@ -146,11 +169,16 @@ func runMemoryCopy(r *request) nvme.Status {
 	if m.Format == cs.CopyFormatMemory {
 		return r.copyMemory(m)
 	}
+	from := r.c.sub.spaces.Load()
 	copies := make([]cs.Copy, m.Sources)
 	dest, left := m.Dest, m.Len
 	for i := range copies {
 		b := cs.ParseBlockSource(r.data, i)
-		n := uint64(b.Blocks) << r.c.sub.shift
+		ns, st := r.c.sub.source(from, b.NSID)
+		if !st.OK() {
+			return st
+		}
+		n := uint64(b.Blocks) << ns.shift
 		if n > left {
 			return nvme.InvalidField
 		}
@@ -160,14 +188,14 @@ func runMemoryCopy(r *request) nvme.Status {
 	if left != 0 {
 		return nvme.InvalidField
 	}
-	dests, st := r.c.sub.checkCopies(copies)
+	dests, st := r.c.sub.checkCopies(from, copies)
 	if !st.OK() {
 		return st
 	}
 	if st := r.lend(dests); !st.OK() {
 		return st
 	}
-	return r.copyBlocks(copies)
+	return r.copyBlocks(from, copies)
 }
 
 // copyMemory moves bytes inside memory.

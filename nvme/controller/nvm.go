@@ -13,42 +13,34 @@ const piece = 1 << 20
 
 var zeros [128 << 10]byte
 
-// span checks that n blocks from slba on exist.
-func (s *Subsystem) span(slba, n uint64) nvme.Status {
-	if slba > s.blocks || n > s.blocks-slba {
-		return nvme.LBAOutOfRange
-	}
-	return nvme.Success
-}
-
 // nvmBlocks reads the first block and the count of a Read, Write, Compare or Write Zeroes.
 func nvmBlocks(cmd *nvme.Command) (slba, n uint64) { return cmd.QW(10), uint64(cmd.DW(12)&0xffff) + 1 }
 
-func checkRead(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
+func checkRead(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
 	slba, n := nvmBlocks(cmd)
-	return n << c.sub.shift, c.sub.span(slba, n)
+	return n << ns.shift, ns.span(slba, n)
 }
 
-func checkWrite(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
-	if c.sub.opt.Flash.ReadOnly() {
+func checkWrite(c *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	if ns.readOnly {
 		return 0, nvme.WriteProtected
 	}
 	if cmd.DW(12)>>20&0xf != 0 { // DTYPE: there are no directives
 		return 0, nvme.InvalidField
 	}
-	return checkRead(c, cmd)
+	return checkRead(c, ns, cmd)
 }
 
-func checkWriteZeroes(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
-	if c.sub.opt.Flash.ReadOnly() {
+func checkWriteZeroes(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	if ns.readOnly {
 		return 0, nvme.WriteProtected
 	}
 	slba, n := nvmBlocks(cmd)
-	return 0, c.sub.span(slba, n)
+	return 0, ns.span(slba, n)
 }
 
-func checkDataset(c *Controller, cmd *nvme.Command) (uint64, nvme.Status) {
-	if c.sub.opt.Flash.ReadOnly() {
+func checkDataset(_ *Controller, ns *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	if ns.readOnly {
 		return 0, nvme.WriteProtected
 	}
 	need := uint64(datasetRanges(cmd)) * nvme.DatasetRangeSize
@@ -64,11 +56,22 @@ const maxDatasetRanges = 256
 
 func datasetRanges(cmd *nvme.Command) int { return int(cmd.DW(10)&0xff) + 1 }
 
-// readFlash reads blocks into p and counts them.
-func (r *request) readFlash(p []byte, off int64) nvme.Status {
+// interrupted tells whether a command that takes long is to end, and with what.
+func (r *request) interrupted(ns *namespace) nvme.Status {
+	switch {
+	case r.context().Err() != nil:
+		return nvme.CommandAborted
+	case ns.retiring():
+		return nvme.InvalidNamespace
+	}
+	return nvme.Success
+}
+
+// readFlash reads blocks of a namespace into p and counts them.
+func (r *request) readFlash(ns *namespace, p []byte, off int64) nvme.Status {
 	s := r.c.sub
-	if n, err := s.opt.Flash.ReadAt(p, off); n < len(p) {
-		r.lba = uint64(off+int64(max(n, 0))) >> s.shift
+	if n, err := ns.flash.ReadAt(p, off); n < len(p) {
+		r.lba = uint64(off+int64(max(n, 0))) >> ns.shift
 		s.log.Error("read flash", "offset", off, "bytes", len(p), "done", n, "error", err)
 		return nvme.UnrecoveredReadError
 	}
@@ -77,10 +80,9 @@ func (r *request) readFlash(p []byte, off int64) nvme.Status {
 }
 
 func (r *request) writeFlash(p []byte, off int64) nvme.Status {
-	s := r.c.sub
-	if n, err := s.opt.Flash.WriteAt(p, off); n < len(p) || err != nil {
-		r.lba = uint64(off+int64(max(n, 0))) >> s.shift
-		return s.writeStatus("write flash", off, err)
+	if n, err := r.ns.flash.WriteAt(p, off); n < len(p) || err != nil {
+		r.lba = uint64(off+int64(max(n, 0))) >> r.ns.shift
+		return r.c.sub.writeStatus("write flash", off, err)
 	}
 	return nvme.Success
 }
@@ -102,7 +104,7 @@ func (r *request) settle(force bool) nvme.Status {
 	if !force {
 		return nvme.Success
 	}
-	if err := r.c.sub.opt.Flash.Sync(); err != nil {
+	if err := r.ns.flash.Sync(); err != nil {
 		return r.c.sub.writeStatus("sync flash", 0, err)
 	}
 	return nvme.Success
@@ -111,14 +113,14 @@ func (r *request) settle(force bool) nvme.Status {
 func runRead(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
 	r.c.sub.health.hostReads.Add(1)
-	return r.readFlash(r.data, int64(slba<<r.c.sub.shift))
+	return r.readFlash(r.ns, r.data, int64(slba<<r.ns.shift))
 }
 
 func runWrite(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
 	h := r.c.sub.health
 	h.hostWrites.Add(1)
-	if st := r.writeFlash(r.data, int64(slba<<r.c.sub.shift)); !st.OK() {
+	if st := r.writeFlash(r.data, int64(slba<<r.ns.shift)); !st.OK() {
 		return st
 	}
 	h.sectorsWritten.Add(uint64(len(r.data)) / 512)
@@ -128,11 +130,11 @@ func runWrite(r *request) nvme.Status {
 func runCompare(r *request) nvme.Status {
 	slba, _ := nvmBlocks(r.cmd)
 	r.c.sub.health.hostReads.Add(1)
-	off := int64(slba << r.c.sub.shift)
+	off := int64(slba << r.ns.shift)
 	buf := make([]byte, min(len(r.data), len(zeros)))
 	for data := r.data; len(data) > 0; {
 		buf = buf[:min(len(data), len(buf))]
-		if st := r.readFlash(buf, off); !st.OK() {
+		if st := r.readFlash(r.ns, buf, off); !st.OK() {
 			return st
 		}
 		if !bytes.Equal(buf, data[:len(buf)]) {
@@ -144,7 +146,13 @@ func runCompare(r *request) nvme.Status {
 }
 
 func runFlush(r *request) nvme.Status {
-	if r.c.sub.opt.Flash.ReadOnly() {
+	if r.ns == nil { // every namespace
+		if err := r.c.sub.sync(); err != nil {
+			return r.c.sub.writeStatus("sync flash", 0, err)
+		}
+		return nvme.Success
+	}
+	if r.ns.readOnly {
 		return nvme.Success
 	}
 	return r.settle(true)
@@ -152,17 +160,17 @@ func runFlush(r *request) nvme.Status {
 
 func runWriteZeroes(r *request) nvme.Status {
 	slba, n := nvmBlocks(r.cmd)
-	off, left := int64(slba<<r.c.sub.shift), int64(n<<r.c.sub.shift)
+	off, left := int64(slba<<r.ns.shift), int64(n<<r.ns.shift)
 	if r.cmd.DW(12)&nvme.NVMDeallocate != 0 {
-		if err := r.c.sub.opt.Flash.Discard(off, left); err != nil {
+		if err := r.ns.flash.Discard(off, left); err != nil {
 			r.lba = slba
 			return r.c.sub.writeStatus("discard flash", off, err)
 		}
 		left = 0
 	}
 	for left > 0 {
-		if r.context().Err() != nil {
-			return nvme.CommandAborted
+		if st := r.interrupted(r.ns); !st.OK() {
+			return st
 		}
 		k := min(left, int64(len(zeros)))
 		if st := r.writeFlash(zeros[:k], off); !st.OK() {
@@ -177,7 +185,7 @@ func runDataset(r *request) nvme.Status {
 	n := datasetRanges(r.cmd)
 	for i := range n {
 		d := nvme.ParseDatasetRange(r.data, i)
-		if st := r.c.sub.span(d.SLBA, uint64(d.Blocks)); !st.OK() {
+		if st := r.ns.span(d.SLBA, uint64(d.Blocks)); !st.OK() {
 			return st
 		}
 	}
@@ -186,14 +194,14 @@ func runDataset(r *request) nvme.Status {
 	}
 	for i := range n {
 		d := nvme.ParseDatasetRange(r.data, i)
-		if r.context().Err() != nil {
-			return nvme.CommandAborted
+		if st := r.interrupted(r.ns); !st.OK() {
+			return st
 		}
 		if d.Blocks == 0 {
 			continue
 		}
-		off := int64(d.SLBA << r.c.sub.shift)
-		if err := r.c.sub.opt.Flash.Discard(off, int64(d.Blocks)<<r.c.sub.shift); err != nil {
+		off := int64(d.SLBA << r.ns.shift)
+		if err := r.ns.flash.Discard(off, int64(d.Blocks)<<r.ns.shift); err != nil {
 			r.lba = d.SLBA
 			return r.c.sub.writeStatus("discard flash", off, err)
 		}

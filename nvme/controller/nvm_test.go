@@ -206,8 +206,7 @@ func TestDatasetManagementIgnoresWhatFollowsItsRanges(t *testing.T) {
 }
 
 func TestReadOnlyFlashRefusesWrites(t *testing.T) {
-	d := newDrive(t)
-	d.flash.readOnly = true
+	d := newDrive(t, func(o *Options) { o.Flash.(*memFlash).readOnly = true })
 	c := d.connect()
 	b := make([]byte, 512)
 	io(t, c, nvme.Write(1, 0, 1, 512, false), b, nvme.WriteProtected)

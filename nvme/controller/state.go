@@ -194,7 +194,7 @@ func (c *Controller) shutdown() {
 	c.waitIdle()
 	clear(c.queues)
 	c.mu.Unlock()
-	if err := c.sub.opt.Flash.Sync(); err != nil {
+	if err := c.sub.sync(); err != nil {
 		c.sub.log.Error("shutdown: flush flash", "cntlid", c.id, "error", err)
 	}
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -53,8 +54,6 @@ type Options struct {
 // Methods are safe for concurrent use.
 type Subsystem struct {
 	opt       Options
-	blocks    uint64 // of namespace 1
-	shift     uint   // a block holds 1<<shift bytes
 	tables    tables
 	slm       *memory
 	prog      *programs
@@ -62,6 +61,9 @@ type Subsystem struct {
 	moves     moves
 	discovery *discovery // nil: a drive
 	log       *slog.Logger
+
+	spaces   atomic.Pointer[spaces] // namespace 1 and those that were added
+	changing sync.Mutex             // held while spaces is replaced
 
 	mu     sync.Mutex
 	nextID uint16
@@ -76,17 +78,9 @@ func New(opt Options) (*Subsystem, error) {
 	if opt.BlockSize == 0 {
 		opt.BlockSize = 512
 	}
-	shift := uint(9)
-	switch opt.BlockSize {
-	case 512:
-	case 4096:
-		shift = 12
-	default:
-		return nil, fmt.Errorf("new subsystem: blocks of %d bytes: use 512 or 4096", opt.BlockSize)
-	}
-	size := opt.Flash.Size()
-	if size < int64(opt.BlockSize) {
-		return nil, fmt.Errorf("new subsystem: flash of %d bytes holds no block of %d", size, opt.BlockSize)
+	own, err := newNamespace(cs.NamespaceNVM, opt.Flash, opt.BlockSize)
+	if err != nil {
+		return nil, fmt.Errorf("new subsystem: %w", err)
 	}
 	if opt.UUID == (uuid.UUID{}) {
 		id, err := uuid.NewRandom()
@@ -120,9 +114,11 @@ func New(opt Options) (*Subsystem, error) {
 		opt.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Subsystem{
-		opt: opt, shift: shift, tables: newTables(opt.Compute != nil), blocks: uint64(size) >> shift, log: opt.Logger,
+		opt: opt, tables: newTables(opt.Compute != nil), log: opt.Logger,
 		health: newHealth(opt.Counters, opt.Now), live: map[uint16]*Controller{},
 	}
+	own.uuid = s.namespaceUUID(own.id)
+	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
 		s.slm = &memory{bytes: opt.Compute.SLM(), leases: map[*lease]struct{}{}}
 		p, err := newPrograms(opt.Compute.Programs(), s.slm.holders)
@@ -147,7 +143,7 @@ func (s *Subsystem) NQN() string { return s.opt.NQN }
 func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
 
 // Blocks is the number of logical blocks of namespace 1.
-func (s *Subsystem) Blocks() uint64 { return s.blocks }
+func (s *Subsystem) Blocks() uint64 { return s.space(cs.NamespaceNVM).blocks }
 
 // Counters are what the drive counted in its life, for whoever keeps them while it is off.
 func (s *Subsystem) Counters() Counters { return s.health.counters() }
@@ -188,22 +184,27 @@ func (s *Subsystem) Associations() int {
 }
 
 // namespaces are the identifiers of the active namespaces, in order.
-func (s *Subsystem) namespaces() []uint32 {
-	if s.discovery != nil {
-		return nil
+func (s *Subsystem) namespaces() (ids []uint32) {
+	for id, ns := range s.spaces.Load() {
+		_, computes := s.computeSet(uint32(id))
+		if ns != nil || computes {
+			ids = append(ids, uint32(id))
+		}
 	}
-	if s.opt.Compute == nil {
-		return []uint32{cs.NamespaceNVM}
-	}
-	return []uint32{cs.NamespaceNVM, cs.NamespaceSLM, cs.NamespaceCompute}
+	return ids
 }
 
 // commandSet is the command set of an active namespace.
 func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
-	switch {
-	case s.discovery != nil:
-	case nsid == cs.NamespaceNVM:
+	if s.space(nsid) != nil {
 		return nvme.CSINVM, true
+	}
+	return s.computeSet(nsid)
+}
+
+// computeSet is the command set of a namespace for computation.
+func (s *Subsystem) computeSet(nsid uint32) (csi uint8, ok bool) {
+	switch {
 	case s.opt.Compute == nil:
 	case nsid == cs.NamespaceSLM:
 		return nvme.CSISLM, true
