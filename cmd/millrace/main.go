@@ -7,6 +7,7 @@
 //	millrace train                        a job with a stand-in trainer: T, P, T/P, queue depth, stalls
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench ...                    RM1 to RM5, measured here
+//	millrace pki ...                      identities for mutual TLS between hosts
 //	millrace completion                   a shell's completion script
 //	millrace version                      what this binary is
 //
@@ -24,8 +25,6 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt ends the process at once, whatever the first one waits for.
-	context.AfterFunc(ctx, stop)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever the first one waits for
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	stop()

@@ -51,6 +51,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
+	do("pki", "init", "--dir", dir+"/pki")
+	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	do("version")
 	printed = out
 	return out

@@ -68,12 +68,12 @@ func TestArrowsRunDown(t *testing.T) {
 func TestCheckRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"}, {"trainmgr", "sdk"},
-		{"sdk/dataset", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"}, {"internal/shared", "nvme"},
+		{"sdk/dataset", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"}, {"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
 	} {
 		assert.NotEmpty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
 	}
 	for _, c := range []struct{ from, to string }{
-		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"},
+		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"}, {"host/api/v1/apiv1connect", "host/api/v1"},
 	} {
 		assert.Empty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
 	}

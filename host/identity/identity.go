@@ -1,0 +1,108 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	// ErrCertificate says that a PEM file cannot be used.
+	ErrCertificate = errors.New("certificate")
+	// ErrPeer says that a peer has no identity, or not one that may do what it asks.
+	ErrPeer = errors.New("peer's identity")
+	// ErrInsecure says that an address is not to be served in clear.
+	ErrInsecure = errors.New("not in clear")
+)
+
+// Role is what an identity may do.
+type Role string
+
+// The roles.
+const (
+	Control  Role = "control"  // a member of the control plane: may call nodes and the other members
+	Node     Role = "node"     // a storage node: may send heartbeats, and fetch partitions from other nodes
+	Launcher Role = "launcher" // a training launcher: may submit jobs, attach to them and take their mini-batches
+	Operator Role = "operator" // a person: may do everything but be a node or a member
+)
+
+var roles = []Role{Control, Node, Launcher, Operator}
+
+// Identity is who a peer is.
+type Identity struct {
+	Role Role
+	Name string
+}
+
+// names are 1 to 63 of a-z, 0-9, dot and hyphen, as host names are.
+var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+const trustDomain = "millrace"
+
+// Check returns an error unless the identity is one that a certificate can carry.
+func (id Identity) Check() error {
+	if !slices.Contains(roles, id.Role) {
+		return fmt.Errorf("role %q: want one of control, node, launcher, operator", id.Role)
+	}
+	if !names.MatchString(id.Name) {
+		return fmt.Errorf("name %q: want 1 to 63 of a-z, 0-9, dot and hyphen, a letter or digit at both ends", id.Name)
+	}
+	return nil
+}
+
+// URI returns spiffe://millrace/ROLE/NAME.
+func (id Identity) URI() *url.URL {
+	return &url.URL{Scheme: "spiffe", Host: trustDomain, Path: "/" + string(id.Role) + "/" + id.Name}
+}
+
+// String returns ROLE/NAME.
+func (id Identity) String() string { return string(id.Role) + "/" + id.Name }
+
+// Peer returns the identity of a connection's other side, whose certificate TLS has verified. The error wraps ErrPeer.
+func Peer(state *tls.ConnectionState) (Identity, error) {
+	if state == nil || len(state.VerifiedChains) == 0 {
+		return Identity{}, fmt.Errorf("%w: the connection shows no verified certificate", ErrPeer)
+	}
+	return Of(state.VerifiedChains[0][0])
+}
+
+// Of reads a certificate's identity: the one URI in the project's trust domain. The error wraps ErrPeer.
+func Of(cert *x509.Certificate) (Identity, error) {
+	var found []Identity
+	for _, u := range cert.URIs {
+		if u.Scheme != "spiffe" || u.Host != trustDomain {
+			continue
+		}
+		role, name, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+		id := Identity{Role: Role(role), Name: name}
+		if err := id.Check(); err != nil {
+			return Identity{}, fmt.Errorf("%w: %s: %w", ErrPeer, u, err)
+		}
+		found = append(found, id)
+	}
+	if len(found) != 1 {
+		return Identity{}, fmt.Errorf("%w: the certificate of %q carries %d URIs spiffe://%s/ROLE/NAME, want one: issue it with millrace pki issue", ErrPeer, cert.Subject.CommonName, len(found), trustDomain)
+	}
+	return found[0], nil
+}
+
+// Require returns nil when the connection's other side has one of the roles. A connection without TLS, which only
+// loopback, unix sockets and networks that the operator trusts have, passes. The error wraps ErrPeer.
+func Require(state *tls.ConnectionState, allowed ...Role) error {
+	if state == nil {
+		return nil
+	}
+	id, err := Peer(state)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(allowed, id.Role) {
+		return fmt.Errorf("%w: %s may not do this; it takes one of the roles %v", ErrPeer, id, allowed)
+	}
+	return nil
+}

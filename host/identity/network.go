@@ -1,0 +1,130 @@
+package identity
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Listen listens on "HOST:PORT" or "unix:PATH". In clear (secure false) it takes only loopback addresses, unix sockets
+// and addresses inside trusted, a CIDR that the operator names; the error wraps ErrInsecure. The socket of a server that has died is
+// replaced; one that answers is refused.
+func Listen(ctx context.Context, addr string, secure bool, trusted string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+		return listenUnix(ctx, path)
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: want HOST:PORT or unix:PATH: %w", addr, err)
+	}
+	if !secure {
+		if err := inClear(host, trusted); err != nil {
+			return nil, fmt.Errorf("listen on %s: %w", addr, err)
+		}
+	}
+	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+}
+
+// inClear returns nil when a host may be served without TLS.
+func inClear(host, trusted string) error {
+	if host == "localhost" {
+		return nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if err == nil && ip.IsLoopback() {
+		return nil
+	}
+	if trusted != "" {
+		network, perr := netip.ParsePrefix(trusted)
+		switch {
+		case perr != nil:
+			return fmt.Errorf("trusted network: %w", perr)
+		case err != nil:
+			return fmt.Errorf("%w: %q is not an address, so it cannot be inside %s: name the address", ErrInsecure, host, network)
+		case network.Contains(ip):
+			return nil
+		}
+		return fmt.Errorf("%w: %s is not inside %s", ErrInsecure, ip, network)
+	}
+	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or name the network that is trusted", ErrInsecure)
+}
+
+// listenUnix listens on a socket in the file system, readable by its owner's group.
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		c, derr := net.DialTimeout("unix", path, time.Second)
+		if derr == nil {
+			return nil, errors.Join(fmt.Errorf("listen on unix:%s: somebody serves there already", path), c.Close())
+		}
+		if !errors.Is(derr, syscall.ECONNREFUSED) {
+			return nil, fmt.Errorf("listen on unix:%s: %w", path, derr)
+		}
+		if rerr := os.Remove(path); rerr != nil {
+			return nil, rerr
+		}
+		l, err = new(net.ListenConfig).Listen(ctx, "unix", path)
+	}
+	return l, err
+}
+
+// unixHost ends the host of a URL that stands for a unix socket; before it comes the path in hexadecimal.
+const unixHost = ".unix"
+
+// BaseURL turns where a server is reached (http://, https:// or unix:PATH) into a URL that [HTTPClient] understands,
+// without a slash at its end.
+func BaseURL(raw string) (string, error) {
+	if path, ok := strings.CutPrefix(raw, "unix:"); ok {
+		if path == "" {
+			return "", fmt.Errorf("url %q: want unix:PATH", raw)
+		}
+		return "http://" + hex.EncodeToString([]byte(path)) + unixHost, nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		return "", fmt.Errorf("url %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", raw)
+	}
+	return u.Scheme + "://" + u.Host, nil
+}
+
+// HTTPClient returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's certificate
+// towards https. Deadlines are the requests'. It never follows a redirect and uses no proxy.
+func HTTPClient(o Options) (*http.Client, error) {
+	conf, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			host, _, _ := net.SplitHostPort(addr)
+			if name, ok := strings.CutSuffix(host, unixHost); ok {
+				if path, err := hex.DecodeString(name); err == nil {
+					return dialer.DialContext(ctx, "unix", string(path))
+				}
+			}
+			return dialer.DialContext(ctx, network, addr)
+		},
+		TLSClientConfig:       conf,
+		TLSHandshakeTimeout:   5 * time.Second,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       time.Minute,
+		DisableCompression:    true,
+		ReadBufferSize:        64 << 10,
+		WriteBufferSize:       64 << 10,
+		ExpectContinueTimeout: time.Second,
+	}
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}

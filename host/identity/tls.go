@@ -1,0 +1,142 @@
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// Options name the PEM files of an identity. The zero value means no TLS.
+type Options struct {
+	Cert string `yaml:"cert" json:"cert"` // certificate chain, leaf first
+	Key  string `yaml:"key" json:"key"`   // its private key
+	CA   string `yaml:"ca" json:"ca"`     // authorities whose certificates peers must show
+}
+
+// On reports whether TLS is wanted.
+func (o Options) On() bool { return o != Options{} }
+
+// Server returns the configuration of a listening side: TLS 1.3, and a client certificate of the authority that carries
+// an identity. nil for the zero value. The error wraps ErrCertificate.
+func (o Options) Server() (*tls.Config, error) {
+	f, err := o.open()
+	if f == nil || err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		NextProtos: []string{"http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			cert, pool, err := f.load()
+			if err != nil {
+				return nil, err
+			}
+			return &tls.Config{
+				MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"http/1.1"},
+				Certificates: []tls.Certificate{*cert}, ClientCAs: pool,
+				VerifyConnection: func(s tls.ConnectionState) error { return Require(&s, roles...) },
+			}, nil
+		},
+	}, nil
+}
+
+// Client returns the configuration of a calling side: it shows its certificate, and takes only servers whose
+// certificate the authority signed for the address called and whose role is control or node. A new authority is taken up at
+// the next start: put both into the CA file before the change. nil for the zero value. The error wraps ErrCertificate.
+func (o Options) Client() (*tls.Config, error) {
+	f, err := o.open()
+	if f == nil || err != nil {
+		return nil, err
+	}
+	_, pool, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13,
+		RootCAs:    pool,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, _, err := f.load()
+			return cert, err
+		},
+		VerifyConnection: func(s tls.ConnectionState) error { return Require(&s, Control, Node) },
+	}, nil
+}
+
+// files are an identity's PEM files, read again when they have changed.
+type files struct {
+	o Options
+
+	mu    sync.Mutex // guards what follows
+	seen  [3]os.FileInfo
+	cert  *tls.Certificate
+	pool  *x509.CertPool
+}
+
+// same tells whether two looks at a file saw one that was neither written nor replaced between them.
+func same(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
+}
+
+// open reads the files once, so that what is wrong is said at the start; nil for the zero value.
+func (o Options) open() (*files, error) {
+	if !o.On() {
+		return nil, nil
+	}
+	if o.Cert == "" || o.Key == "" || o.CA == "" {
+		return nil, fmt.Errorf("%w: cert, key and ca go together: name all three or none", ErrCertificate)
+	}
+	f := &files{o: o}
+	if _, _, err := f.load(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// load returns the certificate and the authorities. While a file is being replaced what was read last still serves.
+func (f *files) load() (*tls.Certificate, *x509.CertPool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var now [3]os.FileInfo
+	changed := f.cert == nil
+	for i, path := range []string{f.o.Cert, f.o.Key, f.o.CA} {
+		now[i], _ = os.Stat(path)
+		changed = changed || !same(now[i], f.seen[i])
+	}
+	if !changed {
+		return f.cert, f.pool, nil
+	}
+	cert, pool, err := f.o.read()
+	switch {
+	case err == nil:
+		f.cert, f.pool, f.seen = cert, pool, now
+	case f.cert == nil:
+		return nil, nil, err
+	}
+	return f.cert, f.pool, nil
+}
+
+func (o Options) read() (*tls.Certificate, *x509.CertPool, error) {
+	cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w %s and key %s: %w", ErrCertificate, o.Cert, o.Key, err)
+	}
+	if _, err := Of(cert.Leaf); err != nil {
+		return nil, nil, fmt.Errorf("%w %s: %w", ErrCertificate, o.Cert, err)
+	}
+	pem, err := os.ReadFile(o.CA)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w authority: %w", ErrCertificate, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, nil, fmt.Errorf("%w authority %s: no PEM certificate in it", ErrCertificate, o.CA)
+	}
+	return &cert, pool, nil
+}
