@@ -78,6 +78,9 @@ type Job struct {
 	Digest   dataset.Digest
 	Pipeline *pipeline.Spec
 	Plan     dataset.Options
+	// Manifest is the job's, over all nodes: orders name its partitions, and those of them that the drives here hold must be
+	// the same files. nil: it is that of all partitions held here, which must agree.
+	Manifest *dataset.Manifest
 }
 
 // Measurement is one drive's throughput for one pipeline.

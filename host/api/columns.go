@@ -1,0 +1,59 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// column is a pipeline.ColumnInfo on the wire.
+type column struct {
+	Name            string         `json:"name"`
+	Source          program.Source `json:"source"`
+	Kind            program.Kind   `json:"kind"`
+	List            bool           `json:"list,omitempty"`
+	Nullable        bool           `json:"nullable,omitempty"`
+	ElementNullable bool           `json:"element_nullable,omitempty"`
+	Field           uint16         `json:"field,omitempty"`
+	Bits            uint8          `json:"bits,omitempty"`
+	Unsigned        bool           `json:"unsigned,omitempty"`
+	Unsupported     string         `json:"unsupported,omitempty"`
+}
+
+// EncodeColumns writes columns as JSON: the field columns of apiv1.Schema. Equal columns give equal bytes.
+func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
+	list := make([]column, len(columns))
+	for i, c := range columns {
+		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, ""}
+		if c.Unsupported != nil {
+			list[i].Unsupported = c.Unsupported.Error()
+		}
+	}
+	b, err := json.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("encode columns: %w", err)
+	}
+	return b, nil
+}
+
+// DecodeColumns reads what EncodeColumns writes. Why a column is not supported comes back in words.
+func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
+	var list []column
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("decode columns: %w", err)
+	}
+	columns := make([]pipeline.ColumnInfo, len(list))
+	for i, c := range list {
+		columns[i] = pipeline.ColumnInfo{
+			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable, ElementNullable: c.ElementNullable,
+			Field: c.Field, Bits: c.Bits, Unsigned: c.Unsigned,
+		}
+		if c.Unsupported != "" {
+			columns[i].Unsupported = errors.New(c.Unsupported)
+		}
+	}
+	return columns, nil
+}

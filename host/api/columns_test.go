@@ -1,0 +1,49 @@
+package api
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+func TestColumnsTravel(t *testing.T) {
+	columns := append(pipeline.TextSchema(false),
+		pipeline.ColumnInfo{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true, ElementNullable: true, Nullable: true},
+		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
+	b, err := EncodeColumns(columns)
+	require.NoError(t, err)
+	got, err := DecodeColumns(b)
+	require.NoError(t, err)
+	require.Len(t, got, len(columns))
+	last := len(columns) - 1
+	assert.Equal(t, columns[:last], got[:last])
+	require.EqualError(t, got[last].Unsupported, "INT96")
+	again, err := EncodeColumns(got)
+	require.NoError(t, err)
+	assert.Equal(t, b, again)
+	_, err = DecodeColumns([]byte(`[{"name":1}]`))
+	require.ErrorContains(t, err, "decode columns")
+}
+
+func FuzzDecodeColumns(f *testing.F) {
+	b, err := EncodeColumns(pipeline.BinarySchema())
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(`[{"name":"a","kind":1,"unsupported":"x"}]`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		columns, err := DecodeColumns(b)
+		if err != nil {
+			return
+		}
+		b, err = EncodeColumns(columns)
+		require.NoError(t, err)
+		again, err := DecodeColumns(b)
+		require.NoError(t, err)
+		require.Equal(t, columns, again)
+	})
+}
