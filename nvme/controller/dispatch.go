@@ -89,9 +89,11 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace
 	var ns *namespace
 	if queue != 0 {
 		nsid := cmd.NSID()
-		csi, ok := uint8(nvme.CSINVM), true
-		if ns = c.sub.space(nsid); ns == nil && (nsid != nvme.AllNamespaces || cmd.Opcode() != nvme.NVMFlush) {
-			csi, ok = c.commandSet(nsid)
+		ns = c.sub.space(nsid)
+		csi, ok := uint8(nvme.CSINVM), ns != nil || nsid == nvme.AllNamespaces && cmd.Opcode() == nvme.NVMFlush
+		if !ok {
+			csi, ok = c.sub.computeSet(nsid)
+			ok = ok && !c.plain.Load()
 		}
 		if from = c.sub.tables.io[csi]; !ok || from == nil {
 			return nil, nil, nvme.InvalidNamespace
