@@ -1,0 +1,34 @@
+// Package store keeps the control plane's durable state in etcd: one member embedded in this process, three or more
+// embedded ones that form a cluster, or an etcd that runs elsewhere.
+//
+// # Overview
+//
+// [Open] starts or dials etcd. [Store.Campaign] waits until this member leads and returns a [Term]. Every write of a
+// term is one transaction guarded by the create revision of the term's leader key, the fence: what a leader that was
+// replaced still sends is refused with [ErrFenced], whatever it believes. Fences of later terms are greater.
+//
+// A [Journal] commits the writes of many callers together: they name keys and how to render them, wait, and are woken
+// when a transaction that holds their keys is on the disks of a majority. A key that many callers touched is written
+// once.
+//
+// # What is kept
+//
+// Keys live under one prefix ([Options.Prefix]); "leader/" below it is the election's, "format" says how the rest is
+// laid out. Values stay small: a bitmap of 1,024 splits, a job's document; nothing is written per split.
+//
+// # Concurrency
+//
+// Store, Term and Journal may be used from any number of goroutines. A Journal's renders are called from its own
+// goroutine, one at a time. Close ends every goroutine before it returns.
+//
+// # Errors
+//
+// [ErrFenced]: another leads now, or nobody; the term is over. [ErrNoSpace]: etcd's quota is used up and it takes no
+// writes until somebody made room (docs/operations.md): reads and everything in memory go on. [ErrFormat]: another
+// build's data.
+//
+// # Debugging
+//
+// etcd's own log comes through Options.Logger: its errors as warnings, its warnings as debug lines, nothing below.
+// Options.ClientURL lets etcdctl in: `etcdctl get --prefix /millrace/`.
+package store

@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+)
+
+// What can go wrong, for errors.Is.
+var (
+	ErrFenced  = errors.New("another member leads now")
+	ErrNoSpace = errors.New("etcd is full and takes no writes: make room, then disarm its alarm (docs/operations.md)")
+	ErrFormat  = errors.New("another format of control plane data")
+)
+
+// Store is the control plane's etcd.
+type Store struct {
+	o      Options
+	logger *slog.Logger
+	server *embed.Etcd // nil: external
+	client *clientv3.Client
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	leader string        // what the leader campaigned with; guarded by mu
+	seen   chan struct{} // closed and replaced when leader changes; guarded by mu
+}
+
+// Open starts the embedded member, or dials, and waits until etcd answers (with several members: until a majority is
+// up). The context bounds that wait only.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, logger: o.Logger, seen: make(chan struct{})}
+	if len(o.External) > 0 {
+		err = s.dial(ctx)
+	} else {
+		err = s.embed(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	watch, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wg.Add(1)
+	go s.watchLeader(watch)
+	return s, nil
+}
+
+func (s *Store) embed(ctx context.Context) error {
+	c, err := s.o.config()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return fmt.Errorf("etcd: data folder: %w", err)
+	}
+	// etcd ends the process when a member of another name or cluster left its data here; nothing to do about that but its
+	// last line in the log.
+	e, err := embed.StartEtcd(c)
+	if err != nil {
+		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+	}
+	select {
+	case <-e.Server.ReadyNotify():
+	case err := <-e.Err():
+		e.Close()
+		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
+	case <-ctx.Done():
+		e.Close()
+		return fmt.Errorf("start etcd in %s: no majority of its %d members is up: %w", c.Dir, max(1, len(s.o.Peers)), ctx.Err())
+	}
+	s.server, s.client = e, v3client.New(e.Server)
+	return nil
+}
+
+func (s *Store) dial(ctx context.Context) error {
+	c := clientv3.Config{Endpoints: s.o.External, DialTimeout: 5 * time.Second, Logger: zapLogger(s.o.Logger)}
+	if s.o.Cert != "" || s.o.CA != "" {
+		t, err := transport.TLSInfo{CertFile: s.o.Cert, KeyFile: s.o.Key, TrustedCAFile: s.o.CA}.ClientConfig()
+		if err != nil {
+			return fmt.Errorf("etcd at %s: TLS: %w", strings.Join(s.o.External, ", "), err)
+		}
+		c.TLS = t
+	}
+	client, err := clientv3.New(c)
+	if err != nil {
+		return fmt.Errorf("etcd at %s: %w", strings.Join(s.o.External, ", "), err)
+	}
+	if _, err := client.Get(ctx, s.key("format")); err != nil {
+		client.Close()
+		return fmt.Errorf("etcd at %s does not answer: %w", strings.Join(s.o.External, ", "), err)
+	}
+	s.client = client
+	return nil
+}
+
+// Close ends the member. A term that is held ends with it; resign first to let another lead at once.
+func (s *Store) Close() error {
+	s.stop()
+	s.wg.Wait()
+	err := s.client.Close()
+	if errors.Is(err, context.Canceled) {
+		err = nil // how a client that is not dialled says that it is closed
+	}
+	if s.server != nil {
+		s.server.Close()
+	}
+	return err
+}
+
+func (s *Store) key(k string) string { return s.o.Prefix + "/" + k }
+
+// Leader returns what the member that leads campaigned with (its URL), or "" when nobody is known to lead; and a
+// channel that is closed when that changes.
+func (s *Store) Leader() (string, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leader, s.seen
+}
+
+func (s *Store) setLeader(url string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leader != url {
+		s.leader = url
+		close(s.seen)
+		s.seen = make(chan struct{})
+	}
+}
+
+// watchLeader follows the election's keys.
+func (s *Store) watchLeader(ctx context.Context) {
+	defer s.wg.Done()
+	for ctx.Err() == nil {
+		if err := s.followLeader(ctx); err != nil && ctx.Err() == nil {
+			s.logger.Debug("watch the leader", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.retry()):
+		}
+	}
+}
+
+// retry is how long to wait before etcd is asked again after an error.
+func (s *Store) retry() time.Duration { return max(s.o.Tick, 50*time.Millisecond) }
+
+// followLeader looks who leads, and again after every change, until something fails.
+func (s *Store) followLeader(ctx context.Context) error {
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for changes := clientv3.WatchChan(nil); ; {
+		get, done := context.WithTimeout(ctx, s.o.TTL)
+		r, err := s.client.Get(get, s.key(electionKey)+"/", clientv3.WithFirstCreate()...)
+		done()
+		if err != nil {
+			s.setLeader("")
+			return err
+		}
+		if len(r.Kvs) == 0 {
+			s.setLeader("")
+		} else {
+			s.setLeader(string(r.Kvs[0].Value))
+		}
+		if changes == nil {
+			changes = s.client.Watch(watching, s.key(electionKey)+"/", clientv3.WithPrefix(), clientv3.WithRev(r.Header.Revision+1))
+		}
+		w, ok := <-changes
+		if !ok {
+			return errors.New("the watch ended")
+		}
+		if err := w.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// Health is what etcd says of itself.
+type Health struct {
+	Bytes   int64    // of this member's data
+	Quota   int64    // at most; 0 where it is not known
+	Alarms  []string // as etcd names them: "NOSPACE", "CORRUPT"
+	Members int
+}
+
+// Healthy asks etcd whether it commits: an error if it does not within the context.
+func (s *Store) Healthy(ctx context.Context) (Health, error) {
+	h := Health{Members: max(1, len(s.o.Peers))}
+	if s.server != nil {
+		h.Bytes, h.Quota = s.server.Server.Backend().Size(), s.o.Quota
+	}
+	// A linearizable read needs the majority.
+	if _, err := s.client.Get(ctx, s.key("format")); err != nil {
+		return h, fmt.Errorf("etcd does not answer: %w", err)
+	}
+	r, err := s.client.AlarmList(ctx)
+	if err != nil {
+		return h, fmt.Errorf("etcd's alarms: %w", err)
+	}
+	for _, a := range r.Alarms {
+		if a.Alarm != etcdserverpb.AlarmType_NONE {
+			h.Alarms = append(h.Alarms, a.Alarm.String())
+		}
+	}
+	return h, nil
+}
+
+// words turns etcd's errors into ours.
+func words(err error) error {
+	if errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrGRPCNoSpace) {
+		return ErrNoSpace
+	}
+	return err
+}

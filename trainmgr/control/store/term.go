@@ -1,0 +1,201 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+)
+
+const electionKey = "leader"
+
+// Term is the time during which this member leads.
+type Term struct {
+	s        *Store
+	session  *concurrency.Session
+	election *concurrency.Election
+	guard    clientv3.Cmp
+	fence    uint64
+}
+
+// Campaign waits until this member leads. value is what the others learn of it: its URL.
+func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
+	session, err := concurrency.NewSession(s.client, concurrency.WithTTL(int(s.o.TTL/time.Second)), concurrency.WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("campaign: %w", words(err))
+	}
+	e := concurrency.NewElection(session, s.key(electionKey))
+	// A candidate whose lease expired while it waited must not wait for ever.
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(session.Ctx(), cancel)()
+	if err := e.Campaign(waiting, value); err != nil {
+		session.Orphan()
+		return nil, fmt.Errorf("campaign: %w", words(err))
+	}
+	t := &Term{
+		s: s, session: session, election: e, fence: uint64(e.Rev()),
+		guard: clientv3.Compare(clientv3.CreateRevision(e.Key()), "=", e.Rev()),
+	}
+	// The candidate's key may have gone with its lease while it waited for the others' keys to go.
+	if err := t.Check(ctx); err != nil {
+		session.Orphan()
+		return nil, fmt.Errorf("campaign: %w", err)
+	}
+	if err := t.initialise(ctx); err != nil {
+		session.Orphan()
+		return nil, fmt.Errorf("campaign: %w", err)
+	}
+	return t, nil
+}
+
+// initialise writes the format of an empty store, and refuses another's.
+func (t *Term) initialise(ctx context.Context) error {
+	value, ok, err := t.Get(ctx, "format")
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return t.Commit(ctx, Put("format", []byte(Format)))
+	case string(value) != Format:
+		return fmt.Errorf("%w: %q is stored under %s, this build reads %q", ErrFormat, value, t.s.o.Prefix, Format)
+	}
+	return nil
+}
+
+// Fence returns the term's number; later terms have greater ones.
+func (t *Term) Fence() uint64 { return t.fence }
+
+// Done is closed when the term may be over: no sign of life reached etcd in time. Writes tell for sure.
+func (t *Term) Done() <-chan struct{} { return t.session.Done() }
+
+// Resign ends the term; another member may lead at once.
+func (t *Term) Resign(ctx context.Context) error {
+	err := t.election.Resign(ctx)
+	t.session.Orphan()
+	if _, revoke := t.s.client.Revoke(ctx, t.session.Lease()); err == nil {
+		err = revoke
+	}
+	if err != nil {
+		return fmt.Errorf("resign: %w", err)
+	}
+	return nil
+}
+
+// abandon stops showing signs of life and tells nobody, as a process that was killed does.
+func (t *Term) abandon() { t.session.Orphan() }
+
+// Op is one write.
+type Op struct {
+	key    string
+	value  []byte
+	delete bool
+	below  string // delete: every key from key, up to below
+}
+
+// Put sets a key, named below the store's prefix.
+func Put(key string, value []byte) Op { return Op{key: key, value: value} }
+
+// Delete removes a key.
+func Delete(key string) Op { return Op{key: key, delete: true} }
+
+// DeletePrefix removes every key that begins so.
+func DeletePrefix(prefix string) Op {
+	return Op{key: prefix, delete: true, below: clientv3.GetPrefixRangeEnd(prefix)}
+}
+
+// DeleteRange removes every key from the first, up to but not including the second.
+func DeleteRange(from, below string) Op { return Op{key: from, delete: true, below: below} }
+
+func (t *Term) op(o Op) clientv3.Op {
+	switch {
+	case o.delete && o.below != "":
+		return clientv3.OpDelete(t.s.key(o.key), clientv3.WithRange(t.s.key(o.below)))
+	case o.delete:
+		return clientv3.OpDelete(t.s.key(o.key))
+	}
+	return clientv3.OpPut(t.s.key(o.key), string(o.value))
+}
+
+// Commit makes the writes durable, all or none, in one transaction that fails with ErrFenced unless this term still
+// holds. At most 100 writes.
+func (t *Term) Commit(ctx context.Context, ops ...Op) error {
+	if len(ops) > maxTxnPuts {
+		return fmt.Errorf("a transaction of %d writes, at most %d", len(ops), maxTxnPuts)
+	}
+	then := make([]clientv3.Op, len(ops))
+	for i, o := range ops {
+		then[i] = t.op(o)
+	}
+	r, err := t.s.client.Txn(ctx).If(t.guard).Then(then...).Commit()
+	if err != nil {
+		return fmt.Errorf("write to etcd: %w", words(err))
+	}
+	if !r.Succeeded {
+		return fmt.Errorf("write to etcd: %w", ErrFenced)
+	}
+	return nil
+}
+
+// Check returns ErrFenced unless this term still holds: a read that the majority answers.
+func (t *Term) Check(ctx context.Context) error { return t.Commit(ctx) }
+
+// Get reads a key; false when there is none.
+func (t *Term) Get(ctx context.Context, key string) ([]byte, bool, error) {
+	r, err := t.s.client.Get(ctx, t.s.key(key))
+	if err != nil {
+		return nil, false, fmt.Errorf("read %s: %w", key, words(err))
+	}
+	if len(r.Kvs) == 0 {
+		return nil, false, nil
+	}
+	return r.Kvs[0].Value, true, nil
+}
+
+// scanPage is how many keys one read of Scan returns.
+const scanPage = 1000
+
+// Scan calls fn for every key that begins so, in order, all of one moment. It holds a page of them at a time.
+func (t *Term) Scan(ctx context.Context, prefix string, fn func(key string, value []byte) error) error {
+	from, end := t.s.key(prefix), clientv3.GetPrefixRangeEnd(t.s.key(prefix))
+	var revision int64
+	for {
+		r, err := t.s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(scanPage), clientv3.WithRev(revision))
+		if err != nil {
+			return fmt.Errorf("read %s*: %w", prefix, words(err))
+		}
+		revision = r.Header.Revision
+		if len(r.Kvs) > 0 && revision == 0 {
+			return errors.New("etcd names no revision")
+		}
+		for _, kv := range r.Kvs {
+			if err := fn(strings.TrimPrefix(string(kv.Key), t.s.o.Prefix+"/"), kv.Value); err != nil {
+				return err
+			}
+		}
+		if !r.More {
+			return nil
+		}
+		from = string(r.Kvs[len(r.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Secret returns the random bytes kept under a key, which it makes when there are none.
+func (t *Term) Secret(ctx context.Context, key string, size int) ([]byte, error) {
+	value, ok, err := t.Get(ctx, key)
+	if err != nil || ok {
+		if err == nil && len(value) != size {
+			err = fmt.Errorf("%s has %d bytes, not %d", key, len(value), size)
+		}
+		return bytes.Clone(value), err
+	}
+	value = make([]byte, size)
+	rand.Read(value) // never fails, by its contract
+	return value, t.Commit(ctx, Put(key, value))
+}
