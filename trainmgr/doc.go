@@ -22,15 +22,17 @@
 // drive has no undelivered split left the next takes its place.
 //
 // The package is light: it imports no drives, no etcd, no Arrow. Package trainmgr/local wires the drives of this
-// machine under it.
+// machine under it; package trainmgr/remote takes the work from a control plane. Both run the same Job: they differ in their [Source].
 //
 // # The parts
 //
 //	Throughput  times a step: T
 //	Allocate    pure: T, P and placement give the drives to run and the stall to expect
-//	schedule    pure: which split starts next on which drive
+//	Source      where pieces of work come from: this process's drives, or a control plane's leases
+//	schedule    pure: which split starts next on which of this process's drives
+//	Delivery    one epoch under way: a worker a piece, nothing twice
 //	queue       the input queue: bounded in bytes, in order where asked, with its depth and the waits at both ends
-//	Job         runs one worker a split, acknowledges, checkpoints, reports
+//	Job         iterates, acknowledges, checkpoints, reports
 //
 // # Concurrency
 //

@@ -3,7 +3,6 @@ package trainmgr
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
@@ -43,7 +42,7 @@ type Report struct {
 
 // Report tells how the job goes.
 func (j *Job) Report(ctx context.Context) (*Report, error) {
-	drives, err := j.storage.Report(ctx, j.digest)
+	drives, notes, err := j.source.Report(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
@@ -56,16 +55,17 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		epochs = append(epochs, t.current.statistics())
 		elapsed += time.Since(t.begun)
 	}
+	alloc := j.source.Allocation()
 	r := &Report{
 		Job: j.digest.String(), Rows: t.rows, MiniBatches: t.batches, Bytes: t.bytes, ElapsedSeconds: elapsed.Seconds(),
-		TRowsPerSecond: j.alloc.RowsPerSecond, Drives: j.alloc.Drives, DrivesWanted: j.alloc.Wanted, DrivesBusiest: t.busiest,
-		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: j.alloc.ExpectedStall.Seconds() * float64(j.o.Epochs), AllocationNote: j.alloc.Note, PerDrive: drives,
+		TRowsPerSecond: alloc.RowsPerSecond, Drives: alloc.Drives, DrivesWanted: alloc.Wanted, DrivesBusiest: t.busiest,
+		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: alloc.ExpectedStall.Seconds() * float64(j.o.Epochs), AllocationNote: alloc.Note, PerDrive: drives, Notes: notes,
 	}
 	if elapsed > 0 {
 		r.RowsPerSecond = float64(t.rows) / elapsed.Seconds()
 	}
-	for _, p := range j.alloc.P {
-		r.PRowsPerSecond += p / float64(len(j.alloc.P))
+	for _, p := range alloc.P {
+		r.PRowsPerSecond += p / float64(len(alloc.P))
 	}
 	var depth, span time.Duration
 	for i, q := range epochs {
@@ -82,7 +82,6 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		span += q.Elapsed
 	}
 	r.QueueDepthMean = (&queueStats{DepthTime: depth, Elapsed: span}).depthMean()
-	threads := 0
 	for _, d := range drives {
 		r.WaitSeconds += d.Wait.Seconds()
 		r.MoveSeconds += d.Move.Seconds()
@@ -92,12 +91,6 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		if d.RowsDropped > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
 		}
-	}
-	for _, d := range j.data.Drives {
-		threads = max(threads, d.Threads)
-	}
-	if n := j.alloc.Drives * threads; n > runtime.NumCPU() {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d drives x %d threads on %d cores: software drives share them, and P does not add up", j.alloc.Drives, threads, runtime.NumCPU()))
 	}
 	r.HeldBackBy = r.heldBack()
 	return r, nil
