@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 }
 
 // runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is a
-// command: "changed NSID" tells hosts that a namespace changed.
+// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go.
 func runTarget(config string) error {
 	var c targetConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -88,11 +88,9 @@ func runTarget(config string) error {
 	go func() { served <- target.Serve(l) }()
 	fmt.Println(port)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		var nsid uint32
-		if _, err := fmt.Sscanf(in.Text(), "changed %d", &nsid); err != nil {
+		if err := obey(in.Text(), drive, c.Flash); err != nil {
 			return fmt.Errorf("command %q: %w", in.Text(), err)
 		}
-		drive.NamespaceChanged(nsid)
 	}
 	if err := errors.Join(target.Close(), flash.f.Close()); err != nil {
 		return err
@@ -101,6 +99,30 @@ func runTarget(config string) error {
 		return err
 	}
 	return nil
+}
+
+// obey does what a line of the input says. What namespaces that were added hold is in files beside the drive's.
+func obey(line string, drive *controller.Subsystem, flash string) error {
+	var verb string
+	var nsid uint32
+	if _, err := fmt.Sscanf(line, "%s %d", &verb, &nsid); err != nil {
+		return err
+	}
+	switch verb {
+	case "changed":
+		drive.NamespaceChanged(nsid)
+		return nil
+	case "add":
+		more, err := openFlash(fmt.Sprintf("%s.%d", flash, nsid), 16<<20)
+		if err != nil {
+			return err
+		}
+		_, err = drive.AddNamespace(controller.Namespace{NSID: nsid, Flash: more})
+		return err // the file is closed with the process
+	case "remove":
+		return drive.RemoveNamespace(nsid)
+	}
+	return errors.New("no such command")
 }
 
 // target is the test's end of a target's process, which can be killed and started again on the same port and flash.
@@ -216,6 +238,8 @@ func (x *target) functions() map[string]func([]string) (string, error) {
 		"kill-target":       func([]string) (string, error) { return "", x.kill() },
 		"start-target":      func([]string) (string, error) { return "", x.start() },
 		"namespace-changed": func(args []string) (string, error) { return "", x.tell("changed " + args[0]) },
+		"add-namespace":     func(args []string) (string, error) { return "", x.tell("add " + args[0]) },
+		"remove-namespace":  func(args []string) (string, error) { return "", x.tell("remove " + args[0]) },
 	}
 }
 
@@ -224,6 +248,6 @@ func (x *target) env() map[string]string {
 	_, port, _ := net.SplitHostPort(x.config.Listen)
 	return map[string]string{
 		"TARGET": "millrace", "ADDR": guest.HostLoopback, "PORT": port, "NQN": x.nqn, "HOSTNQN": hostNQN, "HOSTID": hostID,
-		"ADDS": "no", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80",
+		"ADDS": "yes", "FEATURES": "1 2 4 5 6 7 0xa 0xb 0xf 0x16 0x19 0x80",
 	}
 }

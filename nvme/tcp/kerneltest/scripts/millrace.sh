@@ -5,3 +5,14 @@ restart_target() {
 	sleep 2
 	host start-target
 }
+
+# The first identifier that is not the drive's own.
+ADDED=4
+
+add_namespace() {
+	host add-namespace $ADDED
+}
+
+remove_namespace() {
+	host remove-namespace $ADDED
+}

@@ -40,14 +40,16 @@ port_up() {
 	ln -s "$nvmet/subsystems/$NQN" "$port/subsystems/$NQN"
 }
 
+ADDED=2
+
 add_namespace() {
-	null more 16
-	namespace 2 more
+	[ -b /dev/more ] || null more 16
+	namespace $ADDED more
 }
 
 remove_namespace() {
-	echo 0 >"$nvmet/subsystems/$NQN/namespaces/2/enable"
-	rmdir "$nvmet/subsystems/$NQN/namespaces/2"
+	echo 0 >"$nvmet/subsystems/$NQN/namespaces/$ADDED/enable"
+	rmdir "$nvmet/subsystems/$NQN/namespaces/$ADDED"
 }
 
 # The kernel's target cannot be killed; taking its port away and making it again is the nearest.

@@ -1,12 +1,42 @@
 # Associations that come and go: events, resets, a target that dies, digests. suite.sh left the drive connected.
 
+# added_device sets ADDED_NS to the block device of the namespace that was added: there is one only while there is that.
+added_device() {
+	ADDED_NS=
+	for b in /sys/class/nvme-subsystem/*/nvme*n*; do
+		[ "$(cat "$b/nsid" 2>/dev/null)" = "$ADDED" ] && ADDED_NS=${b##*/}
+	done
+	[ -n "$ADDED_NS" ] && [ -b "/dev/$ADDED_NS" ]
+}
+
+no_added_device() {
+	! added_device
+}
+
+# A namespace comes, is used as any other, goes while it is written, and comes again: all under a connection that stays.
 namespace_appears() {
-	grep -l . /sys/class/nvme-subsystem/*/nvme*n*/nsid | wc -l >/tmp/before
-	add_namespace
-	wait_for 20 sh -c 'grep -qx 2 /sys/class/nvme-subsystem/*/nvme*n*/nsid'
-	nvme list-ns "/dev/$CTRL" | grep -q 0x2
-	remove_namespace
-	wait_for 20 sh -c '! grep -qx 2 /sys/class/nvme-subsystem/*/nvme*n*/nsid'
+	before=$(cat "/sys/class/nvme/$CTRL/cntlid")
+	for round in 1 2; do
+		echo "round $round"
+		add_namespace
+		wait_for 20 added_device
+		added_device
+		nvme list-ns "/dev/$CTRL" | grep -q "0x$ADDED$"
+		head -c 1048576 /dev/urandom >/tmp/pattern
+		dd if=/tmp/pattern of="/dev/$ADDED_NS" bs=65536 oflag=direct 2>/dev/null
+		dd if="/dev/$ADDED_NS" of=/tmp/back bs=65536 count=16 iflag=direct 2>/dev/null
+		cmp /tmp/pattern /tmp/back
+		while dd if=/tmp/pattern of="/dev/$ADDED_NS" bs=65536 oflag=direct 2>/dev/null; do :; done &
+		writer=$!
+		sleep 0.3
+		remove_namespace
+		wait_for 20 no_added_device
+		wait $writer || true
+		nvme list-ns "/dev/$CTRL" >/tmp/list
+		if grep "0x$ADDED$" /tmp/list; then return 1; fi
+	done
+	[ "$(cat "/sys/class/nvme/$CTRL/cntlid")" = "$before" ]
+	nvme read "/dev/$NS" -n 1 -s 0 -c 0 -z "$(cat "/sys/block/$NS/queue/logical_block_size")" -d /tmp/back
 }
 if [ "$ADDS" = yes ]; then check namespace-appears namespace_appears; else skip namespace-appears "the target's namespaces are fixed"; fi
 
