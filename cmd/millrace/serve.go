@@ -30,7 +30,7 @@ type serveFlags struct {
 	advertise, nqn, allow string
 	referrals             []string
 	key, ctrlKey          string
-	faults                string
+	faults, namespaces    string
 }
 
 // shutdownTime is how long commands that run when the target is told to stop may take to complete.
@@ -44,6 +44,9 @@ func (c *command) driveServe() *cobra.Command {
 		Long: `Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as tcp://HOST:PORT/NQN, and to kernels and nvme-cli. The drive
 is made if it is not there. One line says when it is ready and what it serves; hosts that come and go are logged on standard
 error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a command line are seen by everybody on the machine: use @FILE.
+
+With --namespaces the drive has more namespaces of blocks than its own, those of a list, which SIGHUP has it read again: what is new is added
+and what is gone is removed under the hosts that are connected.
 
 Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, or where hosts reach the drive by
 another, the one of --advertise.`,
@@ -66,6 +69,7 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key makes it)")
 	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
 	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
+	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }
@@ -82,6 +86,7 @@ type serving struct {
 	Threads   int      `json:"engine_threads"`
 	Hosts     []string `json:"hosts"`            // empty: any
 	Faults    string   `json:"faults,omitempty"` // the script
+	Added     []uint32 `json:"added_namespaces"` // of --namespaces
 }
 
 func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
@@ -147,6 +152,12 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		injector.SetBlockSize(int(sub.BlockSize()))
 	}
 
+	ids, stop, err := c.addNamespaces(ctx, f.namespaces, sub, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+
 	entries, err := discoveryEntries(sub.NQN(), listeners, advertise)
 	if err != nil {
 		return err
@@ -165,7 +176,7 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		return err
 	}
 	ended := make(chan error, len(listeners))
-	s := serving{NQN: sub.NQN(), Address: main.Addr().String(), Hosts: hosts, BlockSize: int(sub.BlockSize()), Size: int64(sub.Blocks()) * int64(sub.BlockSize()), SLM: o.SLMBytes, Threads: o.Threads, Faults: f.faults}
+	s := serving{NQN: sub.NQN(), Address: main.Addr().String(), Hosts: hosts, BlockSize: int(sub.BlockSize()), Size: int64(sub.Blocks()) * int64(sub.BlockSize()), SLM: o.SLMBytes, Threads: o.Threads, Faults: f.faults, Added: ids}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
 	}
@@ -200,8 +211,12 @@ func (c *command) ready(s serving) error {
 		if s.Faults != "" {
 			faults = "; with the faults of " + s.Faults
 		}
-		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s\n",
-			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), faults)
+		added := ""
+		if len(s.Added) > 0 {
+			added = "; with namespaces " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Added)), ", "), "[]") + " beside its own"
+		}
+		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
+			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
 	})
 }
 

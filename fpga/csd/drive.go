@@ -277,6 +277,10 @@ func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
 // Geometry returns the capacity of namespace 1 and the block size, in bytes.
 func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.state.LBA }
 
+// Flash is what the blocks of namespace 1 are stored in: for a drive that lends it to another's subsystem, and has no
+// associations of its own. It is the drive's to close.
+func (d *Drive) Flash() Flash { return d.flash }
+
 // UUID identifies the drive.
 func (d *Drive) UUID() uuid.UUID { return d.state.UUID }
 

@@ -2,7 +2,8 @@
 //
 // A Subsystem is a drive. Namespace 1 holds blocks (NVM command set) over a Flash. A drive that computes has two more
 // over a Compute: namespace 2, subsystem local memory, and namespace 3, computational programs. Without a Compute it is
-// a plain drive and answers as one.
+// a plain drive and answers as one. Further namespaces of blocks come and go with AddNamespace and RemoveNamespace while
+// hosts are connected.
 //
 // A Controller is one host's association with the drive (dynamic controller model). A transport drives it: properties
 // by PropertyGet and PropertySet, queues by OpenQueue and CloseQueue, and every command in two steps, Parse, which says
@@ -31,7 +32,9 @@
 //
 // # Concurrency
 //
-// Everything exported is safe for concurrent use. Controller.mu guards an association's state, Subsystem.mu the list of
+// Everything exported is safe for concurrent use. The namespaces with blocks are a table that is replaced, so that a command looks
+// it up without a lock; a command enters its namespace before it touches the flash and leaves it when it completes, and a
+// namespace that is removed waits for those who are in it. Controller.mu guards an association's state, Subsystem.mu the list of
 // associations, programs.mu changes of programs, memory.mu the claims and leases; the last two are taken under the first, and a Flash or a Compute is only called with
 // no other lock held. Execute runs in its caller's goroutine. The goroutines of a reset and of a shutdown end
 // before Close returns.

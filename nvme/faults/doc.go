@@ -21,7 +21,8 @@
 //	away:                                    # no connection is served for a while, from the n-th command on
 //	  - {for: 5s, command: 1000}
 //
-// after is how many matches pass before the first that goes wrong, times how many go wrong then: a number, or always. queue is
+// after is how many matches pass before the first that goes wrong, times how many go wrong then: a number, or always; without
+// it always for fail and delay, and once for the others. queue is
 // admin, io or a number, and without it every queue and the connection's first PDUs are meant. direction is as the
 // drive sees it, sent without it.
 //
