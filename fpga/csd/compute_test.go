@@ -257,6 +257,14 @@ func TestImagesThatAreRefused(t *testing.T) {
 	assert.Zero(t, state)
 }
 
+// trusting sets what a drive trusts.
+func trusting(t image.Trust) func(*image.Trust) error {
+	return func(into *image.Trust) error {
+		*into = t
+		return nil
+	}
+}
+
 func TestSignaturePolicy(t *testing.T) {
 	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
 	keys := []ed25519.PublicKey{key.Public().(ed25519.PublicKey)}
@@ -264,14 +272,14 @@ func TestSignaturePolicy(t *testing.T) {
 	signed, err := m.Sign(key)
 	require.NoError(t, err)
 	for _, tt := range []struct {
-		policy Policy
+		policy image.Policy
 		bytes  []byte
 		want   error
 	}{
-		{SignatureOff, plain, nil}, {SignatureWarn, plain, nil}, {SignatureRequire, plain, nvme.OperationDenied},
-		{SignatureOff, signed, nil}, {SignatureWarn, signed, nil}, {SignatureRequire, signed, nil},
+		{image.PolicyOff, plain, nil}, {image.PolicyWarn, plain, nil}, {image.PolicyRequire, plain, nvme.OperationDenied},
+		{image.PolicyOff, signed, nil}, {image.PolicyWarn, signed, nil}, {image.PolicyRequire, signed, nil},
 	} {
-		c := connect(t, openDrive(t, Options{Size: 1 << 20, Policy: tt.policy, Keys: keys}))
+		c := connect(t, openDrive(t, Options{Size: 1 << 20, Trust: trusting(image.Trust{Policy: tt.policy, Keys: keys})}))
 		err := load(t, c, 1, tt.bytes, m.ID.PUID())
 		if tt.want == nil {
 			require.NoError(t, err)

@@ -5,12 +5,21 @@
 // [Open] makes a [Drive]; Drive.Subsystem is what hosts connect to. Its namespace 1 is one of
 //
 //   - memory, gone with the process;
-//   - a file, byte for byte from block 0 ([Options].Path), with geometry, UUID, counters and the active image in PATH.json and
+//   - a file, byte for byte from block 0 ([Options].Path), with geometry, UUID, counters, trust and the active image in PATH.json and
 //     loaded images in PATH.slotN.mimg, each replaced by a rename;
 //   - some files, each from a block boundary on, read-only and not copied ([Files]).
 //
-// The stock image lies in program slot 0 and is active in a new drive. An image runs its known-answer vectors before it
-// becomes active; one that fails leaves the active image as it was.
+// # Images
+//
+// Program slot 0 holds the stock image, which came with the drive and cannot be replaced. Slots 1 and 2 are the field pair: the image
+// deployed and the one before it. Slot 3 is for trying images; rollouts leave it alone. Log page 03h tells of them as firmware slots
+// 1 to 4, vendor log C1h ([Drive.Images]) of everything.
+//
+// An image is judged when it is loaded (format, interface, revocation, signature, identifier), and again when it is activated; then it must have
+// units that the drive has, and its known-answer vectors must come out. Until they did the old image is the active one. The
+// write of PATH.json commits: a kill before it leaves the old image active, one after it the new. Nothing is activated
+// while a host holds memory or executes. A drive starts with the last good image: the one that was active, else the one before it, else
+// the stock image. What it trusts ([Options].Trust) is kept in PATH.json, and never set by a host.
 //
 // # Durability
 //
@@ -30,6 +39,6 @@
 //
 // # Debugging
 //
-// Options.Logger tells why an image was refused. Vendor log C0h has the counters. [Faulty] injects faults. Built with
+// Options.Logger tells why an image was refused, and so do the refusals of [Drive.Images]. Vendor log C0h has the counters. [Faulty] injects faults. Built with
 // -tags debug, memory that a closed drive had is unmapped, so that a view kept too long faults instead of reading zeros.
 package csd

@@ -1,7 +1,6 @@
 package csd
 
 import (
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,8 +40,9 @@ type Options struct {
 	SLMBytes int64 // device memory; 0 means DefaultSLM
 	Threads  int   // engine threads; 0 means 1
 
-	Policy Policy              // which images the drive takes
-	Keys   []ed25519.PublicKey // that sign them
+	// Trust changes which images the drive takes, from what it kept, or from none: any image. nil leaves it. What it makes
+	// of it is kept and holds from the start: also for images that the drive has.
+	Trust func(*image.Trust) error
 
 	UUID   uuid.UUID    // of a drive not in a file; zero: random
 	NQN    string       // of the subsystem; empty: made from the UUID
@@ -53,6 +53,8 @@ type Options struct {
 	// and controller.Faults.
 	WrapFlash   func(controller.Flash) controller.Flash
 	WrapCompute func(controller.Compute) controller.Compute
+
+	atStep func(name string) // tests end the process at a step of loading or activating an image
 }
 
 // Drive is a computational storage drive: controller, flash, memory and engine.
@@ -75,6 +77,9 @@ type Drive struct {
 func Open(o Options) (*Drive, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.atStep == nil {
+		o.atStep = func(string) {}
 	}
 	d := &Drive{opt: o, free: func() error { return nil }}
 	err := d.open()
@@ -225,7 +230,7 @@ func (d *Drive) openCompute() error {
 		return fmt.Errorf("local memory: %w", err)
 	}
 	d.free = func() error { return retire(mem, free) }
-	s, err := newSlots(&d.opt, d.state.Active)
+	s, err := newSlots(&d.opt, &d.state)
 	if err != nil {
 		return err
 	}
@@ -245,9 +250,9 @@ func (d *Drive) save() error {
 	s := d.state
 	s.Counters = d.sub.Counters()
 	if d.comp != nil {
-		s.Active = d.comp.slots.activeSlot()
+		d.comp.slots.keep(&s)
 	}
-	if err := s.write(d.opt.Path); err != nil {
+	if err := s.write(d.opt.Path, d.opt.atStep); err != nil {
 		return fmt.Errorf("keep state: %w", err)
 	}
 	return nil

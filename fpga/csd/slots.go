@@ -2,7 +2,6 @@ package csd
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,42 +16,66 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// slotCount is the number of program slots: the stock image's, and three for images that are loaded.
+// slotCount is the number of program slots: the stock image's (0), two for the image deployed and the one before it (1 and 2), and
+// one to try images in (3).
 const slotCount = 4
 
-// Policy says which images a drive takes.
-type Policy uint8
-
-const (
-	SignatureOff     Policy = 0 // any image; signatures are not looked at
-	SignatureWarn    Policy = 1 // any image; one that no key of the drive signed is noted in the log
-	SignatureRequire Policy = 2 // only images signed by a key that the drive holds
-)
+// role says what a slot is for.
+func role(slot int) image.Role {
+	switch slot {
+	case 0:
+		return image.RoleStock
+	case 1, 2:
+		return image.RoleField
+	}
+	return image.RoleTrial
+}
 
 // slot is what a program slot holds.
 type slot struct {
 	img    *image.Image // nil: empty
-	reason string       // why the slot is empty though it held an image
+	tested bool         // passed its self-test since it came here
+	reason string       // why the slot is empty though it held an image, or why the image does not run
 }
 
-// slots are the drive's program slots. The controller calls one method at a time, never beside an execution.
+// slots are the drive's program slots. The controller calls one method that changes them at a time, activation never beside an
+// execution.
 type slots struct {
-	log    *slog.Logger
-	policy Policy
-	keys   []ed25519.PublicKey
-	path   string // of a drive in a file, else empty
-	save   func() error
+	log  *slog.Logger
+	path string            // of a drive in a file, else empty
+	save func() error      // keeps the state; nothing for a drive in memory
+	step func(name string) // tests end the process here
 
-	mu     sync.RWMutex // guards what follows: List runs beside everything
-	slots  [slotCount]slot
-	active int            // -1: none
-	engine *engine.Engine // of the active image; nil: none
+	mu         sync.RWMutex // guards what follows: List and Report run beside everything
+	trust      image.Trust
+	slots      [slotCount]slot
+	active     int            // -1: none
+	engine     *engine.Engine // of the active image; nil: none
+	boot       mark           // the last image that was active and good: the drive starts with it
+	previous   mark           // the one before it: rollback goes there
+	refusals   []image.Refusal
+	refused    uint64 // refusals so far
+	generation uint64 // of the report
 }
 
-// newSlots makes slots with the stock image in slot 0 and what a drive in a file kept in the others, and activates
-// slot active. An image that cannot be activated any more leaves the stock image active.
-func newSlots(o *Options, active int) (*slots, error) {
-	s := &slots{log: o.Logger, policy: o.Policy, keys: o.Keys, path: o.Path, active: -1, save: func() error { return nil }}
+// mark names an image in a slot. A slot that holds another image by now is not meant.
+type mark struct {
+	Slot  int      `json:"slot"`
+	Image image.ID `json:"image"`
+}
+
+// newSlots makes slots with the stock image in slot 0 and what a drive in a file kept in the others, and starts the last good
+// image.
+func newSlots(o *Options, st *state) (*slots, error) {
+	s := &slots{log: o.Logger, path: o.Path, active: -1, save: func() error { return nil }, step: o.atStep, trust: st.Trust}
+	if o.Trust != nil {
+		if err := o.Trust(&s.trust); err != nil {
+			return nil, fmt.Errorf("image trust: %w", err)
+		}
+	}
+	if err := s.trust.Check(); err != nil {
+		return nil, err
+	}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
@@ -65,21 +88,15 @@ func newSlots(o *Options, active int) (*slots, error) {
 			s.restore(i)
 		}
 	}
-	if active < 0 {
-		return s, nil
-	}
-	if err := s.start(context.Background(), active); err != nil {
-		if active == 0 {
-			return nil, err
-		}
-		s.log.Warn("active image cannot be started, the stock image takes its place", "slot", active, "error", err)
-		return s, s.start(context.Background(), 0)
-	}
-	return s, nil
+	return s, s.start(context.Background(), st)
 }
 
 // restore reads the image that a slot held when the drive was closed.
 func (s *slots) restore(i int) {
+	// What a load that was cut off left.
+	if err := os.Remove(slotPath(s.path, i) + partial); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.log.Warn("part of an image cannot be removed", "slot", i, "error", err)
+	}
 	b, err := readBounded(slotPath(s.path, i), image.MaxSize)
 	if errors.Is(err, os.ErrNotExist) {
 		return
@@ -88,50 +105,121 @@ func (s *slots) restore(i int) {
 		s.slots[i].img, err = s.judge(b)
 	}
 	if err != nil {
-		s.slots[i].reason = err.Error()
+		s.slots[i] = slot{reason: err.Error()}
 		s.log.Warn("image of a slot is unusable, the slot is empty", "slot", i, "error", err)
 	}
 }
 
-// judge decides whether the drive takes an image.
+// start activates the last good image: the one that was active, else the one before it, else the stock image.
+func (s *slots) start(ctx context.Context, st *state) error {
+	s.boot, s.previous = s.lastGood(st), st.Previous
+	for _, m := range []mark{s.boot, s.previous} {
+		if m.Slot == 0 {
+			break
+		}
+		e, err := s.ready(ctx, m)
+		if err == nil {
+			if m != s.boot {
+				s.boot, s.previous = m, mark{}
+			}
+			s.run(m.Slot, e)
+			return nil
+		}
+		s.slots[m.Slot].reason = err.Error()
+		s.log.Warn("image cannot be started, an earlier one takes its place", "slot", m.Slot, "error", err)
+	}
+	e, err := s.prepare(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if s.boot.Slot != 0 { // neither it nor what was before it can be started
+		s.previous = mark{}
+	}
+	s.boot = mark{0, s.slots[0].img.ID}
+	s.run(0, e)
+	return nil
+}
+
+// lastGood is the image to start with.
+func (s *slots) lastGood(st *state) mark {
+	m := mark{max(st.Active, 0), st.Image}
+	if img := s.slots[m.Slot].img; img != nil && (m.Slot == 0 || m.Image == (image.ID{})) {
+		m.Image = img.ID // the stock image is this build's; version 1 named the slot only
+	}
+	return m
+}
+
+// ready tests the image that a mark names.
+func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
+	switch img := s.slots[m.Slot].img; {
+	case img == nil && s.slots[m.Slot].reason != "":
+		return nil, errors.New(s.slots[m.Slot].reason)
+	case img == nil:
+		return nil, fmt.Errorf("slot %d is empty", m.Slot)
+	case img.ID != m.Image:
+		return nil, fmt.Errorf("slot %d holds image %s, not %s, which ran", m.Slot, img.ID.Short(), m.Image.Short())
+	}
+	return s.prepare(ctx, m.Slot)
+}
+
+// judge decides whether the drive takes an image. Its error is a LoadError.
 func (s *slots) judge(b []byte) (*image.Image, error) {
 	m, err := image.Parse(b)
 	if err != nil {
-		return nil, err
+		return nil, &image.LoadError{Step: image.StepFormat, Have: image.StockInterface(), Err: err}
 	}
-	if m.Interface() != image.StockInterface() {
-		return nil, fmt.Errorf("image needs interface %s, the drive has %s", m.Interface(), image.StockInterface())
-	}
-	if s.policy == SignatureOff {
-		return m, nil
-	}
-	err = m.Verify(s.keys)
-	if err != nil && s.policy == SignatureWarn {
-		s.log.Warn("image is not signed by a key of this drive", "image", m.ID, "error", err)
-		return m, nil
-	}
-	return m, err
+	return m, s.admit(m)
 }
 
-// start tests an image and makes it the active one.
-func (s *slots) start(ctx context.Context, i int) error {
+// admit holds an image against the drive's interface and its trust.
+func (s *slots) admit(m *image.Image) error {
+	have := image.StockInterface()
+	if m.Interface() != have {
+		return &image.LoadError{Step: image.StepInterface, Image: m.ID, Want: m.Interface(), Have: have, Err: image.ErrInterface}
+	}
+	s.mu.RLock()
+	warning, err := s.trust.Judge(m)
+	s.mu.RUnlock()
+	var refusal *image.LoadError
+	if errors.As(err, &refusal) {
+		refusal.Have = have
+	}
+	if warning != nil {
+		s.log.Warn("image is not signed by a key that this drive trusts", "image", m.ID, "error", warning)
+	}
+	return err
+}
+
+// prepare judges the image in a slot once more, makes an engine with its units and runs its self-test. The active image is left
+// alone. The error is a LoadError.
+func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 	s.mu.RLock()
 	m := s.slots[i].img
 	s.mu.RUnlock()
 	if m == nil {
-		return fmt.Errorf("slot %d is empty", i)
+		return nil, fmt.Errorf("slot %d is empty", i)
+	}
+	if i != 0 { // the stock image is part of the drive
+		if err := s.admit(m); err != nil {
+			return nil, err
+		}
+	}
+	fail := func(step image.Step, err error) (*engine.Engine, error) {
+		return nil, &image.LoadError{Step: step, Slot: i, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(), Err: err}
 	}
 	e, err := newEngine(m)
 	if err != nil {
-		return err
+		return fail(image.StepBackend, err)
 	}
-	if err := selfTest(ctx, e, m.Spec.SelfTest); err != nil {
-		return fmt.Errorf("image %s: %w", m.ID, err)
-	}
+	err = selfTest(ctx, e, m.Spec.SelfTest)
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.active, s.engine = i, e
-	return nil
+	s.slots[i].tested = err == nil
+	s.generation++
+	s.mu.Unlock()
+	if err != nil {
+		return fail(image.StepSelfTest, err)
+	}
+	return e, nil
 }
 
 // newEngine makes an engine with an image's units.
@@ -144,7 +232,7 @@ func newEngine(m *image.Image) (*engine.Engine, error) {
 	for _, u := range m.Spec.Units {
 		ref := program.UnitRef{Unit: program.Unit(u.Number), Version: u.Version}
 		if !have[ref] {
-			return nil, fmt.Errorf("image %s: unit %q version %d has no backend in this drive", m.ID, u.Name, u.Version)
+			return nil, fmt.Errorf("unit %q version %d has no backend in this drive", u.Name, u.Version)
 		}
 		refs = append(refs, ref)
 	}
@@ -158,11 +246,12 @@ func (s *slots) running() *engine.Engine {
 	return s.engine
 }
 
-// activeSlot is the number of the active slot, -1 when none is.
-func (s *slots) activeSlot() int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.active
+// run makes an engine the one that executes.
+func (s *slots) run(active int, e *engine.Engine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active, s.engine = active, e
+	s.generation++
 }
 
 // Limits implements controller.Programs.
@@ -188,76 +277,130 @@ func (s *slots) List() []cs.Program {
 	return list
 }
 
-// Load implements controller.Programs.
+// Load implements controller.Programs. The slot's file is replaced by a rename: a kill leaves the old image in it or the new one.
 func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	m, err := s.judge(b)
-	switch {
-	case errors.Is(err, image.ErrUnsigned):
-		return s.refused("load", i, err, nvme.OperationDenied)
-	case err != nil:
-		return s.refused("load", i, err, nvme.InvalidProgramData)
-	case puid != m.ID.PUID():
-		return s.refused("load", i, fmt.Errorf("identifier %#x is not the image's, %#x", puid, m.ID.PUID()), nvme.InvalidProgramData)
-	}
-	if s.path != "" {
-		if err := replaceFile(slotPath(s.path, i), b); err != nil {
-			return s.refused("load", i, err, nvme.InternalError)
+	if err == nil && puid != m.ID.PUID() {
+		err = &image.LoadError{
+			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+			Err: fmt.Errorf("identifier %016x was announced, the image's is %016x", puid, m.ID.PUID()),
 		}
 	}
+	if err == nil {
+		err = s.vacant(i)
+	}
+	if err != nil {
+		return s.refuse("load", i, err)
+	}
+	s.step("image: judged")
+	if s.path != "" {
+		if err := replaceFile(slotPath(s.path, i), b, s.step, "image"); err != nil {
+			return s.refuse("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(), Err: err})
+		}
+	}
+	s.step("image: kept")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slots[i] = slot{img: m}
+	s.generation++
 	return nvme.Success
+}
+
+// vacant refuses a slot whose image the drive would start with: it is not active only because a host deactivated it.
+func (s *slots) vacant(i int) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if m := s.slots[i].img; m != nil && i == s.boot.Slot {
+		return &image.LoadError{
+			Step: image.StepInUse, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+			Err: &image.BusyError{What: fmt.Sprintf("slot %d holds the last good image and", i)},
+		}
+	}
+	return nil
 }
 
 // Unload implements controller.Programs.
 func (s *slots) Unload(i int) nvme.Status {
+	if err := s.vacant(i); err != nil {
+		return s.refuse("unload", i, err)
+	}
 	if s.path != "" {
-		if err := os.Remove(slotPath(s.path, i)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return s.refused("unload", i, err, nvme.InternalError)
+		err := os.Remove(slotPath(s.path, i))
+		if err == nil {
+			err = syncDir(slotPath(s.path, i))
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return s.refuse("unload", i, &image.LoadError{Step: image.StepStore, Have: image.StockInterface(), Err: err})
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slots[i] = slot{}
+	s.generation++
 	return nvme.Success
 }
 
-// Activate implements controller.Programs.
+// Test implements controller.ProgramReporter.
+func (s *slots) Test(ctx context.Context, i int) nvme.Status {
+	if _, err := s.prepare(ctx, i); err != nil {
+		return s.refuse("test", i, err)
+	}
+	return nvme.Success
+}
+
+// Activate implements controller.Programs. Nothing executes meanwhile. The old image is the active one until the new one has passed its
+// self-test; the write of PATH.json is the moment from which the drive starts with the new one.
 func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
-	s.mu.RLock()
-	before, engine := s.active, s.engine
-	s.mu.RUnlock()
-	if err := s.start(ctx, i); err != nil {
-		return s.refused("activate", i, err, nvme.InvalidProgramData)
+	e, err := s.prepare(ctx, i)
+	if err != nil {
+		return s.refuse("activate", i, err)
 	}
+	s.step("image: tested")
+	s.mu.Lock()
+	before := s.position()
+	m := mark{i, s.slots[i].img.ID}
+	if m != s.boot {
+		s.previous, s.boot = s.boot, m
+	}
+	s.active, s.engine = i, e
+	s.slots[i].reason = ""
+	s.generation++
+	img := s.slots[i].img
+	s.mu.Unlock()
 	if err := s.save(); err != nil {
-		s.set(before, engine)
-		return s.refused("activate", i, err, nvme.InternalError)
+		s.back(before)
+		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(), Have: image.StockInterface(), Err: err})
 	}
+	s.step("image: active")
 	return nvme.Success
 }
 
-// Deactivate implements controller.Programs.
-func (s *slots) Deactivate(i int) nvme.Status {
-	s.mu.RLock()
-	before, engine := s.active, s.engine
-	s.mu.RUnlock()
-	s.set(-1, nil)
-	if err := s.save(); err != nil {
-		s.set(before, engine)
-		return s.refused("deactivate", i, err, nvme.InternalError)
-	}
+// Deactivate implements controller.Programs. It is not kept: a drive starts with its last good image.
+func (s *slots) Deactivate(int) nvme.Status {
+	s.run(-1, nil)
 	return nvme.Success
 }
 
-func (s *slots) set(active int, e *engine.Engine) {
+// position is what an activation that fails is taken back to.
+type position struct {
+	active         int
+	engine         *engine.Engine
+	boot, previous mark
+}
+
+// position is where the slots stand. s.mu is held.
+func (s *slots) position() position { return position{s.active, s.engine, s.boot, s.previous} }
+
+func (s *slots) back(p position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active, s.engine = active, e
+	s.active, s.engine, s.boot, s.previous = p.active, p.engine, p.boot, p.previous
+	s.generation++
 }
 
-func (s *slots) refused(what string, i int, err error, st nvme.Status) nvme.Status {
-	s.log.Warn("image refused", "operation", what, "slot", i, "error", err, "status", st.String())
-	return st
+// keep puts into the state what the drive starts with next time.
+func (s *slots) keep(st *state) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	st.Active, st.Image, st.Previous, st.Trust = s.boot.Slot, s.boot.Image, s.previous, s.trust
 }

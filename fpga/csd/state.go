@@ -12,11 +12,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// stateVersion is the version of PATH.json that this build writes and reads.
-const stateVersion = 1
+// stateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images only the
+// active slot.
+const stateVersion = 2
 
 // state is what a drive in a file remembers beside its flash: PATH.json, always replaced by a rename.
 type state struct {
@@ -24,7 +26,10 @@ type state struct {
 	UUID     uuid.UUID           `json:"uuid"`
 	Size     int64               `json:"size_bytes"`
 	LBA      int                 `json:"lba_bytes"`
-	Active   int                 `json:"active_slot"` // -1: none
+	Active   int                 `json:"active_slot"`  // of the last good image, which the drive starts with; version 1 wrote -1 for none
+	Image    image.ID            `json:"active_image"` // zero, of version 1: whatever the slot holds
+	Previous mark                `json:"previous"`     // the image that was active before; zero: none
+	Trust    image.Trust         `json:"trust"`
 	Clean    bool                `json:"clean_shutdown"`
 	Counters controller.Counters `json:"counters"`
 }
@@ -56,46 +61,63 @@ func parseState(b []byte) (*state, error) {
 	if err := d.Decode(s); err != nil {
 		return nil, err
 	}
-	if s.Version != stateVersion {
-		return nil, fmt.Errorf("version %d, this build knows %d", s.Version, stateVersion)
+	if s.Version < 1 || s.Version > stateVersion {
+		return nil, fmt.Errorf("version %d, this build knows 1 to %d", s.Version, stateVersion)
 	}
+	s.Version = stateVersion
 	if s.UUID == (uuid.UUID{}) {
 		return nil, errors.New("no uuid")
 	}
 	if s.Active < -1 || s.Active >= slotCount {
 		return nil, fmt.Errorf("active slot %d: there are 0 to %d", s.Active, slotCount-1)
 	}
+	if s.Previous.Slot < 0 || s.Previous.Slot >= slotCount {
+		return nil, fmt.Errorf("previous slot %d: there are 0 to %d", s.Previous.Slot, slotCount-1)
+	}
 	return s, checkGeometry(s.Size, s.LBA)
 }
 
-func (s *state) write(path string) error {
+func (s *state) write(path string, step func(string)) error {
 	b, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(statePath(path), append(b, '\n'))
+	return replaceFile(statePath(path), append(b, '\n'), step, "state")
 }
 
-// replaceFile puts b in the place of a file so that a crash leaves the old one or the new one.
-func replaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+// replaceFile puts b in the place of a file so that a crash leaves the old one or the new one. step is told where it stands.
+func replaceFile(path string, b []byte, step func(string), what string) error {
+	if err := writePartial(path, b); err != nil {
+		return err
+	}
+	step(what + ": written")
+	if err := os.Rename(path+partial, path); err != nil {
+		return errors.Join(err, os.Remove(path+partial))
+	}
+	step(what + ": renamed")
+	return syncDir(path)
+}
+
+// partial ends the name of a file that is being written. There is one writer: the process that holds the drive's lock. So the name
+// is always the same, and what a kill left is written over.
+const partial = ".new"
+
+// writePartial puts b on the disk beside path.
+func writePartial(path string, b []byte) error {
+	f, err := os.OpenFile(path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
-// syncDir makes a rename in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncDir makes a change of the directory that path lies in last.
+func syncDir(path string) error {
+	d, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
