@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -50,19 +51,31 @@ type DriveOptions struct {
 	Commands sdk.Commands   // OpenFiles: the command set
 	Threads  int            // OpenFiles, EngineCPU: engine threads, 0 means 1
 
+	// Skip is told of members of a volume that cannot be read as partitions, which are then left out. nil: such a member is
+	// an error, and so is a pattern of Members that nothing matches.
+	Skip func(member string, err error)
+
 	// Device says how the device is opened, beside its URI: depth, trace, log, and faults in tests.
 	Device sdk.DeviceOptions
 }
 
 // Drive is a device and the partitions that lie on it.
 type Drive struct {
-	name       string
-	o          DriveOptions
-	device     *sdk.Device // nil for files that the CPU reads
-	engine     Engine      // never auto
-	partitions []*sdk.Partition
-	maps       map[*sdk.Partition]*extents.Map // of files on a mounted file system
-	closers    []func() error
+	name    string
+	o       DriveOptions
+	device  *sdk.Device                     // nil for files that the CPU reads
+	engine  Engine                          // never auto
+	volume  *volume.Volume                  // nil for files
+	maps    map[*sdk.Partition]*extents.Map // of files on a mounted file system
+	closers []func() error
+
+	scanning sync.Mutex // held by Rescan
+
+	mu         sync.Mutex       // guards what follows
+	partitions []*sdk.Partition // replaced, never changed
+	byName     map[string]*sdk.Partition
+	prints     map[*sdk.Partition]fingerprint
+	running    int // open splits, of all jobs
 }
 
 // OpenDrive opens a drive by URI and its volume's members as partitions; of a drive behind the kernel (nvme:) also files
@@ -108,32 +121,99 @@ func (d *Drive) openVolume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	members, err := vol.List(ctx)
+	d.volume = vol
+	used, err := d.scan(ctx)
 	if err != nil {
 		return err
 	}
+	for i, ok := range used {
+		if !ok && d.o.Skip == nil {
+			return fmt.Errorf("no member is called %q: see millrace drive ls", d.o.Members[i])
+		}
+	}
+	return nil
+}
+
+// scan opens the volume's members that are not open yet, and forgets those that are no longer listed. It tells which of
+// the wanted patterns were used.
+func (d *Drive) scan(ctx context.Context) ([]bool, error) {
+	members, err := d.volume.List(ctx)
+	if err != nil {
+		return nil, err
+	}
 	used := make([]bool, len(d.o.Members))
+	list := make([]*sdk.Partition, 0, len(members))
 	for _, m := range members {
 		if !d.wanted(m.Name, used) {
 			continue
 		}
-		// The reader outlives this call, and the CPU engine reads through it.
-		r, err := vol.Open(context.WithoutCancel(ctx), m.Name)
-		if err != nil {
-			return err
+		// An archive only grows: the same place means the same member, and a later one of the same name has another.
+		if p := d.partition(m.Name); p != nil && p.Size == m.Size && p.Extents[0].Device == m.Offset {
+			list = append(list, p)
+			continue
 		}
-		p, err := sdk.OpenPartition(ctx, m.Name, r, m.Size, d.source(), sdk.PartitionOptions{
-			Text: d.o.Text, Extents: []sdk.Extent{{Device: m.Offset, Len: max(m.Size, 1)}},
-		})
-		if err != nil {
-			return err
+		p, err := d.openMember(ctx, m)
+		if err != nil && d.o.Skip != nil && errors.Is(err, sdk.ErrPartition) {
+			d.o.Skip(m.Name, err)
+			continue
 		}
-		d.partitions = append(d.partitions, p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, p)
 	}
-	for i, ok := range used {
-		if !ok {
-			return fmt.Errorf("no member is called %q: see millrace drive ls", d.o.Members[i])
+	return used, d.hold(list)
+}
+
+// openMember opens a member of the volume as a partition.
+func (d *Drive) openMember(ctx context.Context, m volume.Member) (*sdk.Partition, error) {
+	// The reader outlives this call, and the CPU engine reads through it.
+	r, err := d.volume.Open(context.WithoutCancel(ctx), m.Name)
+	if err != nil {
+		return nil, err
+	}
+	return sdk.OpenPartition(ctx, m.Name, r, m.Size, d.source(), sdk.PartitionOptions{
+		Text: d.o.Text, Extents: []sdk.Extent{{Device: m.Offset, Len: max(m.Size, 1)}},
+	})
+}
+
+// hold makes the list the drive's partitions, each with the fingerprint that tells when it has changed.
+func (d *Drive) hold(list []*sdk.Partition) error {
+	d.mu.Lock()
+	old := d.prints
+	d.mu.Unlock()
+	prints := make(map[*sdk.Partition]fingerprint, len(list))
+	for _, p := range list {
+		if f, ok := old[p]; ok {
+			prints[p] = f
+			continue
 		}
+		f, err := takeFingerprint(p)
+		if err != nil {
+			return err
+		}
+		prints[p] = f
+	}
+	byName := make(map[string]*sdk.Partition, len(list))
+	for _, p := range list {
+		byName[p.Name] = p
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.partitions, d.byName, d.prints = list, byName, prints
+	return nil
+}
+
+// Rescan looks again at what the drive's volume holds: members appended since are found. Splits that run go on. Drives
+// of files stay as they are.
+func (d *Drive) Rescan(ctx context.Context) error {
+	if d.volume == nil {
+		return nil
+	}
+	d.scanning.Lock()
+	defer d.scanning.Unlock()
+	if _, err := d.scan(ctx); err != nil {
+		return fmt.Errorf("drive %s: rescan: %w", d.name, err)
 	}
 	return nil
 }
@@ -166,6 +246,7 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		return err
 	}
 	names := map[string]string{}
+	list := make([]*sdk.Partition, 0, len(paths))
 	for i, path := range paths {
 		name := filepath.Base(path)
 		if other, ok := names[name]; ok {
@@ -196,9 +277,9 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		if err != nil {
 			return err
 		}
-		d.partitions = append(d.partitions, p)
+		list = append(list, p)
 	}
-	return nil
+	return d.hold(list)
 }
 
 // chooseEngine settles who computes.
@@ -231,19 +312,23 @@ func (d *Drive) Name() string { return d.name }
 func (d *Drive) Device() *sdk.Device { return d.device }
 
 // Partitions are what the drive holds, in the volume's order.
-func (d *Drive) Partitions() []*sdk.Partition { return d.partitions }
+func (d *Drive) Partitions() []*sdk.Partition {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.partitions
+}
+
+// Volume is the drive's volume, nil for files.
+func (d *Drive) Volume() *volume.Volume { return d.volume }
 
 // Computes tells whether the drive preprocesses itself.
 func (d *Drive) Computes() bool { return d.engine == EngineDrive }
 
 // partition finds a partition by name.
 func (d *Drive) partition(name string) *sdk.Partition {
-	for _, p := range d.partitions {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.byName[name]
 }
 
 // threads is the number of engine threads.

@@ -36,6 +36,7 @@ func (d *Drive) openMounted(ctx context.Context, node string) error {
 		return err
 	}
 	names := map[string]string{}
+	var list []*sdk.Partition
 	for _, path := range d.o.Members {
 		name := filepath.Base(path)
 		if other, ok := names[name]; ok {
@@ -59,23 +60,14 @@ func (d *Drive) openMounted(ctx context.Context, node string) error {
 		if err != nil {
 			return err
 		}
-		d.partitions = append(d.partitions, p)
+		list = append(list, p)
 		if d.maps == nil {
 			d.maps = map[*sdk.Partition]*extents.Map{}
 		}
 		d.maps[p] = m
 	}
-	return nil
+	return d.hold(list)
 }
 
 // dataNamespace is the namespace whose blocks a drive preprocesses.
 const dataNamespace = 1
-
-// unmoved looks again where a partition lies, after its blocks were read: a file that changed meanwhile is an error
-// that wraps extents.ErrMoved.
-func (d *Drive) unmoved(p *sdk.Partition) error {
-	if m := d.maps[p]; m != nil {
-		return m.Check()
-	}
-	return nil
-}

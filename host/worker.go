@@ -21,7 +21,7 @@ type worker struct {
 	source    sdk.Stream
 	next      int                 // mini-batch of the split that comes next from the source
 	ready     []*tensor.MiniBatch // mixed and not yet taken
-	unmoved   func() error        // looks again where the partition lies
+	unchanged func() error        // looks again where the partition lies, and at its end
 	closed    bool
 }
 
@@ -38,12 +38,15 @@ func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.Order,
 	if want != order.Split || order.From < 0 || order.From >= want.MiniBatches {
 		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike", order.From, order.Split, want)
 	}
-	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From, unmoved: func() error { return d.unmoved(part) }}
+	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From, unchanged: func() error { return d.unchanged(part) }}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		w.next -= w.next % o.Window
 	}
 	batch := plan.Options().Batch
 	skipped := int64(w.next) * int64(batch)
+	if err := w.unchanged(); err != nil {
+		return nil, err
+	}
 	w.source, err = p.Open(ctx, sdk.Run{Partition: part, First: want.First + skipped, Rows: want.Rows - skipped, Batch: batch})
 	if err != nil {
 		return nil, err
@@ -132,7 +135,7 @@ func (w *worker) named(ctx context.Context) (*tensor.MiniBatch, error) {
 	mb.Name = tensor.Name{Job: [32]byte(w.order.Job), Epoch: w.order.Epoch, Number: w.order.Split.FirstNumber + uint64(w.next)}
 	w.next++
 	if w.next == w.order.Split.MiniBatches {
-		if err := w.unmoved(); err != nil { // the split's blocks have been read: they must still be the file's
+		if err := w.unchanged(); err != nil { // the split's blocks have been read: they must still be the file's
 			mb.Release()
 			return nil, err
 		}

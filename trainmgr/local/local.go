@@ -81,5 +81,9 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 	if err != nil {
 		return fail(err)
 	}
+	// A job here is over all that there is.
+	if _, err := m.Dataset(ctx); err != nil {
+		return fail(err)
+	}
 	return m, nil
 }

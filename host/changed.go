@@ -1,0 +1,112 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// ErrChanged says that a partition is not what the job's manifest says. The error is a *ChangedError.
+var ErrChanged = errors.New("the partition is not the one of the job's manifest")
+
+// ErrNotHeld says that a drive does not hold a partition.
+var ErrNotHeld = errors.New("the drive does not hold the partition")
+
+// ChangedError names the partition that changed, and how.
+type ChangedError struct {
+	Drive, Partition string
+	Why              string
+}
+
+func (e *ChangedError) Error() string {
+	return fmt.Sprintf("drive %s: partition %s: %v: %s", e.Drive, e.Partition, ErrChanged, e.Why)
+}
+
+// Unwrap returns ErrChanged.
+func (e *ChangedError) Unwrap() error { return ErrChanged }
+
+// differs says how a partition differs from a manifest's entry, "" if it does not.
+func differs(have, want dataset.Partition) string {
+	switch {
+	case have.Bytes != want.Bytes:
+		return fmt.Sprintf("it has %d bytes, not %d", have.Bytes, want.Bytes)
+	case have.Rows != want.Rows:
+		return fmt.Sprintf("it has %d rows, not %d", have.Rows, want.Rows)
+	case have.Footer != want.Footer:
+		return fmt.Sprintf("its footer's SHA-256 is %s, not %s", have.Footer, want.Footer)
+	}
+	return ""
+}
+
+// fingerprint is what is looked at again to tell that a partition's bytes are still those that were opened: a Parquet
+// file's footer, which is small and names everything else; of formats without one, the first and the last bytes.
+type fingerprint [sha256.Size]byte
+
+// edge is how many bytes at each end of a partition without a footer are looked at.
+const edge = 4096
+
+// parquetTrailer is the length of a footer, and the magic behind it.
+const parquetTrailer = 8
+
+// takeFingerprint reads a partition's fingerprint through its reader. Nothing is allocated by what it reads.
+func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
+	sum := sha256.New()
+	hash := func(from int64) error {
+		_, err := io.Copy(sum, io.NewSectionReader(p, from, p.Size-from))
+		return err
+	}
+	var err error
+	switch {
+	case p.Source == program.Parquet:
+		var end [parquetTrailer]byte
+		if _, err = p.ReadAt(end[:], p.Size-parquetTrailer); err != nil && !errors.Is(err, io.EOF) {
+			break
+		}
+		// Of what is no footer's length any more, the trailer alone: that differs already.
+		length := int64(binary.LittleEndian.Uint32(end[:])) + parquetTrailer
+		if length > p.Size {
+			length = parquetTrailer
+		}
+		err = hash(p.Size - length)
+	case p.Size <= 2*edge:
+		err = hash(0)
+	default:
+		if _, err = io.Copy(sum, io.NewSectionReader(p, 0, edge)); err == nil {
+			err = hash(p.Size - edge)
+		}
+	}
+	if err != nil {
+		return fingerprint{}, fmt.Errorf("%s: read its end again: %w", p.Name, err)
+	}
+	return fingerprint(sum.Sum(nil)), nil
+}
+
+// unchanged looks again where a partition lies and at its fingerprint. A file of a mounted file system that moved is an error that
+// wraps extents.ErrMoved; other bytes are a *ChangedError.
+func (d *Drive) unchanged(p *sdk.Partition) error {
+	if m := d.maps[p]; m != nil {
+		if err := m.Check(); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	want, ok := d.prints[p]
+	d.mu.Unlock()
+	if !ok {
+		return &ChangedError{Drive: d.name, Partition: p.Name, Why: "the volume holds another member of the name now"}
+	}
+	got, err := takeFingerprint(p)
+	if err != nil {
+		return fmt.Errorf("drive %s: %w", d.name, err)
+	}
+	if got != want {
+		return &ChangedError{Drive: d.name, Partition: p.Name, Why: "its end reads differently from when it was opened"}
+	}
+	return nil
+}

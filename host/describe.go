@@ -1,0 +1,74 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// describe makes the data set of what drives hold: of the partitions that selected names (by its entry), or of all, which must agree.
+func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error) {
+	entries := map[string]dataset.Partition{}
+	first := map[string]*Drive{}
+	var schema schema
+	data := &api.Dataset{Manifest: selected}
+	for _, d := range drives {
+		for _, p := range d.Partitions() {
+			e := p.Describe()
+			if selected != nil {
+				i := selected.Find(p.Name)
+				if i < 0 {
+					continue
+				}
+				if why := differs(e, selected.Partitions[i]); why != "" {
+					return nil, &ChangedError{Drive: d.name, Partition: p.Name, Why: why}
+				}
+			}
+			if other, ok := entries[e.Name]; ok {
+				if differs(e, other) != "" {
+					return nil, fmt.Errorf("%w: %s on drive %s and on drive %s are different files", ErrSchema, e.Name, first[e.Name].name, d.name)
+				}
+				continue
+			}
+			entries[e.Name], first[e.Name] = e, d
+			if err := schema.add(p, d.o.Text); err != nil {
+				return nil, err
+			}
+			if malformed := program.Malformed(d.o.Text.Policy); len(entries) == 1 {
+				data.Malformed = malformed
+			} else if data.Malformed != malformed {
+				return nil, fmt.Errorf("%w: drives treat malformed rows differently", ErrSchema)
+			}
+		}
+	}
+	switch {
+	case len(entries) > 0:
+	case selected != nil:
+		return nil, fmt.Errorf("none of the job's %d partitions is here: %w", len(selected.Partitions), ErrNotHeld)
+	default:
+		return nil, fmt.Errorf("%d drives hold no partition: put some there first (millrace drive put)", len(drives))
+	}
+	if selected == nil {
+		var err error
+		if data.Manifest, err = dataset.NewManifest(slices.Collect(maps.Values(entries))); err != nil {
+			return nil, err
+		}
+	}
+	data.Columns, data.MeanLength = schema.columns, schema.meanLength()
+	for _, d := range drives {
+		ad := api.Drive{Name: d.name, Compute: d.Computes(), Threads: d.threads(), Streams: d.streams()}
+		for _, p := range d.Partitions() {
+			if i := data.Manifest.Find(p.Name); i >= 0 {
+				ad.Partitions = append(ad.Partitions, i)
+			}
+		}
+		sort.Ints(ad.Partitions)
+		data.Drives = append(data.Drives, ad)
+	}
+	return data, nil
+}

@@ -1,0 +1,232 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// Inventory is what the drives of a node hold, whatever data sets it belongs to.
+type Inventory struct {
+	Partitions []Held   // sorted by name; a name twice where drives hold different files of it
+	Schemas    []Schema // each that a partition has, sorted by digest
+	Drives     []Holding
+	Digest     dataset.Digest // of all of the above: unchanged, so is the rest
+}
+
+// Held is a partition and its schema.
+type Held struct {
+	dataset.Partition
+	Schema dataset.Digest
+}
+
+// Schema is columns that partitions share: their names, types and nulls, and how malformed rows are treated. Partitions of one
+// job must share it. What makes a column unusable in some partition is told, and not part of the digest.
+type Schema struct {
+	Digest     dataset.Digest
+	Columns    []pipeline.ColumnInfo
+	MeanLength map[string]float64
+	Malformed  program.Malformed
+}
+
+// Holding is a drive and the names of its partitions, sorted.
+type Holding struct {
+	Drive      string
+	Partitions []string
+}
+
+// Inventory tells what the drives hold.
+func (m *Manager) Inventory() (*Inventory, error) {
+	inv := &Inventory{}
+	type identity struct {
+		name   string
+		footer dataset.Digest
+		bytes  int64
+	}
+	seen := map[identity]bool{}
+	schemas := map[dataset.Digest]*schema{}
+	malformed := map[dataset.Digest]program.Malformed{}
+	for _, d := range m.Drives() {
+		h := Holding{Drive: d.name}
+		for _, p := range d.Partitions() {
+			h.Partitions = append(h.Partitions, p.Name)
+			e := p.Describe()
+			if id := (identity{e.Name, e.Footer, e.Bytes}); !seen[id] {
+				seen[id] = true
+				columns, _ := Columns(p, d.o.Text)
+				policy := program.Malformed(d.o.Text.Policy)
+				digest, err := schemaDigest(columns, policy)
+				if err != nil {
+					return nil, fmt.Errorf("drive %s: partition %s: %w", d.name, p.Name, err)
+				}
+				if schemas[digest] == nil {
+					schemas[digest], malformed[digest] = &schema{}, policy
+				}
+				if err := schemas[digest].add(p, d.o.Text); err != nil {
+					return nil, fmt.Errorf("drive %s: %w", d.name, err)
+				}
+				inv.Partitions = append(inv.Partitions, Held{e, digest})
+			}
+		}
+		slices.Sort(h.Partitions)
+		inv.Drives = append(inv.Drives, h)
+	}
+	slices.SortStableFunc(inv.Partitions, func(a, b Held) int {
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return slices.Compare(a.Footer[:], b.Footer[:])
+	})
+	for digest, s := range schemas {
+		inv.Schemas = append(inv.Schemas, Schema{Digest: digest, Columns: s.columns, MeanLength: s.meanLength(), Malformed: malformed[digest]})
+	}
+	slices.SortFunc(inv.Schemas, func(a, b Schema) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
+	inv.Digest = inv.sum()
+	return inv, nil
+}
+
+// sum hashes the inventory; strings with their length, so that nothing runs into the next.
+func (inv *Inventory) sum() dataset.Digest {
+	h := sha256.New()
+	str := func(s string) {
+		_ = binary.Write(h, binary.LittleEndian, uint64(len(s)))
+		h.Write([]byte(s))
+	}
+	for i := range inv.Partitions {
+		p := &inv.Partitions[i]
+		str(p.Name)
+		_ = binary.Write(h, binary.LittleEndian, []int64{p.Bytes, p.Rows})
+		h.Write(p.Footer[:])
+		h.Write(p.Schema[:])
+	}
+	for _, d := range inv.Drives {
+		str(d.Drive)
+		_ = binary.Write(h, binary.LittleEndian, uint64(len(d.Partitions)))
+		for _, name := range d.Partitions {
+			str(name)
+		}
+	}
+	return dataset.Digest(h.Sum(nil))
+}
+
+// schemaDigest names columns, without what is wrong with them in one partition.
+func schemaDigest(columns []pipeline.ColumnInfo, policy program.Malformed) (dataset.Digest, error) {
+	plain := slices.Clone(columns)
+	for i := range plain {
+		plain[i].Unsupported = nil
+	}
+	b, err := api.EncodeColumns(plain)
+	if err != nil {
+		return dataset.Digest{}, err
+	}
+	return sha256.Sum256(append(b, byte(policy))), nil
+}
+
+// DriveStatus is how a drive does now.
+type DriveStatus struct {
+	Name     string
+	UUID     string // its own identity, "" where it has none
+	Image    string // first bytes of the active image's id, "" where it has none
+	Computes bool
+	Threads  int
+	Streams  int
+	Running  int                // open splits
+	Free     int64              // room for more members, bytes
+	Rates    map[string]float64 // P by pipeline digest
+}
+
+// Status tells how a drive does, from what is known of it: the drive is not asked.
+func (m *Manager) Status(d *Drive) DriveStatus {
+	s := DriveStatus{
+		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(), Streams: d.streams(),
+		Running: d.Running(), Rates: m.rates.of(d.identity(), d.image()),
+	}
+	if d.volume != nil {
+		used, size := d.volume.Used()
+		s.Free = max(0, size-used-3*512) // a header, and the archive's end
+	}
+	return s
+}
+
+// Busy is how long the drive's engine threads, or the CPU's in its place, have computed since it was opened. It asks the drive, so that it also
+// tells whether the drive is there.
+func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
+	c, err := d.counters(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("drive %s: %w", d.name, err)
+	}
+	if c != nil {
+		return time.Duration(c.BusyNanoseconds), nil
+	}
+	if d.device != nil {
+		if _, err := d.device.SMART(ctx); err != nil {
+			return 0, fmt.Errorf("drive %s: %w", d.name, err)
+		}
+	}
+	return m.computed(d), nil
+}
+
+// computed is what the processors on a drive spent computing.
+func (m *Manager) computed(d *Drive) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := time.Duration(0)
+	for _, j := range m.jobs {
+		j.mu.Lock()
+		if p := j.processors[d.name]; p != nil && p.drive == d {
+			s := p.Stats()
+			sum += s.Decode + s.Transform
+		}
+		j.mu.Unlock()
+	}
+	return sum
+}
+
+// count adds to the open splits.
+func (d *Drive) count(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running += n
+}
+
+// Running is the number of splits that are open on the drive, of all jobs.
+func (d *Drive) Running() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running
+}
+
+// UUID is the drive's own identity, "" where it has none.
+func (d *Drive) UUID() string {
+	if d.device == nil {
+		return ""
+	}
+	for _, ns := range d.device.Info().Namespaces {
+		if ns.ID == dataNamespace {
+			return ns.UUID
+		}
+	}
+	return ""
+}
+
+// image is the beginning of the active image's id, "" where the node's CPU computes.
+func (d *Drive) image() string {
+	if d.engine != EngineDrive {
+		return ""
+	}
+	for _, p := range d.device.Info().Programs {
+		if p.Active {
+			return p.PUID
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
+)
+
+// meter measures P.
+type meter struct {
+	job       *job
+	drive     *Drive
+	processor *processor
+	least     time.Duration
+}
+
+// measure runs the drive's splits, over and over, until enough time has passed and every stream has made a mini-batch.
+func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		rows  int64
+		first error
+		begin = time.Now()
+	)
+	enough := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return rows > 0 && time.Since(begin) >= m.least
+	}
+	for i := range m.drive.streams() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			err := m.run(ctx, i, func(n int) bool {
+				mu.Lock()
+				rows += int64(n)
+				mu.Unlock()
+				return !enough()
+			})
+			if err != nil {
+				mu.Lock()
+				if first == nil { // the others end because of it
+					first = err
+				}
+				mu.Unlock()
+				cancel()
+			}
+		}()
+	}
+	wg.Wait()
+	elapsed := time.Since(begin)
+	switch {
+	case first != nil:
+		return api.Measurement{}, first
+	case rows == 0:
+		return api.Measurement{}, errors.New("it holds no rows")
+	}
+	return api.Measurement{RowsPerSecond: float64(rows) / elapsed.Seconds(), Rows: rows, Elapsed: elapsed}, nil
+}
+
+// run preprocesses the drive's partitions from the i-th on until more says stop.
+func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error {
+	batch := m.job.Plan.Batch
+	parts := m.partitions()
+	if len(parts) == 0 {
+		return nil
+	}
+	for turn := 0; ; turn++ {
+		part := parts[(i+turn)%len(parts)]
+		s, err := m.processor.Open(ctx, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch})
+		if err != nil {
+			return err
+		}
+		for {
+			mb, err := s.Next(ctx)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return errors.Join(err, s.Close())
+			}
+			n := mb.Rows
+			mb.Release()
+			if !more(n) {
+				return s.Close()
+			}
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+}
+
+// partitions are the drive's with rows, of those that the job wants.
+func (m *meter) partitions() []*sdk.Partition {
+	var list []*sdk.Partition
+	for i := range m.job.Manifest.Partitions {
+		if p, err := m.job.partition(m.drive, i); err == nil && p.Rows > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}

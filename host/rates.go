@@ -1,0 +1,129 @@
+package host
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+)
+
+// rateKey is what P depends on.
+type rateKey struct {
+	Drive    string `json:"drive"` // identity of the drive, which its name and place are not
+	Engine   string `json:"engine"`
+	Pipeline string `json:"pipeline_sha256"`
+	Image    string `json:"image,omitempty"`
+	Batch    int    `json:"batch_rows"`
+	Threads  int    `json:"threads"`
+	Streams  int    `json:"streams"`
+}
+
+// keptRate is one measurement as the file has it.
+type keptRate struct {
+	rateKey
+	RowsPerSecond float64       `json:"p_rows_per_second"`
+	Rows          int64         `json:"rows"`
+	Elapsed       time.Duration `json:"elapsed_ns"`
+	Measured      time.Time     `json:"measured"`
+}
+
+// maxRates bounds the file: the oldest go first.
+const maxRates = 4096
+
+// rates keeps measurements in a file, or in memory only.
+type rates struct {
+	path string
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	list []keptRate // oldest first
+}
+
+// openRates reads what was kept. A file that cannot be read is told of and begun anew: it holds nothing that cannot be measured again.
+func openRates(path string, log *slog.Logger) *rates {
+	r := &rates{path: path, log: log}
+	if path == "" {
+		return r
+	}
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(b, &r.list)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("P that was kept cannot be read, and is measured again", "file", path, "error", err)
+		r.list = nil
+	}
+	return r
+}
+
+// get returns what was measured.
+func (r *rates) get(key rateKey) (api.Measurement, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range r.list {
+		if k.rateKey == key && k.RowsPerSecond > 0 {
+			return api.Measurement{RowsPerSecond: k.RowsPerSecond, Rows: k.Rows, Elapsed: k.Elapsed}, true
+		}
+	}
+	return api.Measurement{}, false
+}
+
+// put keeps a measurement in place of an earlier one.
+func (r *rates) put(key rateKey, m api.Measurement) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = slices.DeleteFunc(r.list, func(k keptRate) bool { return k.rateKey == key })
+	r.list = append(r.list, keptRate{key, m.RowsPerSecond, m.Rows, m.Elapsed, time.Now().UTC()})
+	r.list = r.list[max(0, len(r.list)-maxRates):]
+	if err := r.write(); err != nil {
+		r.log.Warn("P is not kept", "file", r.path, "error", err)
+	}
+}
+
+// write replaces the file. r.mu is held.
+func (r *rates) write() error {
+	if r.path == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(r.list, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
+		return err
+	}
+	partial := r.path + ".partial"
+	if err := os.WriteFile(partial, append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(partial, r.path)
+}
+
+// of are the rates of one drive, by pipeline, the latest of each.
+func (r *rates) of(drive, image string) map[string]float64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := map[string]float64{}
+	for _, k := range r.list {
+		if k.Drive == drive && k.Image == image {
+			m[k.Pipeline] = k.RowsPerSecond
+		}
+	}
+	return m
+}
+
+// identity is what a drive is known by in the rates: its UUID where it has one, else its name.
+func (d *Drive) identity() string {
+	if id := d.UUID(); id != "" {
+		return id
+	}
+	return fmt.Sprintf("name:%s", d.name)
+}

@@ -1,0 +1,385 @@
+package host
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// named makes a job over a manifest of what some drives hold, as a control plane does: the partitions of the given names, and
+// those of others.
+func named(t testing.TB, m *Manager, text string, o dataset.Options, names []string, others ...dataset.Partition) (*api.Job, *dataset.Plan) {
+	t.Helper()
+	spec, err := pipeline.Parse([]byte(text))
+	require.NoError(t, err)
+	inv, err := m.Inventory()
+	require.NoError(t, err)
+	list := others
+	var schema dataset.Digest
+	for _, name := range names {
+		for _, p := range inv.Partitions {
+			if p.Name == name {
+				list, schema = append(list, p.Partition), p.Schema
+			}
+		}
+	}
+	manifest, err := dataset.NewManifest(list)
+	require.NoError(t, err)
+	var resolved *pipeline.Resolved
+	for _, s := range inv.Schemas {
+		if s.Digest == schema {
+			resolved, err = spec.Resolve(s.Columns)
+			require.NoError(t, err)
+			resolved.Malformed = s.Malformed
+		}
+	}
+	require.NotNil(t, resolved)
+	o.Batch = 10
+	plan, err := dataset.NewPlan(manifest, o)
+	require.NoError(t, err)
+	digest, err := manifest.Digest()
+	require.NoError(t, err)
+	j := &api.Job{Pipeline: spec, Plan: plan.Options(), Manifest: manifest}
+	j.Digest, err = dataset.JobDigest(digest, resolved.Canonical(), j.Plan)
+	require.NoError(t, err)
+	return j, plan
+}
+
+const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: {salt: 0, max: 100}]\n"
+
+// TestSeveralDataSets: a node holds partitions that do not fit together, and serves jobs over each kind.
+func TestSeveralDataSets(t *testing.T) {
+	l := make([]lists, 25)
+	for i := range l {
+		l[i].Cat = make([]int64, i%3)
+	}
+	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{
+		"a.parquet": numbered(t, 0, 45), "b.parquet": numbered(t, 100, 20), "l.parquet": parquetOf(t, l),
+	}), DriveOptions{Name: "d"})
+	require.NoError(t, err)
+	m := openManager(t, d)
+	// The manifest names a partition that is on another node: indices are the manifest's, not the drive's.
+	far := dataset.Partition{Name: "0-elsewhere", Bytes: 1000, Rows: 60, RowGroups: []int64{60}, Footer: dataset.Digest{1}}
+	j, plan := named(t, m, doc, dataset.Options{Shuffle: dataset.ShuffleNone}, []string{"a.parquet", "b.parquet"}, far)
+	require.NoError(t, m.Prepare(t.Context(), j))
+	other, otherPlan := named(t, m, listDoc, dataset.Options{Shuffle: dataset.ShuffleNone}, []string{"l.parquet"})
+	require.ErrorIs(t, m.Prepare(t.Context(), other), sdk.ErrSLMFull, "the first job has all memory that the drive may use")
+	var got []int64
+	for split := range plan.All() {
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+		if split.Partition == 0 {
+			require.ErrorIs(t, err, ErrNotHeld)
+			assert.ErrorContains(t, err, "0-elsewhere")
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, 1, d.Running())
+		rows, numbers := take(t, s)
+		assert.Equal(t, split.FirstNumber, numbers[0])
+		got = append(got, rows...)
+		require.NoError(t, s.Close())
+	}
+	assert.Len(t, got, 65)
+	assert.EqualValues(t, 100, got[45])
+	assert.Zero(t, d.Running())
+	require.NoError(t, m.Finish(t.Context(), j.Digest))
+	require.NoError(t, m.Prepare(t.Context(), other))
+	assert.Equal(t, []dataset.Digest{other.Digest}, m.Jobs())
+	assert.EqualValues(t, 3, otherPlan.MiniBatches())
+	p, err := m.Plan(other.Digest, 4)
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, p.Options().Epoch)
+	_, err = m.Plan(j.Digest, 0)
+	require.ErrorIs(t, err, api.ErrUnknownJob)
+}
+
+func TestPrepareRefuses(t *testing.T) {
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 45)}), DriveOptions{}))
+	good, _ := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+	changed := func(change func(*dataset.Partition)) *api.Job {
+		p := good.Manifest.Partitions[0]
+		change(&p)
+		manifest, err := dataset.NewManifest([]dataset.Partition{p})
+		require.NoError(t, err)
+		j := *good
+		j.Manifest = manifest
+		return &j
+	}
+	for name, c := range map[string]struct {
+		job  *api.Job
+		want error
+		says string
+	}{
+		"another footer": {changed(func(p *dataset.Partition) { p.Footer[0]++ }), ErrChanged, "a.parquet: the partition is not the one of the job's manifest: its footer"},
+		"other bytes":    {changed(func(p *dataset.Partition) { p.Bytes++ }), ErrChanged, "bytes"},
+		"other rows":     {changed(func(p *dataset.Partition) { p.Rows++; p.RowGroups = []int64{p.Rows} }), ErrChanged, "46"},
+		"another name":   {changed(func(p *dataset.Partition) { p.Name = "z" }), ErrNotHeld, "none of the job's 1 partitions"},
+		"another digest": {&api.Job{Digest: dataset.Digest{1}, Pipeline: good.Pipeline, Plan: good.Plan, Manifest: good.Manifest}, ErrDigest, "as new as"},
+	} {
+		err := m.Prepare(t.Context(), c.job)
+		require.ErrorIs(t, err, c.want, name)
+		assert.ErrorContains(t, err, c.says, name)
+	}
+	require.NoError(t, m.Prepare(t.Context(), good))
+}
+
+// TestDrivesOfSeveralFormats: they are no data set together, and each is one.
+func TestDrivesOfSeveralFormats(t *testing.T) {
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 45)}), DriveOptions{}),
+		files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160*30)}), DriveOptions{Name: "text", Source: program.CriteoBinary}))
+	_, err := m.Dataset(t.Context())
+	require.ErrorIs(t, err, ErrSchema)
+	inv, err := m.Inventory()
+	require.NoError(t, err)
+	assert.Len(t, inv.Schemas, 2)
+	for names, text := range map[string]string{"a.parquet": doc, "b.bin": "name: b\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n"} {
+		j, plan := named(t, m, text, dataset.Options{}, []string{names})
+		require.NoError(t, m.Prepare(t.Context(), j))
+		split, err := plan.Split(0)
+		require.NoError(t, err)
+		drive := map[string]string{"a.parquet": "files", "b.bin": "text"}[names]
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: drive, Split: split})
+		require.NoError(t, err)
+		rows, _ := take(t, s)
+		assert.Len(t, rows, int(split.Rows))
+		require.NoError(t, s.Close())
+		list, err := m.Report(t.Context(), j.Digest)
+		require.NoError(t, err)
+		assert.Len(t, list, 1, "a drive without a partition of the job has no part in it")
+	}
+}
+
+// TestRescanFindsWhatWasAppended: partitions put on a drive while a job runs are in the inventory after a rescan, and the job goes on.
+func TestRescanFindsWhatWasAppended(t *testing.T) {
+	var skipped []string
+	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "notes.txt": []byte("no Parquet")}),
+		DriveOptions{Name: "d", SLM: 8 << 20, Members: []string{"*.parquet", "notes.txt", "none*"}, Skip: func(member string, err error) {
+			require.ErrorIs(t, err, sdk.ErrPartition)
+			skipped = append(skipped, member)
+		}})
+	require.NoError(t, err)
+	m := openManager(t, d)
+	require.Len(t, d.Partitions(), 1)
+	assert.Equal(t, []string{"notes.txt"}, skipped)
+	before, err := m.Inventory()
+	require.NoError(t, err)
+	j, plan := named(t, m, doc, dataset.Options{Shuffle: dataset.ShuffleNone}, []string{"a.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), j))
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+	require.NoError(t, err)
+	b := numbered(t, 500, 30)
+	free := m.Status(d).Free
+	require.NoError(t, d.Volume().Put(t.Context(), "b.parquet", int64(len(b)), bytes.NewReader(b)))
+	same, err := m.Inventory()
+	require.NoError(t, err)
+	assert.Equal(t, before.Digest, same.Digest)
+	require.NoError(t, m.Rescan(t.Context()))
+	after, err := m.Inventory()
+	require.NoError(t, err)
+	assert.NotEqual(t, before.Digest, after.Digest)
+	require.Len(t, after.Partitions, 2)
+	assert.Equal(t, "b.parquet", after.Partitions[1].Name)
+	assert.Equal(t, after.Partitions[0].Schema, after.Partitions[1].Schema)
+	require.Len(t, after.Schemas, 1)
+	assert.Equal(t, []Holding{{"d", []string{"a.parquet", "b.parquet"}}}, after.Drives)
+	assert.Less(t, m.Status(d).Free, free)
+	rows, _ := take(t, s)
+	assert.Len(t, rows, 40)
+	require.NoError(t, s.Close())
+}
+
+// TestAPartitionThatChangedIsRefused: at the next split, and at the end of one that runs.
+func TestAPartitionThatChangedIsRefused(t *testing.T) {
+	a, b := numbered(t, 200, 40), numbered(t, 210, 40)
+	require.Equal(t, len(a), len(b))
+	for _, engine := range []Engine{EngineDrive, EngineCPU} {
+		t.Run(string(engine), func(t *testing.T) {
+			path := write(t, map[string][]byte{"a.parquet": a})[0]
+			m := openManager(t, files(t, []string{path}, DriveOptions{Engine: engine}))
+			j, plan := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+			require.NoError(t, m.Prepare(t.Context(), j))
+			split, err := plan.Split(0)
+			require.NoError(t, err)
+			order := api.Order{Job: j.Digest, Drive: "files", Split: split}
+			s, err := m.Open(t.Context(), order)
+			require.NoError(t, err)
+			mb, err := s.Next(t.Context())
+			require.NoError(t, err)
+			mb.Release()
+			require.NoError(t, os.WriteFile(path, b, 0o644))
+			for err == nil {
+				mb, err = s.Next(t.Context())
+				if err == nil {
+					mb.Release()
+				}
+			}
+			require.NotErrorIs(t, err, io.EOF, "the split must not end as if nothing had happened")
+			require.NoError(t, s.Close())
+			_, err = m.Open(t.Context(), order)
+			require.ErrorIs(t, err, ErrChanged)
+			assert.ErrorContains(t, err, "a.parquet")
+			require.NoError(t, os.WriteFile(path, a, 0o644))
+			s, err = m.Open(t.Context(), order)
+			require.NoError(t, err, "no place was lost")
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+// TestAMemberReplaced: a later member of the same name hides the one that the job's manifest has.
+func TestAMemberReplaced(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40)})
+	d, err := OpenDrive(t.Context(), uri, DriveOptions{Name: "d", SLM: 8 << 20})
+	require.NoError(t, err)
+	m := openManager(t, d)
+	j, plan := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), j))
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	old := d.Partitions()[0]
+	// Put refuses a name that exists; another host's tar -r does not.
+	p, err := sdk.OpenPartition(t.Context(), old.Name, old, old.Size, program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{{Device: 1 << 20, Len: old.Size}}})
+	require.NoError(t, err)
+	require.NoError(t, d.hold([]*sdk.Partition{p}))
+	require.ErrorIs(t, d.unchanged(old), ErrChanged)
+	require.NoError(t, m.Rescan(t.Context()))
+	assert.Equal(t, old.Extents, d.Partitions()[0].Extents)
+	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestTextIsLookedAtAtBothEnds(t *testing.T) {
+	for _, rows := range []int{10, 1000} {
+		data := make([]byte, rows*160)
+		path := write(t, map[string][]byte{"a.bin": data})[0]
+		d := files(t, []string{path}, DriveOptions{Source: program.CriteoBinary})
+		p := d.Partitions()[0]
+		require.NoError(t, d.unchanged(p))
+		for _, at := range []int{0, len(data) - 1} {
+			data[at]++
+			require.NoError(t, os.WriteFile(path, data, 0o644))
+			require.ErrorIs(t, d.unchanged(p), ErrChanged)
+			data[at]--
+			require.NoError(t, os.WriteFile(path, data, 0o644))
+			require.NoError(t, d.unchanged(p))
+		}
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestDrivesComeAndGo: a drive that is added serves jobs prepared before; one that is removed does not, and comes back.
+func TestDrivesComeAndGo(t *testing.T) {
+	content := map[string][]byte{"a.parquet": numbered(t, 0, 40)}
+	m := openManager(t, files(t, write(t, content), DriveOptions{Name: "one"}))
+	j, plan := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), j))
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	run := func(drive string) error {
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: drive, Split: split})
+		if err != nil {
+			return err
+		}
+		rows, _ := take(t, s)
+		assert.Len(t, rows, 40)
+		return s.Close()
+	}
+	require.NoError(t, run("one"))
+	require.ErrorIs(t, run("two"), api.ErrUnknownDrive)
+	uri := onDrive(t, content)
+	for range 2 {
+		d, err := OpenDrive(t.Context(), uri, DriveOptions{Name: "two", SLM: 8 << 20})
+		require.NoError(t, err)
+		require.NoError(t, m.AddDrive(d))
+		require.ErrorContains(t, m.AddDrive(d), "two drives are called two")
+		require.NoError(t, run("two"))
+		require.NoError(t, m.Restart(j.Digest, "two"))
+		require.NoError(t, run("two"), "a new processor")
+		list, err := m.Report(t.Context(), j.Digest)
+		require.NoError(t, err)
+		assert.Len(t, list, 2)
+		require.NoError(t, m.RemoveDrive("two"))
+		require.ErrorIs(t, run("two"), api.ErrUnknownDrive)
+	}
+	require.ErrorIs(t, m.RemoveDrive("two"), api.ErrUnknownDrive)
+	list, err := m.Report(t.Context(), j.Digest)
+	require.NoError(t, err)
+	assert.Len(t, list, 1)
+}
+
+// TestPIsKept: for the same drive, pipeline and image, over a restart; again measures anew.
+func TestPIsKept(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40)})
+	state := filepath.Join(t.TempDir(), "state", "rates.json")
+	open := func() (*Manager, *Drive) {
+		d, err := OpenDrive(t.Context(), uri, DriveOptions{Name: "d", SLM: 8 << 20})
+		require.NoError(t, err)
+		m, err := NewManager(Options{MeasureTime: time.Millisecond, Rates: state}, d)
+		require.NoError(t, err)
+		return m, d
+	}
+	m, d := open()
+	j, _ := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), j))
+	first, kept, err := m.Rate(t.Context(), j.Digest, "d", false)
+	require.NoError(t, err)
+	assert.False(t, kept)
+	second, kept, err := m.Rate(t.Context(), j.Digest, "d", false)
+	require.NoError(t, err)
+	assert.True(t, kept)
+	assert.Equal(t, first, second)
+	status := m.Status(d)
+	assert.NotEmpty(t, status.UUID)
+	assert.NotEmpty(t, status.Image)
+	require.Len(t, status.Rates, 1)
+	for _, p := range status.Rates {
+		assert.Equal(t, first.RowsPerSecond, p)
+	}
+	busy, err := m.Busy(t.Context(), d)
+	require.NoError(t, err)
+	assert.Positive(t, busy)
+	require.NoError(t, m.Close())
+
+	m, d = open()
+	require.NoError(t, m.Prepare(t.Context(), j))
+	second, kept, err = m.Rate(t.Context(), j.Digest, "d", false)
+	require.NoError(t, err)
+	assert.True(t, kept)
+	assert.Equal(t, first, second)
+	third, kept, err := m.Rate(t.Context(), j.Digest, "d", true)
+	require.NoError(t, err)
+	assert.False(t, kept)
+	assert.NotEqual(t, first, third)
+	d.count(1) // as if a split ran
+	_, _, err = m.Rate(t.Context(), j.Digest, "d", true)
+	require.NoError(t, err)
+	d.count(-1)
+	fourth, kept, err := m.Rate(t.Context(), j.Digest, "d", false)
+	require.NoError(t, err)
+	assert.True(t, kept)
+	assert.Equal(t, third, fourth, "what was measured beside others is not kept")
+	require.NoError(t, m.Close())
+
+	require.NoError(t, os.WriteFile(state, []byte("nonsense"), 0o600))
+	m, _ = open()
+	require.NoError(t, m.Prepare(t.Context(), j))
+	_, kept, err = m.Rate(t.Context(), j.Digest, "d", false)
+	require.NoError(t, err)
+	assert.False(t, kept, "a file that cannot be read is begun anew")
+	require.NoError(t, m.Close())
+}
