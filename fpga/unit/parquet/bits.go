@@ -195,22 +195,6 @@ func onesIn(v []byte) int {
 	return n
 }
 
-// allAre tells whether every byte of v is c.
-func allAre(v []byte, c byte) bool {
-	want := uint64(c) * 0x0101010101010101
-	for ; len(v) >= 8; v = v[8:] {
-		if binary.LittleEndian.Uint64(v) != want {
-			return false
-		}
-	}
-	for _, x := range v {
-		if x != c {
-			return false
-		}
-	}
-	return true
-}
-
 // fill sets every element of v to c.
 func fill[T any](v []T, c T) {
 	for i := range v {

@@ -300,23 +300,12 @@ func (d *Decoder) skipLevels(n int) (int, error) {
 	}
 	there := 0
 	for n > 0 {
-		if err := d.def.run(); err != nil {
+		k := min(n, levelBatchSize)
+		if err := d.def.planes(&d.list.def, k); err != nil {
 			return 0, err
 		}
-		k := min(n, d.def.left)
-		if d.def.isPacked {
-			k = min(k, levelBatchSize)
-			buf := d.list.def[:k]
-			if err := d.def.packedLevels(buf); err != nil {
-				return 0, err
-			}
-			there += d.presence(buf)
-		} else {
-			if d.def.value == uint32(d.ct.MaxDef) {
-				there += k
-			}
-			d.def.take(k)
-		}
+		d.list.def.atLeast(&d.list.present, uint32(d.ct.MaxDef), (k+63)/64)
+		there += d.list.present.count(0, k)
 		n -= k
 	}
 	return there, nil

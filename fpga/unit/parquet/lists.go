@@ -1,23 +1,23 @@
 package parquet
 
 import (
-	"bytes"
 	"fmt"
+	"math/bits"
 )
 
-// levelBatchSize is how many levels of a list are unpacked at a time.
-const levelBatchSize = 1024
-
-// levelBatch holds unpacked levels of a list: those from pos to end are not used yet.
+// levelBatch holds the levels of a list, as questions answered: those from pos to end are not used yet.
 type levelBatch struct {
-	rep, def [levelBatchSize]byte
+	rep, def planes
+	starts   bitmap // a row begins
+	listed   bitmap // a value slot: of the others, a null or an empty list has one level
+	present  bitmap // a value
+	rowThere bitmap // a list, not a null; if rows can be null
 	pos, end int
-	full     bool // every definition level of the batch is the greatest: no nulls and no empty lists
 }
 
 func (l *levelBatch) reset() { l.pos, l.end = 0, 0 }
 
-// fillLevels unpacks the next batch; false at the page's end.
+// fillLevels reads the next batch; false at the page's end.
 func (d *Decoder) fillLevels() (bool, error) {
 	l := &d.list
 	if l.pos < l.end {
@@ -27,13 +27,25 @@ func (d *Decoder) fillLevels() (bool, error) {
 	if n == 0 {
 		return false, nil
 	}
-	if err := d.rep.levels(l.rep[:n]); err != nil {
+	if err := d.rep.planes(&l.rep, n); err != nil {
 		return false, fmt.Errorf("repetition levels: %w", err)
 	}
-	if err := d.def.levels(l.def[:n]); err != nil {
+	if err := d.def.planes(&l.def, n); err != nil {
 		return false, fmt.Errorf("definition levels: %w", err)
 	}
-	l.full = allAre(l.def[:n], d.ct.MaxDef)
+	words := (n + 63) / 64
+	for w := range l.starts[:words] {
+		l.starts[w] = ^l.rep.bits[0][w]
+	}
+	l.def.atLeast(&l.listed, uint32(d.ct.RepDef), words)
+	if d.ct.NullableValues() {
+		l.def.atLeast(&l.present, uint32(d.ct.MaxDef), words)
+	} else {
+		l.present = l.listed
+	}
+	if d.ct.NullableRows() {
+		l.def.atLeast(&l.rowThere, uint32(d.ct.RepDef-1), words)
+	}
 	l.pos, l.end = 0, n
 	d.levels -= n
 	return true, nil
@@ -42,6 +54,7 @@ func (d *Decoder) fillLevels() (bool, error) {
 // nextList appends n rows, or with n = 0 the values up to the next row's beginning, which belong to the block's last
 // row.
 func (d *Decoder) nextList(b *Block, n int) error {
+	l := &d.list
 	for {
 		more, err := d.fillLevels()
 		if err != nil {
@@ -53,136 +66,123 @@ func (d *Decoder) nextList(b *Block, n int) error {
 			}
 			return nil
 		}
-		// Row by row over the batch: rep[i] begins a row if it is 0, and the ones after it are that row's.
-		l := &d.list
-		rep, def := l.rep[l.pos:l.end], l.def[l.pos:l.end]
-		i, slots, there, done := 0, 0, 0, false
-		at := len(b.Valid)
-		var valid []byte // a byte for every slot of this batch; levels of empty lists have none
-		if d.ct.NullableValues() {
-			b.Valid = extend(b.Valid, len(rep))
-			valid = b.Valid[at:]
-		}
-		for i < len(rep) {
-			begins := rep[i] == 0
-			if begins && n == 0 {
-				done = true
-				break
-			}
-			j := len(rep)
-			if k := bytes.IndexByte(rep[i+1:], 0); k >= 0 {
-				j = i + 1 + k
-			}
-			if begins {
-				n--
-				if err := d.beginRow(b, def[i], j-i); err != nil {
-					return err
-				}
-			}
-			if !begins || def[i] >= d.ct.RepDef {
-				v := def[i:j]
-				if valid != nil {
-					v = valid[slots : slots+j-i]
-				}
-				n, err := d.elements(b, v, def[i:j], begins)
-				if err != nil {
-					return err
-				}
-				slots += j - i
-				there += n
-			}
-			i = j
-		}
-		l.pos += i
-		if valid != nil {
-			b.Valid = b.Valid[:at+slots]
-		}
-		if err := b.room(slots); err != nil {
+		end := l.starts.nth(n, l.pos, l.end)
+		if err := d.wellFormed(end); err != nil {
 			return err
 		}
-		if err := d.vals.append(b, there); err != nil {
+		rows, err := d.lengths(b, end)
+		if err != nil {
 			return err
 		}
-		if there < slots {
-			b.spread(b.Valid[at:], there)
-			b.Nulls += slots - there
+		if err := d.slots(b, end); err != nil {
+			return err
 		}
-		if done {
-			return nil
+		n -= rows
+		l.pos = end
+		if end < l.end {
+			return nil // the next row begins here
 		}
 	}
 }
 
-// beginRow opens a row whose first definition level is def and which has levels levels in this batch.
-func (d *Decoder) beginRow(b *Block, def byte, levels int) error {
-	b.Lengths = append(b.Lengths, 0)
-	if d.ct.RepDef > 1 {
-		present := byte(1)
-		if def < d.ct.RepDef-1 {
-			present = 0
-			b.NullRows++
+// wellFormed checks that the levels up to end nest as lists do: what is no value slot is a whole row.
+func (d *Decoder) wellFormed(end int) error {
+	l := &d.list
+	for w := l.pos >> 6; w<<6 < end; w++ {
+		not := rangeOf(w, l.pos, end) &^ l.listed[w]
+		if not == 0 {
+			continue
 		}
-		b.RowValid = append(b.RowValid, present)
-	}
-	if def < d.ct.RepDef && levels > 1 {
-		return corrupt("an empty or null list has %d elements", levels)
+		if not&^l.starts[w] != 0 {
+			return corrupt("an empty or null list inside a list")
+		}
+		next := l.starts[w] >> 1
+		if w+1 < levelWords {
+			next |= l.starts[w+1] << 63
+		}
+		if last := l.end - 1; last>>6 == w {
+			next |= 1 << (last & 63) // whether a row follows, the next batch tells
+		}
+		if not&^next != 0 {
+			return corrupt("an empty or null list goes on")
+		}
 	}
 	return nil
 }
 
-// elements adds the elements with these definition levels to the last row, writes to valid which of them are not null
-// (if elements can be null), and returns how many. begins tells that the first of them begins the row.
-func (d *Decoder) elements(b *Block, valid, def []byte, begins bool) (there int, err error) {
-	if !begins && b.Lengths[len(b.Lengths)-1] == 0 {
-		return 0, corrupt("an empty or null list goes on")
-	}
-	if err := b.addLength(len(def)); err != nil {
-		return 0, err
-	}
-	if d.list.full {
-		if d.ct.NullableValues() {
-			fillBytes(valid, 1)
+// lengths adds the rows that begin before end, and what goes on of the last one before them. It returns how many begin.
+func (d *Decoder) lengths(b *Block, end int) (rows int, err error) {
+	l := &d.list
+	first := l.starts.nth(0, l.pos, end)
+	if goesOn := first - l.pos; goesOn > 0 {
+		if b.Lengths[len(b.Lengths)-1] == 0 {
+			return 0, corrupt("an empty or null list goes on")
 		}
-		return len(def), nil
-	}
-	// An element's level is RepDef where it is null and MaxDef where it is not; levels in between are of nullable
-	// groups around it, and below RepDef there is no element. Level - RepDef wraps there, and its high bits tell.
-	repDef, maxDef := d.ct.RepDef, d.ct.MaxDef
-	var bad byte
-	switch maxDef - repDef {
-	case 0:
-		for _, l := range def {
-			bad |= l ^ maxDef
+		if err := b.addLength(goesOn); err != nil {
+			return 0, err
 		}
-		there = len(def)
-	case 1:
-		valid = valid[:len(def)]
-		for i, l := range def {
-			p := l - repDef
-			valid[i] = p
-			bad |= p & 0xfe
-		}
-		there = onesIn(valid)
-	default:
-		valid = valid[:len(def)]
-		for i, l := range def {
-			var p byte
-			if l == maxDef {
-				p = 1
-			}
-			valid[i] = p
-			bad |= (l - repDef) & 0x80
-		}
-		there = onesIn(valid)
 	}
-	if bad != 0 {
-		return 0, corrupt("an empty or null list inside a list")
+	if first == end {
+		return 0, nil
 	}
-	return there, nil
+	rows = l.starts.count(first, end)
+	at := len(b.Lengths)
+	b.Lengths = extend(b.Lengths, rows)
+	lengths := b.Lengths[at:]
+	k, last := 0, first
+	for w := (first + 1) >> 6; w<<6 < end; w++ {
+		for x := l.starts[w] & rangeOf(w, first+1, end); x != 0; x &= x - 1 {
+			s := w<<6 + bits.TrailingZeros64(x)
+			lengths[k] = int32(s - last)
+			k, last = k+1, s
+		}
+	}
+	lengths[k] = int32(end - last)
+	l.listed.without(&l.starts, first, end, func(rank int) { lengths[rank] = 0 })
+	if d.ct.NullableRows() {
+		at := len(b.RowValid)
+		b.RowValid = extend(b.RowValid, rows)
+		valid := b.RowValid[at:]
+		fillBytes(valid, 1)
+		l.rowThere.without(&l.starts, first, end, func(rank int) {
+			valid[rank] = 0
+			b.NullRows++
+		})
+	}
+	return rows, nil
+}
+
+// slots decodes the value slots up to end.
+func (d *Decoder) slots(b *Block, end int) error {
+	l := &d.list
+	slots := l.listed.count(l.pos, end)
+	there := slots
+	if err := b.room(slots); err != nil {
+		return err
+	}
+	at := len(b.Valid)
+	if d.ct.NullableValues() {
+		b.Valid = extend(b.Valid, slots)
+		valid := b.Valid[at:]
+		fillBytes(valid, 1)
+		l.present.without(&l.listed, l.pos, end, func(rank int) {
+			valid[rank] = 0
+			there--
+		})
+	}
+	if err := d.vals.append(b, there); err != nil {
+		return err
+	}
+	if there < slots {
+		b.spread(b.Valid[at:], there)
+		b.Nulls += slots - there
+	}
+	return nil
 }
 
 // skipList moves past the rest of the row before the page and n rows.
 func (d *Decoder) skipList(n int) error {
+	l := &d.list
 	for {
 		more, err := d.fillLevels()
 		if err != nil {
@@ -194,25 +194,14 @@ func (d *Decoder) skipList(n int) error {
 			}
 			return nil
 		}
-		l := &d.list
-		there, i := 0, l.pos
-		for ; i < l.end; i++ {
-			if l.rep[i] == 0 {
-				if n == 0 {
-					break
-				}
-				n--
-			}
-			if l.def[i] == d.ct.MaxDef {
-				there++
-			}
-		}
-		done := i < l.end
-		l.pos = i
+		end := l.starts.nth(n, l.pos, l.end)
+		n -= l.starts.count(l.pos, end)
+		there := l.present.count(l.pos, end)
+		l.pos = end
 		if err := d.vals.skip(there); err != nil {
 			return err
 		}
-		if done {
+		if end < l.end {
 			return nil
 		}
 	}

@@ -40,23 +40,30 @@ func (r *runs) run() error {
 }
 
 func (r *runs) header() error {
-	var h uint64
-	for shift := uint(0); ; shift += 7 {
-		if len(r.b) == 0 {
-			return corrupt("runs end before their values")
+	if len(r.b) == 0 {
+		return corrupt("runs end before their values")
+	}
+	h := uint64(r.b[0])
+	r.b = r.b[1:]
+	if h >= 0x80 {
+		h &= 0x7f
+		for shift := uint(7); ; shift += 7 {
+			if len(r.b) == 0 {
+				return corrupt("runs end before their values")
+			}
+			c := r.b[0]
+			r.b = r.b[1:]
+			h |= uint64(c&0x7f) << shift
+			if c < 0x80 {
+				break
+			}
+			if shift == 28 {
+				return corrupt("run longer than 32 bits can say")
+			}
 		}
-		c := r.b[0]
-		r.b = r.b[1:]
-		h |= uint64(c&0x7f) << shift
-		if c < 0x80 {
-			break
-		}
-		if shift == 28 {
+		if h >= 1<<32 {
 			return corrupt("run longer than 32 bits can say")
 		}
-	}
-	if h >= 1<<32 {
-		return corrupt("run longer than 32 bits can say")
 	}
 	if h&1 == 0 {
 		return r.repeated(int(h >> 1))
@@ -79,8 +86,12 @@ func (r *runs) repeated(n int) error {
 		return corrupt("runs end inside a run's value")
 	}
 	var v uint32
-	for i := range size {
-		v |= uint32(r.b[i]) << (8 * i)
+	if size == 1 {
+		v = uint32(r.b[0])
+	} else {
+		for i := range size {
+			v |= uint32(r.b[i]) << (8 * i)
+		}
 	}
 	r.b = r.b[size:]
 	if v > r.limit && n > 0 {
@@ -114,7 +125,7 @@ func (r *runs) skip(n int) error {
 // packedLevels reads len(dst) <= left levels of a packed run and checks them.
 func (r *runs) packedLevels(dst []byte) error {
 	if r.msb {
-		r.bitPackedLevels(dst)
+		r.bitPackedLevels(dst, r.bit)
 	} else {
 		unpack8(dst, r.packed, r.bit, r.width)
 	}
@@ -131,8 +142,8 @@ func (r *runs) packedLevels(dst []byte) error {
 	return nil
 }
 
-func (r *runs) bitPackedLevels(dst []byte) {
-	bit := r.bit
+// bitPackedLevels reads levels in the deprecated encoding, from bit on.
+func (r *runs) bitPackedLevels(dst []byte, bit int) {
 	for i := range dst {
 		var v byte
 		for range r.width {
@@ -141,26 +152,6 @@ func (r *runs) bitPackedLevels(dst []byte) {
 		}
 		dst[i] = v
 	}
-}
-
-// levels reads len(dst) levels.
-func (r *runs) levels(dst []byte) error {
-	for len(dst) > 0 {
-		if err := r.run(); err != nil {
-			return err
-		}
-		k := min(len(dst), r.left)
-		if r.isPacked {
-			if err := r.packedLevels(dst[:k]); err != nil {
-				return err
-			}
-		} else {
-			fill(dst[:k], byte(r.value))
-			r.take(k)
-		}
-		dst = dst[k:]
-	}
-	return nil
 }
 
 // countOnes moves past n values of one bit and counts the ones.

@@ -1,0 +1,124 @@
+package parquet
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestPlanes compares planes and the bitmaps made of them with levels read one by one, for every width, both ways of packing, and runs
+// cut at every place of a batch.
+func TestPlanes(t *testing.T) {
+	r := rand.New(rand.NewSource(7))
+	for width := uint(0); width <= 6; width++ {
+		for range 60 {
+			limit := uint32(1)<<width - 1
+			if width > 0 && r.Intn(2) == 0 {
+				limit -= uint32(r.Intn(1 << (width - 1)))
+			}
+			if levelWidth(uint8(limit)) != width {
+				continue
+			}
+			n := 1 + r.Intn(levelBatchSize)
+			levels := make([]byte, n)
+			for i := range levels {
+				if i > 0 && r.Intn(3) > 0 {
+					levels[i] = levels[i-1]
+				} else {
+					levels[i] = byte(r.Intn(int(limit) + 1))
+				}
+			}
+			section := runs{}
+			if r.Intn(4) == 0 {
+				section = newBitPacked(packMSB(levels, width), n, width, limit)
+			} else {
+				section = newRuns(packRuns(r, levels, width), width, limit)
+			}
+			whole := section
+			first := r.Intn(n + 1)
+			var p planes
+			for _, part := range [][]byte{levels[:first], levels[first:]} {
+				require.NoError(t, section.planes(&p, len(part)))
+				words := (len(part) + 63) / 64
+				for threshold := uint32(0); threshold <= limit+1; threshold++ {
+					var got bitmap
+					p.atLeast(&got, threshold, words)
+					from, ones := r.Intn(len(part)+1), 0
+					for i, l := range part {
+						is := uint32(l) >= threshold
+						require.Equal(t, is, got[i>>6]>>(i&63)&1 == 1, "width %d, level %d of %d at least %d", width, i, n, threshold)
+						if i >= from && is {
+							require.Equal(t, i, got.nth(ones, from, len(part)))
+							ones++
+						}
+					}
+					require.Equal(t, ones, got.count(from, len(part)))
+					require.Equal(t, ones > 0, got.any(from, len(part)))
+					require.Equal(t, len(part), got.nth(ones, from, len(part)))
+				}
+			}
+			if limit > 0 {
+				// The same levels where one less is allowed.
+				top := byte(0)
+				for _, l := range levels {
+					top = max(top, l)
+				}
+				if uint32(top) == limit && levelWidth(uint8(limit-1)) == width {
+					whole.limit--
+					require.Error(t, whole.planes(&p, n))
+				}
+			}
+		}
+	}
+}
+
+// packMSB is the deprecated BIT_PACKED.
+func packMSB(levels []byte, width uint) []byte {
+	b := make([]byte, (len(levels)*int(width)+7)/8)
+	bit := 0
+	for _, l := range levels {
+		for k := int(width) - 1; k >= 0; k-- {
+			b[bit>>3] |= l >> k & 1 << (7 - bit&7)
+			bit++
+		}
+	}
+	return b
+}
+
+// packRuns writes levels as runs of either kind, by chance.
+func packRuns(r *rand.Rand, levels []byte, width uint) []byte {
+	var b []byte
+	header := func(h int) {
+		for ; h >= 0x80; h >>= 7 {
+			b = append(b, byte(h)|0x80)
+		}
+		b = append(b, byte(h))
+	}
+	for len(levels) > 0 {
+		n := 1
+		for n < len(levels) && levels[n] == levels[0] {
+			n++
+		}
+		if len(levels) >= 8 && r.Intn(2) == 0 || width == 0 && len(levels) >= 8 {
+			groups := 1 + r.Intn(len(levels)/8)
+			header(groups<<1 | 1)
+			packed := make([]byte, groups*int(width))
+			for i, l := range levels[:8*groups] {
+				for k := range int(width) {
+					bit := i*int(width) + k
+					packed[bit>>3] |= l >> k & 1 << (bit & 7)
+				}
+			}
+			b, levels = append(b, packed...), levels[8*groups:]
+			continue
+		}
+		n = 1 + r.Intn(n)
+		header(n << 1)
+		if width > 0 {
+			b = append(b, levels[0])
+		}
+		levels = levels[n:]
+	}
+	return b
+}
