@@ -22,13 +22,21 @@ race:
 fuzz:
 	FUZZTIME=$(or $(FUZZTIME),20s) bash .ci/fuzz
 
-# Kernels give the same bits at both levels of the instruction set.
+# Kernels give the same bits at both levels of the compiler's instruction set, and without assembly, and where the processor
+# offers less than this one.
 golden:
 	GOAMD64=v1 $(GO) test ./fpga/unit/... ./fpga/engine/...
 	GOAMD64=v3 $(GO) test ./fpga/unit/... ./fpga/engine/...
+	$(GO) test -tags purego ./fpga/unit/... ./fpga/engine/...
+	MILLRACE_CPU=generic $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
+	MILLRACE_CPU=avx2 $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
 
 lint:
 	bash .ci/lint
+
+# Writes the kernels' assembly anew; lint compares what is kept with what this would write.
+asm:
+	bash .ci/asm write
 
 # darwin and arm64 build; what only Linux can do says so at run time.
 cross:

@@ -34,8 +34,5 @@ func (m *Modulus) Mod(dst, src []int64) {
 		clear(dst)
 		return
 	}
-	div := m.div
-	for i, x := range src {
-		dst[i] = div.Mod(x)
-	}
+	mod.Pick()(m, dst, src)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 	"github.com/millrace/millrace/fpga/unit/positivemodulus"
 )
 
@@ -52,14 +53,13 @@ func TestKernelEqualsReference(t *testing.T) {
 }
 
 func BenchmarkMod(b *testing.B) {
-	v := make([]int64, 8192)
+	v := make([]int64, 2048)
 	for i := range v {
 		v[i] = int64(uint64(i) * 0x9e3779b97f4a7c15)
 	}
 	dst := make([]int64, len(v))
-	m, _ := positivemodulus.New(500000)
-	for b.Loop() {
-		m.Mod(dst, v)
+	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
+		m, _ := positivemodulus.New(limit)
+		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(v), func() { m.Mod(dst, v) }) })
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(v)), "ns/value")
 }

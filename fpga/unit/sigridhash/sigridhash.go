@@ -40,27 +40,5 @@ func (h *Hasher) Hash(dst, src []int64) {
 		clear(dst)
 		return
 	}
-	salt, div := h.salt, h.div
-	for i, id := range src {
-		dst[i] = div.Mod(int64(mix(salt, uint64(id))))
-	}
-}
-
-// mulHash128 is the multiplier of folly's hash_128_to_64, which is CityHash's.
-const mulHash128 = 0x9ddfea08eb382d69
-
-// mix is hash_128_to_64(salt, twang_mix64(k)) with the sums of shifts folded into multiplications.
-func mix(salt, k uint64) uint64 {
-	k = ^k + k<<21
-	k ^= k >> 24
-	k *= 1 + 1<<3 + 1<<8
-	k ^= k >> 14
-	k *= 1 + 1<<2 + 1<<4
-	k ^= k >> 28
-	k += k << 31
-	a := (k ^ salt) * mulHash128
-	a ^= a >> 47
-	b := (salt ^ a) * mulHash128
-	b ^= b >> 47
-	return b * mulHash128
+	hash.Pick()(h, dst, src)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 	"github.com/millrace/millrace/fpga/unit/sigridhash"
 )
 
@@ -63,13 +64,12 @@ func TestKernelEqualsReference(t *testing.T) {
 }
 
 func BenchmarkHash(b *testing.B) {
-	src, dst := make([]int64, 8192), make([]int64, 8192)
+	src, dst := make([]int64, 2048), make([]int64, 2048)
 	for i := range src {
 		src[i] = int64(i) * 7919
 	}
-	h, _ := sigridhash.New(sigridhash.Params{Max: 500000})
-	for b.Loop() {
-		h.Hash(dst, src)
+	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
+		h, _ := sigridhash.New(sigridhash.Params{Max: limit})
+		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash(dst, src) }) })
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(src)), "ns/value")
 }

@@ -1,0 +1,42 @@
+// Command _gen writes the assembly of the units' kernels, with avo. It is a module of its own, so that nothing of avo
+// reaches who builds Millrace: the assembly is kept in the repository, and `make lint` compares it with what this
+// writes. `make asm` writes it anew.
+//
+// A file here holds one unit's kernels. The comments in the Go of a unit say what a kernel computes and why it is
+// exact; the comments here say how.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/mmcloughlin/avo/build"
+)
+
+var units = map[string]func(){
+	"positivemodulus": positiveModulus,
+	"sigridhash":      sigridHash,
+}
+
+func main() {
+	unit := flag.String("unit", "", "which unit's kernels to write")
+	list := flag.Bool("list", false, "list the units")
+	flag.Parse()
+	if *list {
+		for _, name := range slices.Sorted(maps.Keys(units)) {
+			fmt.Println(name)
+		}
+		return
+	}
+	write, ok := units[*unit]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "_gen: unknown unit %q\n", *unit)
+		os.Exit(2)
+	}
+	build.ConstraintExpr("!purego")
+	write()
+	build.Generate()
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"math"
+	"strconv"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// vector is what kernels of one width have in common.
+type vector struct {
+	bits  int // of a register: 256 or 512
+	bytes int
+}
+
+var (
+	y256 = vector{256, 32}
+	z512 = vector{512, 64}
+)
+
+// reg returns a fresh register of the width.
+func (v vector) reg() reg.VecVirtual {
+	if v.bits == 512 {
+		return ZMM()
+	}
+	return YMM()
+}
+
+// half returns the lower half of a register.
+func (v vector) half(r reg.VecVirtual) reg.Register {
+	if v.bits == 512 {
+		return r.AsY()
+	}
+	return r.AsX()
+}
+
+// lanes64 is how many 64-bit lanes a register has.
+func (v vector) lanes64() int { return v.bits / 64 }
+
+var constants = map[uint64]Mem{}
+
+// word returns a 64-bit constant in memory.
+func word(x uint64) Mem {
+	m, ok := constants[x]
+	if !ok {
+		m = ConstData("word"+hex(x), U64(x))
+		constants[x] = m
+	}
+	return m
+}
+
+func hex(x uint64) string {
+	const digits = "0123456789abcdef"
+	s := make([]byte, 16)
+	for i := range s {
+		s[15-i] = digits[x>>(4*i)&15]
+	}
+	return string(s)
+}
+
+// all returns a register with x in every 64-bit lane.
+func (v vector) all(x uint64) reg.VecVirtual {
+	r := v.reg()
+	VPBROADCASTQ(word(x), r)
+	return r
+}
+
+// allFloat is all for a float64.
+func (v vector) allFloat(x float64) reg.VecVirtual { return v.all(math.Float64bits(x)) }
+
+// all32 returns a register with x in every 32-bit lane.
+func (v vector) all32(x uint32) reg.VecVirtual {
+	r := v.reg()
+	VPBROADCASTD(word(uint64(x)), r)
+	return r
+}
+
+// param64 returns a register with a 64-bit parameter in every lane.
+func (v vector) param64(name string) reg.VecVirtual {
+	m, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	r := v.reg()
+	VPBROADCASTQ(m.Addr, r)
+	return r
+}
+
+// param32 returns a register with a 32-bit parameter in every lane.
+func (v vector) param32(name string) reg.VecVirtual {
+	m, err := Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	r := v.reg()
+	VPBROADCASTD(m.Addr, r)
+	return r
+}
+
+// firstLanes returns a mask of the first n lanes, n below 64.
+func firstLanes(n reg.Register) reg.OpmaskVirtual {
+	bits := GP64()
+	MOVQ(I32(-1), bits)
+	BZHIQ(n, bits, bits)
+	k := K()
+	KMOVQ(bits, k)
+	return k
+}
+
+// loop describes the passage over n elements that every kernel is.
+type loop struct {
+	n       reg.GPVirtual // elements left; the loop counts it down
+	lanes   int           // elements in a vector
+	unroll  int           // vectors at a time, or 0 for one
+	masked  bool          // what is left at the end is done under a mask; else the caller does it
+	body    func(vectors int, k reg.Register)
+	advance func(elements int)
+}
+
+// emit writes the loops and returns from the function. body is emitted for unroll vectors, for one, and for one under a mask.
+func (l loop) emit() {
+	steps := []int{1}
+	if l.unroll > 1 {
+		steps = []int{l.unroll, 1}
+	}
+	for i, vectors := range steps {
+		loop, next := "loop"+strconv.Itoa(vectors), "behind"+strconv.Itoa(vectors)
+		elements := vectors * l.lanes
+		Label(loop)
+		CMPQ(l.n, I32(elements))
+		JL(LabelRef(next))
+		l.body(vectors, nil)
+		l.advance(elements)
+		SUBQ(I32(elements), l.n)
+		JMP(LabelRef(loop))
+		Label(next)
+		if i == len(steps)-1 && l.masked {
+			TESTQ(l.n, l.n)
+			JZ(LabelRef("done"))
+			l.body(1, firstLanes(l.n))
+			Label("done")
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+// vectors are registers whose work is interleaved: the processor sees the independent instructions near each other.
+type vectors []reg.VecVirtual
+
+// regs returns count fresh registers.
+func (v vector) regs(count int) vectors {
+	xs := make(vectors, count)
+	for i := range xs {
+		xs[i] = v.reg()
+	}
+	return xs
+}
+
+// each emits an instruction, or several, for every vector.
+func (xs vectors) each(f func(i int, x reg.VecVirtual)) {
+	for i, x := range xs {
+		f(i, x)
+	}
+}
+
+// xor is x ^= y.
+func (v vector) xor(y, x reg.VecVirtual) {
+	if v.bits == 512 {
+		VPXORQ(y, x, x)
+	} else {
+		VPXOR(y, x, x)
+	}
+}
+
+// load64 loads 64-bit lanes, 0 where k, if there is one, has none.
+func load64(m Mem, k reg.Register, to reg.Register) {
+	switch {
+	case k != nil:
+		VMOVDQU64_Z(m, k, to)
+	case to.Size() == 64:
+		VMOVDQU64(m, to)
+	default:
+		VMOVDQU(m, to)
+	}
+}
+
+// store64 stores 64-bit lanes, those of k if there is one.
+func store64(from, k reg.Register, m Mem) {
+	switch {
+	case k != nil:
+		VMOVDQU64(from, k, m)
+	case from.Size() == 64:
+		VMOVDQU64(from, m)
+	default:
+		VMOVDQU(from, m)
+	}
+}

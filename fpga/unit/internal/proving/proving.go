@@ -1,0 +1,68 @@
+// Package proving is what the tests of the units' kernels share: a run at every level of the processor, memory that ends where
+// an unmapped page begins, and which path was picked.
+//
+// # Concurrency
+//
+// EachLevel sets the level for the whole process: its tests do not run in parallel.
+//
+// # Errors
+//
+// Whatever fails ends the test. A kernel that reads or writes past its slices ends the process: the runtime reports
+// SIGSEGV and the kernel's frame.
+//
+// # Debugging
+//
+// MILLRACE_CPU (see package simd) runs a whole suite at one level.
+package proving
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
+)
+
+// EachLevel runs f as a subtest at every level that this machine has.
+func EachLevel(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	for l := simd.Generic; l <= simd.Detected(); l++ {
+		t.Run(l.String(), func(t *testing.T) {
+			defer simd.Force(l)()
+			f(t)
+		})
+	}
+}
+
+// BenchmarkEachLevel runs f as a sub-benchmark at every level up to the current one, and reports nanoseconds a value, of
+// which an operation has so many.
+func BenchmarkEachLevel(b *testing.B, values int, f func()) {
+	for l := simd.Generic; l <= simd.Current(); l++ {
+		b.Run(l.String(), func(b *testing.B) {
+			defer simd.Force(l)()
+			for b.Loop() {
+				f()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(values), "ns/value")
+		})
+	}
+}
+
+// Picks fails unless paths picks, at each level that this machine has, the function of that name, and so proves which
+// path ran.
+func Picks[F any](t *testing.T, paths *simd.Paths[F], names ...string) {
+	t.Helper()
+	for l := simd.Generic; l <= simd.Detected(); l++ {
+		restore := simd.Force(l)
+		name := runtime.FuncForPC(reflect.ValueOf(paths.Pick()).Pointer()).Name()
+		restore()
+		name, _, _ = strings.Cut(name[strings.LastIndexByte(name, '.')+1:], "[")
+		if name != names[l] {
+			t.Errorf("at level %v the path is %s, not %s", l, name, names[l])
+		}
+	}
+	if simd.Detected() < simd.AVX512 {
+		t.Logf("this machine offers %v only: the paths above it were not run", simd.Detected())
+	}
+}

@@ -1,0 +1,89 @@
+// Package simd says how much of the processor the kernels may use, and picks among a kernel's paths.
+//
+// # Overview
+//
+// A kernel has up to three paths: plain Go, AVX2 (with FMA and BMI2, as every processor with AVX2 has) and AVX-512 (F, BW, DQ, VL, the
+// set of every such processor since 2017). All paths give the same bits; plain Go is the oracle and the only path on
+// other architectures and with -tags purego.
+//
+// The environment variable MILLRACE_CPU, read once, lowers what is used: generic, avx2 or avx512. It never raises it
+// above what the processor and the system offer. Any other value means generic, so that a slip shows as slowness and
+// not as a path that was thought to be tested.
+//
+// # Concurrency
+//
+// Everything may be called by any goroutine. Force is for tests that run alone.
+//
+// # Errors
+//
+// There are none.
+//
+// # Debugging
+//
+// MILLRACE_CPU=generic tells whether a wrong result is a path's or everybody's.
+package simd
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+)
+
+// Level is a set of instructions. Higher ones include lower ones.
+type Level int32
+
+// The levels, from the lowest.
+const (
+	Generic Level = iota // plain Go
+	AVX2
+	AVX512
+	levels
+)
+
+// Variable names the environment variable that lowers the level.
+const Variable = "MILLRACE_CPU"
+
+// String returns the level's name as Variable takes it.
+func (l Level) String() string { return [levels]string{"generic", "avx2", "avx512"}[l] }
+
+// Detected returns the highest level that this processor, system and build offer.
+var Detected = sync.OnceValue(detect)
+
+// chosen is Detected, lowered by the environment.
+var chosen = sync.OnceValue(func() Level { return lowered(Detected(), os.Getenv(Variable)) })
+
+func lowered(detected Level, wish string) Level {
+	if wish == "" {
+		return detected
+	}
+	for l := range levels {
+		if l.String() == wish {
+			return min(l, detected)
+		}
+	}
+	return Generic
+}
+
+// forced is 1 more than the level that a test set, or 0.
+var forced atomic.Int32
+
+// Current returns the level in use.
+func Current() Level {
+	if f := forced.Load(); f != 0 {
+		return Level(f - 1)
+	}
+	return chosen()
+}
+
+// Force lowers the level in use to l until restore is called, for tests.
+func Force(l Level) (restore func()) {
+	before := forced.Swap(int32(min(l, Detected())) + 1)
+	return func() { forced.Store(before) }
+}
+
+// Paths are a kernel's functions by level. Where a level has none, the one below serves.
+type Paths[F any] [levels]F
+
+// Pick returns the function of the current level. A builder of Paths fills every level that its architecture can
+// reach.
+func (p *Paths[F]) Pick() F { return p[Current()] }

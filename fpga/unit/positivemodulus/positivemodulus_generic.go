@@ -1,0 +1,9 @@
+package positivemodulus
+
+// modGeneric is the path of plain Go, and the oracle of the others.
+func modGeneric(m *Modulus, dst, src []int64) {
+	div := m.div
+	for i, x := range src {
+		dst[i] = div.Mod(x)
+	}
+}

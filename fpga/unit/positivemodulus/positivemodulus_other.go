@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package positivemodulus
+
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+var mod = simd.Paths[func(m *Modulus, dst, src []int64)]{modGeneric}

@@ -1,0 +1,108 @@
+package sigridhash
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
+)
+
+func TestPaths(t *testing.T) {
+	proving.Picks(t, &hash, "hashGeneric", "hashAVX2", "hashAVX512")
+}
+
+// Small and wide divisors on both sides of where one becomes the other, and of every width.
+func maxima() []int64 {
+	all := []int64{1, 2, 3, 5, 7, 100, 8191, 1<<14 - 1, 1 << 14, 1<<14 + 1, 500000, 1<<21 - 1, 1 << 21, math.MaxInt64 - 1, math.MaxInt64}
+	for k := 5; k < 63; k += 3 {
+		all = append(all, 1<<k-1, 1<<k, 1<<k+1)
+	}
+	return all
+}
+
+var edges = []int64{0, 1, -1, math.MaxInt32, math.MinInt32, math.MaxUint32, 1 << 53, math.MaxInt64, math.MinInt64, math.MinInt64 + 1}
+
+func id(i int) int64 {
+	if i%5 == 0 {
+		return edges[i/5%len(edges)]
+	}
+	return int64(uint64(i)*0x9e3779b97f4a7c15) >> (i % 64)
+}
+
+func TestEveryPathInEveryPlace(t *testing.T) {
+	limits := maxima()
+	proving.EachLevel(t, func(t *testing.T) {
+		turn := 0
+		want := make([]int64, proving.Lengths)
+		proving.Places(t, id, func(dst, src []int64) {
+			turn++
+			p := Params{Salt: id(turn), Max: limits[turn%len(limits)]}
+			h, err := New(p)
+			require.NoError(t, err)
+			for i, x := range src {
+				want[i] = 0
+				if p.Max > 1 {
+					want[i] = h.div.Mod(Raw(x, p.Salt))
+				}
+			}
+			h.Hash(dst, src)
+			require.True(t, slices.Equal(want[:len(dst)], dst), "%d ids, %+v", len(src), p)
+			h.Hash(src, src)
+			require.True(t, slices.Equal(dst, src), "in place")
+		})
+	})
+}
+
+func TestEveryPathEqualsReference(t *testing.T) {
+	proving.EachLevel(t, func(t *testing.T) {
+		for _, limit := range maxima() {
+			src, dst := make([]int64, 61), make([]int64, 62)
+			for i := range src {
+				src[i] = id(i)
+			}
+			dst[61] = -7
+			h, err := New(Params{Salt: limit * 7, Max: limit})
+			require.NoError(t, err)
+			h.Hash(dst, src)
+			for i, x := range src {
+				require.Equal(t, Reference(x, limit*7, limit), dst[i], "id %d, max %d", x, limit)
+			}
+			require.Equal(t, int64(-7), dst[61], "past the end")
+		}
+	})
+}
+
+func TestHashAllocatesNothing(t *testing.T) {
+	src, dst := make([]int64, 100), make([]int64, 100)
+	h, err := New(Params{Max: 1000})
+	require.NoError(t, err)
+	proving.EachLevel(t, func(t *testing.T) {
+		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src) }))
+	})
+}
+
+func FuzzHash(f *testing.F) {
+	f.Add(make([]byte, 80), int64(0), int64(100))
+	f.Add([]byte("an id of eight bytes, and some more than that of it"), int64(-1), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, data []byte, salt, limit int64) {
+		h, err := New(Params{Salt: salt, Max: limit})
+		if err != nil {
+			require.LessOrEqual(t, limit, int64(0))
+			return
+		}
+		src := make([]int64, len(data)/8)
+		for i := range src {
+			src[i] = int64(binary.LittleEndian.Uint64(data[8*i:]))
+		}
+		want, got := make([]int64, len(src)), make([]int64, len(src))
+		if limit > 1 {
+			hashGeneric(h, want, src)
+		}
+		h.Hash(got, src)
+		require.Equal(t, want, got)
+	})
+}

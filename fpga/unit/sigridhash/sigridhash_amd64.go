@@ -1,0 +1,33 @@
+//go:build !purego
+
+package sigridhash
+
+import (
+	"github.com/millrace/millrace/fpga/unit/internal/floormod"
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
+)
+
+var hash = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric, hashAVX2, hashAVX512}
+
+func hashAVX512(h *Hasher, dst, src []int64) {
+	if len(src) == 0 {
+		return
+	}
+	kernel := hashWide512
+	if h.div.D() < floormod.WideFrom {
+		kernel = hashSmall512
+	}
+	kernel(&dst[0], &src[0], len(src), h.salt, h.div.D(), h.div.Inverse())
+}
+
+func hashAVX2(h *Hasher, dst, src []int64) {
+	whole := len(src) &^ 3
+	if whole > 0 {
+		kernel := hashWide256
+		if h.div.D() < floormod.WideFrom {
+			kernel = hashSmall256
+		}
+		kernel(&dst[0], &src[0], whole, h.salt, h.div.D(), h.div.Inverse())
+	}
+	hashGeneric(h, dst[whole:], src[whole:])
+}
