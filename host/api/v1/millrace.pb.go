@@ -2767,6 +2767,7 @@ type AttachResponse struct {
 	Token          []byte                 `protobuf:"bytes,6,opt,name=token,proto3" json:"token,omitempty"` // what of this rank's epoch counts as delivered
 	Owned          []*NumberRange         `protobuf:"bytes,7,rep,name=owned,proto3" json:"owned,omitempty"` // this rank's mini-batches of the epoch, ascending
 	TRowsPerSecond float64                `protobuf:"fixed64,8,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`
+	MeanLength     map[string]float64     `protobuf:"bytes,9,rep,name=mean_length,json=meanLength,proto3" json:"mean_length,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"fixed64,2,opt,name=value"` // elements a row of each list column: what dummy mini-batches to measure T with look like
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2857,6 +2858,13 @@ func (x *AttachResponse) GetTRowsPerSecond() float64 {
 	return 0
 }
 
+func (x *AttachResponse) GetMeanLength() map[string]float64 {
+	if x != nil {
+		return x.MeanLength
+	}
+	return nil
+}
+
 type NumberRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
@@ -2916,6 +2924,7 @@ type RankReport struct {
 	QueueLimitBytes int64                  `protobuf:"varint,3,opt,name=queue_limit_bytes,json=queueLimitBytes,proto3" json:"queue_limit_bytes,omitempty"`
 	StallSeconds    float64                `protobuf:"fixed64,4,opt,name=stall_seconds,json=stallSeconds,proto3" json:"stall_seconds,omitempty"`           // since attached
 	TRowsPerSecond  float64                `protobuf:"fixed64,5,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // measured since, 0: not
+	Blocked         bool                   `protobuf:"varint,6,opt,name=blocked,proto3" json:"blocked,omitempty"`                                          // the input queue is full: the rank fetches nothing now
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2985,6 +2994,13 @@ func (x *RankReport) GetTRowsPerSecond() float64 {
 	return 0
 }
 
+func (x *RankReport) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
 type LeaseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2993,8 +3009,9 @@ type LeaseRequest struct {
 	Want          int32                  `protobuf:"varint,4,opt,name=want,proto3" json:"want,omitempty"`                                   // splits, 0: only report
 	WaitSeconds   float64                `protobuf:"fixed64,5,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"` // at most 30
 	Report        *RankReport            `protobuf:"bytes,6,opt,name=report,proto3" json:"report,omitempty"`
-	Held          []uint64               `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"` // ids of leases that the rank works on: extends them; a new leader adopts them
-	Adopt         []*HeldLease           `protobuf:"bytes,8,rep,name=adopt,proto3" json:"adopt,omitempty"`       // the same in full, sent to a leader that has not seen this session yet
+	Held          []uint64               `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"`       // ids of leases that the rank works on: extends them; a new leader adopts them
+	Adopt         []*HeldLease           `protobuf:"bytes,8,rep,name=adopt,proto3" json:"adopt,omitempty"`             // the same in full, sent to a leader that has not seen this session yet
+	Fetched       []uint64               `protobuf:"varint,9,rep,packed,name=fetched,proto3" json:"fetched,omitempty"` // of held: every mini-batch is at the launcher, no drive is needed for it any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3081,6 +3098,13 @@ func (x *LeaseRequest) GetHeld() []uint64 {
 func (x *LeaseRequest) GetAdopt() []*HeldLease {
 	if x != nil {
 		return x.Adopt
+	}
+	return nil
+}
+
+func (x *LeaseRequest) GetFetched() []uint64 {
+	if x != nil {
+		return x.Fetched
 	}
 	return nil
 }
@@ -3596,6 +3620,7 @@ func (*ReleaseResponse) Descriptor() ([]byte, []int) {
 type CheckpointRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Session       []byte                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"` // given: the token of this session's rank alone, of the epoch that it is in
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3635,6 +3660,13 @@ func (x *CheckpointRequest) GetId() string {
 		return x.Id
 	}
 	return ""
+}
+
+func (x *CheckpointRequest) GetSession() []byte {
+	if x != nil {
+		return x.Session
+	}
+	return nil
 }
 
 type CheckpointResponse struct {
@@ -3941,7 +3973,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\rAttachRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\fR\x05token\"\x9c\x02\n" +
+	"\x05token\x18\x03 \x01(\fR\x05token\"\xa9\x03\n" +
 	"\x0eAttachResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12#\n" +
@@ -3950,10 +3982,15 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05token\x18\x06 \x01(\fR\x05token\x12.\n" +
 	"\x05owned\x18\a \x03(\v2\x18.millrace.v1.NumberRangeR\x05owned\x12)\n" +
-	"\x11t_rows_per_second\x18\b \x01(\x01R\x0etRowsPerSecond\"1\n" +
+	"\x11t_rows_per_second\x18\b \x01(\x01R\x0etRowsPerSecond\x12L\n" +
+	"\vmean_length\x18\t \x03(\v2+.millrace.v1.AttachResponse.MeanLengthEntryR\n" +
+	"meanLength\x1a=\n" +
+	"\x0fMeanLengthEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value:\x028\x01\"1\n" +
 	"\vNumberRange\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x04R\x02to\"\xce\x01\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\"\xe8\x01\n" +
 	"\n" +
 	"RankReport\x12#\n" +
 	"\rqueue_batches\x18\x01 \x01(\x01R\fqueueBatches\x12\x1f\n" +
@@ -3961,7 +3998,8 @@ const file_millrace_proto_rawDesc = "" +
 	"queueBytes\x12*\n" +
 	"\x11queue_limit_bytes\x18\x03 \x01(\x03R\x0fqueueLimitBytes\x12#\n" +
 	"\rstall_seconds\x18\x04 \x01(\x01R\fstallSeconds\x12)\n" +
-	"\x11t_rows_per_second\x18\x05 \x01(\x01R\x0etRowsPerSecond\"\xf8\x01\n" +
+	"\x11t_rows_per_second\x18\x05 \x01(\x01R\x0etRowsPerSecond\x12\x18\n" +
+	"\ablocked\x18\x06 \x01(\bR\ablocked\"\x92\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -3970,7 +4008,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\fwait_seconds\x18\x05 \x01(\x01R\vwaitSeconds\x12/\n" +
 	"\x06report\x18\x06 \x01(\v2\x17.millrace.v1.RankReportR\x06report\x12\x12\n" +
 	"\x04held\x18\a \x03(\x04R\x04held\x12,\n" +
-	"\x05adopt\x18\b \x03(\v2\x16.millrace.v1.HeldLeaseR\x05adopt\"\x9b\x01\n" +
+	"\x05adopt\x18\b \x03(\v2\x16.millrace.v1.HeldLeaseR\x05adopt\x12\x18\n" +
+	"\afetched\x18\t \x03(\x04R\afetched\"\x9b\x01\n" +
 	"\tHeldLease\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -4010,9 +4049,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x16\n" +
 	"\x06leases\x18\x03 \x03(\x04R\x06leases\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"\x11\n" +
-	"\x0fReleaseResponse\"#\n" +
+	"\x0fReleaseResponse\"=\n" +
 	"\x11CheckpointRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"*\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\asession\x18\x02 \x01(\fR\asession\"*\n" +
 	"\x12CheckpointResponse\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\fR\x05token\"*\n" +
 	"\tNotLeader\x12\x1d\n" +
@@ -4057,7 +4097,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -4120,6 +4160,7 @@ var file_millrace_proto_goTypes = []any{
 	(*NotLeader)(nil),             // 58: millrace.v1.NotLeader
 	nil,                           // 59: millrace.v1.Schema.MeanLengthEntry
 	nil,                           // 60: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 61: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
@@ -4142,61 +4183,62 @@ var file_millrace_proto_depIdxs = []int32{
 	33, // 17: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
 	33, // 18: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
 	46, // 19: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	47, // 20: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	49, // 21: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	51, // 22: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	46, // 23: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	0,  // 24: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	6,  // 25: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	9,  // 26: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	11, // 27: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	13, // 28: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	15, // 29: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	17, // 30: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	19, // 31: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	21, // 32: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	23, // 33: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	25, // 34: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	28, // 35: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	31, // 36: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	35, // 37: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	37, // 38: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	40, // 39: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	39, // 40: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	42, // 41: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	44, // 42: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	48, // 43: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	52, // 44: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	54, // 45: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	56, // 46: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	1,  // 47: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 48: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 49: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 50: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 51: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 52: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 53: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 54: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 55: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	24, // 56: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	26, // 57: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	29, // 58: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	32, // 59: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	36, // 60: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	38, // 61: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	41, // 62: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	38, // 63: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	43, // 64: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	45, // 65: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	50, // 66: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	53, // 67: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	55, // 68: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	57, // 69: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	47, // [47:70] is the sub-list for method output_type
-	24, // [24:47] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	61, // 20: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	47, // 21: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	49, // 22: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	51, // 23: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	46, // 24: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	0,  // 25: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	6,  // 26: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	9,  // 27: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	11, // 28: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	13, // 29: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	15, // 30: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	17, // 31: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	19, // 32: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	21, // 33: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	23, // 34: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	25, // 35: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	28, // 36: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	31, // 37: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	35, // 38: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	37, // 39: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	40, // 40: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	39, // 41: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	42, // 42: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	44, // 43: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	48, // 44: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	52, // 45: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	54, // 46: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	56, // 47: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	1,  // 48: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	7,  // 49: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	10, // 50: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	12, // 51: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	14, // 52: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	16, // 53: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	18, // 54: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	20, // 55: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	22, // 56: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	24, // 57: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	26, // 58: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	29, // 59: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	32, // 60: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	36, // 61: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	38, // 62: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	41, // 63: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	38, // 64: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	43, // 65: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	45, // 66: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	50, // 67: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	53, // 68: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	55, // 69: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	57, // 70: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	48, // [48:71] is the sub-list for method output_type
+	25, // [25:48] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -4210,7 +4252,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   2,
 		},
