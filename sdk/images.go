@@ -2,8 +2,10 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/nvme"
@@ -11,17 +13,15 @@ import (
 )
 
 // LoadImage puts an image into a program slot of the drive, which judges it; it does not become active. The command set
-// in use carries it.
+// in use carries it. What the drive refuses is an *image.LoadError.
 func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
-	if d.compute == nil {
-		return d.wrap("load image", ErrNoCompute)
+	const op = "load image"
+	if err := d.checkSlot(op, slot); err != nil {
+		return err
 	}
 	m, err := image.Parse(b)
 	if err != nil {
-		return d.wrap("load image", err)
-	}
-	if slot < 0 || slot > math.MaxUint16 {
-		return fmt.Errorf("%s: load image: slot %d: %w", d.name, slot, nvme.InvalidProgramIndex)
+		return d.wrap(op, &image.LoadError{Step: image.StepFormat, Slot: slot, Err: err})
 	}
 	build := cs.ImageDownload
 	if d.info.Commands == string(Standard) {
@@ -31,41 +31,85 @@ func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 		part := b[off:min(len(b), off+d.mdts)]
 		cmd := build(cs.Chunk{Slot: uint16(slot), Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: m.ID.PUID()})
 		if _, err := d.admin(ctx, &cmd, part); err != nil {
-			return d.wrap("load image "+m.ID.String(), err)
+			return d.wrap(op+" "+m.ID.Short(), d.why(ctx, err, "load", slot))
 		}
 	}
 	return nil
 }
 
-// ActivateImage makes the image in a slot the active one, in place of the one that is. The drive tests it first. It waits for
-// nothing: while slices execute it fails with nvme.ProgramInUse.
+// TestImage has the drive verify the image in a slot and run its self-test. The active image stays and goes on executing. What the
+// drive refuses is an *image.LoadError.
+func (d *Device) TestImage(ctx context.Context, slot int) error {
+	const op = "test image"
+	if err := d.checkSlot(op, slot); err != nil {
+		return err
+	}
+	cmd := cs.ImageTest(uint16(slot))
+	_, err := d.admin(ctx, &cmd, nil)
+	return d.wrap(op, d.why(ctx, err, "test", slot))
+}
+
+// ActivateImage makes the image in a slot the active one, in place of the one that is. The drive tests it first; until the test is
+// passed the old one is active. It waits for nothing: while hosts execute or hold local memory it fails with an *image.LoadError
+// that holds an *image.BusyError, and with nvme.ProgramInUse.
+//
+// The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one is
+// activated again.
 func (d *Device) ActivateImage(ctx context.Context, slot int) error {
+	const op = "activate image"
+	if err := d.checkSlot(op, slot); err != nil {
+		return err
+	}
+	if d.info.Commands != string(Standard) {
+		cmd := cs.ImageActivate(uint16(slot))
+		_, err := d.admin(ctx, &cmd, nil)
+		return d.wrap(op, d.why(ctx, err, "activate", slot))
+	}
+	return d.wrap(op, d.replaceProgram(ctx, slot))
+}
+
+// replaceProgram is ActivateImage with the standard command set.
+func (d *Device) replaceProgram(ctx context.Context, slot int) error {
+	list, err := d.programs(ctx)
+	if err != nil {
+		return err
+	}
+	old := slices.IndexFunc(list, func(p cs.Program) bool { return p.Active })
+	if old == slot {
+		return nil
+	}
+	if old >= 0 {
+		// Nothing is deactivated for an image that would fail.
+		cmd := cs.ImageTest(uint16(slot))
+		_, err := d.admin(ctx, &cmd, nil)
+		if err != nil && !isStatus(err, nvme.InvalidOpcode) && !isStatus(err, nvme.InvalidField) {
+			return d.why(ctx, err, "test", slot)
+		}
+		cmd = cs.Activation(uint16(old), false)
+		if _, err := d.admin(ctx, &cmd, nil); err != nil {
+			return d.why(ctx, err, "deactivate", old)
+		}
+	}
+	cmd := cs.Activation(uint16(slot), true)
+	if _, err = d.admin(ctx, &cmd, nil); err == nil {
+		return nil
+	}
+	err = d.why(ctx, err, "activate", slot)
+	if old >= 0 {
+		cmd := cs.Activation(uint16(old), true)
+		if _, again := d.admin(context.WithoutCancel(ctx), &cmd, nil); again != nil {
+			err = errors.Join(err, fmt.Errorf("the image that was active, in slot %d, cannot be activated again: %w", old, again))
+		}
+	}
+	return err
+}
+
+func (d *Device) checkSlot(op string, slot int) error {
 	if d.compute == nil {
-		return d.wrap("activate image", ErrNoCompute)
+		return d.wrap(op, ErrNoCompute)
 	}
 	if slot < 0 || slot > math.MaxUint16 {
-		return fmt.Errorf("%s: activate image: slot %d: %w", d.name, slot, nvme.InvalidProgramIndex)
-	}
-	var cmds []nvme.Command
-	if d.info.Commands == string(Standard) {
-		list, err := d.programs(ctx)
-		if err != nil {
-			return d.wrap("activate image", err)
-		}
-		// The standard set replaces in two steps.
-		for i, p := range list {
-			if p.Active && i != slot {
-				cmds = append(cmds, cs.Activation(uint16(i), false))
-			}
-		}
-		cmds = append(cmds, cs.Activation(uint16(slot), true))
-	} else {
-		cmds = append(cmds, cs.ImageActivate(uint16(slot)))
-	}
-	for i := range cmds {
-		if _, err := d.admin(ctx, &cmds[i], nil); err != nil {
-			return d.wrap("activate image", err)
-		}
+		return fmt.Errorf("%s: %s: slot %d: %w", d.name, op, slot, nvme.InvalidProgramIndex)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/passthru"
@@ -23,6 +24,10 @@ type DeviceOptions struct {
 	HostID uuid.UUID    // of this host; zero: a random one
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
+
+	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. A drive over TCP or behind
+	// the kernel is told that where it is served.
+	Trust func(*image.Trust) error
 
 	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger
 	// from here where it has none; digests are used where either asks for them.
@@ -74,7 +79,7 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 }
 
 func (o *DeviceOptions) drive() csd.Options {
-	return csd.Options{Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute}
+	return csd.Options{Plain: o.Plain, NoMap: o.NoMap, Logger: o.Logger, Trust: o.Trust, WrapFlash: o.WrapFlash, WrapCompute: o.WrapCompute}
 }
 
 // FilesOptions say what drive OpenFiles makes. The zero value works.

@@ -3,6 +3,7 @@ package image
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -136,6 +137,10 @@ func FuzzReport(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) >= ReportHeader { // as somebody hostile would
+			binary.LittleEndian.PutUint32(b[8:], uint32(len(b)-ReportHeader))
+			binary.LittleEndian.PutUint32(b[12:], crc32.Checksum(b[ReportHeader:], crc32.MakeTable(crc32.Castagnoli)))
+		}
 		r, err := ParseReport(b)
 		if err != nil {
 			require.ErrorIs(t, err, ErrReport)

@@ -1,0 +1,144 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/nvme"
+)
+
+// ErrNoImageReport says that a drive computes but tells nothing of its images beyond the program list: it is not of this project,
+// or of an earlier version.
+var ErrNoImageReport = errors.New("drive does not tell of its images")
+
+// firstReport is how much of a report is read at first: all of it on a drive without long lists.
+const firstReport = 8 << 10
+
+// ImageReport reads what the drive tells of its images: interface, policy, keys, what is revoked, slots, and what it refused
+// lately. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
+func (d *Device) ImageReport(ctx context.Context) (*image.Report, error) {
+	if d.compute == nil {
+		return nil, d.wrap("read the report of images", ErrNoCompute)
+	}
+	r, err := d.imageReport(ctx)
+	if isStatus(err, nvme.InvalidLogPage) {
+		err = ErrNoImageReport
+	}
+	return r, d.wrap("read the report of images", err)
+}
+
+func (d *Device) imageReport(ctx context.Context) (*image.Report, error) {
+	// A report may change between two of its pieces; then it is read again.
+	const tries = 5
+	for range tries {
+		b, err := d.logPart(ctx, nvme.LogImages, 0, min(firstReport, d.mdts))
+		if err != nil {
+			return nil, err
+		}
+		size, generation, err := image.ReportSize(b)
+		if err != nil {
+			return nil, err
+		}
+		for len(b) < size {
+			n := min(size-len(b), d.mdts-image.ReportHeader)
+			part, err := d.logPart(ctx, nvme.LogImages, uint64(len(b)), (n+3)&^3)
+			if err != nil {
+				return nil, err
+			}
+			b = append(b, part...)
+		}
+		if size > firstReport {
+			now, err := d.logPart(ctx, nvme.LogImages, 0, image.ReportHeader)
+			if err != nil {
+				return nil, err
+			}
+			if _, then, err := image.ReportSize(now); err != nil || then != generation {
+				continue
+			}
+		}
+		return image.ParseReport(b)
+	}
+	return nil, fmt.Errorf("%w: it changed under each of %d readings", image.ErrReport, tries)
+}
+
+// logPart reads n bytes of a log page from byte off on; both are multiples of 4.
+func (d *Device) logPart(ctx context.Context, lid uint8, off uint64, n int) ([]byte, error) {
+	b := make([]byte, n)
+	cmd := nvme.GetLog(lid, nvme.AllNamespaces, off, uint32(n))
+	_, err := d.admin(ctx, &cmd, b)
+	return b, err
+}
+
+// why finds out why the drive refused a command about images: the latest refusal of that operation on that slot that it tells of. Both come
+// out: the reason and the status. Of a drive that tells nothing, the status alone.
+func (d *Device) why(ctx context.Context, err error, operation string, slot int) error {
+	var st nvme.Status
+	if err == nil || !errors.As(err, &st) {
+		return err
+	}
+	// Asked even if ctx has ended: the answer is there, and it is what a user needs.
+	r, report := d.imageReport(context.WithoutCancel(ctx))
+	if report != nil {
+		return err
+	}
+	for i := range r.Refusals {
+		if f := &r.Refusals[i]; f.Operation == operation && f.Slot == slot && plausible(f.Step, st) {
+			return fmt.Errorf("%w (%w)", f.Err(), st)
+		}
+	}
+	return err
+}
+
+// plausible tells whether a refusal at a step can have come with a status, so that an old refusal does not explain a new status.
+func plausible(step image.Step, st nvme.Status) bool {
+	switch step {
+	case image.StepRevocation, image.StepSignature:
+		return st.Is(nvme.OperationDenied)
+	case image.StepInUse:
+		return st.Is(nvme.ProgramInUse)
+	case image.StepStore, image.StepCommit:
+		return st.Is(nvme.InternalError)
+	}
+	return st.Is(nvme.InvalidProgramData)
+}
+
+// PlaceImage makes sure that an image is in some slot, and returns the slot: where it is already, or the free one of the field
+// pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be.
+func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded bool, err error) {
+	m, err := image.Parse(b)
+	if err != nil {
+		return 0, false, d.wrap("place image", &image.LoadError{Step: image.StepFormat, Err: err})
+	}
+	r, err := d.ImageReport(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	// One that lies in the trial slot is loaded again: rollouts leave that slot to the operator.
+	if s, ok := r.Find(m.ID); ok && (s.Role != image.RoleTrial || s.Active) {
+		return s.Slot, false, nil
+	}
+	slot = r.Free()
+	if slot < 0 {
+		return 0, false, d.wrap("place image", fmt.Errorf("no slot is free: %w", nvme.InsufficientProgramSpace))
+	}
+	return slot, true, d.LoadImage(ctx, slot, b)
+}
+
+// RollbackImage activates the image that was active before the active one, or the stock image where that is gone, and returns its
+// slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it, ErrNoRollback.
+func (d *Device) RollbackImage(ctx context.Context) (image.SlotReport, error) {
+	r, err := d.ImageReport(ctx)
+	if err != nil {
+		return image.SlotReport{}, err
+	}
+	to, ok := r.Rollback()
+	if !ok {
+		return to, d.wrap("roll back", ErrNoRollback)
+	}
+	return to, d.ActivateImage(ctx, to.Slot)
+}
+
+// ErrNoRollback says that the stock image runs and that no image ran before it.
+var ErrNoRollback = errors.New("no image was active before the stock image")
