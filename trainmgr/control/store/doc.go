@@ -7,9 +7,8 @@
 // term is one transaction guarded by the create revision of the term's leader key, the fence: what a leader that was
 // replaced still sends is refused with [ErrFenced], whatever it believes. Fences of later terms are greater.
 //
-// A [Journal] commits the writes of many callers together: they name keys and how to render them, wait, and are woken
-// when a transaction that holds their keys is on the disks of a majority. A key that many callers touched is written
-// once.
+// A [Journal] commits what many callers changed together: they change something, wait, and are woken when the
+// transactions that hold it are on the disks of a majority. A key that many callers touched is written once.
 //
 // # What is kept
 //
@@ -18,8 +17,8 @@
 //
 // # Concurrency
 //
-// Store, Term and Journal may be used from any number of goroutines. A Journal's renders are called from its own
-// goroutine, one at a time. Close ends every goroutine before it returns.
+// Store, Term and Journal may be used from any number of goroutines. A Journal's source is called from its own
+// goroutine. Close ends every goroutine before it returns.
 //
 // # Errors
 //

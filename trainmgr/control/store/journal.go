@@ -8,47 +8,51 @@ import (
 	"time"
 )
 
-// Render returns what is to be written for a key now; nil leaves the key as it is. It is called just before the
-// transaction, so that one write holds what all callers did until then.
-type Render func() *Op
-
-// Journal commits the writes of many callers together.
+// Journal commits what many callers changed together: group commit. It takes the writes from one source, which
+// has them by key, so that a key that many callers touched is written once.
 type Journal struct {
-	term   *Term
-	gather time.Duration
-	flush  func(time.Duration, int) // told of every round
+	term *Term
+	o    JournalOptions
 
 	ctx  context.Context
 	stop context.CancelFunc
 	wake chan struct{}
 	done chan struct{}
 
+	kept []Op // taken from the source and not durable yet, since their transaction failed; only run uses it
+
 	mu   sync.Mutex
 	next *round // that callers join now; guarded by mu
+	busy bool   // a round is on its way, or kept is not empty; guarded by mu
 	err  error  // why no round will come any more; guarded by mu
 }
 
 // round is what is committed together.
 type round struct {
-	keys   []string
-	render map[string]Render
+	joined bool
 	done   chan struct{}
 	err    error // set before done is closed
 }
 
-func newRound() *round { return &round{render: map[string]Render{}, done: make(chan struct{})} }
+func newRound() *round { return &round{done: make(chan struct{})} }
 
-// JournalOptions configure a Journal. The zero value works.
+// JournalOptions configure a Journal. All but Source may be left out.
 type JournalOptions struct {
-	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means 1 ms. While a
-	// transaction is on its way, callers gather by themselves.
+	// Source returns at most so many writes that are not durable yet, in the order in which they are to be written, and
+	// forgets them. It returns none when there are none left.
+	Source func(most int) []Op
+	// Gather is how long the first caller waits for others to join when nothing is being written; 0 means DefaultGather.
+	// While a transaction is on its way callers gather by themselves.
 	Gather time.Duration
-	// Flushed, if set, is told how long every flush took and how many keys it wrote.
+	// Flushed is told how long every round took and how many keys it wrote.
 	Flushed func(took time.Duration, keys int)
 }
 
-// DefaultGather costs an acknowledgement a millisecond and saves most transactions of a moderate load.
+// DefaultGather costs an acknowledgement a millisecond, and saves most transactions of a moderate load.
 const DefaultGather = time.Millisecond
+
+// ErrClosed says that the journal was closed before the write was durable.
+var ErrClosed = errors.New("this member stopped leading before the write was durable")
 
 // NewJournal starts a journal of the term; Close ends it.
 func (t *Term) NewJournal(o JournalOptions) *Journal {
@@ -59,43 +63,33 @@ func (t *Term) NewJournal(o JournalOptions) *Journal {
 		o.Flushed = func(time.Duration, int) {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	j := &Journal{term: t, gather: o.Gather, flush: o.Flushed, ctx: ctx, stop: stop, wake: make(chan struct{}, 1), done: make(chan struct{}), next: newRound()}
+	j := &Journal{term: t, o: o, ctx: ctx, stop: stop, wake: make(chan struct{}, 1), done: make(chan struct{}), next: newRound()}
 	go j.run()
 	return j
 }
 
-// ErrClosed says that the journal was closed before the write was durable.
-var ErrClosed = errors.New("the journal is closed")
-
-// Pending is a write that was handed to a Journal.
-type Pending struct{ r *round }
-
-// Write adds keys to the next round, each with how it is rendered. A key that is in the round already is rendered
-// by the later render. It returns at once; Pending.Wait says when the keys are durable.
-func (j *Journal) Write(keys []string, render func(key string) *Op) (Pending, error) {
+// Sync returns when everything that the source had to give is durable, or why it is not. dirty false says that the
+// caller changed nothing that the source has not given before: then nothing is waited for unless a round is on its way.
+func (j *Journal) Sync(ctx context.Context, dirty bool) error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.err != nil {
-		return Pending{}, j.err
+		defer j.mu.Unlock()
+		return j.err
 	}
-	for _, k := range keys {
-		if _, ok := j.next.render[k]; !ok {
-			j.next.keys = append(j.next.keys, k)
-		}
-		j.next.render[k] = func() *Op { return render(k) }
+	if !dirty && !j.busy && !j.next.joined {
+		j.mu.Unlock()
+		return nil
 	}
+	r := j.next
+	r.joined = true
+	j.mu.Unlock()
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
-	return Pending{j.next}, nil
-}
-
-// Wait returns when what was written is durable, or will not be: then why.
-func (p Pending) Wait(ctx context.Context) error {
 	select {
-	case <-p.r.done:
-		return p.r.err
+	case <-r.done:
+		return r.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -110,30 +104,30 @@ func (j *Journal) run() {
 			j.fail(ErrClosed)
 			return
 		}
-		if j.gather > 0 {
-			select {
-			case <-time.After(j.gather):
-			case <-j.ctx.Done():
-			}
+		select {
+		case <-time.After(j.o.Gather):
+		case <-j.ctx.Done():
 		}
 		for r := j.take(); r != nil; r = j.take() {
 			begin := time.Now()
-			r.err = j.commit(r)
-			j.flush(time.Since(begin), len(r.keys))
+			keys, err := j.commit()
+			j.o.Flushed(time.Since(begin), keys)
+			r.err = err
 			close(r.done)
-			if errors.Is(r.err, ErrFenced) {
-				j.fail(r.err)
+			if errors.Is(err, ErrFenced) || errors.Is(err, ErrClosed) {
+				j.fail(err)
 				return
 			}
 		}
 	}
 }
 
-// take starts the next round; nil when nothing is in it.
+// take starts the next round; nil when nobody joined it.
 func (j *Journal) take() *round {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.next.keys) == 0 {
+	j.busy = j.next.joined || len(j.kept) > 0
+	if !j.next.joined {
 		return nil
 	}
 	r := j.next
@@ -151,41 +145,56 @@ func (j *Journal) fail(err error) {
 	j.next = newRound()
 }
 
-// commit writes a round, in transactions of at most maxTxnPuts, one behind the other, in the order in which the keys
-// were first named: a caller's earlier keys are never newer on disk than its later ones.
-func (j *Journal) commit(r *round) error {
-	ops := make([]Op, 0, min(len(r.keys), maxTxnPuts))
-	bytes := 0
-	flush := func() error {
-		if len(ops) == 0 {
-			return nil
+// maxTxnBytes keeps a transaction below etcd's bound of 1.5 MiB a request.
+const maxTxnBytes = 1 << 20
+
+// commit writes everything that the source has, one transaction behind the other. Writes whose transaction failed are
+// kept, and are the first of the next round, so that the source's order is never broken.
+func (j *Journal) commit() (keys int, err error) {
+	for {
+		if len(j.kept) == 0 {
+			j.kept = j.o.Source(maxTxnPuts)
 		}
-		err := j.term.Commit(j.ctx, ops...)
-		ops, bytes = ops[:0], 0
-		if err != nil && j.ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", ErrClosed, err)
+		if len(j.kept) == 0 {
+			return keys, nil
 		}
-		return err
-	}
-	for _, k := range r.keys {
-		op := r.render[k]()
-		if op == nil {
-			continue
-		}
-		// etcd takes requests of 1.5 MiB.
-		if len(ops) == maxTxnPuts || bytes+len(op.value) > 1<<20 {
-			if err := flush(); err != nil {
-				return err
+		n, size := 0, 0
+		for n < min(len(j.kept), maxTxnPuts) {
+			size += len(j.kept[n].key) + len(j.kept[n].value)
+			if n > 0 && size > maxTxnBytes {
+				break
 			}
+			n++
 		}
-		ops = append(ops, *op)
-		bytes += len(op.key) + len(op.value)
+		if err := j.term.Commit(j.ctx, j.kept[:n]...); err != nil {
+			if j.ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", ErrClosed, err)
+			}
+			return keys, err
+		}
+		j.kept = j.kept[n:]
+		keys += n
 	}
-	return flush()
 }
 
 // Close ends the journal: the round on its way is given up, and whoever waits is told.
 func (j *Journal) Close() {
 	j.stop()
 	<-j.done
+}
+
+// Kick has what the source has written soon, without waiting for it.
+func (j *Journal) Kick() {
+	j.mu.Lock()
+	ok := j.err == nil
+	if ok {
+		j.next.joined = true
+	}
+	j.mu.Unlock()
+	if ok {
+		select {
+		case j.wake <- struct{}{}:
+		default:
+		}
+	}
 }

@@ -229,3 +229,33 @@ func words(err error) error {
 	}
 	return err
 }
+
+// MakeRoom brings a full etcd back: erase deletes what can be spared, which a full etcd still takes; then history is
+// compacted, this member's file is defragmented, and the alarm is disarmed.
+func (s *Store) MakeRoom(ctx context.Context, erase func(context.Context) error) error {
+	if err := erase(ctx); err != nil {
+		return fmt.Errorf("make room in etcd: %w", err)
+	}
+	r, err := s.client.Get(ctx, s.key("format"))
+	if err != nil {
+		return fmt.Errorf("make room in etcd: %w", err)
+	}
+	if _, err := s.client.Compact(ctx, r.Header.Revision, clientv3.WithCompactPhysical()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("make room in etcd: compact: %w", err)
+	}
+	if s.server != nil {
+		if err := s.server.Server.Backend().Defrag(); err != nil {
+			return fmt.Errorf("make room in etcd: defragment: %w", err)
+		}
+	} else {
+		for _, e := range s.client.Endpoints() {
+			if _, err := s.client.Defragment(ctx, e); err != nil {
+				return fmt.Errorf("make room in etcd: defragment %s: %w", e, err)
+			}
+		}
+	}
+	if _, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{}); err != nil {
+		return fmt.Errorf("make room in etcd: disarm the alarm: %w", err)
+	}
+	return nil
+}

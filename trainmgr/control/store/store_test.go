@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,7 +143,8 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	first, err := members[0].Campaign(patient(t), "zero")
 	require.NoError(t, err)
 	require.NoError(t, first.Commit(patient(t), Put("k", []byte("by zero"))))
-	journal := first.NewJournal(JournalOptions{})
+	state := &table{state: map[string]int{}}
+	journal := first.NewJournal(JournalOptions{Source: state.take})
 	defer journal.Close()
 
 	type elected struct {
@@ -170,13 +172,9 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 
 	assert.ErrorIs(t, first.Commit(patient(t), Put("k", []byte("stale"))), ErrFenced)
 	assert.ErrorIs(t, first.Check(patient(t)), ErrFenced)
-	p, err := journal.Write([]string{"k"}, func(k string) *Op { return &Op{key: k, value: []byte("stale")} })
-	require.NoError(t, err)
-	assert.ErrorIs(t, p.Wait(patient(t)), ErrFenced)
-	require.Eventually(t, func() bool {
-		_, err := journal.Write([]string{"k"}, func(string) *Op { return nil })
-		return errors.Is(err, ErrFenced)
-	}, 10*time.Second, time.Millisecond)
+	state.add("k")
+	assert.ErrorIs(t, journal.Sync(patient(t), true), ErrFenced)
+	assert.ErrorIs(t, journal.Sync(patient(t), true), ErrFenced)
 	value, _, err = e.term.Get(patient(t), "k")
 	require.NoError(t, err)
 	assert.Equal(t, "by zero", string(value))
@@ -209,49 +207,106 @@ func TestAMajorityCarriesOn(t *testing.T) {
 	require.NoError(t, members[1].Close())
 }
 
+// table is a journal's source: keys that callers changed, each once.
+type table struct {
+	mu    sync.Mutex
+	state map[string]int
+	dirty []string
+}
+
+func (t *table) add(keys ...string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range keys {
+		t.state[k]++
+		if !slices.Contains(t.dirty, k) {
+			t.dirty = append(t.dirty, k)
+		}
+	}
+}
+
+func (t *table) take(most int) []Op {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var ops []Op
+	for ; len(t.dirty) > 0 && len(ops) < most; t.dirty = t.dirty[1:] {
+		ops = append(ops, Put(t.dirty[0], fmt.Appendf(nil, "%d", t.state[t.dirty[0]])))
+	}
+	return ops
+}
+
 func TestJournalWritesWhatManyCallersDidOnce(t *testing.T) {
 	s := open(t, Options{Data: t.TempDir()})
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
 	require.NoError(t, err)
-	var flushed, keys int
-	j := term.NewJournal(JournalOptions{Flushed: func(_ time.Duration, n int) { flushed++; keys += n }})
-	var mu sync.Mutex
-	state := map[string]int{}
+	flushed := 0
+	state := &table{state: map[string]int{}}
+	j := term.NewJournal(JournalOptions{Source: state.take, Flushed: func(time.Duration, int) { flushed++ }})
+	assert.NoError(t, j.Sync(patient(t), false), "nothing was changed")
 	const callers, turns = 32, 10
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			own := []string{fmt.Sprintf("s/%d", i%4), "s/all"}
 			for range turns {
-				mu.Lock()
-				for _, k := range own {
-					state[k]++
-				}
-				mu.Unlock()
-				p, err := j.Write(own, func(k string) *Op {
-					mu.Lock()
-					defer mu.Unlock()
-					op := Put(k, fmt.Appendf(nil, "%d", state[k]))
-					return &op
-				})
-				if assert.NoError(t, err) {
-					assert.NoError(t, p.Wait(patient(t)))
-				}
+				state.add(fmt.Sprintf("s/%d", i%4), "s/all")
+				assert.NoError(t, j.Sync(patient(t), true))
 			}
 		}()
 	}
 	wg.Wait()
+	for i := range 3*maxTxnPuts + 1 {
+		state.add(fmt.Sprintf("s/many/%04d", i))
+	}
+	require.NoError(t, j.Sync(patient(t), true))
 	j.Close()
-	_, err = j.Write([]string{"late"}, func(string) *Op { return nil })
-	assert.ErrorIs(t, err, ErrClosed)
+	assert.ErrorIs(t, j.Sync(patient(t), true), ErrClosed)
 	assert.Less(t, flushed, callers*turns, "callers do not share transactions")
 	got := map[string]string{}
 	require.NoError(t, term.Scan(patient(t), "s/", func(k string, v []byte) error { got[k] = string(v); return nil }))
 	assert.Equal(t, fmt.Sprint(callers*turns), got["s/all"])
 	assert.Equal(t, fmt.Sprint(callers*turns/4), got["s/3"])
+	assert.Len(t, got, 4+1+3*maxTxnPuts+1)
+}
+
+// fill writes until etcd refuses: it looks at the size of its file only now and then.
+func fill(t *testing.T, term *Term) {
+	t.Helper()
+	value, ctx := bytes.Repeat([]byte("x"), 256<<10), patient(t)
+	for i := 0; ; i++ {
+		err := term.Commit(ctx, Put(fmt.Sprintf("fill/%02d", i%64), value))
+		if errors.Is(err, ErrNoSpace) {
+			return
+		}
+		require.NoError(t, err)
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestAJournalKeepsWhatEtcdRefused: writes that a full etcd refuses are tried again, before later ones.
+func TestAJournalKeepsWhatEtcdRefused(t *testing.T) {
+	s := open(t, Options{Data: t.TempDir(), Quota: 2 << 20})
+	defer s.Close()
+	term, err := s.Campaign(patient(t), "")
+	require.NoError(t, err)
+	fill(t, term)
+	state := &table{state: map[string]int{}}
+	j := term.NewJournal(JournalOptions{Source: state.take})
+	defer j.Close()
+	state.add("s/1")
+	assert.ErrorIs(t, j.Sync(patient(t), true), ErrNoSpace)
+	assert.ErrorIs(t, j.Sync(patient(t), false), ErrNoSpace, "asked again, it is still not durable")
+
+	require.NoError(t, s.MakeRoom(patient(t), func(ctx context.Context) error { return term.Commit(ctx, DeletePrefix("fill/")) }))
+	state.add("s/2")
+	require.NoError(t, j.Sync(patient(t), true))
+	for _, k := range []string{"s/1", "s/2"} {
+		_, ok, err := term.Get(patient(t), k)
+		require.NoError(t, err)
+		assert.True(t, ok, k)
+	}
 }
 
 // TestAFullStoreSaysSo: etcd's quota is used up; writes fail in words, reads go on.
@@ -260,12 +315,8 @@ func TestAFullStoreSaysSo(t *testing.T) {
 	defer s.Close()
 	term, err := s.Campaign(patient(t), "")
 	require.NoError(t, err)
-	value := bytes.Repeat([]byte("x"), 256<<10)
-	for i := 0; err == nil && i < 64; i++ {
-		err = term.Commit(patient(t), Put(fmt.Sprintf("fill/%d", i), value))
-	}
-	require.ErrorIs(t, err, ErrNoSpace)
-	_, ok, err := term.Get(patient(t), "fill/0")
+	fill(t, term)
+	_, ok, err := term.Get(patient(t), "fill/00")
 	assert.NoError(t, err)
 	assert.True(t, ok)
 	require.Eventually(t, func() bool {

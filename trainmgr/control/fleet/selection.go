@@ -1,0 +1,260 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+var (
+	// ErrSelect says that the partitions asked for do not make a data set.
+	ErrSelect = errors.New("select partitions")
+	// ErrNotYet says that it cannot be told yet what there is: ask again in a moment.
+	ErrNotYet = errors.New("not every node has said what it holds")
+)
+
+// Place is a drive of a node.
+type Place struct{ Node, Drive string }
+
+// Selection is a data set made of partitions that live nodes hold.
+type Selection struct {
+	Manifest  *dataset.Manifest
+	Schema    []byte // digest, of every partition
+	Malformed uint32
+	Columns   []pipeline.ColumnInfo
+	Holders   [][]Place // of each partition of the manifest, at least one, by node and drive
+}
+
+// maxPatterns and maxPattern bound what one selection matches against every name.
+const (
+	maxPatterns = 1 << 10
+	maxPattern  = 1 << 10
+)
+
+// CheckPatterns says what is wrong with patterns of path.Match, if anything is.
+func CheckPatterns(patterns []string) error {
+	if len(patterns) > maxPatterns {
+		return fmt.Errorf("%w: %d patterns, at most %d", ErrSelect, len(patterns), maxPatterns)
+	}
+	for _, p := range patterns {
+		if len(p) > maxPattern {
+			return fmt.Errorf("%w: a pattern of %d bytes", ErrSelect, len(p))
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("%w: pattern %q: %w", ErrSelect, p, err)
+		}
+	}
+	return nil
+}
+
+// wanted reports whether a name is of the patterns (none: of all) and not of exclude.
+func wanted(name string, patterns, exclude []string) bool {
+	return (len(patterns) == 0 || matches(name, patterns)) && !matches(name, exclude)
+}
+
+func matches(name string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, err := path.Match(p, name)
+		return ok && err == nil || p == name
+	})
+}
+
+// Select returns the data set of the partitions that match: all of them held by a live node, the same file wherever
+// there are several, and of one schema. What a node that is dead alone holds is not passed over silently: that is an error
+// unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
+func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
+	if err := errors.Join(CheckPatterns(patterns), CheckPatterns(exclude)); err != nil {
+		return nil, err
+	}
+	var (
+		found  = map[string]*apiv1.Partition{}
+		first  = map[string]string{} // node where it was found first
+		schema *apiv1.Partition      // whose schema is the data set's
+		list   []dataset.Partition
+	)
+	for _, name := range f.names() {
+		n := f.nodes[name]
+		if !n.alive {
+			continue
+		}
+		if !n.whole {
+			return nil, fmt.Errorf("%w: %s", ErrNotYet, name)
+		}
+		for _, p := range n.status.Partitions {
+			if !wanted(p.Name, patterns, exclude) {
+				continue
+			}
+			if other, ok := found[p.Name]; ok {
+				if !same(p, other) {
+					return nil, fmt.Errorf("%w: %s on node %s and on node %s are different files", ErrSelect, p.Name, first[p.Name], name)
+				}
+				continue
+			}
+			if schema == nil {
+				schema = p
+			} else if !bytes.Equal(p.Schema, schema.Schema) {
+				return nil, fmt.Errorf("%w: %s and %s have different columns (schema %s and %s): choose by patterns those of one schema", ErrSelect,
+					schema.Name, p.Name, short(schema.Schema), short(p.Schema))
+			}
+			found[p.Name], first[p.Name] = p, name
+			e, err := entry(p)
+			if err != nil {
+				return nil, fmt.Errorf("%w: node %s: %w", ErrSelect, name, err)
+			}
+			list = append(list, e)
+		}
+	}
+	if err := f.missing(found, patterns, exclude); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%w: no live node holds one that matches %q without %q", ErrSelect, patterns, exclude)
+	}
+	m, err := dataset.NewManifest(list)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
+	}
+	s := &Selection{Manifest: m, Schema: schema.Schema}
+	if s.Columns, s.Malformed, err = f.columns(schema.Schema); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
+	}
+	s.Holders = f.Holders(m)
+	for i, h := range s.Holders {
+		if len(h) == 0 {
+			return nil, fmt.Errorf("%w: node %s lists %s, and none of its drives holds it", ErrSelect, first[m.Partitions[i].Name], m.Partitions[i].Name)
+		}
+	}
+	return s, nil
+}
+
+// missing says what only a dead node holds.
+func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []string) error {
+	for _, name := range f.names() {
+		n := f.nodes[name]
+		if n.alive || n.drain || n.refused != "" {
+			continue
+		}
+		if n.restored {
+			return fmt.Errorf("%w: node %s has not been heard of since this leader began, and nobody knows what it holds: start it, or drain it if it is gone for good", ErrNotYet, name)
+		}
+		for _, p := range n.status.Partitions {
+			if found[p.Name] == nil && wanted(p.Name, patterns, exclude) {
+				return fmt.Errorf("%w: only node %s holds %s, and it is dead: start it, exclude the partition, or drain the node if it is gone for good", ErrSelect, name, p.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Word names a partition of exactly this content, so that a file that was replaced is not taken for the one that a job
+// was submitted with.
+func Word(name string, footer []byte) string {
+	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
+}
+
+// Words lists what each drive of a node holds, in Words.
+func (f *Fleet) Words(name string) map[string][]string {
+	n := f.nodes[name]
+	if n == nil {
+		return nil
+	}
+	all := make(map[string][]string, len(n.status.Drives))
+	for _, d := range n.status.Drives {
+		words := make([]string, 0, len(d.Partitions))
+		for _, p := range d.Partitions {
+			if have := n.partition[p]; have != nil {
+				words = append(words, Word(p, have.FooterSha256))
+			}
+		}
+		all[d.Name] = words
+	}
+	return all
+}
+
+// Holds reports whether a node has a partition of the manifest, as the manifest says.
+func (f *Fleet) Holds(name string, m *dataset.Manifest) bool {
+	n := f.nodes[name]
+	if n == nil {
+		return false
+	}
+	for p, have := range n.partition {
+		if i := m.Find(p); i >= 0 && bytes.Equal(have.FooterSha256, m.Partitions[i].Footer[:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Holders returns, for each partition of a manifest, the drives of live nodes that hold it as the manifest says.
+func (f *Fleet) Holders(m *dataset.Manifest) [][]Place {
+	holders := make([][]Place, len(m.Partitions))
+	for _, name := range f.names() {
+		n := f.nodes[name]
+		if !n.alive {
+			continue
+		}
+		for _, d := range n.status.Drives {
+			for _, p := range d.Partitions {
+				i := m.Find(p)
+				if i < 0 {
+					continue
+				}
+				have := n.partition[p]
+				if have == nil {
+					continue
+				}
+				e, err := entry(have)
+				if err != nil || e.Bytes != m.Partitions[i].Bytes || e.Rows != m.Partitions[i].Rows || e.Footer != m.Partitions[i].Footer {
+					continue
+				}
+				holders[i] = append(holders[i], Place{name, d.Name})
+			}
+		}
+	}
+	return holders
+}
+
+// columns finds a schema on any live node.
+func (f *Fleet) columns(digest []byte) ([]pipeline.ColumnInfo, uint32, error) {
+	for _, name := range f.names() {
+		n := f.nodes[name]
+		if !n.alive {
+			continue
+		}
+		for _, s := range n.status.Schemas {
+			if bytes.Equal(s.Digest, digest) {
+				c, err := api.DecodeColumns(s.Columns)
+				if err != nil {
+					return nil, 0, fmt.Errorf("node %s: schema %s: %w", name, short(digest), err)
+				}
+				return c, s.Malformed, nil
+			}
+		}
+	}
+	return nil, 0, fmt.Errorf("no node says what the columns of schema %s are", short(digest))
+}
+
+func same(a, b *apiv1.Partition) bool {
+	return a.Bytes == b.Bytes && a.Rows == b.Rows && bytes.Equal(a.FooterSha256, b.FooterSha256) && bytes.Equal(a.Schema, b.Schema)
+}
+
+// entry is a partition as a manifest has it.
+func entry(p *apiv1.Partition) (dataset.Partition, error) {
+	e := dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups}
+	if len(p.FooterSha256) != len(e.Footer) {
+		return e, fmt.Errorf("%s: a footer's SHA-256 of %d bytes", p.Name, len(p.FooterSha256))
+	}
+	copy(e.Footer[:], p.FooterSha256)
+	return e, nil
+}
+
+// short is the start of a digest, for people.
+func short(d []byte) string { return hex.EncodeToString(d[:min(len(d), 6)]) }
