@@ -19,6 +19,12 @@
 // The payload of a structured section is the one JSON text that encoding/json gives for its Go type: whoever reads
 // it needs no second parser, and a text that differs from its own re-encoding is refused.
 //
+// # On a drive
+//
+// [Trust] is what a drive goes by: a [Policy], the keys that sign, what is revoked. A [LoadError] says at which [Step] an image was refused, and
+// holds the interface that it needs beside the one that the drive has; a [BusyError] names who uses the drive. A [Report] is what a drive tells of
+// all that: vendor log page C1h. [Diff] compares two images, and package document reads the file that one is built from.
+//
 // # Concurrency
 //
 // Everything is plain data; an *Image may be read from any number of goroutines and must not be written.
@@ -31,5 +37,5 @@
 // # Debugging
 //
 // `millrace image info` prints what Parse sees. A file that Parse refuses with ErrCorrupt was damaged on its way;
-// with ErrLayout it was not written by Build.
+// with ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what it refused lately.
 package image

@@ -1,0 +1,118 @@
+package image
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+)
+
+// Difference is one value that two images do not share.
+type Difference struct {
+	Section string `json:"section"` // the section's name; HEADER for what stands there
+	Path    string `json:"path"`    // as kernel.granted_khz: elements of lists go by their name where they have one
+	Was     string `json:"was"`     // empty: the first image has no such value
+	Is      string `json:"is"`      // empty: the second has none
+}
+
+// Diff lists what differs between two images, section by section in the order of the file. Images with the same id differ in BUILD,
+// USER, SIGNATURE and the header's time at most.
+func Diff(a, b *Image) []Difference {
+	var all []Difference
+	add := func(section string, was, is map[string]string) {
+		paths := make([]string, 0, len(was))
+		for p, v := range was {
+			if is[p] != v {
+				paths = append(paths, p)
+			}
+		}
+		for p := range is {
+			if _, ok := was[p]; !ok {
+				paths = append(paths, p)
+			}
+		}
+		sort.Strings(paths)
+		for _, p := range paths {
+			all = append(all, Difference{section, p, was[p], is[p]})
+		}
+	}
+	add("HEADER", headerValues(a), headerValues(b))
+	for k := KindUnits; k <= KindSignature; k++ {
+		add(k.name(), sectionValues(a, k), sectionValues(b, k))
+	}
+	return all
+}
+
+func headerValues(m *Image) map[string]string {
+	return map[string]string{
+		"image_id": m.ID.String(), "interface": m.Spec.Interface.String(), "platform": m.Spec.Platform, "time": strconv.FormatUint(m.Spec.Time, 10),
+	}
+}
+
+// sectionValues are the values of a section by path.
+func sectionValues(m *Image, k Kind) map[string]string {
+	s := m.section(k)
+	values := make(map[string]string)
+	switch {
+	case s == nil:
+	case k == KindSignature:
+		values["key"] = KeyID(m.Signature.Key).String()
+		values["signature"] = short(fmt.Sprintf("%x", m.Signature.Sig))
+	case k == KindUser:
+		values["bytes"] = strconv.Itoa(s.Size)
+		values["sha256"] = fmt.Sprintf("%x", s.SHA256)
+	default:
+		// Parse has checked that this is JSON; numbers stay as they are written.
+		var v any
+		d := json.NewDecoder(bytes.NewReader(m.bytes[s.Offset : s.Offset+s.Size]))
+		d.UseNumber()
+		if d.Decode(&v) == nil {
+			flatten("", v, values)
+		}
+	}
+	return values
+}
+
+// flatten puts the leaves of a JSON value into a map by path.
+func flatten(path string, v any, into map[string]string) {
+	join := func(key string) string {
+		if path == "" {
+			return key
+		}
+		return path + "." + key
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for key, x := range v {
+			flatten(join(key), x, into)
+		}
+	case []any:
+		taken := make(map[string]bool)
+		for i, x := range v {
+			key := strconv.Itoa(i)
+			if m, ok := x.(map[string]any); ok {
+				if name, ok := m["name"].(string); ok && name != "" && !taken[name] {
+					key = name
+				}
+			}
+			taken[key] = true
+			flatten(join(key), x, into)
+		}
+	case nil:
+		into[path] = "none"
+	default:
+		into[path] = short(fmt.Sprint(v))
+	}
+}
+
+// short puts the length and a digest in the place of a value that is too long to be looked at.
+func short(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	return fmt.Sprintf("%d characters, SHA-256 %x", len(s), sum[:8])
+}

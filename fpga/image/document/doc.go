@@ -1,0 +1,32 @@
+// Package document reads the file from which an image is built: what image.Spec holds, written as YAML or JSON.
+//
+// # Overview
+//
+//	base: stock                  # begin with the stock image; what follows replaces its parts. Left out: begin with nothing
+//	platform: millrace-csd
+//	interface: 3c4e...           # UUID of the shell's interface
+//	time: 1700000000             # seconds since 1970; left out: what the caller says (SOURCE_DATE_EPOCH), else 0
+//	units:
+//	  - {number: 3, name: log, version: 1, lanes: 2, source: ""}
+//	clocks:
+//	  - {name: kernel, requested_khz: 223000, granted_khz: 200000, screened_khz: 223000}
+//	selftest: stock              # the stock image's known answers; or a list of vectors, bytes in base64
+//	build: {tool: yosys, revision: 1a2b3c, reproducible: true}
+//	user: aGVsbG8=               # base64
+//
+// The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, clocks, partition, kernels,
+// resources, selftest, build, user. A part that is named replaces the base's whole. [Read] gives a Spec; [Of] writes one as a
+// document, so that reading it back builds the same bytes.
+//
+// # Concurrency
+//
+// Functions are pure.
+//
+// # Errors
+//
+// A *[Error] with the line; keys that nobody knows, repeated ones, anchors and numbers out of range are refused.
+//
+// # Debugging
+//
+// `millrace image info FILE --output json` has the document of an image under "spec".
+package document
