@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,103 +17,6 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
-
-// meddler is a network connection that a test reaches into.
-type meddler struct {
-	net.Conn
-	most int            // bytes a read, 0: as many as come
-	seen func(b []byte) // what was read, before it is given on
-}
-
-func (m *meddler) Read(b []byte) (int, error) {
-	if m.most > 0 {
-		b = b[:min(len(b), m.most)]
-	}
-	n, err := m.Conn.Read(b)
-	if m.seen != nil {
-		m.seen(b[:n])
-	}
-	return n, err
-}
-
-// meddle dials through meddlers.
-func meddle(make func() *meddler) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		m := make()
-		m.Conn = nc
-		return m, nil
-	}
-}
-
-func TestReadsOfOneByte(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	h := s.dial(DialOptions{HeaderDigest: true, DataDigest: true, DialContext: meddle(func() *meddler { return &meddler{most: 1} })})
-	want := pattern(16384, 1)
-	require.NoError(t, write(t.Context(), h, 0, want))
-	got := make([]byte, len(want))
-	require.NoError(t, read(t.Context(), h, 0, got))
-	require.Equal(t, want, got)
-}
-
-// As many digest errors are counted as were injected, and every read is right in the end.
-func TestDigestErrorsAreCounted(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	copy(s.flash.data, pattern(1<<20, 9))
-	var injected, passed atomic.Uint64
-	h := s.dial(DialOptions{DataDigest: true, DialContext: meddle(func() *meddler {
-		return &meddler{seen: func(b []byte) {
-			// A read that is the middle of a large transfer is data, nothing else.
-			if len(b) >= 32<<10 && passed.Add(1)%5 == 0 {
-				b[len(b)/2] ^= 0x10
-				injected.Add(1)
-			}
-		}}
-	})})
-	got := make([]byte, 256<<10)
-	fails := 0
-	for i := range 60 {
-		err := read(t.Context(), h, uint64(i*8), got)
-		if err != nil {
-			require.ErrorIs(t, err, nvme.TransientTransportError)
-			fails++
-			continue
-		}
-		require.True(t, bytes.Equal(s.flash.data[i*4096:i*4096+len(got)], got))
-	}
-	st := h.Stats()
-	require.NotZero(t, injected.Load())
-	// Two broken pieces of one transfer are one error.
-	assert.LessOrEqual(t, st.DigestErrors, injected.Load())
-	assert.NotZero(t, st.DigestErrors)
-	assert.Equal(t, st.DigestErrors, st.Requeued+uint64(fails))
-	assert.Zero(t, st.Reconnects, "the connection lives on")
-}
-
-// Exactly one byte of each of so many answers is broken: exactly so many errors.
-func TestDigestErrorCountIsExact(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	var arm atomic.Bool
-	h := s.dial(DialOptions{DataDigest: true, DialContext: meddle(func() *meddler {
-		return &meddler{seen: func(b []byte) {
-			if len(b) > 400 && arm.CompareAndSwap(true, false) {
-				b[len(b)/2] ^= 1
-			}
-		}}
-	})})
-	const injected = 25
-	got := make([]byte, 4096)
-	for range injected {
-		arm.Store(true)
-		require.NoError(t, read(t.Context(), h, 0, got), "it is read again")
-		require.False(t, arm.Load())
-		require.NoError(t, read(t.Context(), h, 0, got))
-	}
-	assert.Equal(t, Stats{DigestErrors: injected, Requeued: injected}, h.Stats())
-}
 
 // The drive goes away and comes back while hosts read and write: nobody notices.
 func TestReconnect(t *testing.T) {
@@ -261,17 +163,6 @@ func TestEvents(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, h.Close())
-}
-
-// Keep alive keeps an idle association.
-func TestKeepAlive(t *testing.T) {
-	t.Parallel()
-	s := serve(t, TargetOptions{})
-	h := s.dial(DialOptions{KeepAlive: time.Second})
-	time.Sleep(2500 * time.Millisecond)
-	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
-	assert.Zero(t, h.Stats().Reconnects)
-	assert.Equal(t, 1, s.sub.Associations())
 }
 
 // In steady state a command allocates nothing, neither in the initiator nor in the target.

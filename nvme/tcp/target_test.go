@@ -216,30 +216,6 @@ func TestConnectDisconnect(t *testing.T) {
 	assert.Empty(t, s.target.associations)
 }
 
-// Several hosts work at once, each in its own blocks.
-func TestManyHosts(t *testing.T) {
-	s := serve(t, TargetOptions{})
-	var wg sync.WaitGroup
-	for w := range 6 {
-		h := s.dial(DialOptions{HostNQN: "nqn.2024-01.io.millrace:host" + string(rune('a'+w)), Queues: 1 + w%3, DataDigest: w%2 == 0})
-		for k := range 3 {
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				at := uint64(w*3+k) * 64
-				for i := range byte(40) {
-					want, got := pattern(32768, i+byte(w)), make([]byte, 32768)
-					if !assert.NoError(t, write(context.Background(), h, at, want)) || !assert.NoError(t, read(context.Background(), h, at, got)) ||
-						!assert.Equal(t, want, got) {
-						return
-					}
-				}
-			}()
-		}
-	}
-	wg.Wait()
-}
-
 func TestDiscover(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	entries := []fabrics.Entry{

@@ -99,17 +99,13 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 	haveAuthKernel(t)
 	keys := tcp.HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA384)}
 	wrong := newKey(t, auth.SHA256)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port
-	require.NoError(t, l.Close()) // for QEMU
-	const nqn = "nqn.2026-11.io.millrace:nvmet"
+	net := forward(t)
 	options := func(args []string) (tcp.DialOptions, error) {
 		if len(args) != 2 {
 			return tcp.DialOptions{}, fmt.Errorf("want a hash and a group: %q", args)
 		}
 		o := tcp.DialOptions{
-			Address: fmt.Sprintf("127.0.0.1:%d", port), Subsystem: nqn, HostNQN: hostNQN, Key: keys.Host, ControllerKey: keys.Controller,
+			Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, Key: keys.Host, ControllerKey: keys.Controller,
 			Queues: 2, ConnectTimeout: 50 * time.Second, GiveUp: -1,
 		}
 		for _, h := range []auth.Hash{auth.SHA256, auth.SHA384, auth.SHA512} {
@@ -173,16 +169,12 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 		}
 		return "", nil
 	}
+	env := net.env(nvmetNQN)
+	env["KEY"], env["CTRLKEY"] = keys.Host.Text(), keys.Controller.Text()
 	result := guest.Boot(t, guest.Options{
 		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...), Files: library(t),
 		Timeout: 6 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
-		Env: map[string]string{
-			"ADDR": "10.0.3.15", "PORT": "4420", "NQN": nqn, "HOSTNQN": hostNQN, "KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(),
-		},
-		QEMU: []string{
-			"-netdev", fmt.Sprintf("user,id=forward,net=10.0.3.0/24,hostfwd=tcp:127.0.0.1:%d-10.0.3.15:4420", port),
-			"-device", "virtio-net-pci,netdev=forward,romfile=",
-		},
+		Env: env, QEMU: net.qemu(),
 		Script: script(t, "forward", "nvmet", "authtarget"),
 		Allow:  []*regexp.Regexp{regexp.MustCompile(`nvmet: `)},
 	})

@@ -65,7 +65,7 @@ func TestSuiteAgainstNVMet(t *testing.T) {
 		Kernel: kernels[len(kernels)-1], Programs: hostPrograms, Files: library(t), Timeout: 6 * time.Minute,
 		Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...),
 		Env: map[string]string{
-			"TARGET": "nvmet", "ADDR": "127.0.0.1", "PORT": "4420", "NQN": "nqn.2026-11.io.millrace:nvmet",
+			"TARGET": "nvmet", "ADDR": "127.0.0.1", "PORT": "4420", "NQN": nvmetNQN,
 			"HOSTNQN": hostNQN, "HOSTID": hostID, "ADDS": "yes", "FEATURES": "7 0xb 0xf",
 		},
 		Script: script(t, "nvmet", "suite", "sessions"),
