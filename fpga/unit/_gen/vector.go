@@ -51,6 +51,24 @@ func word(x uint64) Mem {
 	return m
 }
 
+// float is word for a float64.
+func float(x float64) Mem { return word(math.Float64bits(x)) }
+
+// repeated returns a register's worth of memory with x in every 64-bit word, for instructions that take memory.
+func repeated(v vector, x uint64) Mem {
+	m, ok := repeats[x]
+	if !ok {
+		m = GLOBL("words"+hex(x), RODATA|NOPTR)
+		for i := range v.lanes64() {
+			DATA(8*i, U64(x))
+		}
+		repeats[x] = m
+	}
+	return m
+}
+
+var repeats = map[uint64]Mem{}
+
 func hex(x uint64) string {
 	const digits = "0123456789abcdef"
 	s := make([]byte, 16)
@@ -88,14 +106,14 @@ func (v vector) param64(name string) reg.VecVirtual {
 	return r
 }
 
-// param32 returns a register with a 32-bit parameter in every lane.
-func (v vector) param32(name string) reg.VecVirtual {
+// paramFloat32 returns a register with a float32 parameter in every lane.
+func (v vector) paramFloat32(name string) reg.VecVirtual {
 	m, err := Param(name).Resolve()
 	if err != nil {
 		panic(err)
 	}
 	r := v.reg()
-	VPBROADCASTD(m.Addr, r)
+	VBROADCASTSS(m.Addr, r)
 	return r
 }
 
@@ -117,6 +135,7 @@ type loop struct {
 	masked  bool          // what is left at the end is done under a mask; else the caller does it
 	body    func(vectors int, k reg.Register)
 	advance func(elements int)
+	end     func() // what the function does before it returns, if anything; a body may jump there, to "end"
 }
 
 // emit writes the loops and returns from the function. body is emitted for unroll vectors, for one, and for one under a mask.
@@ -140,8 +159,13 @@ func (l loop) emit() {
 			TESTQ(l.n, l.n)
 			JZ(LabelRef("done"))
 			l.body(1, firstLanes(l.n))
+			XORQ(l.n, l.n)
 			Label("done")
 		}
+	}
+	if l.end != nil {
+		Label("end")
+		l.end()
 	}
 	VZEROUPPER()
 	RET()
@@ -172,6 +196,30 @@ func (v vector) xor(y, x reg.VecVirtual) {
 		VPXORQ(y, x, x)
 	} else {
 		VPXOR(y, x, x)
+	}
+}
+
+// load32 loads 32-bit lanes, 0 where k, if there is one, has none.
+func load32(m Mem, k reg.Register, to reg.Register) {
+	switch {
+	case k != nil:
+		VMOVDQU32_Z(m, k, to)
+	case to.Size() == 64:
+		VMOVDQU32(m, to)
+	default:
+		VMOVDQU(m, to)
+	}
+}
+
+// store32 stores 32-bit lanes, those of k if there is one.
+func store32(from, k reg.Register, m Mem) {
+	switch {
+	case k != nil:
+		VMOVDQU32(from, k, m)
+	case from.Size() == 64:
+		VMOVDQU32(from, m)
+	default:
+		VMOVDQU(from, m)
 	}
 }
 

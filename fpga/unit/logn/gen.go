@@ -35,6 +35,38 @@ func split(x *big.Float) (hi, lo float64) {
 	return hi, lo
 }
 
+// entry returns the reciprocal, in 29 bits, of the middle of [from, to), and minus its logarithm.
+func entry(from, to float64) (inverse, hi, lo float64) {
+	inverse = math.Float64frombits((math.Float64bits(2/(from+to)) + 1<<23) &^ (1<<24 - 1)) // a float64 has 53 bits
+	hi, lo = split(new(big.Float).Neg(ln(new(big.Float).SetPrec(prec).SetFloat64(inverse))))
+	return inverse, hi, lo
+}
+
+// writeVectorTable writes the 16 entries that AVX-512 keeps in registers: their fields one after the other. The
+// interval around 1 has the reciprocal 1.
+func writeVectorTable(b *bytes.Buffer) {
+	const begin, bits = 0x3fe68 << 44, 4
+	fields := [2][1 << bits]float64{}
+	for i := range uint64(1 << bits) {
+		from := math.Float64frombits(begin + i<<(52-bits))
+		to := math.Float64frombits(begin + (i+1)<<(52-bits))
+		fields[0][i] = 1
+		if !(from < 1 && 1 < to) {
+			fields[0][i], fields[1][i], _ = entry(from, to)
+		}
+	}
+	fmt.Fprintf(b, "\n// vectorTable holds, for 16 intervals of z from vectorBegin on, the reciprocals in 29 bits, and minus their logarithms. The\n"+
+		"// interval around 1 has the reciprocal 1.\nvar vectorTable = [2][16]float64{\n")
+	for _, field := range fields {
+		fmt.Fprintf(b, "{\n")
+		for _, x := range field {
+			fmt.Fprintf(b, "%x,\n", x)
+		}
+		fmt.Fprintf(b, "},\n")
+	}
+	fmt.Fprintf(b, "}\n\n// vectorBegin is the float64 bits of 0.703125, where vectorTable's intervals begin.\nconst vectorBegin = %#x << 44\n", begin>>44)
+}
+
 func main() {
 	const begin, bits = 0x3fe6 << 48, 8
 	var b bytes.Buffer
@@ -47,14 +79,9 @@ func main() {
 	for i := range uint64(1 << bits) {
 		from := math.Float64frombits(begin + i<<(52-bits))
 		to := math.Float64frombits(begin + (i+1)<<(52-bits))
-		inverse := 1.0
+		inverse, hi, lo := 1., 0., 0.
 		if from != 1 && to != 1 {
-			// 29 bits: a float64 has 53.
-			inverse = math.Float64frombits((math.Float64bits(2/(from+to)) + 1<<23) &^ (1<<24 - 1))
-		}
-		hi, lo := split(new(big.Float).Neg(ln(new(big.Float).SetPrec(prec).SetFloat64(inverse))))
-		if inverse == 1 {
-			hi, lo = 0, 0
+			inverse, hi, lo = entry(from, to)
 		}
 		fmt.Fprintf(&b, "{%x, %x},\n", inverse, hi)
 		lows = append(lows, lo)
@@ -64,6 +91,7 @@ func main() {
 		fmt.Fprintf(&b, "%x,\n", lo)
 	}
 	fmt.Fprintf(&b, "}\n")
+	writeVectorTable(&b)
 	src, err := format.Source(b.Bytes())
 	if err != nil {
 		log.Fatal(err)

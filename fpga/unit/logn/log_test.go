@@ -9,11 +9,33 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-func log1(x, add float32) float32 {
+// log1 returns the kernel's result for one value, in every lane of every path.
+func log1(t require.TestingT, x, add float32) float32 {
+	src, dst := make([]float32, 43), make([]float32, 43) // a main loop, a smaller one and a tail
+	for i := range src {
+		src[i] = x
+	}
+	for l := simd.Generic; l <= simd.Detected(); l++ {
+		restore := simd.Force(l)
+		Log(dst, src, add)
+		restore()
+		for i := range dst {
+			if math.Float32bits(dst[i]) != math.Float32bits(dst[0]) || math.Float32bits(dst[0]) != math.Float32bits(log0(x, add)) {
+				require.Equal(t, math.Float32bits(log0(x, add)), math.Float32bits(dst[i]), "%v, lane %d: %x + %x", l, i, x, add)
+			}
+		}
+	}
+	return dst[0]
+}
+
+func log0(x, add float32) float32 {
 	dst := []float32{0}
-	Log(dst, []float32{x}, add)
+	logGeneric(dst, []float32{x}, add)
 	return dst[0]
 }
 
@@ -50,7 +72,7 @@ func TestSpecialValues(t *testing.T) {
 		{"the sum is rounded before the logarithm", 16777217, 2, math.Float32bits(Reference(16777218, 0))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, fmt.Sprintf("%08x", c.want), fmt.Sprintf("%08x", math.Float32bits(log1(c.x, c.add))))
+			assert.Equal(t, fmt.Sprintf("%08x", c.want), fmt.Sprintf("%08x", math.Float32bits(log1(t, c.x, c.add))))
 			assert.Equal(t, fmt.Sprintf("%08x", c.want), fmt.Sprintf("%08x", math.Float32bits(Reference(c.x, c.add))))
 		})
 	}
@@ -63,10 +85,10 @@ func TestHardInputs(t *testing.T) {
 	} {
 		for d := -2; d <= 2; d++ {
 			x := math.Float32frombits(bits + uint32(d))
-			require.Equal(t, Reference(x, 0), log1(x, 0), "%08x", bits+uint32(d))
+			require.Equal(t, Reference(x, 0), log1(t, x, 0), "%08x", bits+uint32(d))
 		}
 		x := math.Float32frombits(bits)
-		require.Equal(t, want, math.Float32bits(log1(x, 0)), "%08x", bits)
+		require.Equal(t, want, math.Float32bits(log1(t, x, 0)), "%08x", bits)
 		require.Equal(t, want, math.Float32bits(float32(hard(x))), "%08x", bits)
 	}
 }
@@ -75,7 +97,7 @@ func TestAroundPowersOfTwo(t *testing.T) {
 	for k := -149; k <= 127; k++ {
 		p := float32(math.Ldexp(1, k))
 		for _, x := range []float32{p, math.Nextafter32(p, 0), math.Nextafter32(p, math.MaxFloat32)} {
-			require.Equal(t, math.Float32bits(Reference(x, 0)), math.Float32bits(log1(x, 0)), "2^%d: %x", k, x)
+			require.Equal(t, math.Float32bits(Reference(x, 0)), math.Float32bits(log1(t, x, 0)), "2^%d: %x", k, x)
 		}
 	}
 }
@@ -86,7 +108,7 @@ func TestAroundTheTablesEdges(t *testing.T) {
 		edge := float32(math.Float64frombits(tableBegin + i<<(52-tableBits)))
 		for _, scale := range []float32{1, 1 << 20, 1. / (1 << 130)} {
 			for _, x := range []float32{edge * scale, math.Nextafter32(edge*scale, 0), math.Nextafter32(edge*scale, 1e38)} {
-				require.Equal(t, math.Float32bits(Reference(x, 0)), math.Float32bits(log1(x, 0)), "%x", x)
+				require.Equal(t, math.Float32bits(Reference(x, 0)), math.Float32bits(log1(t, x, 0)), "%x", x)
 			}
 		}
 	}
@@ -96,27 +118,29 @@ func TestAroundTheTablesEdges(t *testing.T) {
 func TestSmallIntegers(t *testing.T) {
 	for _, add := range []float32{1, 3} {
 		for i := range 3000 {
-			require.Equal(t, Reference(float32(i), add), log1(float32(i), add), "%d + %v", i, add)
+			require.Equal(t, Reference(float32(i), add), log1(t, float32(i), add), "%d + %v", i, add)
 		}
 	}
 }
 
 func TestKernelEqualsReference(t *testing.T) {
 	bits := rapid.Map(rapid.Uint32(), math.Float32frombits)
-	rapid.Check(t, func(t *rapid.T) {
-		src := rapid.SliceOfN(rapid.OneOf(bits, rapid.Float32Range(0, 2), rapid.Float32Min(0)), 0, 20).Draw(t, "src")
-		add := rapid.OneOf(bits, rapid.SampledFrom([]float32{0, 1, 2, 3})).Draw(t, "add")
-		dst := make([]float32, len(src)+1)
-		dst[len(src)] = 77
-		Log(dst, src, add)
-		for i, x := range src {
-			require.Equal(t, math.Float32bits(Reference(x, add)), math.Float32bits(dst[i]), "%x + %x", x, add)
-		}
-		require.Equal(t, float32(77), dst[len(src)])
-		Log(src, src, add)
-		for i := range src {
-			require.Equal(t, math.Float32bits(dst[i]), math.Float32bits(src[i]), "in place")
-		}
+	proving.EachLevel(t, func(t *testing.T) {
+		rapid.Check(t, func(t *rapid.T) {
+			src := rapid.SliceOfN(rapid.OneOf(bits, rapid.Float32Range(0, 2), rapid.Float32Min(0)), 0, 40).Draw(t, "src")
+			add := rapid.OneOf(bits, rapid.SampledFrom([]float32{0, 1, 2, 3})).Draw(t, "add")
+			dst := make([]float32, len(src)+1)
+			dst[len(src)] = 77
+			Log(dst, src, add)
+			for i, x := range src {
+				require.Equal(t, math.Float32bits(Reference(x, add)), math.Float32bits(dst[i]), "%x + %x", x, add)
+			}
+			require.Equal(t, float32(77), dst[len(src)])
+			Log(src, src, add)
+			for i := range src {
+				require.Equal(t, math.Float32bits(dst[i]), math.Float32bits(src[i]), "in place")
+			}
+		})
 	})
 }
 
@@ -168,21 +192,35 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// The table of AVX-512, likewise.
+func TestVectorTable(t *testing.T) {
+	for i, inverse := range vectorTable[0] {
+		from := math.Float64frombits(vectorBegin + uint64(i)<<48)
+		to := math.Float64frombits(vectorBegin + uint64(i+1)<<48)
+		name := fmt.Sprintf("entry %d, [%v, %v)", i, from, to)
+		require.Zero(t, math.Float64bits(inverse)&(1<<24-1), "%s: 29 bits", name)
+		require.LessOrEqual(t, math.Abs(from*inverse-1), 1./32, name)
+		require.LessOrEqual(t, math.Abs(to*inverse-1), 1./32, name)
+		if from < 1 && 1 < to {
+			require.Equal(t, 1., inverse, name)
+			require.Zero(t, vectorTable[1][i])
+			continue
+		}
+		want, _ := newBig().Neg(bigLogOf(inverse)).Float64()
+		require.Equal(t, want, vectorTable[1][i], name)
+	}
+}
+
 func BenchmarkLog(b *testing.B) {
-	src, dst := make([]float32, 8192), make([]float32, 8192)
+	src, dst := make([]float32, 2048), make([]float32, 2048)
 	for name, f := range map[string]func(i int) float32{
 		"small integers": func(i int) float32 { return float32(i * 7 % 100) },
-		"all magnitudes": func(i int) float32 { return math.Float32frombits(uint32(i) * 261000) },
+		"all magnitudes": func(i int) float32 { return math.Float32frombits(uint32(i) * 1044000) },
 	} {
 		for i := range src {
 			src[i] = f(i)
 		}
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				Log(dst, src, 1)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(src)), "ns/value")
-		})
+		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { Log(dst, src, 1) }) })
 	}
 }
 

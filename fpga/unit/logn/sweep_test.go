@@ -10,20 +10,28 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-// sweep compares Log with the verifier at first, first+stride, ... of the 2^32 inputs. It returns how many verdicts
+// sweep compares every path of Log with the verifier at first, first+stride, ... of the 2^32 inputs. It returns how many verdicts
 // needed math/big, and the smallest distance from where rounding turns that it met, relative, among them.
 func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nearest float64) {
 	const chunk = 4096
-	src, dst := make([]float32, 0, chunk), make([]float32, chunk)
+	src := make([]float32, 0, chunk)
+	var paths [][]float32 // what each path makes of src
+	for l := simd.Generic; l <= simd.Detected(); l++ {
+		paths = append(paths, make([]float32, chunk))
+	}
 	nearest = math.Inf(1)
 	for bits := first; bits < end; {
 		src = src[:0]
 		for ; bits < end && len(src) < chunk; bits += stride {
 			src = append(src, math.Float32frombits(uint32(bits)))
 		}
-		Log(dst, src, 0)
+		for l, dst := range paths {
+			log[l](dst, src, 0)
+		}
 		for i, x := range src {
 			want, decided := verify(x)
 			if !decided {
@@ -31,9 +39,11 @@ func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nea
 				nearest = min(nearest, distance(x))
 				want = Reference(x, 0)
 			}
-			if math.Float32bits(want) != math.Float32bits(dst[i]) {
-				t.Errorf("ln %08x is %08x, got %08x", math.Float32bits(x), math.Float32bits(want), math.Float32bits(dst[i]))
-				return undecided, nearest
+			for l, dst := range paths {
+				if math.Float32bits(want) != math.Float32bits(dst[i]) {
+					t.Errorf("ln %08x is %08x, got %08x at level %v", math.Float32bits(x), math.Float32bits(want), math.Float32bits(dst[i]), simd.Level(l))
+					return undecided, nearest
+				}
 			}
 		}
 	}

@@ -528,3 +528,47 @@ var tableLow = [1 << tableBits]float64{
 	0x1.710623c038867p-56,
 	-0x1.d70c0309edcfcp-56,
 }
+
+// vectorTable holds, for 16 intervals of z from vectorBegin on, the reciprocals in 29 bits, and minus their logarithms. The
+// interval around 1 has the reciprocal 1.
+var vectorTable = [2][16]float64{
+	{
+		0x1.642c859p+00,
+		0x1.5555555p+00,
+		0x1.47ae148p+00,
+		0x1.3b13b14p+00,
+		0x1.2f684bep+00,
+		0x1.2492492p+00,
+		0x1.1a7b961p+00,
+		0x1.1111111p+00,
+		0x1.0842108p+00,
+		0x1p+00,
+		0x1.e1e1e1ep-01,
+		0x1.c71c71cp-01,
+		0x1.af286bdp-01,
+		0x1.999999ap-01,
+		0x1.8618618p-01,
+		0x1.745d174p-01,
+	},
+	{
+		-0x1.522ae0718a3d8p-02,
+		-0x1.269621034db92p-02,
+		-0x1.f991c6eb3b379p-03,
+		-0x1.a93ed3e8ad9e3p-03,
+		-0x1.5bf406dd43db2p-03,
+		-0x1.1178e8027e47cp-03,
+		-0x1.9335e5bd94989p-04,
+		-0x1.08598b49e3a07p-04,
+		-0x1.0415d81e74444p-05,
+		0x0p+00,
+		0x1.f0a30c21162a6p-05,
+		0x1.e2707722af2e6p-04,
+		0x1.5ff306ee793d4p-03,
+		0x1.c8ff7c59a9a22p-03,
+		0x1.1675cacaba60ep-02,
+		0x1.4618bc31c5ec2p-02,
+	},
+}
+
+// vectorBegin is the float64 bits of 0.703125, where vectorTable's intervals begin.
+const vectorBegin = 0x3fe68 << 44

@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package logn
+
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+var log = simd.Paths[func(dst, src []float32, add float32)]{logGeneric}
