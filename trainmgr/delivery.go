@@ -62,6 +62,16 @@ func (d *Delivery) Due() (number uint64, ordered bool) {
 	return d.queue.due, d.queue.ordered
 }
 
+// Reserve waits until a mini-batch of about so many bytes fits the input queue, and keeps room for it: a source that
+// fetches from afar asks before it does, so that what is on its way is bounded too. Free gives the room back, once the mini-batch is in the queue
+// or will not come.
+func (d *Delivery) Reserve(ctx context.Context, number uint64, bytes int64) error {
+	return d.queue.reserve(ctx, number, bytes)
+}
+
+// Free gives back room that Reserve kept.
+func (d *Delivery) Free(bytes int64) { d.queue.release(bytes) }
+
 // Queue returns the state of the job's input queue.
 func (d *Delivery) Queue() QueueStatus { return d.job.Queue() }
 

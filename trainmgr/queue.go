@@ -26,7 +26,8 @@ type queue struct {
 	fifo    []uint64 // free order: arrival; plan order: unused
 	due     uint64   // plan order: the number that get waits for
 	bytes   int64
-	closed  bool // nothing more is put
+	awaited int64 // bytes of mini-batches on their way that room is kept for
+	closed  bool  // nothing more is put
 	ended   bool // nothing more is taken: statistics stand still
 	err     error
 	stats   queueStats
@@ -105,6 +106,49 @@ func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// reserve waits until a mini-batch that is still to be fetched fits beside what waits and what is on its way, and keeps
+// room for it until release: so that what is under way counts too. As in put, one alone always passes, and so does the one that is due.
+func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
+	var begin time.Time
+	for {
+		q.mu.Lock()
+		if q.closed {
+			err := q.err
+			q.mu.Unlock()
+			if err == nil {
+				err = io.ErrClosedPipe
+			}
+			return err
+		}
+		if (len(q.items) == 0 && q.awaited == 0) || q.bytes+q.awaited+size <= q.limit || (q.ordered && number == q.due) {
+			if !begin.IsZero() {
+				q.stats.Blocked += q.now().Sub(begin)
+			}
+			q.awaited += size
+			q.mu.Unlock()
+			return nil
+		}
+		wait := q.changed
+		q.mu.Unlock()
+		if begin.IsZero() {
+			begin = q.now()
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// release gives up room that was reserved: the mini-batch is in the queue, or will not come.
+func (q *queue) release(size int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.awaited -= size
+	q.wake()
 }
 
 // get takes the next mini-batch, waiting for it. After close it returns what is left, then the close's error or io.EOF.

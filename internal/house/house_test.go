@@ -110,7 +110,7 @@ func TestNoVagueRooms(t *testing.T) {
 // decision: write it into docs/dependencies.md and run the test with MILLRACE_UPDATE=1.
 func TestLinks(t *testing.T) {
 	var got strings.Builder
-	for _, pkg := range []string{"nvme/controller", "fpga/csd", "sdk", "sdk/tensor/arrowipc", "trainmgr", "trainmgr/local", "cmd/millrace"} {
+	for _, pkg := range []string{"nvme/controller", "fpga/csd", "sdk", "sdk/tensor/arrowipc", "trainmgr", "trainmgr/local", "trainmgr/remote", "cmd/millrace"} {
 		if _, err := os.Stat(filepath.Join(root, pkg)); err != nil {
 			t.Fatalf("package %s is gone", pkg)
 		}

@@ -1,0 +1,203 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// acks carries one session's acknowledgements to the ledger, in groups: one call is under way at a time, and what comes
+// meanwhile goes with the next.
+type acks struct {
+	client *Client
+	id     string
+	most   int           // acknowledgements that do not wait for delay
+	delay  time.Duration // the longest that one waits
+	landed func(epoch uint64, runs []dataset.Run)
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	kick   chan struct{}
+
+	mu      sync.Mutex
+	session []byte
+	epoch   uint64
+	runs    []dataset.Run // waiting, of epoch, ascending
+	waiting int           // numbers in runs
+	added   uint64        // ever
+	durable uint64        // of those
+	changed chan struct{} // closed and renewed when durable or err change
+	err     error         // the first; nothing is sent after it
+}
+
+var errAcksClosed = errors.New("the job is closed")
+
+// startAcks starts the goroutine that sends; close ends it. landed is called from there.
+func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Run)) *acks {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a := &acks{client: c, id: id, session: session, most: most, delay: delay, landed: landed, ctx: ctx, cancel: cancel,
+		done: make(chan struct{}), kick: make(chan struct{}, 1), changed: make(chan struct{})}
+	go a.run()
+	return a
+}
+
+// add takes an acknowledgement. The error is of an earlier one that the control plane refused.
+func (a *acks) add(epoch, number uint64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return a.err
+	}
+	a.epoch = epoch // the session's: another begins only after flush
+	a.runs = insert(a.runs, number)
+	a.waiting++
+	a.added++
+	if a.waiting == 1 || a.waiting == a.most {
+		a.wake()
+	}
+	return nil
+}
+
+// insert adds a number to ascending runs. Numbers come nearly in order, so it looks from the end.
+func insert(runs []dataset.Run, n uint64) []dataset.Run {
+	i := len(runs)
+	for i > 0 && runs[i-1].From > n {
+		i--
+	}
+	left := i > 0 && runs[i-1].To >= n
+	right := i < len(runs) && runs[i].From == n+1
+	switch {
+	case left && runs[i-1].To > n:
+	case left && right:
+		runs[i-1].To = runs[i].To
+		runs = append(runs[:i], runs[i+1:]...)
+	case left:
+		runs[i-1].To++
+	case right:
+		runs[i].From--
+	default:
+		runs = append(runs, dataset.Run{})
+		copy(runs[i+1:], runs[i:])
+		runs[i] = dataset.Run{From: n, To: n + 1}
+	}
+	return runs
+}
+
+func (a *acks) wake() {
+	select {
+	case a.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run sends a group when one is due.
+func (a *acks) run() {
+	defer close(a.done)
+	for {
+		select {
+		case <-a.kick:
+		case <-a.ctx.Done():
+			return
+		}
+		a.mu.Lock()
+		few := a.waiting > 0 && a.waiting < a.most
+		a.mu.Unlock()
+		if few { // wait for company, or for somebody in a hurry
+			select {
+			case <-time.After(a.delay):
+			case <-a.kick:
+			case <-a.ctx.Done():
+				return
+			}
+		}
+		a.send()
+	}
+}
+
+// send makes one group durable.
+func (a *acks) send() {
+	a.mu.Lock()
+	epoch, runs, n, session := a.epoch, a.runs, a.waiting, a.session
+	a.runs, a.waiting = nil, 0
+	stop := a.err != nil
+	a.mu.Unlock()
+	if n == 0 || stop {
+		return
+	}
+	req := &apiv1.AcknowledgeRequest{Id: a.id, Session: session, Epoch: epoch, Numbers: ranges(runs)}
+	_, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
+		return m.Acknowledge(ctx, req)
+	})
+	if err == nil {
+		a.landed(epoch, runs)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		a.durable += uint64(n)
+	} else if a.err == nil {
+		a.err = ofSession(err)
+	}
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func ranges(runs []dataset.Run) []*apiv1.NumberRange {
+	out := make([]*apiv1.NumberRange, len(runs))
+	for i, r := range runs {
+		out[i] = &apiv1.NumberRange{From: r.From, To: r.To}
+	}
+	return out
+}
+
+// flush waits until everything that was added before is durable.
+func (a *acks) flush(ctx context.Context) error {
+	a.mu.Lock()
+	want := a.added
+	a.mu.Unlock()
+	for {
+		a.mu.Lock()
+		have, err, changed := a.durable, a.err, a.changed
+		a.mu.Unlock()
+		switch {
+		case have >= want:
+			return nil
+		case err != nil:
+			return err
+		}
+		a.wake()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-a.done:
+			return errAcksClosed
+		}
+	}
+}
+
+// failed returns the error that ended the sending, or nil.
+func (a *acks) failed() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// attach goes on under another session of the same rank; nothing may be waiting.
+func (a *acks) attach(session []byte) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.session = session
+}
+
+// close ends the goroutine; what still waits is dropped.
+func (a *acks) close() {
+	a.cancel(errAcksClosed)
+	<-a.done
+}

@@ -1,0 +1,222 @@
+package remote
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+)
+
+var (
+	// ErrUnreachable says that no member of the control plane answered as its leader for as long as the caller has patience.
+	ErrUnreachable = errors.New("the control plane does not answer")
+	// ErrFenced says that another consumer has attached as the same rank: this one is out.
+	ErrFenced = errors.New("another consumer has attached as this rank")
+	// ErrNoJob says that the control plane knows no such job.
+	ErrNoJob = errors.New("no such job")
+	// ErrEnded says that the job was cancelled, or has failed.
+	ErrEnded = errors.New("the job has ended")
+	// ErrData says that data or program are at fault: it would fail again anywhere.
+	ErrData = errors.New("the data is at fault")
+	// ErrOptions says that the launcher asked for what cannot be.
+	ErrOptions = errors.New("options")
+)
+
+// DefaultPatience is how long calls wait for a leader: longer than an election (seconds) and the restart of a single member.
+const DefaultPatience = 2 * time.Minute
+
+// maxMessage bounds an answer of the control plane; the manifest of a million partitions is of this size.
+const maxMessage = 256 << 20
+
+// Options say where the control plane is. Control is required.
+type Options struct {
+	Control  []string // its members: https://HOST:PORT, http://HOST:PORT or unix:PATH
+	Identity identity.Options
+	// Patience is how long a call waits, over all members, for one that leads; 0 means DefaultPatience.
+	Patience time.Duration
+	Logger   *slog.Logger // nil: silent
+}
+
+// Client calls a control plane.
+type Client struct {
+	o     Options
+	http  *http.Client // to the control plane and to nodes
+	order []string     // base URLs as configured
+
+	mu      sync.Mutex
+	members map[string]apiv1connect.ControlClient // by base URL; those of the configuration, and leaders that were named
+	at      string                                // whom to ask first
+}
+
+// Dial makes a client. It does not wait for the control plane.
+func Dial(o Options) (*Client, error) {
+	if len(o.Control) == 0 {
+		return nil, fmt.Errorf("%w: name at least one member of the control plane", ErrOptions)
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Patience < 0 {
+		return nil, fmt.Errorf("%w: a patience of %v", ErrOptions, o.Patience)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	hc, err := identity.HTTPClient(o.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("dial control plane: %w", err)
+	}
+	c := &Client{o: o, http: hc, members: map[string]apiv1connect.ControlClient{}}
+	for _, raw := range o.Control {
+		base, err := identity.BaseURL(raw)
+		if err != nil {
+			return nil, fmt.Errorf("%w: control plane: %w", ErrOptions, err)
+		}
+		c.order = append(c.order, base)
+	}
+	c.at = c.order[0]
+	return c, nil
+}
+
+// Close closes idle connections. Jobs must be closed before.
+func (c *Client) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Submit hands a job over. A spec without a name gets one. Submitting is safe to repeat: when an answer was lost and the
+// job of this name and spec runs already, that one is returned.
+func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
+	if spec == nil || len(spec.Pipeline) == 0 {
+		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
+	}
+	spec = proto.CloneOf(spec)
+	if spec.Name == "" {
+		var b [6]byte
+		_, _ = rand.Read(b[:]) // never fails
+		spec.Name = "job-" + hex.EncodeToString(b[:])
+	}
+	tries := 0
+	resp, err := call(ctx, c, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
+		tries++
+		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec})
+	})
+	if connect.CodeOf(err) == connect.CodeAlreadyExists && tries > 1 {
+		if st, gerr := c.Get(ctx, spec.Name); gerr == nil && sameJob(st.Spec, spec) {
+			return st, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("submit job %s: %w", spec.Name, err)
+	}
+	if resp.Job == nil {
+		return nil, fmt.Errorf("submit job %s: the answer has no job", spec.Name)
+	}
+	return resp.Job, nil
+}
+
+// sameJob compares what a launcher asked with what runs: the control plane fills defaults in.
+func sameJob(have, want *apiv1.JobSpec) bool {
+	return have != nil && string(have.Pipeline) == string(want.Pipeline) && have.Name == want.Name
+}
+
+// List returns the jobs that the control plane remembers.
+func (c *Client) List(ctx context.Context) ([]*apiv1.JobStatus, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListJobsResponse, error) {
+		return m.ListJobs(ctx, &apiv1.ListJobsRequest{})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list jobs: %w", err)
+	}
+	return resp.Jobs, nil
+}
+
+// Get returns a job by id or name.
+func (c *Client) Get(ctx context.Context, id string) (*apiv1.JobStatus, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.GetJobResponse, error) {
+		return m.GetJob(ctx, &apiv1.GetJobRequest{Id: id})
+	})
+	if err == nil && resp.Job == nil {
+		err = errors.New("the answer has no job")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("job %s: %w", id, err)
+	}
+	return resp.Job, nil
+}
+
+// Cancel ends a job for all its ranks.
+func (c *Client) Cancel(ctx context.Context, id string) error {
+	_, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: id})
+	})
+	if err != nil {
+		return fmt.Errorf("cancel job %s: %w", id, err)
+	}
+	return nil
+}
+
+// Checkpoint returns the token of the whole job, all ranks together, as far as their acknowledgements are durable.
+func (c *Client) Checkpoint(ctx context.Context, id string) ([]byte, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: id})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint of job %s: %w", id, err)
+	}
+	return resp.Token, nil
+}
+
+// Watch yields a job whenever it changes, until it has ended. It goes on over a change of the leader; what it yields then may be the same again.
+func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatus, error] {
+	return func(yield func(*apiv1.JobStatus, error) bool) {
+		for {
+			stream, err := call(ctx, c, 0, func(ctx context.Context, m apiv1connect.ControlClient) (*connect.ServerStreamForClient[apiv1.GetJobResponse], error) {
+				s, err := m.WatchJob(ctx, &apiv1.WatchJobRequest{Id: id})
+				if err != nil {
+					return nil, err
+				}
+				if !s.Receive() { // an error of the call shows with the first message
+					return nil, errors.Join(s.Err(), s.Close())
+				}
+				return s, nil
+			})
+			if err != nil {
+				yield(nil, fmt.Errorf("watch job %s: %w", id, err))
+				return
+			}
+			if stream == nil { // it ended without a message
+				return
+			}
+			for ok := true; ok; ok = stream.Receive() {
+				if job := stream.Msg().GetJob(); job != nil && !yield(job, nil) {
+					_ = stream.Close()
+					return
+				}
+			}
+			err = stream.Err()
+			_ = stream.Close()
+			if err == nil {
+				return
+			}
+			if kind(err) == fatal {
+				yield(nil, fmt.Errorf("watch job %s: %w", id, named(err)))
+				return
+			}
+			c.moveOn(c.first())
+		}
+	}
+}

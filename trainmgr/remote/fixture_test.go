@@ -1,0 +1,685 @@
+package remote
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+var testSchema = &tensor.Schema{
+	Label: true, Dense: []string{"int_0", "int_1"},
+	Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 1 << 30}, {Name: "list_0", List: true}}, IDs: tensor.Int64,
+}
+
+// makeBatch makes what every node makes for a name.
+func makeBatch(name tensor.Name, rows int) *tensor.MiniBatch {
+	mb, err := tensor.Make(testSchema, rows, 3*rows)
+	if err != nil {
+		panic(err)
+	}
+	mb.Name = name
+	for r := range rows {
+		id := int64(name.Epoch)<<40 | int64(name.Number)<<20 | int64(r)
+		mb.Label[r] = float32(r & 1)
+		mb.Dense[2*r], mb.Dense[2*r+1] = float32(r), float32(name.Number)
+		mb.Values64[r] = id
+		mb.Values64[rows+2*r], mb.Values64[rows+2*r+1] = id, ^id&math.MaxInt64
+		mb.Lengths[r], mb.Lengths[rows+r] = 1, 2
+	}
+	return mb
+}
+
+// cluster is a control plane and nodes that are as simple as they can be: one lock, one loop, no drives.
+type cluster struct {
+	apiv1connect.UnimplementedControlHandler
+	t      testing.TB
+	spec   *apiv1.JobSpec
+	digest dataset.Digest
+	plan   []*dataset.Plan // by epoch
+	man    *dataset.Manifest
+	key    []byte
+	http   *httptest.Server
+	before func(call string) error // may refuse a call; set before use, or under mu
+
+	mu       sync.Mutex
+	state    string // empty: running; else why it ended
+	fence    uint64
+	seq      uint64
+	lease    uint64
+	ranks    []*fakeRank
+	nodes    []*fakeNode
+	turn     int
+	calls    map[string]int
+	reasons  []string // of releases
+	reports  []*apiv1.RankReport
+	adopted  []*apiv1.HeldLease
+	ask      bool // say adopt with the next answer
+	submits  int
+	notFirst bool // the first SubmitJob succeeds and its answer is lost
+}
+
+type fakeRank struct {
+	session   []byte
+	epoch     uint64
+	owned     []dataset.Run
+	delivered *dataset.Progress
+	leases    map[uint64]*apiv1.Grant
+}
+
+type clusterOptions struct {
+	rows   int64 // of each partition
+	parts  int
+	batch  int64
+	split  int64
+	epochs uint64
+	ranks  uint32
+	order  string
+	nodes  int
+	unix   bool
+}
+
+func newCluster(t testing.TB, o clusterOptions) *cluster {
+	t.Helper()
+	c := &cluster{t: t, key: []byte("cluster key"), calls: map[string]int{}, fence: 1}
+	c.spec = &apiv1.JobSpec{Name: "job", Pipeline: []byte("name: t"), Epochs: max(o.epochs, 1), Ranks: max(o.ranks, 1), Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3}}
+	c.digest = sha256.Sum256([]byte("a job"))
+	var parts []dataset.Partition
+	for i := range max(o.parts, 1) {
+		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 1, Rows: o.rows, RowGroups: []int64{o.rows}})
+	}
+	var err error
+	c.man, err = dataset.NewManifest(parts)
+	require.NoError(t, err)
+	for e := range c.spec.Epochs {
+		po, err := planOptions(c.spec.Plan, e)
+		require.NoError(t, err)
+		p, err := dataset.NewPlan(c.man, po)
+		require.NoError(t, err)
+		c.plan = append(c.plan, p)
+	}
+	for r := range c.spec.Ranks {
+		c.ranks = append(c.ranks, &fakeRank{leases: map[uint64]*apiv1.Grant{}})
+		c.enter(r, 0)
+	}
+	path, handler := apiv1connect.NewControlHandler(c)
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	c.http = httptest.NewServer(mux)
+	t.Cleanup(c.http.Close)
+	for i := range max(o.nodes, 1) {
+		c.nodes = append(c.nodes, newFakeNode(t, c, fmt.Sprintf("n%d", i), o.unix))
+	}
+	return c
+}
+
+// enter begins an epoch for a rank. c.mu is held, or nobody runs yet.
+func (c *cluster) enter(rank uint32, epoch uint64) {
+	r, total := c.ranks[rank], c.plan[epoch].MiniBatches()
+	each := total / uint64(len(c.ranks))
+	r.epoch, r.delivered = epoch, dataset.NewProgress(c.digest, epoch, total)
+	r.owned = []dataset.Run{{From: uint64(rank) * each, To: uint64(rank+1) * each}}
+	clear(r.leases)
+}
+
+func (c *cluster) hook(name string) error {
+	c.mu.Lock()
+	c.calls[name]++
+	f := c.before
+	c.mu.Unlock()
+	if f != nil {
+		return f(name)
+	}
+	return nil
+}
+
+// set changes something that handlers read.
+func (c *cluster) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+func (c *cluster) status() *apiv1.JobStatus {
+	return &apiv1.JobStatus{Id: "j1", Spec: c.spec, Digest: c.digest[:], State: "running", Drives: 2, DrivesWanted: 2, Allocation: "two drives"}
+}
+
+func (c *cluster) SubmitJob(_ context.Context, req *apiv1.SubmitJobRequest) (*apiv1.SubmitJobResponse, error) {
+	if err := c.hook("SubmitJob"); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.submits++; c.submits > 1 {
+		return nil, connect.NewError(connect.CodeAlreadyExists, errors.New("a job of this name runs"))
+	}
+	c.spec.Name = req.Spec.Name
+	c.spec.Pipeline = req.Spec.Pipeline
+	if c.notFirst {
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("the answer is lost"))
+	}
+	return &apiv1.SubmitJobResponse{Job: c.status()}, nil
+}
+
+func (c *cluster) GetJob(_ context.Context, req *apiv1.GetJobRequest) (*apiv1.GetJobResponse, error) {
+	if err := c.hook("GetJob"); err != nil {
+		return nil, err
+	}
+	if req.Id != "j1" && req.Id != c.spec.Name {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s", req.Id))
+	}
+	return &apiv1.GetJobResponse{Job: c.status()}, nil
+}
+
+func (c *cluster) ListJobs(context.Context, *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
+	if err := c.hook("ListJobs"); err != nil {
+		return nil, err
+	}
+	return &apiv1.ListJobsResponse{Jobs: []*apiv1.JobStatus{c.status()}}, nil
+}
+
+func (c *cluster) CancelJob(context.Context, *apiv1.CancelJobRequest) (*apiv1.CancelJobResponse, error) {
+	c.set(func() { c.state = "cancelled" })
+	return &apiv1.CancelJobResponse{}, nil
+}
+
+func (c *cluster) WatchJob(_ context.Context, _ *apiv1.WatchJobRequest, s *connect.ServerStream[apiv1.GetJobResponse]) error {
+	for i := range 3 {
+		if err := c.hook("WatchJob"); err != nil {
+			return err
+		}
+		st := c.status()
+		st.Delivered = uint64(i)
+		if err := s.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) seal(t dataset.Token) []byte {
+	b, err := t.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	m := hmac.New(sha256.New, c.key)
+	m.Write(b)
+	return m.Sum(append([]byte(tokenMagic), b...))
+}
+
+func (c *cluster) open(b []byte) (t dataset.Token, err error) {
+	if len(b) > 4+32 && string(b[:4]) == tokenMagic {
+		m := hmac.New(sha256.New, c.key)
+		m.Write(b[4 : len(b)-32])
+		if !hmac.Equal(m.Sum(nil), b[len(b)-32:]) {
+			return t, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: its seal is not this cluster's", dataset.ErrToken))
+		}
+		b = b[4 : len(b)-32]
+	}
+	if err := t.UnmarshalBinary(b); err != nil {
+		return t, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if t.Job != c.digest {
+		return t, connect.NewError(connect.CodeInvalidArgument, dataset.ErrOtherJob)
+	}
+	return t, nil
+}
+
+func (c *cluster) Attach(_ context.Context, req *apiv1.AttachRequest) (*apiv1.AttachResponse, error) {
+	if err := c.hook("Attach"); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if req.Id != "j1" && req.Id != c.spec.Name {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s", req.Id))
+	}
+	if int(req.Rank) >= len(c.ranks) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("rank %d of %d", req.Rank, len(c.ranks)))
+	}
+	r := c.ranks[req.Rank]
+	if req.Token != nil {
+		t, err := c.open(req.Token)
+		if err != nil {
+			return nil, err
+		}
+		c.enter(req.Rank, t.Epoch)
+		if r.delivered, err = dataset.Resume(t, c.digest, c.plan[t.Epoch].MiniBatches()); err != nil {
+			return nil, err
+		}
+	}
+	c.seq++
+	r.session = []byte(fmt.Sprintf("session %d", c.seq))
+	clear(r.leases)
+	schema, _ := json.Marshal(testSchema)
+	man, _ := c.man.MarshalJSON()
+	token, _ := r.delivered.Token().MarshalBinary()
+	return &apiv1.AttachResponse{Job: c.status(), Session: r.session, TensorSchema: schema, Manifest: man, Epoch: r.epoch, Token: token,
+		Owned: ranges(r.owned), MeanLength: map[string]float64{"list_0": 2}}, nil
+}
+
+// session finds the rank of a session. c.mu is held.
+func (c *cluster) session(s []byte) (*fakeRank, uint32, error) {
+	for i, r := range c.ranks {
+		if string(r.session) == string(s) {
+			if c.state != "" {
+				return nil, 0, connect.NewError(connect.CodeFailedPrecondition, errors.New(c.state))
+			}
+			return r, uint32(i), nil
+		}
+	}
+	return nil, 0, connect.NewError(connect.CodeFailedPrecondition, errors.New("the session was fenced off"))
+}
+
+func (c *cluster) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
+	if err := c.hook("Lease"); err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(time.Duration(req.WaitSeconds * float64(time.Second))); ; {
+		c.mu.Lock()
+		resp, err := c.grant(req)
+		c.mu.Unlock()
+		if err != nil || len(resp.Grants) > 0 || resp.JobDone || resp.UnknownSession || resp.Adopt || len(resp.Revoked) > 0 || time.Now().After(end) {
+			return resp, err
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return resp, nil
+		}
+	}
+}
+
+func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
+	r, rank, err := c.session(req.Session)
+	if err != nil {
+		if c.state != "" {
+			return nil, err
+		}
+		return &apiv1.LeaseResponse{UnknownSession: true}, nil
+	}
+	resp := &apiv1.LeaseResponse{Fence: c.fence}
+	if req.Report != nil {
+		c.reports = append(c.reports, req.Report)
+	}
+	if req.Epoch > r.epoch {
+		if !c.finished(r) {
+			return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the epoch before is not delivered"))
+		}
+		if req.Epoch >= c.spec.Epochs {
+			resp.JobDone = true
+			return resp, nil
+		}
+		c.enter(rank, req.Epoch)
+	}
+	if c.ask {
+		c.ask, resp.Adopt = false, true
+		return resp, nil
+	}
+	for _, h := range req.Adopt {
+		c.adopted = append(c.adopted, h)
+		r.leases[h.Lease] = &apiv1.Grant{Lease: h.Lease, Epoch: h.Epoch, Split: h.Split, From: h.From, To: h.To, Node: h.Node}
+	}
+	for _, id := range req.Held {
+		if g, ok := r.leases[id]; !ok || c.node(g.Node).isGone() {
+			delete(r.leases, id)
+			resp.Revoked = append(resp.Revoked, id)
+		}
+	}
+	for range min(req.Want, 4) {
+		g := c.next(r)
+		if g == nil {
+			break
+		}
+		r.leases[g.Lease] = g
+		resp.Grants = append(resp.Grants, g)
+	}
+	return resp, nil
+}
+
+func (c *cluster) finished(r *fakeRank) bool {
+	for _, o := range r.owned {
+		if n, ok := r.delivered.Pending(o.From); ok && n < o.To {
+			return false
+		}
+	}
+	return true
+}
+
+// next makes a grant of the first numbers that are neither delivered nor out, on the nodes in turn.
+func (c *cluster) next(r *fakeRank) *apiv1.Grant {
+	out := func(n uint64) bool {
+		for _, g := range r.leases {
+			if g.From <= n && n < g.To {
+				return true
+			}
+		}
+		return r.delivered.Acked(n)
+	}
+	var node *fakeNode
+	for range c.nodes {
+		c.turn++
+		if n := c.nodes[c.turn%len(c.nodes)]; !n.isGone() {
+			node = n
+			break
+		}
+	}
+	if node == nil {
+		return nil
+	}
+	for _, o := range r.owned {
+		for n := o.From; n < o.To; n++ {
+			if out(n) {
+				continue
+			}
+			mb, _ := c.plan[r.epoch].MiniBatch(n)
+			s, _ := c.plan[r.epoch].Split(mb.Split)
+			to := n + 1
+			for to < min(o.To, s.FirstNumber+uint64(s.MiniBatches)) && !out(to) {
+				to++
+			}
+			c.lease++
+			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Place), From: n, To: to, Node: node.name, Urls: node.urls, Drive: "d 0"}
+		}
+	}
+	return nil
+}
+
+func (c *cluster) node(name string) *fakeNode {
+	for _, n := range c.nodes {
+		if n.name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func (c *cluster) Acknowledge(_ context.Context, req *apiv1.AcknowledgeRequest) (*apiv1.AcknowledgeResponse, error) {
+	if err := c.hook("Acknowledge"); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, _, err := c.session(req.Session)
+	if err != nil {
+		return nil, err
+	}
+	if req.Epoch != r.epoch {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("epoch %d, the rank is in %d", req.Epoch, r.epoch))
+	}
+	for _, run := range req.Numbers {
+		for n := run.From; n < run.To; n++ {
+			if err := r.delivered.Ack(n); err != nil {
+				return nil, connect.NewError(connect.CodeInvalidArgument, err)
+			}
+		}
+	}
+	return &apiv1.AcknowledgeResponse{Fence: c.fence}, nil
+}
+
+func (c *cluster) Release(_ context.Context, req *apiv1.ReleaseRequest) (*apiv1.ReleaseResponse, error) {
+	if err := c.hook("Release"); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, _, err := c.session(req.Session)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range req.Leases {
+		c.reasons = append(c.reasons, req.Reason)
+		delete(r.leases, id)
+	}
+	return &apiv1.ReleaseResponse{}, nil
+}
+
+func (c *cluster) Checkpoint(_ context.Context, req *apiv1.CheckpointRequest) (*apiv1.CheckpointResponse, error) {
+	if err := c.hook("Checkpoint"); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, _, err := c.session(req.Session)
+	if req.Session == nil {
+		r, err = c.ranks[0], nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &apiv1.CheckpointResponse{Token: c.seal(r.delivered.Token())}, nil
+}
+
+// delivered lists what the ledger knows of a rank.
+func (c *cluster) delivered(rank int) dataset.Token {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ranks[rank].delivered.Token()
+}
+
+// fakeNode makes mini-batches from their names.
+type fakeNode struct {
+	apiv1connect.UnimplementedNodeHandler
+	c    *cluster
+	name string
+	urls []string
+	http []*http.Server
+
+	mu     sync.Mutex
+	gone   bool                                                                      // the control plane takes it for dead
+	serve  func(n uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool // true: it answered
+	served map[uint64]int
+	unix   int // requests over the socket
+}
+
+func newFakeNode(t testing.TB, c *cluster, name string, unix bool) *fakeNode {
+	t.Helper()
+	n := &fakeNode{c: c, name: name, served: map[uint64]int{}}
+	mux := http.NewServeMux()
+	path, handler := apiv1connect.NewNodeHandler(n)
+	mux.Handle(path, handler)
+	mux.HandleFunc("GET "+apiv1.MiniBatchPath, n.miniBatch)
+	listen := func(network, addr string) net.Listener {
+		l, err := net.Listen(network, addr)
+		require.NoError(t, err)
+		s := &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		n.http = append(n.http, s)
+		go func() { _ = s.Serve(l) }()
+		return l
+	}
+	n.urls = append(n.urls, "http://"+listen("tcp", "127.0.0.1:0").Addr().String())
+	if unix {
+		dir, err := os.MkdirTemp("", "mr") // a socket's path is short
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+		sock := filepath.Join(dir, "s")
+		listen("unix", sock)
+		n.urls = append(n.urls, "unix:"+sock)
+	}
+	t.Cleanup(n.close)
+	return n
+}
+
+func (n *fakeNode) close() {
+	for _, s := range n.http {
+		_ = s.Close()
+	}
+}
+
+func (n *fakeNode) isGone() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.gone
+}
+
+// kill ends the node; the control plane notices.
+func (n *fakeNode) kill() {
+	n.close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.gone = true
+}
+
+// do sets what the node does instead of answering.
+func (n *fakeNode) do(f func(number uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.serve = f
+}
+
+func (n *fakeNode) Describe(context.Context, *apiv1.DescribeRequest) (*apiv1.DescribeResponse, error) {
+	return &apiv1.DescribeResponse{Status: &apiv1.NodeStatus{Name: n.name, Protocol: apiv1.Protocol}}, nil
+}
+
+func (n *fakeNode) Report(context.Context, *apiv1.ReportRequest) (*apiv1.ReportResponse, error) {
+	return &apiv1.ReportResponse{Drives: [][]byte{[]byte(`{"name":"d 0","engine":"drive (vendor)","rows":7}`)}}, nil
+}
+
+func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	job, _ := hex.DecodeString(q.Get("job"))
+	epoch, _ := strconv.ParseUint(q.Get("epoch"), 10, 64)
+	number, _ := strconv.ParseUint(q.Get("number"), 10, 64)
+	until, _ := strconv.ParseUint(q.Get("until"), 10, 64)
+	if string(job) != string(n.c.digest[:]) || q.Get("drive") != "d 0" || until <= number {
+		refuse(w, http.StatusNotFound, "not_found", "no such job or drive: "+r.URL.String())
+		return
+	}
+	mb, err := n.c.plan[epoch].MiniBatch(number)
+	if err != nil {
+		refuse(w, http.StatusNotFound, "not_found", err.Error())
+		return
+	}
+	frame, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Job: n.c.digest, Epoch: epoch, Number: number}, mb.Rows))
+	if err != nil {
+		panic(err)
+	}
+	n.mu.Lock()
+	n.served[number]++
+	if l := r.Context().Value(http.LocalAddrContextKey).(net.Addr); l.Network() == "unix" {
+		n.unix++
+	}
+	f := n.serve
+	n.mu.Unlock()
+	if f != nil && f(number, w, r, frame) {
+		return
+	}
+	send(w, frame)
+}
+
+func send(w http.ResponseWriter, frame []byte) {
+	w.Header().Set("Content-Type", apiv1.FrameType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
+	_, _ = w.Write(frame)
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"code": code, "message": message})
+}
+
+// dial makes a client of the cluster that does not wait for long.
+func (c *cluster) dial(t testing.TB, urls ...string) *Client {
+	t.Helper()
+	if urls == nil {
+		urls = []string{c.http.URL}
+	}
+	o := Options{Control: urls, Patience: 20 * time.Second}
+	if os.Getenv("MILLRACE_LOG") != "" {
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	client, err := Dial(o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// attach attaches, with less patience and smaller groups than the defaults.
+func (c *cluster) attach(t testing.TB, client *Client, o AttachOptions) *Job {
+	t.Helper()
+	if o.AckDelay == 0 {
+		o.AckDelay = time.Millisecond
+	}
+	j, err := client.Attach(t.Context(), "job", o)
+	require.NoError(t, err)
+	return j
+}
+
+// taken is what an iteration brought.
+type taken struct {
+	numbers []uint64
+	err     error
+}
+
+// take takes at most n mini-batches (all if n < 0), and checks each; then is called after each, if not nil.
+func take(t testing.TB, c *cluster, j *Job, n int, then func(mb *tensor.MiniBatch)) taken {
+	t.Helper()
+	var got taken
+	seen := map[tensor.Name]bool{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if n == 0 {
+		return got
+	}
+	for mb, err := range j.MiniBatches(ctx) {
+		if err != nil {
+			got.err = err
+			break
+		}
+		require.False(t, seen[mb.Name], "%v came twice", mb.Name)
+		seen[mb.Name] = true
+		want := makeBatch(mb.Name, mb.Rows)
+		require.Empty(t, tensor.Diff(want, mb))
+		got.numbers = append(got.numbers, mb.Name.Number)
+		if then != nil {
+			then(mb)
+		}
+		if len(got.numbers) == n {
+			require.NoError(t, j.Acknowledge(mb.Name))
+			break
+		}
+	}
+	return got
+}
+
+// all lists the numbers from..to.
+func all(from, to uint64) []uint64 {
+	var out []uint64
+	for n := from; n < to; n++ {
+		out = append(out, n)
+	}
+	return out
+}
+
+func sorted(n []uint64) []uint64 {
+	out := slices.Clone(n)
+	slices.Sort(out)
+	return out
+}
+
+var _ = io.EOF

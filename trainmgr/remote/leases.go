@@ -1,0 +1,436 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr"
+)
+
+const (
+	// leaseWait is how long the leader may wait for something to grant: well below the second in which held leases must be named again.
+	leaseWait = 500 * time.Millisecond
+	// leaseRest is the pause between calls that ask for nothing, or were answered at once with nothing.
+	leaseRest = 250 * time.Millisecond
+	// stuckTime is how long the mini-batch that is due may be in nobody's hands before a later lease is given back for it.
+	stuckTime = 2 * time.Second
+)
+
+var errRevoked = errors.New("the lease was revoked")
+
+// leases are the pieces of one delivery: asked for, held, and given back.
+type leases struct {
+	rank *rank
+	d    *trainmgr.Delivery
+	ctx  context.Context // ends with the delivery
+	stop context.CancelFunc
+	done chan struct{} // closed when the loop has ended
+	kick chan struct{} // something changed that the leader should hear of now
+
+	mu      sync.Mutex
+	held    map[uint64]*piece // by lease
+	ready   []*piece          // granted, not started
+	running int
+	back    map[string][]uint64 // leases to give back, by reason
+	adopt   bool
+	dueAt   time.Time     // since when what is due is nobody's
+	changed chan struct{} // closed and renewed when ready or err change
+	err     error
+}
+
+// Begin starts to ask for leases of the epoch.
+func (r *rank) Begin(ctx context.Context, d *trainmgr.Delivery) (trainmgr.Pieces, error) {
+	if err := r.acks.failed(); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, done: make(chan struct{}), kick: make(chan struct{}, 1),
+		held: map[uint64]*piece{}, back: map[string][]uint64{}, changed: make(chan struct{})}
+	r.mu.Lock()
+	r.leases = l
+	r.mu.Unlock()
+	go l.run()
+	return l, nil
+}
+
+// Next waits for a piece that was granted.
+func (l *leases) Next(ctx context.Context) (trainmgr.Piece, error) {
+	for {
+		l.mu.Lock()
+		if l.err != nil {
+			defer l.mu.Unlock()
+			return nil, l.err
+		}
+		if len(l.ready) > 0 {
+			p := l.ready[0]
+			l.ready = l.ready[1:]
+			l.running++
+			l.mu.Unlock()
+			return p, nil
+		}
+		wait := l.changed
+		l.mu.Unlock()
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Close ends the asking and gives back what is held, as far as the control plane answers soon.
+func (l *leases) Close() error {
+	l.stop()
+	<-l.done
+	r := l.rank
+	r.mu.Lock()
+	r.leases = nil
+	r.mu.Unlock()
+	l.mu.Lock()
+	fenced := errors.Is(l.err, ErrFenced)
+	l.mu.Unlock()
+	if fenced {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	err := r.acks.flush(ctx)
+	l.sweep()
+	l.mu.Lock()
+	for id := range l.held {
+		l.release(id, "stop")
+	}
+	l.mu.Unlock()
+	return errors.Join(err, l.giveBack(ctx))
+}
+
+// run asks, extends and reports until the delivery ends.
+func (l *leases) run() {
+	defer close(l.done)
+	go func() { // pieces that can bring nothing new end
+		select {
+		case <-l.d.Whole():
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, p := range l.held {
+				p.cancel(errWhole)
+			}
+		case <-l.ctx.Done():
+		}
+	}()
+	for l.ctx.Err() == nil {
+		if err := l.giveBack(l.ctx); err != nil {
+			l.fail(err)
+			return
+		}
+		begin, want := time.Now(), 0
+		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest {
+			req := l.request()
+			want = int(req.Want)
+			return req
+		})
+		if err == nil {
+			err = l.take(resp)
+		}
+		if err != nil {
+			l.fail(err)
+			return
+		}
+		if err := l.rank.acks.failed(); err != nil {
+			l.fail(err)
+			return
+		}
+		rest := leaseRest
+		if want > 0 && (len(resp.Grants) > 0 || time.Since(begin) > leaseWait/2) {
+			rest = 0 // the leader waited for us, or there may be more
+		}
+		if want == 0 {
+			rest = leaseWait
+		}
+		l.rest(rest)
+	}
+}
+
+// errWhole ends pieces when everything has come.
+var errWhole = errors.New("every mini-batch has come")
+
+// rest waits, but not when something changes.
+func (l *leases) rest(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.kick:
+	case <-l.ctx.Done():
+	}
+}
+
+func (l *leases) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// fail ends the delivery.
+func (l *leases) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		l.change()
+	}
+}
+
+// change tells who waits in Next. l.mu is held.
+func (l *leases) change() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// request says what is held and what is wanted.
+func (l *leases) request() *apiv1.LeaseRequest {
+	queue := l.d.Queue()
+	left := l.d.Left()
+	due, ordered := l.d.Due()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	blocked := queue.MiniBatches > 0 && queue.Bytes+l.rank.estimate() > queue.LimitBytes
+	req := &apiv1.LeaseRequest{
+		Epoch: l.d.Epoch().Number,
+		Report: &apiv1.RankReport{
+			QueueBatches: float64(queue.MiniBatches), QueueBytes: queue.Bytes, QueueLimitBytes: queue.LimitBytes,
+			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: blocked,
+		},
+	}
+	if n := l.rank.o.Pieces - l.running - len(l.ready); left > 0 && (n > 0 || ordered) {
+		req.Want, req.WaitSeconds = int32(max(n, 1)), leaseWait.Seconds()
+	}
+	for id, p := range l.held {
+		req.Held = append(req.Held, id)
+		if p.ended {
+			req.Fetched = append(req.Fetched, id)
+		}
+		if l.adopt {
+			req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: req.Epoch, Split: uint32(p.split.Place), Node: p.node.name, Drive: p.drive, From: p.run.From, To: p.run.To})
+		}
+	}
+	if ordered && left > 0 {
+		l.unstick(due)
+	}
+	return req
+}
+
+// unstick gives the last lease back when the mini-batch that is due is in nobody's hands: the drive that could make it may be busy with leases
+// that wait for room behind it. l.mu is held.
+func (l *leases) unstick(due uint64) {
+	var last *piece
+	for _, p := range l.held {
+		if p.ended {
+			continue
+		}
+		if p.run.From <= due && due < p.run.To {
+			l.dueAt = time.Time{}
+			return
+		}
+		if last == nil || p.run.From > last.run.From {
+			last = p
+		}
+	}
+	switch {
+	case last == nil || !l.d.Wanted(due):
+		l.dueAt = time.Time{}
+	case l.dueAt.IsZero():
+		l.dueAt = time.Now()
+	case time.Since(l.dueAt) > stuckTime:
+		l.dueAt = time.Time{}
+		last.cancel(errRevoked)
+		l.release(last.lease, "stop")
+	}
+}
+
+// take takes in what the leader answered.
+func (l *leases) take(resp *apiv1.LeaseResponse) error {
+	l.rank.note(resp.Waiting)
+	if resp.JobDone && l.d.Left() > 0 {
+		return fmt.Errorf("%w: %d mini-batches of epoch %d were not delivered", ErrEnded, l.d.Left(), l.d.Epoch().Number)
+	}
+	var pieces []*piece
+	for _, g := range resp.Grants {
+		p, err := l.piece(g)
+		if err != nil {
+			return fmt.Errorf("lease %d: %w", g.GetLease(), err)
+		}
+		pieces = append(pieces, p)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.adopt = resp.Adopt
+	for _, id := range resp.Revoked {
+		if p := l.held[id]; p != nil {
+			l.rank.client.o.Logger.Info("lease revoked", "job", l.rank.id, "lease", id, "node", p.node.name, "drive", p.drive)
+			p.cancel(errRevoked)
+			l.drop(p)
+		}
+	}
+	for _, p := range pieces {
+		if l.held[p.lease] != nil {
+			continue
+		}
+		l.held[p.lease] = p
+		l.ready = append(l.ready, p)
+		l.rank.client.o.Logger.Debug("lease", "job", l.rank.id, "lease", p.lease, "from", p.run.From, "to", p.run.To, "node", p.node.name, "drive", p.drive)
+	}
+	if len(pieces) > 0 {
+		l.change()
+	}
+	if l.adopt {
+		l.wake()
+	}
+	return nil
+}
+
+// piece checks a grant.
+func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
+	e := l.d.Epoch()
+	split, err := e.Plan.Split(int(g.Split))
+	if err != nil {
+		return nil, err
+	}
+	if g.Epoch != e.Number || g.From >= g.To || g.From < split.FirstNumber || g.To > split.FirstNumber+uint64(split.MiniBatches) {
+		return nil, fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d", g.From, g.To, g.Epoch, g.Split,
+			split.FirstNumber, split.FirstNumber+uint64(split.MiniBatches), e.Number)
+	}
+	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Run{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
+	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
+	return p, nil
+}
+
+// drop forgets a lease. l.mu is held.
+func (l *leases) drop(p *piece) {
+	delete(l.held, p.lease)
+	for i, q := range l.ready {
+		if q == p {
+			l.ready = append(l.ready[:i], l.ready[i+1:]...)
+			break
+		}
+	}
+}
+
+// sweep forgets leases whose every mini-batch the ledger knows to be delivered.
+func (l *leases) sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.held {
+		if p.ended && l.rank.known(p.run) {
+			p.cancel(nil)
+			l.drop(p)
+		}
+	}
+}
+
+// release notes a lease that is to be given back. l.mu is held.
+func (l *leases) release(id uint64, reason string) {
+	if p := l.held[id]; p != nil {
+		l.drop(p)
+		l.back[reason] = append(l.back[reason], id)
+	}
+}
+
+// giveBack sends what release noted.
+func (l *leases) giveBack(ctx context.Context) error {
+	r := l.rank
+	for {
+		var req *apiv1.ReleaseRequest
+		l.mu.Lock()
+		for reason, ids := range l.back {
+			req = &apiv1.ReleaseRequest{Leases: ids, Reason: reason}
+			delete(l.back, reason)
+			break
+		}
+		l.mu.Unlock()
+		if req == nil {
+			return nil
+		}
+		r.mu.Lock()
+		req.Id, req.Session = r.id, r.session
+		r.mu.Unlock()
+		_, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+			return m.Release(ctx, req)
+		})
+		if err != nil {
+			return ofSession(err)
+		}
+	}
+}
+
+// piece is one lease: a trainmgr.Piece.
+type piece struct {
+	l      *leases
+	lease  uint64
+	run    dataset.Run
+	split  dataset.Split
+	node   *node
+	urls   []string
+	drive  string
+	ctx    context.Context // ends when the lease is revoked, or with the delivery
+	cancel context.CancelCauseFunc
+	ended  bool // every mini-batch has come; guarded by l.mu
+}
+
+func (p *piece) Numbers() dataset.Run { return p.run }
+
+func (p *piece) Drive() string { return p.node.name + "/" + p.drive }
+
+func (p *piece) String() string {
+	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)", p.node.name, p.drive, p.split.Place, p.run.From, p.run.To)
+}
+
+// Open begins to fetch.
+func (p *piece) Open(context.Context) (api.Stream, error) {
+	if err := p.node.pause(p.ctx); err != nil {
+		return nil, err
+	}
+	if err := p.node.reach(p.ctx, p.urls); err != nil {
+		return nil, err
+	}
+	return openStream(p), nil
+}
+
+// End tells what becomes of the lease. A node that fails does not end the job.
+func (p *piece) End(err error) error {
+	l := p.l
+	defer l.wake()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.running--
+	switch cause := context.Cause(p.ctx); {
+	case err == nil:
+		p.ended = true
+		p.node.went(true)
+		return nil
+	case cause != nil: // revoked, or the delivery ends, or nothing new could come
+		p.ended = errors.Is(cause, errWhole)
+		return nil
+	case errors.Is(err, ErrData):
+		l.release(p.lease, "data: "+err.Error())
+		return err
+	}
+	p.node.went(false)
+	l.rank.mu.Lock()
+	l.rank.redone++
+	l.rank.mu.Unlock()
+	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "err", err)
+	l.release(p.lease, "node: "+err.Error())
+	return nil
+}

@@ -1,0 +1,159 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// tries is how often a mini-batch is asked for before its node counts as failed.
+const tries = 3
+
+// stream is the mini-batches of a piece, in order, several asked for at once.
+type stream struct {
+	p      *piece
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	credit chan struct{} // one in it for each answer that is under way or waits
+	out    chan *fetch   // in order; closed by the feeder
+	last   *fetch        // what Next returned before: its room is given back when it is in the queue
+	wg     sync.WaitGroup
+}
+
+// fetch is one mini-batch under way.
+type fetch struct {
+	number uint64
+	room   int64 // kept in the input queue
+	done   chan struct{}
+	mb     *tensor.MiniBatch
+	err    error
+}
+
+func openStream(p *piece) *stream {
+	credits := p.l.rank.o.Credits
+	s := &stream{p: p, credit: make(chan struct{}, credits), out: make(chan *fetch, credits)}
+	s.ctx, s.cancel = context.WithCancelCause(p.ctx)
+	s.wg.Go(s.feed)
+	return s
+}
+
+var errStreamClosed = errors.New("the stream is closed")
+
+// feed asks for one mini-batch after another, as credits and the input queue allow.
+func (s *stream) feed() {
+	defer close(s.out)
+	d, r := s.p.l.d, s.p.l.rank
+	for n := s.p.run.From; n < s.p.run.To; n++ {
+		if !d.Wanted(n) {
+			continue
+		}
+		select {
+		case s.credit <- struct{}{}:
+		case <-s.ctx.Done():
+			return
+		}
+		f := &fetch{number: n, room: r.estimate(), done: make(chan struct{})}
+		if err := d.Reserve(s.ctx, n, f.room); err != nil {
+			return
+		}
+		s.out <- f // has room for all credits
+		s.wg.Go(func() {
+			defer close(f.done)
+			f.mb, f.err = s.fetch(n)
+		})
+	}
+}
+
+// fetch asks the node for a mini-batch, in another way after a failure, and as long as the deadline allows while the node
+// says that it is busy.
+func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
+	l, node := s.p.l, s.p.node
+	r := l.rank
+	a := &ask{job: r.digest, epoch: l.d.Epoch().Number, number: number, until: s.p.run.To, drive: s.p.drive}
+	begin := time.Now()
+	for try := 1; ; {
+		base := node.base()
+		ctx, cancel := context.WithTimeoutCause(s.ctx, r.o.Deadline, fmt.Errorf("no answer within %v", r.o.Deadline))
+		mb, err := node.get(ctx, base, a, r.pool, r.schema)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+		cancel()
+		if err == nil {
+			if n := mb.Bytes(); n > r.frame.Load() {
+				r.frame.Store(n)
+			}
+			return mb, nil
+		}
+		if cause := context.Cause(s.ctx); cause != nil {
+			return nil, cause
+		}
+		var busy *busyError
+		wait := 20 * time.Millisecond * time.Duration(try)
+		switch {
+		case errors.Is(err, ErrData):
+			return nil, err
+		case errors.As(err, &busy):
+			wait = max(wait, busy.after)
+			if time.Since(begin)+wait > r.o.Deadline {
+				return nil, err
+			}
+		case try == tries:
+			return nil, fmt.Errorf("mini-batch %d: %d attempts: %w", number, try, err)
+		default:
+			node.avoid(base)
+			try++
+		}
+		r.client.o.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "err", err)
+		if err := sleep(s.ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// free gives back the room of the mini-batch that Next returned last.
+func (s *stream) free() {
+	if s.last != nil {
+		s.p.l.d.Free(s.last.room)
+		s.last = nil
+	}
+}
+
+// Next returns the next mini-batch.
+func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	s.free()
+	select {
+	case f, ok := <-s.out:
+		if !ok {
+			if cause := context.Cause(s.ctx); cause != nil {
+				return nil, cause
+			}
+			return nil, io.EOF
+		}
+		<-f.done // the fetch ends with s.ctx
+		<-s.credit
+		s.last = f
+		return f.mb, f.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Close ends what is under way.
+func (s *stream) Close() error {
+	s.cancel(errStreamClosed)
+	s.wg.Wait()
+	s.free()
+	for f := range s.out {
+		s.p.l.d.Free(f.room)
+		if f.mb != nil {
+			f.mb.Release()
+		}
+	}
+	return nil
+}
