@@ -24,7 +24,7 @@ func Diff(a, b *Image) []Difference {
 	add := func(section string, was, is map[string]string) {
 		paths := make([]string, 0, len(was))
 		for p, v := range was {
-			if is[p] != v {
+			if x, ok := is[p]; !ok || x != v {
 				paths = append(paths, p)
 			}
 		}
