@@ -1,0 +1,308 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Epoch begins an epoch of a job.
+type Epoch struct {
+	Job        string
+	Number     uint64
+	Digest     dataset.Digest // the job's, as tokens name it
+	Plan       *dataset.Plan
+	Partitions []string       // by the plan's partition index: what a drive must hold (Drive.Partitions)
+	Resume     *dataset.Token // what is not owed; nil: everything is owed. One of another epoch is passed over
+}
+
+// epoch is an epoch with its state. The numbers [0, end) belong to ranks; the rest, fewer than there are ranks, to nobody.
+type epoch struct {
+	job        *job
+	number     uint64
+	digest     dataset.Digest
+	plan       *dataset.Plan
+	partitions []string
+	splits     int
+	batch      int
+	base       set // resumed: delivered before the job began
+	shares     []share
+	done       bitset // splits of which every owned number is delivered
+	announced  bool   // that all are
+	journal    journal
+	placement
+}
+
+// Begin makes an epoch's plan known. Beginning one that is known changes nothing. The first that a job begins is where all its ranks start;
+// ranks that are past an epoch have delivered all of theirs of it. Errors wrap ErrUnknown, ErrArgument or dataset's.
+func (l *Ledger) Begin(b Epoch, now time.Time) error {
+	j, err := l.find(b.Job)
+	if err != nil {
+		return err
+	}
+	if j.epoch(b.Number) != nil {
+		return nil
+	}
+	e, err := newEpoch(j, b)
+	if err != nil {
+		return fmt.Errorf("job %s: begin epoch %d: %w", b.Job, b.Number, err)
+	}
+	if !j.begun {
+		j.begun, j.dirtyRanks = true, true
+		for _, r := range j.ranks {
+			r.epoch = b.Number
+		}
+	}
+	for i := range e.shares {
+		if sh := &e.shares[i]; j.ranks[i].epoch > b.Number {
+			e.rewind(sh, set{{From: sh.lo, To: sh.hi}})
+		}
+	}
+	at := sort.Search(len(j.epochs), func(i int) bool { return j.epochs[i].number > b.Number })
+	j.epochs = append(j.epochs, nil)
+	copy(j.epochs[at+1:], j.epochs[at:])
+	j.epochs[at] = e
+	for _, d := range l.drives {
+		e.hold(d)
+	}
+	for _, r := range j.ranks {
+		l.advance(j, r)
+	}
+	l.announce(e)
+	l.schedule(now)
+	return nil
+}
+
+func newEpoch(j *job, b Epoch) (*epoch, error) {
+	if b.Plan == nil {
+		return nil, fmt.Errorf("%w: no plan", ErrArgument)
+	}
+	if err := distinct(b.Partitions); err != nil {
+		return nil, err
+	}
+	n := b.Plan.Splits()
+	e := &epoch{
+		job: j, number: b.Number, digest: b.Digest, plan: b.Plan, partitions: b.Partitions,
+		splits: n, batch: b.Plan.Options().Batch, done: newBitset(n), journal: newJournal(n),
+		placement: newPlacement(b.Partitions),
+	}
+	total := b.Plan.MiniBatches()
+	if b.Resume != nil && b.Resume.Epoch == b.Number {
+		if _, err := dataset.Resume(*b.Resume, b.Digest, total); err != nil {
+			return nil, err
+		}
+		e.base = ofToken(b.Resume)
+	}
+	for s := range b.Plan.All() {
+		if s.Partition >= len(b.Partitions) {
+			return nil, fmt.Errorf("%w: partition %d of the plan has no name: there are %d", ErrArgument, s.Partition, len(b.Partitions))
+		}
+	}
+	e.shares = make([]share, j.Ranks)
+	e.cut(total, j.Tail)
+	for i := range e.shares {
+		e.shares[i].rank = j.ranks[i]
+		e.prepare(&e.shares[i])
+	}
+	for p := range n {
+		e.settleSplit(p)
+	}
+	e.journal.settled()
+	return e, nil
+}
+
+// cut shares out what is owed: contiguous runs of equal count.
+func (e *epoch) cut(total uint64, tail Tail) {
+	ranks := uint64(len(e.shares))
+	owed := total - e.base.count(0, total)
+	each, more := owed/ranks, owed%ranks
+	if tail == DropTail {
+		more = 0
+	}
+	at := uint64(0)
+	for i := range e.shares {
+		n := each
+		if uint64(i) < more {
+			n++
+		}
+		sh := &e.shares[i]
+		sh.lo, sh.owned = at, n
+		at = e.base.skip(at, n)
+		if i == len(e.shares)-1 && owed == each*ranks+more {
+			at = total // and what was resumed behind it
+		}
+		sh.hi = at
+	}
+}
+
+// skip returns the least end at or above from such that [from, end) has n numbers that are not in the set.
+func (s set) skip(from, n uint64) uint64 {
+	for i := s.at(from); n > 0; i++ {
+		if i == len(s) {
+			return from + n
+		}
+		if s[i].From > from {
+			if free := s[i].From - from; n <= free {
+				return from + n
+			} else {
+				n -= free
+			}
+		}
+		from = s[i].To
+	}
+	return from
+}
+
+// split returns the split at a place, which is one of the plan.
+func (e *epoch) split(place int) dataset.Split {
+	s, _ := e.plan.Split(place)
+	return s
+}
+
+// place returns the split that a number of the plan is in.
+func (e *epoch) place(number uint64) int {
+	if number >= e.plan.MiniBatches() {
+		return e.splits
+	}
+	mb, _ := e.plan.MiniBatch(number)
+	return mb.Split
+}
+
+// rows counts the rows of mini-batches [from, to) of a split.
+func (e *epoch) rows(s dataset.Split, from, to uint64) int64 {
+	first := int64(from-s.FirstNumber) * int64(e.batch)
+	return min(int64(to-s.FirstNumber)*int64(e.batch), s.Rows) - first
+}
+
+// sharesOf returns the shares that own numbers of a split.
+func (e *epoch) sharesOf(s dataset.Split) []share {
+	end := s.FirstNumber + uint64(s.MiniBatches)
+	i := sort.Search(len(e.shares), func(i int) bool { return e.shares[i].hi > s.FirstNumber })
+	k := i
+	for k < len(e.shares) && e.shares[k].lo < end {
+		k++
+	}
+	return e.shares[i:k]
+}
+
+// settleSplit decides anew whether a split is delivered.
+func (e *epoch) settleSplit(place int) {
+	done := true
+	sharing := e.sharesOf(e.split(place))
+	for i := range sharing {
+		if sh := &sharing[i]; sh.lo < sh.hi && !sh.done.get(place-sh.first) {
+			done = false
+		}
+	}
+	if done == e.done.get(place) {
+		return
+	}
+	if done {
+		e.done.set(place)
+	} else {
+		e.done.clear(place)
+	}
+	e.journal.changed(place)
+}
+
+// complete reports whether every owned number is delivered.
+func (e *epoch) complete() bool {
+	for i := range e.shares {
+		if !e.shares[i].complete() {
+			return false
+		}
+	}
+	return true
+}
+
+// announce tells, once, that an epoch is complete.
+func (l *Ledger) announce(e *epoch) {
+	if done := e.complete(); done != e.announced {
+		e.announced = done
+		if done {
+			l.effects.Done = append(l.effects.Done, EpochRef{e.job.ID, e.number})
+		}
+	}
+}
+
+// check tests a token against the epoch and a rank's share of it.
+func (e *epoch) check(t *dataset.Token, rank int) error {
+	if _, err := dataset.Resume(*t, e.digest, e.plan.MiniBatches()); err != nil {
+		return err
+	}
+	sh := &e.shares[rank]
+	has := ofToken(t)
+	for _, r := range e.base.within(nil, sh.lo, sh.hi) {
+		if !has.covers(r.From, r.To) {
+			return fmt.Errorf("%w: the token lacks mini-batches of [%d, %d), which the job resumed as delivered: submit the job again with this token", ErrArgument, r.From, r.To)
+		}
+	}
+	return nil
+}
+
+// have appends what is delivered of a share's range, the resumed numbers included.
+func (e *epoch) have(out set, sh *share) set {
+	for p := sh.first; p < sh.last; {
+		if end := sh.first + sh.done.next(p-sh.first, sh.last-sh.first, false); end > p {
+			from, _ := sh.portion(e.split(p))
+			_, to := sh.portion(e.split(end - 1))
+			out = out.join(from, to)
+			p = end
+			continue
+		}
+		for _, r := range sh.held(e, e.split(p)) {
+			out = out.join(r.From, r.To)
+		}
+		p++
+	}
+	return out
+}
+
+// RankToken returns what is delivered of a rank's range of the epoch that it is in, the resumed numbers included.
+func (l *Ledger) RankToken(id string, number uint32) (dataset.Token, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return dataset.Token{}, err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return dataset.Token{}, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	e := j.epoch(j.ranks[number].epoch)
+	if e == nil {
+		return dataset.Token{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, j.ranks[number].epoch)
+	}
+	return e.have(nil, &e.shares[number]).token(e.digest, e.number), nil
+}
+
+// Token returns the checkpoint of the whole job, all ranks together. A token is of one epoch: of the earliest that a
+// rank is in. What ranks that are ahead have of a later epoch is not in it; a trainer that takes it at the same step on all
+// ranks has none.
+func (l *Ledger) Token(id string) (dataset.Token, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return dataset.Token{}, err
+	}
+	first := uint64(math.MaxUint64)
+	for _, r := range j.ranks {
+		first = min(first, r.epoch)
+	}
+	e := j.epoch(first)
+	if !j.begun || e == nil {
+		return dataset.Token{}, fmt.Errorf("%w: job %s: no epoch was begun", ErrUnknown, id)
+	}
+	var have set
+	for i := range e.shares {
+		have = e.have(have, &e.shares[i])
+	}
+	for _, r := range e.base.within(nil, e.shares[len(e.shares)-1].hi, e.plan.MiniBatches()) {
+		have = have.join(r.From, r.To)
+	}
+	t := have.token(e.digest, first)
+	if len(t.Runs) > dataset.MaxTokenRuns {
+		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id, len(t.Runs), dataset.MaxTokenRuns)
+	}
+	return t, nil
+}

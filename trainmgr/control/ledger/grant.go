@@ -1,0 +1,291 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// offer is something that could be granted now.
+type offer struct {
+	drive *drive
+	job   *job
+	rank  *rank
+	epoch *epoch
+	place int
+}
+
+// schedule grants all that can be. Every slot goes to the job with the least start tag of those that could use it.
+func (l *Ledger) schedule(now time.Time) {
+	for _, j := range l.jobs {
+		j.prune()
+	}
+	if now.Before(l.config.GrantAfter) {
+		return
+	}
+	var offers []offer
+	for {
+		offers = offers[:0]
+		for _, j := range l.jobs {
+			if j.failed == "" {
+				l.round++
+				offers = j.offers(offers, l.round, now)
+			}
+		}
+		if len(offers) == 0 {
+			return
+		}
+		// Jobs are in the order they were added, and MinFunc returns the first of equals.
+		best := slices.MinFunc(offers, func(a, b offer) int {
+			if a.drive != b.drive {
+				return cmp.Or(-cmp.Compare(a.drive.free(), b.drive.free()), a.drive.id.compare(b.drive.id))
+			}
+			return cmp.Compare(a.drive.tag(a.job), b.drive.tag(b.job))
+		})
+		l.grant(best, now)
+	}
+}
+
+// grant starts the first pending piece of an offer's split.
+func (l *Ledger) grant(o offer, now time.Time) {
+	e, j, d, r := o.epoch, o.job, o.drive, o.rank
+	sh := &e.shares[r.number]
+	s := e.split(o.place)
+	piece := sh.pending(e, s)[0]
+	rows := e.rows(s, piece.From, piece.To)
+	start := d.tag(j)
+	d.virtual, d.finish[j] = start, start+float64(rows)/j.Weight
+	e.left[s.Partition] -= rows
+	_, again := sh.again[o.place]
+	if again {
+		j.redelivered++
+	}
+	le := &lease{
+		Lease: Lease{ID: l.newID(), Epoch: e.number, Split: o.place, From: piece.From, To: piece.To, Drive: d.id},
+		job:   j, rank: r, epoch: e, drive: d, deadline: now.Add(l.config.LeaseTTL),
+	}
+	r.want--
+	r.turn = l.counter
+	j.run(d)
+	l.start(le)
+	l.effects.Grants = append(l.effects.Grants, Grant{j.ID, r.number, le.Lease, again})
+}
+
+// run puts a drive among those that run for the job, in place of one that stands still if there is no room.
+func (j *job) run(d *drive) {
+	if slices.Contains(j.running, d) {
+		return
+	}
+	if j.Drives > 0 && len(j.running) >= j.Drives {
+		if i := slices.IndexFunc(j.running, func(o *drive) bool { return j.slots[o] == 0 }); i >= 0 {
+			j.running = slices.Delete(j.running, i, i+1)
+		}
+	}
+	j.running = append(j.running, d)
+}
+
+// prune drops drives that stand still and are above the bound, cannot run, or have nothing left.
+func (j *job) prune() {
+	for i := 0; i < len(j.running); {
+		d := j.running[i]
+		if j.slots[d] == 0 && (j.Drives > 0 && i >= j.Drives || !d.ready() || j.rowsLeft(d) == 0) {
+			j.running = slices.Delete(j.running, i, i+1)
+			continue
+		}
+		i++
+	}
+}
+
+// active counts the drives that work for the job now.
+func (j *job) active() int { return len(j.slots) }
+
+// within returns the running drives that may be granted more.
+func (j *job) within() []*drive {
+	if j.Drives > 0 && len(j.running) > j.Drives {
+		return j.running[:j.Drives]
+	}
+	return j.running
+}
+
+// waiting returns the ranks that can be granted something, those first that have the fewest leases out, then those whose
+// last grant is longest ago.
+func (j *job) waiting() []*rank {
+	var w []*rank
+	for _, r := range j.ranks {
+		if r.want > 0 && r.wanted == r.epoch && j.epoch(r.epoch) != nil {
+			w = append(w, r)
+		}
+	}
+	slices.SortStableFunc(w, func(a, b *rank) int {
+		return cmp.Or(cmp.Compare(a.slots, b.slots), cmp.Compare(a.turn, b.turn))
+	})
+	return w
+}
+
+// shuns reports whether a drive failed the rank just now.
+func (r *rank) shuns(d *drive, now time.Time) bool {
+	until, ok := r.avoid[d]
+	return ok && now.Before(until)
+}
+
+// offers appends what the job would be granted next: at most one offer a drive. Drives that run for it go first; only if
+// those have no free slot and work for a waiting rank does one drive more join, the one with the most rows left.
+func (j *job) offers(out []offer, round uint64, now time.Time) []offer {
+	ranks := j.waiting()
+	if len(ranks) == 0 {
+		return out
+	}
+	var all []offer
+	for _, r := range ranks {
+		all = j.offersTo(all, r, round, now)
+	}
+	if len(all) == 0 || j.Drives == 0 {
+		return append(out, all...)
+	}
+	first := len(out)
+	for _, o := range all {
+		if slices.Contains(j.within(), o.drive) {
+			out = append(out, o)
+		}
+	}
+	if len(out) > first {
+		return out
+	}
+	room := j.active() < j.Drives
+	var best offer
+	var most int64 = -1
+	for _, o := range all {
+		if !room && (o.rank.slots > 0 || j.served(o.rank, now)) {
+			continue
+		}
+		if n := j.rowsLeft(o.drive); n > most {
+			best, most = o, n
+		}
+	}
+	if most >= 0 {
+		out = append(out, best)
+	}
+	return out
+}
+
+// offersTo appends an offer to the rank for every free drive that none was made for yet; one offer in all in strict order.
+func (j *job) offersTo(out []offer, r *rank, round uint64, now time.Time) []offer {
+	e := j.epoch(r.epoch)
+	e.refresh()
+	sh := &e.shares[r.number]
+	usable := func(d *drive) bool {
+		return d != nil && d.round != round && d.ready() && d.free() > 0 && !r.shuns(d, now)
+	}
+	if j.Order == Deterministic {
+		place, ok := e.nextOf(sh)
+		if !ok {
+			return out
+		}
+		var best *drive
+		for _, i := range e.holders[e.split(place).Partition] {
+			d := e.drives[i]
+			if !usable(d) {
+				continue
+			}
+			if best == nil || j.prefers(d, best) {
+				best = d
+			}
+		}
+		if best != nil {
+			best.round = round
+			out = append(out, offer{best, j, r, e, place})
+		}
+		return out
+	}
+	for i, d := range e.drives {
+		if !usable(d) {
+			continue
+		}
+		if place, ok := e.nextOn(sh, i); ok {
+			d.round = round
+			out = append(out, offer{d, j, r, e, place})
+		}
+	}
+	return out
+}
+
+// prefers reports whether holder a should run a split rather than b: one that runs for the job, then the one with the most free slots,
+// then by name.
+func (j *job) prefers(a, b *drive) bool {
+	runs := func(d *drive) int {
+		if j.Drives > 0 && slices.Contains(j.within(), d) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(runs(a), runs(b)), cmp.Compare(b.free(), a.free()), a.id.compare(b.id)) < 0
+}
+
+// served reports whether a running drive has something for a rank, if not at this moment.
+func (j *job) served(r *rank, now time.Time) bool {
+	e := j.epoch(r.epoch)
+	sh := &e.shares[r.number]
+	for _, d := range j.within() {
+		i, known := e.index[d]
+		if !known || !d.ready() || r.shuns(d, now) {
+			continue
+		}
+		if j.Order == Deterministic {
+			if place, ok := e.nextOf(sh); ok && e.holds(i, place) {
+				return true
+			}
+		} else if _, ok := e.nextOn(sh, i); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// preempt frees, on every drive that a rank waits for in vain, the slot of a rank that has been blocked for longer than
+// patience: it fetches nothing, and would hold the others up for as long as its trainer stands.
+func (l *Ledger) preempt(now time.Time) {
+	freed := false
+	for _, j := range l.jobs {
+		if j.failed != "" || now.Before(l.config.GrantAfter) {
+			continue
+		}
+		for _, r := range j.waiting() {
+			e := j.epoch(r.epoch)
+			sh := &e.shares[r.number]
+			for i, d := range e.drives {
+				if d == nil || !d.ready() || d.free() > 0 || r.shuns(d, now) {
+					continue
+				}
+				if j.Order == Deterministic {
+					if place, ok := e.nextOf(sh); !ok || !e.holds(i, place) {
+						continue
+					}
+				} else if _, ok := e.nextOn(sh, i); !ok {
+					continue
+				}
+				if victim := l.blocked(d, r, now); victim != nil {
+					l.comeBack(victim, "another rank waits for the drive, and this one's queue is full")
+					freed = true
+				}
+			}
+		}
+	}
+	if freed {
+		l.schedule(now)
+	}
+}
+
+// blocked returns the lease on a drive, not of rank r, whose rank has been blocked longest and for longer than patience; or nil.
+func (l *Ledger) blocked(d *drive, r *rank, now time.Time) *lease {
+	var worst *lease
+	for _, le := range d.leases {
+		since := le.rank.blocked
+		if le.fetched || le.rank == r || since.IsZero() || now.Sub(since) < l.config.Patience {
+			continue
+		}
+		if worst == nil || since.Before(worst.rank.blocked) || since.Equal(worst.rank.blocked) && le.ID < worst.ID {
+			worst = le
+		}
+	}
+	return worst
+}

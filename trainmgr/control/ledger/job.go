@@ -1,0 +1,359 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// MaxRanks is the most ranks of a job: what its record can count.
+const MaxRanks = 1<<16 - 1
+
+// Order says in which order a rank is granted its numbers.
+type Order uint8
+
+// The orders.
+const (
+	Fastest       Order = iota // as the drives allow (the default)
+	Deterministic              // strictly ascending
+)
+
+// Tail says what becomes of numbers that cannot be shared out equally.
+type Tail uint8
+
+// The tails.
+const (
+	DropTail Tail = iota // at most ranks-1 numbers at the end belong to nobody (the default)
+	KeepTail             // the first ranks get one more
+)
+
+// Job is a job as the ledger must know it.
+type Job struct {
+	ID     string
+	Ranks  int // 0 means 1
+	Tail   Tail
+	Order  Order
+	Weight float64 // share of a drive among jobs; 0 means 1
+	Drives int     // that run at once; 0: no bound
+}
+
+// job is a job with its state.
+type job struct {
+	Job
+	failed      string
+	ranks       []*rank
+	epochs      []*epoch // live, ascending
+	begun       bool     // the ranks' epochs are set
+	running     []*drive // in the order they joined; the first Drives of them are granted more
+	slots       map[*drive]int
+	redelivered uint64
+	dirtyRanks  bool
+	forgotten   []Record // deletions of epochs that all ranks have left
+}
+
+// rank is one consumer's state.
+type rank struct {
+	number   uint32
+	session  Session
+	attached bool // in this leader's time
+	epoch    uint64
+	leases   []*lease // by epoch, then From
+	slots    int      // leases that occupy a slot
+	want     int
+	wanted   uint64    // epoch of want
+	blocked  time.Time // since when its queue is full and nothing was acknowledged; zero: it is not
+	turn     uint64    // counter at its last grant
+	avoid    map[*drive]time.Time
+}
+
+// AddJob makes a job known. It has no epoch yet. The error wraps ErrArgument.
+func (l *Ledger) AddJob(j Job) error {
+	if j.Ranks == 0 {
+		j.Ranks = 1
+	}
+	if j.Weight == 0 {
+		j.Weight = 1
+	}
+	switch {
+	case j.ID == "" || l.job(j.ID) != nil:
+		return fmt.Errorf("%w: job %q is there already, or has no id", ErrArgument, j.ID)
+	case j.Ranks < 1 || j.Ranks > MaxRanks:
+		return fmt.Errorf("%w: job %s: %d ranks, want 1 to %d", ErrArgument, j.ID, j.Ranks, MaxRanks)
+	case !(j.Weight > 0) || math.IsInf(j.Weight, 0):
+		return fmt.Errorf("%w: job %s: weight %v, want more than 0", ErrArgument, j.ID, j.Weight)
+	case j.Drives < 0:
+		return fmt.Errorf("%w: job %s: %d drives", ErrArgument, j.ID, j.Drives)
+	case j.Order > Deterministic || j.Tail > KeepTail:
+		return fmt.Errorf("%w: job %s: order %d, tail %d", ErrArgument, j.ID, j.Order, j.Tail)
+	}
+	n := &job{Job: j, slots: make(map[*drive]int), ranks: make([]*rank, j.Ranks)}
+	for i := range n.ranks {
+		n.ranks[i] = &rank{number: uint32(i), avoid: make(map[*drive]time.Time)}
+	}
+	l.jobs = append(l.jobs, n)
+	return nil
+}
+
+// RemoveJob forgets a job; its leases are revoked. Its records are the caller's to delete.
+func (l *Ledger) RemoveJob(id string, now time.Time) error {
+	j, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	l.revokeAll(j, "the job was removed")
+	l.jobs = slices.DeleteFunc(l.jobs, func(o *job) bool { return o == j })
+	for _, d := range l.drives {
+		delete(d.finish, j)
+	}
+	l.schedule(now)
+	return nil
+}
+
+// FailJob stops a job's grants for good and revokes its leases. Acknowledgements are still taken.
+func (l *Ledger) FailJob(id, why string, now time.Time) error {
+	j, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	l.fail(j, why)
+	l.schedule(now)
+	return nil
+}
+
+func (l *Ledger) fail(j *job, why string) {
+	if j.failed != "" {
+		return
+	}
+	j.failed = why
+	l.revokeAll(j, "the job failed")
+	l.effects.Failed = append(l.effects.Failed, Failure{j.ID, why})
+}
+
+func (l *Ledger) revokeAll(j *job, why string) {
+	for _, r := range j.ranks {
+		for len(r.leases) > 0 {
+			l.comeBack(r.leases[0], why)
+		}
+		r.want = 0
+	}
+}
+
+// Allocate sets how many drives the job runs at once; 0: no bound. Drives above it get no more of the job and end what
+// they have; those with the most rows left go on.
+func (l *Ledger) Allocate(id string, drives int, now time.Time) error {
+	j, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	if drives < 0 {
+		return fmt.Errorf("%w: job %s: %d drives", ErrArgument, id, drives)
+	}
+	if drives != 0 && len(j.running) > drives {
+		slices.SortStableFunc(j.running, func(a, b *drive) int {
+			x, y := j.rowsLeft(a), j.rowsLeft(b)
+			switch {
+			case x > y:
+				return -1
+			case x < y:
+				return 1
+			}
+			return 0
+		})
+	}
+	j.Drives = drives
+	l.schedule(now)
+	return nil
+}
+
+// Live lists the epochs that ranks are in, ascending: those to Begin after a restore. It is empty for a job that never
+// began one.
+func (l *Ledger) Live(id string) []uint64 {
+	j := l.job(id)
+	if j == nil || !j.begun {
+		return nil
+	}
+	var live []uint64
+	for _, r := range j.ranks {
+		live = append(live, r.epoch)
+	}
+	slices.Sort(live)
+	return slices.Compact(live)
+}
+
+// Session is the right of one consumer to a rank; a later one of the same rank fences it off.
+type Session struct {
+	Rank  uint32
+	Fence uint64
+	Seq   uint64
+}
+
+const sessionBytes = 4 + 8 + 8
+
+// Bytes is the session's wire form: rank u32, fence u64, seq u64, little-endian. It is a name and no secret.
+func (s Session) Bytes() []byte {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, sessionBytes), s.Rank)
+	b = binary.LittleEndian.AppendUint64(b, s.Fence)
+	return binary.LittleEndian.AppendUint64(b, s.Seq)
+}
+
+// ParseSession reads the wire form. The error wraps ErrSession.
+func ParseSession(b []byte) (Session, error) {
+	if len(b) != sessionBytes {
+		return Session{}, fmt.Errorf("%w: %d bytes, want %d", ErrSession, len(b), sessionBytes)
+	}
+	return Session{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint64(b[4:]), binary.LittleEndian.Uint64(b[12:])}, nil
+}
+
+// Attached is what a rank learns when it attaches.
+type Attached struct {
+	Session Session
+	Epoch   uint64
+	Token   dataset.Token // what counts as delivered of the rank's range of the epoch, the resumed numbers included
+	Owned   []dataset.Run // numbers of the rank, delivered or not
+}
+
+// Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a
+// token the rank's delivered set becomes the token's, back or forward; the token's epoch must be begun, else Effects.Needed
+// names it and the error wraps ErrUnknown. A token of another job is dataset.ErrOtherJob; one that does not have what the job itself
+// resumed from is ErrArgument. Answer the caller when what Flush then returns is durable.
+func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time.Time) (Attached, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return Attached{}, err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return Attached{}, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	r := j.ranks[number]
+	at := r.epoch
+	if token != nil {
+		at = token.Epoch
+	}
+	e := j.epoch(at)
+	if e == nil {
+		if j.begun {
+			l.need(j, at)
+		}
+		return Attached{}, fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, at)
+	}
+	if token != nil {
+		if err := e.check(token, int(number)); err != nil {
+			return Attached{}, fmt.Errorf("job %s: attach rank %d: %w", id, number, err)
+		}
+	}
+	for len(r.leases) > 0 {
+		l.takeBack(r.leases[0]) // nobody is left to tell
+	}
+	r.want, r.blocked = 0, time.Time{}
+	clear(r.avoid)
+	l.counter++
+	r.session = Session{Rank: number, Fence: l.config.Fence, Seq: l.counter}
+	r.attached, j.dirtyRanks = true, true
+	if token != nil {
+		r.epoch = at
+		for _, o := range j.epochs {
+			switch sh := &o.shares[number]; {
+			case o == e:
+				o.rewind(sh, ofToken(token))
+			case o.number > at:
+				o.rewind(sh, nil)
+			default:
+				o.rewind(sh, set{{From: sh.lo, To: sh.hi}})
+			}
+			l.announce(o)
+		}
+		l.forget(j)
+	}
+	l.schedule(now)
+	sh := &e.shares[number]
+	return Attached{
+		Session: r.session,
+		Epoch:   at,
+		Token:   e.have(nil, sh).token(e.digest, at),
+		Owned:   e.base.gaps(nil, sh.lo, sh.hi),
+	}, nil
+}
+
+// job finds a job, or returns nil.
+func (l *Ledger) job(id string) *job {
+	for _, j := range l.jobs {
+		if j.ID == id {
+			return j
+		}
+	}
+	return nil
+}
+
+func (l *Ledger) find(id string) (*job, error) {
+	if j := l.job(id); j != nil {
+		return j, nil
+	}
+	return nil, fmt.Errorf("%w: job %q", ErrUnknown, id)
+}
+
+// consumer finds the rank that a session still has the right to.
+func (l *Ledger) consumer(id string, s Session) (*job, *rank, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if int64(s.Rank) >= int64(len(j.ranks)) {
+		return nil, nil, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, s.Rank, len(j.ranks))
+	}
+	r := j.ranks[s.Rank]
+	if s.Seq == 0 || r.session != s {
+		return nil, nil, fmt.Errorf("job %s: rank %d: %w", id, s.Rank, ErrSession)
+	}
+	r.attached = true
+	return j, r, nil
+}
+
+func (j *job) epoch(number uint64) *epoch {
+	for _, e := range j.epochs {
+		if e.number == number {
+			return e
+		}
+	}
+	return nil
+}
+
+// need reports, once an answer, an epoch that must be begun.
+func (l *Ledger) need(j *job, number uint64) {
+	ref := EpochRef{j.ID, number}
+	if !slices.Contains(l.effects.Needed, ref) {
+		l.effects.Needed = append(l.effects.Needed, ref)
+	}
+}
+
+// advance moves a rank that has acknowledged its epoch on to the one that it wants, where that is the next and begun.
+func (l *Ledger) advance(j *job, r *rank) {
+	if r.want == 0 || r.wanted != r.epoch+1 {
+		return
+	}
+	if e := j.epoch(r.epoch); e != nil && !e.shares[r.number].complete() {
+		return
+	}
+	if j.epoch(r.wanted) == nil {
+		l.need(j, r.wanted)
+		return
+	}
+	r.epoch = r.wanted
+	j.dirtyRanks = true
+	l.forget(j)
+}
+
+// forget drops the epochs that all ranks have left.
+func (l *Ledger) forget(j *job) {
+	first := uint64(math.MaxUint64)
+	for _, r := range j.ranks {
+		first = min(first, r.epoch)
+	}
+	for len(j.epochs) > 0 && j.epochs[0].number < first {
+		j.forgotten = append(j.forgotten, j.epochs[0].deletions()...)
+		j.epochs = slices.Delete(j.epochs, 0, 1)
+	}
+}

@@ -1,0 +1,326 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Lease is a piece of a split that is out.
+type Lease struct {
+	ID       uint64 // unique in the cluster's life, as far as leases of it can still be about
+	Epoch    uint64
+	Split    int // place in the plan
+	From, To uint64
+	Drive    DriveID
+}
+
+// Grant is a new lease.
+type Grant struct {
+	Job  string
+	Rank uint32
+	Lease
+	Again bool // some of the split had been granted before and came back
+}
+
+// Revocation tells a rank that a lease is gone. What was fetched of it may still be delivered and acknowledged; the rest is
+// granted again.
+type Revocation struct {
+	Job   string
+	Rank  uint32
+	Lease uint64
+	Why   string
+}
+
+// Report is what a rank says of the leases it works on.
+type Report struct {
+	Held    []uint64 // extended
+	Fetched []uint64 // every mini-batch is at the launcher: extended, and no drive is needed any more
+	Blocked bool     // the input queue is full: the rank fetches nothing now
+}
+
+// Reason says why a lease is given back.
+type Reason uint8
+
+// The reasons.
+const (
+	Stopped    Reason = iota // the trainer stops
+	NodeFailed               // another drive, or a later time, may do better
+	DataFailed               // it would fail anywhere: the job fails with it
+)
+
+// lease is a lease with its state. It is over when all its numbers are delivered, or when it comes back.
+type lease struct {
+	Lease
+	job      *job
+	rank     *rank
+	epoch    *epoch
+	drive    *drive // nil: removed, after everything was fetched
+	deadline time.Time
+	fetched  bool // occupies no slot
+}
+
+func byLeaseID(a, b *lease) int { return cmp.Compare(a.ID, b.ID) }
+
+func byNumber(a, b *lease) int {
+	if c := cmp.Compare(a.Epoch, b.Epoch); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.From, b.From)
+}
+
+// newID returns an id that no lease has: the fence's low bits keep those of an earlier leader apart.
+func (l *Ledger) newID() uint64 {
+	for {
+		l.counter++
+		id := l.config.Fence<<32 | l.counter&(1<<32-1)
+		if _, taken := l.leases[id]; !taken && id != 0 {
+			return id
+		}
+	}
+}
+
+// start books a lease.
+func (l *Ledger) start(le *lease) {
+	l.leases[le.ID] = le
+	r, d := le.rank, le.drive
+	i, _ := slices.BinarySearchFunc(r.leases, le, byNumber)
+	r.leases = slices.Insert(r.leases, i, le)
+	d.leases = append(d.leases, le)
+	l.occupy(le, 1)
+	s := le.epoch.split(le.Split)
+	sh := &le.epoch.shares[r.number]
+	sh.taken.set(le.Split - sh.first)
+	sh.settle(le.epoch, s)
+}
+
+// occupy takes (1) or frees (-1) a lease's slot.
+func (l *Ledger) occupy(le *lease, n int) {
+	j, d := le.job, le.drive
+	d.busy += n
+	le.rank.slots += n
+	if j.slots[d] += n; j.slots[d] == 0 {
+		delete(j.slots, d)
+	}
+}
+
+// end removes a lease from the books.
+func (l *Ledger) end(le *lease) {
+	delete(l.leases, le.ID)
+	is := func(o *lease) bool { return o == le }
+	le.rank.leases = slices.DeleteFunc(le.rank.leases, is)
+	if le.drive != nil {
+		le.drive.leases = slices.DeleteFunc(le.drive.leases, is)
+	}
+	if !le.fetched {
+		l.occupy(le, -1)
+	}
+}
+
+// takeBack ends a lease whose numbers are not all delivered; they are pending again.
+func (l *Ledger) takeBack(le *lease) {
+	e, sh := le.epoch, &le.epoch.shares[le.rank.number]
+	s := e.split(le.Split)
+	for _, r := range sh.held(e, s).gaps(nil, le.From, le.To) {
+		e.left[s.Partition] += e.rows(s, r.From, r.To)
+	}
+	l.end(le)
+	sh.again[le.Split] = struct{}{}
+	sh.settle(e, s)
+}
+
+// comeBack takes a lease back and tells the rank.
+func (l *Ledger) comeBack(le *lease, why string) {
+	l.takeBack(le)
+	l.effects.Revoked = append(l.effects.Revoked, Revocation{le.job.ID, le.rank.number, le.ID, why})
+}
+
+// mine finds a lease of a rank, or returns nil.
+func (l *Ledger) mine(r *rank, id uint64) *lease {
+	if le := l.leases[id]; le != nil && le.rank == r {
+		return le
+	}
+	return nil
+}
+
+// Want says that the rank waits for n pieces of the epoch; it replaces what it wanted before. The epoch is the rank's
+// or the next one, which it goes on to when it has acknowledged all of its own; another one is ErrArgument: attach with a token.
+func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {
+	j, r, err := l.consumer(id, s)
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return fmt.Errorf("%w: job %s: rank %d wants %d pieces", ErrArgument, id, r.number, n)
+	}
+	if epoch != r.epoch && epoch != r.epoch+1 {
+		return fmt.Errorf("%w: job %s: rank %d is in epoch %d and wants %d: attach with a token to go there", ErrArgument, id, r.number, r.epoch, epoch)
+	}
+	r.want, r.wanted = n, epoch
+	l.advance(j, r)
+	l.schedule(now)
+	return nil
+}
+
+// Hold extends leases. It returns those of Held and Fetched that are not, or no more, the rank's: finished or revoked.
+func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone []uint64, err error) {
+	_, r, err := l.consumer(id, s)
+	if err != nil {
+		return nil, err
+	}
+	extend := func(ids []uint64, fetched bool) {
+		for _, id := range ids {
+			le := l.mine(r, id)
+			if le == nil {
+				gone = append(gone, id)
+				continue
+			}
+			le.deadline = now.Add(l.config.LeaseTTL)
+			if fetched && !le.fetched {
+				l.occupy(le, -1)
+				le.fetched = true
+			}
+		}
+	}
+	extend(report.Held, false)
+	extend(report.Fetched, true)
+	switch {
+	case !report.Blocked:
+		r.blocked = time.Time{}
+	case r.blocked.IsZero():
+		r.blocked = now
+	}
+	l.schedule(now)
+	slices.Sort(gone)
+	return slices.Compact(gone), nil
+}
+
+// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead, or their
+// numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it.
+func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
+	j, r, err := l.consumer(id, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range leases {
+		if le := l.mine(r, a.ID); le != nil && le.Lease == a {
+			le.deadline = now.Add(l.config.LeaseTTL)
+		} else if !l.adopt(j, r, a, now) {
+			gone = append(gone, a.ID)
+		}
+	}
+	l.schedule(now)
+	return gone, nil
+}
+
+func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
+	e := j.epoch(a.Epoch)
+	if _, taken := l.leases[a.ID]; taken || e == nil || j.failed != "" || a.Epoch != r.epoch || a.From >= a.To || a.ID == 0 {
+		return false
+	}
+	s, err := e.plan.Split(a.Split)
+	if err != nil {
+		return false
+	}
+	sh := &e.shares[r.number]
+	from, to := sh.portion(s)
+	if a.From < from || a.To > to || len(r.out(e, a.From, a.To)) > 0 {
+		return false
+	}
+	missing := sh.held(e, s).gaps(nil, a.From, a.To)
+	if len(missing) == 0 {
+		return false
+	}
+	d := l.drive(a.Drive)
+	if d == nil {
+		d = l.addDrive(a.Drive)
+		d.state, d.since = driveUnknown, now
+	}
+	if d.state == driveDead {
+		return false
+	}
+	for _, m := range missing {
+		e.left[s.Partition] -= e.rows(s, m.From, m.To)
+	}
+	l.start(&lease{Lease: a, job: j, rank: r, epoch: e, drive: d, deadline: now.Add(l.config.LeaseTTL)})
+	j.run(d)
+	return true
+}
+
+// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. Either all runs are taken or, with
+// an error, none: numbers that are not the rank's are ErrArgument. Whether the rank still has a lease of them does not matter. Answer
+// the caller when what Flush then returns is durable.
+func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Run, now time.Time) error {
+	j, r, err := l.consumer(id, s)
+	if err != nil {
+		return err
+	}
+	e := j.epoch(epoch)
+	switch {
+	case epoch < r.epoch && e == nil:
+		return nil // delivered and forgotten
+	case epoch > r.epoch || e == nil:
+		return fmt.Errorf("%w: job %s: rank %d acknowledges in epoch %d and is in %d", ErrArgument, id, r.number, epoch, r.epoch)
+	}
+	sh := &e.shares[r.number]
+	for _, run := range runs {
+		if run.From >= run.To || run.From < sh.lo || run.To > sh.hi {
+			return fmt.Errorf("%w: job %s: rank %d acknowledges [%d, %d), it has [%d, %d)", ErrArgument, id, r.number, run.From, run.To, sh.lo, sh.hi)
+		}
+	}
+	var fresh uint64
+	for _, run := range runs {
+		place := e.placeFor(r, run.From)
+		for from := run.From; from < run.To; place++ {
+			s := e.split(place)
+			to := min(run.To, s.FirstNumber+uint64(s.MiniBatches))
+			fresh += l.deliver(e, sh, s, from, to)
+			from = to
+		}
+	}
+	if fresh == 0 {
+		return nil
+	}
+	r.blocked = time.Time{}
+	if sh.complete() {
+		l.announce(e)
+		l.advance(j, r)
+	}
+	l.schedule(now)
+	return nil
+}
+
+// placeFor finds the split of a number, first among the rank's leases.
+func (e *epoch) placeFor(r *rank, number uint64) int {
+	if out := r.out(e, number, number+1); len(out) > 0 {
+		return out[0].Split
+	}
+	return e.place(number)
+}
+
+// Release gives leases back; those that are not the rank's are passed over. With NodeFailed the rank is not granted that
+// drive for Config.Avoid. With DataFailed the job fails.
+func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {
+	j, r, err := l.consumer(id, s)
+	if err != nil {
+		return err
+	}
+	for _, id := range leases {
+		le := l.mine(r, id)
+		if le == nil {
+			continue
+		}
+		l.takeBack(le)
+		if reason == NodeFailed && le.drive != nil {
+			r.avoid[le.drive] = now.Add(l.config.Avoid)
+		}
+	}
+	if reason == DataFailed {
+		l.fail(j, why)
+	}
+	l.schedule(now)
+	return nil
+}

@@ -1,0 +1,221 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// ChunkSplits is how many splits a chunk's bitmap covers.
+const ChunkSplits = 1024
+
+// A record is a header of 16 bytes, little-endian:
+//
+//	version u8 = 1 | kind u8 | n u16 | fence u64 | CRC32C u32 of all before it and of all after it
+//
+// and then, by kind,
+//
+//	ranks  n ranks, each: session's fence u64 | session's seq u64 | epoch u64
+//	mark   n = 1: mark u64 | splits of the plan u64
+//	chunk  n splits: (n+7)/8 bytes, bit i%8 of byte i/8 says that split 1024*chunk+i is delivered; bits above n are 0
+const (
+	recordVersion = 1
+	headerBytes   = 16
+	rankBytes     = 24
+	markBytes     = 16
+)
+
+// Kind tells records apart.
+type Kind uint8
+
+// The kinds of records.
+const (
+	RanksRecord Kind = iota // sessions and epochs of the ranks
+	MarkRecord              // splits before the mark are delivered
+	ChunkRecord             // which of 1,024 splits are delivered
+)
+
+var kindNames = [...]string{"ranks", "mark", "chunk"}
+
+// String returns ranks, mark or chunk.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Record is a durable piece of a job's state.
+type Record struct {
+	Job   string
+	Kind  Kind
+	Epoch uint64 // of marks and chunks
+	Chunk uint32 // of chunks
+	Data  []byte // nil: delete the key
+}
+
+// Key returns the record's key below the job's: "ranks", "e0/mark", "e0/c00000a" (the chunk in hex).
+func (r Record) Key() string {
+	switch r.Kind {
+	case RanksRecord:
+		return "ranks"
+	case MarkRecord:
+		return fmt.Sprintf("e%d/mark", r.Epoch)
+	default:
+		return fmt.Sprintf("e%d/c%06x", r.Epoch, r.Chunk)
+	}
+}
+
+// RecordOf makes a record of a key below the job's and its value, which Restore takes. The error wraps ErrRecord.
+func RecordOf(job, key string, data []byte) (Record, error) {
+	r := Record{Job: job, Data: data}
+	if key == "ranks" {
+		return r, nil
+	}
+	epoch, rest, ok := strings.Cut(key, "/")
+	if ok && strings.HasPrefix(epoch, "e") {
+		var err error
+		if r.Epoch, err = strconv.ParseUint(epoch[1:], 10, 64); err == nil {
+			if rest == "mark" {
+				r.Kind = MarkRecord
+			} else if strings.HasPrefix(rest, "c") {
+				r.Kind = ChunkRecord
+				var c uint64
+				c, err = strconv.ParseUint(rest[1:], 16, 32)
+				r.Chunk = uint32(c)
+			}
+			if err == nil && r.Key() == key { // one record has one key
+				return r, nil
+			}
+		}
+	}
+	return Record{}, fmt.Errorf("%w: job %s: key %q is none of ranks, eN/mark, eN/cHEX", ErrRecord, job, key)
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal puts the header before a body.
+func seal(k Kind, n int, fence uint64, body []byte) []byte {
+	b := make([]byte, headerBytes+len(body))
+	b[0], b[1] = recordVersion, byte(k)
+	binary.LittleEndian.PutUint16(b[2:], uint16(n))
+	binary.LittleEndian.PutUint64(b[4:], fence)
+	copy(b[headerBytes:], body)
+	binary.LittleEndian.PutUint32(b[12:], checksum(b))
+	return b
+}
+
+// checksum is over all of a record but the checksum.
+func checksum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[headerBytes:])
+}
+
+// unseal checks a record's header and length and returns its n and its body.
+func unseal(k Kind, b []byte) (n int, body []byte, err error) {
+	if len(b) < headerBytes {
+		return 0, nil, fmt.Errorf("%w: %v of %d bytes, the header alone has %d", ErrRecord, k, len(b), headerBytes)
+	}
+	if got, sum := checksum(b), binary.LittleEndian.Uint32(b[12:]); got != sum {
+		return 0, nil, fmt.Errorf("%w: %v has CRC32C %08x, it says %08x: it was changed or cut", ErrRecord, k, got, sum)
+	}
+	if b[0] != recordVersion {
+		return 0, nil, fmt.Errorf("%w: %v of version %d, this build reads %d", ErrRecord, k, b[0], recordVersion)
+	}
+	if Kind(b[1]) != k {
+		return 0, nil, fmt.Errorf("%w: %v under the key of a %v", ErrRecord, Kind(b[1]), k)
+	}
+	n, body = int(binary.LittleEndian.Uint16(b[2:])), b[headerBytes:]
+	want := 0
+	switch k {
+	case RanksRecord:
+		want = n * rankBytes
+	case MarkRecord:
+		want = n * markBytes
+	case ChunkRecord:
+		want = (n + 7) / 8
+	}
+	if len(body) != want {
+		return 0, nil, fmt.Errorf("%w: %v of %d entries has %d bytes, want %d", ErrRecord, k, n, len(body), want)
+	}
+	return n, body, nil
+}
+
+// rankEntry is a rank's part of the ranks record.
+type rankEntry struct{ fence, seq, epoch uint64 }
+
+func encodeRanks(fence uint64, ranks []rankEntry) []byte {
+	body := make([]byte, 0, len(ranks)*rankBytes)
+	for _, r := range ranks {
+		body = binary.LittleEndian.AppendUint64(body, r.fence)
+		body = binary.LittleEndian.AppendUint64(body, r.seq)
+		body = binary.LittleEndian.AppendUint64(body, r.epoch)
+	}
+	return seal(RanksRecord, len(ranks), fence, body)
+}
+
+func decodeRanks(b []byte) ([]rankEntry, error) {
+	n, body, err := unseal(RanksRecord, b)
+	if err != nil {
+		return nil, err
+	}
+	ranks := make([]rankEntry, n)
+	for i := range ranks {
+		e := body[i*rankBytes:]
+		ranks[i] = rankEntry{binary.LittleEndian.Uint64(e), binary.LittleEndian.Uint64(e[8:]), binary.LittleEndian.Uint64(e[16:])}
+	}
+	return ranks, nil
+}
+
+func encodeMark(fence uint64, mark, splits int) []byte {
+	body := binary.LittleEndian.AppendUint64(nil, uint64(mark))
+	body = binary.LittleEndian.AppendUint64(body, uint64(splits))
+	return seal(MarkRecord, 1, fence, body)
+}
+
+// decodeMark checks the mark against the plan's splits.
+func decodeMark(b []byte, splits int) (mark int, err error) {
+	n, body, err := unseal(MarkRecord, b)
+	if err != nil {
+		return 0, err
+	}
+	if n != 1 {
+		return 0, fmt.Errorf("%w: %d marks", ErrRecord, n)
+	}
+	m, s := binary.LittleEndian.Uint64(body), binary.LittleEndian.Uint64(body[8:])
+	if s != uint64(splits) || m > s {
+		return 0, fmt.Errorf("%w: mark %d of %d splits, the plan has %d", ErrRecord, m, s, splits)
+	}
+	return int(m), nil
+}
+
+// encodeChunk takes a chunk's bits, n of them, from the row of a whole epoch.
+func encodeChunk(fence uint64, done bitset, chunk, n int) []byte {
+	var body [ChunkSplits / 8]byte
+	for w := range (n + 63) / 64 {
+		binary.LittleEndian.PutUint64(body[8*w:], done[chunk*(ChunkSplits/64)+w])
+	}
+	return seal(ChunkRecord, n, fence, body[:(n+7)/8])
+}
+
+// decodeChunk returns a chunk's bits; n is how many splits of the plan it covers.
+func decodeChunk(b []byte, n int) (bits bitset, err error) {
+	m, body, err := unseal(ChunkRecord, b)
+	if err != nil {
+		return nil, err
+	}
+	if m != n || n > ChunkSplits {
+		return nil, fmt.Errorf("%w: chunk of %d splits, the plan has %d there", ErrRecord, m, n)
+	}
+	var whole [ChunkSplits / 8]byte
+	copy(whole[:], body)
+	bits = make(bitset, ChunkSplits/64)
+	for w := range bits {
+		bits[w] = binary.LittleEndian.Uint64(whole[8*w:])
+	}
+	if bits.next(n, ChunkSplits, true) != ChunkSplits {
+		return nil, fmt.Errorf("%w: chunk of %d splits has bits above them", ErrRecord, n)
+	}
+	return bits, nil
+}

@@ -1,0 +1,95 @@
+package ledger
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// set is numbers as runs: ascending, neither empty nor touching.
+type set []dataset.Run
+
+// at returns the index of the first run that ends after n.
+func (s set) at(n uint64) int {
+	return sort.Search(len(s), func(i int) bool { return s[i].To > n })
+}
+
+// with returns the set and [from, to) together. It may reuse s.
+func (s set) with(from, to uint64) set {
+	if from >= to {
+		return s
+	}
+	i := sort.Search(len(s), func(i int) bool { return s[i].To >= from })
+	j := i
+	for j < len(s) && s[j].From <= to {
+		from, to = min(from, s[j].From), max(to, s[j].To)
+		j++
+	}
+	return slices.Replace(s, i, j, dataset.Run{From: from, To: to})
+}
+
+// gaps appends to out what of [from, to) the set does not have.
+func (s set) gaps(out set, from, to uint64) set {
+	for i := s.at(from); from < to; i++ {
+		if i == len(s) || s[i].From >= to {
+			return append(out, dataset.Run{From: from, To: to})
+		}
+		if s[i].From > from {
+			out = append(out, dataset.Run{From: from, To: s[i].From})
+		}
+		from = s[i].To
+	}
+	return out
+}
+
+// within appends to out what of [from, to) the set has.
+func (s set) within(out set, from, to uint64) set {
+	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
+		out = append(out, dataset.Run{From: max(from, s[i].From), To: min(to, s[i].To)})
+	}
+	return out
+}
+
+// count returns how many numbers of [from, to) the set has.
+func (s set) count(from, to uint64) uint64 {
+	var n uint64
+	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
+		n += min(to, s[i].To) - max(from, s[i].From)
+	}
+	return n
+}
+
+// covers reports whether the set has all of [from, to).
+func (s set) covers(from, to uint64) bool { return s.count(from, to) == to-from }
+
+// join appends a run that does not begin before the last one's end, growing that one where they touch.
+func (s set) join(from, to uint64) set {
+	if from >= to {
+		return s
+	}
+	if n := len(s); n > 0 && s[n-1].To == from {
+		s[n-1].To = to
+		return s
+	}
+	return append(s, dataset.Run{From: from, To: to})
+}
+
+// ofToken returns a token's numbers.
+func ofToken(t *dataset.Token) set {
+	if t == nil {
+		return nil
+	}
+	s := make(set, 0, len(t.Runs)+1).join(0, t.Mark)
+	return append(s, t.Runs...)
+}
+
+// token returns the set as a token of a job's epoch.
+func (s set) token(job dataset.Digest, epoch uint64) dataset.Token {
+	t := dataset.Token{Job: job, Epoch: epoch}
+	if len(s) > 0 && s[0].From == 0 {
+		t.Mark, s = s[0].To, s[1:]
+	}
+	t.Runs = slices.Clone([]dataset.Run(s))
+	return t
+}

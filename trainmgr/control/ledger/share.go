@@ -1,0 +1,196 @@
+package ledger
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// share is a rank's part of an epoch: the numbers [lo, hi) that were not resumed, and the splits [first, last) that have them;
+// the splits at both ends may belong to other ranks in part.
+type share struct {
+	rank        *rank
+	lo, hi      uint64
+	first, last int
+	owned       uint64 // numbers
+	delivered   uint64 // of them
+	taken       bitset // by place-first: granted before, or delivered; else it is fresh
+	done        bitset // by place-first: every owned number is delivered
+
+	// Of splits that are taken and not done:
+	partial  map[int]set      // delivered numbers, the resumed ones included, where there are any
+	again    map[int]struct{} // some lease of it came back
+	returned []int            // ascending: some number is neither delivered nor out
+
+	next   []int32 // by the placement's drive: index in its list below which nothing is fresh
+	cursor int     // place below which nothing is fresh
+}
+
+// prepare begins a share with nothing delivered but what was resumed.
+func (e *epoch) prepare(sh *share) {
+	sh.first, sh.last = e.place(sh.lo), e.place(sh.lo)
+	if sh.lo < sh.hi {
+		sh.last = e.place(sh.hi-1) + 1
+	}
+	n := sh.last - sh.first
+	sh.taken, sh.done = newBitset(n), newBitset(n)
+	sh.reset()
+	if len(e.base) > 0 {
+		for p := sh.first; p < sh.last; p++ {
+			if from, to := sh.portion(e.split(p)); e.base.covers(from, to) {
+				sh.taken.set(p - sh.first)
+				sh.done.set(p - sh.first)
+			}
+		}
+	}
+}
+
+// reset forgets everything but the bits.
+func (sh *share) reset() {
+	sh.partial, sh.again, sh.returned = make(map[int]set), make(map[int]struct{}), nil
+	sh.delivered = 0
+	sh.restart()
+}
+
+// restart looks for fresh splits from the beginning.
+func (sh *share) restart() {
+	sh.cursor = sh.first
+	clear(sh.next)
+}
+
+func (sh *share) complete() bool { return sh.delivered == sh.owned }
+
+// portion returns the numbers of a split that are in the share's range.
+func (sh *share) portion(s dataset.Split) (from, to uint64) {
+	from, to = max(sh.lo, s.FirstNumber), min(sh.hi, s.FirstNumber+uint64(s.MiniBatches))
+	return from, max(from, to)
+}
+
+// held returns what of a split's portion is delivered, the resumed numbers included. It is not to be changed.
+func (sh *share) held(e *epoch, s dataset.Split) set {
+	from, to := sh.portion(s)
+	if sh.done.get(s.Place - sh.first) {
+		return set(nil).join(from, to)
+	}
+	if have, ok := sh.partial[s.Place]; ok {
+		return have
+	}
+	if len(e.base) == 0 {
+		return nil
+	}
+	return e.base.within(nil, from, to)
+}
+
+// pending returns what of a split's portion is neither delivered nor out.
+func (sh *share) pending(e *epoch, s dataset.Split) set {
+	from, to := sh.portion(s)
+	have := sh.held(e, s)
+	if out := sh.rank.out(e, from, to); len(out) > 0 {
+		have = slices.Clone(have)
+		for _, le := range out {
+			have = have.with(max(le.From, from), min(le.To, to))
+		}
+	}
+	return have.gaps(nil, from, to)
+}
+
+// out returns the rank's leases that overlap [from, to) of an epoch.
+func (r *rank) out(e *epoch, from, to uint64) []*lease {
+	i := sort.Search(len(r.leases), func(i int) bool {
+		le := r.leases[i]
+		return le.epoch.number > e.number || le.epoch == e && le.To > from
+	})
+	k := i
+	for k < len(r.leases) && r.leases[k].epoch == e && r.leases[k].From < to {
+		k++
+	}
+	return r.leases[i:k]
+}
+
+// settle puts a taken split among the returned ones, or takes it out, as it has pending numbers or not.
+func (sh *share) settle(e *epoch, s dataset.Split) {
+	i, there := slices.BinarySearch(sh.returned, s.Place)
+	should := sh.taken.get(s.Place-sh.first) && !sh.done.get(s.Place-sh.first) && len(sh.pending(e, s)) > 0
+	switch {
+	case should && !there:
+		sh.returned = slices.Insert(sh.returned, i, s.Place)
+	case !should && there:
+		sh.returned = slices.Delete(sh.returned, i, i+1)
+	}
+}
+
+// deliver makes numbers [from, to) of a split's portion delivered; it returns how many were not.
+func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) uint64 {
+	at := s.Place - sh.first
+	if sh.done.get(at) {
+		return 0
+	}
+	have := sh.held(e, s)
+	fresh := (to - from) - have.count(from, to)
+	if fresh == 0 {
+		return 0
+	}
+	for _, r := range sh.pending(e, s).within(nil, from, to) {
+		e.left[s.Partition] -= e.rows(s, r.From, r.To)
+	}
+	sh.delivered += fresh
+	if _, owned := sh.partial[s.Place]; !owned {
+		have = slices.Clone(have) // held's may be anybody's
+	}
+	have = have.with(from, to)
+	sh.taken.set(at)
+	if have.covers(sh.portion(s)) {
+		sh.done.set(at)
+		delete(sh.partial, s.Place)
+		delete(sh.again, s.Place)
+		e.settleSplit(s.Place)
+	} else {
+		sh.partial[s.Place] = have
+	}
+	for _, le := range slices.Clone(sh.rank.out(e, from, to)) {
+		if have.covers(le.From, le.To) {
+			l.end(le)
+		}
+	}
+	sh.settle(e, s)
+	return fresh
+}
+
+// rewind sets what is delivered of a share, forward or back; the rank has no lease of it then.
+func (e *epoch) rewind(sh *share, has set) {
+	sh.reset()
+	for p := sh.first; p < sh.last; p++ {
+		at := p - sh.first
+		s := e.split(p)
+		from, to := sh.portion(s)
+		have := has.within(nil, from, to)
+		resumed := uint64(0)
+		if len(e.base) > 0 {
+			resumed = e.base.count(from, to)
+			for _, r := range e.base.within(nil, from, to) {
+				have = have.with(r.From, r.To)
+			}
+		}
+		got := have.count(from, to) - resumed
+		sh.delivered += got
+		was := sh.done.get(at)
+		switch done := have.covers(from, to); {
+		case done:
+			sh.taken.set(at)
+			sh.done.set(at)
+		case got > 0:
+			sh.taken.set(at)
+			sh.done.clear(at)
+			sh.partial[p] = have
+			sh.returned = append(sh.returned, p)
+		default:
+			sh.taken.clear(at)
+			sh.done.clear(at)
+		}
+		if was != sh.done.get(at) {
+			e.settleSplit(p)
+		}
+	}
+	e.uncounted = true
+}

@@ -1,0 +1,214 @@
+package ledger
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// JobStatus says where a job stands.
+type JobStatus struct {
+	Job         string
+	Failed      string // why; empty: it goes on
+	Epoch       uint64 // the earliest that a rank is in
+	MiniBatches uint64 // that ranks own of that epoch
+	Delivered   uint64 // of them
+	Redelivered uint64 // leases of what had come back
+	Leases      int
+	Bound       int       // drives at once; 0: no bound
+	Running     []DriveID // drives that work for it now
+	RowsLeft    int64     // of that epoch, neither delivered nor out
+	Ranks       []RankStatus
+}
+
+// RankStatus says where a rank stands.
+type RankStatus struct {
+	Rank      uint32
+	Attached  bool // in this leader's time
+	Epoch     uint64
+	Owned     uint64 // mini-batches of the epoch
+	Delivered uint64
+	Leased    uint64 // out and not delivered
+	Leases    int
+	Wanted    int    // pieces that it waits for
+	Out       bool   // everything of the epoch is delivered or out
+	Waiting   string // why it is granted no more now, in words; empty: it could be, or all is out
+}
+
+// Status describes a job. The error wraps ErrUnknown.
+func (l *Ledger) Status(id string, now time.Time) (JobStatus, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return JobStatus{}, err
+	}
+	st := JobStatus{Job: id, Failed: j.failed, Redelivered: j.redelivered, Bound: j.Drives}
+	first := uint64(math.MaxUint64)
+	for _, r := range j.ranks {
+		first = min(first, r.epoch)
+		st.Leases += len(r.leases)
+		st.Ranks = append(st.Ranks, l.rankStatus(j, r, now))
+	}
+	st.Epoch = first
+	if e := j.epoch(first); e != nil {
+		e.refresh()
+		for i := range e.shares {
+			st.MiniBatches += e.shares[i].owned
+			st.Delivered += e.shares[i].delivered
+		}
+		for _, n := range e.left {
+			st.RowsLeft += n
+		}
+	}
+	for d := range j.slots {
+		st.Running = append(st.Running, d.id)
+	}
+	slices.SortFunc(st.Running, DriveID.compare)
+	return st, nil
+}
+
+// Rank describes a rank. The error wraps ErrUnknown.
+func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, error) {
+	j, err := l.find(id)
+	if err != nil {
+		return RankStatus{}, err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return RankStatus{}, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	return l.rankStatus(j, j.ranks[number], now), nil
+}
+
+func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
+	st := RankStatus{Rank: r.number, Attached: r.attached, Epoch: r.epoch, Leases: len(r.leases), Wanted: r.want}
+	e := j.epoch(r.epoch)
+	if e == nil {
+		st.Waiting = fmt.Sprintf("epoch %d was not begun", r.epoch)
+		return st
+	}
+	sh := &e.shares[r.number]
+	st.Owned, st.Delivered = sh.owned, sh.delivered
+	for _, le := range r.leases {
+		n := le.To - le.From - sh.held(e, e.split(le.Split)).count(le.From, le.To)
+		st.Leased += n
+	}
+	st.Out = st.Delivered+st.Leased == st.Owned
+	st.Waiting = l.why(j, r, e, sh, st.Out, now)
+	return st
+}
+
+// why says in words what keeps a rank from being granted more.
+func (l *Ledger) why(j *job, r *rank, e *epoch, sh *share, out bool, now time.Time) string {
+	switch {
+	case j.failed != "":
+		return "the job failed: " + j.failed
+	case r.want > 0 && r.wanted != r.epoch && sh.complete():
+		return fmt.Sprintf("epoch %d was not begun", r.wanted)
+	case r.want > 0 && r.wanted != r.epoch:
+		return fmt.Sprintf("%d mini-batches of epoch %d are not acknowledged", sh.owned-sh.delivered, r.epoch)
+	case out:
+		return ""
+	case now.Before(l.config.GrantAfter):
+		return "a new leader waits for the ranks to show what they hold"
+	}
+	e.refresh()
+	if j.Order == Deterministic {
+		place, _ := e.nextOf(sh)
+		return l.whyNot(j, r, e, e.holders[e.split(place).Partition], e.partitions[e.split(place).Partition], now)
+	}
+	var holders []int32
+	for i, d := range e.drives {
+		if d == nil {
+			continue
+		}
+		if _, ok := e.nextOn(sh, i); ok {
+			holders = append(holders, int32(i))
+		}
+	}
+	name := ""
+	if len(holders) == 0 {
+		if place, ok := e.nextOf(sh); ok {
+			name = e.partitions[e.split(place).Partition]
+		}
+	}
+	return l.whyNot(j, r, e, holders, name, now)
+}
+
+// whyNot says what each of the drives that hold what is pending lacks; it is empty when one lacks nothing.
+func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition string, now time.Time) string {
+	if len(holders) == 0 {
+		return fmt.Sprintf("no drive holds partition %s", partition)
+	}
+	var busy, bad []string
+	bound := false
+	for _, i := range holders {
+		switch d := e.drives[i]; {
+		case d.state == driveDead:
+			bad = append(bad, fmt.Sprintf("drive %v is dead (%s)", d.id, d.why))
+		case d.state == driveUnknown:
+			bad = append(bad, fmt.Sprintf("drive %v has not appeared", d.id))
+		case d.draining:
+			bad = append(bad, fmt.Sprintf("drive %v is draining", d.id))
+		case r.shuns(d, now):
+			bad = append(bad, fmt.Sprintf("drive %v failed this rank just now", d.id))
+		case d.free() == 0:
+			busy = append(busy, fmt.Sprintf("drive %v is busy with %d of %d splits", d.id, d.busy, d.slots))
+		case j.Drives > 0 && j.active() >= j.Drives && j.slots[d] == 0:
+			bound = true
+		default:
+			return ""
+		}
+	}
+	if bound {
+		return fmt.Sprintf("%d drives run, the allocation is %d", j.active(), j.Drives)
+	}
+	const most = 4 // drives named
+	all := append(busy, bad...)
+	if len(all) > most {
+		all = append(all[:most], fmt.Sprintf("%d drives more", len(all)-most))
+	}
+	return strings.Join(all, ", ")
+}
+
+// DriveStatus says what a drive does.
+type DriveStatus struct {
+	Drive  DriveID
+	Slots  int
+	Busy   int    // slots taken
+	Leases int    // fetched ones included
+	State  string // ready, draining, unknown, dead: why
+}
+
+// Drives describes all drives, by name.
+func (l *Ledger) Drives() []DriveStatus {
+	out := make([]DriveStatus, 0, len(l.drives))
+	for _, d := range l.drives {
+		st := DriveStatus{Drive: d.id, Slots: d.slots, Busy: d.busy, Leases: len(d.leases), State: "ready"}
+		switch {
+		case d.state == driveDead:
+			st.State = "dead: " + d.why
+		case d.state == driveUnknown:
+			st.State = "unknown"
+		case d.draining:
+			st.State = "draining"
+		}
+		out = append(out, st)
+	}
+	return out
+}
+
+// Leases lists a job's leases, by rank and number. It is empty for an unknown job.
+func (l *Ledger) Leases(id string) []Grant {
+	j := l.job(id)
+	if j == nil {
+		return nil
+	}
+	var out []Grant
+	for _, r := range j.ranks {
+		for _, le := range r.leases {
+			out = append(out, Grant{Job: id, Rank: r.number, Lease: le.Lease})
+		}
+	}
+	return out
+}

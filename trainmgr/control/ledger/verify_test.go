@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+)
+
+// verify tests what must hold after every event.
+func (l *Ledger) verify() error {
+	busy := map[*drive]int{}
+	for id, le := range l.leases {
+		if id != le.ID || !slices.Contains(le.rank.leases, le) {
+			return fmt.Errorf("lease %s is not in its rank's list", showID(id))
+		}
+		if le.drive != nil && !slices.Contains(le.drive.leases, le) {
+			return fmt.Errorf("lease %s is not in its drive's list", showID(id))
+		}
+		if !le.fetched {
+			busy[le.drive]++
+		}
+		if le.epoch.shares[le.rank.number].held(le.epoch, le.epoch.split(le.Split)).covers(le.From, le.To) {
+			return fmt.Errorf("lease %s is out and all delivered", showID(id))
+		}
+	}
+	for _, d := range l.drives {
+		if d.busy != busy[d] {
+			return fmt.Errorf("drive %v counts %d slots taken, %d are", d.id, d.busy, busy[d])
+		}
+		if d.busy > d.slots && d.state == driveReady {
+			return fmt.Errorf("drive %v has %d of %d slots taken", d.id, d.busy, d.slots)
+		}
+	}
+	for _, j := range l.jobs {
+		for _, e := range j.epochs {
+			if err := e.verify(); err != nil {
+				return fmt.Errorf("job %s epoch %d: %w", j.ID, e.number, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (e *epoch) verify() error {
+	if !e.uncounted {
+		left := make([]int64, len(e.left))
+		e.count(left)
+		if !slices.Equal(left, e.left) {
+			return fmt.Errorf("rows left are %v, counted %v", left, e.left)
+		}
+	}
+	for i := range e.shares {
+		sh := &e.shares[i]
+		if !slices.IsSorted(sh.returned) {
+			return fmt.Errorf("rank %d: returned %v", i, sh.returned)
+		}
+		var delivered, owned uint64
+		for p := sh.first; p < sh.last; p++ {
+			s := e.split(p)
+			from, to := sh.portion(s)
+			resumed := e.base.count(from, to)
+			owned += to - from - resumed
+			delivered += sh.held(e, s).count(from, to) - resumed
+			pending := len(sh.pending(e, s)) > 0
+			at := p - sh.first
+			if sh.done.get(at) && !sh.taken.get(at) {
+				return fmt.Errorf("rank %d: split %d is done and fresh", i, p)
+			}
+			if want := sh.taken.get(at) && pending; want != slices.Contains(sh.returned, p) {
+				return fmt.Errorf("rank %d: split %d: taken %v, pending %v, returned %v", i, p, sh.taken.get(at), pending, !want)
+			}
+			if sh.done.get(at) != sh.held(e, s).covers(from, to) {
+				return fmt.Errorf("rank %d: split %d: done %v, has %v of [%d,%d)", i, p, sh.done.get(at), sh.held(e, s), from, to)
+			}
+		}
+		if delivered != sh.delivered || owned != sh.owned {
+			return fmt.Errorf("rank %d counts %d of %d delivered, it is %d of %d", i, sh.delivered, sh.owned, delivered, owned)
+		}
+		for k := 1; k < len(sh.rank.leases); k++ {
+			a, b := sh.rank.leases[k-1], sh.rank.leases[k]
+			if a.Epoch > b.Epoch || a.Epoch == b.Epoch && a.To > b.From {
+				return fmt.Errorf("rank %d: leases %s and %s overlap", i, showID(a.ID), showID(b.ID))
+			}
+		}
+	}
+	for p := range e.splits {
+		done := true
+		for i := range e.shares {
+			if sh := &e.shares[i]; p >= sh.first && p < sh.last && !sh.done.get(p-sh.first) {
+				done = false
+			}
+		}
+		if done != e.done.get(p) {
+			return fmt.Errorf("split %d: done %v, its ranks say %v", p, e.done.get(p), done)
+		}
+	}
+	return nil
+}
