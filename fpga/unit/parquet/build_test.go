@@ -197,6 +197,7 @@ type built struct {
 	crc      bool
 	split    bool // rows go on over pages (v1 lists)
 	pageRows int  // 0: one page
+	bare     bool // pages of nulls in a DELTA encoding leave out even its header
 	rows     []any
 	// plainRuns writes runs as common writers do: of one value from 8 on, else packed.
 	plainRuns bool
@@ -414,6 +415,10 @@ func pack(b []byte, c Codec) []byte {
 			return lz4Literals(b)
 		}
 		return out[:n]
+	case LZ4:
+		return packLZ4(b)
+	case Brotli:
+		return packBrotli(b)
 	}
 	return b
 }
@@ -587,6 +592,9 @@ func (c *built) body(r *rand.Rand, values []any, indices []uint32, entries int) 
 		}
 		b := c.hybrid(r, bits, 1)
 		return append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...)
+	}
+	if c.encoding >= DeltaBinaryPacked && c.encoding <= DeltaByteArray || c.encoding == ByteStreamSplit {
+		return c.deltaBody(r, values)
 	}
 	return c.plain(values)
 }

@@ -16,9 +16,11 @@ func (v *values) appendBytes(b *Block, n int) error {
 		return v.gatherBytes(b, n, limit)
 	case fromBytes:
 		return v.plainBytes(b, n, limit)
+	case fromArrays:
+		return v.deltaArrays(b, n, limit)
 	}
 	size := int(v.ct.TypeLength)
-	if n*size > len(v.src) {
+	if v.from == fromFixed && n*size > len(v.src) {
 		return errValuesEnd()
 	}
 	if n*size > limit-len(b.Data) {
@@ -30,6 +32,11 @@ func (v *values) appendBytes(b *Block, n int) error {
 	for i := range b.Offsets[at:] {
 		end += uint32(size)
 		b.Offsets[at+i] = end
+	}
+	if v.from == fromSplit {
+		from := len(b.Data)
+		b.Data = extend(b.Data, n*size)
+		return v.split.bytes(b.Data[from:], n, size)
 	}
 	b.Data = append(b.Data, v.src[:n*size]...)
 	v.src = v.src[n*size:]

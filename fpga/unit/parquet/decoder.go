@@ -53,7 +53,7 @@ func (d *Decoder) Reset(ct *ColumnType, h *PageHeader, page []byte, dict *Dictio
 	if err := d.countRows(h, n); err != nil {
 		return err
 	}
-	if err := d.vals.reset(ct, h.Encoding, rest, dict); err != nil {
+	if err := d.vals.reset(ct, h, rest, dict); err != nil {
 		return err
 	}
 	if ct.MaxDef == 0 {

@@ -52,9 +52,9 @@ func TestDecoderMisuse(t *testing.T) {
 	require.Error(t, d.Reset(&ColumnType{Physical: Int96}, &h, page, nil))
 	h.Encoding = RLEDictionary
 	require.ErrorIs(t, d.Reset(&ct, &h, page, nil), ErrCorrupt, "indices without a dictionary")
-	h.Encoding = DeltaBinaryPacked
+	h.Encoding = DeltaByteArray
 	require.ErrorIs(t, d.Reset(&ct, &h, page, nil), ErrUnsupported)
-	require.ErrorContains(t, d.Reset(&ct, &h, page, nil), "DELTA_BINARY_PACKED")
+	require.ErrorContains(t, d.Reset(&ct, &h, page, nil), "DELTA_BYTE_ARRAY of INT64")
 }
 
 func TestDecoderContinues(t *testing.T) {
@@ -129,8 +129,9 @@ func TestFailedNextLeavesTheBlock(t *testing.T) {
 		if err := d.Reset(&ct, &h, page[:len(page)-1], nil); err != nil {
 			continue
 		}
-		require.NoError(t, d.Skip(10))
-		_, err = d.Next(&b, d.Rows())
+		if err = d.Skip(10); err == nil { // a miniblock of deltas is there whole or not at all
+			_, err = d.Next(&b, d.Rows())
+		}
 		require.ErrorIs(t, err, ErrCorrupt, c)
 		requireSameRows(t, want, rowsOf(&b, &ct), c.String())
 		require.Empty(t, broken(&b, &ct))
@@ -272,6 +273,9 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	for _, c := range samples() {
 		if c.split {
 			continue
+		}
+		if c.codec == Brotli {
+			continue // the library makes its tables anew
 		}
 		file := c.file(rand.New(rand.NewSource(1)))
 		f, err := ReadFooter(bytes.NewReader(file), int64(len(file)))

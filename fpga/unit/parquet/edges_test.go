@@ -213,7 +213,7 @@ func TestColumnTypeValidate(t *testing.T) {
 	}{
 		"INT96":              {func(ct *ColumnType) { ct.Physical = Int96 }, ErrUnsupported},
 		"type 200":           {func(ct *ColumnType) { ct.Physical = 200 }, ErrUnsupported},
-		"BROTLI":             {func(ct *ColumnType) { ct.Codec = Brotli }, ErrUnsupported},
+		"LZO":                {func(ct *ColumnType) { ct.Codec = LZO }, ErrUnsupported},
 		"codec 200":          {func(ct *ColumnType) { ct.Codec = 200 }, ErrUnsupported},
 		"two repetitions":    {func(ct *ColumnType) { ct.MaxRep = 2 }, ErrUnsupported},
 		"no repetition":      {func(ct *ColumnType) { ct.MaxRep = 0 }, ErrCorrupt},
@@ -240,7 +240,7 @@ func TestNamesPrint(t *testing.T) {
 	require.Equal(t, "float32", KindFloat32.String())
 	require.Equal(t, "codec 9", Codec(9).String())
 	require.Equal(t, "unknown encoding", Encoding(unknown).String())
-	require.Equal(t, "parquet: codec BROTLI is not supported", Brotli.Supported().Error())
+	require.Equal(t, "parquet: codec LZO is not supported", LZO.Supported().Error())
 	require.Equal(t, `row group 1: column "a": page 2 at offset 3: parquet: corrupt: x`,
 		(&PageError{RowGroup: 1, Column: "a", Page: 2, Offset: 3, Err: corrupt("x")}).Error())
 }

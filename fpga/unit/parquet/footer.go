@@ -245,7 +245,8 @@ func (r *compact) chunkMeta(c *Chunk) {
 const unknownEncoding = 31
 
 // readable is the set of encodings that a chunk may use.
-const readable EncodingSet = 1<<Plain | 1<<PlainDictionary | 1<<RLE | 1<<BitPacked | 1<<RLEDictionary
+const readable EncodingSet = 1<<Plain | 1<<PlainDictionary | 1<<RLE | 1<<BitPacked | 1<<DeltaBinaryPacked | 1<<DeltaLengthByteArray |
+	1<<DeltaByteArray | 1<<RLEDictionary | 1<<ByteStreamSplit
 
 // check compares what the footer says with itself and with the file, whose pages end at end.
 func (f *File) check(end int64) error {

@@ -123,6 +123,9 @@ func requireAgreement(t testing.TB, ct *ColumnType, h *PageHeader, body []byte, 
 	}
 	got, err := decodePage(ct, h, body, dict)
 	ref := reference{ct: *ct, dict: values, column: Column{Kind: ct.Kind(), List: ct.List}}
+	if errors.Is(err, ErrLimit) {
+		return true // byte arrays that begin alike make much of few bytes
+	}
 	refErr := ref.page(h, body)
 	if (err == nil) != (refErr == nil) {
 		t.Fatalf("kernel: %v; reference: %v", err, refErr)

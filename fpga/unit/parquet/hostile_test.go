@@ -18,12 +18,12 @@ func samples() []*built {
 	var all []*built
 	for s := shape(0); s < shapes; s++ {
 		for i, physical := range []Type{Boolean, Int32, Int64, Float, Double, ByteArray, FixedLenByteArray} {
-			for _, e := range []Encoding{Plain, RLEDictionary, RLE} {
+			for _, e := range append((&built{physical: physical}).deltaEncodings(), Plain, RLEDictionary, RLE) {
 				if e == RLE && physical != Boolean {
 					continue
 				}
 				c := &built{shape: s, physical: physical, encoding: e, pageRows: 40, v2: (int(s)+i)%2 == 0,
-					codec: []Codec{Uncompressed, Snappy, Gzip, Zstd, LZ4Raw}[(int(s)*3+i)%5]}
+					codec: []Codec{Uncompressed, Snappy, Gzip, Zstd, LZ4Raw, Brotli, LZ4}[(int(s)*3+i)%7]}
 				if physical == FixedLenByteArray {
 					c.length = 5
 				}
@@ -265,7 +265,7 @@ func decodePage(ct *ColumnType, h *PageHeader, page []byte, dict *Dictionary) ([
 	if err := d.Reset(ct, h, page, dict); err != nil {
 		return nil, err
 	}
-	var b Block
+	b := Block{MaxData: 1 << 21}
 	b.Reset(ct.Kind())
 	if d.Continues() {
 		if err := d.Skip(0); err != nil {
@@ -280,6 +280,36 @@ func decodePage(ct *ColumnType, h *PageHeader, page []byte, dict *Dictionary) ([
 		return nil, fmt.Errorf("%d rows, %d in the block, %d left", n, b.Rows, d.Rows())
 	}
 	return rowsOf(&b, ct), nil
+}
+
+// TestSharedBytesAreBounded reads a page of a few kilobytes whose values each begin with the megabyte before them.
+func TestSharedBytesAreBounded(t *testing.T) {
+	first := bytes.Repeat([]byte("x"), 1<<20)
+	prefixes, lengths := []int64{0}, []int64{int64(len(first))}
+	for range 200 {
+		prefixes, lengths = append(prefixes, int64(len(first))), append(lengths, 0)
+	}
+	r := rand.New(rand.NewSource(1))
+	page := append(append(deltaPacked(r, prefixes, true), deltaPacked(r, lengths, true)...), first...)
+	ct := ColumnType{Physical: ByteArray}
+	h := PageHeader{Type: DataPage, Encoding: DeltaByteArray, NumValues: int32(len(lengths)), Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+	var d Decoder
+	var b Block
+	for _, skip := range []bool{false, true} {
+		require.NoError(t, d.Reset(&ct, &h, page, nil))
+		var err error
+		rows := 0
+		for ; err == nil && d.Rows() > 0; rows++ {
+			b.Reset(KindBytes)
+			if skip {
+				err = d.Skip(1)
+			} else {
+				_, err = d.Next(&b, 1)
+			}
+		}
+		require.ErrorIs(t, err, ErrLimit)
+		require.Equal(t, maxDeltaBytes>>20+1, rows)
+	}
 }
 
 func TestBombsAreBounded(t *testing.T) {
@@ -322,7 +352,7 @@ func TestBombsAreBounded(t *testing.T) {
 
 func TestDecompressionIsBounded(t *testing.T) {
 	zeros := make([]byte, 1<<20)
-	for _, codec := range []Codec{Snappy, Gzip, Zstd, LZ4Raw} {
+	for _, codec := range []Codec{Snappy, Gzip, Brotli, LZ4, Zstd, LZ4Raw} {
 		t.Run(codec.String(), func(t *testing.T) {
 			payload := pack(zeros, codec)
 			ct := ColumnType{Physical: Int64, Codec: codec}

@@ -241,6 +241,14 @@ func (ref *reference) values(h *PageHeader, b []byte, n int) ([]any, error) {
 		return out, nil
 	case h.Encoding == PlainDictionary || h.Encoding == RLEDictionary:
 		return ref.lookUp(b, n)
+	case h.Encoding == DeltaBinaryPacked && (ref.ct.Physical == Int32 || ref.ct.Physical == Int64):
+		return ref.deltas(b, n, h.NumValues)
+	case h.Encoding == DeltaLengthByteArray && ref.ct.Physical == ByteArray:
+		return ref.deltaArrays(b, n, h.NumValues, false)
+	case h.Encoding == DeltaByteArray && (ref.ct.Physical == ByteArray || ref.ct.Physical == FixedLenByteArray):
+		return ref.deltaArrays(b, n, h.NumValues, true)
+	case h.Encoding == ByteStreamSplit && ref.ct.Physical != Boolean && ref.ct.Physical != ByteArray:
+		return ref.split(b, n)
 	}
 	return nil, &UnsupportedError{What: "encoding", Name: fmt.Sprintf("%v of %v", h.Encoding, ref.ct.Physical)}
 }
@@ -433,6 +441,12 @@ func referenceUnpack(b []byte, want int, c Codec) ([]byte, error) {
 			n, err = lz4.UncompressBlock(b, out)
 			out = out[:max(0, n)]
 		}
+	case LZ4:
+		if want <= 256*(len(b)+1) {
+			out, err = referenceLZ4(b, want)
+		}
+	case Brotli:
+		out, err = referenceBrotli(b, want)
 	default:
 		return nil, &UnsupportedError{What: "codec", Name: c.String()}
 	}

@@ -70,7 +70,7 @@ func (c Codec) String() string { return nameOf(codecNames[:], int(c), "codec") }
 // Supported returns nil, or an UnsupportedError that names the codec.
 func (c Codec) Supported() error {
 	switch c {
-	case Uncompressed, Snappy, Gzip, Zstd, LZ4Raw:
+	case Uncompressed, Snappy, Gzip, Brotli, LZ4, Zstd, LZ4Raw:
 		return nil
 	}
 	return &UnsupportedError{What: "codec", Name: c.String()}

@@ -2,11 +2,13 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"sync"
 
+	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
@@ -87,6 +89,10 @@ func decompress(dst, src []byte, c Codec) error {
 		n, err = unzstd(dst, src)
 	case LZ4Raw:
 		n, err = lz4.UncompressBlock(src, dst)
+	case LZ4:
+		n, err = unlz4(dst, src)
+	case Brotli:
+		n, err = unbrotli(dst, src)
 	default:
 		return &UnsupportedError{What: "codec", Name: c.String()}
 	}
@@ -148,6 +154,64 @@ func gunzip(dst, src []byte) (int, error) {
 	return n + m, err
 }
 
+// unlz4 reads the deprecated codec LZ4: Hadoop's frames, each an LZ4 block behind its two lengths, or a bare block as
+// some writers left it.
+func unlz4(dst, src []byte) (int, error) {
+	n := 0
+	for rest := src; ; {
+		if len(rest) == 0 && n == len(dst) {
+			return n, nil
+		}
+		if len(rest) < 8 {
+			break
+		}
+		unpacked, packed := uint64(binary.BigEndian.Uint32(rest)), uint64(binary.BigEndian.Uint32(rest[4:]))
+		if rest = rest[8:]; packed > uint64(len(rest)) || unpacked > uint64(len(dst)-n) {
+			break
+		}
+		if m, err := lz4.UncompressBlock(rest[:packed], dst[n:n+int(unpacked)]); err != nil || m != int(unpacked) {
+			break
+		}
+		n, rest = n+int(unpacked), rest[packed:]
+	}
+	return lz4.UncompressBlock(src, dst)
+}
+
+var unbrotliers sync.Pool
+
+type unbrotlier struct {
+	src  bytes.Reader
+	br   *brotli.Reader
+	more [1]byte
+}
+
+func unbrotli(dst, src []byte) (int, error) {
+	u, _ := unbrotliers.Get().(*unbrotlier)
+	if u == nil {
+		u = &unbrotlier{br: brotli.NewReader(nil)}
+	}
+	defer func() {
+		u.src.Reset(nil)
+		unbrotliers.Put(u)
+	}()
+	u.src.Reset(src)
+	if err := u.br.Reset(&u.src); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(u.br, dst)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return n, nil
+	}
+	if err != nil {
+		return n, err
+	}
+	m, err := io.ReadFull(u.br, u.more[:])
+	if err == io.EOF {
+		err = nil
+	}
+	return n + m, err
+}
+
 // maxZstdWindow bounds how far a frame may look back: what zstd's --ultra and --long=27 use at most.
 const maxZstdWindow = 128 << 20
 
@@ -179,8 +243,10 @@ func unpackedAtMost(c Codec, n int64) int64 {
 	switch c {
 	case Snappy:
 		return 32*n + 64 // a copy of 64 bytes takes two or three
-	case LZ4Raw:
+	case LZ4Raw, LZ4:
 		return 255*n + 64 // a length byte adds 255
+	case Brotli:
+		return (16<<20)*(n/4+1) + 64 // a meta-block of 16 MiB from a few bytes
 	case Gzip:
 		return 1032*n + 64 // 258 bytes from two bits
 	case Zstd:

@@ -14,6 +14,9 @@ const (
 	fromBits                   // PLAIN booleans
 	fromBoolRuns               // RLE booleans
 	fromDict                   // dictionary indices
+	fromDelta                  // DELTA_BINARY_PACKED
+	fromArrays                 // DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
+	fromSplit                  // BYTE_STREAM_SPLIT
 )
 
 // values reads the values that are there, nulls left out, one after another.
@@ -25,12 +28,17 @@ type values struct {
 	runs runs   // fromBoolRuns, fromDict
 	dict *Dictionary
 	idx  [indexBatch]uint32
+
+	delta  delta
+	arrays deltaBytes
+	split  split
 }
 
 // indexBatch is how many dictionary indices are unpacked at a time: they stay in the first cache.
 const indexBatch = 1024
 
-func (v *values) reset(ct *ColumnType, e Encoding, b []byte, dict *Dictionary) error {
+func (v *values) reset(ct *ColumnType, h *PageHeader, b []byte, dict *Dictionary) error {
+	e, n := h.Encoding, int(h.NumValues)
 	v.ct, v.src, v.bit, v.dict = *ct, b, 0, nil
 	switch {
 	case e.dictionary():
@@ -39,11 +47,24 @@ func (v *values) reset(ct *ColumnType, e Encoding, b []byte, dict *Dictionary) e
 		if len(b) < 4 {
 			return corrupt("booleans without their length")
 		}
-		n := binary.LittleEndian.Uint32(b)
-		if int64(n) > int64(len(b)-4) {
-			return corrupt("%d bytes of booleans in %d", n, len(b)-4)
+		size := binary.LittleEndian.Uint32(b)
+		if int64(size) > int64(len(b)-4) {
+			return corrupt("%d bytes of booleans in %d", size, len(b)-4)
 		}
-		v.from, v.runs = fromBoolRuns, newRuns(b[4:4+n], 1, 1)
+		v.from, v.runs = fromBoolRuns, newRuns(b[4:4+size], 1, 1)
+	case e == DeltaBinaryPacked && (ct.Physical == Int32 || ct.Physical == Int64):
+		v.from = fromDelta
+		var err error
+		v.delta, err = newDelta(b, n)
+		return err
+	case (e == DeltaLengthByteArray && ct.Physical == ByteArray) || (e == DeltaByteArray && ct.Kind() == KindBytes):
+		v.from = fromArrays
+		return v.arrays.reset(b, n, e == DeltaByteArray)
+	case e == ByteStreamSplit && ct.size() > 0:
+		v.from = fromSplit
+		var err error
+		v.split, err = newSplit(b, ct.size())
+		return err
 	case e != Plain:
 		return &UnsupportedError{What: "encoding", Name: fmt.Sprintf("%v of %v", e, ct.Physical)}
 	case ct.Physical == Boolean:
@@ -76,8 +97,7 @@ func (v *values) resetDict(b []byte, dict *Dictionary) error {
 
 // atLeast checks before anything is decoded that n values can be there.
 func (v *values) atLeast(n int) error {
-	have := len(v.src)
-	var need int
+	have, need := len(v.src), 0
 	switch v.from {
 	case fromFixed:
 		need = n * v.ct.size()
@@ -85,6 +105,12 @@ func (v *values) atLeast(n int) error {
 		need = (n + 7) / 8
 	case fromBytes:
 		need = 4 * n
+	case fromSplit:
+		need = n * v.ct.size()
+	case fromDelta:
+		return v.delta.atLeast(n)
+	case fromArrays:
+		return v.arrays.lengths.atLeast(n)
 	default:
 		return nil
 	}
@@ -114,6 +140,20 @@ func (v *values) skip(n int) error {
 				return err
 			}
 		}
+	case fromDelta:
+		var dropped [deltaBatch]int64
+		for n > 0 {
+			k := min(n, deltaBatch)
+			if err := v.delta.read(dropped[:k]); err != nil {
+				return err
+			}
+			n -= k
+		}
+	case fromArrays:
+		return v.arrays.next(n, v.ct.fixedSize(), func(_, _ []byte) error { return nil })
+	case fromSplit:
+		_, err := v.split.take(n)
+		return err
 	default:
 		return v.runs.skip(n)
 	}
@@ -149,15 +189,21 @@ func (v *values) append(b *Block, n int) error {
 	case Float:
 		at := len(b.F32)
 		b.F32 = extend(b.F32, n)
-		if v.from == fromDict {
+		switch v.from {
+		case fromDict:
 			return gather(v, b.F32[at:], v.dict.f32)
+		case fromSplit:
+			return v.split.words4(bitsOf[uint32](b.F32[at:]))
 		}
 		return v.copyTo(rawBytes(b.F32[at:]))
 	case Double:
 		at := len(b.F64)
 		b.F64 = extend(b.F64, n)
-		if v.from == fromDict {
+		switch v.from {
+		case fromDict:
 			return gather(v, b.F64[at:], v.dict.f64)
+		case fromSplit:
+			return v.split.words8(bitsOf[uint64](b.F64[at:]))
 		}
 		return v.copyTo(rawBytes(b.F64[at:]))
 	}
@@ -173,6 +219,10 @@ func (v *values) ints(dst []int64) error {
 		return v.bits(dst)
 	case v.from == fromBoolRuns:
 		return v.boolRuns(dst)
+	case v.from == fromDelta:
+		return v.deltas(dst)
+	case v.from == fromSplit:
+		return v.split.ints(dst, &v.ct)
 	case v.ct.Physical == Int64:
 		return v.copyTo(rawBytes(dst))
 	}
@@ -185,6 +235,25 @@ func (v *values) ints(dst []int64) error {
 		widen(dst, v.src)
 	}
 	v.src = v.src[4*len(dst):]
+	return nil
+}
+
+// deltas decodes DELTA_BINARY_PACKED. The deltas of 32-bit integers wrap at 32 bits.
+func (v *values) deltas(dst []int64) error {
+	if err := v.delta.read(dst); err != nil {
+		return err
+	}
+	switch {
+	case v.ct.Physical == Int64:
+	case v.ct.Unsigned:
+		for i, x := range dst {
+			dst[i] = int64(uint32(x))
+		}
+	default:
+		for i, x := range dst {
+			dst[i] = int64(int32(x))
+		}
+	}
 	return nil
 }
 
