@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/volume"
@@ -43,17 +44,23 @@ func withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err
 }
 
 func (c *command) driveCreate() *cobra.Command {
-	return &cobra.Command{
-		Use:     "create URI",
-		Short:   "Make a drive",
-		Long:    "Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry and identity are in PATH.json. An existing drive is not touched.",
-		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'",
+	var trust trustFlags
+	cmd := &cobra.Command{
+		Use:   "create URI",
+		Short: "Make a drive",
+		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and which images it takes are in
+PATH.json. An existing drive is not touched.`,
+		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := checkURI(args[0]); err != nil {
 				return err
 			}
-			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{})
+			change, err := trust.change()
+			if err != nil {
+				return usageError{err}
+			}
+			dev, err := sdk.Create(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change})
 			if err != nil {
 				return err
 			}
@@ -61,6 +68,8 @@ func (c *command) driveCreate() *cobra.Command {
 			return c.printInfo(driveInfo{Info: dev.Info()})
 		},
 	}
+	trust.add(cmd)
+	return cmd
 }
 
 // stored is a file that was put on a drive.
@@ -172,6 +181,9 @@ func (c *command) driveInfo() *cobra.Command {
 					if info.Counters, err = host.ReadCounters(cmd.Context(), dev); err != nil {
 						return err
 					}
+					if info.Images, err = dev.ImageReport(cmd.Context()); err != nil && !errors.Is(err, sdk.ErrNoImageReport) {
+						return err
+					}
 				}
 				return c.printInfo(info)
 			})
@@ -183,6 +195,7 @@ func (c *command) driveInfo() *cobra.Command {
 type driveInfo struct {
 	sdk.Info
 	Counters *api.Counters `json:"counters,omitempty"`
+	Images   *image.Report `json:"images,omitempty"`
 }
 
 func (c *command) printInfo(i driveInfo) error {
@@ -199,6 +212,9 @@ func (c *command) printInfo(i driveInfo) error {
 		fmt.Fprintf(w, "compute\t%s, %d engine threads, %d bytes of memory, %s commands\n", i.Backend, i.Threads, i.SLM.Size, i.Commands)
 		for _, p := range i.Programs {
 			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID, p.Bytes)
+		}
+		if i.Images != nil {
+			printTrust(w, i.Images)
 		}
 		if k := i.Counters; k != nil {
 			fmt.Fprintf(w, "counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)

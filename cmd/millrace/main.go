@@ -4,6 +4,7 @@
 //	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace drive ...                    drives by URI, their health, and the files on them
+//	millrace image ...                    images: build, sign, load, activate, roll back
 //	millrace train                        a job with a stand-in trainer: T, P, T/P, queue depth, stalls
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench ...                    RM1 to RM5, measured here

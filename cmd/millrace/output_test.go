@@ -45,6 +45,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("drive", "smart", drive)
 	do("drive", "validate", drive)
 	do("drive", "list")
+	images(t, dir, do, drive)
 	do("preprocess", "--pipeline", "rm1", "--drive", drive, "--out", dir+"/out", "--batch", "256")
 	do("train", "--pipeline", "rm1", "--drive", drive, "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
@@ -59,14 +60,14 @@ func everyCommand(t *testing.T) map[string]string {
 }
 
 // units are how a number's key may end.
-var units = regexp.MustCompile(`(^|_)(bytes|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_(second|usd|gb|command)$`)
+var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_(second|usd|gb|command)$`)
 
 // counts are numbers without a unit: how many of what the key names, or which.
 var counts = map[string]bool{
 	"mini_batches": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
-	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true,
+	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

@@ -31,6 +31,7 @@ type serveFlags struct {
 	referrals             []string
 	key, ctrlKey          string
 	faults, namespaces    string
+	trust                 trustFlags
 }
 
 // shutdownTime is how long commands that run when the target is told to stop may take to complete.
@@ -70,6 +71,7 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
 	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
+	f.trust.add(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }
@@ -223,6 +225,9 @@ func (c *command) ready(s serving) error {
 // drive reads the flags that describe the drive.
 func (f *serveFlags) drive() (o csd.Options, err error) {
 	o = csd.Options{Path: f.flash, Threads: f.threads, NQN: f.nqn}
+	if o.Trust, err = f.trust.change(); err != nil {
+		return o, err
+	}
 	if f.flash == "" {
 		return o, errors.New("--flash is wanted: the file that holds the drive")
 	}

@@ -25,11 +25,22 @@ func (k KeyID) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // UnmarshalText reads 64 hexadecimal digits.
 func (k *KeyID) UnmarshalText(b []byte) error { return hex32((*[32]byte)(k), b, "key id") }
 
-// MarshalText writes the id in hexadecimal.
-func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+// MarshalText writes the id in hexadecimal; the zero id, which no image has, is empty.
+func (id ID) MarshalText() ([]byte, error) {
+	if id == (ID{}) {
+		return []byte{}, nil
+	}
+	return []byte(id.String()), nil
+}
 
-// UnmarshalText reads 64 hexadecimal digits.
-func (id *ID) UnmarshalText(b []byte) error { return hex32((*[32]byte)(id), b, "image id") }
+// UnmarshalText reads 64 hexadecimal digits, or nothing.
+func (id *ID) UnmarshalText(b []byte) error {
+	if len(b) == 0 {
+		*id = ID{}
+		return nil
+	}
+	return hex32((*[32]byte)(id), b, "image id")
+}
 
 // hex32 reads 32 bytes from exactly 64 hexadecimal digits.
 func hex32(into *[32]byte, b []byte, what string) error {

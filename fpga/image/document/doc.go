@@ -28,5 +28,5 @@
 //
 // # Debugging
 //
-// `millrace image info FILE --output json` has the document of an image under "spec".
+// `millrace image info FILE --spec` prints the document of an image.
 package document

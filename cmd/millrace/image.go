@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/document"
+)
+
+func (c *command) image() *cobra.Command {
+	return group("image", "Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
+		c.imageBuild(), c.imageSign(), c.imageVerify(), c.imageInfo(), c.imageDiff(), c.imageLoad(), c.imageActivate(), c.imageRollback(), c.imageList())
+}
+
+// readRegular reads a file of at most limit bytes. It is looked at before it is opened: opening a pipe would wait for its writer.
+func readRegular(path string, limit int64) (b []byte, err error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if b, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
+		return nil, err
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s: more than %d bytes", path, limit)
+	}
+	return b, nil
+}
+
+// readImage reads an image file.
+func readImage(path string) (*image.Image, error) {
+	b, err := readRegular(path, image.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	m, err := image.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
+}
+
+// described is what an image file says of itself.
+type described struct {
+	File      string             `json:"file"`
+	Image     image.ID           `json:"image"`
+	UUID      string             `json:"uuid"`
+	Interface string             `json:"interface"`
+	Platform  string             `json:"platform"`
+	Time      uint64             `json:"time_seconds"` // since 1970
+	Bytes     int                `json:"bytes"`
+	SignedBy  string             `json:"signed_by"` // key id; empty: unsigned
+	Build     image.BuildInfo    `json:"build"`
+	Sections  []describedSection `json:"sections"`
+	Units     []string           `json:"units"`    // name and version
+	Unproven  []string           `json:"unproven"` // units that no known answer proves
+	SelfTests []string           `json:"self_tests"`
+	Clocks    []image.Clock      `json:"clocks"`
+}
+
+type describedSection struct {
+	Name     string `json:"name"`
+	Required bool   `json:"required"`
+	Bytes    int    `json:"bytes"`
+	SHA256   string `json:"sha256"`
+}
+
+func describe(path string, m *image.Image) described {
+	d := described{
+		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(), Platform: m.Spec.Platform, Time: m.Spec.Time,
+		Bytes: len(m.Bytes()), Build: m.Spec.Build, Clocks: append([]image.Clock{}, m.Spec.Clocks...),
+		Units: []string{}, Unproven: []string{}, SelfTests: []string{},
+	}
+	if m.Signature != nil {
+		d.SignedBy = image.KeyID(m.Signature.Key).String()
+	}
+	for _, s := range m.Sections {
+		x := describedSection{s.Name, s.Flags&image.Required != 0, s.Size, ""}
+		if s.Kind != image.KindSignature { // whose digest the table cannot hold, being signed itself
+			x.SHA256 = fmt.Sprintf("%x", s.SHA256)
+		}
+		d.Sections = append(d.Sections, x)
+	}
+	proven := map[int]bool{}
+	for _, v := range m.Spec.SelfTest {
+		d.SelfTests = append(d.SelfTests, v.Name)
+		for _, u := range v.Units {
+			proven[u] = true
+		}
+	}
+	for _, u := range m.Spec.Units {
+		d.Units = append(d.Units, fmt.Sprintf("%s/%d", u.Name, u.Version))
+		if !proven[int(u.Number)] {
+			d.Unproven = append(d.Unproven, u.Name)
+		}
+	}
+	return d
+}
+
+func (c *command) imageInfo() *cobra.Command {
+	var spec bool
+	cmd := &cobra.Command{
+		Use: "info FILE", Short: "What an image file holds",
+		Long: `Prints what an image file holds, after everything about its format was checked: sections, digests, identity. The signature is not judged, for
+that takes keys: see millrace image verify. With --spec the document is printed, in JSON, from which millrace image build
+makes the same image again.`,
+		Example: "  millrace image info stock.mimg\n  millrace image info stock.mimg --spec > spec.json",
+		Args:    exactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			m, err := readImage(args[0])
+			if err != nil {
+				return err
+			}
+			if spec {
+				e := json.NewEncoder(c.out)
+				e.SetIndent("", "  ")
+				return e.Encode(document.Of(&m.Spec))
+			}
+			d := describe(args[0], m)
+			return c.print(d, func(w io.Writer) {
+				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID, d.Interface, d.Platform, d.Bytes)
+				signed := "no"
+				if d.SignedBy != "" {
+					signed = "by key " + d.SignedBy
+				}
+				fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
+				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
+				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
+				for _, k := range d.Clocks {
+					fmt.Fprintf(w, "clock %s\t%d kHz of at most %d\n", k.Name, k.Granted, k.Screened)
+				}
+				fmt.Fprintf(w, "built by\t%s %s\n", d.Build.Tool, d.Build.Revision)
+				for _, s := range d.Sections {
+					fmt.Fprintf(w, "section %s\t%d bytes", s.Name, s.Bytes)
+					if s.SHA256 != "" {
+						fmt.Fprintf(w, ", SHA-256 %s", s.SHA256[:16])
+					}
+					fmt.Fprintln(w)
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&spec, "spec", false, "print the document that builds it, in JSON")
+	return cmd
+}
+
+func listOrNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
+// compared is what two images do not share.
+type compared struct {
+	A           string             `json:"first"`
+	B           string             `json:"second"`
+	SameImage   bool               `json:"same_image"` // the same id: they do the same
+	SameBytes   bool               `json:"same_bytes"`
+	Differences []image.Difference `json:"differences"`
+}
+
+func (c *command) imageDiff() *cobra.Command {
+	return &cobra.Command{
+		Use: "diff FILE FILE", Short: "What differs between two images",
+		Long: `Compares two images value by value. Images with the same id do the same: builds, signatures and user bytes may differ. The exit status is 0
+whether they differ or not.`,
+		Example: "  millrace image diff old.mimg new.mimg",
+		Args:    exactArgs("FILE", "FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			a, err := readImage(args[0])
+			if err != nil {
+				return err
+			}
+			b, err := readImage(args[1])
+			if err != nil {
+				return err
+			}
+			d := compared{A: args[0], B: args[1], SameImage: a.ID == b.ID, SameBytes: string(a.Bytes()) == string(b.Bytes()), Differences: image.Diff(a, b)}
+			if d.Differences == nil {
+				d.Differences = []image.Difference{}
+			}
+			return c.print(d, func(w io.Writer) {
+				switch {
+				case d.SameBytes:
+					fmt.Fprintln(w, "the same bytes")
+				case d.SameImage:
+					fmt.Fprintf(w, "the same image, %s\n", a.ID)
+				}
+				for _, x := range d.Differences {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.Section, x.Path, dash(x.Was), dash(x.Is))
+				}
+			})
+		},
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

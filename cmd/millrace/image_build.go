@@ -1,0 +1,194 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/fpga/image/document"
+)
+
+// made is an image file that was written.
+type made struct {
+	File     string   `json:"file"`
+	Image    image.ID `json:"image"`
+	UUID     string   `json:"uuid"`
+	Bytes    int      `json:"bytes"`
+	SignedBy string   `json:"signed_by"` // key id; empty: unsigned
+}
+
+// writeImage writes an image file, of which a crash leaves nothing or all, and says what it is.
+func (c *command) writeImage(path string, b []byte) error {
+	m, err := image.Parse(b)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	d := describe(path, m)
+	return c.print(made{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {
+		signed := "unsigned"
+		if d.SignedBy != "" {
+			signed = "signed by key " + d.SignedBy
+		}
+		fmt.Fprintf(w, "%s: image %s, %d bytes, %s\n", path, d.Image, d.Bytes, signed)
+	})
+}
+
+// sourceDateEpoch is the time of builds that shall be the same again: seconds since 1970.
+func sourceDateEpoch() (uint64, error) {
+	s := os.Getenv("SOURCE_DATE_EPOCH")
+	if s == "" {
+		return 0, nil
+	}
+	t, err := strconv.ParseUint(s, 10, 63)
+	if err != nil {
+		return 0, fmt.Errorf("SOURCE_DATE_EPOCH %q: want seconds since 1970", s)
+	}
+	return t, nil
+}
+
+func (c *command) imageBuild() *cobra.Command {
+	var (
+		out, key string
+		stock    bool
+	)
+	cmd := &cobra.Command{
+		Use: "build [SPEC]", Short: "Build an image from a document",
+		Long: `Builds an image from a document in YAML or JSON, or with --stock the image that drives come with. The bytes follow from the document alone: the
+time is the document's, else SOURCE_DATE_EPOCH, else 0. "base: stock" begins with the stock image and replaces what the
+document names; docs/images.md has the keys.`,
+		Example: "  millrace image build --stock --out stock.mimg\n  millrace image build spec.yaml --out new.mimg --key signing.pem",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || stock == (len(args) == 1) {
+				return usagef("%s wants either a SPEC or --stock", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if out == "" {
+				return usagef("--out is wanted: the file to write")
+			}
+			b, err := buildImage(args)
+			if err != nil {
+				return err
+			}
+			if key != "" {
+				if b, err = signWith(key, b); err != nil {
+					return err
+				}
+			}
+			return c.writeImage(out, b)
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write")
+	cmd.Flags().BoolVar(&stock, "stock", false, "build the stock image")
+	cmd.Flags().StringVar(&key, "key", "", "sign it too, with the private key in this PEM file")
+	return cmd
+}
+
+// buildImage builds from the document in a file, or the stock image where there is none.
+func buildImage(args []string) ([]byte, error) {
+	if len(args) == 0 {
+		return image.Stock()
+	}
+	epoch, err := sourceDateEpoch()
+	if err != nil {
+		return nil, err
+	}
+	text, err := readRegular(args[0], document.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	s, err := document.Read(text, epoch)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
+	b, err := image.Build(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
+	return b, nil
+}
+
+// signWith signs an image with the private key in a PEM file.
+func signWith(path string, b []byte) ([]byte, error) {
+	text, err := readRegular(path, image.MaxKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	key, err := image.ParsePrivateKey(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	m, err := image.Parse(b)
+	if err != nil {
+		return nil, err
+	}
+	return m.Sign(key)
+}
+
+// publicKeys reads the public keys of PEM files.
+func publicKeys(paths []string) ([]ed25519.PublicKey, error) {
+	var keys []ed25519.PublicKey
+	for _, p := range paths {
+		text, err := readRegular(p, image.MaxKeyFile)
+		if err != nil {
+			return nil, err
+		}
+		more, err := image.ParsePublicKeys(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+		keys = append(keys, more...)
+	}
+	return keys, nil
+}
+
+func (c *command) imageSign() *cobra.Command {
+	var out, key string
+	cmd := &cobra.Command{
+		Use: "sign FILE", Short: "Sign an image",
+		Long: `Signs an image with an Ed25519 key, in place of a signature that it may carry. Its id stays the same. OpenSSL makes the keys:
+"openssl genpkey -algorithm ed25519 -out signing.pem", and "openssl pkey -in signing.pem -pubout -out signing.pub.pem" for the drives.`,
+		Example: "  millrace image sign new.mimg --key signing.pem",
+		Args:    exactArgs("FILE"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if key == "" {
+				return usagef("--key is wanted: the PEM file with the private key")
+			}
+			m, err := readImage(args[0])
+			if err != nil {
+				return err
+			}
+			b, err := signWith(key, m.Bytes())
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = args[0]
+			}
+			return c.writeImage(out, b)
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "PEM file with the private key (PKCS #8)")
+	cmd.Flags().StringVar(&out, "out", "", "file to write (default: the image itself is replaced)")
+	return cmd
+}

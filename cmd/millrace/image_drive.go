@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/sdk"
+)
+
+// slotResult is what became of an image on a drive.
+type slotResult struct {
+	Drive  string     `json:"drive"`
+	Slot   int        `json:"slot"`
+	Role   image.Role `json:"role"`
+	Image  image.ID   `json:"image"`
+	Active bool       `json:"active"`
+	Tested bool       `json:"tested"`
+}
+
+// printSlot prints what a slot holds now.
+func (c *command) printSlot(ctx context.Context, dev *sdk.Device, slot int, did string) error {
+	r, err := dev.ImageReport(ctx)
+	if err != nil {
+		return err
+	}
+	if slot >= len(r.Slots) {
+		return fmt.Errorf("%s: there is no slot %d", dev, slot)
+	}
+	s := r.Slots[slot]
+	return c.print(slotResult{dev.String(), s.Slot, s.Role, s.Image, s.Active, s.Tested}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: %s image %s, slot %d\n", dev, did, s.Image, s.Slot)
+	})
+}
+
+func (c *command) imageLoad() *cobra.Command {
+	var (
+		slot     int
+		activate bool
+	)
+	cmd := &cobra.Command{
+		Use: "load URI FILE", Short: "Put an image into a slot of a drive",
+		Long: `Puts an image into a slot of a drive, which judges it: format, interface, revocation, signature. The active image goes on running. Without --slot it
+goes where it lies already, or into the free slot of the field pair (1 and 2). With --activate it is tested and made the active one.`,
+		Example: "  millrace image load file:d0.flash new.mimg\n  millrace image load tcp://192.0.2.7:4420/nqn.2024-01.io.millrace:d0 new.mimg --activate",
+		Args:    exactArgs("URI", "FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if given := cmd.Flags().Changed("slot"); given && slot < 1 {
+				return usagef("--slot %d: want 1 or more: slot 0 holds the image that the drive came with", slot)
+			}
+			if err := checkURI(args[0]); err != nil {
+				return err
+			}
+			b, err := readRegular(args[1], image.MaxSize)
+			if err != nil {
+				return err
+			}
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				ctx, did := cmd.Context(), "loaded"
+				if slot == 0 {
+					at, loaded, err := dev.PlaceImage(ctx, b)
+					if err != nil {
+						return err
+					}
+					if slot = at; !loaded {
+						did = "it has already"
+					}
+				} else if err := dev.LoadImage(ctx, slot, b); err != nil {
+					return err
+				}
+				if activate {
+					if err := dev.TestImage(ctx, slot); err != nil {
+						return err
+					}
+					if err := dev.ActivateImage(ctx, slot); err != nil {
+						return err
+					}
+					did = "activated"
+				}
+				return c.printSlot(ctx, dev, slot, did)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&slot, "slot", 0, "slot to load into: 1 or 2, or 3 to try an image (default: the free one of 1 and 2)")
+	cmd.Flags().BoolVar(&activate, "activate", false, "make it the active image")
+	return cmd
+}
+
+func (c *command) imageActivate() *cobra.Command {
+	return &cobra.Command{
+		Use: "activate URI SLOT|ID", Short: "Make an image that a drive holds the active one",
+		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it, instead. The drive tests it first, and the image that
+was active goes on running until the test is passed. While a host holds memory of the drive, or executes, it is refused.`,
+		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash 03657ba3cfb4efb4",
+		Args:    exactArgs("URI", "SLOT|ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			find, err := parseSlot(args[1])
+			if err != nil {
+				return usageError{err}
+			}
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				ctx := cmd.Context()
+				r, err := dev.ImageReport(ctx)
+				if err != nil {
+					return err
+				}
+				slot, err := find(r)
+				if err != nil {
+					return fmt.Errorf("%s: %w", dev, err)
+				}
+				if err := dev.ActivateImage(ctx, slot); err != nil {
+					return err
+				}
+				return c.printSlot(ctx, dev, slot, "activated")
+			})
+		},
+	}
+}
+
+// parseSlot reads a slot's number, or the id of an image, whole or its first 16 digits, and returns what finds the slot.
+func parseSlot(s string) (func(*image.Report) (int, error), error) {
+	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 256 {
+		return func(*image.Report) (int, error) { return n, nil }, nil
+	}
+	if len(s) != 16 && len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%q: want the number of a slot, or an image's id or its first 16 hexadecimal digits", s)
+	}
+	return func(r *image.Report) (int, error) {
+		for _, t := range r.Slots {
+			if t.Image != (image.ID{}) && strings.HasPrefix(t.Image.String(), s) {
+				return t.Slot, nil
+			}
+		}
+		return 0, fmt.Errorf("no slot holds image %s: load it first", s)
+	}, nil
+}
+
+func (c *command) imageRollback() *cobra.Command {
+	return &cobra.Command{
+		Use: "rollback URI", Short: "Go back to the image that was active before",
+		Long: `Activates the image that was active before the one that is; where that is gone, the stock image, which always is there. Rolling back twice
+leads back again.`,
+		Example: "  millrace image rollback file:d0.flash",
+		Args:    exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				to, err := dev.RollbackImage(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.printSlot(cmd.Context(), dev, to.Slot, "went back to")
+			})
+		},
+	}
+}
+
+// imagesListed is what a drive tells of its images.
+type imagesListed struct {
+	Drive string `json:"drive"`
+	*image.Report
+}
+
+func (c *command) imageList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list URI", Short: "What images a drive holds, which it takes, and what it refused lately",
+		Example: "  millrace image list file:d0.flash",
+		Args:    exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+				r, err := dev.ImageReport(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return c.print(imagesListed{dev.String(), r}, func(w io.Writer) {
+					fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
+					for _, s := range r.Slots {
+						id := "-"
+						if s.Image != (image.ID{}) {
+							id = s.Image.Short()
+						}
+						fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)), slotState(&s))
+					}
+					printTrust(w, r)
+					for _, f := range r.Refusals {
+						fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
+					}
+				})
+			})
+		},
+	}
+}
+
+// slotState says in words what is true of a slot.
+func slotState(s *image.SlotReport) string {
+	var words []string
+	for _, w := range []struct {
+		is   bool
+		word string
+	}{{s.Active, "active"}, {s.Boot && !s.Active, "boots next"}, {s.Previous, "before it"}, {s.Tested, "tested"}, {s.Reason != "", s.Reason}} {
+		if w.is {
+			words = append(words, w.word)
+		}
+	}
+	return dash(strings.Join(words, ", "))
+}
+
+// printTrust prints what a drive trusts.
+func printTrust(w io.Writer, r *image.Report) {
+	fmt.Fprintf(w, "image interface\t%s\nimage policy\t%s\n", r.Interface, r.Policy)
+	for _, k := range r.Keys {
+		fmt.Fprintf(w, "image key\t%s\n", k)
+	}
+	for _, k := range r.RevokedKeys {
+		fmt.Fprintf(w, "revoked key\t%s\n", k)
+	}
+	for _, id := range r.RevokedImages {
+		fmt.Fprintf(w, "revoked image\t%s\n", id)
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/sdk"
+)
+
+// verified is what `millrace image verify` reports: every step that a drive would take.
+type verified struct {
+	File     string         `json:"file"`
+	Image    image.ID       `json:"image"` // empty: the bytes could not be read so far
+	Standing image.Standing `json:"standing"`
+	Steps    []verifiedStep `json:"steps"`
+}
+
+type verifiedStep struct {
+	Step   image.Step `json:"step"`
+	Result string     `json:"result"` // passed, failed, skipped
+	Detail string     `json:"detail"`
+}
+
+// verifySteps are the steps of `millrace image verify`, in order.
+var verifySteps = []image.Step{image.StepFormat, image.StepInterface, image.StepRevocation, image.StepSignature, image.StepBackend, image.StepSelfTest}
+
+func (c *command) imageVerify() *cobra.Command {
+	var keys, revoke []string
+	cmd := &cobra.Command{
+		Use: "verify FILE", Short: "Try an image as a drive would",
+		Long: `Takes an image through the steps that a drive of this build takes: format, interface, revocation, signature, backend (every unit is known), self-test
+(its known answers come out of a drive in memory). With --key it must be signed by one of these keys; without, the signature step
+is skipped. If a step fails, those behind it are skipped and the exit status is 1.`,
+		Example: "  millrace image verify new.mimg --key signing.pub.pem",
+		Args:    exactArgs("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			trust := image.Trust{}
+			var err error
+			if trust.RevokedKeys, trust.RevokedImages, err = parseRevoked(revoke); err != nil {
+				return usagef("--revoke: %w", err)
+			}
+			if len(keys) > 0 {
+				trust.Policy = image.PolicyRequire
+				if trust.Keys, err = publicKeys(keys); err != nil {
+					return fmt.Errorf("--key: %w", err)
+				}
+			}
+			b, err := readRegular(args[0], image.MaxSize)
+			if err != nil {
+				return err
+			}
+			v := verified{File: args[0]}
+			failure := tryImage(cmd.Context(), b, trust)
+			v.note(b, &trust, failure)
+			err = c.print(v, func(w io.Writer) {
+				fmt.Fprintf(w, "image\t%s\nsignature\t%s\n", dash(v.Image.Short()), dash(string(v.Standing)))
+				for _, s := range v.Steps {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", s.Step, s.Result, s.Detail)
+				}
+			})
+			if err == nil && failure != nil {
+				var refusal *image.LoadError
+				if errors.As(failure, &refusal) {
+					failure = refusal // which drive it was tried on says nothing
+				}
+				err = fmt.Errorf("%s: %w", args[0], failure)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringSliceVar(&keys, "key", nil, "PEM file with public keys, one of which must have signed it")
+	cmd.Flags().StringSliceVar(&revoke, "revoke", nil, "key:ID or image:ID that is revoked")
+	return cmd
+}
+
+// tryImage loads an image into a drive in memory and tests it.
+func tryImage(ctx context.Context, b []byte, trust image.Trust) (err error) {
+	dev, err := sdk.Create(ctx, "mem:?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error { *t = trust; return nil }})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	const slot = 1
+	if err := dev.LoadImage(ctx, slot, b); err != nil {
+		return err
+	}
+	return dev.TestImage(ctx, slot)
+}
+
+// note fills in the steps up to the one that failed.
+func (v *verified) note(b []byte, trust *image.Trust, failure error) {
+	if m, err := image.Parse(b); err == nil {
+		v.Image = m.ID
+		v.Standing, _ = trust.Standing(m)
+	}
+	var e *image.LoadError
+	errors.As(failure, &e)
+	failed := false
+	for _, step := range verifySteps {
+		s := verifiedStep{Step: step, Result: "passed"}
+		switch {
+		case failed:
+			s.Result, s.Detail = "skipped", "a step before it failed"
+		case e != nil && e.Step == step:
+			s.Result, s.Detail, failed = "failed", oneLine(e.Err.Error()), true
+		case step == image.StepSignature && trust.Policy == image.PolicyOff:
+			s.Result, s.Detail = "skipped", "no --key was given"
+		}
+		v.Steps = append(v.Steps, s)
+	}
+}
