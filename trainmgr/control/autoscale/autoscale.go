@@ -1,0 +1,269 @@
+package autoscale
+
+import (
+	"fmt"
+	"math"
+)
+
+// Defaults of Options.
+const (
+	DefaultStall  = 0.01 // share of time
+	DefaultUp     = 2    // seconds
+	DefaultDown   = 10
+	DefaultProbe  = 60
+	DefaultSettle = 4
+
+	maxProbe    = 3600 // seconds between tries to do with fewer
+	smoothing   = 4    // seconds: time constant of T and P
+	fullShare   = 0.9  // of the queue's limit: from here the drives stand still now and then
+	utilisation = 0.95 // most that fewer drives may come to
+	idle        = 0.5  // drives less busy than this are not what the trainer waits for
+)
+
+// Options are the law's constants. The zero value works.
+type Options struct {
+	Stall  float64 `json:"stall_share"`    // share of time that a trainer may wait; 0 means DefaultStall
+	Up     float64 `json:"up_seconds"`     // starving so long leads to more; 0 means DefaultUp
+	Down   float64 `json:"down_seconds"`   // a full queue so long leads to fewer; 0 means DefaultDown
+	Probe  float64 `json:"probe_seconds"`  // a full queue so long leads to a try with fewer; 0 means DefaultProbe
+	Settle float64 `json:"settle_seconds"` // nothing changes so long after a change; 0 means DefaultSettle
+}
+
+func (o Options) withDefaults() Options {
+	set := func(v *float64, d float64) {
+		if !(*v > 0) || math.IsInf(*v, 0) {
+			*v = d
+		}
+	}
+	set(&o.Stall, DefaultStall)
+	set(&o.Up, DefaultUp)
+	set(&o.Down, DefaultDown)
+	set(&o.Probe, DefaultProbe)
+	set(&o.Settle, DefaultSettle)
+	return o
+}
+
+// Inputs is what is known of a job at one moment.
+type Inputs struct {
+	Seconds      float64 `json:"seconds"`             // since any fixed moment; grows
+	T            float64 `json:"t_rows_per_second"`   // as measured before the job, all ranks; 0: not known
+	P            float64 `json:"p_rows_per_second"`   // of one drive, as measured before the job; 0: not known
+	Holders      int     `json:"holders"`             // live drives that hold rows not yet delivered
+	MaxDrives    int     `json:"max_drives"`          // 0: no bound
+	Running      int     `json:"running"`             // drives that work for the job now
+	QueueBatches float64 `json:"queue_batches"`       // in the input queue of the rank that has least
+	QueueLimit   float64 `json:"queue_limit_batches"` // that this queue can hold; 0: not known
+	Blocked      bool    `json:"blocked"`             // every rank says that its queue is full
+	StallSeconds float64 `json:"stall_seconds"`       // of the rank that waited longest, since its job began; grows
+	Rows         float64 `json:"rows"`                // taken by all ranks since the job began; grows
+	Busy         float64 `json:"busy"`                // mean share of time that the engines of the running drives worked, 0 to 1; 0: not known
+}
+
+// State is what the law remembers from decision to decision.
+type State struct {
+	Target   int     `json:"target"`              // drives wanted, without the bounds; 0: nothing was decided yet
+	T        float64 `json:"t_rows_per_second"`   // as seen; 0: not yet
+	P        float64 `json:"p_rows_per_second"`   // as seen; 0: not yet
+	Seconds  float64 `json:"seconds"`             // of the last decision
+	Stall    float64 `json:"stall_seconds"`       // then
+	Rows     float64 `json:"rows"`                // then
+	Queue    float64 `json:"queue_batches"`       // then
+	Starving float64 `json:"starving_seconds"`    // for how long
+	Full     float64 `json:"full_seconds"`        // for how long
+	Changed  float64 `json:"changed_at_seconds"`  // when the target changed last
+	Probe    float64 `json:"probe_after_seconds"` // wait before the next try; 0: the options'
+	Trying   bool    `json:"trying"`              // the last change was a try
+}
+
+// Decision is how many drives the job runs at once from now on.
+type Decision struct {
+	Drives int    `json:"drives"`
+	Why    string `json:"why"`
+	After  State  `json:"after"`
+}
+
+// Record is a decision with all that led to it.
+type Record struct {
+	Options  Options  `json:"options"`
+	Before   State    `json:"before"`
+	Inputs   Inputs   `json:"inputs"`
+	Decision Decision `json:"decision"`
+}
+
+// Controller decides for one job, decision after decision. It has one owner.
+type Controller struct {
+	options Options
+	state   State
+}
+
+// New makes a controller that has decided nothing yet.
+func New(o Options) *Controller { return &Controller{options: o.withDefaults()} }
+
+// Decide decides anew and remembers.
+func (c *Controller) Decide(in Inputs) Record {
+	r := Record{Options: c.options, Before: c.state, Inputs: in.known()}
+	r.Decision = decide(r.Options, r.Before, r.Inputs)
+	c.state = r.Decision.After
+	return r
+}
+
+// known replaces what is no number, and so would be no JSON, by 0: not known.
+func (in Inputs) known() Inputs {
+	for _, v := range []*float64{&in.Seconds, &in.T, &in.P, &in.QueueBatches, &in.QueueLimit, &in.StallSeconds, &in.Rows, &in.Busy} {
+		if !(*v >= 0) || math.IsInf(*v, 0) {
+			*v = 0
+		}
+	}
+	in.Holders, in.MaxDrives, in.Running = max(in.Holders, 0), max(in.MaxDrives, 0), max(in.Running, 0)
+	return in
+}
+
+// bound is the most drives that can run.
+func (in Inputs) bound() int {
+	n := in.Holders
+	if in.MaxDrives > 0 {
+		n = min(n, in.MaxDrives)
+	}
+	return max(n, 1)
+}
+
+// drivesFor is ceil(t/p), at most 2^31-1; 0 where either is not known.
+func drivesFor(t, p float64) int {
+	if !(t > 0) || !(p > 0) {
+		return 0
+	}
+	return int(math.Max(1, math.Min(math.Ceil(t/p-1e-9), math.MaxInt32)))
+}
+
+// decide is the law: a function of its arguments alone.
+func decide(o Options, s State, in Inputs) Decision {
+	bound := in.bound()
+	if s.Target == 0 {
+		return first(s, in, bound)
+	}
+	dt := in.Seconds - s.Seconds
+	if !(dt > 0) {
+		return conclude(s, bound, "no time has passed")
+	}
+	rows, stall := math.Max(in.Rows-s.Rows, 0), math.Min(math.Max(in.StallSeconds-s.Stall, 0), dt)
+	s.Seconds, s.Rows, s.Stall, s.Queue = in.Seconds, in.Rows, in.StallSeconds, in.QueueBatches
+
+	starving := stall > o.Stall*dt || in.QueueBatches < 1
+	full := in.Blocked || in.QueueLimit > 0 && in.QueueBatches >= fullShare*in.QueueLimit
+	s.learn(in, rows, stall, dt, starving && !full)
+	switch {
+	case rows == 0 && stall == 0:
+		s.Starving, s.Full = 0, 0
+		return conclude(s, bound, "the trainer takes nothing")
+	case starving:
+		s.Starving, s.Full = s.Starving+dt, 0
+	case full:
+		s.Starving, s.Full = 0, s.Full+dt
+	default:
+		s.Starving, s.Full = 0, 0
+	}
+	t, p := s.T, s.P
+	if t == 0 {
+		t = in.T
+	}
+	if p == 0 {
+		p = in.P
+	}
+	if since := in.Seconds - s.Changed; since < o.Settle {
+		return conclude(s, bound, fmt.Sprintf("%.1f s since the last change: let it settle", since))
+	}
+	switch {
+	case s.Starving >= o.Up:
+		return more(o, s, in, bound, t, p)
+	case s.Full >= o.Down && s.Target > 1:
+		return fewer(o, s, in, bound, t, p)
+	case s.Starving > 0:
+		return conclude(s, bound, fmt.Sprintf("the queue has been near empty for %.1f s", s.Starving))
+	case s.Full > 0:
+		return conclude(s, bound, fmt.Sprintf("the queue has been full for %.1f s", s.Full))
+	}
+	return conclude(s, bound, "the queue is above zero")
+}
+
+// first decides before anything was seen.
+func first(s State, in Inputs, bound int) Decision {
+	s.Seconds, s.Rows, s.Stall, s.Queue, s.Changed = in.Seconds, in.Rows, in.StallSeconds, in.QueueBatches, in.Seconds
+	if n := drivesFor(in.T, in.P); n > 0 {
+		s.Target = n
+		return conclude(s, bound, fmt.Sprintf("T/P = %.0f/%.0f", in.T, in.P))
+	}
+	s.Target = bound
+	return conclude(s, bound, "T or P is not known: every holder runs")
+}
+
+// learn updates T and P as seen.
+func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
+	smooth := func(v *float64, seen float64) {
+		if *v == 0 {
+			*v = seen
+			return
+		}
+		*v += (seen - *v) * (1 - math.Exp(-dt/smoothing))
+	}
+	// Over a step that was nearly all waiting, the time it did not wait is too short to divide by.
+	if rows > 0 && stall < 0.9*dt {
+		smooth(&s.T, rows/(dt-stall))
+	}
+	if rows > 0 && starving && stall > 0 && in.Running > 0 {
+		smooth(&s.P, rows/dt/float64(in.Running))
+	}
+}
+
+func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
+	switch {
+	case s.Target >= bound && in.MaxDrives > 0 && in.MaxDrives <= in.Holders:
+		return conclude(s, bound, fmt.Sprintf("the trainer starves, and the job allows %d drives at once", bound))
+	case s.Target >= bound:
+		return conclude(s, bound, fmt.Sprintf("the trainer starves, and all %d drives that hold rows run", bound))
+	case in.Busy > 0 && in.Busy < idle:
+		return conclude(s, bound, fmt.Sprintf("the trainer starves while the drives are %.0f%% busy: something else holds them up", 100*in.Busy))
+	}
+	n := max(s.Target+1, min(drivesFor(t, p), 2*s.Target))
+	if s.Trying {
+		s.Probe, s.Trying = min(2*max(s.Probe, o.Probe), maxProbe), false
+	}
+	why := fmt.Sprintf("the trainer starved for %.1f s: %d drives become %d (T %.0f, P %.0f)", s.Starving, s.Target, n, t, p)
+	return change(s, in, n, bound, why)
+}
+
+func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
+	n := min(s.Target, bound) - 1
+	if n < 1 {
+		return conclude(s, bound, "the queue is full with one drive")
+	}
+	if in.Busy > 0 {
+		if would := in.Busy * float64(n+1) / float64(n); would > utilisation {
+			return conclude(s, bound, fmt.Sprintf("the queue is full, and %d drives would be %.0f%% busy", n, 100*would))
+		}
+	}
+	if need := drivesFor(t, p); need > 0 && need <= n {
+		s.Trying = false
+		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
+	}
+	if s.Full >= max(s.Probe, o.Probe) {
+		s.Trying = true
+		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: try %d drives", s.Full, n))
+	}
+	return conclude(s, bound, fmt.Sprintf("the queue has been full for %.1f s, and T/P = %.0f/%.0f", s.Full, t, p))
+}
+
+// change sets another target.
+func change(s State, in Inputs, n, bound int, why string) Decision {
+	s.Target, s.Changed, s.Starving, s.Full = n, in.Seconds, 0, 0
+	return conclude(s, bound, why)
+}
+
+// conclude applies the bounds. The target itself keeps what was wanted: at an epoch's end few drives hold rows, and at the
+// next one's begin all do again.
+func conclude(s State, bound int, why string) Decision {
+	n := max(1, min(s.Target, bound))
+	if n < s.Target {
+		why += fmt.Sprintf("; %d can run", bound)
+	}
+	return Decision{Drives: n, Why: why, After: s}
+}

@@ -1,0 +1,42 @@
+// Package autoscale decides how many drives a job runs at once. It is pure: no clock, no goroutines, no I/O.
+//
+// # Overview
+//
+//	c := autoscale.New(autoscale.Options{})
+//	for every second or so of a running job {
+//		r := c.Decide(autoscale.Inputs{...})   // a Record: options, state before, inputs, decision
+//		ledger.Allocate(job, r.Decision.Drives, now)
+//		keep the JSON of r
+//	}
+//	err := autoscale.Replay(records)          // computes every decision again and compares
+//
+// # The law
+//
+// DPP (III-B) wants "a non-zero number of buffered tensors (indicating that trainer demand is met) and maximum ...
+// utilization". So: the fewest drives that keep the input queue above zero.
+//
+//   - Start: ceil(T/P) (PreSto IV-B), or every holder where T is not known.
+//   - T is what the trainer takes while it is not waiting: rows taken over time not stalled, smoothed. P is what a drive makes while the
+//     trainer starves, smoothed: what it makes then is all that it can, shared with other jobs or not. Until either was seen, what was
+//     measured before the job stands in. (FastFlow, section 9, sets workers to ceil(needed / one worker's); these are its two
+//     numbers, taken while the job runs, which the paper leaves open.)
+//   - More: the trainer stalled for more than Options.Stall of the time, or its queue held less than one mini-batch, for Options.Up
+//     without a break, and the drives are busy: to ceil(T/P), at least one more, at most twice as many.
+//   - Fewer: the queue was full for Options.Down without a break, and one drive fewer would still do: by utilisation where it is known
+//     (what all do fits into one fewer), and by T and P. One at a time.
+//   - Where the model says that one fewer would not do but utilisation is not known, one fewer is tried after Options.Probe; each
+//     try that fails doubles the wait. So a P that has become better is found, and the number does not swing.
+//   - Nothing changes within Options.Settle of a change, while the trainer takes nothing (it evaluates, or has not begun), and while
+//     drives idle although the trainer starves: then something else is the bottleneck, and the decision says so.
+//
+// The number is never below 1, nor above the drives that hold undelivered rows, nor above the job's bound.
+//
+// # Errors
+//
+// Decide takes any numbers: what is negative, infinite or not a number counts as not known. [ErrReplay] says that a log does not
+// follow from its inputs.
+//
+// # Debugging
+//
+// Every decision says why in words. A log of records is a test: Replay it against a changed law and see where it departs.
+package autoscale
