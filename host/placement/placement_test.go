@@ -1,0 +1,201 @@
+package placement
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func drives(n, perNode int, free int64) []Drive {
+	var list []Drive
+	for i := range n {
+		list = append(list, Drive{Ref: Ref{fmt.Sprintf("node%d", i/perNode), fmt.Sprintf("d%d", i%perNode)}, FreeBytes: free, RowsPerSecond: 1000})
+	}
+	return list
+}
+
+func partitions(n int, rows int64) []Partition {
+	var list []Partition
+	for i := range n {
+		list = append(list, Partition{Name: fmt.Sprintf("p%02d", i), Bytes: rows * 100, Rows: rows})
+	}
+	return list
+}
+
+// apply makes the copies.
+func apply(ds []Drive, copies []Copy) []Drive {
+	for _, c := range copies {
+		for i := range ds {
+			if ds[i].Ref == c.To {
+				ds[i].Partitions = append(ds[i].Partitions, c.Partition.Name)
+				ds[i].FreeBytes -= c.Partition.Bytes
+			}
+		}
+	}
+	return ds
+}
+
+func TestSpreadEvenly(t *testing.T) {
+	ds := drives(4, 2, 1<<30)
+	ps := partitions(8, 1000)
+	copies, err := Spread(ds, nil, ps, 1)
+	require.NoError(t, err)
+	ds = apply(ds, copies)
+	for _, d := range ds {
+		assert.Len(t, d.Partitions, 2, d.Ref)
+	}
+	r, err := Check(ds, ps, 1)
+	require.NoError(t, err)
+	assert.InDelta(t, 4000, r.RowsPerSecond, 1e-6, "four drives that end together")
+	assert.Empty(t, r.Short)
+}
+
+func TestSpreadByThroughput(t *testing.T) {
+	ds := drives(2, 1, 1<<30)
+	ds[1].RowsPerSecond = 3000
+	copies, err := Spread(ds, nil, partitions(8, 1000), 1)
+	require.NoError(t, err)
+	ds = apply(ds, copies)
+	assert.Len(t, ds[0].Partitions, 2)
+	assert.Len(t, ds[1].Partitions, 6, "three times as fast, three times as many rows")
+}
+
+func TestReplicasLieOnDifferentNodes(t *testing.T) {
+	ds := drives(4, 2, 1<<30)
+	ps := partitions(6, 1000)
+	copies, err := Spread(ds, nil, ps, 2)
+	require.NoError(t, err)
+	ds = apply(ds, copies)
+	r, err := Check(ds, ps, 2)
+	require.NoError(t, err)
+	assert.Equal(t, 2, r.Fewest)
+	assert.Empty(t, r.OneNode)
+	assert.InDelta(t, 4000, r.RowsPerSecond, 1)
+
+	copies, err = Spread(drives(2, 2, 1<<30), nil, ps, 2)
+	require.NoError(t, err, "with one node both copies lie there")
+	r, err = Check(apply(drives(2, 2, 1<<30), copies), ps, 2)
+	require.NoError(t, err)
+	assert.Len(t, r.OneNode, 6)
+}
+
+func TestSpreadRefuses(t *testing.T) {
+	ps := partitions(1, 1000)
+	_, err := Spread(drives(2, 1, 1000), nil, ps, 1)
+	require.ErrorIs(t, err, ErrRoom)
+	_, err = Spread(drives(2, 1, 1<<30), nil, ps, 3)
+	require.ErrorIs(t, err, ErrReplicas)
+	_, err = Spread(drives(2, 1, 1<<30), nil, ps, 0)
+	require.Error(t, err)
+	full := drives(2, 1, 1<<30)
+	full[0].Closed, full[1].Closed = true, true
+	_, err = Spread(full, nil, ps, 1)
+	require.ErrorIs(t, err, ErrReplicas)
+	held := drives(2, 1, 1<<30)
+	held[1].Partitions = []string{"p00"}
+	_, err = Spread(held, ps, ps, 1)
+	require.ErrorContains(t, err, "node1/d0 already")
+	_, err = Spread(append(held, held[0]), nil, ps, 1)
+	require.ErrorContains(t, err, "two drives")
+}
+
+func TestReplicateAndRetire(t *testing.T) {
+	ds := drives(3, 1, 1<<30)
+	ps := partitions(3, 1000)
+	for i := range ps {
+		ds[0].Partitions = append(ds[0].Partitions, ps[i].Name)
+	}
+	copies, err := Replicate(ds, ps, 2)
+	require.NoError(t, err)
+	require.Len(t, copies, 3)
+	for _, c := range copies {
+		assert.Equal(t, ds[0].Ref, c.From)
+		assert.NotEqual(t, ds[0].Ref, c.To)
+	}
+	ds = apply(ds, copies)
+	none, err := Replicate(ds, ps, 2)
+	require.NoError(t, err)
+	require.Empty(t, none)
+
+	copies, err = Retire(ds, ps, ds[0].Ref, 2)
+	require.NoError(t, err)
+	require.Len(t, copies, 3, "each of its partitions is once elsewhere, and should be twice")
+	ds = apply(ds, copies)
+	ds[0].Partitions = nil
+	r, err := Check(ds, ps, 2)
+	require.NoError(t, err)
+	assert.Equal(t, 2, r.Fewest)
+
+	_, err = Retire(ds, ps, Ref{"node9", "d0"}, 1)
+	require.ErrorContains(t, err, "no such drive")
+	_, err = Retire(ds[:2], ps, ds[1].Ref, 3)
+	require.ErrorIs(t, err, ErrReplicas)
+	_, err = Retire(ds, ps[:1], ds[1].Ref, 1)
+	require.ErrorContains(t, err, "described")
+	_, err = Replicate(ds, partitions(9, 1), 1)
+	require.ErrorContains(t, err, "no drive")
+}
+
+func TestCheckNamesTheLast(t *testing.T) {
+	ds := drives(2, 1, 1<<30)
+	ps := partitions(2, 1000)
+	ds[0].Partitions = []string{"p00", "p01"}
+	r, err := Check(ds, ps, 2)
+	require.NoError(t, err)
+	assert.Equal(t, ds[0].Ref, r.Last)
+	assert.InDelta(t, 1000, r.RowsPerSecond, 1e-6)
+	assert.Equal(t, []string{"p00", "p01"}, r.Short)
+	ds[1].Partitions = []string{"p01"}
+	r, err = Check(ds, ps, 1)
+	require.NoError(t, err)
+	assert.InDelta(t, 2000, r.RowsPerSecond, 1e-6, "the copy takes its share of the work")
+	ds[0].RowsPerSecond, ds[1].RowsPerSecond = 0, 0
+	r, err = Check(ds, ps, 1)
+	require.NoError(t, err)
+	assert.Zero(t, r.RowsPerSecond, "no P is known")
+}
+
+// TestSpreadProperties: every partition gets its copies, on different drives, none beyond its room, and the drive that ends last
+// does so at most one partition after the mean.
+func TestSpreadProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ds := drives(rapid.IntRange(1, 9).Draw(t, "drives"), rapid.IntRange(1, 3).Draw(t, "per node"), 1<<40)
+		for i := range ds {
+			ds[i].RowsPerSecond = float64(rapid.IntRange(1, 5).Draw(t, "p")) * 1000
+		}
+		ps := partitions(rapid.IntRange(0, 30).Draw(t, "partitions"), 1)
+		largest := 0.0
+		for i := range ps {
+			ps[i].Rows = int64(rapid.IntRange(0, 5000).Draw(t, "rows"))
+			largest = max(largest, float64(ps[i].Rows))
+		}
+		replicas := rapid.IntRange(1, len(ds)).Draw(t, "replicas")
+		copies, err := Spread(ds, nil, ps, replicas)
+		require.NoError(t, err)
+		require.Len(t, copies, replicas*len(ps))
+		seen := map[string]bool{}
+		rows, speed := 0.0, 0.0
+		load := map[Ref]float64{}
+		for _, c := range copies {
+			key := c.To.String() + c.Partition.Name
+			require.False(t, seen[key], "two copies of a partition on one drive")
+			seen[key] = true
+			load[c.To] += float64(c.Partition.Rows) / float64(replicas)
+			rows += float64(c.Partition.Rows) / float64(replicas)
+		}
+		for _, d := range ds {
+			speed += d.RowsPerSecond
+		}
+		if replicas == 1 {
+			for _, d := range ds {
+				require.LessOrEqual(t, load[d.Ref]/d.RowsPerSecond, rows/speed+largest/d.RowsPerSecond+1e-9)
+			}
+		}
+		again, err := Spread(ds, nil, ps, replicas)
+		require.NoError(t, err)
+		require.Equal(t, copies, again, "the same cluster gives the same placement")
+	})
+}
