@@ -7,12 +7,17 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/trace"
 )
 
 // FuzzController feeds any submission entry and any data to the admin queue and to an I/O queue. Every command must complete with
 // its identifier, nothing may panic, and memory that another association holds must stay as it is.
 func FuzzController(f *testing.F) {
 	for _, s := range seeds() {
+		f.Add(s.queue, s.cmd[:], s.data)
+	}
+	for _, s := range real(f) {
 		f.Add(s.queue, s.cmd[:], s.data)
 	}
 	f.Fuzz(func(t *testing.T, queue byte, sqe, data []byte) {
@@ -51,6 +56,29 @@ func FuzzController(f *testing.F) {
 			t.Fatalf("%d leases and %d bytes are left", len(d.slm.leases), d.slm.reserved())
 		}
 	})
+}
+
+// real has what Linux sends: every entry, with the data in its capsule.
+func real(t testing.TB) (out []seed) {
+	t.Helper()
+	const capsule, entry, common = 4, 64, 8 // of a PDU: the type, and sizes of a submission entry and the common header
+	traces, err := trace.Golden()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pdus := range traces {
+		for _, p := range pdus {
+			if p.Bytes[0] != capsule || p.Bytes[common] == fabrics.Opcode {
+				continue
+			}
+			s := seed{queue: byte(min(p.Conn, 1)), cmd: nvme.Command(p.Bytes[common : common+entry])}
+			if at := p.Offset(); at > 0 {
+				s.data = p.Bytes[at:][:s.cmd.DataLength()]
+			}
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 type seed struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/tcp/trace"
 )
 
 func TestConnectRoundTrip(t *testing.T) {
@@ -95,6 +96,15 @@ func TestDiscoveryLog(t *testing.T) {
 func FuzzUnmarshal(f *testing.F) {
 	f.Add((&ConnectData{SubsystemNQN: DiscoveryNQN, HostNQN: "nqn.2024-01.io.x:y"}).Marshal())
 	f.Add((&DiscoveryLog{Entries: []Entry{{NVM, 0, netip.MustParseAddrPort("127.0.0.1:4420"), DiscoveryNQN}}}).Marshal())
+	traces, err := trace.Golden()
+	require.NoError(f, err)
+	for _, pdus := range traces {
+		for _, p := range pdus {
+			if strings.HasPrefix(p.What, "Connect") {
+				f.Add(p.Bytes[p.Offset():][:ConnectDataSize])
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var c ConnectData
 		if c.Unmarshal(b) == nil && CheckNQN(c.SubsystemNQN) == nil && CheckNQN(c.HostNQN) == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
+	"github.com/millrace/millrace/nvme/tcp/trace"
 )
 
 // wire is a connection that gives what it holds in pieces of some size, and takes what is written.
@@ -301,6 +302,17 @@ func FuzzReceived(f *testing.F) {
 	f.Add(bytes.Join(commands(), nil), uint16(13))
 	f.Add([]byte("\x04\x03\x48\x4c\xff\xff\xff\xff"), uint16(3))
 	f.Add(binary.LittleEndian.AppendUint32([]byte{4, 3, 72, 76}, 1<<31), uint16(9))
+	traces, err := trace.Golden()
+	require.NoError(f, err)
+	for _, pdus := range traces {
+		var stream []byte
+		for _, p := range pdus {
+			if p.Conn == 0 {
+				stream = append(stream, p.Bytes...)
+			}
+		}
+		f.Add(stream, uint16(100))
+	}
 	const flips = "flip: [{digest: header, pdu: 2, times: 3, direction: received}, {digest: data, times: always, direction: received}]"
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
 		var first []byte

@@ -136,6 +136,17 @@ func FuzzTarget(f *testing.F) {
 	f.Add(append(frame.Seal(capsule), data.Marshal()...), true)
 	f.Add((&pdu.ICReq{HeaderDigest: true}).Put(new([pdu.ICSize]byte)), false)
 	f.Add([]byte("GET / HTTP/1.0\r\n\r\n"), false)
+	for _, pdus := range goldenTraces(f) {
+		streams := map[int][]byte{} // of a connection each, from its first byte
+		for _, p := range pdus {
+			if len(streams[p.Conn])+len(p.Bytes) < 16<<10 {
+				streams[p.Conn] = append(streams[p.Conn], fitted(p, 1, 0)...)
+			}
+		}
+		for _, b := range streams {
+			f.Add(b, false)
+		}
+	}
 	s := serve(f, TargetOptions{})
 	other := s.dial(DialOptions{})
 	f.Fuzz(func(t *testing.T, b []byte, initialised bool) {

@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 }
 
 // runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is a
-// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go.
+// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go, "record FILE"
+// has what hosts send recorded, and "record" no more. A line of the output says that it is done.
 func runTarget(config string) error {
 	var c targetConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -85,12 +86,14 @@ func runTarget(config string) error {
 		}
 	}
 	served := make(chan error, 1)
-	go func() { served <- target.Serve(l) }()
+	tape := new(recorder)
+	go func() { served <- target.Serve(recordingListener{l, tape}) }()
 	fmt.Println(port)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		if err := obey(in.Text(), drive, c.Flash); err != nil {
+		if err := obey(in.Text(), drive, c.Flash, tape); err != nil {
 			return fmt.Errorf("command %q: %w", in.Text(), err)
 		}
+		fmt.Println("done")
 	}
 	if err := errors.Join(target.Close(), flash.f.Close()); err != nil {
 		return err
@@ -102,7 +105,10 @@ func runTarget(config string) error {
 }
 
 // obey does what a line of the input says. What namespaces that were added hold is in files beside the drive's.
-func obey(line string, drive *controller.Subsystem, flash string) error {
+func obey(line string, drive *controller.Subsystem, flash string, tape *recorder) error {
+	if file, ok := strings.CutPrefix(line, "record"); ok {
+		return tape.to(strings.TrimSpace(file))
+	}
 	var verb string
 	var nsid uint32
 	if _, err := fmt.Sscanf(line, "%s %d", &verb, &nsid); err != nil {
@@ -134,6 +140,7 @@ type target struct {
 	mu  sync.Mutex // guards what follows: functions for guests run beside the test
 	cmd *exec.Cmd
 	in  io.WriteCloser
+	out io.Reader
 	log strings.Builder
 }
 
@@ -194,7 +201,7 @@ func (x *target) start() error {
 		return fmt.Errorf("the target did not say where it listens: %w: %s", err, x.log.String())
 	}
 	x.config.Listen = fmt.Sprintf("127.0.0.1:%d", port)
-	x.cmd, x.in = cmd, in
+	x.cmd, x.in, x.out = cmd, in, out
 	return nil
 }
 
@@ -228,8 +235,14 @@ func (x *target) tell(command string) error {
 	if x.cmd == nil {
 		return errors.New("the target does not run")
 	}
-	_, err := io.WriteString(x.in, command+"\n")
-	return err
+	if _, err := io.WriteString(x.in, command+"\n"); err != nil {
+		return err
+	}
+	var answer string
+	if _, err := fmt.Fscanln(x.out, &answer); err != nil || answer != "done" {
+		return fmt.Errorf("the target did not do %q: %q: %w", command, answer, err)
+	}
+	return nil
 }
 
 // functions are what a guest may have this host do with the target.

@@ -1,6 +1,7 @@
 package pdu
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/tcp/trace"
 )
 
 func unhex(t testing.TB, s string) []byte {
@@ -205,6 +207,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(b, true, true, uint8(0), uint32(8192))
 		f.Add(b, false, false, uint8(31), uint32(1<<20))
 	}
+	for _, pdus := range goldenTraces(f) {
+		for _, p := range pdus {
+			f.Add(p.Bytes[:min(len(p.Bytes), CapsuleCmdSize)], p.Bytes[1]&FlagHeaderDigest != 0, p.Bytes[1]&FlagDataDigest != 0, uint8(0), uint32(1<<20))
+		}
+	}
 	f.Fuzz(func(t *testing.T, b []byte, header, data bool, align uint8, most uint32) {
 		if len(b) < CommonSize {
 			return
@@ -231,6 +238,9 @@ func FuzzParse(f *testing.F) {
 func FuzzConnectionRequest(f *testing.F) {
 	var b [ICSize]byte
 	f.Add((&ICReq{HeaderDigest: true, MaxR2T: 3, Alignment: 2}).Put(&b))
+	for _, pdus := range goldenTraces(f) {
+		f.Add(pdus[0].Bytes)
+	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		if len(in) < ICSize {
 			return
@@ -243,4 +253,38 @@ func FuzzConnectionRequest(f *testing.F) {
 		q.Put(&out)
 		require.Equal(t, in[8:16], out[8:16])
 	})
+}
+
+// goldenTraces are what Linux really sends.
+func goldenTraces(t testing.TB) map[string][]trace.PDU {
+	t.Helper()
+	all, err := trace.Golden()
+	require.NoError(t, err)
+	return all
+}
+
+// Everything that Linux sends is a PDU by the rules that its connection agreed to.
+func TestGoldenPDUs(t *testing.T) {
+	for name, pdus := range goldenTraces(t) {
+		rules := map[int]Rules{}
+		for _, p := range pdus {
+			r, ok := rules[p.Conn]
+			if !ok {
+				q, err := ParseICReq((*[ICSize]byte)(p.Bytes))
+				require.NoError(t, err, name)
+				rules[p.Conn] = Rules{HeaderDigest: q.HeaderDigest, DataDigest: q.DataDigest, MaxData: 1 << 20}
+				continue
+			}
+			f, err := r.Parse((*[CommonSize]byte)(p.Bytes))
+			require.NoError(t, err, "%s: %s", name, p.What)
+			if f.Flags&FlagHeaderDigest != 0 {
+				n := int(f.Size)
+				require.Equal(t, binary.LittleEndian.Uint32(p.Bytes[n:]), Digest(p.Bytes[:n]), "%s: %s", name, p.What)
+			}
+			if f.Digest {
+				data := p.Bytes[f.Prefix() : len(p.Bytes)-DigestSize]
+				require.Equal(t, binary.LittleEndian.Uint32(p.Bytes[len(p.Bytes)-DigestSize:]), Digest(data), "%s: %s", name, p.What)
+			}
+		}
+	}
 }
