@@ -1,0 +1,61 @@
+"""Millrace: train-ready mini-batches from the computational storage drives that hold the rows.
+
+The core needs the standard library only:
+
+* :mod:`millrace.client`: :class:`Job`, a rank's consumer of a training job
+* :mod:`millrace.control`: :class:`Control`, to submit jobs and look at them
+* :mod:`millrace.frame`: the form in which a mini-batch travels
+
+and, where the library is installed:
+
+* :mod:`millrace.torch`: an ``IterableDataset`` for PyTorch and TorchRec
+* :mod:`millrace.arrow`: mini-batches for pyarrow
+
+Nothing is copied between the socket and a tensor.
+
+Debugging: ``logging.getLogger("millrace")`` tells of nodes that failed and sessions that were lost, at WARNING;
+:attr:`Job.statistics` tells how long the trainer stood still.
+"""
+
+from .client import Job, Statistics
+from .control import Control
+from .errors import (
+    ClosedError,
+    DataLossError,
+    FencedError,
+    FrameError,
+    JobEndedError,
+    MillraceError,
+    OtherJobError,
+    SchemaError,
+    ServiceError,
+    TokenError,
+    UnreachableError,
+)
+from .frame import MiniBatch, Name
+from .schema import Key, Schema
+from .token import Token
+
+__version__ = "0.4.0"
+
+__all__ = [
+    "ClosedError",
+    "Control",
+    "DataLossError",
+    "FencedError",
+    "FrameError",
+    "Job",
+    "JobEndedError",
+    "Key",
+    "MillraceError",
+    "MiniBatch",
+    "Name",
+    "OtherJobError",
+    "Schema",
+    "SchemaError",
+    "ServiceError",
+    "Statistics",
+    "Token",
+    "TokenError",
+    "UnreachableError",
+]

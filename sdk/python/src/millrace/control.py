@@ -1,0 +1,214 @@
+"""Calls to the control plane: Connect's JSON over HTTP/1.1.
+
+Only the leader answers. The others say who leads, as far as they know; :class:`Control` asks them in turn until somebody
+does, for as long as its ``patience`` lasts. Messages are plain dictionaries with protobuf's JSON names (camelCase;
+64-bit numbers as text; bytes in base64), as in host/api/v1/millrace.proto.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from typing import Any, Iterable, Mapping, Optional, Union
+
+from .errors import ClosedError, ServiceError, UnreachableError
+from .wire import BROKEN, TLS, Address, Connections
+
+__all__ = ["Control", "b64", "unb64"]
+
+_MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
+_AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}
+
+
+def b64(data: bytes) -> str:
+    """Bytes as protobuf's JSON has them."""
+    return base64.b64encode(data).decode()
+
+
+def unb64(text: Optional[str]) -> bytes:
+    """The reverse; padded or not, either alphabet, as protobuf's JSON allows."""
+    text = (text or "").replace("-", "+").replace("_", "/").rstrip("=")
+    return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _leader(details: Any) -> Optional[str]:
+    """The leader's URL ("" if there is none) when an error's details hold a NotLeader, else None."""
+    for d in details if isinstance(details, list) else ():
+        if not isinstance(d, dict) or not str(d.get("type", "")).endswith("NotLeader"):
+            continue
+        try:
+            b = unb64(d.get("value"))
+            # One field: number 1, a string.
+            if len(b) >= 2 and b[0] == 0x0A:
+                n, at, shift = 0, 1, 0
+                while True:
+                    n |= (b[at] & 127) << shift
+                    shift += 7
+                    at += 1
+                    if b[at - 1] < 128:
+                        break
+                return b[at : at + n].decode()
+        except (ValueError, IndexError):
+            pass
+        return ""
+    return None
+
+
+class Control:
+    """The control plane, whichever member leads it. Any number of threads may use it.
+
+    Args:
+        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by commas, or several.
+        tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority).
+        patience: seconds that a call goes on looking for a leader. An election takes under ten.
+        timeout: seconds without an answer after which a member is given up.
+    """
+
+    def __init__(self, urls: Union[str, Iterable[str]], *, tls: TLS = None, patience: float = 60.0, timeout: float = 10.0) -> None:
+        self.urls = [u.strip().rstrip("/") for u in (urls.split(",") if isinstance(urls, str) else urls)]
+        if not self.urls:
+            raise ValueError("no URL of the control plane")
+        for u in self.urls:
+            Address(u)
+        self.patience = patience
+        self.timeout = timeout
+        self._connections = Connections(tls)
+        self._leader = self.urls[0]
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        """Ends calls that run with :class:`ClosedError`."""
+        self._stop.set()
+        self._connections.close()
+
+    def __enter__(self) -> "Control":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def call(self, method: str, message: Mapping[str, Any], *, wait: float = 0.0, patience: Optional[float] = None) -> dict[str, Any]:
+        """Calls a method of millrace.v1.Control.
+
+        Args:
+            wait: seconds that the answer may take on purpose.
+
+        Raises:
+            ServiceError: the leader refused.
+            UnreachableError: no member answered as leader in time.
+        """
+        body = json.dumps(message).encode()
+        end = time.monotonic() + (self.patience if patience is None else patience)
+        pause, turn, last = 0.05, 0, ""
+        url = self._leader
+        while True:
+            if self._stop.is_set():
+                raise ClosedError(f"{method}: the client was closed")
+            said: Optional[str] = None
+            try:
+                answer = self._post(url, method, body, wait)
+                self._leader = url
+                return answer
+            except BROKEN as e:
+                last = f"{url}: {e or type(e).__name__}"
+            except _Refused as e:
+                if e.leader is None and e.error.code not in _AGAIN:
+                    raise e.error from None
+                last, said = str(e.error), e.leader
+            if time.monotonic() >= end:
+                raise UnreachableError(f"{method}: nobody leads the control plane ({', '.join(self.urls)}): {last}")
+            if said and said.rstrip("/") != url and turn < len(self.urls) + 1:
+                turn, url = turn + 1, said.rstrip("/")
+                try:
+                    Address(url)
+                    continue
+                except ValueError:
+                    pass
+            # The next member; a pause after each round.
+            i = self.urls.index(url) + 1 if url in self.urls else 0
+            url = self.urls[i % len(self.urls)]
+            if i >= len(self.urls) or i == 0:
+                turn = 0
+                self._stop.wait(min(pause, max(0.0, end - time.monotonic())))
+                pause = min(2 * pause, 1.0)
+
+    def _post(self, url: str, method: str, body: bytes, wait: float) -> dict[str, Any]:
+        timeout = self.timeout + wait
+        headers = {
+            "Content-Type": "application/json",
+            "Connect-Protocol-Version": "1",
+            "Connect-Timeout-Ms": str(int(timeout * 1000)),
+        }
+        while True:
+            conn, used = self._connections.take(url, timeout)
+            try:
+                conn.request("POST", "/millrace.v1.Control/" + method, body, headers)
+                response = conn.getresponse()
+                data = response.read(_MAX_ANSWER + 1)
+                if len(data) > _MAX_ANSWER:
+                    raise OSError(f"an answer of more than {_MAX_ANSWER} bytes")
+            except BROKEN as e:
+                self._connections.drop(conn)
+                # A server may end a connection that rests; that says nothing about the server.
+                if used and not isinstance(e, TimeoutError):
+                    continue
+                raise
+            except BaseException:
+                self._connections.drop(conn)
+                raise
+            self._connections.give(url, conn)
+            break
+        try:
+            doc = json.loads(data)
+        except ValueError:
+            doc = None
+        if response.status == 200 and isinstance(doc, dict):
+            return doc
+        if not isinstance(doc, dict) or not isinstance(doc.get("code"), str):
+            code = "unavailable" if response.status in (408, 429, 502, 503, 504) else "unknown"
+            raise _Refused(ServiceError(code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"), None)
+        raise _Refused(ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}"), _leader(doc.get("details")))
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def submit(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Submits a job and returns its status.
+
+        Args:
+            spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, ``resume`` a
+                token as bytes.
+        """
+        doc = dict(spec)
+        for field in ("pipeline", "resume"):
+            value = doc.get(field)
+            if field == "pipeline" and isinstance(value, str):
+                value = value.encode()
+            if isinstance(value, (bytes, bytearray)):
+                doc[field] = b64(bytes(value))
+        job = self.call("SubmitJob", {"spec": doc}, wait=30).get("job", {})
+        return dict(job)
+
+    def job(self, id: str) -> dict[str, Any]:
+        """A job's status, by its id or name."""
+        return dict(self.call("GetJob", {"id": id}).get("job", {}))
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Every job's status."""
+        return list(self.call("ListJobs", {}).get("jobs", []))
+
+    def cancel(self, id: str) -> None:
+        """Cancels a job."""
+        self.call("CancelJob", {"id": id})
+
+    def checkpoint(self, id: str) -> bytes:
+        """The token of the whole job, all ranks together, integrity-protected; resume a job with it."""
+        return unb64(self.call("Checkpoint", {"id": id}).get("token"))
+
+
+class _Refused(Exception):
+    def __init__(self, error: ServiceError, leader: Optional[str]) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.leader = leader

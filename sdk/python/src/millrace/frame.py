@@ -1,0 +1,387 @@
+"""The frame of a mini-batch: how it crosses the wire, and how it may rest in a file.
+
+A frame is a safetensors file whose data starts at a 64-byte boundary (any safetensors library reads a saved one)::
+
+    length of the JSON, u64 little-endian | JSON, ended by spaces | tensors without gaps
+
+The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``. The JSON's
+``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys`` (names),
+``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and ``kjt.lengths`` is
+left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the header again and
+refuses one that differs.
+
+Frames are foreign bytes. Every length, offset, type and shape is checked before it is used, nothing is allocated beyond
+the frame's own length, and whatever is wrong is a :class:`millrace.errors.FrameError`.
+
+Nothing is copied: tensors are memoryviews of the buffer that was given, which must not change while they are used.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import sys
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Iterable, NamedTuple, Sequence, Union
+
+from . import crc32c
+from .errors import FrameError, SchemaError
+from .schema import Key, Schema
+
+__all__ = ["ALIGN", "FORMAT", "MAX_HEADER", "Extent", "MiniBatch", "Name", "decode", "encode", "packed", "read"]
+
+FORMAT = "millrace.frame/1"
+ALIGN = 64
+MAX_HEADER = 64 << 20  # bytes of JSON, padding included
+MAX_ROWS = 1 << 30
+MAX_VALUES = 1 << 40
+MAX_FEATURES = 1 << 20  # dense, and keys
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+# memoryview's letter, bytes of an element, and safetensors' name of each type.
+_TYPES = {"float32": ("f", 4, "F32"), "int32": ("i", 4, "I32"), "int64": ("q", 8, "I64")}
+
+if sys.byteorder != "little":  # the views would show other numbers
+    raise ImportError("millrace needs a little-endian machine")
+
+
+class Name(NamedTuple):
+    """Names a mini-batch: the job's digest (64 hex digits), the epoch, and its number in the epoch's plan."""
+
+    job: str
+    epoch: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.job}/{self.epoch}/{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Name":
+        """Reads JOB/EPOCH/NUMBER; raises :class:`FrameError`."""
+        m = re.fullmatch(r"([0-9a-f]{64})/(0|[1-9][0-9]{0,19})/(0|[1-9][0-9]{0,19})", text, re.ASCII)
+        if not m or max(int(m[2]), int(m[3])) >= 1 << 64:
+            raise FrameError(f"name {text[:120]!r}, want JOB/EPOCH/NUMBER")
+        return cls(m[1], int(m[2]), int(m[3]))
+
+
+class Extent(NamedTuple):
+    """Where a tensor lies in the data: its name, type (float32, int32, int64), shape, first byte and bytes."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    nbytes: int
+
+
+def packed(schema: Schema, rows: int, values: int) -> tuple[Extent, ...]:
+    """The tensors of a mini-batch of ``rows`` rows and ``values`` sparse values, as they lie in a frame."""
+    d, f = len(schema.dense), len(schema.keys)
+    if not (0 <= rows <= MAX_ROWS and 0 <= values <= MAX_VALUES and d <= MAX_FEATURES and f <= MAX_FEATURES):
+        raise FrameError(f"{rows} rows, {values} values, {d} dense features and {f} keys are not a mini-batch")
+    if schema.fixed and values != rows * f:
+        raise FrameError(f"{values} values for {rows} rows of {f} keys with one id each")
+    wanted: list[tuple[str, str, tuple[int, ...]]] = []
+    if f:
+        wanted.append(("kjt.values", schema.ids, (values,)))
+    if d:
+        wanted.append(("dense", "float32", (rows, d)))
+    if f and not schema.fixed:
+        wanted.append(("kjt.lengths", "int32", (f, rows)))
+    if schema.label:
+        wanted.append(("label", "float32", (rows,)))
+    if schema.weights:
+        wanted.append(("kjt.weights", "float32", (values,)))
+    extents, at = [], 0
+    for name, dtype, shape in wanted:
+        n = prod(shape) * _TYPES[dtype][1]
+        extents.append(Extent(name, dtype, shape, at, n))
+        at += n
+    return tuple(extents)
+
+
+@dataclass(frozen=True)
+class MiniBatch:
+    """One train-ready mini-batch: views of a frame.
+
+    With B rows, D dense features, F keys and N sparse values:
+
+    * ``label`` float32 [B], None if the data has none
+    * ``dense`` float32 [B, D], row-major, None without dense features
+    * ``values`` int32 or int64 [N]: all ids of the first key row by row, then of the second, ...
+    * ``lengths`` int32 [F, B], None where every length is 1 (``schema.fixed``) and without keys
+    * ``weights`` float32 [N], None without weights
+
+    Together the last three are TorchRec's KeyedJaggedTensor. A view of a tensor with no element has one dimension.
+
+    The views stay valid as long as somebody holds one of them: the memory goes back to its pool after that.
+    """
+
+    name: Name
+    schema: Schema
+    rows: int
+    extents: tuple[Extent, ...]
+    data: memoryview
+    nbytes: int  # of the whole frame
+
+    def tensor(self, name: str) -> memoryview | None:
+        """A tensor by its name in the frame (``dense``, ``kjt.values``, ...), or None if there is none."""
+        for e in self.extents:
+            if e.name == name:
+                view = self.data[e.offset : e.offset + e.nbytes]
+                letter: Any = _TYPES[e.dtype][0]
+                shaped: memoryview = view.cast(letter) if len(e.shape) == 1 or not e.nbytes else view.cast(letter, e.shape)
+                return shaped
+        return None
+
+    @property
+    def label(self) -> memoryview | None:
+        """float32 [B]"""
+        return self.tensor("label")
+
+    @property
+    def dense(self) -> memoryview | None:
+        """float32 [B, D]"""
+        return self.tensor("dense")
+
+    @property
+    def values(self) -> memoryview | None:
+        """int32 or int64 [N]"""
+        return self.tensor("kjt.values")
+
+    @property
+    def lengths(self) -> memoryview | None:
+        """int32 [F, B]"""
+        return self.tensor("kjt.lengths")
+
+    @property
+    def weights(self) -> memoryview | None:
+        """float32 [N]"""
+        return self.tensor("kjt.weights")
+
+    def validate(self) -> "MiniBatch":
+        """Looks at every length (some ten milliseconds a million): none is negative, keys that hold one id a row do, and
+        they add up to the values. Returns itself or raises :class:`FrameError`.
+
+        :func:`decode` does not do this; :mod:`millrace.torch` does it with tensors, which is quick.
+        """
+        e = next((e for e in self.extents if e.name == "kjt.lengths"), None)
+        if e is None:
+            return self
+        lengths = self.data[e.offset : e.offset + e.nbytes].cast("i")
+        total = 0
+        for i, k in enumerate(self.schema.keys):
+            part = lengths[i * self.rows : (i + 1) * self.rows].tolist()
+            if part and (min(part) < 0 or not k.is_list and (min(part) != 1 or max(part) != 1)):
+                raise FrameError(f"{self.name}: lengths of key {k.name!r} go from {min(part)} to {max(part)}")
+            total += sum(part)
+        n = next(e.shape[0] for e in self.extents if e.name == "kjt.values")
+        if total != n:
+            raise FrameError(f"{self.name}: the lengths sum to {total}, there are {n} values")
+        return self
+
+
+def _escape(text: str) -> str:
+    """The Go side's escapes, written out there because frames must stay the same in every release."""
+    return re.sub(r'["\\\x00-\x1f]', lambda m: "\\" + m[0] if m[0] in '"\\' else f"\\u00{ord(m[0]):02x}", text)
+
+
+def _names(names: Iterable[str]) -> str:
+    return _escape(",".join(f'"{_escape(n)}"' for n in names))
+
+
+class _Lists(NamedTuple):
+    """The part of the metadata that is the same in every mini-batch of a job, as text, and what it means."""
+
+    text: str
+    schema: Schema
+
+
+def _lists(schema: Schema) -> str:
+    keys = schema.keys
+    text = f',"dense":"[{_names(schema.dense)}]","keys":"[{_names(schema.key_names)}]"'
+    text += f',"num_embeddings":"[{",".join(str(k.num_embeddings) for k in keys)}]"'
+    text += f',"list":"[{",".join("true" if k.is_list else "false" for k in keys)}]"'
+    if keys:
+        text += f',"ids":"{schema.ids}"'
+        if schema.fixed:
+            text += ',"lengths":"ones"'
+    return text
+
+
+def _header(name: Name, schema: Schema, lists: str, rows: int, values: int, extents: Sequence[Extent], crc: int) -> bytes:
+    shapes = f'{{"rows":{rows},"dense":{len(schema.dense)},"keys":{len(schema.keys)},"values":{values}}}'
+    text = f'{{"__metadata__":{{"format":"{FORMAT}","name":"{name}","shapes":"{_escape(shapes)}"{lists},"crc32c":"{crc:08x}"}}'
+    for e in extents:
+        dims = ",".join(map(str, e.shape))
+        text += f',"{e.name}":{{"dtype":"{_TYPES[e.dtype][2]}","shape":[{dims}],"data_offsets":[{e.offset},{e.offset + e.nbytes}]}}'
+    raw = (text + "}").encode()
+    raw += b" " * (-(len(raw) + 8) % ALIGN)
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def encode(name: Name, schema: Schema, rows: int, tensors: dict[str, Any]) -> bytes:
+    """A mini-batch's frame, byte for byte the one that a node sends.
+
+    Args:
+        tensors: by name (``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``); bytes-like objects
+            with their elements in memory order. All that the schema promises, no other.
+    """
+    schema.validate()
+    views = {k: memoryview(v).cast("B") for k, v in tensors.items()}
+    values = len(views["kjt.values"]) // _TYPES[schema.ids][1] if schema.keys and "kjt.values" in views else 0
+    extents = packed(schema, rows, values)
+    if {e.name for e in extents} != set(views):
+        raise FrameError(f"tensors {sorted(views)}, want {sorted(e.name for e in extents)}")
+    for e in extents:
+        if len(views[e.name]) != e.nbytes:
+            raise FrameError(f"tensor {e.name} has {len(views[e.name])} bytes, want {e.nbytes}")
+    data = b"".join(views[e.name] for e in extents)
+    return _header(name, schema, _lists(schema), rows, values, extents, crc32c.checksum(data)) + data
+
+
+# Schemas by the text of their lists: a job has one, so that a mini-batch's header costs no second parsing.
+_known: dict[tuple[str, ...], _Lists] = {}
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise FrameError("a field is there twice")
+    return found
+
+
+def _load(text: str | bytes, what: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_pairs)
+    except FrameError:
+        raise
+    except (ValueError, RecursionError) as e:
+        raise FrameError(f"{what}: {str(e)[:200]}") from None
+
+
+def _schema(meta: dict[str, Any], tensors: dict[str, Any]) -> _Lists:
+    fields = tuple(meta.get(f, "") for f in ("dense", "keys", "num_embeddings", "list", "ids", "lengths"))
+    if not all(isinstance(f, str) for f in fields):
+        raise FrameError("metadata that is not text")
+    known = (*fields, str("label" in tensors), str("kjt.weights" in tensors))
+    if known in _known:
+        return _known[known]
+    dense, keys, embeddings, lists = (_load(f, "metadata") for f in fields[:4])
+    for what in (dense, keys, embeddings, lists):
+        if not isinstance(what, list):
+            raise FrameError("metadata: want lists")
+    if not all(isinstance(n, str) for n in dense + keys):
+        raise FrameError("a feature's name is not text")
+    if not len(keys) == len(embeddings) == len(lists):
+        raise FrameError(f"{len(keys)} keys, {len(embeddings)} num_embeddings, {len(lists)} list")
+    if not all(type(e) is int and 0 <= e < 1 << 63 for e in embeddings) or not all(type(b) is bool for b in lists):
+        raise FrameError("num_embeddings or list hold something else")
+    try:
+        schema = Schema(
+            label="label" in tensors,
+            dense=tuple(dense),
+            keys=tuple(map(Key, keys, embeddings, lists)),
+            ids=fields[4] if keys else "int64",
+            weights="kjt.weights" in tensors,
+        ).validate()
+    except SchemaError as e:
+        raise FrameError(str(e)) from None
+    text = _lists(schema)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise FrameError("a feature's name holds half a surrogate pair") from None
+    found = _Lists(text, schema)
+    if len(_known) >= 16:  # foreign bytes do not fill our memory
+        _known.clear()
+    _known[known] = found
+    return found
+
+
+def _integer(value: Any, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise FrameError(f"shapes: {str(value)[:40]!r} where a number to {most} belongs")
+    return value
+
+
+def decode(buffer: Buffer, *, check: bool | None = None) -> MiniBatch:
+    """Reads a whole frame without copying its tensors.
+
+    Args:
+        buffer: the frame, nothing before or after it. It must not change while the mini-batch is used.
+        check: whether CRC32C of the data is computed and compared. None (the default) means where a library does it
+            quickly (:func:`millrace.crc32c.fast`); True checks with plain Python otherwise, at about 0.5 GB/s.
+
+    Raises:
+        FrameError: the bytes are not the one frame of a mini-batch.
+    """
+    view = memoryview(buffer).cast("B")
+    if len(view) < 8:
+        raise FrameError(f"{len(view)} bytes, less than a header's length")
+    (n,) = struct.unpack_from("<Q", view)
+    if n > MAX_HEADER:
+        raise FrameError(f"a header of {n} bytes, at most {MAX_HEADER}")
+    if n > len(view) - 8:
+        raise FrameError(f"a header of {n} bytes in {len(view) - 8} bytes")
+    if (n + 8) % ALIGN:
+        raise FrameError(f"data starts at {n + 8}, not at a multiple of {ALIGN}")
+    head, data = bytes(view[: 8 + n]), view[8 + n :]
+    try:
+        text = head[8:].decode("utf-8")
+    except UnicodeDecodeError as e:
+        raise FrameError(f"the header is not UTF-8: {e.reason}") from None
+    doc = _load(text, "header")
+    meta = doc.pop("__metadata__", None) if isinstance(doc, dict) else None
+    if not isinstance(meta, dict) or not all(isinstance(v, str) for v in meta.values()):
+        raise FrameError("the header has no metadata of text")
+    if meta.get("format") != FORMAT:
+        raise FrameError(f"format {str(meta.get('format'))[:40]!r}, this version reads {FORMAT!r}")
+    name = Name.parse(meta.get("name", ""))
+    lists = _schema(meta, doc)
+    schema = lists.schema
+    shapes = _load(meta.get("shapes", ""), "shapes")
+    if not isinstance(shapes, dict):
+        raise FrameError("shapes: want an object")
+    rows, values = _integer(shapes.get("rows"), MAX_ROWS), _integer(shapes.get("values"), MAX_VALUES)
+    extents = packed(schema, rows, values)
+    _compare(doc, extents)
+    total = extents[-1].offset + extents[-1].nbytes
+    if len(data) != total:
+        raise FrameError(f"{len(data)} bytes of data, the header says {total}")
+    said = meta.get("crc32c", "")
+    if not re.fullmatch("[0-9a-f]{8}", said):
+        raise FrameError(f"crc32c {said[:20]!r}")
+    # The header that belongs to these tensors: whatever else a header could say is refused here at the latest.
+    if head != _header(name, schema, lists.text, rows, values, extents, int(said, 16)):
+        raise FrameError("the header is not in canonical form")
+    if check if check is not None else crc32c.fast():
+        crc = crc32c.checksum(data)
+        if crc != int(said, 16):
+            raise FrameError(f"{name}: CRC32C {crc:08x}, the header says {said}: the data was changed")
+    return MiniBatch(name, schema, rows, extents, data, len(view))
+
+
+def _compare(doc: dict[str, Any], extents: tuple[Extent, ...]) -> None:
+    """Says which tensor is not as the shapes demand."""
+    wanted = {e.name: e for e in extents}
+    for name in doc:
+        if name not in wanted:
+            raise FrameError(f"tensor {name[:40]!r} should not be there")
+    for e in extents:
+        have = doc.get(e.name)
+        if not isinstance(have, dict):
+            raise FrameError(f"tensor {e.name} is missing")
+        want = {"dtype": _TYPES[e.dtype][2], "shape": list(e.shape), "data_offsets": [e.offset, e.offset + e.nbytes]}
+        for field, value in want.items():
+            if have.get(field) != value:
+                raise FrameError(f"tensor {e.name}: {field} {str(have.get(field))[:80]}, want {value}")
+
+
+def read(path: str, *, check: bool | None = True) -> MiniBatch:
+    """Reads a frame from a file; see :func:`decode`."""
+    with open(path, "rb") as f:
+        return decode(bytearray(f.read()), check=check)

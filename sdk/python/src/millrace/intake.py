@@ -1,0 +1,289 @@
+"""What a consumer knows of its mini-batches: owed, leased, being fetched, waiting, yielded, acknowledged.
+
+No threads, no clock and no network in here: :class:`Intake` is told what happened and asked what to do next, by
+:mod:`millrace.client`, which holds one lock around it.
+
+The life of a mini-batch::
+
+    owed --granted--> leased --next_fetch--> fetching --fetched--> waiting --take--> yielded --acknowledge--> acknowledged --durable--> gone
+      ^                 |                        |
+      +---- revoked, failed, lost session -------+        (waiting and yielded ones stay: the same bytes would come again)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Optional, Union
+
+from .frame import MiniBatch
+from .token import Progress, Ranges
+
+__all__ = ["Intake", "Lease", "Work"]
+
+_Id = Union[str, int]
+
+
+@dataclass
+class Lease:
+    """A split, or a part of one, that the control plane granted: numbers [first, end), made by ``drive`` of ``node``."""
+
+    id: int
+    epoch: int
+    split: int
+    first: int
+    end: int
+    node: str
+    drive: str
+    urls: tuple[str, ...]
+    todo: deque[int] = field(default_factory=deque)  # not asked for yet, ascending
+    out: int = 0  # being fetched
+
+    @classmethod
+    def of(cls, grant: dict[str, Any]) -> "Lease":
+        """Reads a Grant of LeaseResponse."""
+        return cls(
+            id=int(grant.get("lease", 0)),
+            epoch=int(grant.get("epoch", 0)),
+            split=int(grant.get("split", 0)),
+            first=int(grant.get("from", 0)),
+            end=int(grant.get("to", 0)),
+            node=str(grant.get("node", "")),
+            drive=str(grant.get("drive", "")),
+            urls=tuple(grant.get("urls", ())),
+        )
+
+    def held(self) -> dict[str, Any]:
+        """HeldLease, as a new leader is told of it."""
+        return {
+            "lease": str(self.id),
+            "epoch": str(self.epoch),
+            "split": self.split,
+            "node": self.node,
+            "drive": self.drive,
+            "from": str(self.first),
+            "to": str(self.end),
+        }
+
+
+@dataclass(frozen=True)
+class Work:
+    """One mini-batch to fetch."""
+
+    lease: Lease
+    number: int
+
+
+class Intake:
+    """The consumer's side of one epoch after the other. Its owner holds a lock.
+
+    Args:
+        deterministic: mini-batches are yielded in ascending number; otherwise as they come.
+        limit: bytes that may wait or be under way. One mini-batch is always let in, so that the next one comes.
+    """
+
+    def __init__(self, deterministic: bool, limit: int) -> None:
+        self.deterministic = deterministic
+        self.limit = limit
+        self.leases: dict[int, Lease] = {}
+        self.frame_bytes = 0  # the largest so far: what one under way will take
+        self.begin("0" * 64, 0, Ranges(), Ranges())
+
+    def begin(self, job: str, epoch: int, owned: Optional[Ranges], acknowledged: Ranges) -> None:
+        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten.
+
+        Args:
+            owned: this rank's numbers; None if they are not known, which only the fastest order can do with.
+        """
+        if owned is None and self.deterministic:
+            raise ValueError("the deterministic order needs to know which numbers are owned")
+        self.progress = Progress(job, epoch, acknowledged)
+        self.owned = owned
+        self.unsent = Ranges()  # acknowledged, and the control plane was not told
+        self.durable = acknowledged.copy()
+        self.yielded = Ranges()  # and not acknowledged
+        self.waiting: dict[int, MiniBatch] = {}
+        self.waiting_bytes = 0
+        self.fetching: dict[int, int] = {}  # number: how many fetch it
+        self.leases.clear()
+        self.all_granted = False
+        self.full = False  # the last fetch that was looked for did not fit
+        self._next = -1
+        self._step()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch, counted from 0."""
+        return self.progress.epoch
+
+    # --- leases -----------------------------------------------------------------------------------------------------
+
+    def granted(self, lease: Lease) -> bool:
+        """Takes a lease. False: it is of another epoch, or nothing of it is wanted; give it back."""
+        if lease.epoch != self.epoch or lease.end <= lease.first:
+            return False
+        missing = Ranges([(lease.first, lease.end)]).minus(self.durable)
+        if not missing:
+            return False
+        lease.todo = deque(n for a, b in missing for n in range(a, b) if not self._have(n))
+        self.leases[lease.id] = lease
+        return True
+
+    def dropped(self, ids: Iterable[int]) -> None:
+        """Leases that are no longer held: revoked, or the session is gone. What waits of them stays."""
+        for i in ids:
+            self.leases.pop(i, None)
+
+    def lacking(self, splits: int) -> int:
+        """How many more leases it takes until ``splits`` have something left to ask for."""
+        return max(0, splits - sum(1 for lease in self.leases.values() if lease.todo))
+
+    def spent(self) -> list[int]:
+        """Leases of which everything is durable are forgotten; returns their ids."""
+        gone = [i for i, x in self.leases.items() if not x.out and self.durable.first_missing(x.first) >= x.end]
+        self.dropped(gone)
+        return gone
+
+    def _have(self, number: int) -> bool:
+        return number in self.waiting or number in self.yielded or number in self.progress.acknowledged
+
+    # --- fetching ---------------------------------------------------------------------------------------------------
+
+    def next_fetch(self, usable: Any = None) -> Optional[Work]:
+        """What to fetch next, or None: nothing is leased, or the queue is full.
+
+        Args:
+            usable: tells of a lease whether its node may be asked now.
+        """
+        best: Optional[Lease] = None
+        for lease in self.leases.values():
+            while lease.todo and self._have(lease.todo[0]):
+                lease.todo.popleft()
+            if not lease.todo or (usable is not None and not usable(lease)):
+                continue
+            if self.deterministic and lease.todo[0] == self._next:
+                best = lease  # the trainer waits for this one: it is let in even when the queue is full
+                break
+            # Every split keeps its drive busy: the one with the fewest requests first, then the earliest.
+            if best is None or (lease.out, lease.todo[0]) < (best.out, best.todo[0]):
+                best = lease
+        self.full = False
+        if best is None:
+            return None
+        number = best.todo[0]
+        under_way = len(self.fetching) * self.frame_bytes
+        if self.waiting_bytes + under_way + self.frame_bytes > self.limit:
+            urgent = number == self._next if self.deterministic else not self.waiting and not self.fetching
+            if not urgent:
+                self.full = True
+                return None
+        best.todo.popleft()
+        best.out += 1
+        self.fetching[number] = self.fetching.get(number, 0) + 1
+        return Work(best, number)
+
+    def _fetched(self, work: Work) -> None:
+        work.lease.out -= 1
+        left = self.fetching.get(work.number, 1) - 1
+        if left > 0:
+            self.fetching[work.number] = left
+        else:
+            self.fetching.pop(work.number, None)
+
+    def fetched(self, work: Work, batch: MiniBatch) -> bool:
+        """Takes a mini-batch. False: it is here already, or of an epoch that is over; it is dropped."""
+        self._fetched(work)
+        if batch.name.epoch != self.epoch or batch.name.job != self.progress.job or self._have(work.number):
+            return False
+        self.waiting[work.number] = batch
+        self.waiting_bytes += batch.nbytes
+        self.frame_bytes = max(self.frame_bytes, batch.nbytes)
+        return True
+
+    def failed(self, work: Work) -> bool:
+        """A fetch failed for good. True: the lease was still held; release it, so that others make the rest."""
+        self._fetched(work)
+        return self.leases.pop(work.lease.id, None) is work.lease
+
+    # --- the trainer's side -------------------------------------------------------------------------------------------
+
+    def take(self) -> Optional[MiniBatch]:
+        """The next mini-batch for the trainer, or None: wait, or the epoch is over."""
+        if not self.waiting:
+            return None
+        if self.deterministic:
+            if self._next not in self.waiting:
+                return None
+            number = self._next
+        else:
+            number = next(iter(self.waiting))
+        batch = self.waiting.pop(number)
+        self.waiting_bytes -= batch.nbytes
+        self.yielded.add(number, number + 1)
+        if self.deterministic:
+            self._step()
+        return batch
+
+    def _step(self) -> None:
+        """Moves on to the least number that is owed."""
+        if not self.deterministic or self.owned is None:
+            return
+        number = self._next + 1
+        for first, end in self.owned:
+            n = max(first, number)
+            while n < end and (n in self.progress.acknowledged or n in self.yielded):
+                n = max(self.progress.acknowledged.first_missing(n), self.yielded.first_missing(n))
+            if n < end:
+                self._next = n
+                return
+        self._next = -1
+
+    def acknowledge(self, number: int) -> None:
+        """The trainer is done with a mini-batch. Raises KeyError if it was not yielded."""
+        if number in self.progress.acknowledged:
+            return
+        if number not in self.yielded:
+            raise KeyError(number)
+        self.yielded = self.yielded.minus(Ranges([(number, number + 1)]))
+        self.progress.add(number)
+        self.unsent.add(number, number + 1)
+
+    def sending(self) -> Ranges:
+        """What the control plane must be told; it counts as under way."""
+        sent, self.unsent = self.unsent, Ranges()
+        return sent
+
+    def sent(self, epoch: int, numbers: Ranges) -> None:
+        """These acknowledgements are durable."""
+        if epoch == self.epoch:
+            for a, b in numbers:
+                self.durable.add(a, b)
+
+    @property
+    def delivered(self) -> bool:
+        """The trainer was given all of the epoch."""
+        if self.owned is None:
+            return self.all_granted and not self.waiting and not self.fetching and not any(x.todo for x in self.leases.values())
+        return self._owed() == 0
+
+    @property
+    def due(self) -> Optional[int]:
+        """In the deterministic order: the number that the trainer waits for next, if it is in nobody's hands."""
+        n = self._next
+        if n < 0 or n in self.waiting or n in self.fetching or any(x.first <= n < x.end for x in self.leases.values()):
+            return None
+        return n
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is leased, under way or waiting."""
+        return not (self.leases or self.fetching or self.waiting)
+
+    def _owed(self) -> int:
+        assert self.owned is not None
+        return len(self.owned.minus(self.progress.acknowledged).minus(self.yielded))
+
+    @property
+    def settled(self) -> bool:
+        """Everything acknowledged is durable."""
+        return not self.unsent and self.durable == self.progress.acknowledged

@@ -1,0 +1,60 @@
+"""Memory for frames, used again as soon as nobody looks at it.
+
+A frame's tensors are memoryviews into a pooled bytearray, and tensors of PyTorch or Arrow made from them hold those views.
+When the last of them is gone, Python takes the views down by itself; the pool notices because a bytearray that somebody
+looks at refuses to change its length. So nobody has to give memory back, and nobody can give it back too early.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+__all__ = ["Pool"]
+
+_ALIGN = 64
+_ROUND = 1 << 20
+
+
+def _idle(memory: bytearray) -> bool:
+    """Whether no view of it is left. Shortening and lengthening by one byte moves nothing."""
+    try:
+        last = memory.pop()
+    except BufferError:
+        return False
+    memory.append(last)
+    return True
+
+
+class Pool:
+    """Lends memory for frames. Any number of threads may use it.
+
+    Args:
+        keep: how many buffers are kept for use again. More may be lent; those are left to Python.
+    """
+
+    def __init__(self, keep: int = 64) -> None:
+        self._keep = keep
+        self._lock = threading.Lock()
+        self._all: list[bytearray] = []
+        self.made = 0  # buffers made; for tests and figures
+
+    def take(self, nbytes: int) -> memoryview:
+        """A view of ``nbytes`` bytes that starts at a multiple of 64 and holds anything."""
+        with self._lock:
+            memory = None
+            for i, m in enumerate(self._all):
+                # Not one that is far too large: a short last mini-batch would keep it.
+                if nbytes + _ALIGN <= len(m) <= 4 * nbytes + 2 * _ROUND and _idle(m):
+                    memory = self._all.pop(i)
+                    break
+            if memory is None:
+                memory = bytearray(-(-(nbytes + _ALIGN) // _ROUND) * _ROUND)
+                self.made += 1
+                if len(self._all) >= self._keep:
+                    # Forget one that is free, else the oldest: whoever looks at it keeps it alive.
+                    del self._all[next((i for i, m in enumerate(self._all) if _idle(m)), 0)]
+            self._all.append(memory)
+            whole = memoryview(memory)
+        start = -ctypes.addressof(ctypes.c_char.from_buffer(whole)) % _ALIGN
+        return whole[start : start + nbytes]

@@ -1,0 +1,115 @@
+"""What the mini-batches of a job look like, known before the first one, so that a model's tables can be built."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import SchemaError
+
+__all__ = ["Key", "Schema"]
+
+# The Go side numbers its types so (sdk/tensor: DType).
+_DTYPES = {1: "float32", 2: "int32", 3: "int64"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One sparse feature.
+
+    Attributes:
+        name: unique among the keys.
+        num_embeddings: ids are in [0, num_embeddings); 0 when the pipeline does not bound them.
+        is_list: a row may hold other than exactly one id.
+    """
+
+    name: str
+    num_embeddings: int = 0
+    is_list: bool = False
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tensors of every mini-batch of a job. B is the number of rows, which may be smaller in a partition's last.
+
+    Attributes:
+        label: there is a label tensor, float32 [B].
+        dense: names of the dense features, in the column order of the dense tensor, float32 [B, D].
+        keys: the sparse features, in the order of ``kjt.values``.
+        ids: ``int32`` or ``int64``, the type of ``kjt.values``; unused without keys.
+        weights: every id has a float32 weight.
+    """
+
+    label: bool = False
+    dense: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
+    ids: str = "int64"
+    weights: bool = False
+
+    @property
+    def fixed(self) -> bool:
+        """Every row holds exactly one id of every key, so that there is no lengths tensor."""
+        return not any(k.is_list for k in self.keys)
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The keys' names in order."""
+        return tuple(k.name for k in self.keys)
+
+    @property
+    def embeddings(self) -> dict[str, int]:
+        """Rows that each key's embedding table needs; 0 where the pipeline does not bound its ids."""
+        return {k.name: k.num_embeddings for k in self.keys}
+
+    def validate(self) -> "Schema":
+        """Returns itself, or raises :class:`SchemaError`."""
+        if not (self.label or self.dense or self.keys):
+            raise SchemaError("no label, no dense feature and no key: nothing to train on")
+        if self.keys and self.ids not in ("int32", "int64"):
+            raise SchemaError(f"ids are {self.ids!r}, want int32 or int64")
+        if self.weights and not self.keys:
+            raise SchemaError("weights without keys")
+        for what, names in (("dense feature", self.dense), ("key", self.key_names)):
+            seen = set()
+            for name in names:
+                if not isinstance(name, str) or not name:
+                    raise SchemaError(f"{what} {name!r}: the name is empty")
+                if name in seen:
+                    raise SchemaError(f"{what} {name!r} is named twice")
+                seen.add(name)
+        for k in self.keys:
+            if not isinstance(k.num_embeddings, int) or k.num_embeddings < 0:
+                raise SchemaError(f"key {k.name!r} has {k.num_embeddings!r} embeddings")
+        return self
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "Schema":
+        """Reads the control plane's form (JSON of Go's tensor.Schema). Raises :class:`SchemaError`."""
+        try:
+            doc: Any = json.loads(text)
+            ids = doc.get("IDs", 0)
+            return cls(
+                label=bool(doc.get("Label", False)),
+                dense=tuple(doc.get("Dense") or ()),
+                keys=tuple(Key(k["Name"], k.get("NumEmbeddings", 0), bool(k.get("List", False))) for k in doc.get("Keys") or ()),
+                ids=_DTYPES.get(ids, ids) if ids else "int64",
+                weights=bool(doc.get("Weights", False)),
+            ).validate()
+        except SchemaError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as e:
+            raise SchemaError(f"not the JSON of a schema: {e!r}") from e
+
+    def to_json(self) -> str:
+        """The control plane's form."""
+        numbers = {v: k for k, v in _DTYPES.items()}
+        return json.dumps(
+            {
+                "Label": self.label,
+                "Dense": list(self.dense),
+                "Keys": [{"Name": k.name, "NumEmbeddings": k.num_embeddings, "List": k.is_list} for k in self.keys],
+                "IDs": numbers[self.ids] if self.keys else 0,
+                "Weights": self.weights,
+            }
+        )

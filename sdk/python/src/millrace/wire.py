@@ -1,0 +1,161 @@
+"""Connections to the control plane and to nodes: TCP, unix sockets, TLS; HTTP/1.1 of the standard library."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import threading
+import time
+from typing import Any, Optional, Union
+from urllib.parse import urlsplit
+
+__all__ = ["BROKEN", "Address", "Connections", "TLS", "context"]
+
+# What a connection that does not work raises.
+BROKEN = (OSError, http.client.HTTPException)
+
+TLS = Union[ssl.SSLContext, tuple[str, str, str], None]
+
+
+def context(tls: TLS) -> Optional[ssl.SSLContext]:
+    """A context for mutual TLS. ``tls`` is one already, or the PEM files (certificate, key, authority), or None."""
+    if tls is None or isinstance(tls, ssl.SSLContext):
+        return tls
+    cert, key, ca = tls
+    made = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca)
+    made.minimum_version = ssl.TLSVersion.TLSv1_3
+    made.load_cert_chain(cert, key)
+    return made
+
+
+class Address:
+    """Where a server is reached: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.path = ""  # of a unix socket
+        self.host = "localhost"
+        self.port: Optional[int] = None
+        self.secure = False
+        if url.startswith("unix:"):
+            self.path = url[len("unix:") :]
+            if not self.path:
+                raise ValueError(f"{url!r}: want unix:PATH")
+            return
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/"):
+            raise ValueError(f"{url!r}: want http://HOST:PORT, https://HOST:PORT or unix:PATH")
+        self.secure = parts.scheme == "https"
+        self.host = parts.hostname
+        self.port = parts.port or (443 if self.secure else 80)
+
+
+class _Unix(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        end = time.monotonic() + float(self.timeout or 0)
+        while True:
+            try:
+                self.sock.connect(self._path)
+                return
+            except BlockingIOError as e:
+                # The server's queue of connections is full: unlike TCP, the kernel does not wait for us.
+                if time.monotonic() > end:
+                    self.sock.close()
+                    raise TimeoutError(f"unix:{self._path}: its queue of connections stays full") from e
+                time.sleep(0.002)
+            except OSError as e:
+                self.sock.close()
+                raise OSError(e.errno, f"unix:{self._path}: {e.strerror}") from e
+
+
+class _TCP(http.client.HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class _Secure(http.client.HTTPSConnection):
+    """Also asks who the server is: a node or a member of the control plane."""
+
+    def connect(self) -> None:
+        super().connect()
+        names: Any = (self.sock.getpeercert() or {}).get("subjectAltName", ())
+        uris = [v for k, v in names if k == "URI"]
+        if not any(u.startswith(("spiffe://millrace/control/", "spiffe://millrace/node/")) for u in uris):
+            self.close()
+            raise ssl.SSLError(f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}")
+
+
+class Connections:
+    """Keeps connections alive between requests. Any number of threads may use it."""
+
+    def __init__(self, tls: TLS = None) -> None:
+        self._context = context(tls)
+        self._lock = threading.Lock()
+        self._free: dict[str, list[http.client.HTTPConnection]] = {}
+        self._out: set[http.client.HTTPConnection] = set()
+        self._closed = False
+
+    def take(self, url: str, timeout: float) -> tuple[http.client.HTTPConnection, bool]:
+        """A connection to a server, not connected yet unless the second value says that it was used before."""
+        with self._lock:
+            if self._closed:
+                raise OSError("closed")
+            free = self._free.get(url)
+            conn = free.pop() if free else None
+            used = conn is not None
+            if conn is None:
+                conn = self._new(Address(url), timeout)
+            self._out.add(conn)
+        if used and conn.sock is not None:
+            conn.timeout = timeout
+            conn.sock.settimeout(timeout)
+        return conn, used
+
+    def _new(self, a: Address, timeout: float) -> http.client.HTTPConnection:
+        if a.path:
+            return _Unix(a.path, timeout)
+        if a.secure:
+            if self._context is None:
+                raise OSError(f"{a.url} wants TLS: give tls=(certificate, key, authority)")
+            return _Secure(a.host, a.port, timeout=timeout, context=self._context)
+        return _TCP(a.host, a.port, timeout=timeout)
+
+    def give(self, url: str, conn: http.client.HTTPConnection) -> None:
+        """Takes a connection back whose response was read to its end."""
+        with self._lock:
+            self._out.discard(conn)
+            if not self._closed and conn.sock is not None:
+                self._free.setdefault(url, []).append(conn)
+                return
+        conn.close()
+
+    def drop(self, conn: http.client.HTTPConnection) -> None:
+        """Ends a connection that does not work."""
+        with self._lock:
+            self._out.discard(conn)
+        conn.close()
+
+    def close(self) -> None:
+        """Ends all connections; requests that wait for an answer fail."""
+        with self._lock:
+            self._closed = True
+            free = [c for cs in self._free.values() for c in cs]
+            out = list(self._out)
+            self._free.clear()
+        for c in free:
+            c.close()
+        for c in out:
+            sock = c.sock
+            if sock is not None:
+                try:
+                    sock.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass

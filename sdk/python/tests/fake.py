@@ -1,0 +1,469 @@
+"""A control plane and storage nodes for tests: as strict as the real ones, with faults on demand.
+
+The words are those of host/api/v1/millrace.proto. Mini-batches are a function of (epoch, number), so that every test can
+say what must come.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import socket
+import socketserver
+import struct
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Optional
+from urllib.parse import parse_qs, urlsplit
+
+from millrace import frame
+from millrace.schema import Key, Schema
+from millrace.token import Progress, Ranges, Token
+
+JOB = hashlib.sha256(b"job").hexdigest()
+SCHEMA = Schema(
+    label=True,
+    dense=("int_0", "int_1", "int_2"),
+    keys=(Key("cat_0", 1000), Key("cat_1", 500, True)),
+    ids="int64",
+)
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, job: str = JOB) -> bytes:
+    """The one frame of a mini-batch."""
+    r = random.Random(epoch * 1_000_003 + number)
+    keys, tensors = schema.keys, {}
+    lengths = [[r.randrange(3) if k.is_list else 1 for _ in range(rows)] for k in keys]
+    flat = [n for ls in lengths for n in ls]
+    if keys:
+        letter = "q" if schema.ids == "int64" else "i"
+        ids = [r.randrange(k.num_embeddings or 100) for k, ls in zip(keys, lengths) for _ in range(sum(ls))]
+        tensors["kjt.values"] = struct.pack(f"<{len(ids)}{letter}", *ids)
+        if schema.weights:
+            tensors["kjt.weights"] = struct.pack(f"<{len(ids)}f", *[r.random() for _ in ids])
+        if not schema.fixed:
+            tensors["kjt.lengths"] = struct.pack(f"<{len(flat)}i", *flat)
+    if schema.dense:
+        tensors["dense"] = struct.pack(f"<{rows * len(schema.dense)}f", *[r.gauss(0, 1) for _ in range(rows * len(schema.dense))])
+    if schema.label:
+        tensors["label"] = struct.pack(f"<{rows}f", *[float(r.randrange(2)) for _ in range(rows)])
+    return frame.encode(frame.Name(job, epoch, number), schema, rows, tensors)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    block_on_close = False
+
+    def __init__(self, address: Any, handle: Callable[["_Handler"], None]) -> None:
+        self.handle_one = handle
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # a client that goes away is no news
+
+
+class _UnixServer(_Server):
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    # Without it answers to small requests come 40 ms late.
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def setup(self) -> None:
+        self.disable_nagle_algorithm = self.request.family != socket.AF_UNIX
+        super().setup()
+
+    def address_string(self) -> str:
+        return "client"
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self.server.handle_one(self)
+
+    do_POST = do_GET
+
+    def answer(self, status: int, body: bytes, **headers: str) -> None:
+        if status == 200:
+            headers.setdefault("Content_Type", "application/vnd.millrace.minibatch")
+        self.send_response(status)
+        for k, v in headers.items():
+            self.send_header(k.replace("_", "-"), v)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def refuse(self, status: int, code: str, message: str, details: Optional[list[Any]] = None, **headers: str) -> None:
+        doc: dict[str, Any] = {"code": code, "message": message}
+        if details:
+            doc["details"] = details
+        self.answer(status, json.dumps(doc).encode(), Content_Type="application/json", **headers)
+
+
+class Serving:
+    """A server on 127.0.0.1 or on a unix socket, until it is stopped."""
+
+    def __init__(self, handle: Callable[[_Handler], None], path: str = "", ssl_context: Any = None) -> None:
+        self._server = _UnixServer(path, handle) if path else _Server(("127.0.0.1", 0), handle)
+        if ssl_context is not None:
+            self._server.socket = ssl_context.wrap_socket(self._server.socket, server_side=True)
+        scheme = "https" if ssl_context is not None else "http"
+        self.url = f"unix:{path}" if path else f"{scheme}://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class Node:
+    """A storage node. ``faults`` are asked at every GET: they return None, or answer the request themselves (True)."""
+
+    def __init__(self, name: str, drives: int = 1, path: str = "", rows: int = 32, schema: Schema = SCHEMA) -> None:
+        self.name, self.drives, self.rows, self.schema = name, [f"{name}-d{i}" for i in range(drives)], rows, schema
+        self.dead = False
+        self.called = name
+        self.asked: list[tuple[int, int]] = []
+        self.faults: list[Callable[[_Handler, int, int], Optional[bool]]] = []
+        self.lock = threading.Lock()
+        self.serving = Serving(self._handle, path)
+        self.urls = [self.serving.url]
+        self._frames: dict[tuple[int, int], bytes] = {}
+
+    def _handle(self, h: _Handler) -> None:
+        parts = urlsplit(h.path)
+        if h.command == "POST":
+            assert parts.path == "/millrace.v1.Node/Describe", h.path
+            h.rfile.read(int(h.headers["Content-Length"]))
+            h.answer(200, json.dumps({"status": {"name": self.called}}).encode(), Content_Type="application/json")
+            return
+        q = {k: v[0] for k, v in parse_qs(parts.query).items()}
+        assert h.command == "GET" and parts.path == "/v1/minibatch", h.path
+        epoch, number, until = int(q["epoch"]), int(q["number"]), int(q["until"])
+        assert number < until
+        if self.dead:
+            h.close_connection = True
+            h.connection.close()
+            return
+        with self.lock:
+            self.asked.append((epoch, number))
+        for fault in list(self.faults):
+            if fault(h, epoch, number):
+                return
+        if q["job"] != JOB:
+            h.refuse(404, "not_found", "no such job: prepare it first")
+            return
+        if q["drive"] not in self.drives:
+            h.refuse(404, "not_found", f"no drive {q['drive']}")
+            return
+        with self.lock:
+            key = (epoch, number)
+            if key not in self._frames:
+                self._frames[key] = content(epoch, number, self.rows, self.schema)
+            b = self._frames[key]
+        h.answer(200, b, Content_Type="application/vnd.millrace.minibatch")
+
+    def kill(self) -> None:
+        self.dead = True
+
+    def stop(self) -> None:
+        self.serving.stop()
+
+
+class Ledger:
+    """The state of one job, shared by all members of a fake control plane."""
+
+    def __init__(self, nodes: list[Node], total: int, split: int, epochs: int, ranks: int, order: str, schema: Schema) -> None:
+        self.nodes, self.total, self.split, self.epochs, self.ranks, self.order, self.schema = nodes, total, split, epochs, ranks, order, schema
+        self.lock = threading.Condition()
+        self.epoch = 0
+        self.delivered = Ranges()
+        self.sessions: dict[int, bytes] = {}
+        self.leases: dict[int, dict[str, Any]] = {}
+        self.counter = 0
+        self.acks: list[tuple[int, int, int]] = []
+        self.released: list[str] = []
+        self.adopted: list[dict[str, Any]] = []
+        self.reports: list[dict[str, Any]] = []
+        self.state = "running"
+        self.lease_seconds = 10.0
+        self.revoke: list[int] = []
+        self.turn = 0
+
+    def owned(self, rank: int) -> Ranges:
+        per = self.total // self.ranks
+        return Ranges([(rank * per, (rank + 1) * per)])
+
+    def _mine(self, rank: int) -> Ranges:
+        r = Ranges()
+        for a, b in self.delivered:
+            for c, d in self.owned(rank):
+                r.add(max(a, c), min(b, d))
+        return r
+
+    def attach(self, rank: int, token: bytes) -> dict[str, Any]:
+        if token:
+            t = Token.from_bytes(token[4:-32] if token[:4] == b"MRT1" else token)
+            if t.job != JOB:
+                raise Refusal(400, "invalid_argument", "dataset: the token is of another job")
+            keep = self.delivered.minus(self.owned(rank))
+            told = Ranges(t.runs)
+            told.add(0, t.mark)
+            self.epoch = t.epoch
+            for a, b in told:
+                for c, d in self.owned(rank):
+                    keep.add(max(a, c), min(b, d))
+            self.delivered = keep
+        self.counter += 1
+        session = struct.pack("<QI", self.counter, rank)
+        self.sessions[rank] = session
+        self.leases = {i: x for i, x in self.leases.items() if x["rank"] != rank}
+        mine = self._mine(rank)
+        p = Progress(JOB, self.epoch, mine)
+        return {
+            "job": self.status(),
+            "session": b64(session),
+            "tensorSchema": b64(self.schema.to_json().encode()),
+            "manifest": b64(b'{"partitions":[]}'),
+            "meanLength": {"cat_1": 1.5},
+            "epoch": str(self.epoch),
+            "token": b64(b"MRT1" + p.token().to_bytes() + bytes(32)),
+            "owned": [{"from": str(a), "to": str(b)} for a, b in self.owned(rank)],
+        }
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "id": "j1",
+            "spec": {"name": "rm1", "epochs": str(self.epochs), "ranks": self.ranks, "order": self.order, "plan": {"batch": "32"}},
+            "digest": b64(bytes.fromhex(JOB)),
+            "state": self.state,
+            "epoch": str(self.epoch),
+            "minibatches": str(self.total),
+            "delivered": str(len(self.delivered)),
+        }
+
+    def session(self, m: dict[str, Any]) -> Optional[int]:
+        got = base64.b64decode(m["session"])
+        for rank, s in self.sessions.items():
+            if s == got:
+                return rank
+        return None
+
+    def lease(self, m: dict[str, Any]) -> dict[str, Any]:
+        rank = self.session(m)
+        if rank is None:
+            got = base64.b64decode(m["session"])
+            if any(s[8:] == got[8:] for s in self.sessions.values()):
+                raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
+            return {"unknownSession": True}
+        if "report" in m:
+            self.reports.append({**m["report"], "fetched": len(m.get("fetched", ()))})
+        if int(m.get("epoch", 0)) == self.epoch + 1 and self.delivered == Ranges([(0, self.total)]):
+            if self.epoch + 1 == self.epochs:
+                return {"jobDone": True}
+            self.epoch, self.delivered = self.epoch + 1, Ranges()
+        elif int(m.get("epoch", 0)) != self.epoch:
+            raise Refusal(400, "invalid_argument", f"epoch {m.get('epoch')}, the rank is in {self.epoch}")
+        now = time.monotonic()
+        for i in m.get("held", ()):
+            if int(i) in self.leases:
+                self.leases[int(i)]["until"] = now + self.lease_seconds
+        if m.get("adopt"):
+            self.adopted.extend(m["adopt"])
+        for i, x in list(self.leases.items()):
+            if x["until"] < now:
+                del self.leases[i]
+        answer: dict[str, Any] = {"fence": "1"}
+        if self.revoke:
+            answer["revoked"] = [str(i) for i in self.revoke]
+            for i in self.revoke:
+                self.leases.pop(i, None)
+            self.revoke = []
+        grants = []
+        want, until = m.get("want", 0), now + m.get("waitSeconds", 0.0)
+        while want and not grants:
+            for _ in range(want):
+                g = self._grant(rank)
+                if g is None:
+                    break
+                grants.append(g)
+            if not grants:
+                if self._all_out(rank) or time.monotonic() >= until:
+                    break
+                self.lock.wait(0.02)
+        if grants:
+            answer["grants"] = grants
+        if self._all_out(rank):
+            answer["epochDone"] = True
+            if self.epoch + 1 >= self.epochs and self.delivered == Ranges([(0, self.total)]):
+                answer["jobDone"] = True
+        if self.state != "running":
+            answer["jobDone"] = True
+        return answer
+
+    def _out(self) -> Ranges:
+        return Ranges([(x["from"], x["to"]) for x in self.leases.values()])
+
+    def _all_out(self, rank: int) -> bool:
+        return not self.owned(rank).minus(self.delivered).minus(self._out())
+
+    def _grant(self, rank: int) -> Optional[dict[str, Any]]:
+        left = list(self.owned(rank).minus(self.delivered).minus(self._out()))
+        alive = [n for n in self.nodes if not n.dead]
+        if not left or not alive or self.state != "running":
+            return None
+        first, end = left[0]
+        end = min(end, (first // self.split + 1) * self.split)
+        self.turn += 1
+        node = alive[self.turn % len(alive)]
+        self.counter += 1
+        self.leases[self.counter] = {"rank": rank, "from": first, "to": end, "until": time.monotonic() + self.lease_seconds}
+        g = {"lease": str(self.counter), "split": first // self.split, "from": str(first), "to": str(end), "node": node.name}
+        if self.epoch:
+            g["epoch"] = str(self.epoch)
+        if not first:
+            del g["from"]  # protobuf's JSON leaves out what is zero
+        return {**g, "urls": node.urls, "drive": node.drives[self.turn % len(node.drives)]}
+
+    def acknowledge(self, m: dict[str, Any]) -> None:
+        rank = self.session(m)
+        if rank is None:
+            raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
+        if int(m["epoch"]) != self.epoch:
+            raise Refusal(400, "failed_precondition", "another epoch")
+        for r in m["numbers"]:
+            a, b = int(r["from"]), int(r["to"])
+            assert not Ranges([(a, b)]).minus(self.owned(rank)), "not this rank's"
+            self.acks.append((self.epoch, a, b))
+            self.delivered.add(a, b)
+        self.leases = {i: x for i, x in self.leases.items() if Ranges([(x["from"], x["to"])]).minus(self.delivered)}
+
+    def release(self, m: dict[str, Any]) -> None:
+        if self.session(m) is None:
+            raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
+        self.released.append(m["reason"])
+        for i in m["leases"]:
+            self.leases.pop(int(i), None)
+        if m["reason"].startswith("data:"):
+            self.state = "failed: " + m["reason"]
+
+
+class Refusal(Exception):
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Cluster:
+    """Nodes, and ``members`` of a control plane of which one leads."""
+
+    def __init__(
+        self,
+        nodes: int = 2,
+        total: int = 40,
+        split: int = 4,
+        epochs: int = 1,
+        ranks: int = 1,
+        order: str = "deterministic",
+        members: int = 1,
+        rows: int = 32,
+        schema: Schema = SCHEMA,
+        unix: str = "",
+        drives: int = 1,
+    ) -> None:
+        self.nodes = [Node(f"n{i}", drives, f"{unix}/n{i}.sock" if unix else "", rows, schema) for i in range(nodes)]
+        self.ledger = Ledger(self.nodes, total, split, epochs, ranks, order, schema)
+        self.leader = 0
+        self.down: set[int] = set()
+        self.calls: list[str] = []
+        self.members = [
+            Serving(lambda h, i=i: self._handle(i, h), f"{unix}/c{i}.sock" if unix else "") for i in range(members)  # type: ignore[misc]
+        ]
+        self.urls = [m.url for m in self.members]
+        self.rows, self.schema, self.total = rows, schema, total
+        self.spec: dict[str, Any] = {}
+
+    def __enter__(self) -> "Cluster":
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for s in (*self.members, *self.nodes):
+            s.stop()
+
+    def expected(self, epoch: int, number: int) -> bytes:
+        return content(epoch, number, self.rows, self.schema)
+
+    def _handle(self, member: int, h: _Handler) -> None:
+        body = h.rfile.read(int(h.headers["Content-Length"]))
+        if member in self.down:
+            h.close_connection = True
+            h.connection.close()
+            return
+        assert h.command == "POST" and h.headers["Content-Type"] == "application/json"
+        method = h.path.rpartition("/")[2]
+        assert h.path == "/millrace.v1.Control/" + method
+        if member != self.leader:
+            url = self.urls[self.leader].encode() if self.leader not in self.down and self.leader >= 0 else b""
+            value = base64.b64encode(b"\x0a" + bytes([len(url)]) + url if url else b"").decode().rstrip("=")
+            h.refuse(400, "failed_precondition", "not the leader", [{"type": "millrace.v1.NotLeader", "value": value}])
+            return
+        m = json.loads(body)
+        with self.ledger.lock:
+            self.calls.append(method)
+            try:
+                answer = self._call(method, m)
+            except Refusal as e:
+                h.refuse(e.status, e.code, str(e))
+                return
+            self.ledger.lock.notify_all()
+        h.answer(200, json.dumps(answer).encode(), Content_Type="application/json")
+
+    def _call(self, method: str, m: dict[str, Any]) -> dict[str, Any]:
+        ledger = self.ledger
+        if method == "SubmitJob":
+            self.spec = m["spec"]
+            return {"job": ledger.status()}
+        if method == "ListJobs":
+            return {"jobs": [ledger.status()]}
+        if m["id"] not in ("rm1", "j1"):
+            raise Refusal(404, "not_found", f"no job {m['id']}")
+        if method == "Attach":
+            return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")))
+        if method == "Lease":
+            return ledger.lease(m)
+        if method == "Acknowledge":
+            ledger.acknowledge(m)
+            return {"fence": "1"}
+        if method == "Release":
+            ledger.release(m)
+            return {}
+        if method == "GetJob":
+            return {"job": ledger.status()}
+        if method == "CancelJob":
+            ledger.state = "cancelled"
+            return {}
+        if method == "Checkpoint":
+            rank = ledger.session(m)
+            if rank is None:
+                raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
+            token = Progress(JOB, ledger.epoch, ledger._mine(rank)).token().to_bytes()
+            return {"token": b64(b"MRT1" + token + bytes(32))}
+        raise Refusal(501, "unimplemented", method)

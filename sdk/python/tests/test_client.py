@@ -1,0 +1,505 @@
+"""Jobs against a fake control plane and fake nodes, over real sockets."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import unittest
+from typing import Any
+
+import millrace
+from millrace import ClosedError, Control, DataLossError, FencedError, Job, JobEndedError, MillraceError, OtherJobError, ServiceError, Token, TokenError, UnreachableError
+from millrace.token import Ranges
+
+from .fake import JOB, SCHEMA, Cluster, content
+
+logging.getLogger("millrace").setLevel(logging.ERROR)
+
+
+def numbers(batches: Any) -> list[int]:
+    return [b.name.number for b in batches]
+
+
+class Delivery(unittest.TestCase):
+    def test_every_minibatch_comes_once_in_order_and_byte_for_byte(self) -> None:
+        with Cluster(nodes=2, total=40) as c, Job(c.urls, "rm1") as job:
+            self.assertEqual(job.schema, SCHEMA)
+            self.assertEqual(job.digest, JOB)
+            self.assertEqual(job.batch, 32)
+            seen = []
+            for b in job:
+                seen.append(b.name.number)
+                self.assertEqual(bytes(b.data), c.expected(0, b.name.number)[-len(b.data) :])
+            self.assertEqual(seen, list(range(40)))
+            self.assertEqual(c.ledger.delivered, Ranges([(0, 40)]))
+            self.assertEqual(job.statistics.minibatches, 40)
+            self.assertEqual(job.statistics.rows, 40 * 32)
+            self.assertGreaterEqual(job.statistics.stall_seconds, job.statistics.first_seconds)
+
+    def test_fastest_order_yields_what_comes(self) -> None:
+        held = threading.Event()
+        with Cluster(nodes=2, total=16, split=4, order="fastest") as c:
+            # Whoever is asked for number 0 first waits until the trainer has had all others.
+            c.nodes[0].faults.append(lambda h, e, n: held.wait(20) and None if n == 0 else None)
+            c.nodes[1].faults.append(lambda h, e, n: held.wait(20) and None if n == 0 else None)
+            with Job(c.urls, "rm1") as job:
+                seen = []
+                for b in job:
+                    seen.append(b.name.number)
+                    if len(seen) == 15:
+                        held.set()
+                self.assertEqual(sorted(seen), list(range(16)))
+                self.assertEqual(seen[-1], 0)
+
+    def test_epochs_follow_each_other(self) -> None:
+        with Cluster(total=12, epochs=3) as c, Job(c.urls, "rm1") as job:
+            self.assertEqual(job.epochs, 3)
+            names = [(b.name.epoch, b.name.number) for b in job]
+            self.assertEqual(names, [(e, n) for e in range(3) for n in range(12)])
+
+    def test_one_epoch_at_a_time(self) -> None:
+        with Cluster(total=6, epochs=2) as c, Job(c.urls, "rm1") as job:
+            with self.assertRaisesRegex(MillraceError, "not over"):
+                job.next_epoch()
+            self.assertEqual(numbers(job.minibatches()), list(range(6)))
+            self.assertEqual(numbers(job.minibatches()), [])
+            self.assertTrue(job.next_epoch())
+            self.assertEqual(job.epoch, 1)
+            self.assertEqual(numbers(job.minibatches()), list(range(6)))
+            self.assertFalse(job.next_epoch())
+
+    def test_ranks_get_their_own(self) -> None:
+        with Cluster(total=20, ranks=2) as c, Job(c.urls, "rm1", rank=0) as a, Job(c.urls, "rm1", rank=1) as b:
+            self.assertEqual(b.owned, [(10, 20)])
+            self.assertEqual(numbers(a.minibatches()), list(range(10)))
+            self.assertEqual(numbers(b.minibatches()), list(range(10, 20)))
+
+    def test_unix_sockets(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, Cluster(total=8, unix=folder) as c, Job(c.urls, "rm1") as job:
+            self.assertTrue(c.nodes[0].urls[0].startswith("unix:"))
+            self.assertEqual(numbers(job), list(range(8)))
+
+    def test_a_unix_socket_is_preferred_and_a_dead_url_passed_over(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, Cluster(nodes=1, total=8, unix=folder) as c:
+            c.nodes[0].urls = ["http://127.0.0.1:9", *c.nodes[0].urls, "not a url"]
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(8)))
+                self.assertEqual(job.statistics.failures, 0)
+            c.ledger.delivered = Ranges()
+            c.nodes[0].urls = ["http://127.0.0.1:9", "unix:" + folder + "/gone.sock", c.nodes[0].serving.url]
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(8)))
+
+    def test_the_queue_is_bounded_in_bytes(self) -> None:
+        size = len(content(0, 0))
+        with Cluster(nodes=1, total=60, order="deterministic") as c, Job(c.urls, "rm1", queue_bytes=3 * size + size // 2, credits=2) as job:
+            it = job.minibatches()
+            next(it)
+            for _ in range(50):
+                with job._cond:
+                    self.assertLessEqual(job._intake.waiting_bytes, 4 * size)
+                    self.assertLessEqual(len(job._intake.waiting), 4)
+                threading.Event().wait(0.004)
+            self.assertLess(len(c.nodes[0].asked), 12, "a trainer that stops stops the nodes")
+            self.assertEqual(len(numbers(it)), 59)
+
+    def test_a_queue_smaller_than_a_minibatch_still_moves(self) -> None:
+        for order in ("deterministic", "fastest"):
+            with self.subTest(order), Cluster(total=10, order=order) as c, Job(c.urls, "rm1", queue_bytes=1) as job:
+                self.assertEqual(sorted(numbers(job)), list(range(10)))
+
+    def test_minibatches_outlive_the_next_one(self) -> None:
+        with Cluster(total=30) as c:
+            with Job(c.urls, "rm1", credits=2) as job:
+                kept = [(b.name.number, b.dense) for b in job]
+            for n, dense in kept:
+                self.assertEqual(dense.tobytes(), c.expected(0, n)[-len(content(0, n)) :][self.dense_at(n) : self.dense_at(n) + len(dense.tobytes())])
+
+    @staticmethod
+    def dense_at(n: int) -> int:
+        b = millrace.frame.decode(content(0, n))
+        return next(len(content(0, n)) - len(b.data) + e.offset for e in b.extents if e.name == "dense")
+
+    def test_memory_is_used_again(self) -> None:
+        with Cluster(total=100) as c, Job(c.urls, "rm1", credits=2, queue_bytes=4 * len(content(0, 0))) as job:
+            for b in job:
+                del b
+            self.assertLess(job._pool.made, 20)
+
+
+class Acknowledgement(unittest.TestCase):
+    def test_auto_acknowledges_when_the_next_is_asked_for(self) -> None:
+        with Cluster(total=8) as c, Job(c.urls, "rm1") as job:
+            it = job.minibatches()
+            next(it), next(it), next(it)
+            job.flush()
+            self.assertEqual(c.ledger.delivered, Ranges([(0, 2)]))
+            it.close()
+            self.assertEqual(numbers(job.minibatches()), [3, 4, 5, 6, 7])
+
+    def test_manual(self) -> None:
+        with Cluster(total=8) as c, Job(c.urls, "rm1", acknowledge="manual") as job:
+            batches = list(job.minibatches())
+            job.flush()
+            self.assertFalse(c.ledger.delivered)
+            with self.assertRaisesRegex(MillraceError, "not acknowledged"):
+                job.next_epoch()
+            for b in batches[1:]:
+                job.acknowledge(b.name)
+            job.acknowledge(batches[1].name)
+            job.flush()
+            self.assertEqual(c.ledger.delivered, Ranges([(1, 8)]))
+            self.assertEqual(Token.parse(job.state_dict()["token"]), Token(JOB, 0, 0, ((1, 8),)))
+            with self.assertRaises(OtherJobError):
+                job.acknowledge(millrace.Name("0" * 64, 0, 0))
+            with self.assertRaisesRegex(MillraceError, "not delivered"):
+                job.acknowledge(millrace.Name(JOB, 0, 8))
+            job.acknowledge(batches[0].name)
+            self.assertFalse(job.next_epoch())
+
+    def test_acknowledgements_travel_together(self) -> None:
+        with Cluster(total=200, split=16) as c, Job(c.urls, "rm1") as job:
+            self.assertEqual(len(numbers(job)), 200)
+            self.assertLess(c.calls.count("Acknowledge"), 100)
+
+    def test_close_tells_the_last_and_gives_leases_back(self) -> None:
+        with Cluster(total=40) as c:
+            with Job(c.urls, "rm1") as job:
+                it = job.minibatches()
+                next(it), next(it)
+                it.close()
+                job.state_dict()
+            self.assertEqual(c.ledger.delivered, Ranges([(0, 2)]))
+            self.assertEqual(c.ledger.leases, {})
+            self.assertEqual(c.ledger.released, ["stop"])
+            job.close()
+            with self.assertRaises(ClosedError):
+                next(job.minibatches())
+            with self.assertRaises(ClosedError):
+                job.flush()
+
+
+class Checkpoints(unittest.TestCase):
+    def test_a_new_process_goes_on(self) -> None:
+        for order in ("deterministic", "fastest"):
+            with self.subTest(order), Cluster(total=30, order=order) as c:
+                with Job(c.urls, "rm1") as job:
+                    it = job.minibatches()
+                    first = [next(it).name.number for _ in range(11)]
+                    state = job.state_dict()
+                    next(it)  # trained on, and lost with the process
+                    it.close()
+                with Job(c.urls, "rm1", token=state) as job:
+                    rest = numbers(job)
+                self.assertEqual(sorted(first + rest), list(range(30)))
+                if order == "deterministic":
+                    self.assertEqual(first + rest, list(range(30)))
+
+    def test_the_same_process_goes_back(self) -> None:
+        with Cluster(total=12) as c, Job(c.urls, "rm1") as job:
+            it = job.minibatches()
+            for _ in range(3):
+                next(it)
+            state = job.state_dict()
+            with self.assertRaisesRegex(MillraceError, "inside"):
+                job.load_state_dict(state)
+            for _ in range(3):
+                next(it)
+            it.close()
+            job.load_state_dict(state)
+            self.assertEqual(numbers(job.minibatches()), list(range(3, 12)))
+
+    def test_goes_back_an_epoch(self) -> None:
+        with Cluster(total=6, epochs=2) as c, Job(c.urls, "rm1") as job:
+            it = iter(job)
+            for _ in range(2):
+                next(it)
+            state = job.state_dict()
+            for _ in range(6):
+                b = next(it)
+            self.assertEqual(b.name.epoch, 1)
+            it.close()
+            job.load_state_dict(state)
+            self.assertEqual([(b.name.epoch, b.name.number) for b in job], [(0, n) for n in range(2, 6)] + [(1, n) for n in range(6)])
+
+    def test_tokens_of_others(self) -> None:
+        other = Token("ab" * 32, 0, 3)
+        with Cluster() as c:
+            with self.assertRaises(OtherJobError):
+                Job(c.urls, "rm1", token=other)
+            with self.assertRaises(TokenError):
+                Job(c.urls, "rm1", token=b"MRCT nonsense")
+            with self.assertRaises(TokenError):
+                Job(c.urls, "rm1", token={"version": 7})
+            with Job(c.urls, "rm1") as job, self.assertRaises(OtherJobError):
+                job.load_state_dict({"version": 1, "job": other.job, "rank": 0, "token": str(other)})
+
+    def test_a_sealed_checkpoint(self) -> None:
+        with Cluster(total=8) as c, Job(c.urls, "rm1") as job:
+            it = job.minibatches()
+            next(it), next(it)
+            raw = job.checkpoint()
+            self.assertEqual(raw[:4], b"MRT1")
+            self.assertEqual(Token.from_bytes(raw[4:-32]).mark, 2)
+            it.close()
+            with Job(c.urls, "rm1", token=raw) as again:
+                self.assertEqual(numbers(again), list(range(2, 8)))
+            with self.assertRaises(FencedError):
+                job.checkpoint()
+
+
+class Faults(unittest.TestCase):
+    def test_a_node_dies(self) -> None:
+        for order in ("deterministic", "fastest"):
+            with self.subTest(order), Cluster(nodes=3, total=60, order=order) as c, Job(c.urls, "rm1") as job:
+                seen = []
+                for b in job:
+                    seen.append(b.name.number)
+                    self.assertEqual(bytes(b.data), c.expected(0, b.name.number)[-len(b.data) :])
+                    if len(seen) == 9:
+                        c.nodes[0].kill()
+                self.assertEqual(sorted(seen), list(range(60)))
+                if order == "deterministic":
+                    self.assertEqual(seen, list(range(60)))
+
+    def test_a_node_that_answers_nonsense(self) -> None:
+        def once(status: int, body: bytes, **headers: str) -> Any:
+            left = [1]
+
+            def fault(h: Any, epoch: int, number: int) -> bool:
+                if not left:
+                    return False
+                left.clear()
+                h.answer(status, body, **headers)
+                return True
+
+            return fault
+
+        good = content(0, 3)
+        for name, fault in {
+            "another mini-batch": once(200, content(0, 39)),
+            "not a frame": once(200, b"hello, this is no frame at all"),
+            "a cut frame": once(200, good[:-5]),
+            "nothing": once(200, b""),
+            "an error without words": once(500, b"<html>"),
+            "a job it forgot": once(404, b'{"code":"not_found","message":"no such job"}'),
+            "another kind of answer": once(200, content(0, 3), Content_Type="text/html"),
+            "draining": once(503, b'{"code":"unavailable","message":"draining"}', Retry_After="1"),
+            "busy": once(429, b'{"code":"resource_exhausted","message":"busy"}', Retry_After="0.05"),
+            "words that are none": once(500, b'[1,2]'),
+        }.items():
+            with self.subTest(name), Cluster(nodes=2, total=20) as c:
+                c.nodes[0].faults.append(fault)
+                with Job(c.urls, "rm1", check=True) as job:
+                    self.assertEqual(numbers(job), list(range(20)))
+                    self.assertEqual(job.statistics.failures, 0 if name == "busy" else 1)
+                reasons = [r for r in c.ledger.released if r != "stop"]
+                self.assertEqual(len(reasons), 0 if name == "busy" else 1)
+                self.assertTrue(all(r.startswith("node: ") for r in reasons), reasons)
+
+    def test_a_body_that_breaks_off(self) -> None:
+        def cut(h: Any, epoch: int, number: int) -> bool:
+            if number != 5 or c.nodes[0].faults == []:
+                return False
+            c.nodes[0].faults.clear()
+            h.send_response(200)
+            h.send_header("Content-Type", "application/vnd.millrace.minibatch")
+            h.send_header("Content-Length", "100000")
+            h.end_headers()
+            h.wfile.write(content(0, 5)[:700])
+            h.close_connection = True
+            return True
+
+        with Cluster(nodes=1, total=12) as c:
+            c.nodes[0].faults.append(cut)
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(12)))
+
+    def test_a_flipped_bit_is_noticed(self) -> None:
+        bad = bytearray(content(0, 2))
+        bad[-3] ^= 1
+
+        def flip(h: Any, epoch: int, number: int) -> bool:
+            if number != 2 or not c.nodes[0].faults:
+                return False
+            c.nodes[0].faults.clear()
+            h.answer(200, bytes(bad))
+            return True
+
+        with Cluster(nodes=1, total=12) as c:
+            c.nodes[0].faults.append(flip)
+            with Job(c.urls, "rm1", check=True) as job:
+                for b in job:
+                    self.assertEqual(bytes(b.data), c.expected(0, b.name.number)[-len(b.data) :])
+            self.assertRegex(" ".join(c.ledger.released), "CRC32C")
+
+    def test_what_would_fail_anywhere_ends_the_job(self) -> None:
+        for status, code, words in (
+            (500, "data_loss", "partition p, column int_3, page 9: the checksum differs"),
+            (400, "failed_precondition", "partition p is not what the manifest says"),
+        ):
+
+            def lost(h: Any, epoch: int, number: int) -> bool:
+                if number == 7:
+                    h.refuse(status, code, words)
+                return number == 7
+
+            with self.subTest(code), Cluster(nodes=2, total=20) as c:
+                for n in c.nodes:
+                    n.faults.append(lost)
+                with Job(c.urls, "rm1") as job, self.assertRaisesRegex(DataLossError, words):
+                    numbers(job)
+                self.assertTrue(any(r.startswith("data: ") and words in r for r in c.ledger.released), c.ledger.released)
+
+    def test_another_consumer_fences_this_one_off(self) -> None:
+        with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=1) as old:
+            it = old.minibatches()
+            next(it)
+            with Job(c.urls, "rm1") as new:
+                with self.assertRaises(FencedError):
+                    for _ in it:
+                        pass
+                self.assertIn(39, numbers(new))
+
+    def test_a_session_that_nobody_knows(self) -> None:
+        with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=1) as job:
+            it = job.minibatches()
+            seen = [next(it).name.number for _ in range(6)]
+            with c.ledger.lock:  # restored from a backup: the last acknowledgements are lost too
+                c.ledger.sessions.clear()
+                c.ledger.leases.clear()
+                c.ledger.delivered = Ranges([(0, 2)])
+            state = job.state_dict()
+            with self.assertRaisesRegex(FencedError, "attach again"):
+                for b in it:
+                    state, _ = job.state_dict(), seen.append(b.name.number)
+            with Job(c.urls, "rm1", token=state) as again:
+                self.assertEqual(seen + numbers(again), list(range(40)))
+
+    def test_a_revoked_lease(self) -> None:
+        with Cluster(total=40) as c, Job(c.urls, "rm1") as job:
+            it = job.minibatches()
+            seen = [next(it).name.number for _ in range(3)]
+            with c.ledger.lock:
+                c.ledger.revoke = list(c.ledger.leases)
+            seen += numbers(it)
+            self.assertEqual(seen, list(range(40)))
+
+    def test_the_job_is_cancelled(self) -> None:
+        with Cluster(total=400, split=4) as c, Job(c.urls, "rm1", queue_bytes=1) as job, Control(c.urls) as control:
+            it = job.minibatches()
+            next(it)
+            control.cancel("rm1")
+            c.ledger.state = "cancelled"
+            with self.assertRaisesRegex(JobEndedError, "cancelled"):
+                for _ in it:
+                    pass
+
+    def test_no_such_job(self) -> None:
+        with Cluster() as c:
+            with self.assertRaises(ServiceError) as e:
+                Job(c.urls, "other")
+            self.assertEqual(e.exception.code, "not_found")
+
+    def test_a_socket_of_another_node_is_not_used(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, Cluster(nodes=1, total=8, unix=folder) as c, Cluster(nodes=1) as other:
+            c.nodes[0].called = "somebody else"
+            tcp = other.nodes[0]
+            c.nodes[0].urls = [c.nodes[0].serving.url, tcp.serving.url]
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(8)))
+            self.assertEqual(c.nodes[0].asked, [])
+            self.assertEqual(len(tcp.asked), 8)
+
+    def test_what_the_control_plane_hears(self) -> None:
+        with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=3 * len(content(0, 0))) as job:
+            job.report_throughput(123.5)
+            it = job.minibatches()
+            next(it)
+            for _ in range(200):
+                with c.ledger.lock:
+                    last = c.ledger.reports[-1]
+                if last.get("blocked") and last["tRowsPerSecond"] == 123.5 and last["queueBatches"]:
+                    break
+                threading.Event().wait(0.02)
+            self.assertTrue(last["blocked"])
+            self.assertEqual(last["tRowsPerSecond"], 123.5)
+            self.assertEqual(int(last["queueLimitBytes"]), 3 * len(content(0, 0)))
+            self.assertEqual(job.mean_length, {"cat_1": 1.5})
+            self.assertEqual(len(numbers(it)), 39)
+
+    def test_arguments(self) -> None:
+        for bad in ({"order": "random"}, {"acknowledge": "never"}, {"credits": 0}, {"queue_bytes": 0}, {"splits": 0}):
+            with self.assertRaises(ValueError):
+                Job("http://127.0.0.1:1", "x", **bad)  # type: ignore[arg-type]
+
+
+class Failover(unittest.TestCase):
+    def test_the_leader_is_found(self) -> None:
+        with Cluster(total=12, members=3) as c:
+            c.leader = 2
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(12)))
+
+    def test_the_leader_dies_and_another_takes_over(self) -> None:
+        with Cluster(total=60, members=3) as c, Job(",".join(c.urls), "rm1") as job:
+            it = job.minibatches()
+            seen = [next(it).name.number for _ in range(5)]
+            c.down, c.leader = {0}, -1
+            timer = threading.Timer(0.3, lambda: setattr(c, "leader", 1))
+            timer.start()
+            seen += numbers(it)
+            timer.join()
+            self.assertEqual(seen, list(range(60)))
+
+    def test_a_new_leader_is_told_what_is_held(self) -> None:
+        with Cluster(total=60) as c, Job(c.urls, "rm1", queue_bytes=1) as job:
+            it = job.minibatches()
+            next(it)
+            lease = c.ledger.lease
+            asked = threading.Event()
+
+            def adopting(m: dict[str, Any]) -> dict[str, Any]:
+                answer = lease(m)
+                if not asked.is_set():
+                    asked.set()
+                    answer["adopt"] = True
+                return answer
+
+            c.ledger.lease = adopting  # type: ignore[method-assign]
+            self.assertEqual(len(numbers(it)), 59)
+            self.assertTrue(c.ledger.adopted)
+            self.assertEqual(set(c.ledger.adopted[0]), {"lease", "epoch", "split", "node", "drive", "from", "to"})
+
+    def test_nobody_leads(self) -> None:
+        with Cluster(members=2) as c:
+            c.leader = -1
+            with Control(c.urls, patience=0.2) as control, self.assertRaisesRegex(UnreachableError, "nobody leads"):
+                control.job("rm1")
+        with Control("http://127.0.0.1:9", patience=0.0) as control, self.assertRaises(UnreachableError):
+            control.job("rm1")
+
+    def test_closing_ends_a_call_that_waits(self) -> None:
+        with Cluster() as c:
+            c.leader = -1
+            control = Control(c.urls, patience=60)
+            threading.Timer(0.1, control.close).start()
+            with self.assertRaises(ClosedError):
+                control.job("rm1")
+
+    def test_submit(self) -> None:
+        with Cluster() as c, Control(c.urls) as control:
+            status = control.submit({"name": "rm1", "pipeline": "name: rm1\n", "resume": b"MRCT", "ranks": 2})
+            self.assertEqual(status["id"], "j1")
+            self.assertEqual(c.spec, {"name": "rm1", "pipeline": "bmFtZTogcm0xCg==", "resume": "TVJDVA==", "ranks": 2})
+            self.assertEqual(control.jobs()[0]["id"], "j1")
+
+    def test_urls(self) -> None:
+        for bad in ("ftp://h:1", "http://h:1/path", "unix:", "h:1", []):
+            with self.subTest(bad), self.assertRaises(ValueError):
+                Control(bad)
+
+
+if __name__ == "__main__":
+    unittest.main()
