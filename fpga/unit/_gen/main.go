@@ -17,6 +17,7 @@ import (
 )
 
 var units = map[string]func(){
+	"bucketize":       bucketizeKernels,
 	"logn":            logN,
 	"positivemodulus": positiveModulus,
 	"sigridhash":      sigridHash,

@@ -106,7 +106,14 @@ func (v vector) param64(name string) reg.VecVirtual {
 	return r
 }
 
-// paramFloat32 returns a register with a float32 parameter in every lane.
+// param32 returns a register with a 32-bit parameter in every lane. Vet takes the D of a broadcast from memory for 8 bytes.
+func (v vector) param32(name string) reg.VecVirtual {
+	r := v.reg()
+	VPBROADCASTD(Load(Param(name), GP32()), r)
+	return r
+}
+
+// paramFloat32 is param32 for a float32, which vet wants broadcast as such.
 func (v vector) paramFloat32(name string) reg.VecVirtual {
 	m, err := Param(name).Resolve()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 func BenchmarkTable(b *testing.B) {
@@ -21,7 +22,7 @@ func BenchmarkTable(b *testing.B) {
 				borders[i] = float32(v)
 				whole[i] = int64(v)
 			}
-			narrow := make([]float32, 8192)
+			narrow := make([]float32, 2048)
 			ids := make([]int64, len(narrow))
 			for i := range narrow {
 				lo, hi := wide[0], wide[n-1]
@@ -35,12 +36,11 @@ func BenchmarkTable(b *testing.B) {
 			dst := make([]int64, len(narrow))
 			run := func(name string, f func() error) {
 				b.Run(fmt.Sprintf("%s/%s/%d", name, shape, n), func(b *testing.B) {
-					for b.Loop() {
+					proving.BenchmarkEachLevel(b, len(narrow), func() {
 						if err := f(); err != nil {
 							b.Fatal(err)
 						}
-					}
-					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(narrow)), "ns/value")
+					})
 				})
 			}
 			t := table(b, bucketize.Params{Borders: borders})

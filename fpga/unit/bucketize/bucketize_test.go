@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 var (
@@ -25,7 +26,9 @@ func table(t require.TestingT, p bucketize.Params) *bucketize.Table {
 	return b
 }
 
-func TestSidesAndDuplicates(t *testing.T) {
+func TestSidesAndDuplicates(t *testing.T) { proving.EachLevel(t, sidesAndDuplicates) }
+
+func sidesAndDuplicates(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		borders     []float32
@@ -75,7 +78,9 @@ func TestSidesAndDuplicates(t *testing.T) {
 	}
 }
 
-func TestNaN(t *testing.T) {
+func TestNaN(t *testing.T) { proving.EachLevel(t, nans) }
+
+func nans(t *testing.T) {
 	one, three := []float32{5}, []float32{1, 2, 3}
 	for _, c := range []struct {
 		nan        bucketize.NaN
@@ -100,7 +105,9 @@ func TestNaN(t *testing.T) {
 	}
 }
 
-func TestNaNIsAnErrorWhenAsked(t *testing.T) {
+func TestNaNIsAnErrorWhenAsked(t *testing.T) { proving.EachLevel(t, nanIsAnErrorWhenAsked) }
+
+func nanIsAnErrorWhenAsked(t *testing.T) {
 	_, ok := bucketize.Reference(nan32, []float32{1}, bucketize.SideLeft, bucketize.NaNFail)
 	require.False(t, ok)
 	for _, compare := range []bucketize.Compare{bucketize.CompareFloat32, bucketize.CompareFloat64} {
@@ -118,7 +125,9 @@ func TestNaNIsAnErrorWhenAsked(t *testing.T) {
 }
 
 // What is compared decides the answer where a conversion rounds.
-func TestCompareTypes(t *testing.T) {
+func TestCompareTypes(t *testing.T) { proving.EachLevel(t, compareTypes) }
+
+func compareTypes(t *testing.T) {
 	const limit = 1 << 24
 	got := make([]int64, 1)
 	for _, c := range []struct {
@@ -213,7 +222,9 @@ func shapes(n int) map[string][]float64 {
 	}
 }
 
-func TestKernelEqualsReferenceOnShapes(t *testing.T) {
+func TestKernelEqualsReferenceOnShapes(t *testing.T) { proving.EachLevel(t, kernelEqualsReferenceOnShapes) }
+
+func kernelEqualsReferenceOnShapes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	for _, n := range []int{1, 2, 3, 17, 1024, 4096} {
 		for name, wide := range shapes(n) {
@@ -287,7 +298,9 @@ func equalInt(t require.TestingT, borders []int64, side bucketize.Side, values [
 	require.Equal(t, got, copied, "in place")
 }
 
-func TestMoreBordersThanSixteenBitsCount(t *testing.T) {
+func TestMoreBordersThanSixteenBitsCount(t *testing.T) { proving.EachLevel(t, moreBordersThanSixteenBitsCount) }
+
+func moreBordersThanSixteenBitsCount(t *testing.T) {
 	borders := make([]float32, 70000)
 	whole := make([]int64, len(borders))
 	for i := range borders {
@@ -303,7 +316,9 @@ func TestMoreBordersThanSixteenBitsCount(t *testing.T) {
 	require.Equal(t, int64(70000), got[0])
 }
 
-func TestKernelEqualsReference(t *testing.T) {
+func TestKernelEqualsReference(t *testing.T) { proving.EachLevel(t, kernelEqualsReference) }
+
+func kernelEqualsReference(t *testing.T) {
 	bits := rapid.OneOf(
 		rapid.Map(rapid.Uint32(), math.Float32frombits),
 		rapid.Float32Range(-4, 4),

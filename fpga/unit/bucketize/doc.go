@@ -10,8 +10,9 @@
 // Values and borders are compared as float32, float64 or int64; what is not of that type is converted first, nearest
 // even. So under CompareFloat32 the integer 16777217 lies on the border 16777216.
 //
-// The kernel turns values into unsigned keys of the same order, cuts the keys' range into cells of at most one border
-// where that is possible (a table of two levels, finer where borders are dense), and finishes with a compare.
+// The kernels turn values into unsigned keys of the same order, cut the keys' range into cells of at most one border
+// where that is possible (equal cells, or a table of two levels, finer where borders are dense), and finish with a compare, or a
+// few. Comparing as float32, which is the default, has a path for AVX-512, which gathers; float64 and int64 are plain Go.
 //
 // # Concurrency
 //

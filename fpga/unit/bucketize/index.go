@@ -2,18 +2,15 @@ package bucketize
 
 import "math/bits"
 
-// regions is the most entries that the first level has: few enough to stay in the first-level cache.
-const regions = 512
-
-// index finds how many thresholds are not above a key.
+// index finds how many thresholds are not above a key of 64 bits, as cells does for 32, with less care for speed.
 //
 // The range of coarse keys is cut into equal regions, and every region into equal cells: as many as it takes to leave
 // at most one threshold in a cell, so that regions with dense borders are cut finer. A lookup clamps the coarse key to
 // the thresholds' range, reads the region's entry, reads the cell's count of the thresholds in the cells before it,
 // and compares with the one threshold that may lie in the cell. Because coarse keys keep the order of keys, whatever
 // lies in cells before is not above the key, and whatever lies in cells after is.
-type index[K uint32 | uint64] struct {
-	thresholds []K // non-decreasing
+type index struct {
+	thresholds []uint64 // non-decreasing
 	low, high  uint32
 	shift      uint8    // log2 of the coarse keys in a region
 	regions    []uint64 // where the region's cells begin, times 256, and log2 of the coarse keys in each of them
@@ -22,8 +19,8 @@ type index[K uint32 | uint64] struct {
 	crowded    bool     // a cell holds several thresholds: search between its count and the next
 }
 
-func newIndex[K uint32 | uint64](thresholds []K, coarse func(K) uint32) index[K] {
-	x := index[K]{thresholds: thresholds}
+func newIndex(thresholds []uint64, coarse func(uint64) uint32) index {
+	x := index{thresholds: thresholds}
 	if len(thresholds) == 0 {
 		return x
 	}

@@ -7,10 +7,14 @@ import (
 
 // Float32 sets dst[i] to the bucket of src[i] for every i of src. dst must be at least as long as src. Errors are a
 // *NaNError, with the rows before it done, and ErrCompare.
-func (t *Table) Float32(dst []int64, src []float32) error { return bucketize(t, dst, src) }
+func (t *Table) Float32(dst []int64, src []float32) error {
+	return bucketize(t, dst, src, narrowFloat32.Pick())
+}
 
 // Float64 is Float32 for float64 values; under CompareFloat32 they are rounded to float32 first.
-func (t *Table) Float64(dst []int64, src []float64) error { return bucketize(t, dst, src) }
+func (t *Table) Float64(dst []int64, src []float64) error {
+	return bucketize(t, dst, src, narrowFloat64.Pick())
+}
 
 // Int64 is Float32 for integers; under CompareFloat32 and CompareFloat64 they are rounded to that type first. dst may
 // be src. It does not fail.
@@ -19,19 +23,17 @@ func (t *Table) Int64(dst, src []int64) error {
 		integers(t, dst[:len(src)], src)
 		return nil
 	}
-	return bucketize(t, dst, src)
+	return bucketize(t, dst, src, narrowInt64.Pick())
 }
 
-func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V) error {
+func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V, narrow func(t *Table, dst []int64, src []V) int) error {
 	dst = dst[:len(src)]
 	bad := -1
-	switch x, y := &t.narrow, &t.wide; {
+	switch y := &t.wide; {
 	case t.compare == CompareInt64:
 		return fmt.Errorf("bucketize %d values of type %T: %w", len(src), *new(V), ErrCompare)
-	case t.compare == CompareFloat32 && x.counts16 != nil:
-		bad = floats32(t, x.counts16, dst, src)
 	case t.compare == CompareFloat32:
-		bad = floats32(t, x.counts32, dst, src)
+		bad = narrow(t, dst, src)
 	case y.counts16 != nil:
 		bad = floats64(t, y.counts16, dst, src)
 	default:
@@ -43,13 +45,10 @@ func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V) erro
 	return nil
 }
 
-// floats32 compares as float32. It returns the row of the first NaN that is an error, or -1. The three kernels differ
-// in their keys; a function in their place would not be inlined.
-func floats32[C uint16 | uint32, V int64 | float32 | float64](t *Table, counts []C, dst []int64, src []V) int {
+// narrowGeneric compares as float32. It returns the row of the first NaN that is an error, or -1.
+func narrowGeneric[V int64 | float32 | float64](t *Table, dst []int64, src []V) int {
 	x := &t.narrow
-	thresholds, regions, crowded := x.thresholds, x.regions, x.crowded
-	low, high, shift := x.low, x.high, x.shift&31
-	mask := uint32(1)<<shift - 1
+	single := x.steps == 1
 	for i, value := range src {
 		v := float32(value)
 		if v != v {
@@ -60,21 +59,16 @@ func floats32[C uint16 | uint32, V int64 | float32 | float64](t *Table, counts [
 			continue
 		}
 		key := key32(v)
-		k := min(max(key, low), high)
-		r := regions[(k-low)>>shift]
-		c := r>>8 + uint64(k&mask>>(r&31))
-		n := uint64(counts[c])
-		if crowded {
-			dst[i] = int64(between(thresholds, key, int(n), int(counts[c+1])))
+		if !single {
+			dst[i] = x.count(key)
 			continue
 		}
-		// One more if the threshold is not above the key, without a branch: they would be as likely as not.
-		dst[i] = int64(n + uint64(int64(thresholds[n])-int64(key)-1)>>63)
+		dst[i] = int64((x.cells[x.place(key)] + uint64(key)) >> 32)
 	}
 	return -1
 }
 
-// floats64 is floats32 for a compare as float64.
+// floats64 compares as float64, likewise.
 func floats64[C uint16 | uint32, V int64 | float32 | float64](t *Table, counts []C, dst []int64, src []V) int {
 	x := &t.wide
 	thresholds, regions, crowded := x.thresholds, x.regions, x.crowded
@@ -117,7 +111,7 @@ func integers(t *Table, dst, src []int64) {
 	}
 }
 
-func integersOf[C uint16 | uint32](x *index[uint64], counts []C, dst, src []int64) {
+func integersOf[C uint16 | uint32](x *index, counts []C, dst, src []int64) {
 	thresholds, regions, crowded := x.thresholds, x.regions, x.crowded
 	low, high, shift := x.low, x.high, x.shift&31
 	mask := uint32(1)<<shift - 1

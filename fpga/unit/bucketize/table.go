@@ -12,8 +12,8 @@ type Table struct {
 	nan     NaN
 	nanTo   int64 // the bucket of a NaN, unless nan is NaNFail
 
-	narrow index[uint32] // for CompareFloat32
-	wide   index[uint64] // for the others
+	narrow cells // for CompareFloat32
+	wide   index // for the others
 }
 
 // New checks parameters and builds a table, in time and memory of the order of the borders. It keeps none of p's
@@ -39,7 +39,7 @@ func New(p Params) (*Table, error) {
 	t := &Table{borders: n, compare: p.Compare, nan: p.NaN, nanTo: nanBucket(p.NaN, n)}
 	switch p.Compare {
 	case CompareFloat32:
-		t.narrow = newIndex(thresholds(keys32(p), p.Side), func(k uint32) uint32 { return k })
+		t.narrow = newCells(thresholds(keys32(p), p.Side))
 	case CompareFloat64:
 		t.wide = newIndex(thresholds(keys64(p), p.Side), coarseFloat64)
 	case CompareInt64:

@@ -57,7 +57,8 @@ func Picks[F any](t *testing.T, paths *simd.Paths[F], names ...string) {
 		restore := simd.Force(l)
 		name := runtime.FuncForPC(reflect.ValueOf(paths.Pick()).Pointer()).Name()
 		restore()
-		name, _, _ = strings.Cut(name[strings.LastIndexByte(name, '.')+1:], "[")
+		name, _, _ = strings.Cut(name, "[") // type arguments
+		name = name[strings.LastIndexByte(name, '.')+1:]
 		if name != names[l] {
 			t.Errorf("at level %v the path is %s, not %s", l, name, names[l])
 		}

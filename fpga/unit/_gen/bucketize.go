@@ -1,0 +1,152 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// bucketizeKernels writes a kernel a type of source. There is none for AVX2: processors that have no more gather at the
+// pace of plain loads, and the plain path has two of them a value.
+func bucketizeKernels() {
+	bucketKernel("bucketFloat32", "float32", 4, func(src Mem, k, _ reg.Register, y reg.VecVirtual) { load32(src, k, y) })
+	bucketKernel("bucketInt64", "int64", 8, func(src Mem, k, high reg.Register, y reg.VecVirtual) {
+		convert16(src, k, high, y, func(x, to reg.Register) { VCVTQQ2PS(x, to) })
+	})
+	bucketKernel("bucketFloat64", "float64", 8, func(src Mem, k, high reg.Register, y reg.VecVirtual) {
+		convert16(src, k, high, y, func(x, to reg.Register) { VCVTPD2PS(x, to) })
+	})
+}
+
+// convert16 loads 16 lanes of 64 bits and makes 16 of 32 bits of them.
+func convert16(src Mem, k, high reg.Register, y reg.VecVirtual, convert func(x, to reg.Register)) {
+	low, upper := ZMM(), ZMM()
+	load64(src, k, low)
+	load64(src.Offset(64), high, upper)
+	convert(low, y.AsY())
+	half := YMM()
+	convert(upper, half)
+	VINSERTF32X8(Imm(1), half, y, y)
+}
+
+// bucketKernel writes the lookup of package bucketize's cells, 16 values at a time.
+func bucketKernel(name, kind string, size int, load func(src Mem, k, high reg.Register, y reg.VecVirtual)) {
+	TEXT(name, NOSPLIT, "func(dst *int64, src *"+kind+", n int, regions *uint32, cells *uint64, thresholds *uint32, low, high, shift uint32, more int, nanTo int64, stop bool) (done int)")
+	Doc(name+" looks n values up with AVX-512, looking at so many more thresholds than a cell's first. If stop is set it ends before the",
+		"first 16 with a NaN, else a NaN's bucket is nanTo. It returns how many are done.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	regions, cells, thresholds := Load(Param("regions"), GP64()), Load(Param("cells"), GP64()), Load(Param("thresholds"), GP64())
+	n, total, more := Load(Param("n"), GP64()).(reg.GPVirtual), GP64(), Load(Param("more"), GP64())
+	MOVQ(n, total)
+	v := z512
+	low, high, nanTo := v.param32("low"), v.param32("high"), v.param64("nanTo")
+	one, zero, sign, shiftOf := v.all(1), v.reg(), v.all32(1<<31), v.all32(31)
+	VPXORD(zero, zero, zero)
+	// shift as a vector's count, and the mask of as many bits
+	count, shift, mask := Load(Param("shift"), GP32()), XMM(), ZMM()
+	VMOVD(count, shift)
+	bits := GP32()
+	MOVL(U32(1<<32-1), bits)
+	BZHIL(count, bits, bits)
+	VPBROADCASTD(bits, mask)
+	stopMask := K()
+	wish := GP32()
+	Load(Param("stop"), wish.As8())
+	MOVBLZX(wish.As8(), wish)
+	NEGL(wish)
+	KMOVW(wish, stopMask)
+
+	lanes := K() // all of them: a gather clears its mask
+	MOVL(I32(-1), bits)
+	KMOVW(bits, lanes)
+
+	loop{n: n, lanes: 16, masked: true,
+		body: func(_ int, k reg.Register) {
+			var kHigh reg.Register
+			if k != nil {
+				up := K()
+				KSHIFTRW(Imm(8), k, up)
+				kHigh = up
+			}
+			y := ZMM()
+			load(Mem{Base: src}, k, kHigh, y)
+			nan := K()
+			VCMPPS(Imm(3), y, y, nan)
+			KTESTW(nan, stopMask)
+			JNZ(LabelRef("end"))
+
+			// The key: negative numbers with all bits turned, others with the sign's; -0 + 0 is 0.
+			key, t := ZMM(), ZMM()
+			VADDPS(zero, y, key)
+			VPSRAD(Imm(31), key, t)
+			VPTERNLOGD(Imm(0x1e), sign, t, key) // key ^ (t | sign)
+			at, region, within := ZMM(), ZMM(), ZMM()
+			VPMAXUD(low, key, within)
+			VPMINUD(high, within, within)
+			VPSUBD(low, within, at)
+			VPSRLD(shift, at, at)
+			suffix := "Whole"
+			if k != nil {
+				suffix = "Rest"
+			}
+			TESTQ(regions, regions)
+			JZ(LabelRef("flat" + suffix))
+			all := K()
+			KMOVW(lanes, all)
+			VPXORD(region, region, region)
+			VPGATHERDD(Mem{Base: regions, Index: at, Scale: 4}, all, region)
+			VPANDD(mask, within, within)
+			VPANDD(shiftOf, region, at)
+			VPSRLVD(at, within, within)
+			VPSRLD(Imm(5), region, region)
+			VPADDD(within, region, at)
+			Label("flat" + suffix)
+
+			places := []reg.Register{at.AsY(), YMM()}
+			keys := []reg.Register{key.AsY(), YMM()}
+			VEXTRACTI64X4(Imm(1), at, places[1])
+			VEXTRACTI64X4(Imm(1), key, keys[1])
+			found := v.regs(2)
+			found.each(func(i int, cell reg.VecVirtual) {
+				wide, all := ZMM(), K()
+				KMOVW(lanes, all)
+				VPXORD(cell, cell, cell)
+				VPGATHERDQ(Mem{Base: cells, Index: places[i], Scale: 8}, all, cell)
+				VPMOVZXDQ(keys[i], wide)
+				VPADDQ(wide, cell, cell)
+				VPSRLQ(Imm(32), cell, cell)
+			})
+
+			left := GP64()
+			MOVQ(more, left)
+			Label("more" + suffix)
+			TESTQ(left, left)
+			JZ(LabelRef("enough" + suffix))
+			found.each(func(i int, n reg.VecVirtual) {
+				next, all, reached := YMM(), K(), K()
+				KMOVW(lanes, all)
+				VPXORD(next, next, next)
+				VPGATHERQD(Mem{Base: thresholds, Index: n, Scale: 4}, all, next)
+				VPCMPUD(Imm(5), next, keys[i], reached)
+				VPADDQ(one, n, reached, n)
+			})
+			DECQ(left)
+			JMP(LabelRef("more" + suffix))
+			Label("enough" + suffix)
+
+			VMOVDQA64(nanTo, nan, found[0])
+			KSHIFTRW(Imm(8), nan, nan)
+			VMOVDQA64(nanTo, nan, found[1])
+			store64(found[0], k, Mem{Base: dst})
+			store64(found[1], kHigh, Mem{Base: dst, Disp: 64})
+		},
+		advance: func(elements int) {
+			ADDQ(I32(size*elements), src)
+			ADDQ(I32(8*elements), dst)
+		},
+		end: func() {
+			SUBQ(n, total)
+			Store(total, ReturnIndex(0))
+		}}.emit()
+}
