@@ -244,5 +244,8 @@ func (r *request) abort(why nvme.Status) {
 	}
 }
 
+// Heard counts as a sign of life what a host sent that is not for Parse.
+func (c *Controller) Heard() { c.seen.Store(c.sub.opt.Now().UnixNano()) }
+
 // LastSeen is when the last command came, or the association began.
 func (c *Controller) LastSeen() time.Time { return time.Unix(0, c.seen.Load()) }

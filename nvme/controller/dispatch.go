@@ -137,7 +137,7 @@ func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespac
 // Parse says what data a command needs moved, or the status to complete it with at once. queue 0 is the admin queue.
 // It changes nothing but the time at which the host was last heard of.
 func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Status) {
-	c.seen.Store(c.sub.opt.Now().UnixNano())
+	c.Heard()
 	c.mu.Lock()
 	st := c.accepts(queue)
 	c.mu.Unlock()

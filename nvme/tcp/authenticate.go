@@ -3,6 +3,8 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"net"
+	"runtime"
 	"time"
 
 	"github.com/millrace/millrace/nvme"
@@ -27,6 +29,16 @@ type AuthOptions struct {
 	Keys   map[string]HostKeys // by host NQN, or AnyHost; a host without is refused
 	Hashes []auth.Hash         // acceptable, most wanted first; empty: auth.ControllerOptions' default
 	Groups []auth.Group        // likewise
+	// Exchanges is how many hosts' messages are worked on at a time, which takes a processor each: up to a tenth of a second
+	// where the group is a large one. Others wait, within TargetOptions.Handshake. 0 means half of the processors.
+	Exchanges int
+}
+
+func (o *AuthOptions) exchanges() int {
+	if o != nil && o.Exchanges > 0 {
+		return o.Exchanges
+	}
+	return max(runtime.GOMAXPROCS(0)/2, 1)
 }
 
 // check makes a machine of every entry, so that what cannot be served is found before a host comes.
@@ -89,24 +101,53 @@ func (o *AuthOptions) knows(host string) bool {
 }
 
 // authenticated tells whether the queue may be used.
-func (c *connection) authenticated() bool { return c.auth == nil || c.auth.Authenticated() }
+func (c *connection) authenticated() bool { return c.auth == nil || c.authenticates.Load() }
 
-// authenticate does an Authentication Send or Receive. The receiving goroutine calls it: until the queue is authenticated
-// there is nothing else that could come.
-func (c *connection) authenticate(cmd *command) nvme.Status {
-	n, ok := fabrics.ParseAuth(&cmd.cmd)
+// startAuthentication hands an Authentication Send or Receive to a worker, as it may take long and what else the host
+// sends, on a queue that it authenticates again, must not wait. The receiving goroutine calls it.
+func (c *connection) startAuthentication(cmd *command) error {
 	switch {
 	case c.auth == nil:
-		return nvme.InvalidOpcode.Final()
+		return c.refuse(cmd, nvme.InvalidOpcode.Final())
+	case !c.authBusy.CompareAndSwap(false, true): // hosts wait for one before they send the next
+		return c.refuse(cmd, nvme.CommandSequenceError.Final())
+	}
+	c.run(cmd)
+	return nil
+}
+
+// workAuthentication does an Authentication Send or Receive. A worker calls it, one at a time.
+func (c *connection) workAuthentication(cmd *command) {
+	st, ok := c.authenticate(cmd)
+	if !ok {
+		c.settle(&message{cmd: cmd}, net.ErrClosed)
+		return
+	}
+	c.authenticates.Store(c.auth.Authenticated())
+	c.authBusy.Store(false) // before the host sees the answer
+	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
+	_ = c.answer(cmd, (*outbox[message]).send)
+}
+
+// authenticate tells the status, and whether there is any: not where the connection ended meanwhile.
+func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
+	n, ok := fabrics.ParseAuth(&cmd.cmd)
+	switch {
 	case !ok:
-		return nvme.InvalidField.Final()
+		return nvme.InvalidField.Final(), true
 	case fabrics.Type(&cmd.cmd) == fabrics.TypeAuthReceive:
-		return c.authReceive(cmd, n)
+		return c.authReceive(cmd, n), true
 	case cmd.cmd.SGL().Type != nvme.SGLDataBlockOffset:
-		return nvme.InvalidSGLType.Final()
+		return nvme.InvalidSGLType.Final(), true
+	}
+	select {
+	case c.target.exchanges <- struct{}{}:
+	case <-c.ctx.Done():
+		return 0, false
 	}
 	was := c.auth.Authenticated()
 	err := c.auth.Send(cmd.data)
+	<-c.target.exchanges
 	switch {
 	case err != nil:
 		c.log.Warn("authentication failed", "host", c.assoc.host.NQN, "queue", c.queue, "error", err)
@@ -120,7 +161,7 @@ func (c *connection) authenticate(cmd *command) nvme.Status {
 		c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
 	}
 	c.endIfBroken()
-	return nvme.Success
+	return nvme.Success, true
 }
 
 func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {

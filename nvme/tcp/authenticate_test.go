@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -323,4 +324,83 @@ func TestAuthenticationAfterReconnect(t *testing.T) {
 	o.Auth = &AuthOptions{Keys: map[string]HostKeys{hostNQN: {Host: newKey(t, auth.SHA256), Controller: k.Controller}}}
 	s.start(o, s.address)
 	require.ErrorIs(t, read(ctx, h, 0, b), ErrAuthentication)
+}
+
+// While a message of a host that authenticates again is worked on, or waits for its turn, the queue goes on; a second message has to wait.
+func TestAuthenticationDelaysNobody(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	o.Auth.Exchanges = 1
+	s := serve(t, o)
+	l, q := bare(t, s)
+	l.h.opt.Key = k.Host
+	require.NoError(t, q.authenticate(context.Background(), fabrics.WantsAuthentication))
+	require.NoError(t, do(q, fabrics.PropertySet(controller.PropertyCC, 4, controller.DefaultCC), nil))
+
+	s.target.exchanges <- struct{}{} // somebody else's takes long
+	again := make(chan error, 1)
+	go func() { again <- q.authenticate(context.Background(), fabrics.WantsAuthentication) }()
+	require.Eventually(t, func() bool {
+		for _, c := range s.target.all() {
+			if c.authBusy.Load() {
+				return true
+			}
+		}
+		return false
+	}, 10*time.Second, time.Millisecond)
+	for range 10 {
+		require.NoError(t, do(q, nvme.KeepAlive(), nil))
+		require.NoError(t, do(q, nvme.Identify(nvme.CNSController, 0, 0), make([]byte, nvme.IdentifySize)))
+	}
+	require.ErrorIs(t, do(q, fabrics.AuthReceive(auth.MaxMessage), make([]byte, auth.MaxMessage)), nvme.CommandSequenceError)
+	_, _ = bare(t, s) // others connect
+	select {
+	case err := <-again:
+		t.Fatal("it did not wait for its turn: ", err)
+	default:
+	}
+	<-s.target.exchanges
+	require.NoError(t, <-again)
+	require.NoError(t, do(q, nvme.KeepAlive(), nil))
+
+	// A host that goes away while it waits leaves nothing behind.
+	s.target.exchanges <- struct{}{}
+	gone, q2 := bare(t, s)
+	gone.h.opt.Key = k.Host
+	go func() { again <- q2.authenticate(context.Background(), fabrics.WantsAuthentication) }()
+	require.Eventually(t, func() bool {
+		busy := 0
+		for _, c := range s.target.all() {
+			if c.authBusy.Load() {
+				busy++
+			}
+		}
+		return busy == 1
+	}, 10*time.Second, time.Millisecond)
+	gone.lose(nvme.ErrClosed)
+	require.Error(t, <-again)
+	require.Eventually(t, func() bool { return s.sub.Associations() == 2 }, 10*time.Second, time.Millisecond)
+	<-s.target.exchanges
+}
+
+// Many hosts at once, one message at a time.
+func TestManyAuthenticate(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	o.Auth.Exchanges, o.Auth.Groups = 1, []auth.Group{auth.FFDHE2048}
+	s := serve(t, o)
+	var wg sync.WaitGroup
+	for range 12 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, ControllerKey: k.Controller, ConnectTimeout: time.Minute})
+			if assert.NoError(t, err) {
+				assert.NoError(t, read(context.Background(), h, 0, make([]byte, 512)))
+				assert.NoError(t, h.Close())
+			}
+		}()
+	}
+	wg.Wait()
+	require.Empty(t, s.target.exchanges)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
@@ -74,6 +75,10 @@ func (c *connection) worker(cmd *command) {
 
 // work does what is next to be done for a command.
 func (c *connection) work(cmd *command) {
+	if cmd.cmd.Opcode() == fabrics.Opcode {
+		c.workAuthentication(cmd)
+		return
+	}
 	n := int(cmd.want.Length)
 	switch {
 	case cmd.want.Direction == nvme.NoData, cmd.buf != nil:

@@ -36,6 +36,7 @@ func (l *locked) WriteAt(p []byte, off int64) (int, error) {
 // The initiator against our target, with little and much data in a PDU and both sizes of block. Package kerneltest has it judged by the
 // kernel's.
 func TestHost(t *testing.T) {
+	t.Parallel()
 	const friend = "nqn.2024-01.io.millrace:friend"
 	for _, c := range []struct {
 		most  int // MAXH2CDATA; 0: the default

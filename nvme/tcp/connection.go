@@ -40,6 +40,9 @@ type connection struct {
 	noFlow bool            // submission queue flow control is off
 	auth   *auth.Responder // nil: the host need not authenticate
 	authBy atomic.Int64    // when it must have, in nanoseconds; 0: no hurry
+	// authBusy is whoever's turn it is with auth: the worker that does an authentication command, or the receiving goroutine.
+	authBusy      atomic.Bool
+	authenticates atomic.Bool // the queue may be used
 
 	budget  budget
 	free    chan *command

@@ -149,12 +149,15 @@ func (c *connection) take() (*command, error) {
 	}
 }
 
-// fabrics does a Fabrics command. None of them waits.
+// fabrics does a Fabrics command. None of them waits, but for those of authentication, which workers do.
 func (c *connection) fabrics(cmd *command) error {
 	e := &cmd.cmd
 	var result uint64
 	st := nvme.Success
 	kind := fabrics.Type(e)
+	if c.assoc != nil {
+		c.assoc.ctrl.Heard()
+	}
 	offset, size, value := fabrics.ParseProperty(e)
 	switch {
 	case kind == fabrics.TypeConnect:
@@ -168,7 +171,7 @@ func (c *connection) fabrics(cmd *command) error {
 	case c.assoc == nil:
 		st = nvme.CommandSequenceError.Final()
 	case kind == fabrics.TypeAuthSend, kind == fabrics.TypeAuthReceive:
-		st = c.authenticate(cmd)
+		return c.startAuthentication(cmd)
 	case !c.authenticated():
 		st = fabrics.AuthRequired | nvme.StatusDNR
 	case kind == fabrics.TypePropertyGet && c.queue == 0:

@@ -38,7 +38,8 @@
 //
 // With TargetOptions.Auth a host must prove by DH-HMAC-CHAP (package auth) that it holds its key, on every queue: Connect
 // says so in its result, and until it has, every other command fails with Authentication Required. Discovery is served
-// without. A Host with a DialOptions.Key does what the drive demands; one with a ControllerKey demands it of the drive too. A
+// without. Messages are worked on by workers, a few at a time over all connections (AuthOptions.Exchanges), so that hosts that
+// authenticate with large groups neither delay others nor take every processor. A Host with a DialOptions.Key does what the drive demands; one with a ControllerKey demands it of the drive too. A
 // reconnect authenticates anew, and failing at that is final. Data is not encrypted: TLS is not offered.
 //
 // # Who writes

@@ -53,7 +53,8 @@ type Target struct {
 	log  *slog.Logger
 	pool buffers
 
-	sequence auth.Sequence // of challenges
+	sequence  auth.Sequence // of challenges
+	exchanges chan struct{} // has a value for each authentication message that is worked on
 
 	mu           sync.Mutex
 	subsystems   map[string]*controller.Subsystem
@@ -110,6 +111,7 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 	t := &Target{
 		opt: opt, log: opt.Logger, subsystems: map[string]*controller.Subsystem{}, listeners: map[net.Listener]struct{}{},
 		conns: map[*connection]struct{}{}, associations: map[associationKey]*association{}, done: make(chan struct{}),
+		exchanges: make(chan struct{}, opt.Auth.exchanges()),
 	}
 	t.quiet = sync.NewCond(&t.mu)
 	t.running.Add(1)
