@@ -199,6 +199,9 @@ func first(s State, in Inputs, bound int) Decision {
 // learn updates T and P as seen.
 func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 	smooth := func(v *float64, seen float64) {
+		if math.IsInf(seen, 0) {
+			return
+		}
 		if *v == 0 {
 			*v = seen
 			return
@@ -232,6 +235,9 @@ func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 }
 
 func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
+	if s.Trying { // and the queue is full again: it was right
+		s.Trying, s.Probe = false, 0
+	}
 	n := min(s.Target, bound) - 1
 	if n < 1 {
 		return conclude(s, bound, "the queue is full with one drive")
@@ -242,7 +248,6 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 		}
 	}
 	if need := drivesFor(t, p); need > 0 && need <= n {
-		s.Trying = false
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
 	}
 	if s.Full >= max(s.Probe, o.Probe) {

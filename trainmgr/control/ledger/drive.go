@@ -72,7 +72,15 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 	if d == nil {
 		d = l.addDrive(p.ID)
 	}
+	adopted := d.state == driveUnknown
 	d.state, d.why, d.slots = driveReady, "", p.Slots
+	for adopted && d.busy > d.slots { // leases were adopted for it from more than one earlier leader
+		i := len(d.leases) - 1
+		for d.leases[i].Fetched {
+			i--
+		}
+		l.comeBack(d.leases[i], "the drive has fewer slots than leases")
+	}
 	if !sameNames(d.partitions, p.Partitions) {
 		d.partitions = make(map[string]struct{}, len(p.Partitions))
 		for _, name := range p.Partitions {
@@ -141,7 +149,7 @@ func (l *Ledger) LoseDrive(id DriveID, why string, now time.Time) error {
 func (l *Ledger) lose(d *drive, why string) {
 	d.state, d.why = driveDead, why
 	for _, le := range slices.Clone(d.leases) {
-		if !le.fetched {
+		if !le.Fetched {
 			l.comeBack(le, fmt.Sprintf("drive %v is lost: %s", d.id, why))
 		}
 	}

@@ -53,7 +53,7 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	if !j.begun {
 		j.begun, j.dirtyRanks = true, true
 		for _, r := range j.ranks {
-			r.epoch = b.Number
+			r.epoch, r.wanted = b.Number, b.Number
 		}
 	}
 	for i := range e.shares {

@@ -280,7 +280,7 @@ func (l *Ledger) blocked(d *drive, r *rank, now time.Time) *lease {
 	var worst *lease
 	for _, le := range d.leases {
 		since := le.rank.blocked
-		if le.fetched || le.rank == r || since.IsZero() || now.Sub(since) < l.config.Patience {
+		if le.Fetched || le.rank == r || since.IsZero() || now.Sub(since) < l.config.Patience {
 			continue
 		}
 		if worst == nil || since.Before(worst.rank.blocked) || since.Equal(worst.rank.blocked) && le.ID < worst.ID {

@@ -248,7 +248,7 @@ func (l *Ledger) Attach(id string, number uint32, token *dataset.Token, now time
 	for len(r.leases) > 0 {
 		l.takeBack(r.leases[0]) // nobody is left to tell
 	}
-	r.want, r.blocked = 0, time.Time{}
+	r.want, r.wanted, r.blocked = 0, at, time.Time{}
 	clear(r.avoid)
 	l.counter++
 	r.session = Session{Rank: number, Fence: l.config.Fence, Seq: l.counter}
@@ -331,7 +331,7 @@ func (l *Ledger) need(j *job, number uint64) {
 
 // advance moves a rank that has acknowledged its epoch on to the one that it wants, where that is the next and begun.
 func (l *Ledger) advance(j *job, r *rank) {
-	if r.want == 0 || r.wanted != r.epoch+1 {
+	if r.wanted != r.epoch+1 {
 		return
 	}
 	if e := j.epoch(r.epoch); e != nil && !e.shares[r.number].complete() {

@@ -196,7 +196,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 		}
 		for i, e := range ranks {
 			j.ranks[i].session = Session{uint32(i), e.fence, e.seq}
-			j.ranks[i].epoch = e.epoch
+			j.ranks[i].epoch, j.ranks[i].wanted = e.epoch, e.epoch
 		}
 		j.begun = true
 		return nil

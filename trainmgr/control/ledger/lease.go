@@ -16,6 +16,7 @@ type Lease struct {
 	Split    int // place in the plan
 	From, To uint64
 	Drive    DriveID
+	Fetched  bool // every mini-batch is at the launcher: it occupies no slot
 }
 
 // Grant is a new lease.
@@ -60,7 +61,12 @@ type lease struct {
 	epoch    *epoch
 	drive    *drive // nil: removed, after everything was fetched
 	deadline time.Time
-	fetched  bool // occupies no slot
+}
+
+// same reports whether a rank that has fetched all of a lease or not means this one.
+func (le *lease) same(a Lease) bool {
+	a.Fetched = le.Fetched
+	return le.Lease == a
 }
 
 func byLeaseID(a, b *lease) int { return cmp.Compare(a.ID, b.ID) }
@@ -90,7 +96,9 @@ func (l *Ledger) start(le *lease) {
 	i, _ := slices.BinarySearchFunc(r.leases, le, byNumber)
 	r.leases = slices.Insert(r.leases, i, le)
 	d.leases = append(d.leases, le)
-	l.occupy(le, 1)
+	if !le.Fetched {
+		l.occupy(le, 1)
+	}
 	s := le.epoch.split(le.Split)
 	sh := &le.epoch.shares[r.number]
 	sh.taken.set(le.Split - sh.first)
@@ -115,7 +123,7 @@ func (l *Ledger) end(le *lease) {
 	if le.drive != nil {
 		le.drive.leases = slices.DeleteFunc(le.drive.leases, is)
 	}
-	if !le.fetched {
+	if !le.Fetched {
 		l.occupy(le, -1)
 	}
 }
@@ -179,9 +187,9 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 				continue
 			}
 			le.deadline = now.Add(l.config.LeaseTTL)
-			if fetched && !le.fetched {
+			if fetched && !le.Fetched {
 				l.occupy(le, -1)
-				le.fetched = true
+				le.Fetched = true
 			}
 		}
 	}
@@ -198,15 +206,17 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 	return slices.Compact(gone), nil
 }
 
-// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead, or their
-// numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it.
+// Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead or has no
+// slot free, or their numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it. A drive that
+// no PutDrive has named yet is taken to be about to appear.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
 	j, r, err := l.consumer(id, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range leases {
-		if le := l.mine(r, a.ID); le != nil && le.Lease == a {
+		l.follow(j, r, a.Epoch)
+		if le := l.mine(r, a.ID); le != nil && le.same(a) {
 			le.deadline = now.Add(l.config.LeaseTTL)
 		} else if !l.adopt(j, r, a, now) {
 			gone = append(gone, a.ID)
@@ -214,6 +224,15 @@ func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gon
 	}
 	l.schedule(now)
 	return gone, nil
+}
+
+// follow moves a rank on to the epoch that it speaks of, where that is the next: an earlier leader let it go there and did
+// not live to write it down.
+func (l *Ledger) follow(j *job, r *rank, epoch uint64) {
+	if epoch == r.epoch+1 && epoch != 0 {
+		r.want, r.wanted = 0, epoch
+		l.advance(j, r)
+	}
 }
 
 func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
@@ -239,18 +258,21 @@ func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 		d = l.addDrive(a.Drive)
 		d.state, d.since = driveUnknown, now
 	}
-	if d.state == driveDead {
+	if !a.Fetched && (d.state == driveDead || d.state == driveReady && d.free() == 0) {
 		return false
 	}
 	for _, m := range missing {
 		e.left[s.Partition] -= e.rows(s, m.From, m.To)
 	}
 	l.start(&lease{Lease: a, job: j, rank: r, epoch: e, drive: d, deadline: now.Add(l.config.LeaseTTL)})
-	j.run(d)
+	if !a.Fetched {
+		j.run(d)
+	}
 	return true
 }
 
-// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. Either all runs are taken or, with
+// Acknowledge makes numbers of the rank delivered; doing so again changes nothing. The epoch is the rank's, an earlier one, or the next
+// if the rank's own is complete; where that was not begun, Effects.Needed names it and the error wraps ErrUnknown. Either all runs are taken or, with
 // an error, none: numbers that are not the rank's are ErrArgument. Whether the rank still has a lease of them does not matter. Answer
 // the caller when what Flush then returns is durable.
 func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Run, now time.Time) error {
@@ -258,11 +280,14 @@ func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.
 	if err != nil {
 		return err
 	}
+	l.follow(j, r, epoch)
 	e := j.epoch(epoch)
 	switch {
 	case epoch < r.epoch && e == nil:
 		return nil // delivered and forgotten
-	case epoch > r.epoch || e == nil:
+	case e == nil:
+		return fmt.Errorf("%w: job %s: epoch %d was not begun", ErrUnknown, id, epoch)
+	case epoch > r.epoch:
 		return fmt.Errorf("%w: job %s: rank %d acknowledges in epoch %d and is in %d", ErrArgument, id, r.number, epoch, r.epoch)
 	}
 	sh := &e.shares[r.number]

@@ -325,10 +325,10 @@ func (s *scripted) rankCommand(w []string) string {
 		var leases []Lease
 		for _, p := range w[3:] {
 			var l Lease
-			f := strings.Split(p, ":") // L1.2:epoch:split:from-to:node/drive
-			require.Len(s.t, f, 5)
+			f := strings.Split(p, ":") // L1.2:epoch:split:from-to:node/drive[:fetched]
+			require.GreaterOrEqual(s.t, len(f), 5)
 			r := s.runs(f[3])[0]
-			l = Lease{s.ids(f[0])[0], uint64(s.atoi(f[1])), s.atoi(f[2]), r.From, r.To, driveID(f[4])}
+			l = Lease{s.ids(f[0])[0], uint64(s.atoi(f[1])), s.atoi(f[2]), r.From, r.To, driveID(f[4]), strings.HasSuffix(p, ":fetched")}
 			leases = append(leases, l)
 		}
 		gone, err := s.l.Adopt(job, session, leases, s.now)

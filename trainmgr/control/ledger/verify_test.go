@@ -15,7 +15,7 @@ func (l *Ledger) verify() error {
 		if le.drive != nil && !slices.Contains(le.drive.leases, le) {
 			return fmt.Errorf("lease %s is not in its drive's list", showID(id))
 		}
-		if !le.fetched {
+		if !le.Fetched {
 			busy[le.drive]++
 		}
 		if le.epoch.shares[le.rank.number].held(le.epoch, le.epoch.split(le.Split)).covers(le.From, le.To) {

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestExactlyOnce kills drives, trainers and leaders at random, in any order, and then lets the jobs end: every model has
+// seen every number that its rank owns once, and ranks have equal counts.
+func TestExactlyOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		steps := rapid.IntRange(5, 120).Draw(t, "steps")
+		for range steps {
+			w.step()
+		}
+		w.finish()
+	})
+}
+
+// step is something that happens.
+func (w *world) step() {
+	t := w.t
+	tr := w.trainers[rapid.IntRange(0, len(w.trainers)-1).Draw(t, "trainer")]
+	switch kind := rapid.IntRange(0, 19).Draw(t, "kind"); kind {
+	case 0: // a drive dies, and is noticed
+		d := w.drives[rapid.IntRange(0, len(w.drives)-1).Draw(t, "drive")]
+		if !w.dead[d.ID] {
+			w.dead[d.ID] = true
+			require.NoError(t, w.l.LoseDrive(d.ID, "killed", w.now))
+			w.effects()
+		}
+	case 1, 2: // a drive comes back
+		for _, d := range w.drives {
+			if w.dead[d.ID] {
+				delete(w.dead, d.ID)
+				require.NoError(t, w.l.PutDrive(d, w.now))
+				w.effects()
+				break
+			}
+		}
+	case 3: // the leader dies with some of its records written
+		w.flush(rapid.IntRange(0, 4).Draw(t, "written"))
+		w.lead()
+		for _, tr := range w.trainers {
+			if rapid.Bool().Draw(t, "adopts") {
+				w.adopt(tr)
+			}
+		}
+	case 4: // a trainer dies
+		w.kill(tr)
+	case 5: // a trainer loses its connection and attaches anew with what it has
+		w.attach(tr, tr.token())
+	case 6:
+		tr.save()
+	case 7: // a second passes
+		w.pass(time.Second)
+	case 8:
+		w.pass(time.Duration(rapid.IntRange(1, 12).Draw(t, "seconds")) * time.Second)
+	case 9:
+		w.flush(1 << 20)
+	case 10: // a node fails a launcher
+		for _, id := range tr.ids() {
+			delete(tr.leases, id)
+			w.call(tr, w.l.Release(tr.job, tr.session, []uint64{id}, NodeFailed, "cut", w.now))
+			break
+		}
+	case 11:
+		for _, id := range tr.ids() {
+			gone, err := w.l.Hold(tr.job, tr.session, Report{Fetched: []uint64{id}}, w.now)
+			for _, id := range gone {
+				delete(tr.leases, id)
+			}
+			if le, ok := tr.leases[id]; ok {
+				le.Fetched = true
+				tr.leases[id] = le
+			}
+			w.call(tr, err)
+			break
+		}
+	case 12:
+		tr.blocked = !tr.blocked
+		w.beat(tr)
+	case 13: // the autoscaler
+		require.NoError(t, w.l.Allocate(tr.job, rapid.IntRange(0, 3).Draw(t, "bound"), w.now))
+		w.effects()
+	case 14, 15:
+		w.want(tr, rapid.IntRange(0, 4).Draw(t, "pieces"))
+	default: // some of a lease is fetched and delivered
+		if ids := tr.ids(); len(ids) > 0 {
+			le := tr.leases[ids[rapid.IntRange(0, len(ids)-1).Draw(t, "lease")]]
+			from := rapid.Uint64Range(le.From, le.To-1).Draw(t, "from")
+			to := rapid.Uint64Range(from+1, le.To).Draw(t, "to")
+			w.deliver(tr, le, from, to, rapid.IntRange(0, 4).Draw(t, "lost") == 0)
+		}
+	}
+}
+
+func (tr *trainer) ids() []uint64 {
+	var ids []uint64
+	for id := range tr.leases {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// adopt shows a new leader what the trainer holds.
+func (w *world) adopt(tr *trainer) {
+	var held []Lease
+	for _, id := range tr.ids() {
+		held = append(held, tr.leases[id])
+	}
+	gone, err := w.l.Adopt(tr.job, tr.session, held, w.now)
+	for _, id := range gone {
+		delete(tr.leases, id)
+	}
+	w.call(tr, err)
+}
+
+// pass lets time go by; those who live hold what they have.
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	w.l.Tick(w.now)
+	w.effects()
+}
+
+// finish lets everything live and work until all is delivered: nobody starves.
+func (w *world) finish() {
+	t := w.t
+	for _, d := range w.drives {
+		delete(w.dead, d.ID)
+		require.NoError(t, w.l.PutDrive(d, w.now))
+	}
+	w.effects()
+	for _, tr := range w.trainers {
+		tr.blocked = false
+	}
+	for round := 0; ; round++ {
+		require.Less(t, round, 2000, "it does not end: %+v", w.state())
+		left := 0
+		for _, tr := range w.trainers {
+			w.beat(tr)
+			for _, id := range tr.ids() {
+				if le, ok := tr.leases[id]; ok {
+					w.deliver(tr, le, le.From, le.To, false)
+				}
+			}
+			w.want(tr, 1)
+			if !tr.done {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+		w.pass(time.Second)
+	}
+	for _, tr := range w.trainers {
+		for e, b := range w.epochs[tr.job] {
+			ep, err := newEpoch(w.l.job(tr.job), b)
+			require.NoError(t, err)
+			for _, r := range ep.ownedBy(tr.rank) {
+				for n := r.From; n < r.To; n++ {
+					require.Equal(t, 1, tr.seen[uint64(e)][n], "job %s rank %d epoch %d number %d", tr.job, tr.rank, e, n)
+				}
+			}
+			require.Len(t, tr.seen[uint64(e)], int(ep.shares[tr.rank].owned))
+			if w.l.job(tr.job).Tail == DropTail {
+				require.Equal(t, ep.shares[0].owned, ep.shares[tr.rank].owned, "ranks have equal counts")
+			}
+		}
+	}
+	// What was lost of acknowledgements is told again; then the ledger knows that all is done, and so does its store.
+	for _, tr := range w.trainers {
+		w.acknowledge(tr, tr.owned)
+		w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now))
+	}
+	w.flush(1 << 20)
+	for _, j := range w.jobs {
+		st, err := w.l.Status(j.ID, w.now)
+		require.NoError(t, err)
+		require.Equal(t, st.MiniBatches, st.Delivered)
+		require.Equal(t, w.last[j.ID]-1, st.Epoch)
+	}
+}
+
+func (w *world) state() (all []JobStatus) {
+	for _, j := range w.jobs {
+		st, _ := w.l.Status(j.ID, w.now)
+		all = append(all, st)
+	}
+	return all
+}

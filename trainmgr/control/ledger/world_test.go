@@ -1,0 +1,377 @@
+package ledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// world is a ledger among the machines that may die around it: drives, trainers, and the leader itself, whose store outlives it.
+type world struct {
+	t        *rapid.T
+	l        *Ledger
+	now      time.Time
+	fence    uint64
+	store    map[string][]byte
+	jobs     []Job
+	epochs   map[string][]Epoch
+	last     map[string]uint64 // epochs of each job
+	drives   []Drive
+	dead     map[DriveID]bool
+	trainers []*trainer
+}
+
+// trainer is one rank's process: what it delivered to the model is rolled back to the checkpoint when it is killed.
+type trainer struct {
+	job        string
+	rank       uint32
+	session    Session
+	epoch      uint64
+	owned      set
+	has        set // of the epoch: the token
+	leases     map[uint64]Lease
+	seen       map[uint64]map[uint64]int // epoch, number: how often the model saw it
+	checkpoint struct {
+		epoch uint64
+		has   set
+		seen  map[uint64]map[uint64]int
+	}
+	blocked bool
+	done    bool
+}
+
+func copySeen(m map[uint64]map[uint64]int) map[uint64]map[uint64]int {
+	out := make(map[uint64]map[uint64]int, len(m))
+	for e, n := range m {
+		out[e] = make(map[uint64]int, len(n))
+		for k, v := range n {
+			out[e][k] = v
+		}
+	}
+	return out
+}
+
+// newWorld draws a cluster and its jobs.
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		t: t, now: scriptStart, fence: 1, store: map[string][]byte{}, epochs: map[string][]Epoch{}, last: map[string]uint64{}, dead: map[DriveID]bool{},
+	}
+	parts := rapid.IntRange(1, 4).Draw(t, "partitions")
+	var data []string
+	for p := range parts {
+		data = append(data, fmt.Sprintf("p%d:%d", p, rapid.IntRange(0, 200).Draw(t, "rows")))
+	}
+	n := rapid.IntRange(1, 4).Draw(t, "drives")
+	for d := range n {
+		w.drives = append(w.drives, Drive{ID: DriveID{fmt.Sprintf("n%d", d/2), fmt.Sprintf("d%d", d)}, Slots: rapid.IntRange(1, 2).Draw(t, "slots")})
+	}
+	for p := range parts {
+		for range rapid.IntRange(1, 2).Draw(t, "replicas") {
+			d := rapid.IntRange(0, n-1).Draw(t, "holder")
+			if name := fmt.Sprintf("p%d", p); !slices.Contains(w.drives[d].Partitions, name) {
+				w.drives[d].Partitions = append(w.drives[d].Partitions, name)
+			}
+		}
+	}
+	for i := range rapid.IntRange(1, 2).Draw(t, "jobs") {
+		j := Job{
+			ID: fmt.Sprintf("j%d", i), Ranks: rapid.IntRange(1, 3).Draw(t, "ranks"),
+			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: Order(rapid.IntRange(0, 1).Draw(t, "order")),
+			Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Drives: rapid.IntRange(0, 2).Draw(t, "bound"),
+		}
+		w.jobs = append(w.jobs, j)
+		w.last[j.ID] = uint64(rapid.IntRange(1, 2).Draw(t, "epochs"))
+		split := rapid.IntRange(1, 5).Draw(t, "split")
+		for e := range w.last[j.ID] {
+			plan, names := rapidPlan(t, e, dataset.Options{Batch: 10, SplitBatches: split, Seed: 7}, data...)
+			b := Epoch{Job: j.ID, Number: e, Digest: digestOf(j.ID), Plan: plan, Partitions: names}
+			if total := plan.MiniBatches(); e == 0 && total > 0 && rapid.Bool().Draw(t, "resumed") {
+				b.Resume = drawToken(t, j.ID, total)
+			}
+			w.epochs[j.ID] = append(w.epochs[j.ID], b)
+		}
+		for r := range j.Ranks {
+			w.trainers = append(w.trainers, &trainer{job: j.ID, rank: uint32(r), leases: map[uint64]Lease{}, seen: map[uint64]map[uint64]int{}})
+		}
+	}
+	w.lead()
+	for _, tr := range w.trainers {
+		w.attach(tr, nil)
+		tr.save()
+	}
+	return w
+}
+
+func rapidPlan(t *rapid.T, epoch uint64, o dataset.Options, partitions ...string) (*dataset.Plan, []string) {
+	var parts []dataset.Partition
+	var names []string
+	for _, p := range partitions {
+		var n int64
+		_, err := fmt.Sscanf(p[3:], "%d", &n)
+		require.NoError(t, err)
+		parts = append(parts, dataset.Partition{Name: p[:2], Bytes: n + 1, Rows: n, RowGroups: []int64{n}})
+		names = append(names, p[:2])
+	}
+	m, err := dataset.NewManifest(parts)
+	require.NoError(t, err)
+	o.Epoch = epoch
+	plan, err := dataset.NewPlan(m, o)
+	require.NoError(t, err)
+	return plan, names
+}
+
+func drawToken(t *rapid.T, job string, total uint64) *dataset.Token {
+	p := dataset.NewProgress(digestOf(job), 0, total)
+	for range rapid.IntRange(0, 8).Draw(t, "runs") {
+		from := rapid.Uint64Range(0, total-1).Draw(t, "from")
+		to := min(total, from+rapid.Uint64Range(1, 6).Draw(t, "length"))
+		for n := from; n < to; n++ {
+			require.NoError(t, p.Ack(n))
+		}
+	}
+	token := p.Token()
+	return &token
+}
+
+// lead starts a leader over the store.
+func (w *world) lead() {
+	w.fence++
+	w.l = New(Config{Fence: w.fence, GrantAfter: w.now.Add(2 * time.Second)})
+	for _, j := range w.jobs {
+		require.NoError(w.t, w.l.AddJob(j))
+		if ranks, ok := w.store[j.ID+"/ranks"]; ok {
+			require.NoError(w.t, w.l.Restore(Record{Job: j.ID, Kind: RanksRecord, Data: ranks}))
+		}
+		live := w.l.Live(j.ID)
+		if len(live) == 0 {
+			live = []uint64{0}
+		}
+		for _, e := range live {
+			require.NoError(w.t, w.l.Begin(w.epochs[j.ID][e], w.now))
+		}
+		for key, data := range w.store {
+			if job, _, _ := bytes.Cut([]byte(key), []byte("/")); string(job) == j.ID && key != j.ID+"/ranks" {
+				r, err := RecordOf(j.ID, key[len(j.ID)+1:], data)
+				require.NoError(w.t, err)
+				require.NoError(w.t, w.l.Restore(r))
+			}
+		}
+	}
+	for _, d := range w.drives {
+		if !w.dead[d.ID] {
+			require.NoError(w.t, w.l.PutDrive(d, w.now))
+		}
+	}
+	w.effects()
+}
+
+// flush writes records, at most limit in all: a leader that dies leaves the rest out.
+func (w *world) flush(limit int) {
+	for limit > 0 {
+		records := w.l.Flush(min(limit, 2))
+		if len(records) == 0 {
+			return
+		}
+		for _, r := range records {
+			if key := r.Job + "/" + r.Key(); r.Data == nil {
+				delete(w.store, key)
+			} else {
+				w.store[key] = bytes.Clone(r.Data)
+			}
+		}
+		limit -= len(records)
+	}
+}
+
+func (w *world) trainer(job string, rank uint32) *trainer {
+	for _, tr := range w.trainers {
+		if tr.job == job && tr.rank == rank {
+			return tr
+		}
+	}
+	return nil
+}
+
+// effects carries out what the ledger says.
+func (w *world) effects() {
+	e := w.l.Ready()
+	for _, g := range e.Grants {
+		tr := w.trainer(g.Job, g.Rank)
+		require.Equal(w.t, tr.epoch, g.Epoch, "granted of the epoch it asked for")
+		require.False(w.t, w.dead[g.Drive], "granted on a dead drive")
+		require.Less(w.t, g.From, g.To)
+		d := w.drives[slices.IndexFunc(w.drives, func(d Drive) bool { return d.ID == g.Drive })]
+		b := w.epochs[g.Job][g.Epoch]
+		s, err := b.Plan.Split(g.Split)
+		require.NoError(w.t, err)
+		require.Contains(w.t, d.Partitions, b.Partitions[s.Partition], "granted on a drive that does not hold it")
+		require.LessOrEqual(w.t, s.FirstNumber, g.From)
+		require.LessOrEqual(w.t, g.To, s.FirstNumber+uint64(s.MiniBatches), "a piece is at most a split")
+		require.True(w.t, tr.owned.covers(g.From, g.To), "granted what is not owned")
+		tr.leases[g.ID] = g.Lease
+	}
+	for _, r := range e.Revoked {
+		delete(w.trainer(r.Job, r.Rank).leases, r.Lease)
+	}
+	require.Empty(w.t, e.Failed)
+	for _, n := range e.Needed {
+		if n.Number < w.last[n.Job] {
+			require.NoError(w.t, w.l.Begin(w.epochs[n.Job][n.Number], w.now))
+			w.effects()
+		}
+	}
+	require.NoError(w.t, w.l.verify())
+}
+
+// attach makes the trainer the rank's consumer; with its token, after it has begun once.
+func (w *world) attach(tr *trainer, token *dataset.Token) {
+	a, err := w.l.Attach(tr.job, tr.rank, token, w.now)
+	if errors.Is(err, ErrUnknown) && token != nil {
+		w.effects()
+		a, err = w.l.Attach(tr.job, tr.rank, token, w.now)
+	}
+	require.NoError(w.t, err)
+	tr.leases = map[uint64]Lease{}
+	tr.session, tr.epoch, tr.done = a.Session, a.Epoch, false
+	tr.owned, tr.has = set(a.Owned), ofToken(&a.Token)
+	w.effects()
+	w.flush(1 << 20) // an Attach is answered when it is durable
+}
+
+func (tr *trainer) token() *dataset.Token {
+	t := tr.has.token(digestOf(tr.job), tr.epoch)
+	return &t
+}
+
+// save takes a checkpoint.
+func (tr *trainer) save() {
+	tr.checkpoint.epoch, tr.checkpoint.has, tr.checkpoint.seen = tr.epoch, slices.Clone(tr.has), copySeen(tr.seen)
+}
+
+// kill rolls the trainer back to its checkpoint.
+func (w *world) kill(tr *trainer) {
+	tr.epoch, tr.has, tr.seen = tr.checkpoint.epoch, slices.Clone(tr.checkpoint.has), copySeen(tr.checkpoint.seen)
+	tr.blocked = false
+	w.attach(tr, tr.token())
+	require.Equal(w.t, tr.checkpoint.epoch, tr.epoch)
+	require.Equal(w.t, showRuns(tr.checkpoint.has), showRuns(tr.has), "the token is the truth")
+}
+
+// call runs a call that fails when the session is gone; then the trainer attaches anew with what it has.
+func (w *world) call(tr *trainer, err error) {
+	if errors.Is(err, ErrSession) {
+		w.attach(tr, tr.token())
+		return
+	}
+	require.NoError(w.t, err)
+	w.effects()
+}
+
+func (w *world) want(tr *trainer, n int) {
+	e := tr.epoch
+	if len(tr.owned) == 0 || tr.complete() {
+		if e+1 == w.last[tr.job] {
+			tr.done = true
+			return
+		}
+		// The launcher acknowledges all before it goes on.
+		w.acknowledge(tr, tr.owned)
+		if !tr.complete() || tr.epoch != e { // attached anew meanwhile
+			return
+		}
+		st, err := w.l.Rank(tr.job, tr.rank, w.now)
+		require.NoError(w.t, err)
+		if st.Delivered < st.Owned {
+			return
+		}
+		w.flush(1 << 20) // an Acknowledge is answered when it is durable
+		tr.epoch++
+		b := w.epochs[tr.job][tr.epoch]
+		err = w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now)
+		require.NoError(w.t, err)
+		require.NoError(w.t, w.l.Begin(b, w.now))
+		tr.has, tr.leases = nil, map[uint64]Lease{}
+		tr.owned = w.l.job(tr.job).epoch(tr.epoch).ownedBy(tr.rank)
+	}
+	w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, n, w.now))
+}
+
+func (e *epoch) ownedBy(rank uint32) set {
+	return e.base.gaps(nil, e.shares[rank].lo, e.shares[rank].hi)
+}
+
+func (tr *trainer) complete() bool {
+	for _, r := range tr.owned {
+		if !tr.has.covers(r.From, r.To) {
+			return false
+		}
+	}
+	return true
+}
+
+// deliver gives numbers of a lease to the model, those that it does not have, and acknowledges them, or the word is lost.
+func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
+	if tr.seen[tr.epoch] == nil {
+		tr.seen[tr.epoch] = map[uint64]int{}
+	}
+	for _, g := range tr.has.gaps(nil, from, to) {
+		for n := g.From; n < g.To; n++ {
+			tr.seen[tr.epoch][n]++
+		}
+	}
+	tr.has = slices.Clone(tr.has).with(from, to)
+	if tr.has.covers(le.From, le.To) {
+		delete(tr.leases, le.ID)
+	}
+	if !lost {
+		w.acknowledge(tr, set{{From: from, To: to}})
+	}
+}
+
+func (w *world) acknowledge(tr *trainer, runs set) {
+	var have []dataset.Run
+	for _, r := range runs {
+		have = append(have, tr.has.within(nil, r.From, r.To)...)
+	}
+	if len(have) == 0 {
+		return
+	}
+	err := w.l.Acknowledge(tr.job, tr.session, tr.epoch, have, w.now)
+	if errors.Is(err, ErrUnknown) { // a new leader learns that the rank is in the next epoch
+		w.effects()
+		err = w.l.Acknowledge(tr.job, tr.session, tr.epoch, have, w.now)
+	}
+	w.call(tr, err)
+}
+
+// beat is what a launcher does every second: extends, reports, and acknowledges again what it is granted and has.
+func (w *world) beat(tr *trainer) {
+	var held []uint64
+	for id := range tr.leases {
+		held = append(held, id)
+	}
+	slices.Sort(held)
+	gone, err := w.l.Hold(tr.job, tr.session, Report{Held: held, Blocked: tr.blocked}, w.now)
+	session := tr.session
+	w.call(tr, err)
+	if session != tr.session {
+		return
+	}
+	for _, id := range gone {
+		delete(tr.leases, id)
+	}
+	for _, id := range held {
+		if le, ok := tr.leases[id]; ok {
+			if has := tr.has.within(nil, le.From, le.To); len(has) > 0 {
+				w.acknowledge(tr, has)
+			}
+		}
+	}
+}
