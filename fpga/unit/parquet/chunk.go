@@ -74,9 +74,9 @@ func (f *File) chunk(rowGroup, leaf int) (*Chunk, *Leaf, error) {
 func (c *ChunkReader) Reset(ct ColumnType, chunk []byte, values, rows int64) error {
 	c.ct, c.chunk, c.pos, c.page, c.at = ct, chunk, 0, -1, 0
 	c.values, c.rows, c.given, c.hasDict = values, rows, false, false
-	last := c.dec.vals.arrays.last
+	last, window := c.dec.vals.arrays.last, c.dec.window.words
 	c.dec = Decoder{}
-	c.dec.vals.arrays.last = last
+	c.dec.vals.arrays.last, c.dec.window.words = last, window
 	c.err = ct.Validate()
 	return c.err
 }

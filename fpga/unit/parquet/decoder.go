@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 )
 
 // Decoder decodes one unpacked data page, whole rows at a time. The zero value waits for Reset; a Decoder is large
@@ -18,6 +19,7 @@ type Decoder struct {
 	inRow    bool  // the page's first levels belong to the row before it, and are still here
 	err      error // what ended decoding
 	list     levelBatch
+	window   repWindow
 }
 
 var errNoPage = errors.New("parquet: decoder has no page")
@@ -118,17 +120,19 @@ func (d *Decoder) levelsV2(h *PageHeader, page []byte) ([]byte, error) {
 func (d *Decoder) countRows(h *PageHeader, n int) error {
 	d.rows = n
 	if d.ct.List && n > 0 {
-		rep := d.rep // a copy: decoding begins at the first level
-		first, err := rep.countOnes(1)
+		if err := d.window.fill(&d.rep, n); err != nil {
+			return fmt.Errorf("repetition levels: %w", err)
+		}
+		rest := d.rep // a copy: decoding goes on behind the window
+		ones, err := rest.countOnes(n - d.window.n)
 		if err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
-		ones, err := rep.countOnes(n - 1)
-		if err != nil {
-			return fmt.Errorf("repetition levels: %w", err)
+		for _, w := range d.window.words {
+			ones += bits.OnesCount64(w)
 		}
-		d.inRow = first == 1
-		d.rows = n - first - ones
+		d.rows = n - ones
+		d.inRow = d.window.words[0]&1 == 1
 	}
 	if h.Type == DataPageV2 && (d.rows != int(h.NumRows) || d.inRow) {
 		return corrupt("page has %d rows, its header says %d", d.rows, h.NumRows)

@@ -7,12 +7,33 @@ import (
 
 // levelBatch holds the levels of a list, as questions answered: those from pos to end are not used yet.
 type levelBatch struct {
-	rep, def planes
+	def      planes
 	starts   bitmap // a row begins
 	listed   bitmap // a value slot: of the others, a null or an empty list has one level
 	present  bitmap // a value
 	rowThere bitmap // a list, not a null; if rows can be null
 	pos, end int
+}
+
+// repWindow holds repetition levels, of which there are 0 and 1: a bit each, of as many as it can hold. They are read once, for the
+// rows in a page to be counted and for their decoding.
+type repWindow struct {
+	words []uint64
+	n, at int // levels in it, and of them used
+}
+
+// windowLevels is a multiple of levelBatchSize.
+const windowLevels = 1 << 17
+
+// fill reads the next levels, of which there are left.
+func (w *repWindow) fill(r *runs, left int) error {
+	w.n, w.at = min(left, windowLevels), 0
+	words := (w.n + 63) / 64
+	if cap(w.words) < words {
+		w.words = make([]uint64, words)
+	}
+	w.words = w.words[:words]
+	return r.oneBit(w.words, w.n)
 }
 
 func (l *levelBatch) reset() { l.pos, l.end = 0, 0 }
@@ -27,15 +48,18 @@ func (d *Decoder) fillLevels() (bool, error) {
 	if n == 0 {
 		return false, nil
 	}
-	if err := d.rep.planes(&l.rep, n); err != nil {
-		return false, fmt.Errorf("repetition levels: %w", err)
+	words := (n + 63) / 64
+	if d.window.at == d.window.n {
+		if err := d.window.fill(&d.rep, d.levels); err != nil {
+			return false, fmt.Errorf("repetition levels: %w", err)
+		}
 	}
+	for w, x := range d.window.words[d.window.at/64:][:words] {
+		l.starts[w] = ^x
+	}
+	d.window.at += n
 	if err := d.def.planes(&l.def, n); err != nil {
 		return false, fmt.Errorf("definition levels: %w", err)
-	}
-	words := (n + 63) / 64
-	for w := range l.starts[:words] {
-		l.starts[w] = ^l.rep.bits[0][w]
 	}
 	l.def.atLeast(&l.listed, uint32(d.ct.RepDef), words)
 	if d.ct.NullableValues() {

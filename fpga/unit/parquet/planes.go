@@ -24,6 +24,9 @@ type planes struct {
 // planes reads n <= levelBatchSize levels.
 func (r *runs) planes(dst *planes, n int) error {
 	dst.width = r.width
+	if r.width == 1 {
+		return r.oneBit(dst.bits[0][:], n)
+	}
 	words := (n + 63) / 64
 	for k := range dst.bits[:r.width] {
 		clear(dst.bits[k][:words])
@@ -61,8 +64,6 @@ func (r *runs) packedPlanes(dst *planes, at, n int) {
 	for n > 0 {
 		k := min(n, 64)
 		switch {
-		case r.width == 1 && !r.msb:
-			dst.bits[0].or(at, loadBits(r.packed, bit, k))
 		case r.width == 2 && !r.msb:
 			lo := loadBits(r.packed, bit, min(2*k, 64))
 			hi := uint64(0)

@@ -154,6 +154,66 @@ func (r *runs) bitPackedLevels(dst []byte, bit int) {
 	}
 }
 
+// oneBit reads n values of one bit into the words of dst. It is what levels of 1 are read by, so it does without a
+// call a run: lists of some twenty elements have two or three short runs each.
+func (r *runs) oneBit(dst []uint64, n int) error {
+	words := (n + 63) / 64
+	dst = dst[:words]
+	clear(dst)
+	for at := 0; at < n; {
+		if r.left == 0 {
+			if b := r.b; len(b) >= 2 && b[0] < 0x80 && b[0]&1 == 0 && b[1] <= byte(r.limit) {
+				r.left, r.isPacked, r.value, r.b = int(b[0]>>1), false, uint32(b[1]), b[2:]
+			} else if len(b) >= 2 && b[0] == 3 && n-at >= 8 {
+				// A packed run of eight, the shortest, whole.
+				w, shift, x := at>>6, at&63, uint64(b[1])
+				dst[w] |= x << shift
+				if shift > 56 {
+					dst[w+1] |= x >> (64 - shift)
+				}
+				at, r.b = at+8, b[2:]
+				continue
+			} else if err := r.run(); err != nil {
+				return err
+			}
+		}
+		k := min(n-at, r.left)
+		switch {
+		case !r.isPacked && r.value == 0:
+		case !r.isPacked && k <= 64:
+			orWord(dst, at, lowBits(k))
+		case !r.isPacked:
+			for i := at; i < at+k; i += 64 {
+				orWord(dst, i, lowBits(min(64, at+k-i)))
+			}
+		case r.msb:
+			for i := range k {
+				bit := r.bit + i
+				dst[(at+i)>>6] |= uint64(r.packed[bit>>3]>>(7-bit&7)&1) << ((at + i) & 63)
+			}
+		default:
+			for i := 0; i < k; i += 64 {
+				orWord(dst, at+i, loadBits(r.packed, r.bit+i, min(64, k-i)))
+			}
+		}
+		r.left -= k
+		if r.isPacked {
+			r.bit += k
+		}
+		at += k
+	}
+	return nil
+}
+
+// orWord puts a word's bits at position at of dst and behind; those past its end must be 0.
+func orWord(dst []uint64, at int, word uint64) {
+	w, shift := at>>6, at&63
+	dst[w] |= word << shift
+	if high := word >> (64 - shift); shift > 0 && high != 0 {
+		dst[w+1] |= high
+	}
+}
+
 // countOnes moves past n values of one bit and counts the ones.
 func (r *runs) countOnes(n int) (int, error) {
 	ones := 0
