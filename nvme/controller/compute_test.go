@@ -402,8 +402,9 @@ func TestWhatAnExecutionUsesIsNotGivenBack(t *testing.T) {
 	done := make(chan uint64)
 	go func() { done <- preprocess(t, c, cs.Preprocess{Ranges: []cs.Range{{Addr: at, Len: 4}}}, nvme.Success) }()
 	<-d.compute.started
-	admin(t, c, cs.SLMRelease(at, 8192), nil, nvme.MemoryRangeSetInUse)
+	admin(t, c, cs.SLMRelease(at, 8192), nil, nvme.Success) // the set holds what is used
 	admin(t, c, cs.DeleteRangeSet(uint16(set.DW0())), nil, nvme.MemoryRangeSetInUse)
+	admin(t, c, cs.SLMReserve(at, 4096), nil, nvme.OverlappingMemoryRanges)
 	admin(t, c, cs.SLMRelease(other, 4096), nil, nvme.Success)
 	admin(t, c, cs.Activation(0, false), nil, nvme.ProgramInUse)
 	admin(t, c, nvme.KeepAlive(), nil, nvme.Success) // waits for nothing
@@ -411,5 +412,46 @@ func TestWhatAnExecutionUsesIsNotGivenBack(t *testing.T) {
 	close(d.compute.hold)
 	<-done
 	admin(t, c, cs.DeleteRangeSet(uint16(set.DW0())), nil, nvme.Success)
-	admin(t, c, cs.SLMRelease(at, 8192), nil, nvme.Success)
+}
+
+// What two claims hold can be given back by one of them, but a set that an execution names stays until that ends.
+func TestWhatIsSharedIsInUseByItsLastHolder(t *testing.T) {
+	for name, byName := range map[string]bool{"execution over ranges": false, "execution over the set": true} {
+		t.Run(name, func(t *testing.T) {
+			d := newDrive(t)
+			d.compute.started, d.compute.hold = make(chan struct{}), make(chan struct{})
+			c := d.connect()
+			at := reserve(t, c, 8192)
+			var sets []uint16
+			for range 2 {
+				x, err := cs.CreateRangeSet([]cs.Range{{Addr: at, Len: 4096}, {Addr: at + 8192, Len: 64}})
+				require.NoError(t, err)
+				made := admin(t, c, x.Command, x.Data, nvme.Success)
+				sets = append(sets, uint16(made.DW0()))
+			}
+			done := make(chan error, 1)
+			go func() {
+				cmd, data := cs.ExecuteSet(0, sets[0], nil).Command, []byte(nil)
+				if !byName {
+					x, _ := cs.Execute(0, []cs.Range{{Addr: at, Len: 64}, {Addr: at + 8192, Len: 64}}, nil)
+					cmd, data = x.Command, x.Data
+				}
+				_, err := c.IO(context.Background(), &cmd, data)
+				done <- err
+			}()
+			<-d.compute.started
+			admin(t, c, cs.SLMRelease(at, 8192), nil, nvme.Success)
+			if byName {
+				admin(t, c, cs.DeleteRangeSet(sets[0]), nil, nvme.MemoryRangeSetInUse)
+				admin(t, c, cs.DeleteRangeSet(sets[1]), nil, nvme.Success)
+			} else {
+				admin(t, c, cs.DeleteRangeSet(sets[0]), nil, nvme.Success)
+				admin(t, c, cs.DeleteRangeSet(sets[1]), nil, nvme.MemoryRangeSetInUse)
+			}
+			close(d.compute.hold)
+			require.NoError(t, <-done)
+			admin(t, c, cs.DeleteRangeSet(sets[map[bool]int{true: 0, false: 1}[byName]]), nil, nvme.Success)
+			require.Zero(t, d.slm.reserved())
+		})
+	}
 }

@@ -122,7 +122,7 @@ func runExecute(r *request) nvme.Status {
 	if st := s.checkRanges(ranges); !st.OK() {
 		return st
 	}
-	if st := r.lend(ranges); !st.OK() {
+	if st := r.lendSet(e.Set, ranges); !st.OK() {
 		return st
 	}
 	if st := s.prog.enter(int(e.Slot)); !st.OK() {

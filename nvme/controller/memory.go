@@ -8,8 +8,11 @@ import (
 )
 
 // lend leases ranges for the length of the command, once a command.
-func (r *request) lend(ranges []cs.Range) nvme.Status {
-	r.lease = lease{owner: r.c, ranges: ranges}
+func (r *request) lend(ranges []cs.Range) nvme.Status { return r.lendSet(0, ranges) }
+
+// lendSet leases the ranges of a memory range set.
+func (r *request) lendSet(set uint16, ranges []cs.Range) nvme.Status {
+	r.lease = lease{owner: r.c, ranges: ranges, set: set}
 	st := r.c.sub.slm.lend(&r.lease)
 	if !st.OK() {
 		r.lease.owner = nil

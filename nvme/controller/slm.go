@@ -20,10 +20,11 @@ type claim struct {
 	set      uint16
 }
 
-// lease says that a running command uses ranges of its association; what is leased is not given back.
+// lease says that a running command uses ranges of its association; what is leased stays claimed, by one claim or another.
 type lease struct {
 	owner  *Controller
 	ranges []cs.Range
+	set    uint16 // the memory range set that the command named; 0: none
 }
 
 // memory decides who may touch which byte of subsystem local memory.
@@ -129,7 +130,7 @@ func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
 	defer m.mu.Unlock()
 	for i, c := range m.claims {
 		if c.owner == owner && c.set == 0 && c.off == r.Addr && c.end-c.off == r.Len {
-			if m.leased(owner, r) {
+			if m.needed(owner, func(o claim) bool { return o == c }) {
 				return nvme.MemoryRangeSetInUse
 			}
 			m.claims = slices.Delete(m.claims, i, i+1)
@@ -144,12 +145,16 @@ func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
 func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, c := range m.claims {
-		if c.owner == owner && c.set == set && m.leased(owner, cs.Range{Addr: c.off, Len: c.end - c.off}) {
+	ofSet := func(c claim) bool { return c.owner == owner && c.set == set }
+	for l := range m.leases {
+		if l.owner == owner && l.set == set {
 			return nvme.MemoryRangeSetInUse
 		}
 	}
-	m.drop(func(c claim) bool { return c.owner == owner && c.set == set })
+	if m.needed(owner, ofSet) {
+		return nvme.MemoryRangeSetInUse
+	}
+	m.drop(ofSet)
 	return nvme.Success
 }
 
@@ -201,12 +206,17 @@ func (m *memory) holders() []string {
 
 // holds tells whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
 func (m *memory) holds(owner *Controller, r cs.Range) bool {
+	return m.holdsWithout(owner, r, func(claim) bool { return false })
+}
+
+// holdsWithout tells whether it would if some of its claims ended. m.mu is held.
+func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) bool) bool {
 	at, end := r.Addr, r.Addr+r.Len
 	for _, c := range m.claims {
 		if at >= end || c.off > at {
 			break
 		}
-		if c.owner == owner && c.end > at {
+		if c.owner == owner && c.end > at && !ended(c) {
 			at = c.end
 		}
 	}
@@ -245,9 +255,10 @@ func (m *memory) giveBack(l *lease) {
 	delete(m.leases, l)
 }
 
-func (m *memory) leased(owner *Controller, r cs.Range) bool {
+// needed tells whether a running command of the association uses bytes that only these claims of it hold. m.mu is held.
+func (m *memory) needed(owner *Controller, claims func(claim) bool) bool {
 	for l := range m.leases {
-		if l.owner == owner && slices.ContainsFunc(l.ranges, r.Overlaps) {
+		if l.owner == owner && slices.ContainsFunc(l.ranges, func(r cs.Range) bool { return r.Len > 0 && !m.holdsWithout(owner, r, claims) }) {
 			return true
 		}
 	}

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -117,12 +118,27 @@ func TestMemoryAgainstAModel(t *testing.T) {
 			}
 			return true
 		}
+		type leasing struct {
+			owner, page, n int
+			l              *lease
+		}
+		var leases []leasing
+		covered := func(held []holding) bool { // what is leased is held
+			for _, l := range leases {
+				for p := l.page; p < l.page+l.n; p++ {
+					if !slices.ContainsFunc(held, func(h holding) bool { return h.owner == l.owner && p >= h.page && p < h.page+h.n }) {
+						return false
+					}
+				}
+			}
+			return true
+		}
 		for step := range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			o := rapid.IntRange(0, 2).Draw(rt, "owner")
 			page := rapid.IntRange(0, pages-1).Draw(rt, "page")
 			n := rapid.IntRange(1, pages-page).Draw(rt, "pages")
 			r := cs.Range{Addr: uint64(page) * g, Len: uint64(n) * g}
-			switch rapid.IntRange(0, 4).Draw(rt, "what") {
+			switch rapid.IntRange(0, 6).Draw(rt, "what") {
 			case 0:
 				_, st := m.reserve(owners[o], r)
 				require.Equal(rt, free(page, n, -1), st.OK())
@@ -143,13 +159,21 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(held)-1).Draw(rt, "which")
 				h := held[i]
+				var st nvme.Status
 				if h.set != 0 {
-					require.True(rt, m.releaseSet(owners[h.owner], uint16(h.set)).OK())
+					st = m.releaseSet(owners[h.owner], uint16(h.set))
 				} else {
-					require.True(rt, m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.n) * g}).OK())
+					st = m.release(owners[h.owner], cs.Range{Addr: uint64(h.page) * g, Len: uint64(h.n) * g})
 				}
-				held = append(held[:i], held[i+1:]...)
+				left := slices.Delete(slices.Clone(held), i, i+1)
+				require.Equal(rt, covered(left), st.OK(), "as far as nothing that is used is lost")
+				if st.OK() {
+					held = left
+				}
 			case 3:
+				if slices.ContainsFunc(leases, func(l leasing) bool { return l.owner == o }) {
+					continue // commands are over before
+				}
 				m.releaseAll(owners[o])
 				keep := held[:0]
 				for _, h := range held {
@@ -167,6 +191,20 @@ func TestMemoryAgainstAModel(t *testing.T) {
 				require.Equal(rt, want, ok)
 				for i := 0; i < len(view); i += g / 4 {
 					view[i] = byte(o + 1) // nobody else may read it later
+				}
+			case 5:
+				l := &lease{owner: owners[o], ranges: []cs.Range{r}}
+				leases = append(leases, leasing{o, page, n, l})
+				want := covered(held)
+				require.Equal(rt, want, m.lend(l).OK())
+				if !want {
+					leases = leases[:len(leases)-1]
+				}
+			case 6:
+				if len(leases) > 0 {
+					i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
+					m.giveBack(leases[i].l)
+					leases = slices.Delete(leases, i, i+1)
 				}
 			}
 			var sum uint64
