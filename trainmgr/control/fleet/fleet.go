@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -310,6 +311,9 @@ func (f *Fleet) Draining(name string) bool {
 	return n != nil && (n.drain || n.status.Draining)
 }
 
+// Asked reports whether an operator wants a node drained, whatever the node says itself.
+func (f *Fleet) Asked(name string) bool { n := f.nodes[name]; return n != nil && n.drain }
+
 // Alive reports whether a node beats.
 func (f *Fleet) Alive(name string) bool { n := f.nodes[name]; return n != nil && n.alive }
 
@@ -348,10 +352,19 @@ func (f *Fleet) Records(now time.Time, partitions bool) []*apiv1.NodeRecord {
 		if partitions {
 			r.Status = proto.CloneOf(n.status)
 		} else {
-			r.Status = proto.CloneOf(n.status)
-			r.Status.Partitions, r.Status.Schemas = nil, nil
+			r.Status = shallow(n.status)
 		}
 		list = append(list, r)
+	}
+	return list
+}
+
+// States returns the state of every node, without the reason of a refusal.
+func (f *Fleet) States(now time.Time) []string {
+	list := make([]string, 0, len(f.nodes))
+	for _, n := range f.nodes {
+		word, _, _ := strings.Cut(f.state(now, n), ":")
+		list = append(list, word)
 	}
 	return list
 }

@@ -30,7 +30,9 @@ type Selection struct {
 	Schema    []byte // digest, of every partition
 	Malformed uint32
 	Columns   []pipeline.ColumnInfo
-	Holders   [][]Place // of each partition of the manifest, at least one, by node and drive
+	// MeanLength is the mean number of elements a row of each list column, over the nodes.
+	MeanLength map[string]float64
+	Holders    [][]Place // of each partition of the manifest, at least one, by node and drive
 }
 
 // maxPatterns and maxPattern bound what one selection matches against every name.
@@ -71,6 +73,19 @@ func matches(name string, patterns []string) bool {
 // there are several, and of one schema. What a node that is dead alone holds is not passed over silently: that is an error
 // unless the node is drained. Errors wrap ErrSelect, or ErrNotYet, and name partitions and nodes.
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
+	s, err := f.selectAll(patterns, exclude, nil)
+	if err == nil && s == nil {
+		err = fmt.Errorf("%w: no live node holds one that matches %q without %q", ErrSelect, patterns, exclude)
+	}
+	return s, err
+}
+
+// SelectNew is Select without the partitions that had says are known; nil when nothing is left.
+func (f *Fleet) SelectNew(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
+	return f.selectAll(patterns, exclude, had)
+}
+
+func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool) (*Selection, error) {
 	if err := errors.Join(CheckPatterns(patterns), CheckPatterns(exclude)); err != nil {
 		return nil, err
 	}
@@ -89,7 +104,7 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 			return nil, fmt.Errorf("%w: %s", ErrNotYet, name)
 		}
 		for _, p := range n.status.Partitions {
-			if !wanted(p.Name, patterns, exclude) {
+			if !wanted(p.Name, patterns, exclude) || had != nil && had(p.Name) {
 				continue
 			}
 			if other, ok := found[p.Name]; ok {
@@ -112,17 +127,19 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 			list = append(list, e)
 		}
 	}
-	if err := f.missing(found, patterns, exclude); err != nil {
-		return nil, err
+	if had == nil { // what appears later is taken later
+		if err := f.missing(found, patterns, exclude); err != nil {
+			return nil, err
+		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: no live node holds one that matches %q without %q", ErrSelect, patterns, exclude)
+		return nil, nil
 	}
 	m, err := dataset.NewManifest(list)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
-	s := &Selection{Manifest: m, Schema: schema.Schema}
+	s := &Selection{Manifest: m, Schema: schema.Schema, MeanLength: f.meanLength(schema.Schema)}
 	if s.Columns, s.Malformed, err = f.columns(schema.Schema); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSelect, err)
 	}
@@ -240,6 +257,25 @@ func (f *Fleet) columns(digest []byte) ([]pipeline.ColumnInfo, uint32, error) {
 		}
 	}
 	return nil, 0, fmt.Errorf("no node says what the columns of schema %s are", short(digest))
+}
+
+// meanLength is the mean of what live nodes say of their partitions of a schema.
+func (f *Fleet) meanLength(digest []byte) map[string]float64 {
+	sum, nodes := map[string]float64{}, 0
+	for _, name := range f.names() {
+		for _, s := range f.nodes[name].status.Schemas {
+			if f.nodes[name].alive && bytes.Equal(s.Digest, digest) {
+				nodes++
+				for column, n := range s.MeanLength {
+					sum[column] += n
+				}
+			}
+		}
+	}
+	for column := range sum {
+		sum[column] /= float64(nodes)
+	}
+	return sum
 }
 
 func same(a, b *apiv1.Partition) bool {

@@ -200,11 +200,19 @@ type Health struct {
 	Members int
 }
 
+// Bytes is the size of the embedded member's data, 0 where etcd is elsewhere.
+func (s *Store) Bytes() int64 {
+	if s.server == nil {
+		return 0
+	}
+	return s.server.Server.Backend().Size()
+}
+
 // Healthy asks etcd whether it commits: an error if it does not within the context.
 func (s *Store) Healthy(ctx context.Context) (Health, error) {
 	h := Health{Members: max(1, len(s.o.Peers))}
 	if s.server != nil {
-		h.Bytes, h.Quota = s.server.Server.Backend().Size(), s.o.Quota
+		h.Bytes, h.Quota = s.Bytes(), s.o.Quota
 	}
 	// A linearizable read needs the majority.
 	if _, err := s.client.Get(ctx, s.key("format")); err != nil {

@@ -1,0 +1,207 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// leads returns the member that leads.
+func leads(t *testing.T, members []*Server) (which int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for i, m := range members {
+			if m != nil && m.Leads() {
+				which = i
+				return true
+			}
+		}
+		return false
+	}, 20*time.Second, 5*time.Millisecond)
+	return which
+}
+
+// TestTheLeaderDies: of three members the leader dies in the middle of an epoch, twice a consumer holds leases and twice it
+// has acknowledged. Nothing is lost, nothing is delivered twice, and what is held is adopted.
+func TestTheLeaderDies(t *testing.T) {
+	t.Parallel()
+	members, c := startCluster(t, 3)
+	defer func() {
+		for _, m := range members {
+			if m != nil {
+				assert.NoError(t, m.Close())
+			}
+		}
+	}()
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "p1", 1000)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(6))
+	r, err := k.lease(1, 0, 5)
+	require.NoError(t, err)
+	require.NotEmpty(t, k.held)
+	held := len(k.held)
+
+	at := leads(t, members)
+	old := members[at].leading.Load()
+	members[at] = nil
+	require.NoError(t, kill(old.s))
+
+	next := leads(t, members)
+	assert.NotEqual(t, at, next)
+	// What the rank holds is the rank's still: the new leader adopts it.
+	after, err := k.lease(0, 0, 0)
+	require.NoError(t, err)
+	assert.False(t, after.UnknownSession)
+	assert.Empty(t, after.Revoked)
+	assert.Len(t, k.held, held)
+	assert.Greater(t, after.Fence, r.Fence)
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 200)
+}
+
+// kill ends a member without a word to anybody: its lease runs out by itself.
+func kill(s *Server) error {
+	s.stop()
+	err := s.http.Close()
+	s.wg.Wait()
+	s.metrics.unregister()
+	_ = s.store.Close() // resigning may have failed with it
+	return err
+}
+
+// TestAMemberThatDoesNotLeadNamesTheLeader: every call, and the URL that it names leads.
+func TestAMemberThatDoesNotLeadNamesTheLeader(t *testing.T) {
+	t.Parallel()
+	members, _ := startCluster(t, 3)
+	for _, m := range members {
+		defer func() { assert.NoError(t, m.Close()) }()
+	}
+	at := leads(t, members)
+	for i, m := range members {
+		if i == at {
+			continue
+		}
+		require.NoError(t, m.WaitReady(patient(t)))
+		k := apiv1connect.NewControlClient(http.DefaultClient, m.URL())
+		_, err := k.ListJobs(patient(t), &apiv1.ListJobsRequest{})
+		require.True(t, isNotLeader(err), "%v", err)
+		assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+		assert.ErrorContains(t, err, members[at].URL())
+		stream, err := k.WatchJob(patient(t), &apiv1.WatchJobRequest{Id: "x"})
+		require.NoError(t, err)
+		assert.False(t, stream.Receive())
+		assert.True(t, isNotLeader(stream.Err()), "%v", stream.Err())
+		assert.NoError(t, stream.Close())
+	}
+}
+
+// TestAStaleLeaderWritesNothing: a leader that does not know that another leads cannot acknowledge, submit or cancel.
+func TestAStaleLeaderWritesNothing(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	s, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	_, err := k.lease(1, 0, 5)
+	require.NoError(t, err)
+	require.NotEmpty(t, k.held)
+
+	// The leader's key goes, as when its lease runs out while it is cut off; nobody tells it.
+	l := s.leading.Load()
+	require.NoError(t, l.term.Commit(patient(t), deleteElection()))
+	ctx := patient(t)
+	for id, g := range k.held {
+		_, err := s.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Epoch: g.Epoch, Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
+		require.True(t, isNotLeader(err), "lease %d: %v", id, err)
+	}
+	require.Eventually(t, func() bool { n := s.leading.Load(); return n != nil && n != l }, 20*time.Second, time.Millisecond, "it stands again")
+	// What was not acknowledged comes again.
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 100)
+}
+
+// deleteElection deletes whatever is elected.
+func deleteElection() store.Op { return store.DeletePrefix("leader/") }
+
+// TestARestartGoesOn: a single member is stopped and started; jobs, acknowledgements, drained nodes and ended jobs are there.
+func TestARestartGoesOn(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	c := newClient(s)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}})
+	gone := newNode(t, "gone", map[string][]*apiv1.Partition{"d": {partition(t, "q0", 10)}})
+	stop := n.beats(t, c)
+	require.NoError(t, gone.beat(t, c))
+	require.NoError(t, gone.beat(t, c))
+	await(t, c, "n", "gone")
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "gone", Drain: true})
+	})
+	require.NoError(t, err)
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Partitions: []string{"p*"}, Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	over := submit(t, c, &apiv1.JobSpec{Name: "over", Partitions: []string{"p*"}})
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "over"})
+	})
+	require.NoError(t, err)
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(4))
+	token, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: st.Id})
+	})
+	require.NoError(t, err)
+	before := get(t, c, "job")
+	stop()
+	require.NoError(t, s.Close())
+
+	s, c = start(t, o)
+	n.beats(t, c)
+	await(t, c, "n")
+	after := get(t, c, "job")
+	assert.Equal(t, before.Delivered, after.Delivered)
+	assert.Equal(t, before.Digest, after.Digest)
+	assert.Equal(t, "running", after.State)
+	assert.Equal(t, "cancelled", get(t, c, over.Id).State)
+	nodes, err := s.ListNodes(patient(t), &apiv1.ListNodesRequest{})
+	require.NoError(t, err)
+	assert.Equal(t, "gone", nodes.Nodes[0].Status.Name)
+	assert.Equal(t, "dead", nodes.Nodes[0].State)
+	assert.True(t, s.leading.Load().fleet.Asked("gone"))
+
+	// The token of before holds, on the rank's own session or on a new one.
+	k.c = c
+	require.NoError(t, k.attach(token.Token))
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 100)
+	var tok dataset.Token
+	require.NoError(t, tok.UnmarshalBinary(token.Token[4:len(token.Token)-32]))
+	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)
+}

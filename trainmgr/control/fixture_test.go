@@ -1,0 +1,312 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// fakeNode answers as a storage node does, as far as the control plane can see: it holds no data.
+type fakeNode struct {
+	apiv1connect.UnimplementedNodeHandler
+	name string
+	url  string
+
+	mu       sync.Mutex
+	status   *apiv1.NodeStatus
+	prepared map[string]int // by digest, how often
+	finished map[string]int
+	drains   []bool
+	refuse   error              // what Prepare says
+	p        map[string]float64 // of drives; 1000 rows/s where none is given
+	hang     chan struct{}      // Measure waits for it, if set
+}
+
+func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refuse != nil {
+		return nil, n.refuse
+	}
+	m, err := dataset.ReadManifest(r.Manifest)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if m.Rows() == 0 || r.Plan.GetBatch() == 0 || len(r.Pipeline) == 0 {
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("there is nothing to prepare"))
+	}
+	n.prepared[string(r.Job)]++
+	return &apiv1.PrepareResponse{}, nil
+}
+
+func (n *fakeNode) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
+	n.mu.Lock()
+	known, p, hang := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang
+	n.mu.Unlock()
+	if !known {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no such job"))
+	}
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if p == 0 {
+		p = 1000
+	}
+	return &apiv1.MeasureResponse{RowsPerSecond: p, Rows: 1000, ElapsedSeconds: 1}, nil
+}
+
+func (n *fakeNode) Finish(_ context.Context, r *apiv1.FinishRequest) (*apiv1.FinishResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.finished[string(r.Job)]++
+	return &apiv1.FinishResponse{}, nil
+}
+
+func (n *fakeNode) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainResponse, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drains = append(n.drains, r.Drain)
+	n.status.Draining = r.Drain
+	return &apiv1.DrainResponse{}, nil
+}
+
+// testSchema is that of the fake partitions: an id column.
+func testSchema(t testing.TB) *apiv1.Schema {
+	columns, err := api.EncodeColumns([]pipeline.ColumnInfo{{Name: "cat_0", Kind: 1, Bits: 32}})
+	require.NoError(t, err)
+	d := sha256.Sum256(columns)
+	return &apiv1.Schema{Digest: d[:], Columns: columns}
+}
+
+const testPipeline = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
+
+// partition describes a file that nobody reads.
+func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
+	footer := sha256.Sum256(fmt.Appendf(nil, "%s of %d rows", name, rows))
+	return &apiv1.Partition{Name: name, Bytes: rows * 8, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:], Schema: testSchema(t).Digest}
+}
+
+// newNode serves a fake node with drives that hold the named partitions.
+func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *fakeNode {
+	t.Helper()
+	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{}}
+	_, h := apiv1connect.NewNodeHandler(n)
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	n.url = srv.URL
+	n.status = &apiv1.NodeStatus{Name: name, Incarnation: name + "-1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, ClockSeconds: seconds(time.Now())}
+	n.holds(t, drives)
+	return n
+}
+
+// holds changes what a node's drives hold.
+func (n *fakeNode) holds(t testing.TB, drives map[string][]*apiv1.Partition) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.status.Drives, n.status.Partitions = nil, nil
+	n.status.Schemas = []*apiv1.Schema{testSchema(t)}
+	h := sha256.New()
+	names := make([]string, 0, len(drives))
+	for d := range drives {
+		names = append(names, d)
+	}
+	slices.Sort(names)
+	seen := map[string]bool{}
+	for _, d := range names {
+		drive := &apiv1.Drive{Name: d, Uuid: n.name + "-" + d, Streams: 2, State: "ready", Computes: true}
+		for _, p := range drives[d] {
+			drive.Partitions = append(drive.Partitions, p.Name)
+			fmt.Fprintln(h, d, p.Name, p.FooterSha256)
+			if !seen[p.Name] {
+				seen[p.Name] = true
+				n.status.Partitions = append(n.status.Partitions, p)
+			}
+		}
+		n.status.Drives = append(n.status.Drives, drive)
+	}
+	n.status.Inventory = h.Sum(nil)
+}
+
+// beat sends one heartbeat.
+func (n *fakeNode) beat(t testing.TB, c *client) error {
+	n.mu.Lock()
+	st := proto.CloneOf(n.status)
+	n.mu.Unlock()
+	_, err := callControl(t, c, func(ctx context.Context, k apiv1connect.ControlClient) (*apiv1.HeartbeatResponse, error) {
+		return k.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: st})
+	})
+	return err
+}
+
+// beats beats until the test ends or stop is called.
+func (n *fakeNode) beats(t testing.TB, c *client) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for ctx.Err() == nil {
+			n.mu.Lock()
+			st := proto.CloneOf(n.status)
+			n.mu.Unlock()
+			for _, k := range c.members {
+				one, done := context.WithTimeout(ctx, time.Second)
+				_, _ = k.Heartbeat(one, &apiv1.HeartbeatRequest{Status: st}) // who does not lead refuses
+				done()
+			}
+			sleep(ctx, testBeat)
+		}
+	}()
+	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
+// testBeat is short, and a node is dead only after many: the machine is loaded.
+const (
+	testBeat = 20 * time.Millisecond
+	testDead = 2 * time.Second
+)
+
+func testOptions(t testing.TB) Options {
+	return Options{
+		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
+		Beat: testBeat, DeadAfter: testDead, ScaleEvery: 20 * time.Millisecond, Logger: testLogger(t),
+	}
+}
+
+// testLogger writes to the test's log when MILLRACE_LOG is set.
+func testLogger(t testing.TB) *slog.Logger {
+	if os.Getenv("MILLRACE_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func patient(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts one member that leads.
+func start(t testing.TB, o Options) (*Server, *client) {
+	t.Helper()
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	return s, newClient(s)
+}
+
+// startCluster starts members that find each other.
+func startCluster(t testing.TB, n int) ([]*Server, *client) {
+	t.Helper()
+	peers := make([]string, n)
+	var held []net.Listener
+	for i := range peers {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		peers[i] = fmt.Sprintf("m%d=http://%s", i, l.Addr())
+		held = append(held, l)
+	}
+	for _, l := range held {
+		require.NoError(t, l.Close())
+	}
+	members := make([]*Server, n)
+	var wg sync.WaitGroup
+	for i := range members {
+		o := testOptions(t)
+		o.Name, o.Peers = fmt.Sprintf("m%d", i), peers
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			s, err := Start(patient(t), o)
+			if assert.NoError(t, err) {
+				members[i] = s
+			}
+		}()
+	}
+	wg.Wait()
+	for _, s := range members {
+		require.NotNil(t, s)
+	}
+	return members, newClient(members...)
+}
+
+// client asks members in turn, as launchers do.
+type client struct {
+	members []apiv1connect.ControlClient
+}
+
+func newClient(members ...*Server) *client {
+	c := &client{}
+	for _, s := range members {
+		c.members = append(c.members, apiv1connect.NewControlClient(http.DefaultClient, s.URL()))
+	}
+	return c
+}
+
+// callControl calls whoever leads, until somebody does.
+func callControl[R any](t testing.TB, c *client, fn func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+	ctx := patient(t)
+	for {
+		var r R
+		var err error
+		for _, k := range c.members {
+			one, cancel := context.WithTimeout(ctx, 10*time.Second)
+			r, err = fn(one, k)
+			cancel()
+			if err == nil {
+				return r, nil
+			}
+			if connect.IsWireError(err) && !isNotLeader(err) && connect.CodeOf(err) != connect.CodeUnavailable {
+				return r, err
+			}
+		}
+		if !sleep(ctx, 10*time.Millisecond) {
+			return r, err
+		}
+	}
+}
+
+// isNotLeader reports whether a member said that it does not lead.
+func isNotLeader(err error) bool {
+	var ce *connect.Error
+	if !errors.As(err, &ce) {
+		return false
+	}
+	for _, d := range ce.Details() {
+		if v, err := d.Value(); err == nil {
+			if _, ok := v.(*apiv1.NotLeader); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,139 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// Bounds of requests, unpacked.
+const (
+	maxBeat    = 64 << 20 // a node with 250,000 partitions
+	maxToken   = dataset.MaxTokenBytes + 64<<10
+	maxSubmit  = 2 * MaxSpec
+	maxAck     = 4 << 20
+	maxRequest = 1 << 20
+)
+
+// handler serves the service, metrics and readiness.
+func (s *Server) handler(secure bool) http.Handler {
+	bounds := connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
+		most := maxRequest
+		switch spec.Procedure {
+		case apiv1connect.ControlHeartbeatProcedure:
+			most = maxBeat
+		case apiv1connect.ControlSubmitJobProcedure:
+			most = maxSubmit
+		case apiv1connect.ControlAttachProcedure:
+			most = maxToken
+		case apiv1connect.ControlAcknowledgeProcedure:
+			most = maxAck
+		}
+		return []connect.HandlerOption{connect.WithReadMaxBytes(most)}
+	})
+	recovered := connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
+		s.logger.Error("a call panicked", "procedure", spec.Procedure, "panic", fmt.Sprint(p))
+		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s failed; the member's log says why", spec.Procedure))
+	})
+	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
+	mux := http.NewServeMux()
+	mux.Handle(path, &guard{next: service, tls: secure, rates: newRates(s.o.Rate), errors: connect.NewErrorWriter()})
+	mux.Handle("GET /metrics", reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /readyz", reader(secure, http.HandlerFunc(s.readyz)))
+	if s.o.Profile {
+		mux.Handle("/debug/pprof/", onLoopback(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", onLoopback(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", onLoopback(http.HandlerFunc(pprof.Trace)))
+	}
+	return mux
+}
+
+// reader lets operators and members read where identities are checked.
+func reader(secure bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if secure {
+			if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// onLoopback refuses callers of other machines.
+func onLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err == nil && !net.ParseIP(host).IsLoopback() {
+			http.Error(w, "profiles are for callers on this machine", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// readiness is what /readyz says.
+type readiness struct {
+	Ready    bool     `json:"ready"`
+	Leads    bool     `json:"leads"`
+	Leader   string   `json:"leader"`
+	Problems []string `json:"problems,omitempty"`
+	Bytes    int64    `json:"etcd_bytes"`
+	Quota    int64    `json:"etcd_quota_bytes"`
+	Members  int      `json:"members"`
+}
+
+// readiness looks at etcd and the election.
+func (s *Server) readiness(ctx context.Context) readiness {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	leader, _ := s.store.Leader()
+	r := readiness{Leads: s.Leads(), Leader: leader}
+	if leader == "" {
+		r.Problems = append(r.Problems, "no leader is known")
+	}
+	h, err := s.store.Healthy(ctx)
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	for _, a := range h.Alarms {
+		r.Problems = append(r.Problems, "etcd alarm "+a)
+	}
+	r.Bytes, r.Quota, r.Members, r.Ready = h.Bytes, h.Quota, h.Members, len(r.Problems) == 0
+	return r
+}
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ready := s.readiness(r.Context())
+	w.Header().Set("Content-Type", "application/json")
+	if !ready.Ready {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(ready) // the caller is gone if it fails
+}
+
+// WaitReady waits until a leader is known and etcd answers; the error says what is missing.
+func (s *Server) WaitReady(ctx context.Context) error {
+	for {
+		r := s.readiness(ctx)
+		if r.Ready {
+			return nil
+		}
+		if !sleep(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("control plane is not ready: %s: %w", strings.Join(r.Problems, "; "), ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// loaded is what is stored of one job.
+type loaded struct {
+	spec, state []byte
+	decisions   []byte
+	pieces      map[int][][]byte // by generation, in order
+	records     []ledger.Record
+}
+
+// load reads everything that earlier leaders stored. Nothing else runs yet.
+func (l *leader) load() error {
+	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
+	defer cancel()
+	var err error
+	if l.key, err = l.term.Secret(ctx, clusterKey, keyBytes); err != nil {
+		return err
+	}
+	now := time.Now()
+	err = l.term.Scan(ctx, nodePrefix, func(key string, value []byte) error {
+		if err := l.fleet.Restore(now, value); err != nil {
+			l.logger.Warn("a stored node cannot be read and is passed over", "key", key, "err", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	jobs := map[string]*loaded{}
+	err = l.term.Scan(ctx, jobPrefix, func(key string, value []byte) error {
+		id, rest, ok := splitJobKey(key)
+		if !ok {
+			return nil
+		}
+		if jobs[id] == nil {
+			jobs[id] = &loaded{pieces: map[int][][]byte{}}
+		}
+		return jobs[id].take(id, rest, slices.Clone(value))
+	})
+	if err != nil {
+		return err
+	}
+	for id, v := range jobs {
+		if v.spec == nil {
+			// The submission never ended: its data were written and the job was not.
+			if err := l.commit(ctx, store.DeletePrefix(jobKey(id, ""))); err != nil {
+				return err
+			}
+			continue
+		}
+		j, err := l.restore(id, v, now)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", id, err)
+		}
+		l.jobs[id] = j
+		if !j.Phase.ended() {
+			l.names[j.spec.Name] = id
+		}
+	}
+	l.ready(now)
+	return nil
+}
+
+// take sorts one stored value in.
+func (v *loaded) take(id, rest string, value []byte) error {
+	switch {
+	case rest == "spec":
+		v.spec = value
+	case rest == "state":
+		v.state = value
+	case rest == "decisions":
+		v.decisions = value
+	case strings.HasPrefix(rest, "data/"):
+		// Keys come in order, so pieces do.
+		g, err := strconv.Atoi(strings.Split(rest, "/")[1])
+		if err != nil {
+			return fmt.Errorf("job %s: stored key %q", id, rest)
+		}
+		v.pieces[g] = append(v.pieces[g], value)
+	default:
+		r, err := ledger.RecordOf(id, rest, value)
+		if err != nil {
+			return fmt.Errorf("job %s: %w", id, err)
+		}
+		v.records = append(v.records, r)
+	}
+	return nil
+}
+
+// restore makes a job of what is stored, and brings the ledger to where it was.
+func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
+	stored, spec, err := readSpec(v.spec)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	j, _, err := newJob(stored, spec, l.key)
+	if err != nil {
+		return nil, fmt.Errorf("spec: %w", err)
+	}
+	if err := json.Unmarshal(v.state, &j.storedState); err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	if len(v.decisions) > 0 {
+		var list []json.RawMessage
+		if err := json.Unmarshal(v.decisions, &list); err != nil {
+			return nil, fmt.Errorf("decisions: %w", err)
+		}
+		for _, d := range list {
+			j.decisions = append(j.decisions, d)
+		}
+	}
+	if j.Phase.ended() {
+		return j, nil
+	}
+	for _, g := range j.Generations {
+		if len(v.pieces[g.Number]) != g.Pieces {
+			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]), g.Pieces)
+		}
+		data, err := unpack(v.pieces[g.Number])
+		if err != nil {
+			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
+		}
+		full, err := newGeneration(j, data, g.Number, g.First)
+		if err != nil {
+			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
+		}
+		if full.Digest != g.Digest {
+			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data differently", g.Number, full.Digest, g.Digest)
+		}
+		full.storedGeneration = g
+		full.prepared = true // what an agent that restarted lacks is looked at when it beats
+		j.generations = append(j.generations, full)
+	}
+	if err := j.remember(v.pieces); err != nil {
+		return nil, err
+	}
+	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
+		return nil, err
+	}
+	if j.Phase == measuring {
+		l.set(j, preparing, "")
+	}
+	if !j.Phase.begun() {
+		return j, nil
+	}
+	return j, l.restoreLedger(j, v.records, now)
+}
+
+// remember notes the partitions of generations that all ranks have left, so that a job that follows does not take
+// them for new.
+func (j *job) remember(pieces map[int][][]byte) error {
+	for n, p := range pieces {
+		if n >= j.Taken || len(j.Generations) > 0 && n >= j.Generations[0].Number {
+			continue // still in use, or stored by a leader that did not come to use it
+		}
+		data, err := unpack(p)
+		if err != nil {
+			return fmt.Errorf("generation %d: %w", n, err)
+		}
+		for _, part := range data.Manifest.Partitions {
+			j.had[part.Name] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// restoreLedger follows the order that package ledger asks for.
+func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) error {
+	for _, r := range records {
+		if r.Kind == ledger.RanksRecord {
+			if err := l.ledger.Restore(r); err != nil {
+				return err
+			}
+		}
+	}
+	live := l.ledger.Live(j.ID)
+	if len(live) == 0 {
+		live = []uint64{j.first()}
+	}
+	for _, e := range live {
+		if j.generationOf(e) == nil {
+			continue // a rank waits for what is not there yet
+		}
+		if err := l.begin(j, e, now); err != nil {
+			return err
+		}
+	}
+	for _, r := range records {
+		if r.Kind == ledger.RanksRecord {
+			continue
+		}
+		if err := l.ledger.Restore(r); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+			return err // what is of an epoch that all ranks have left is passed over
+		}
+	}
+	if err := l.ledger.Allocate(j.ID, j.Allocation.Drives, now); err != nil {
+		return err
+	}
+	j.scaled = j.Allocation.Drives
+	return nil
+}
+
+// forget erases ended jobs until so many are left, the oldest first.
+func (l *leader) forget(ctx context.Context, keep int) error {
+	l.mu.Lock()
+	var over []*job
+	for _, j := range l.jobs {
+		if j.Phase.ended() && !j.dirty {
+			over = append(over, j)
+		}
+	}
+	slices.SortFunc(over, func(a, b *job) int { return a.Ended.Compare(b.Ended) })
+	over = over[:max(0, len(over)-keep)]
+	l.mu.Unlock()
+	for _, j := range over {
+		if err := l.commit(ctx, store.DeletePrefix(jobKey(j.ID, ""))); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		delete(l.jobs, j.ID)
+		l.mu.Unlock()
+	}
+	return nil
+}

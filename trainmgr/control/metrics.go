@@ -1,0 +1,130 @@
+package control
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are a member's. What describes jobs and nodes is read when it is asked for, from the leader alone.
+type metrics struct {
+	s        *Server
+	registry *prometheus.Registry
+	flush    prometheus.Histogram
+	desc     map[string]*prometheus.Desc
+}
+
+// described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive, never a split.
+var described = []struct {
+	name, help string
+	labels     []string
+}{
+	{"millrace_control_leader", "1 where this member leads, else 0", nil},
+	{"millrace_control_fence", "the term's fence; greater in later terms", nil},
+	{"millrace_control_etcd_bytes", "size of this member's etcd data", nil},
+	{"millrace_control_nodes", "storage nodes by state", []string{"state"}},
+	{"millrace_control_jobs", "jobs by phase", []string{"phase"}},
+	{"millrace_job_t_rows_per_second", "T: what the trainer takes at most, all ranks together; 0: not known", []string{"job"}},
+	{"millrace_job_p_rows_per_second", "P: what a drive makes", []string{"job", "drive"}},
+	{"millrace_job_drives_wanted", "ceil(T/P)", []string{"job"}},
+	{"millrace_job_drives_allowed", "drives that may run at once", []string{"job"}},
+	{"millrace_job_drives_running", "drives that run now", []string{"job"}},
+	{"millrace_job_delivered_batches", "mini-batches of the epoch that are acknowledged", []string{"job"}},
+	{"millrace_job_epoch", "the epoch, from 0", []string{"job"}},
+	{"millrace_split_leases", "leases that are out", []string{"job"}},
+	{"millrace_splits_redelivered_total", "leases that came back and were granted again", []string{"job"}},
+	{"millrace_trainer_input_queue_batches", "mini-batches waiting in a rank's input queue", []string{"job", "rank"}},
+	{"millrace_trainer_stall_seconds_total", "time a rank's trainer stood still for want of a mini-batch", []string{"job", "rank"}},
+}
+
+func newMetrics(s *Server, registry *prometheus.Registry) (*metrics, error) {
+	m := &metrics{s: s, registry: registry, desc: map[string]*prometheus.Desc{}, flush: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "millrace_ledger_flush_seconds", Help: "time of one group commit of acknowledgements",
+		Buckets:                     prometheus.ExponentialBuckets(0.0005, 2, 14), // to 4 s
+		NativeHistogramBucketFactor: 1.1,
+	})}
+	for _, d := range described {
+		m.desc[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
+	}
+	return m, errors.Join(registry.Register(m), registry.Register(m.flush))
+}
+
+func (m *metrics) unregister() {
+	m.registry.Unregister(m)
+	m.registry.Unregister(m.flush)
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range m.desc {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(name string, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(m.desc[name], prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(name string, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(m.desc[name], prometheus.CounterValue, v, labels...)
+	}
+	gauge("millrace_control_etcd_bytes", float64(m.s.store.Bytes()))
+	l := m.s.leading.Load()
+	if l == nil {
+		gauge("millrace_control_leader", 0)
+		return
+	}
+	gauge("millrace_control_leader", 1)
+	gauge("millrace_control_fence", float64(l.term.Fence()))
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	states := map[string]int{}
+	for _, r := range l.fleet.States(now) {
+		states[r]++
+	}
+	for s, n := range states {
+		gauge("millrace_control_nodes", float64(n), s)
+	}
+	phases := map[phase]int{}
+	for _, j := range l.jobs {
+		phases[j.Phase]++
+		if !j.Phase.ended() {
+			m.job(l, j, now, gauge, counter)
+		}
+	}
+	for p, n := range phases {
+		gauge("millrace_control_jobs", float64(n), string(p))
+	}
+}
+
+// job collects one job's. l.mu is held.
+func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(string, float64, ...string)) {
+	gauge("millrace_job_t_rows_per_second", j.T, j.ID)
+	for d, p := range j.P {
+		gauge("millrace_job_p_rows_per_second", p, j.ID, d)
+	}
+	gauge("millrace_job_drives_wanted", float64(j.Allocation.Wanted), j.ID)
+	gauge("millrace_job_drives_allowed", float64(j.scaled), j.ID)
+	v, err := l.ledger.Status(j.ID, now)
+	if err != nil {
+		return // nothing was begun
+	}
+	gauge("millrace_job_drives_running", float64(len(v.Running)), j.ID)
+	gauge("millrace_job_delivered_batches", float64(v.Delivered), j.ID)
+	gauge("millrace_job_epoch", float64(v.Epoch), j.ID)
+	gauge("millrace_split_leases", float64(v.Leases), j.ID)
+	counter("millrace_splits_redelivered_total", float64(j.Redelivered+v.Redelivered), j.ID)
+	for i := range j.ranks {
+		r, rank := &j.ranks[i], strconv.Itoa(i)
+		stall := r.stalled
+		if r.report != nil {
+			gauge("millrace_trainer_input_queue_batches", r.report.QueueBatches, j.ID, rank)
+			stall += r.report.StallSeconds
+		}
+		counter("millrace_trainer_stall_seconds_total", stall, j.ID, rank)
+	}
+}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/host/identity"
+)
+
+// Options configure a member. Data, or Etcd, is required; the rest may be left out.
+type Options struct {
+	Data  string   // folder of the embedded etcd member
+	Name  string   // of this member among Peers
+	Peers []string // NAME=URL of all embedded members, this one too; none: one member
+	Etcd  []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
+	// EtcdClient lets etcdctl in: http://127.0.0.1:2379 or unix:///PATH.
+	EtcdClient string
+	EtcdQuota  int64 // bytes; 0: 2 GiB
+
+	Listen string // HOST:PORT or unix:PATH; empty means DefaultListen
+	// Advertise is the URL at which nodes, launchers and other members reach this member; empty: from Listen.
+	Advertise string
+	Identity  identity.Options // TLS; the zero value: in clear
+	// Trusted is the network (CIDR) in which to listen in clear beyond loopback.
+	Trusted string
+
+	Registry *prometheus.Registry // nil: one of its own
+	Logger   *slog.Logger         // nil: silent
+	// Profile serves /debug/pprof, to callers on loopback only.
+	Profile bool
+
+	LeaderTTL time.Duration // 0: 5 s
+	// Tick and Election are etcd's heartbeat and election timeout, 0: its own.
+	Tick, Election time.Duration
+	Beat           time.Duration // between two heartbeats of a node; 0: 1 s
+	DeadAfter      time.Duration // without a beat a node is dead; 0: 5 s
+	LeaseTTL       time.Duration // of splits; 0: the ledger's 10 s
+	ScaleEvery     time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
+
+	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
+	MaxSplits int     // of one epoch; 0: DefaultMaxSplits
+	History   int     // ended jobs remembered; 0: DefaultHistory
+	Rate      float64 // requests a second of one peer; 0: DefaultRate
+}
+
+// Defaults and bounds.
+const (
+	DefaultListen     = "127.0.0.1:7460"
+	DefaultScaleEvery = 2 * time.Second
+	DefaultMaxJobs    = 256
+	DefaultMaxSplits  = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
+	DefaultHistory    = 100
+	DefaultRate       = 20_000
+
+	MaxSpec  = 256 << 10 // bytes of a job's document
+	MaxRanks = 1024
+	MaxEpoch = 1 << 20
+	maxWait  = 30 * time.Second // of a Lease call
+)
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
+	}
+	if o.ScaleEvery == 0 {
+		o.ScaleEvery = DefaultScaleEvery
+	}
+	if o.Beat == 0 {
+		o.Beat = time.Second
+	}
+	if o.DeadAfter == 0 {
+		o.DeadAfter = 5 * time.Second
+	}
+	if o.MaxJobs == 0 {
+		o.MaxJobs = DefaultMaxJobs
+	}
+	if o.MaxSplits == 0 {
+		o.MaxSplits = DefaultMaxSplits
+	}
+	if o.History == 0 {
+		o.History = DefaultHistory
+	}
+	if o.Rate == 0 {
+		o.Rate = DefaultRate
+	}
+	switch {
+	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
+		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
+	case o.Beat < 0 || o.DeadAfter <= o.Beat || o.LeaseTTL < 0 || o.ScaleEvery < 0:
+		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)
+	}
+	return o, nil
+}

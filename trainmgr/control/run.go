@@ -1,0 +1,543 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// run takes a job from where it stands to its end. One goroutine a job.
+func (l *leader) run(j *job) {
+	defer l.wg.Done()
+	if err := l.startJob(j); err != nil {
+		if l.ctx.Err() != nil {
+			return // the next leader begins again
+		}
+		l.mu.Lock()
+		l.end(j, failed, err.Error(), time.Now())
+		l.mu.Unlock()
+	}
+	ticker := time.NewTicker(l.o.ScaleEvery)
+	defer ticker.Stop()
+	for {
+		if l.step(j) {
+			l.finish(j)
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-j.wake:
+		case <-l.ctx.Done():
+			return
+		}
+		l.mu.Lock()
+		if j.Phase.begun() {
+			l.scale(j, time.Now())
+		}
+		l.mu.Unlock()
+	}
+}
+
+// step does what is due of a job that was started; true when it has ended.
+func (l *leader) step(j *job) bool {
+	l.mu.Lock()
+	finished, over := j.finished, j.Phase.ended()
+	l.mu.Unlock()
+	if finished && !over {
+		if err := l.epochsDone(j); err != nil && l.ctx.Err() == nil {
+			l.logger.Warn("the job's end could not be stored; trying again", "job", j.ID, "err", err)
+		}
+	}
+	l.mu.Lock()
+	over = j.Phase.ended()
+	due := j.dirty && (j.urgent || time.Since(j.stored) >= time.Second)
+	l.mu.Unlock()
+	if due {
+		if err := l.storeState(l.ctx, j); err != nil && l.ctx.Err() == nil {
+			l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j.dirty && !j.Phase.ended() { // too soon: look again when a second has gone by
+		time.AfterFunc(time.Second, j.poke)
+	}
+	return j.Phase.ended() && (!j.dirty || l.ctx.Err() != nil)
+}
+
+// startJob prepares, measures and allocates, unless an earlier leader did.
+func (l *leader) startJob(j *job) error {
+	l.mu.Lock()
+	at, g := j.Phase, j.latest()
+	l.mu.Unlock()
+	if at != preparing {
+		return nil
+	}
+	if err := l.prepareAll(j, g); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	if j.Phase.ended() {
+		l.mu.Unlock()
+		return nil
+	}
+	l.set(j, measuring, "")
+	l.mu.Unlock()
+	if err := l.storeState(l.ctx, j); err != nil {
+		l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
+	}
+	p, err := l.measureAll(j, g)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	l.mu.Lock()
+	j.P, j.T = p, j.spec.TRowsPerSecond
+	err = l.allocate(j, g, now)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	// That it runs is durable before a rank can acknowledge anything: a leader that found it being measured would begin
+	// with nothing delivered.
+	for {
+		if err = l.storeAs(l.ctx, j, func(s *storedState) { s.Phase = running }); err == nil || l.ctx.Err() != nil {
+			break
+		}
+		l.logger.Warn("the job's state was not stored; trying again", "job", j.ID, "err", err)
+		sleep(l.ctx, l.o.ScaleEvery)
+	}
+	if err != nil {
+		return err
+	}
+	now = time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j.Phase.ended() {
+		return nil
+	}
+	if err := l.begin(j, j.first(), now); err != nil {
+		return err
+	}
+	l.set(j, running, "")
+	l.ready(now)
+	return nil
+}
+
+// prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions too or not.
+const prepareTries = 3
+
+// prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
+// every partition has a holder that does not.
+func (l *leader) prepareAll(j *job, g *generation) error {
+	l.awaitHolders(g)
+	l.mu.Lock()
+	g.prepared = true // nodes that come from now on are asked when they do
+	nodes := map[string]error{}
+	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+		for _, h := range holders {
+			nodes[h.Node] = nil
+		}
+	}
+	l.mu.Unlock()
+	var (
+		mu sync.Mutex
+		wg sync.WaitGroup
+	)
+	gate := make(chan struct{}, 16) // nodes at once
+	for name := range nodes {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			var err error
+			for try := range prepareTries {
+				if try > 0 && !sleep(l.ctx, l.o.Beat) {
+					break
+				}
+				if err = l.prepare(name, j, g); err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
+					break
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			nodes[name] = err
+		}()
+	}
+	wg.Wait()
+	for name, err := range nodes {
+		if err != nil {
+			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "err", err)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, holders := range l.fleet.Holders(g.data.Manifest) {
+		var why error
+		ok := false
+		for _, h := range holders {
+			err, asked := nodes[h.Node]
+			ok = ok || asked && err == nil
+			if err != nil {
+				why = err
+			}
+		}
+		if !ok {
+			name := g.data.Manifest.Partitions[i].Name
+			if why == nil {
+				return fmt.Errorf("partition %s: no live node holds it any more", name)
+			}
+			return fmt.Errorf("partition %s: %w", name, why)
+		}
+	}
+	return nil
+}
+
+// awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
+func (l *leader) awaitHolders(g *generation) {
+	for time.Since(l.began) < l.o.DeadAfter+2*l.o.Beat {
+		l.mu.Lock()
+		all := !slices.ContainsFunc(l.fleet.Holders(g.data.Manifest), func(h []fleet.Place) bool { return len(h) == 0 })
+		l.mu.Unlock()
+		if all || !sleep(l.ctx, l.o.Beat/4) {
+			return
+		}
+	}
+}
+
+// driveName names a drive in a job's reports.
+func driveName(p fleet.Place) string { return p.Node + "/" + p.Drive }
+
+// measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
+func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
+	l.mu.Lock()
+	drives := map[string]map[string]bool{} // by node
+	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+		for _, h := range holders {
+			if drives[h.Node] == nil {
+				drives[h.Node] = map[string]bool{}
+			}
+			drives[h.Node][h.Drive] = true
+		}
+	}
+	l.mu.Unlock()
+	var (
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+		p    = map[string]float64{}
+		errs []error
+	)
+	for node, names := range drives {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for name := range names {
+				rows, err := l.measure(node, name, g.Digest)
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+					l.logger.Warn("measure P", "job", j.ID, "node", node, "drive", name, "err", err)
+				} else {
+					p[driveName(fleet.Place{Node: node, Drive: name})] = rows
+					l.logger.Info("measured P", "job", j.ID, "node", node, "drive", name, "p_rows_per_second", rows)
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	if len(p) == 0 {
+		return nil, fmt.Errorf("no drive's P could be measured: %w", errors.Join(errs...))
+	}
+	return p, nil
+}
+
+func (l *leader) measure(node, drive string, job dataset.Digest) (float64, error) {
+	rows := 0.0
+	err := l.call(l.ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive})
+		if err == nil {
+			rows = r.RowsPerSecond
+		}
+		return err
+	})
+	if err == nil && !(rows > 0) {
+		err = fmt.Errorf("it says %v rows/s", rows)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
+	}
+	return rows, nil
+}
+
+// loads says what every drive that was measured holds of a generation. l.mu is held.
+func (l *leader) loads(j *job, g *generation) []trainmgr.DriveLoad {
+	rows := map[string]int64{}
+	var order []string
+	for i, holders := range l.fleet.Holders(g.data.Manifest) {
+		n := int64(0)
+		for _, h := range holders {
+			if j.P[driveName(h)] > 0 {
+				n++
+			}
+		}
+		for _, h := range holders {
+			name := driveName(h)
+			if j.P[name] <= 0 {
+				continue
+			}
+			if _, ok := rows[name]; !ok {
+				order = append(order, name)
+			}
+			rows[name] += g.data.Manifest.Partitions[i].Rows / n
+		}
+	}
+	list := make([]trainmgr.DriveLoad, len(order))
+	for i, name := range order {
+		list[i] = trainmgr.DriveLoad{Name: name, RowsPerSecond: j.P[name], Rows: rows[name]}
+	}
+	return list
+}
+
+// allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
+func (l *leader) allocate(j *job, g *generation, now time.Time) error {
+	a, err := trainmgr.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives))
+	if err != nil {
+		return err
+	}
+	j.Allocation, j.dirty = a, true
+	l.logger.Info("allocated drives", "job", j.ID, "drives", a.Drives, "wanted", a.Wanted, "t_rows_per_second", j.T, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
+	return l.allow(j, a.Drives, now)
+}
+
+// allow tells the ledger how many drives a job may run. l.mu is held.
+func (l *leader) allow(j *job, drives int, now time.Time) error {
+	j.scaled = drives
+	return l.ledger.Allocate(j.ID, drives, now)
+}
+
+// storeState stores where a job stands.
+func (l *leader) storeState(ctx context.Context, j *job) error { return l.storeAs(ctx, j, nil) }
+
+// storeAs stores where a job stands, or, with change, where it is about to stand; then a job that has ended meanwhile stays ended.
+// One at a time, so that what is stored last is what was so last.
+func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState)) error {
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	l.mu.Lock()
+	next := j.storedState
+	if change != nil && !next.Phase.ended() {
+		change(&next)
+	}
+	over := next.Phase.ended()
+	state, err := put(jobKey(j.ID, "state"), next)
+	ops := []store.Op{state}
+	if err == nil && len(j.decisions) > 0 {
+		list := make([]json.RawMessage, len(j.decisions))
+		for i, d := range j.decisions {
+			list[i] = d
+		}
+		var decisions store.Op
+		decisions, err = put(jobKey(j.ID, "decisions"), list)
+		ops = append(ops, decisions)
+	}
+	j.dirty, j.urgent, j.stored = false, false, time.Now()
+	l.mu.Unlock()
+	if err == nil {
+		if over { // nothing will be resumed from these
+			ops = append(ops, store.DeletePrefix(jobKey(j.ID, "data/")), store.DeletePrefix(jobKey(j.ID, "e")), store.Delete(jobKey(j.ID, "ranks")))
+		}
+		err = l.commit(ctx, ops...)
+	}
+	if err != nil {
+		l.mu.Lock()
+		j.dirty, j.urgent = true, over
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// epochsDone ends a job whose every epoch is delivered, or, if it follows, takes what has appeared.
+func (l *leader) epochsDone(j *job) error {
+	// The last acknowledgements first: a job that is done has nothing to deliver, whoever leads.
+	if err := l.sync(l.ctx, true); err != nil {
+		return err
+	}
+	now := time.Now()
+	l.mu.Lock()
+	if !j.spec.Follow {
+		l.end(j, done, "", now)
+		l.mu.Unlock()
+		return nil
+	}
+	g, err := l.appeared(j)
+	if g == nil {
+		why := "new partitions"
+		if err != nil {
+			why = err.Error()
+		}
+		l.set(j, waiting, why)
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
+	return l.further(j, g)
+}
+
+// appeared makes a generation of the partitions that match and were not there before; nil when there are none. l.mu is held.
+func (l *leader) appeared(j *job) (*generation, error) {
+	exclude := append([]string(nil), j.spec.Exclude...)
+	data, err := l.fleet.SelectNew(j.spec.Partitions, exclude, j.taken())
+	if err != nil || data == nil {
+		return nil, err
+	}
+	if string(data.Schema) != string(j.latest().data.Schema) {
+		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit a job for them", data.Manifest.Partitions[0].Name)
+	}
+	return newGeneration(j, data, j.Taken, j.end())
+}
+
+// taken reports whether a partition was part of a generation.
+func (j *job) taken() func(name string) bool {
+	return func(name string) bool {
+		if _, ok := j.had[name]; ok {
+			return true
+		}
+		for _, g := range j.generations {
+			if g.data.Manifest.Find(name) >= 0 {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// further stores a further generation and goes on with it.
+func (l *leader) further(j *job, g *generation) error {
+	ops, err := storeGeneration(j, g)
+	if err != nil {
+		return err
+	}
+	if err := l.commitAll(l.ctx, ops); err != nil {
+		return err
+	}
+	if err := l.prepareAll(j, g); err != nil {
+		l.mu.Lock()
+		l.set(j, waiting, err.Error())
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Lock()
+	generations, stored := j.with(g)
+	l.mu.Unlock()
+	// As when a job begins to run: the generation is durable before anything of it can be acknowledged.
+	err = l.storeAs(l.ctx, j, func(s *storedState) { s.Phase, s.Why, s.Generations, s.Taken = running, "", stored, g.Number+1 })
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j.Phase.ended() {
+		return nil
+	}
+	for _, o := range j.generations[:len(j.generations)+1-len(generations)] {
+		for _, p := range o.data.Manifest.Partitions {
+			j.had[p.Name] = struct{}{}
+		}
+	}
+	j.generations, j.Generations, j.Taken, j.finished = generations, stored, g.Number+1, false
+	if err := l.begin(j, g.First, now); err != nil {
+		return err
+	}
+	l.set(j, running, "")
+	l.logger.Info("a further generation", "job", j.ID, "generation", g.Number, "epoch", g.First, "partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
+	l.ready(now)
+	for i := range j.ranks {
+		j.ranks[i].notify()
+	}
+	return nil
+}
+
+// finish tells the nodes that a job has ended, and forgets old ones.
+func (l *leader) finish(j *job) {
+	ctx, cancel := context.WithTimeout(l.ctx, 2*nodeTime)
+	defer cancel()
+	for _, g := range j.generations {
+		l.mu.Lock()
+		var nodes []string
+		if !l.inUse(g.Digest) {
+			l.fleet.Live(func(s *apiv1.NodeStatus) {
+				if a := l.nodes[s.Name]; a != nil && a.prepared[g.Digest] {
+					nodes = append(nodes, s.Name)
+					delete(a.prepared, g.Digest)
+				}
+			})
+		}
+		l.mu.Unlock()
+		for _, n := range nodes {
+			err := l.call(ctx, n, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+				_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: g.Digest[:]})
+				return err
+			})
+			if err != nil && ctx.Err() == nil {
+				l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "err", err)
+			}
+		}
+	}
+	if err := l.forget(ctx, l.o.History); err != nil && ctx.Err() == nil {
+		l.logger.Warn("forget old jobs", "err", err)
+	}
+}
+
+// inUse reports whether a job that runs has the digest: two of one pipeline, data and options share it. l.mu is held.
+func (l *leader) inUse(digest dataset.Digest) bool {
+	for _, j := range l.jobs {
+		if j.Phase.ended() {
+			continue
+		}
+		for _, g := range j.generations {
+			if g.Digest == digest {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// scale adjusts how many drives a job may run. l.mu is held.
+func (l *leader) scale(j *job, now time.Time) {
+	// T as the ranks have measured it, all together: the slowest rank's, as many times as there are ranks.
+	t, n := 0.0, 0
+	for i := range j.ranks {
+		if r := j.ranks[i].report; r != nil && r.TRowsPerSecond > 0 {
+			if n == 0 || r.TRowsPerSecond < t {
+				t = r.TRowsPerSecond
+			}
+			n++
+		}
+	}
+	if j.spec.TRowsPerSecond == 0 && n == len(j.ranks) && t*float64(n) != j.T {
+		j.T = t * float64(n)
+		if g := j.latest(); g != nil {
+			if err := l.allocate(j, g, now); err != nil {
+				l.logger.Warn("allocate drives", "job", j.ID, "err", strings.TrimSpace(err.Error()))
+			}
+		}
+	}
+}

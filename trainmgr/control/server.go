@@ -1,0 +1,209 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// Server is one member of the control plane.
+type Server struct {
+	o       Options
+	logger  *slog.Logger
+	store   *store.Store
+	http    *http.Server
+	nodes   *http.Client // to storage nodes
+	url     string
+	metrics *metrics
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+
+	leading atomic.Pointer[leader] // nil: another leads, or nobody
+}
+
+// Start starts a member: its etcd, its listener, its candidacy. It returns when etcd answers and the listener is open;
+// the context bounds that. Close ends it.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig, err := o.Identity.Server()
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	nodes, err := identity.HTTPClient(o.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	l, err := identity.Listen(ctx, o.Listen, tlsConfig != nil, o.Trusted)
+	if err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
+	st, err := store.Open(ctx, store.Options{
+		Data: o.Data, Name: o.Name, Peers: o.Peers, External: o.Etcd, ClientURL: o.EtcdClient, Quota: o.EtcdQuota,
+		Cert: o.Identity.Cert, Key: o.Identity.Key, CA: o.Identity.CA,
+		TTL: o.LeaderTTL, Tick: o.Tick, Election: o.Election, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), l.Close())
+	}
+	s := &Server{o: o, logger: o.Logger, store: st, nodes: nodes, url: o.Advertise}
+	if s.url == "" {
+		s.url = urlOf(l, o.Listen, tlsConfig != nil)
+	}
+	if s.metrics, err = newMetrics(s, o.Registry); err != nil {
+		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), l.Close(), st.Close())
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s.http = &http.Server{
+		Handler: s.handler(tlsConfig != nil), TLSConfig: tlsConfig, Protocols: protocols,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	running, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.wg.Add(2)
+	go func() {
+		defer s.wg.Done()
+		serve := s.http.Serve
+		if tlsConfig != nil {
+			serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+		}
+		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.logger.Error("the listener failed", "err", err)
+		}
+	}()
+	go func() {
+		defer s.wg.Done()
+		s.candidate(running)
+	}()
+	return s, nil
+}
+
+// urlOf is where a listener is reached.
+func urlOf(l net.Listener, listen string, secure bool) string {
+	if strings.HasPrefix(listen, "unix:") {
+		return listen
+	}
+	if secure {
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}
+
+// URL is where this member is reached.
+func (s *Server) URL() string { return s.url }
+
+// Leads reports whether this member leads now.
+func (s *Server) Leads() bool { return s.leading.Load() != nil }
+
+// Close stops leading, so that another member may at once, and ends the member.
+func (s *Server) Close() error {
+	s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close() // streams that go on
+	}
+	s.wg.Wait()
+	s.metrics.unregister()
+	s.nodes.CloseIdleConnections()
+	return errors.Join(err, s.store.Close())
+}
+
+// candidate campaigns, leads, and campaigns again.
+func (s *Server) candidate(ctx context.Context) {
+	for ctx.Err() == nil {
+		term, err := s.store.Campaign(ctx, s.url)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.logger.Warn("the campaign failed; trying again", "err", err)
+				sleep(ctx, time.Second)
+			}
+			continue
+		}
+		if err := s.lead(ctx, term); err != nil {
+			s.logger.Error("leading ended", "fence", term.Fence(), "err", err)
+			sleep(ctx, time.Second)
+		}
+		resign, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		if err := term.Resign(resign); err != nil {
+			s.logger.Debug("resign", "err", err)
+		}
+		cancel()
+	}
+}
+
+// lead leads until the term or the context ends. nil: it was another's turn, or the member stops.
+func (s *Server) lead(ctx context.Context, term *store.Term) error {
+	l, err := newLeader(ctx, s, term)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	s.leading.Store(l)
+	s.logger.Info("leading", "from", "candidate", "to", "leader", "fence", term.Fence(), "jobs", l.active())
+	select {
+	case <-ctx.Done():
+	case <-term.Done():
+	case <-l.fenced:
+	}
+	s.leading.Store(nil)
+	l.close()
+	s.logger.Info("not leading any more", "from", "leader", "to", "candidate", "fence", term.Fence())
+	return nil
+}
+
+// leader returns the leader, or the error of a member that does not lead.
+func (s *Server) leader() (*leader, error) {
+	if l := s.leading.Load(); l != nil {
+		return l, nil
+	}
+	return nil, s.notLeader()
+}
+
+func (s *Server) notLeader() error {
+	url, _ := s.store.Leader()
+	text := "this member does not lead, and nobody is known to: ask again in a moment"
+	if url == s.url {
+		url = "" // it has just been elected, or has just stopped
+	}
+	if url != "" {
+		text = "this member does not lead: ask " + url
+	}
+	err := connect.NewError(connect.CodeFailedPrecondition, errors.New(text))
+	if d, derr := connect.NewErrorDetail(&apiv1.NotLeader{LeaderUrl: url}); derr == nil {
+		err.AddDetail(d)
+	}
+	return err
+}
+
+// sleep waits; false when the context ended meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,347 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// SubmitJob implements the service. It returns when the job is stored; preparing it follows.
+func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*apiv1.SubmitJobResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	if req.Spec == nil {
+		return nil, l.wire(fmt.Errorf("%w: there is no spec", errSpec))
+	}
+	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	if len(raw) > MaxSpec {
+		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", errSpec, len(raw), MaxSpec))
+	}
+	now := time.Now()
+	stored := storedSpec{ID: newID(req.Spec.Name), Owner: owner(peerOf(ctx)), Submitted: now.UTC(), Spec: raw}
+	j, sealed, err := newJob(stored, req.Spec, l.key)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	if !sealed {
+		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", j.ID, "token", j.resume.String())
+	}
+	if was, err := l.claim(ctx, j); was != nil || err != nil {
+		return was, l.wire(err)
+	}
+	defer func() {
+		l.mu.Lock()
+		delete(l.claims, j.spec.Name)
+		l.mu.Unlock()
+	}()
+	data, err := l.selected(ctx, j)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	g, err := newGeneration(j, data, 0, 0)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	if err := checkPlan(j, g, s.o.MaxSplits); err != nil {
+		return nil, l.wire(err)
+	}
+	ops, err := storeGeneration(j, g)
+	if err != nil {
+		return nil, l.wire(fmt.Errorf("%w: %w", errSpec, err))
+	}
+	j.Phase = preparing
+	j.generations, j.Generations = j.with(g)
+	j.Taken = 1
+	spec, err := put(jobKey(j.ID, "spec"), j.storedSpec)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	state, err := put(jobKey(j.ID, "state"), j.storedState)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	// The job is there when its spec is: that comes last.
+	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
+		return nil, l.wire(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return nil, s.notLeader() // the next leader finds it
+	}
+	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
+		return nil, l.wire(err)
+	}
+	l.jobs[j.ID], l.names[j.spec.Name] = j, j.ID
+	l.logger.Info("job", "job", j.ID, "from", "", "to", string(preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
+	l.wg.Add(1)
+	go l.run(j)
+	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
+}
+
+// newID makes a job's ID of its name.
+func newID(name string) string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails, by its contract
+	return name + "-" + hex.EncodeToString(b[:])
+}
+
+// claim keeps the job's name for it while it is stored. A job that runs already and was submitted word for word the
+// same is returned instead: an answer may have been lost.
+func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if was := l.jobs[l.names[j.spec.Name]]; was != nil {
+		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
+			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
+		}
+		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another name", j.spec.Name, was.ID))
+	}
+	switch {
+	case l.claims[j.spec.Name]:
+		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s is being submitted", j.spec.Name))
+	case len(l.names)+len(l.claims) >= l.o.MaxJobs:
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", len(l.names)))
+	}
+	l.claims[j.spec.Name] = true
+	return nil, nil
+}
+
+// selected is the job's data set. Where a leader is new, or a node has only just come, it waits a moment for what it
+// cannot know yet.
+func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error) {
+	for {
+		l.mu.Lock()
+		data, err := l.fleet.Select(j.spec.Partitions, j.spec.Exclude)
+		l.mu.Unlock()
+		young := time.Since(l.began) < l.o.DeadAfter
+		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {
+			err = fleet.ErrNotYet // nodes that no leader knew may be about to beat
+		}
+		if err == nil || !(young || errors.Is(err, fleet.ErrNotYet) && time.Since(j.Submitted) < l.o.DeadAfter) {
+			return data, err
+		}
+		if !sleep(ctx, l.o.Beat/10) {
+			return nil, fmt.Errorf("%w: %w", fleet.ErrNotYet, ctx.Err())
+		}
+		if l.ctx.Err() != nil {
+			return nil, l.s.notLeader()
+		}
+	}
+}
+
+// checkPlan bounds what a job makes the leader hold, and refuses a token of another job before anything is stored.
+func checkPlan(j *job, g *generation, most int) error {
+	plan, err := dataset.NewPlan(g.data.Manifest, j.plan)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errSpec, err)
+	}
+	if plan.Splits() > most {
+		return fmt.Errorf("%w: an epoch of %d splits, at most %d: choose more mini-batches a split, or a larger batch", errSpec, plan.Splits(), most)
+	}
+	if plan.MiniBatches() == 0 {
+		return fmt.Errorf("%w: the partitions hold no mini-batch", errSpec)
+	}
+	if plan.MiniBatches() < uint64(j.spec.Ranks) && j.spec.RankTail == "drop" {
+		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", errSpec, plan.MiniBatches(), j.spec.Ranks)
+	}
+	if j.resume != nil {
+		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {
+			return fmt.Errorf("%w: resume: %w", errSpec, err)
+		}
+	}
+	return nil
+}
+
+// storeGeneration renders what a leader must know of a generation, in the order in which to write it.
+func storeGeneration(j *job, g *generation) ([]store.Op, error) {
+	pieces, err := pack(g.data)
+	if err != nil {
+		return nil, err
+	}
+	g.Pieces = len(pieces)
+	ops := make([]store.Op, len(pieces))
+	for i, p := range pieces {
+		ops[i] = store.Put(dataKey(j.ID, g.Number, i), p)
+	}
+	return ops, nil
+}
+
+// with returns the job's generations and one more, without those before the one that ranks may still be in.
+func (j *job) with(g *generation) ([]*generation, []storedGeneration) {
+	all := append(slices.Clone(j.generations), g)
+	all = all[max(0, len(all)-2):]
+	stored := make([]storedGeneration, len(all))
+	for i, g := range all {
+		stored[i] = g.storedGeneration
+	}
+	return all, stored
+}
+
+// commitAll writes in as many transactions as it takes, in order.
+func (l *leader) commitAll(ctx context.Context, ops []store.Op) error {
+	// A piece is 128 KiB and etcd takes requests of 1.5 MiB.
+	const most = 8
+	for part := range slices.Chunk(ops, most) {
+		if err := l.commit(ctx, part...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ListJobs implements the service: those that run, then those that ended, the last first.
+func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	jobs := make([]*job, 0, len(l.jobs))
+	for _, j := range l.jobs {
+		if mayUse(ctx, j.Owner) == nil {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *job) int {
+		switch {
+		case a.Phase.ended() != b.Phase.ended():
+			if b.Phase.ended() {
+				return -1
+			}
+			return 1
+		case !a.Ended.Equal(b.Ended):
+			return b.Ended.Compare(a.Ended)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	resp := &apiv1.ListJobsResponse{}
+	for _, j := range jobs {
+		st := l.status(j, time.Now())
+		st.Spec = proto.CloneOf(st.Spec)
+		st.Spec.Pipeline, st.Spec.Resume = nil, nil // as long as all the rest
+		resp.Jobs = append(resp.Jobs, st)
+	}
+	return resp, nil
+}
+
+// GetJob implements the service.
+func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.GetJobResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		return nil, err
+	}
+	return &apiv1.GetJobResponse{Job: l.status(j, time.Now())}, nil
+}
+
+// watchEvery is the least time between two messages of WatchJob.
+const watchEvery = time.Second
+
+// WatchJob implements the service.
+func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, stream *connect.ServerStream[apiv1.GetJobResponse]) error {
+	l, err := s.leader()
+	if err != nil {
+		return err
+	}
+	var last *apiv1.JobStatus
+	for {
+		l.mu.Lock()
+		j, err := l.find(ctx, req.Id)
+		if err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		req.Id = j.ID // its name may be another's later
+		st, ended, changed := l.status(j, time.Now()), j.Phase.ended(), j.changed
+		l.mu.Unlock()
+		if last == nil || !proto.Equal(last, st) {
+			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
+				return err
+			}
+			last = st
+		}
+		if ended {
+			return nil
+		}
+		t := time.NewTimer(watchEvery)
+		select {
+		case <-t.C:
+		case <-changed:
+			t.Stop()
+			if !sleep(ctx, watchEvery/10) { // phases that follow each other at once are one message
+				return ctx.Err()
+			}
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-l.ctx.Done():
+			t.Stop()
+			return s.notLeader()
+		}
+	}
+}
+
+// CancelJob implements the service. Cancelling a job that has ended changes nothing.
+func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*apiv1.CancelJobResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
+	l.end(j, cancelled, "", time.Now())
+	l.mu.Unlock()
+	if err := l.storeState(ctx, j); err != nil {
+		return nil, l.wire(err)
+	}
+	return &apiv1.CancelJobResponse{}, nil
+}
+
+// Decisions implements the service.
+func (s *Server) Decisions(ctx context.Context, req *apiv1.DecisionsRequest) (*apiv1.DecisionsResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		return nil, err
+	}
+	resp := &apiv1.DecisionsResponse{}
+	for _, d := range j.decisions {
+		resp.Decisions = append(resp.Decisions, string(d))
+	}
+	return resp, nil
+}
