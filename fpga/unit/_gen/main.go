@@ -18,9 +18,12 @@ import (
 
 var units = map[string]func(){
 	"bucketize":       bucketizeKernels,
+	"clamp":           clampKernels,
+	"fillnull":        fillNull,
 	"logn":            logN,
 	"positivemodulus": positiveModulus,
 	"sigridhash":      sigridHash,
+	"zeroextend":      zeroExtend,
 }
 
 func main() {

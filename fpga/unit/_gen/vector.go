@@ -253,3 +253,28 @@ func store64(from, k reg.Register, m Mem) {
 		VMOVDQU(from, m)
 	}
 }
+
+// element is how a type lies in memory.
+type element struct {
+	size  int
+	load  func(m Mem, k reg.Register, to reg.Register)
+	store func(from, k reg.Register, m Mem)
+}
+
+func elements(kind string) element {
+	switch kind {
+	case "float32", "uint32":
+		return element{4, load32, store32}
+	}
+	return element{8, load64, store64}
+}
+
+// docOf documents a kernel that works in place on n values, or, where it has no masks, on as many as whole vectors hold.
+func docOf(name, does string, w vector, kind string) {
+	if w.bits == 512 {
+		Doc(name + " " + does + " n values with AVX-512.")
+		return
+	}
+	lanes := strconv.Itoa(w.bytes / elements(kind).size)
+	Doc(name + " " + does + " the first n/" + lanes + "*" + lanes + " of n values with AVX2.")
+}

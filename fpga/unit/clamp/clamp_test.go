@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/clamp"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 func TestInt64(t *testing.T) {
@@ -69,13 +70,22 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func BenchmarkInt64(b *testing.B) {
-	v := make([]int64, 8192)
-	for b.Loop() {
-		for i := range v {
-			v[i] = int64(i) - 4096
-		}
-		_ = clamp.Int64(v, 0, math.MaxInt64)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(v)), "ns/value")
+func BenchmarkClamp(b *testing.B) {
+	v, f := make([]int64, 2048), make([]float32, 2048)
+	b.Run("int64", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, len(v), func() {
+			for i := range 64 { // some are below, so that branches do not know
+				v[i*29%2048] = -1
+			}
+			_ = clamp.Int64(v, 0, math.MaxInt64)
+		})
+	})
+	b.Run("float32", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, len(f), func() {
+			for i := range 64 {
+				f[i*29%2048] = -1
+			}
+			_ = clamp.Float32(f, 0, math.MaxFloat32)
+		})
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/fillnull"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 func TestFill(t *testing.T) {
@@ -53,13 +54,15 @@ func TestKernelEqualsReference(t *testing.T) {
 	})
 }
 
-func BenchmarkInt64(b *testing.B) {
-	v, valid := make([]int64, 8192), make([]byte, 8192)
+func BenchmarkFill(b *testing.B) {
+	v, f, valid := make([]int64, 2048), make([]float32, 2048), make([]byte, 2048)
 	for i := range valid {
 		valid[i] = byte(i * 2654435761 >> 16 & 1)
 	}
-	for b.Loop() {
-		fillnull.Int64(v, valid, 3)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(v)), "ns/value")
+	b.Run("int64", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, len(v), func() { fillnull.Int64(v, valid, 3) })
+	})
+	b.Run("float32", func(b *testing.B) {
+		proving.BenchmarkEachLevel(b, len(f), func() { fillnull.Float32(f, valid, 3) })
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
@@ -28,9 +29,11 @@ func TestKernelEqualsReference(t *testing.T) {
 }
 
 func BenchmarkInt64(b *testing.B) {
-	v := make([]int64, 8192)
-	for b.Loop() {
-		zeroextend.Int64(v)
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(v)), "ns/value")
+	v := make([]int64, 2048)
+	proving.BenchmarkEachLevel(b, len(v), func() { zeroextend.Int64(v) })
+}
+
+func BenchmarkNarrow(b *testing.B) {
+	v, dst := make([]int64, 2048), make([]byte, 4*2048)
+	proving.BenchmarkEachLevel(b, len(v), func() { zeroextend.Narrow(dst, v) })
 }
