@@ -83,7 +83,7 @@ func (d *drive) Execute(ctx context.Context, x *Execution) (Outcome, error) {
 	}
 	start := time.Now()
 	state, moved, err := d.compute.preprocess(ctx, copies, ranges[:], x.Args)
-	return Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, err
+	return Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, d.unread(ctx, copies, err)
 }
 
 // Close implements Target.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,17 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at sdk.Extent
 	return "tcp://" + l.Addr().String() + "/" + sharedNQN, sdk.Extent{Device: places[0].Offset, Len: places[0].Size}, in
 }
 
+// columnAt is a pattern of the columns of row group 0 with bytes in the block at an offset of a partition: one, or either of two.
+func columnAt(p *sdk.Partition, off int64) string {
+	var names []string
+	for i, c := range p.File.RowGroups[0].Columns {
+		if c.Offset < off+512 && off < c.Offset+c.Compressed {
+			names = append(names, p.File.Leaves[i].Name)
+		}
+	}
+	return "(" + strings.Join(names, "|") + ")( or .*)?"
+}
+
 // TestFaultsUnderPreprocess has a drive go wrong in the middle of a run: the run gives the mini-batches that the reference gives, or it ends
 // with an error that says what happened, and then the device serves the next processor as before.
 func TestFaultsUnderPreprocess(t *testing.T) {
@@ -86,6 +98,10 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			same(t, want[:len(got)], got)
 			if err == nil {
 				require.Len(t, got, len(want))
+			}
+			if errors.Is(err, nvme.UnrecoveredReadError) {
+				require.ErrorContains(t, err, ": block 60: ")
+				require.Regexp(t, `: row group 0: column `+columnAt(run.Partition, 60*512-at.Device)+`: rows `, err.Error())
 			}
 			st := in.Stats()
 			st.Reset = 0

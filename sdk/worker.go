@@ -341,7 +341,7 @@ func (w *worker) execute(ctx context.Context) error {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return fmt.Errorf("%s: rows %d+%d: %w", w.part.Name, w.row, w.rows, err)
+		return fmt.Errorf("%s%s: rows %d+%d: %w", w.part.Name, w.unreadPlace(err), w.row, w.rows, err)
 	}
 	start := time.Now()
 	if err := w.readResult(ctx, len(w.seated), outcome.State); err != nil {
