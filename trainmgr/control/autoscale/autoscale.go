@@ -18,6 +18,7 @@ const (
 	fullShare   = 0.9  // of the queue's limit: from here the drives stand still now and then
 	utilisation = 0.95 // most that fewer drives may come to
 	idle        = 0.5  // drives less busy than this are not what the trainer waits for
+	leastBusy   = 0.1  // below, too little was seen to divide by
 )
 
 // Options are the law's constants. The zero value works.
@@ -62,8 +63,10 @@ type Inputs struct {
 // State is what the law remembers from decision to decision.
 type State struct {
 	Target   int     `json:"target"`              // drives wanted, without the bounds; 0: nothing was decided yet
+	Drives   int     `json:"drives"`              // decided last
 	T        float64 `json:"t_rows_per_second"`   // as seen; 0: not yet
 	P        float64 `json:"p_rows_per_second"`   // as seen; 0: not yet
+	Busy     float64 `json:"busy"`                // smoothed; 0: not known
 	Seconds  float64 `json:"seconds"`             // of the last decision
 	Stall    float64 `json:"stall_seconds"`       // then
 	Rows     float64 `json:"rows"`                // then
@@ -71,7 +74,7 @@ type State struct {
 	Starving float64 `json:"starving_seconds"`    // for how long
 	Full     float64 `json:"full_seconds"`        // for how long
 	Changed  float64 `json:"changed_at_seconds"`  // when the target changed last
-	Probe    float64 `json:"probe_after_seconds"` // wait before the next try; 0: the options'
+	Probe    float64 `json:"probe_after_seconds"` // wait before the next try; 0: Options.Probe
 	Trying   bool    `json:"trying"`              // the last change was a try
 }
 
@@ -162,6 +165,9 @@ func decide(o Options, s State, in Inputs) Decision {
 	default:
 		s.Starving, s.Full = 0, 0
 	}
+	if n := min(s.Target, bound); n != s.Drives { // the bound moved
+		return change(s, in, s.Target, bound, fmt.Sprintf("%d drives hold rows", in.Holders))
+	}
 	t, p := s.T, s.P
 	if t == 0 {
 		t = in.T
@@ -198,6 +204,10 @@ func first(s State, in Inputs, bound int) Decision {
 
 // learn updates T and P as seen.
 func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
+	over := float64(smoothing)
+	if starving { // what was seen before does not hold any more
+		over /= 4
+	}
 	smooth := func(v *float64, seen float64) {
 		if math.IsInf(seen, 0) {
 			return
@@ -206,14 +216,23 @@ func (s *State) learn(in Inputs, rows, stall, dt float64, starving bool) {
 			*v = seen
 			return
 		}
-		*v += (seen - *v) * (1 - math.Exp(-dt/smoothing))
+		*v += (seen - *v) * (1 - math.Exp(-dt/over))
 	}
 	// Over a step that was nearly all waiting, the time it did not wait is too short to divide by.
 	if rows > 0 && stall < 0.9*dt {
 		smooth(&s.T, rows/(dt-stall))
 	}
-	if rows > 0 && starving && stall > 0 && in.Running > 0 {
-		smooth(&s.P, rows/dt/float64(in.Running))
+	if in.Busy > 0 {
+		smooth(&s.Busy, math.Min(in.Busy, 1))
+	} else {
+		s.Busy = 0
+	}
+	switch each := rows / dt / float64(max(in.Running, 1)); {
+	case rows == 0 || in.Running == 0:
+	case in.Busy >= leastBusy:
+		smooth(&s.P, each/math.Min(in.Busy, 1))
+	case in.Busy == 0 && starving && stall > 0:
+		smooth(&s.P, each)
 	}
 }
 
@@ -235,22 +254,29 @@ func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 }
 
 func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
-	if s.Trying { // and the queue is full again: it was right
-		s.Trying, s.Probe = false, 0
+	if s.Trying { // and the queue is full again: it was right, and perhaps another is
+		s.Trying, s.Probe = false, o.Down
 	}
-	n := min(s.Target, bound) - 1
-	if n < 1 {
+	have := min(s.Target, bound)
+	if have == 1 {
 		return conclude(s, bound, "the queue is full with one drive")
 	}
-	if in.Busy > 0 {
-		if would := in.Busy * float64(n+1) / float64(n); would > utilisation {
+	n := have - 1
+	if s.Busy > 0 {
+		if would := s.Busy * float64(have) / float64(n); would > utilisation {
 			return conclude(s, bound, fmt.Sprintf("the queue is full, and %d drives would be %.0f%% busy", n, 100*would))
 		}
+		n = max(have/2, int(math.Ceil(s.Busy*float64(have)/utilisation)), 1)
+		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s and %d drives %.0f%% busy: %d are enough", s.Full, have, 100*s.Busy, n))
 	}
 	if need := drivesFor(t, p); need > 0 && need <= n {
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
 	}
-	if s.Full >= max(s.Probe, o.Probe) {
+	wait := s.Probe
+	if wait == 0 {
+		wait = o.Probe
+	}
+	if s.Full >= wait {
 		s.Trying = true
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: try %d drives", s.Full, n))
 	}
@@ -266,9 +292,9 @@ func change(s State, in Inputs, n, bound int, why string) Decision {
 // conclude applies the bounds. The target itself keeps what was wanted: at an epoch's end few drives hold rows, and at the
 // next one's begin all do again.
 func conclude(s State, bound int, why string) Decision {
-	n := max(1, min(s.Target, bound))
-	if n < s.Target {
+	s.Drives = max(1, min(s.Target, bound))
+	if s.Drives < s.Target {
 		why += fmt.Sprintf("; %d can run", bound)
 	}
-	return Decision{Drives: n, Why: why, After: s}
+	return Decision{Drives: s.Drives, Why: why, After: s}
 }

@@ -16,16 +16,16 @@
 // utilization". So: the fewest drives that keep the input queue above zero.
 //
 //   - Start: ceil(T/P) (PreSto IV-B), or every holder where T is not known.
-//   - T is what the trainer takes while it is not waiting: rows taken over time not stalled, smoothed. P is what a drive makes while the
-//     trainer starves, smoothed: what it makes then is all that it can, shared with other jobs or not. Until either was seen, what was
-//     measured before the job stands in. (FastFlow, section 9, sets workers to ceil(needed / one worker's); these are its two
-//     numbers, taken while the job runs, which the paper leaves open.)
+//   - T is what the trainer takes while it is not waiting: rows taken over time not stalled, smoothed. P is what a drive makes while it
+//     works: rows taken over the drives' busy time where utilisation is known, else over the time in which the trainer starves, when
+//     drives make all they can. Until they were seen, what was measured before the job stands in. (FastFlow, section 9, sets
+//     workers to ceil(needed / one worker's); these are its two numbers, taken while the job runs, which the paper leaves open.)
 //   - More: the trainer stalled for more than Options.Stall of the time, or its queue held less than one mini-batch, for Options.Up
 //     without a break, and the drives are busy: to ceil(T/P), at least one more, at most twice as many.
-//   - Fewer: the queue was full for Options.Down without a break, and one drive fewer would still do: by utilisation where it is known
-//     (what all do fits into one fewer), and by T and P. One at a time.
-//   - Where the model says that one fewer would not do but utilisation is not known, one fewer is tried after Options.Probe; each
-//     try that fails doubles the wait. So a P that has become better is found, and the number does not swing.
+//   - Fewer: the queue was full for Options.Down without a break, and the drives that remain would be busy no more than 95 % of the time: as many
+//     as that takes, at least half. Where utilisation is not known: one fewer, if T and P say that it will do; else one fewer is
+//     tried after Options.Probe, and again after Options.Down while that goes well. Each try that fails doubles the wait, up to
+//     an hour. So a P that has become better is found, and the number does not swing.
 //   - Nothing changes within Options.Settle of a change, while the trainer takes nothing (it evaluates, or has not begun), and while
 //     drives idle although the trainer starves: then something else is the bottleneck, and the decision says so.
 //
