@@ -40,6 +40,10 @@ type buffers struct {
 	valid   []byte
 	lengths []int32
 	drop    []byte
+	// ids is where a chain's last operator may write its result, if that is so many ids without nulls: their final
+	// place. nil: nowhere.
+	ids   []int64
+	final []int64 // ids, while the last operator runs
 }
 
 // room returns the first n elements of *buf, which it lengthens when it must.
@@ -48,6 +52,14 @@ func room[T any](buf *[]T, n int) []T {
 		*buf = make([]T, n+n/4)
 	}
 	return (*buf)[:n]
+}
+
+// made is where an operator that reads other memory than it writes puts n integers.
+func (b *buffers) made(n int) []int64 {
+	if b.final != nil {
+		return b.final
+	}
+	return room(&b.i64, n)
 }
 
 // chain passes v through the steps and times each.
@@ -68,7 +80,12 @@ func (w *worker) chain(steps []step, v *vec) error {
 		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
 			b.dropLists(v)
 		}
-		if err := b.step(s, v); err != nil {
+		if i == len(steps)-1 && v.valid == nil && len(b.ids) >= n {
+			b.final = b.ids[:n]
+		}
+		err := b.step(s, v)
+		b.final = nil
+		if err != nil {
 			return err
 		}
 		at = w.lap(s.unit, at, n)
@@ -112,11 +129,11 @@ func (b *buffers) step(s *step, v *vec) error {
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:
-		dst := room(&b.i64, v.n)
+		dst := b.made(v.n)
 		s.hash.Hash(dst, v.i64)
 		v.i64, v.mine = dst, true
 	case program.UnitPositiveModulus:
-		dst := room(&b.i64, v.n)
+		dst := b.made(v.n)
 		s.mod.Mod(dst, v.i64)
 		v.i64, v.mine = dst, true
 	case program.UnitZeroExtend:
@@ -168,7 +185,7 @@ func (b *buffers) bucketize(s *step, v *vec) error {
 		b.own(v)
 		clearNulls(v)
 	}
-	dst := room(&b.i64, v.n)
+	dst := b.made(v.n)
 	var err error
 	switch v.kind {
 	case program.Int64:

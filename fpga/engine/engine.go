@@ -150,6 +150,7 @@ func (w *worker) run() {
 	} else {
 		w.runText()
 	}
+	w.out.flushDense()
 }
 
 func (w *worker) runParquet() {

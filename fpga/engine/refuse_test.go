@@ -202,7 +202,7 @@ func TestDataRefused(t *testing.T) {
 	}{
 		"crc":                  {func(b *batches) { flip(b, 0, -1) }, program.BadData, `column "cat_00": page 1 at offset`},
 		"header":               {func(b *batches) { flip(b, 0, 0) }, program.BadData, `column "cat_00": page 0 at offset 0`},
-		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(parquet.Brotli) }, program.NoSupport, "BROTLI"},
+		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(parquet.LZO) }, program.NoSupport, "LZO"},
 		"type":                 {func(b *batches) { b.slice.Tasks[2].Chunk.Physical = uint8(parquet.Int96) }, program.NoSupport, "INT96"},
 		"fewer values":         {func(b *batches) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData, "10 values, the chunk has 9"},
 		"more values":          {func(b *batches) { b.slice.Tasks[2].Chunk.Values, b.slice.Tasks[2].Cursor.Skip = 11, 1 }, program.BadData, "ends after 10 of 11"},

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
 var le = binary.LittleEndian
@@ -22,12 +24,13 @@ type tensors struct {
 	capacity    uint64 // elements
 	written     uint64 // elements, earlier slices included
 	bytes       uint64 // written by this slice
+	tile        tile   // of dense, not yet written
 }
 
 // place cuts the tensors out of the output range.
 func (o *tensors) place(mem []byte, s *program.Slice, out *program.Output) error {
 	rows := uint64(s.Rows)
-	*o = tensors{rows: rows, width: uint64(out.Dense), fixed: out.Fixed, ids32: out.IDs == program.IDs32, capacity: s.ValueCap, written: s.Values}
+	*o = tensors{tile: tile{values: o.tile.values}, rows: rows, width: uint64(out.Dense), fixed: out.Fixed, ids32: out.IDs == program.IDs32, capacity: s.ValueCap, written: s.Values}
 	cut := func(to *[]byte, off, size uint64, name string) error {
 		b, ok := sub(mem, program.Span{Off: off, Len: size})
 		if !ok || off%program.Align != 0 {
@@ -72,7 +75,7 @@ func (o *tensors) store(s *sink, row uint64, v *vec) error {
 		if err := noNull(row, v, "dense"); err != nil {
 			return err
 		}
-		scatter(o.dense[4*(row*o.width+uint64(s.index)):], 4*int(o.width), v.f32[:v.n])
+		o.putDense(uint64(s.index), row, v.f32[:v.n])
 	default:
 		if err := noNull(row, v, "label"); err != nil {
 			return err
@@ -108,10 +111,7 @@ func (o *tensors) sparse(key, row uint64, v *vec) error {
 		if err := noNull(row, v, "a key whose lengths are all 1"); err != nil {
 			return err
 		}
-		if err := o.putIDs(key*o.rows+row, row, src); err != nil {
-			return err
-		}
-		return nil
+		return o.putIDs(o.at(key, row), row, src)
 	}
 	lengths := o.lengths[4*(key*o.rows+row):]
 	if v.valid == nil {
@@ -129,11 +129,10 @@ func (o *tensors) sparse(key, row uint64, v *vec) error {
 		src = src[:kept]
 	}
 	o.bytes += 4 * uint64(v.n)
-	at := o.written
-	if err := o.putIDs(at, row, src); err != nil {
+	if err := o.putIDs(o.written, row, src); err != nil {
 		return err
 	}
-	o.written = at + uint64(len(src))
+	o.written += uint64(len(src))
 	return nil
 }
 
@@ -160,22 +159,37 @@ func (o *tensors) lists(key, row uint64, v *vec) (rows int, want uint64, err err
 	return rows, want, nil
 }
 
+// at is where the values of a key's scalars from row on go.
+func (o *tensors) at(key, row uint64) uint64 {
+	if o.fixed {
+		return key*o.rows + row
+	}
+	return o.written
+}
+
+// ids is the memory of n ids from element at on, to be written in place; nil where ids are not 64 bits wide, or there
+// is no room.
+func (o *tensors) ids(at uint64, n int) []int64 {
+	if o.ids32 || at > o.capacity || uint64(n) > o.capacity-at || !aligned(o.values) {
+		return nil
+	}
+	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(o.values))), o.capacity)[at:][:n]
+}
+
 // putIDs writes ids from element at on.
 func (o *tensors) putIDs(at, row uint64, ids []int64) error {
 	if o.ids32 {
-		dst := o.values[4*at:][:4*len(ids)]
-		for i, id := range ids {
-			if int64(int32(id)) != id {
-				return badData("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", id, row)
-			}
-			le.PutUint32(dst[4*i:], uint32(id))
+		if n := zeroextend.Narrow(o.values[4*at:][:4*len(ids)], ids); n < len(ids) {
+			return badData("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", ids[n], row)
 		}
 		o.bytes += 4 * uint64(len(ids))
 		return nil
 	}
-	dst := o.values[8*at:][:8*len(ids)]
-	for i, id := range ids {
-		le.PutUint64(dst[8*i:], uint64(id))
+	if dst := o.ids(at, len(ids)); len(ids) > 0 && (dst == nil || &dst[0] != &ids[0]) {
+		dst := o.values[8*at:][:8*len(ids)]
+		for i, id := range ids {
+			le.PutUint64(dst[8*i:], uint64(id))
+		}
 	}
 	o.bytes += 8 * uint64(len(ids))
 	return nil
