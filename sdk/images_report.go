@@ -105,7 +105,8 @@ func plausible(step image.Step, st nvme.Status) bool {
 }
 
 // PlaceImage makes sure that an image is in some slot, and returns the slot: where it is already, or the free one of the field
-// pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be.
+// pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be. An image that is there with another signature, or
+// without, is loaded again: a drive may take it only with this one.
 func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded bool, err error) {
 	m, err := image.Parse(b)
 	if err != nil {
@@ -115,9 +116,22 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 	if err != nil {
 		return 0, false, err
 	}
-	// One that lies in the trial slot is loaded again: rollouts leave that slot to the operator.
-	if s, ok := r.Find(m.ID); ok && (s.Role != image.RoleTrial || s.Active) {
-		return s.Slot, false, nil
+	signer := image.KeyID{}
+	if m.Signature != nil {
+		signer = m.Signature.Key
+	}
+	slot = -1
+	for _, s := range r.Slots {
+		switch {
+		case s.Image != m.ID || s.Role != image.RoleStock && s.SignedBy != signer:
+		case s.Active:
+			return s.Slot, false, nil
+		case s.Role != image.RoleTrial: // rollouts leave that slot to the operator
+			slot = s.Slot
+		}
+	}
+	if slot >= 0 {
+		return slot, false, nil
 	}
 	slot = r.Free()
 	if slot < 0 {

@@ -62,8 +62,8 @@ func parseRevoked(list []string) (keys []image.KeyID, images []image.ID, err err
 		switch kind {
 		case "key":
 			var k image.KeyID
-			if err := k.UnmarshalText([]byte(text)); err != nil {
-				return nil, nil, fmt.Errorf("%q: %w", s, err)
+			if err := k.UnmarshalText([]byte(text)); err != nil || k == (image.KeyID{}) {
+				return nil, nil, fmt.Errorf("%q: want key: and 64 hexadecimal digits", s)
 			}
 			keys = append(keys, k)
 		case "image":

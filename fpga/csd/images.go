@@ -101,6 +101,9 @@ func (s *slots) report() (*image.Report, uint64) {
 		if m := s.slots[i].img; m != nil {
 			t.Image, t.Interface, t.Bytes = m.ID, m.Interface(), len(m.Bytes())
 			t.Boot, t.Previous = s.boot == mark{i, m.ID}, s.previous == mark{i, m.ID}
+			if m.Signature != nil {
+				t.SignedBy = m.Signature.Key
+			}
 			t.Standing = image.StandingStock
 			if i != 0 {
 				t.Standing, _ = s.trust.Standing(m)

@@ -100,10 +100,8 @@ func TestIDsInText(t *testing.T) {
 	assert.Equal(t, id, back.Image)
 	assert.Equal(t, KeyID(id), back.Key)
 	assert.Equal(t, "0102ff0000000000", id.Short())
-	for _, bad := range []string{"", "0102", strings.Repeat("g", 64), strings.Repeat("0", 65)} {
-		if bad != "" {
-			require.Error(t, back.Image.UnmarshalText([]byte(bad)), bad)
-		}
+	for _, bad := range []string{"0102", strings.Repeat("g", 64), strings.Repeat("0", 65)} {
+		require.Error(t, back.Image.UnmarshalText([]byte(bad)), bad)
 		require.Error(t, back.Key.UnmarshalText([]byte(bad)), bad)
 	}
 	assert.Equal(t, id, back.Image, "what is refused changes nothing")

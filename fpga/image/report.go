@@ -41,12 +41,13 @@ type SlotReport struct {
 	Image     ID        `json:"image"` // zero: empty
 	Interface uuid.UUID `json:"interface"`
 	Bytes     int       `json:"bytes"`
-	Active    bool      `json:"active"`   // runs now
-	Boot      bool      `json:"boot"`     // will be started when the drive is opened again
-	Previous  bool      `json:"previous"` // rollback activates it
-	Tested    bool      `json:"tested"`   // passed its self-test since it was loaded or the drive was opened
-	Standing  Standing  `json:"standing"` // empty: the slot is
-	Reason    string    `json:"reason"`   // why the slot is empty though it held an image, or why that one does not run
+	Active    bool      `json:"active"`    // runs now
+	Boot      bool      `json:"boot"`      // will be started when the drive is opened again
+	Previous  bool      `json:"previous"`  // rollback activates it
+	Tested    bool      `json:"tested"`    // passed its self-test since it was loaded or the drive was opened
+	SignedBy  KeyID     `json:"signed_by"` // zero: unsigned
+	Standing  Standing  `json:"standing"`  // empty: the slot is
+	Reason    string    `json:"reason"`    // why the slot is empty though it held an image, or why that one does not run
 }
 
 // Refusal is what a drive remembers of a command that it refused.

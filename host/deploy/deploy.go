@@ -218,7 +218,7 @@ func call(ctx context.Context, f func(context.Context) error) error {
 	return f(ctx)
 }
 
-// look asks what the drive runs, and whether that is the image.
+// look asks what the drive runs, and whether that is the image, as it should be: one whose signature does not do any more is loaded again.
 func (x *execution) look(ctx context.Context, p *progress) (bool, error) {
 	r, err := p.Device.ImageReport(ctx)
 	if err != nil {
@@ -226,7 +226,8 @@ func (x *execution) look(ctx context.Context, p *progress) (bool, error) {
 	}
 	s, _ := r.Active()
 	p.before, p.slot = s.Image, s.Slot
-	return s.Image == x.d.opt.ID, nil
+	_, why := drift(r, x.d.opt.ID)
+	return why == "", nil
 }
 
 // load brings the image into a slot, where it is not in one.

@@ -3,6 +3,7 @@ package deploy_test
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -379,6 +380,88 @@ func TestALostAnswerIsNotBelievedEitherWay(t *testing.T) {
 	_, err = d.Run(t.Context(), f.drives)
 	require.NoError(t, err, "the next rollout finishes it")
 	assert.Equal(t, m.ID, runs(t, f.drives[0]))
+}
+
+// TestAKeyIsChanged: the image stays, its signature is another, and a rollout of it brings that to the drives.
+func TestAKeyIsChanged(t *testing.T) {
+	old, next := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)), ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
+	_, m := numbered(t, 7)
+	signed, err := m.Sign(old)
+	require.NoError(t, err)
+	resigned, err := m.Sign(next)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "drive")
+	session := func(trust func(*image.Trust) error, fn func(f *fleet)) {
+		dev, err := sdk.Open(t.Context(), "file:"+path+"?slm=1MiB", sdk.DeviceOptions{Trust: trust})
+		require.NoError(t, err)
+		f := &fleet{t: t}
+		f.add("a", dev)
+		fn(f)
+		require.NoError(t, dev.Close())
+	}
+	dev, err := sdk.Create(t.Context(), "file:"+path+"?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error {
+		t.Policy, t.Keys = image.PolicyRequire, []ed25519.PublicKey{old.Public().(ed25519.PublicKey)}
+		return nil
+	}})
+	require.NoError(t, err)
+	require.NoError(t, dev.Close())
+	session(nil, func(f *fleet) {
+		_, err := deploy.New(deploy.Options{Image: signed}).Run(t.Context(), f.drives)
+		require.NoError(t, err)
+	})
+	both := func(t *image.Trust) error {
+		t.Keys = append(t.Keys, next.Public().(ed25519.PublicKey))
+		return nil
+	}
+	session(both, func(f *fleet) {
+		slot, loaded, err := f.drives[0].Device.PlaceImage(t.Context(), resigned)
+		require.NoError(t, err)
+		assert.True(t, loaded, "the image is there, this signature is not")
+		require.NoError(t, f.drives[0].Device.ActivateImage(t.Context(), slot))
+	})
+	leaked := func(t *image.Trust) error {
+		t.Revoke([]image.KeyID{image.KeyOf(old.Public().(ed25519.PublicKey))}, nil)
+		return nil
+	}
+	session(leaked, func(f *fleet) {
+		assert.Equal(t, m.ID, runs(t, f.drives[0]), "it boots what the new key signed")
+		_, err := deploy.New(deploy.Options{Image: signed}).Run(t.Context(), f.drives)
+		require.NoError(t, err, "the image is as it should be")
+		assert.Empty(t, deploy.Drift(t.Context(), f.drives, m.ID))
+	})
+}
+
+// TestARolloutMendsASignature: a drive that only warned runs an image that it must not run from now on.
+func TestARolloutMendsASignature(t *testing.T) {
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32))
+	unsigned, m := numbered(t, 7)
+	signed, err := m.Sign(key)
+	require.NoError(t, err)
+	gone := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, 32))
+	byGone, err := m.Sign(gone)
+	require.NoError(t, err)
+	trust := func(t *image.Trust) error {
+		t.Policy, t.Keys = image.PolicyWarn, []ed25519.PublicKey{key.Public().(ed25519.PublicKey)}
+		t.Revoke([]image.KeyID{image.KeyOf(gone.Public().(ed25519.PublicKey))}, nil)
+		return nil
+	}
+	dev, err := sdk.Open(t.Context(), "mem:?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: trust})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, dev.Close()) }()
+	f := &fleet{t: t}
+	f.add("a", dev)
+	for _, b := range [][]byte{unsigned, byGone} {
+		slot, _, err := dev.PlaceImage(t.Context(), b)
+		require.NoError(t, err)
+		require.NoError(t, dev.ActivateImage(t.Context(), slot))
+	}
+	drifted := deploy.Drift(t.Context(), f.drives, m.ID)
+	require.Len(t, drifted, 1)
+	assert.Equal(t, "the image is revoked", drifted[0].Why)
+	r, err := deploy.New(deploy.Options{Image: signed, Gate: f.gate()}).Run(t.Context(), f.drives)
+	require.NoError(t, err)
+	assert.Equal(t, []deploy.State{deploy.Updated}, states(r))
+	assert.Empty(t, deploy.Drift(t.Context(), f.drives, m.ID))
 }
 
 func TestDrift(t *testing.T) {
