@@ -113,7 +113,7 @@ func (j *Job) Queue() QueueStatus {
 	}
 	if j.tally.current != nil {
 		q := j.tally.current.statistics()
-		s.MiniBatches, s.Bytes = q.Depth, q.Bytes
+		s.MiniBatches, s.Bytes, s.Full = q.Depth, q.Bytes, q.Waiters > 0
 		add(len(j.tally.epochs), q)
 	}
 	return s

@@ -27,8 +27,9 @@ type queue struct {
 	due     uint64   // plan order: the number that get waits for
 	bytes   int64
 	awaited int64 // bytes of mini-batches on their way that room is kept for
+	waiters int   // who waits for room
 	closed  bool  // nothing more is put
-	ended   bool // nothing more is taken: statistics stand still
+	ended   bool  // nothing more is taken: statistics stand still
 	err     error
 	stats   queueStats
 	last    time.Time // when depth last changed
@@ -39,6 +40,7 @@ type queue struct {
 type queueStats struct {
 	Depth      int           // now
 	Bytes      int64         // now
+	Waiters    int           // who waits for room now
 	MaxBytes   int64         // most at once
 	Stall      time.Duration // the trainer waited, after its first mini-batch
 	FirstWait  time.Duration // the trainer waited for its first mini-batch
@@ -96,6 +98,7 @@ func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 			return nil
 		}
 		wait := q.changed
+		q.waiters++
 		q.mu.Unlock()
 		if begin.IsZero() {
 			begin = q.now()
@@ -103,13 +106,19 @@ func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
 		select {
 		case <-wait:
 		case <-ctx.Done():
+		}
+		q.mu.Lock()
+		q.waiters--
+		q.mu.Unlock()
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 }
 
 // reserve waits until a mini-batch that is still to be fetched fits beside what waits and what is on its way, and keeps
-// room for it until release: so that what is under way counts too. As in put, one alone always passes, and so does the one that is due.
+// room for it until release: so that what is under way counts too. As in put, one alone always passes, and so does the one that is due;
+// and one before that, which has come by another way meanwhile, or who waits for it would never ask for the one that is due.
 func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 	var begin time.Time
 	for {
@@ -122,7 +131,7 @@ func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 			}
 			return err
 		}
-		if (len(q.items) == 0 && q.awaited == 0) || q.bytes+q.awaited+size <= q.limit || (q.ordered && number == q.due) {
+		if (len(q.items) == 0 && q.awaited == 0) || q.bytes+q.awaited+size <= q.limit || (q.ordered && number <= q.due) {
 			if !begin.IsZero() {
 				q.stats.Blocked += q.now().Sub(begin)
 			}
@@ -131,6 +140,7 @@ func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 			return nil
 		}
 		wait := q.changed
+		q.waiters++
 		q.mu.Unlock()
 		if begin.IsZero() {
 			begin = q.now()
@@ -138,6 +148,11 @@ func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
 		select {
 		case <-wait:
 		case <-ctx.Done():
+		}
+		q.mu.Lock()
+		q.waiters--
+		q.mu.Unlock()
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -247,7 +262,7 @@ func (q *queue) statistics() queueStats {
 	defer q.mu.Unlock()
 	q.tick()
 	s := q.stats
-	s.Depth, s.Bytes = len(q.items), q.bytes
+	s.Depth, s.Bytes, s.Waiters = len(q.items), q.bytes, q.waiters
 	return s
 }
 

@@ -142,3 +142,24 @@ func TestQueueDrainReleases(t *testing.T) {
 	q.drain()
 	assert.Equal(t, 1, released)
 }
+
+// TestReserveLetsWhatHasComePass: room is kept for what is on its way, and neither the mini-batch that is due nor one
+// that the trainer has had waits for it.
+func TestReserveLetsWhatHasComePass(t *testing.T) {
+	q := newQueue(100, 4, func(n uint64) uint64 { return n + 1 })
+	require.NoError(t, q.reserve(t.Context(), 9, 80))
+	full, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, q.reserve(full, 10, 80), context.DeadlineExceeded)
+	require.NoError(t, q.reserve(t.Context(), 4, 80), "due")
+	require.NoError(t, q.reserve(t.Context(), 3, 80), "came before")
+	q.release(80)
+	q.release(80)
+	got := make(chan error)
+	go func() { got <- q.reserve(t.Context(), 10, 80) }()
+	require.Eventually(t, func() bool { return q.statistics().Waiters == 1 }, 10*time.Second, time.Millisecond)
+	q.release(80)
+	require.NoError(t, <-got)
+	q.close(nil)
+	require.ErrorIs(t, q.reserve(t.Context(), 11, 1), io.ErrClosedPipe)
+}

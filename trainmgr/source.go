@@ -65,6 +65,7 @@ type QueueStatus struct {
 	MiniBatches int
 	Bytes       int64
 	LimitBytes  int64
+	Full        bool          // somebody waits for room in it
 	Stall       time.Duration // the trainer waited, after its first mini-batch
 }
 

@@ -142,7 +142,7 @@ func (a *acks) send() {
 	if err == nil {
 		a.durable += uint64(n)
 	} else if a.err == nil {
-		a.err = ofSession(err)
+		a.err = err
 	}
 	close(a.changed)
 	a.changed = make(chan struct{})

@@ -28,8 +28,8 @@ const (
 // AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, from where the ledger stands.
 type AttachOptions struct {
 	Rank uint32
-	// Token is what the trainer kept with its model: the rank goes back, or forward, to what it says. Nil: to where the
-	// ledger stands.
+	// Token is what Checkpoint returned and the trainer kept with its model: the rank goes back, or forward, to what it
+	// says. Nil: to where the ledger stands.
 	Token []byte
 
 	QueueBytes int64         // bound of the input queue and of what is on its way to it; 0 means trainmgr.DefaultQueueBytes
@@ -44,6 +44,8 @@ type AttachOptions struct {
 	RowsPerSecond float64
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
+
+	refused time.Duration // 0 means refusedTime
 }
 
 func (o AttachOptions) withDefaults() (AttachOptions, error) {
@@ -70,6 +72,9 @@ func (o AttachOptions) withDefaults() (AttachOptions, error) {
 		if *d.value < 0 {
 			return o, fmt.Errorf("%w: a %s of %v", ErrOptions, d.name, *d.value)
 		}
+	}
+	if o.refused == 0 {
+		o.refused = refusedTime
 	}
 	if o.QueueBytes == 0 {
 		o.QueueBytes = trainmgr.DefaultQueueBytes
@@ -265,7 +270,8 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 // Flush waits until every acknowledgement so far is durable.
 func (j *Job) Flush(ctx context.Context) error { return j.rank.acks.flush(ctx) }
 
-// Token returns what this rank has acknowledged, at once and from memory, without the control plane's seal.
+// Token returns what this rank has acknowledged, at once and from memory, without the control plane's seal: it serves as JobSpec.Resume of
+// another job over the same data; Attach wants Checkpoint's.
 func (j *Job) Token() dataset.Token { return j.Job.Checkpoint() }
 
 // Checkpoint makes what this rank has acknowledged durable and returns its token, which the control plane has sealed:

@@ -71,8 +71,14 @@ func notLeader(err error) (url string, ok bool) {
 
 // named gives an error of the control plane the name that callers look for.
 func named(err error) error {
-	if connect.CodeOf(err) == connect.CodeNotFound {
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound:
 		return fmt.Errorf("%w: %w", ErrNoJob, err)
+	case connect.CodeAborted:
+		if strings.Contains(err.Error(), "session") {
+			return fmt.Errorf("%w: %w", ErrFenced, err)
+		}
+		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	msg := err.Error()
 	switch { // what the control plane wrapped when it refused is only words by now

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math"
 	"net"
@@ -81,6 +80,7 @@ type cluster struct {
 	ask      bool // say adopt with the next answer
 	submits  int
 	notFirst bool // the first SubmitJob succeeds and its answer is lost
+	spoil    func(*apiv1.Grant)
 }
 
 type fakeRank struct {
@@ -140,7 +140,7 @@ func newCluster(t testing.TB, o clusterOptions) *cluster {
 // enter begins an epoch for a rank. c.mu is held, or nobody runs yet.
 func (c *cluster) enter(rank uint32, epoch uint64) {
 	r, total := c.ranks[rank], c.plan[epoch].MiniBatches()
-	each := total / uint64(len(c.ranks))
+	each := total / uint64(c.spec.Ranks)
 	r.epoch, r.delivered = epoch, dataset.NewProgress(c.digest, epoch, total)
 	r.owned = []dataset.Run{{From: uint64(rank) * each, To: uint64(rank+1) * each}}
 	clear(r.leases)
@@ -239,6 +239,8 @@ func (c *cluster) open(b []byte) (t dataset.Token, err error) {
 			return t, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: its seal is not this cluster's", dataset.ErrToken))
 		}
 		b = b[4 : len(b)-32]
+	} else {
+		return t, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: it is not sealed", dataset.ErrToken))
 	}
 	if err := t.UnmarshalBinary(b); err != nil {
 		return t, connect.NewError(connect.CodeInvalidArgument, err)
@@ -287,12 +289,12 @@ func (c *cluster) session(s []byte) (*fakeRank, uint32, error) {
 	for i, r := range c.ranks {
 		if string(r.session) == string(s) {
 			if c.state != "" {
-				return nil, 0, connect.NewError(connect.CodeFailedPrecondition, errors.New(c.state))
+				return nil, 0, connect.NewError(connect.CodeAborted, errors.New(c.state))
 			}
 			return r, uint32(i), nil
 		}
 	}
-	return nil, 0, connect.NewError(connect.CodeFailedPrecondition, errors.New("the session was fenced off"))
+	return nil, 0, connect.NewError(connect.CodeAborted, errors.New("the session was fenced off"))
 }
 
 func (c *cluster) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
@@ -354,6 +356,9 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 		g := c.next(r)
 		if g == nil {
 			break
+		}
+		if c.spoil != nil {
+			c.spoil(g)
 		}
 		r.leases[g.Lease] = g
 		resp.Grants = append(resp.Grants, g)
@@ -486,6 +491,7 @@ type fakeNode struct {
 	apiv1connect.UnimplementedNodeHandler
 	c    *cluster
 	name string
+	addr string
 	urls []string
 	http []*http.Server
 
@@ -511,7 +517,8 @@ func newFakeNode(t testing.TB, c *cluster, name string, unix bool) *fakeNode {
 		go func() { _ = s.Serve(l) }()
 		return l
 	}
-	n.urls = append(n.urls, "http://"+listen("tcp", "127.0.0.1:0").Addr().String())
+	n.addr = listen("tcp", "127.0.0.1:0").Addr().String()
+	n.urls = append(n.urls, "http://"+n.addr)
 	if unix {
 		dir, err := os.MkdirTemp("", "mr") // a socket's path is short
 		require.NoError(t, err)
@@ -681,5 +688,3 @@ func sorted(n []uint64) []uint64 {
 	slices.Sort(out)
 	return out
 }
-
-var _ = io.EOF

@@ -1,10 +1,22 @@
 package remote
 
 import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
 )
 
 func TestEveryMiniBatchComesOnce(t *testing.T) {
@@ -33,4 +45,304 @@ func TestEveryMiniBatchComesOnce(t *testing.T) {
 		require.Equal(t, total, last.Mark, "everything is durable when the iteration ends")
 		require.NoError(t, j.Close())
 	}
+}
+
+func TestEachRankGetsItsShare(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 510, batch: 10, split: 4, nodes: 2, ranks: 2, order: "deterministic"})
+	client := c.dial(t)
+	for rank, want := range [][]uint64{all(0, 25), all(25, 50)} {
+		j := c.attach(t, client, AttachOptions{Rank: uint32(rank)})
+		got := take(t, c, j, -1, nil)
+		require.NoError(t, got.err)
+		require.Equal(t, want, got.numbers)
+		require.NoError(t, j.Close())
+	}
+	_, err := client.Attach(t.Context(), "job", AttachOptions{Rank: 2})
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	_, err = client.Attach(t.Context(), "other", AttachOptions{})
+	require.ErrorIs(t, err, ErrNoJob)
+}
+
+// TestATrainerThatCrashesResumesFromItsToken: at any point, with acknowledgements of the time after the token already
+// durable, whatever the token does not have comes again, and nothing else.
+func TestATrainerThatCrashesResumesFromItsToken(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCluster(t, clusterOptions{
+			rows: 150, parts: 2, batch: 10, split: 4, nodes: 2, epochs: 2,
+			order: rapid.SampledFrom([]string{"fastest", "deterministic"}).Draw(rt, "order"),
+		})
+		defer c.http.Close()
+		client := c.dial(t)
+		seen := map[tensor.Name]int{}
+		var token []byte
+		for lives := 0; ; lives++ {
+			require.Less(rt, lives, 200)
+			j := c.attach(t, client, AttachOptions{Token: token, QueueBytes: 4000})
+			n := rapid.IntRange(1, 40).Draw(rt, "take")
+			var since []tensor.Name // acknowledged, not in the token
+			got := take(t, c, j, n, func(mb *tensor.MiniBatch) {
+				seen[mb.Name]++
+				since = append(since, mb.Name)
+				if rapid.IntRange(0, 5).Draw(rt, "checkpoint") == 0 {
+					require.NoError(rt, j.Acknowledge(mb.Name))
+					var err error
+					token, err = j.Checkpoint(t.Context())
+					require.NoError(rt, err)
+					since = nil
+				}
+			})
+			require.NoError(rt, got.err)
+			done := len(got.numbers) < n
+			require.NoError(rt, j.Close())
+			if done {
+				break
+			}
+			if token == nil { // nothing to go back to: the ledger stands where it stands
+				continue
+			}
+			for _, name := range since { // the trainer's model forgets them with it
+				seen[name]--
+			}
+		}
+		require.Len(rt, seen, 2*30)
+		for name, n := range seen {
+			require.Equal(rt, 1, n, "mini-batch %v counts %d times in the trainer's model", name, n)
+		}
+	})
+}
+
+func TestTokensThatAreRefused(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 100, batch: 10, split: 2})
+	client := c.dial(t)
+	j := c.attach(t, client, AttachOptions{})
+	require.NoError(t, take(t, c, j, 3, nil).err)
+	token, err := j.Checkpoint(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	bare, err := j.Token().MarshalBinary()
+	require.NoError(t, err)
+	flip := func(b []byte, at int) []byte {
+		b = append([]byte(nil), b...)
+		b[at] ^= 1
+		return b
+	}
+	before := c.calls["Attach"]
+	for name, tc := range map[string]struct {
+		token []byte
+		want  error
+		local bool
+	}{
+		"the seal was changed":   {flip(token, len(token)-1), dataset.ErrToken, false},
+		"the inside was changed": {flip(token, 10), dataset.ErrToken, true},
+		"cut":                    {token[:20], dataset.ErrToken, true},
+		"garbage":                {[]byte("garbage"), dataset.ErrToken, true},
+		"a bare one changed":     {flip(bare, 40), dataset.ErrToken, true},
+		"a bare one":             {bare, dataset.ErrToken, false},
+		"another job's":          {c.seal(dataset.Token{Job: dataset.Digest{1}}), dataset.ErrOtherJob, false},
+	} {
+		_, err := client.Attach(t.Context(), "job", AttachOptions{Token: tc.token})
+		require.ErrorIs(t, err, tc.want, name)
+		if tc.local {
+			require.Equal(t, before, c.calls["Attach"], "%s: seen here", name)
+		}
+		before = c.calls["Attach"]
+	}
+	j = c.attach(t, client, AttachOptions{Token: token})
+	require.Len(t, take(t, c, j, -1, nil).numbers, 7)
+	require.NoError(t, j.Close())
+}
+
+func TestTheOlderOfTwoConsumersIsOut(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 5000, batch: 10, split: 4})
+	client := c.dial(t)
+	old := c.attach(t, client, AttachOptions{QueueBytes: 2000})
+	var young *Job
+	n := 0
+	got := take(t, c, old, -1, func(*tensor.MiniBatch) {
+		if n++; n == 20 {
+			young = c.attach(t, client, AttachOptions{})
+		}
+	})
+	require.ErrorIs(t, got.err, ErrFenced)
+	_, err := old.Checkpoint(t.Context())
+	require.ErrorIs(t, err, ErrFenced)
+	err = old.Close()
+	if err != nil { // what it acknowledged last may have been on its way
+		require.ErrorIs(t, err, ErrFenced)
+	}
+	rest := take(t, c, young, -1, nil)
+	require.NoError(t, rest.err)
+	require.GreaterOrEqual(t, len(rest.numbers), 500-len(got.numbers))
+	require.NoError(t, young.Close())
+}
+
+func TestAJobThatWasCancelledSaysSo(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 5000, batch: 10, split: 4})
+	client := c.dial(t)
+	j := c.attach(t, client, AttachOptions{QueueBytes: 2000})
+	n := 0
+	got := take(t, c, j, -1, func(*tensor.MiniBatch) {
+		if n++; n == 5 {
+			require.NoError(t, client.Cancel(t.Context(), "j1"))
+		}
+	})
+	require.ErrorIs(t, got.err, ErrEnded)
+	assert.ErrorContains(t, got.err, "cancelled")
+	_ = j.Close() // whatever was acknowledged last has nowhere to go
+}
+
+// TestTheLeaderMayBeAway: while nobody leads, what is leased goes on; then acknowledgements land.
+func TestTheLeaderMayBeAway(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 2000, batch: 10, split: 8, nodes: 2})
+	client := c.dial(t)
+	j := c.attach(t, client, AttachOptions{QueueBytes: 20_000})
+	n := 0
+	got := take(t, c, j, -1, func(*tensor.MiniBatch) {
+		switch n++; n {
+		case 10:
+			c.set(func() {
+				c.before = func(string) error { return connect.NewError(connect.CodeUnavailable, errors.New("no leader")) }
+			})
+			time.AfterFunc(300*time.Millisecond, func() {
+				c.set(func() { c.before, c.fence, c.ask = nil, 2, true })
+			})
+		}
+	})
+	require.NoError(t, got.err)
+	require.Equal(t, all(0, 200), sorted(got.numbers))
+	require.EqualValues(t, 200, c.delivered(0).Mark)
+	require.NoError(t, j.Close())
+}
+
+// TestANewLeaderIsTold: whom it asks presents what it holds, in full.
+func TestANewLeaderIsTold(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8, nodes: 2})
+	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000})
+	n := 0
+	got := take(t, c, j, -1, func(*tensor.MiniBatch) {
+		if n++; n == 5 {
+			c.set(func() {
+				clear(c.ranks[0].leases)
+				c.ask = true
+			})
+		}
+	})
+	require.NoError(t, got.err)
+	require.NotEmpty(t, c.adopted)
+	for _, h := range c.adopted {
+		s, err := c.plan[0].Split(int(h.Split))
+		require.NoError(t, err)
+		require.True(t, h.From >= s.FirstNumber && h.To <= s.FirstNumber+uint64(s.MiniBatches) && h.From < h.To, "%v", h)
+		require.NotNil(t, c.node(h.Node))
+		require.Equal(t, "d 0", h.Drive)
+	}
+	require.NoError(t, j.Close())
+}
+
+func TestAGrantThatIsNotOfThePlanEndsTheJob(t *testing.T) {
+	for name, spoil := range map[string]func(*apiv1.Grant){
+		"another split": func(g *apiv1.Grant) { g.Split++ },
+		"no such split": func(g *apiv1.Grant) { g.Split = 1 << 31 },
+		"empty":         func(g *apiv1.Grant) { g.To = g.From },
+		"another epoch": func(g *apiv1.Grant) { g.Epoch = 9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
+			c.spoil = spoil
+			j := c.attach(t, c.dial(t), AttachOptions{})
+			got := take(t, c, j, -1, nil)
+			require.ErrorContains(t, got.err, "lease ")
+			require.NoError(t, j.Close())
+		})
+	}
+}
+
+// TestASlowTrainerHoldsTheNodesBack: what was asked for and not taken fits the queue.
+func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
+	for _, order := range []string{"fastest", "deterministic"} {
+		c := newCluster(t, clusterOptions{rows: 20_000, batch: 100, split: 4, nodes: 2, order: order})
+		one := makeBatch(tensor.Name{}, 100).Bytes()
+		j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 5 * one})
+		n := 0
+		got := take(t, c, j, 40, func(*tensor.MiniBatch) {
+			n++
+			if n%10 == 0 {
+				time.Sleep(30 * time.Millisecond)
+			}
+			served := 0
+			for _, node := range c.nodes {
+				node.mu.Lock()
+				served += len(node.served)
+				node.mu.Unlock()
+			}
+			// Five fit; the one that is due may come besides, and one was asked for before its size was known.
+			assert.LessOrEqual(t, served, n+7)
+		})
+		require.NoError(t, got.err)
+		require.NoError(t, j.Close())
+	}
+}
+
+// TestTheControlPlaneHears: of T, of the queue, of what is held and fetched.
+func TestTheControlPlaneHears(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
+	steps := 0
+	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000, Throughput: trainmgr.ThroughputOptions{Time: time.Millisecond}, Step: &trainmgr.Step{Run: func(_ context.Context, mb *tensor.MiniBatch) error {
+		steps++
+		require.Equal(t, 10, mb.Rows)
+		require.Len(t, mb.Values64, 30, "lists are as long as the data's")
+		return nil
+	}}})
+	require.Positive(t, steps)
+	full := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return slices.ContainsFunc(c.reports, func(r *apiv1.RankReport) bool { return r.Blocked && r.QueueBatches > 0 && r.QueueBytes > 0 })
+	}
+	require.NoError(t, take(t, c, j, 50, func(*tensor.MiniBatch) {
+		require.Eventually(t, full, 10*time.Second, time.Millisecond, "it says when its queue is full")
+	}).err)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 50, r.MiniBatches)
+	assert.Equal(t, "n0/d 0", r.PerDrive[0].Name)
+	assert.Equal(t, 2, r.Drives)
+	assert.Positive(t, r.TRowsPerSecond)
+	require.NoError(t, j.Close())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.reports {
+		require.Positive(t, r.TRowsPerSecond)
+		require.EqualValues(t, 3000, r.QueueLimitBytes)
+	}
+	assert.Contains(t, c.reasons, "stop")
+}
+
+func TestNoGoroutineOutlivesAJob(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 5000, batch: 10, split: 4, nodes: 2})
+	client := c.dial(t)
+	before := 0
+	for i := range 4 {
+		j := c.attach(t, client, AttachOptions{QueueBytes: 3000})
+		require.NoError(t, take(t, c, j, 10, nil).err)
+		require.NoError(t, j.Close())
+		client.http.CloseIdleConnections()
+		if i == 0 { // connections of the servers' side are theirs
+			time.Sleep(20 * time.Millisecond)
+			before = runtime.NumGoroutine()
+		}
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestAttachRefuses(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	client := c.dial(t)
+	for name, o := range map[string]AttachOptions{
+		"credits": {Credits: -1}, "pieces": {Pieces: -1}, "acks": {Acks: -1}, "deadline": {Deadline: -1}, "delay": {AckDelay: -1}, "queue": {QueueBytes: -1}, "t": {RowsPerSecond: -1},
+	} {
+		_, err := client.Attach(t.Context(), "job", o)
+		require.ErrorIs(t, err, ErrOptions, name)
+	}
+	require.Zero(t, c.calls["Attach"])
 }

@@ -21,6 +21,9 @@ const (
 	leaseRest = 250 * time.Millisecond
 	// stuckTime is how long the mini-batch that is due may be in nobody's hands before a later lease is given back for it.
 	stuckTime = 2 * time.Second
+	// refusedTime is how long nodes may refuse a split, because they do not hold its partition or it has changed, before the
+	// data counts as at fault: beats tell the control plane of a partition that has moved within seconds.
+	refusedTime = 5 * time.Second
 )
 
 var errRevoked = errors.New("the lease was revoked")
@@ -31,8 +34,9 @@ type leases struct {
 	d    *trainmgr.Delivery
 	ctx  context.Context // ends with the delivery
 	stop context.CancelFunc
-	done chan struct{} // closed when the loop has ended
+	wg   sync.WaitGroup
 	kick chan struct{} // something changed that the leader should hear of now
+	due  chan struct{} // back has something
 
 	mu      sync.Mutex
 	held    map[uint64]*piece // by lease
@@ -40,8 +44,9 @@ type leases struct {
 	running int
 	back    map[string][]uint64 // leases to give back, by reason
 	adopt   bool
-	dueAt   time.Time     // since when what is due is nobody's
-	changed chan struct{} // closed and renewed when ready or err change
+	refused map[int]time.Time // since when a split has been refused, by its place
+	dueAt   time.Time         // since when what is due is nobody's
+	changed chan struct{}     // closed and renewed when ready or err change
 	err     error
 }
 
@@ -51,12 +56,14 @@ func (r *rank) Begin(ctx context.Context, d *trainmgr.Delivery) (trainmgr.Pieces
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, done: make(chan struct{}), kick: make(chan struct{}, 1),
-		held: map[uint64]*piece{}, back: map[string][]uint64{}, changed: make(chan struct{})}
+	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), due: make(chan struct{}, 1),
+		held: map[uint64]*piece{}, back: map[string][]uint64{}, refused: map[int]time.Time{}, changed: make(chan struct{})}
 	r.mu.Lock()
 	r.leases = l
 	r.mu.Unlock()
-	go l.run()
+	l.wg.Go(l.run)
+	l.wg.Go(l.returns)
+	l.wg.Go(l.endWhole)
 	return l, nil
 }
 
@@ -88,7 +95,7 @@ func (l *leases) Next(ctx context.Context) (trainmgr.Piece, error) {
 // Close ends the asking and gives back what is held, as far as the control plane answers soon.
 func (l *leases) Close() error {
 	l.stop()
-	<-l.done
+	l.wg.Wait()
 	r := l.rank
 	r.mu.Lock()
 	r.leases = nil
@@ -113,23 +120,7 @@ func (l *leases) Close() error {
 
 // run asks, extends and reports until the delivery ends.
 func (l *leases) run() {
-	defer close(l.done)
-	go func() { // pieces that can bring nothing new end
-		select {
-		case <-l.d.Whole():
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			for _, p := range l.held {
-				p.cancel(errWhole)
-			}
-		case <-l.ctx.Done():
-		}
-	}()
 	for l.ctx.Err() == nil {
-		if err := l.giveBack(l.ctx); err != nil {
-			l.fail(err)
-			return
-		}
 		begin, want := time.Now(), 0
 		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest {
 			req := l.request()
@@ -160,6 +151,35 @@ func (l *leases) run() {
 
 // errWhole ends pieces when everything has come.
 var errWhole = errors.New("every mini-batch has come")
+
+// endWhole ends the pieces that can bring nothing new.
+func (l *leases) endWhole() {
+	select {
+	case <-l.d.Whole():
+	case <-l.ctx.Done():
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.held {
+		p.cancel(errWhole)
+	}
+}
+
+// returns gives leases back as soon as they are released, also while the leader is being asked for others.
+func (l *leases) returns() {
+	for {
+		select {
+		case <-l.due:
+		case <-l.ctx.Done():
+			return
+		}
+		if err := l.giveBack(l.ctx); err != nil {
+			l.fail(err)
+			return
+		}
+	}
+}
 
 // rest waits, but not when something changes.
 func (l *leases) rest(d time.Duration) {
@@ -205,12 +225,11 @@ func (l *leases) request() *apiv1.LeaseRequest {
 	due, ordered := l.d.Due()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	blocked := queue.MiniBatches > 0 && queue.Bytes+l.rank.estimate() > queue.LimitBytes
 	req := &apiv1.LeaseRequest{
 		Epoch: l.d.Epoch().Number,
 		Report: &apiv1.RankReport{
 			QueueBatches: float64(queue.MiniBatches), QueueBytes: queue.Bytes, QueueLimitBytes: queue.LimitBytes,
-			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: blocked,
+			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: queue.Full,
 		},
 	}
 	if n := l.rank.o.Pieces - l.running - len(l.ready); left > 0 && (n > 0 || ordered) {
@@ -344,6 +363,10 @@ func (l *leases) release(id uint64, reason string) {
 	if p := l.held[id]; p != nil {
 		l.drop(p)
 		l.back[reason] = append(l.back[reason], id)
+		select {
+		case l.due <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -369,7 +392,10 @@ func (l *leases) giveBack(ctx context.Context) error {
 			return m.Release(ctx, req)
 		})
 		if err != nil {
-			return ofSession(err)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.back[req.Reason] = append(l.back[req.Reason], req.Leases...)
+			return err
 		}
 	}
 }
@@ -417,13 +443,17 @@ func (p *piece) End(err error) error {
 	switch cause := context.Cause(p.ctx); {
 	case err == nil:
 		p.ended = true
+		delete(l.refused, p.split.Place)
 		p.node.went(true)
 		return nil
 	case cause != nil: // revoked, or the delivery ends, or nothing new could come
 		p.ended = errors.Is(cause, errWhole)
 		return nil
-	case errors.Is(err, ErrData):
-		l.release(p.lease, "data: "+err.Error())
+	case errors.Is(err, ErrData), errors.Is(err, errRefused) && l.staysRefused(p.split.Place):
+		if !errors.Is(err, ErrData) {
+			err = fmt.Errorf("%w: %w", ErrData, err)
+		}
+		l.release(p.lease, "data: "+shortened(err.Error()))
 		return err
 	}
 	p.node.went(false)
@@ -431,6 +461,18 @@ func (p *piece) End(err error) error {
 	l.rank.redone++
 	l.rank.mu.Unlock()
 	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "err", err)
-	l.release(p.lease, "node: "+err.Error())
+	l.release(p.lease, "node: "+shortened(err.Error()))
 	return nil
+}
+
+// shortened keeps a reason within what the control plane takes.
+func shortened(s string) string { return s[:min(len(s), 2000)] }
+
+// staysRefused reports whether a split has been refused for longer than the control plane needs to learn that a partition has moved. l.mu is held.
+func (l *leases) staysRefused(split int) bool {
+	since, ok := l.refused[split]
+	if !ok {
+		l.refused[split] = time.Now()
+	}
+	return ok && time.Since(since) > l.rank.o.refused
 }

@@ -31,6 +31,9 @@ const (
 // errNode says that a node did not do what it should; somebody else, or the same later, may.
 var errNode = errors.New("node")
 
+// errRefused says that a node does not have what it should, or not any more: its partition has changed, or was moved.
+var errRefused = errors.New("refused")
+
 // busyError is a node's word that it would do so later.
 type busyError struct {
 	err   error
@@ -118,8 +121,12 @@ func (n *node) went(ok bool) {
 		n.fails, n.until = 0, time.Time{}
 		return
 	}
+	now := time.Now()
+	if now.Before(n.until) {
+		return // of the same failure, as several pieces see it
+	}
 	n.fails++
-	n.until = time.Now().Add(min(100*time.Millisecond<<min(n.fails-1, 6), 5*time.Second))
+	n.until = now.Add(50 * time.Millisecond << min(n.fails-1, 6))
 }
 
 // pause waits out what went noted.
@@ -164,7 +171,7 @@ func (a *ask) query() string {
 }
 
 // get fetches one mini-batch, which lends a buffer of the pool until it is released. The error wraps ErrData where asking
-// again would not help, a busyError where it would help later, errNode else.
+// again would not help, errRefused where only another node could, a busyError where it would help later, errNode else.
 func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, schema *tensor.Schema) (*tensor.MiniBatch, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+a.query(), nil)
 	if err != nil {
@@ -225,8 +232,10 @@ func (n *node) refusal(resp *http.Response) error {
 	}
 	err := fmt.Errorf("%w %s: %s: %s", errNode, n.name, body.Code, body.Message)
 	switch body.Code {
-	case "data_loss", "failed_precondition":
+	case "data_loss":
 		return fmt.Errorf("%w: node %s: %s", ErrData, n.name, body.Message)
+	case "failed_precondition":
+		return fmt.Errorf("%w: node %s: %s", errRefused, n.name, body.Message)
 	case "resource_exhausted", "unavailable":
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		return &busyError{err, time.Duration(min(max(after, 0), 60)) * time.Second}

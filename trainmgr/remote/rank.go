@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -47,18 +46,6 @@ type rank struct {
 	nodes   map[string]*node
 	waiting string // why the control plane granted nothing, last
 	redone  int    // leases given back because their node failed
-}
-
-// ofSession names what a control plane says to a session.
-func ofSession(err error) error {
-	switch connect.CodeOf(err) {
-	case connect.CodeFailedPrecondition, connect.CodeAborted:
-		if strings.Contains(err.Error(), "session") {
-			return fmt.Errorf("%w: %w", ErrFenced, err)
-		}
-		return fmt.Errorf("%w: %w", ErrEnded, err)
-	}
-	return err
 }
 
 // Epoch returns the epoch that Attach found, and then each that follows.
@@ -124,7 +111,7 @@ func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*
 		return m.Lease(ctx, req)
 	})
 	if err != nil {
-		return nil, ofSession(err)
+		return nil, err
 	}
 	if resp.UnknownSession {
 		return nil, fmt.Errorf("%w: attach again, with the trainer's token, to take it back", ErrFenced)
@@ -173,7 +160,7 @@ func (r *rank) checkpoint(ctx context.Context, local dataset.Token) ([]byte, err
 		return m.Checkpoint(ctx, req)
 	})
 	if err != nil {
-		return nil, ofSession(err)
+		return nil, err
 	}
 	token, err := ReadToken(resp.Token)
 	if err != nil {

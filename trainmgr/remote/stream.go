@@ -61,6 +61,11 @@ func (s *stream) feed() {
 		if err := d.Reserve(s.ctx, n, f.room); err != nil {
 			return
 		}
+		if !d.Wanted(n) { // it has come by another lease meanwhile
+			d.Free(f.room)
+			<-s.credit
+			continue
+		}
 		s.out <- f // has room for all credits
 		s.wg.Go(func() {
 			defer close(f.done)
@@ -96,7 +101,7 @@ func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
 		var busy *busyError
 		wait := 20 * time.Millisecond * time.Duration(try)
 		switch {
-		case errors.Is(err, ErrData):
+		case errors.Is(err, ErrData), errors.Is(err, errRefused):
 			return nil, err
 		case errors.As(err, &busy):
 			wait = max(wait, busy.after)

@@ -1,0 +1,187 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+)
+
+// follower is a member that does not lead.
+type follower struct {
+	apiv1connect.UnimplementedControlHandler
+	leader string
+	asked  atomic.Int64
+}
+
+func (f *follower) ListJobs(context.Context, *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
+	f.asked.Add(1)
+	err := connect.NewError(connect.CodeFailedPrecondition, errors.New("this member does not lead"))
+	d, derr := connect.NewErrorDetail(&apiv1.NotLeader{LeaderUrl: f.leader})
+	if derr != nil {
+		return nil, derr
+	}
+	err.AddDetail(d)
+	return nil, err
+}
+
+func newFollower(t *testing.T, leader string) (*follower, string) {
+	f := &follower{leader: leader}
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewControlHandler(f))
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return f, s.URL
+}
+
+// deadURL is where nobody listens.
+func deadURL(t *testing.T) string {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	return s.URL
+}
+
+func TestTheLeaderIsFound(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	_, lost := newFollower(t, "")
+	bad, wrong := newFollower(t, "ftp://nowhere")
+	knowing, named := newFollower(t, c.http.URL)
+	for name, urls := range map[string][]string{
+		"it is named, though not configured": {named},
+		"nobody is named, it is next":        {lost, c.http.URL},
+		"the first is dead":                  {deadURL(t), c.http.URL},
+		"what is named cannot be called":     {wrong, c.http.URL},
+		"a chain of them":                    {deadURL(t), lost, named},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := c.dial(t, urls...)
+			before := knowing.asked.Load()
+			for range 3 {
+				jobs, err := client.List(t.Context())
+				require.NoError(t, err)
+				require.Len(t, jobs, 1)
+			}
+			assert.LessOrEqual(t, knowing.asked.Load()-before, int64(1), "who leads is remembered")
+		})
+	}
+	assert.Positive(t, bad.asked.Load())
+}
+
+func TestMembersThatPointAtEachOtherEndThePatience(t *testing.T) {
+	a, one := newFollower(t, "")
+	b, two := newFollower(t, one)
+	a.leader = two
+	client, err := Dial(Options{Control: []string{one, two}, Patience: 300 * time.Millisecond})
+	require.NoError(t, err)
+	_, err = client.List(t.Context())
+	require.ErrorIs(t, err, ErrUnreachable)
+	assert.ErrorContains(t, err, "does not lead")
+	assert.Less(t, a.asked.Load()+b.asked.Load(), int64(60), "it pauses between rounds")
+}
+
+func TestWhatIsAskedAgain(t *testing.T) {
+	for _, c := range []struct {
+		code  connect.Code
+		again bool
+	}{
+		{connect.CodeUnavailable, true}, {connect.CodeDeadlineExceeded, true}, {connect.CodeResourceExhausted, true}, {connect.CodeCanceled, true},
+		{connect.CodeInvalidArgument, false}, {connect.CodeNotFound, false}, {connect.CodeInternal, false}, {connect.CodePermissionDenied, false}, {connect.CodeFailedPrecondition, false},
+	} {
+		t.Run(c.code.String(), func(t *testing.T) {
+			cl := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+			refusals := 2
+			cl.before = func(string) error {
+				if refusals--; refusals >= 0 {
+					return connect.NewError(c.code, errors.New("no"))
+				}
+				return nil
+			}
+			_, err := cl.dial(t).List(t.Context())
+			if c.again {
+				require.NoError(t, err)
+				require.Equal(t, 3, cl.calls["ListJobs"])
+				return
+			}
+			require.Equal(t, c.code, connect.CodeOf(err))
+			require.Equal(t, 1, cl.calls["ListJobs"])
+			assert.Equal(t, c.code == connect.CodeNotFound, errors.Is(err, ErrNoJob))
+		})
+	}
+}
+
+func TestACallerThatGivesUpIsNotKept(t *testing.T) {
+	client, err := Dial(Options{Control: []string{deadURL(t)}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the trainer was told to stop")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	_, err = client.Get(ctx, "x")
+	require.ErrorIs(t, err, why)
+}
+
+func TestSubmitIsSafeToRepeat(t *testing.T) {
+	spec := &apiv1.JobSpec{Name: "ads", Pipeline: []byte("name: t")}
+	t.Run("the answer was lost", func(t *testing.T) {
+		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+		c.notFirst = true
+		st, err := c.dial(t).Submit(t.Context(), spec)
+		require.NoError(t, err)
+		require.Equal(t, "j1", st.Id)
+		require.Equal(t, 2, c.submits)
+	})
+	t.Run("somebody else's job has the name", func(t *testing.T) {
+		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+		c.submits = 1
+		_, err := c.dial(t).Submit(t.Context(), spec)
+		require.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
+	})
+	t.Run("a job without a name gets one", func(t *testing.T) {
+		c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+		st, err := c.dial(t).Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte("name: t")})
+		require.NoError(t, err)
+		require.Regexp(t, `^job-[0-9a-f]{12}$`, st.Spec.Name)
+	})
+	_, err := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1}).dial(t).Submit(t.Context(), nil)
+	require.ErrorIs(t, err, ErrOptions)
+}
+
+func TestWatchGoesOnOverAChangeOfTheLeader(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
+	n := 0
+	c.before = func(string) error {
+		if n++; n == 3 {
+			return connect.NewError(connect.CodeUnavailable, errors.New("I lead no more"))
+		}
+		return nil
+	}
+	var seen []uint64
+	for st, err := range c.dial(t).Watch(t.Context(), "j1") {
+		require.NoError(t, err)
+		seen = append(seen, st.Delivered)
+	}
+	require.Equal(t, []uint64{0, 1, 0, 1, 2}, seen)
+	c.before = func(string) error { return connect.NewError(connect.CodeNotFound, errors.New("gone")) }
+	for _, err := range c.dial(t).Watch(t.Context(), "j1") {
+		require.ErrorIs(t, err, ErrNoJob)
+	}
+}
+
+func TestDialRefuses(t *testing.T) {
+	for name, o := range map[string]Options{
+		"nobody": {}, "no scheme": {Control: []string{"control:7460"}}, "no patience": {Control: []string{"http://c:1"}, Patience: -1},
+		"a path": {Control: []string{"http://c:1/x"}},
+	} {
+		_, err := Dial(o)
+		require.ErrorIs(t, err, ErrOptions, name)
+	}
+}

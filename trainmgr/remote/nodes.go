@@ -1,0 +1,42 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+)
+
+// Nodes lists the storage nodes that the control plane knows.
+func (c *Client) Nodes(ctx context.Context) ([]*apiv1.NodeRecord, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListNodesResponse, error) {
+		return m.ListNodes(ctx, &apiv1.ListNodesRequest{})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	return resp.Nodes, nil
+}
+
+// Drain keeps new splits away from a node, or lets them come again. It returns the leases that are still out there.
+func (c *Client) Drain(ctx context.Context, node string, drain bool) (int, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: node, Drain: drain})
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drain node %s: %w", node, err)
+	}
+	return int(resp.Leases), nil
+}
+
+// Decisions returns the last decisions of a job's autoscaler, each a JSON document.
+func (c *Client) Decisions(ctx context.Context, id string) ([]string, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DecisionsResponse, error) {
+		return m.Decisions(ctx, &apiv1.DecisionsRequest{Id: id})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("decisions of job %s: %w", id, err)
+	}
+	return resp.Decisions, nil
+}
