@@ -20,6 +20,7 @@ var units = map[string]func(){
 	"bucketize":       bucketizeKernels,
 	"clamp":           clampKernels,
 	"fillnull":        fillNull,
+	"hextoint":        hexToInt,
 	"logn":            logN,
 	"positivemodulus": positiveModulus,
 	"sigridhash":      sigridHash,

@@ -61,25 +61,7 @@ func Hex(dst []int64, offsets []uint32, data []byte, valid []byte) error {
 	if valid != nil && len(valid) < len(dst) {
 		return fmt.Errorf("%d bytes of validity for %d rows: %w", len(valid), len(dst), ErrOffsets)
 	}
-	from := offsets[0]
-	for i := range dst {
-		to := offsets[i+1]
-		if from > to || uint64(to) > uint64(len(data)) {
-			return fmt.Errorf("row %d is bytes %d to %d of %d: %w", i, from, to, len(data), ErrOffsets)
-		}
-		token := data[from:to]
-		from = to
-		if valid != nil && (valid[i] == 0 || len(token) == 0) {
-			valid[i], dst[i] = 0, 0
-			continue
-		}
-		v, ok := Parse(token)
-		if !ok {
-			return tokenError(i, token)
-		}
-		dst[i] = int64(v)
-	}
-	return nil
+	return hex.Pick()(dst, offsets, data, valid)
 }
 
 func tokenError(row int, token []byte) error {

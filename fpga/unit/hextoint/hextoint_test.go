@@ -1,6 +1,7 @@
 package hextoint_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/unit/hextoint"
+	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
 func TestParse(t *testing.T) {
@@ -172,17 +174,22 @@ func FuzzHex(f *testing.F) {
 }
 
 func BenchmarkHex(b *testing.B) {
-	tokens := make([]string, 8192)
-	for i := range tokens {
-		tokens[i] = "05db9164"
-	}
-	offsets, data := column(tokens)
-	dst := make([]int64, len(tokens))
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		if err := hextoint.Hex(dst, offsets, data, nil); err != nil {
-			b.Fatal(err)
+	for name, empty := range map[string]int{"eight digits": 0, "one in ten empty": 10} {
+		tokens := make([]string, 2048)
+		for i := range tokens {
+			tokens[i] = "05db9164"
+			if empty > 0 && uint32(i)*2654435761>>16%uint32(empty) == 0 {
+				tokens[i] = ""
+			}
 		}
+		offsets, data := column(tokens)
+		dst, valid := make([]int64, len(tokens)), bytes.Repeat([]byte{1}, len(tokens))
+		b.Run(name, func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, len(tokens), func() {
+				if err := hextoint.Hex(dst, offsets, data, valid); err != nil {
+					b.Fatal(err)
+				}
+			})
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(tokens)), "ns/value")
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// hexToInt writes a kernel a width.
+func hexToInt() {
+	hexKernel("hex512", z512)
+	hexKernel("hex256", y256)
+}
+
+// hexKernel writes a loop over blocks of tokens of eight digits, one behind the other: as many as a vector holds. It stops
+// before a block that is anything else.
+func hexKernel(name string, w vector) {
+	tokens := w.lanes64()
+	TEXT(name, NOSPLIT, "func(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)")
+	Doc(name+" parses n tokens until one of the next few is null or does not have eight digits. offsets are one more than tokens, size is",
+		"how many bytes of data there are, valid may be nil. It returns how many are done, a whole number of vectors.")
+	Pragma("noescape")
+	dst, offsets, data := Load(Param("dst"), GP64()), Load(Param("offsets"), GP64()), Load(Param("data"), GP64())
+	size, valid := Load(Param("size"), GP64()), Load(Param("valid"), GP64())
+	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()
+	MOVQ(n, total)
+	bytes := func(x uint64) reg.VecVirtual { return w.all(x * 0x0101010101010101) }
+	zero, a, lower, ten := bytes('0'), bytes('a'), bytes(0x20), bytes(10)
+	nine, five, weights := bytes(9), bytes(5), w.all(0x0110011001100110)
+	// The values of a token's four pairs of digits are its words; the first is the most significant byte.
+	order := w.reg()
+	if w.bits == 512 {
+		VBROADCASTI32X4(hexOrder(), order)
+	} else {
+		VBROADCASTI128(hexOrder(), order)
+	}
+
+	loop{n: n, lanes: tokens,
+		body: func(_ int, _ reg.Register) {
+			from, to := GP64(), GP64()
+			MOVL(Mem{Base: offsets}, from.As32())
+			MOVL(Mem{Base: offsets, Disp: 4 * tokens}, to.As32())
+			// Eight bytes each, and no wrap between.
+			if w.bits == 512 {
+				lengths, odd := YMM(), K()
+				VMOVDQU(Mem{Base: offsets, Disp: 4}, lengths)
+				VPSUBD(Mem{Base: offsets}, lengths, lengths)
+				VPCMPD_BCST(Imm(4), word(8), lengths, odd)
+				KORTESTB(odd, odd)
+			} else {
+				lengths := XMM()
+				VMOVDQU(Mem{Base: offsets, Disp: 4}, lengths)
+				VPSUBD(Mem{Base: offsets}, lengths, lengths)
+				VPXOR(repeated(y256, 8<<32|8), lengths, lengths)
+				VPTEST(lengths, lengths)
+			}
+			JNZ(LabelRef("end"))
+			CMPQ(from, to)
+			JA(LabelRef("end"))
+			CMPQ(to, size)
+			JA(LabelRef("end"))
+			TESTQ(valid, valid)
+			JZ(LabelRef("valid"))
+			w.noZeroByte(valid)
+			Label("valid")
+
+			digit, letter := w.reg(), w.reg()
+			if w.bits == 512 {
+				VMOVDQU64(Mem{Base: data, Index: from, Scale: 1}, digit)
+				VPORQ(lower, digit, letter)
+			} else {
+				VMOVDQU(Mem{Base: data, Index: from, Scale: 1}, digit)
+				VPOR(lower, digit, letter)
+			}
+			VPSUBB(zero, digit, digit)
+			VPSUBB(a, letter, letter)
+			if w.bits == 512 {
+				isDigit, isLetter := K(), K()
+				VPCMPUB(Imm(2), nine, digit, isDigit)
+				VPCMPUB(Imm(2), five, letter, isLetter)
+				VPADDB(ten, letter, isLetter, digit)
+				KORTESTQ(isDigit, isLetter)
+				JCC(LabelRef("end")) // not all ones
+			} else {
+				isDigit, isLetter := YMM(), YMM()
+				VPMINUB(nine, digit, isDigit)
+				VPCMPEQB(digit, isDigit, isDigit)
+				VPMINUB(five, letter, isLetter)
+				VPCMPEQB(letter, isLetter, isLetter)
+				VPADDB(ten, letter, letter)
+				VPBLENDVB(isLetter, letter, digit, digit)
+				VPOR(isDigit, isLetter, isLetter)
+				all := GP32()
+				VPMOVMSKB(isLetter, all)
+				CMPL(all, I8(-1))
+				JNE(LabelRef("end"))
+			}
+			VPMADDUBSW(weights, digit, digit)
+			VPSHUFB(order, digit, digit)
+			store64(digit, nil, Mem{Base: dst})
+			TESTQ(valid, valid)
+			JZ(LabelRef("next"))
+			ADDQ(I32(tokens), valid)
+			Label("next")
+		},
+		advance: func(elements int) {
+			ADDQ(I32(4*elements), offsets)
+			ADDQ(I32(8*elements), dst)
+		},
+		end: func() {
+			SUBQ(n, total)
+			Store(total, ReturnIndex(0))
+		}}.emit()
+}
+
+// noZeroByte jumps to end if one of the bytes at p, one a 64-bit lane, is zero.
+func (v vector) noZeroByte(p reg.Register) {
+	x, y := GP64(), GP64()
+	if v.bits == 512 {
+		ones, tops := GP64(), GP64()
+		MOVQ(Mem{Base: p}, x)
+		MOVQ(U64(0x0101010101010101), ones)
+		MOVQ(U64(0x8080808080808080), tops)
+		ANDNQ(tops, x, y)
+		SUBQ(ones, x)
+		TESTQ(x, y)
+	} else {
+		MOVL(Mem{Base: p}, x.As32())
+		MOVL(U32(0x80808080), y.As32())
+		ANDNL(y.As32(), x.As32(), y.As32())
+		SUBL(U32(0x01010101), x.As32())
+		TESTL(x.As32(), y.As32())
+	}
+	JNZ(LabelRef("end"))
+}
+
+func hexOrder() Mem {
+	if hexOrderAt == nil {
+		m := GLOBL("hexOrder", RODATA|NOPTR)
+		DATA(0, U64(0x8080808000020406))
+		DATA(8, U64(0x80808080080a0c0e))
+		hexOrderAt = &m
+	}
+	return *hexOrderAt
+}
+
+var hexOrderAt *Mem
