@@ -1,0 +1,107 @@
+package ledger
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// million makes a ledger with one job of 10^6 splits of 16 mini-batches on 8 drives, and attaches its ranks.
+func million(t testing.TB, ranks int) (*Ledger, []Session, time.Time) {
+	const partitions, splits = 1000, 1000
+	var data []string
+	drives := make([]Drive, 8)
+	for p := range partitions {
+		data = append(data, fmt.Sprintf("p%d:%d", p, splits*16))
+		d := &drives[p%len(drives)]
+		d.Partitions = append(d.Partitions, fmt.Sprintf("p%d", p))
+	}
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1}, data...)
+	require.Equal(t, partitions*splits, plan.Splits())
+	now := scriptStart
+	l := New(Config{Fence: 1})
+	require.NoError(t, l.AddJob(Job{ID: "x", Ranks: ranks, Drives: 4}))
+	require.NoError(t, l.Begin(Epoch{Job: "x", Digest: digestOf("x"), Plan: plan, Partitions: names}, now))
+	for i := range drives {
+		drives[i].ID, drives[i].Slots = DriveID{"n", fmt.Sprint(i)}, 2
+		require.NoError(t, l.PutDrive(drives[i], now))
+	}
+	sessions := make([]Session, ranks)
+	for r := range sessions {
+		a, err := l.Attach("x", uint32(r), nil, now)
+		require.NoError(t, err)
+		sessions[r] = a.Session
+	}
+	return l, sessions, now
+}
+
+// heap returns the bytes that are in use after a collection.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestMillionSplitsFitInMemory holds the ledger, with its plan, to 40 MB with 10^6 splits, at the start and with every other split
+// acknowledged, which is the most there is to remember.
+func TestMillionSplitsFitInMemory(t *testing.T) {
+	const limit = 40 << 20
+	before := heap()
+	l, sessions, now := million(t, 4)
+	require.NoError(t, l.Want("x", sessions[0], 0, 4, now))
+	fresh := heap() - before
+	for r, s := range sessions {
+		var runs []dataset.Run
+		for p := uint64(r) * 250_000; p < uint64(r+1)*250_000; p += 2 {
+			if runs = append(runs, dataset.Run{From: 16 * p, To: 16*p + 16}); len(runs) == 5000 {
+				require.NoError(t, l.Acknowledge("x", s, 0, runs, now))
+				runs = runs[:0]
+			}
+		}
+	}
+	half := heap() - before
+	t.Logf("%d bytes fresh, %d with every other split delivered", fresh, half)
+	assert.Less(t, fresh, uint64(limit))
+	assert.Less(t, half, uint64(limit))
+	runtime.KeepAlive(l)
+}
+
+// BenchmarkMillionSplits grants, acknowledges and flushes 10^6 splits, in group commits of 4,096.
+func BenchmarkMillionSplits(b *testing.B) {
+	for _, ranks := range []int{1, 8} {
+		b.Run(fmt.Sprintf("ranks=%d", ranks), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				l, sessions, now := million(b, ranks)
+				b.StartTimer()
+				done, records := 0, 0
+				for r := range sessions {
+					require.NoError(b, l.Want("x", sessions[r], 0, 1<<30, now))
+				}
+				for done < 1_000_000 {
+					e := l.Ready()
+					require.NotEmpty(b, e.Grants)
+					for _, g := range e.Grants {
+						require.NoError(b, l.Acknowledge("x", sessions[g.Rank], 0, []dataset.Run{{From: g.From, To: g.To}}, now))
+						if done++; done%4096 == 0 {
+							for part := l.Flush(100); len(part) > 0; part = l.Flush(100) {
+								records += len(part)
+							}
+						}
+					}
+				}
+				b.ReportMetric(float64(records)/1e6, "records/split")
+			}
+			b.ReportMetric(float64(b.N)*1e6/b.Elapsed().Seconds(), "splits/s")
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package ledger
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// TestRestoredIsTheSame: at any moment, a new leader over the snapshot, to which the ranks show their leases and repeat what they
+// acknowledged, is where the old one was.
+func TestRestoredIsTheSame(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(5, 80).Draw(t, "steps") {
+			w.step()
+		}
+		type standing struct {
+			token  dataset.Token
+			leases []Grant
+			status JobStatus
+		}
+		stand := func() (all []standing) {
+			for _, j := range w.jobs {
+				token, err := w.l.Token(j.ID)
+				require.NoError(t, err)
+				st, err := w.l.Status(j.ID, w.now)
+				require.NoError(t, err)
+				st.Redelivered, st.Bound = 0, 0 // not of the durable state
+				for i := range st.Ranks {
+					st.Ranks[i].Wanted, st.Ranks[i].Waiting, st.Ranks[i].Attached = 0, "", false
+				}
+				all = append(all, standing{token, w.l.Leases(j.ID), st})
+			}
+			return all
+		}
+		// What a trainer thinks it has may be more than the ledger heard; and leases may be out that no trainer knows of.
+		w.pass(DefaultLeaseTTL)
+		for _, tr := range w.trainers {
+			w.beat(tr)
+			w.acknowledge(tr, tr.owned)
+			w.call(tr, w.l.Want(tr.job, tr.session, tr.epoch, 0, w.now))
+		}
+		before := stand()
+
+		w.store = map[string][]byte{}
+		for _, j := range w.jobs {
+			records, err := w.l.Snapshot(j.ID)
+			require.NoError(t, err)
+			for _, r := range records {
+				if r.Data != nil {
+					w.store[j.ID+"/"+r.Key()] = r.Data
+				}
+			}
+		}
+		w.lead()
+		for _, tr := range w.trainers {
+			w.adopt(tr)
+			w.acknowledge(tr, tr.owned)
+		}
+		require.Equal(t, before, stand())
+	})
+}
+
+// TestStoreIsTheSnapshot: what was flushed bit by bit is what a snapshot says.
+func TestStoreIsTheSnapshot(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t)
+		for range rapid.IntRange(5, 80).Draw(t, "steps") {
+			w.step()
+		}
+		w.flush(1 << 20)
+		require.Zero(t, w.l.Pending())
+		for _, j := range w.jobs {
+			records, err := w.l.Snapshot(j.ID)
+			require.NoError(t, err)
+			fresh := New(Config{Fence: 99})
+			stored := New(Config{Fence: 99})
+			for _, l := range []*Ledger{fresh, stored} {
+				require.NoError(t, l.AddJob(j))
+			}
+			require.NoError(t, fresh.Restore(records[0]))
+			require.NoError(t, stored.Restore(Record{Job: j.ID, Kind: RanksRecord, Data: w.store[j.ID+"/ranks"]}))
+			require.Equal(t, fresh.Live(j.ID), stored.Live(j.ID))
+			for _, e := range fresh.Live(j.ID) {
+				require.NoError(t, fresh.Begin(w.epochs[j.ID][e], w.now))
+				require.NoError(t, stored.Begin(w.epochs[j.ID][e], w.now))
+			}
+			for _, r := range records[1:] {
+				if r.Data != nil {
+					require.NoError(t, fresh.Restore(r))
+				}
+			}
+			for key, data := range w.store {
+				if k := key[3:]; key[:2] == j.ID && k != "ranks" {
+					r, err := RecordOf(j.ID, k, data)
+					require.NoError(t, err)
+					require.NoError(t, stored.Restore(r))
+				}
+			}
+			require.NoError(t, stored.verify())
+			a, err := fresh.Token(j.ID)
+			require.NoError(t, err)
+			b, err := stored.Token(j.ID)
+			require.NoError(t, err)
+			require.Equal(t, a, b)
+		}
+	})
+}
+
+// TestFlushWritesFewRecords: 5,000 splits delivered in random order need the records of their chunks, not one each.
+func TestFlushWritesFewRecords(t *testing.T) {
+	const splits = 5000
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, fmt.Sprintf("a:%d", 2*splits))
+	l := New(Config{Fence: 1})
+	require.NoError(t, l.AddJob(Job{ID: "x"}))
+	require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+	a, err := l.Attach("x", 0, nil, scriptStart)
+	require.NoError(t, err)
+	assert.Len(t, l.Flush(100), 1, "the ranks")
+
+	// Every third split first: five bitmaps, and no mark, for split 0 was not delivered.
+	var runs []dataset.Run
+	for p := uint64(1); p < splits; p += 3 {
+		runs = append(runs, dataset.Run{From: 2 * p, To: 2*p + 2})
+	}
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, runs, scriptStart))
+	assert.Equal(t, 5, l.Pending())
+	assert.Len(t, l.Flush(100), 5)
+
+	// Then the first 2,100 splits: the mark, the bitmap it stands in, and two that it passed.
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 4200}}, scriptStart))
+	var kinds []string
+	for _, r := range l.Flush(100) {
+		what := r.Key()
+		if r.Data == nil {
+			what = "delete " + what
+		}
+		kinds = append(kinds, what)
+	}
+	assert.Equal(t, []string{"e0/mark", "e0/c000002", "delete e0/c000000", "delete e0/c000001"}, kinds)
+
+	// And the rest: only the mark is left.
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 2 * splits}}, scriptStart))
+	assert.Len(t, l.Flush(100), 4)
+	assert.Zero(t, l.Pending())
+	records, err := l.Snapshot("x")
+	require.NoError(t, err)
+	assert.Len(t, records, 2)
+}
+
+func TestRecordsRefuse(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
+	fresh := func() *Ledger {
+		l := New(Config{})
+		require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
+		require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+		return l
+	}
+	ones := newBitset(ChunkSplits)
+	ones.fill(0, ChunkSplits)
+	some := newBitset(ChunkSplits)
+	some.fill(0, 476)
+	full, short := encodeChunk(1, ones, 0, 1024), encodeChunk(1, some, 0, 476)
+	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Data: full}))
+	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: ChunkRecord, Chunk: 1, Data: short}))
+	require.NoError(t, fresh().Restore(Record{Job: "x", Kind: MarkRecord, Data: encodeMark(1, 1500, 1500)}))
+	above := bytes.Clone(short)
+	above[len(above)-1] = 0xff
+	above = seal(ChunkRecord, 476, 1, above[headerBytes:])
+	for _, c := range []struct {
+		name string
+		r    Record
+		want string
+	}{
+		{"a cut header", Record{Data: full[:15], Kind: ChunkRecord}, "the header alone has 16"},
+		{"a cut body", Record{Data: full[:100], Kind: ChunkRecord}, "changed or cut"},
+		{"a changed bit", Record{Data: append(bytes.Clone(full[:100]), append([]byte{full[100] ^ 1}, full[101:]...)...), Kind: ChunkRecord}, "changed or cut"},
+		{"another kind", Record{Data: encodeMark(1, 0, 1500), Kind: ChunkRecord}, "mark under the key of a chunk"},
+		{"another size", Record{Data: short, Kind: ChunkRecord}, "chunk of 476 splits, the plan has 1024 there"},
+		{"beyond the plan", Record{Data: short, Kind: ChunkRecord, Chunk: 2}, "the plan has 1500 splits"},
+		{"bits above the last", Record{Data: above, Kind: ChunkRecord, Chunk: 1}, "has bits above them"},
+		{"a mark of another plan", Record{Data: encodeMark(1, 10, 1400), Kind: MarkRecord}, "mark 10 of 1400 splits, the plan has 1500"},
+		{"a mark beyond", Record{Data: encodeMark(1, 1501, 1500), Kind: MarkRecord}, "mark 1501 of 1500"},
+		{"a later version", Record{Data: later(encodeMark(1, 10, 1500)), Kind: MarkRecord}, "version 2, this build reads 1"},
+		{"ranks after an epoch", Record{Data: encodeRanks(1, make([]rankEntry, 2)), Kind: RanksRecord}, "1 epochs begun"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.r.Job = "x"
+			l := fresh()
+			err := l.Restore(c.r)
+			require.ErrorIs(t, err, ErrRecord)
+			assert.ErrorContains(t, err, c.want)
+			require.NoError(t, l.verify())
+		})
+	}
+	assert.ErrorIs(t, fresh().Restore(Record{Job: "y", Kind: MarkRecord}), ErrUnknown)
+}
+
+func later(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[0] = 2
+	return seal2(b)
+}
+
+// seal2 writes a record's checksum again.
+func seal2(b []byte) []byte {
+	sum := checksum(b)
+	b[12], b[13], b[14], b[15] = byte(sum), byte(sum>>8), byte(sum>>16), byte(sum>>24)
+	return b
+}
+
+func TestKeys(t *testing.T) {
+	for _, r := range []Record{
+		{Job: "x", Kind: RanksRecord}, {Job: "x", Kind: MarkRecord, Epoch: 12}, {Job: "x", Kind: ChunkRecord, Epoch: 3, Chunk: 0xabcdef}, {Job: "x", Kind: ChunkRecord, Chunk: 0x1fffff},
+	} {
+		got, err := RecordOf("x", r.Key(), nil)
+		require.NoError(t, err)
+		assert.Equal(t, r, got)
+	}
+	for _, key := range []string{"", "rank", "e/mark", "e1", "e1/", "e01/mark", "e1/c1", "e1/c00000g", "e1/c-00001", "e-1/mark", "e1/c100000000", "e1/mark/"} {
+		_, err := RecordOf("x", key, nil)
+		assert.ErrorIs(t, err, ErrRecord, key)
+	}
+}
+
+// FuzzRestore: whatever is stored, the ledger takes it whole or refuses it, and stays in order.
+func FuzzRestore(f *testing.F) {
+	ones := newBitset(ChunkSplits)
+	ones.fill(3, 900)
+	f.Add("ranks", encodeRanks(3, []rankEntry{{1, 2, 0}, {1, 3, 1}}))
+	f.Add("e0/mark", encodeMark(3, 77, 1500))
+	f.Add("e0/c000000", encodeChunk(3, ones, 0, 1024))
+	f.Add("e0/c000001", encodeChunk(3, ones, 0, 476))
+	f.Add("e1/mark", []byte{})
+	plan, names := testPlan(f, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
+	f.Fuzz(func(t *testing.T, key string, data []byte) {
+		r, err := RecordOf("x", key, data)
+		if err != nil {
+			require.ErrorIs(t, err, ErrRecord)
+			return
+		}
+		for _, sealed := range [][]byte{data, resealed(r.Kind, data)} {
+			r.Data = sealed
+			l := New(Config{})
+			require.NoError(t, l.AddJob(Job{ID: "x", Ranks: 2}))
+			if r.Kind != RanksRecord {
+				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+			}
+			if err := l.Restore(r); err != nil {
+				require.ErrorIs(t, err, ErrRecord)
+			}
+			if r.Kind == RanksRecord {
+				require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+			}
+			require.NoError(t, l.verify())
+		}
+	})
+}
+
+// resealed gives foreign bytes a header that passes, so that what is behind it is looked at.
+func resealed(k Kind, data []byte) []byte {
+	b := slices.Concat(make([]byte, headerBytes), data)
+	b[0], b[1] = recordVersion, byte(k)
+	n := 0
+	switch k {
+	case RanksRecord:
+		n = len(data) / rankBytes
+	case MarkRecord:
+		n = len(data) / markBytes
+	case ChunkRecord:
+		n = min(8*len(data), ChunkSplits)
+	}
+	b[2], b[3] = byte(n), byte(n>>8)
+	return seal2(b)
+}
