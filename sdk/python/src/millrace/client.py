@@ -198,6 +198,18 @@ class Job:
             return self._intake.epoch
 
     @property
+    def delivered(self) -> bool:
+        """All of the current epoch was yielded."""
+        with self._cond:
+            return self._intake.delivered
+
+    @property
+    def over(self) -> bool:
+        """All of the current epoch is acknowledged: :meth:`next_epoch` is next."""
+        with self._cond:
+            return self._intake.delivered and not self._intake.yielded
+
+    @property
     def epochs(self) -> int:
         """How many epochs the job has."""
         return int(self._spec.get("epochs") or 1)
@@ -254,7 +266,7 @@ class Job:
             self._iterating = True
         try:
             while True:
-                batch = self._take()
+                batch = self.take()
                 if batch is None:
                     return
                 yield batch
@@ -506,26 +518,30 @@ class Job:
         if self._error is not None:
             raise self._error
 
-    def _take(self) -> Optional[MiniBatch]:
+    def take(self, stop: Optional[Callable[[], bool]] = None, *, stall: bool = True) -> Optional[MiniBatch]:
+        """The next mini-batch of the current epoch, or None when it is over (or ``stop()``, asked every second and on
+        :meth:`wake`). What :meth:`minibatches` does, for those who stage mini-batches themselves.
+
+        Args:
+            stall: whether waiting counts as the trainer standing still; else tell :meth:`stalled`.
+        """
         begun = time.monotonic()
         with self._cond:
             self._look()
             if not self._manual:
                 self._acknowledge_last()
-            self._waited_from = begun
+            self._waited_from = begun if stall else None
             try:
                 while True:
                     batch = self._intake.take()
-                    if batch is not None or self._intake.delivered:
+                    if batch is not None or self._intake.delivered or (stop is not None and stop()):
                         break
                     self._cond.wait(1.0)
                     self._look()
             finally:
                 self._waited_from = None
-                stall = time.monotonic() - begun
-                self._stats.stall_seconds += stall
-                if not self._stats.minibatches:
-                    self._stats.first_seconds += stall
+                if stall:
+                    self._stalled(time.monotonic() - begun)
             if batch is None:
                 return None
             self._last = batch.name.number
@@ -534,6 +550,21 @@ class Job:
             self._stats.nbytes += batch.nbytes
             self._cond.notify_all()
             return batch
+
+    def wake(self) -> None:
+        """Has a :meth:`take` that waits look at ``stop`` now."""
+        with self._cond:
+            self._cond.notify_all()
+
+    def stalled(self, seconds: float) -> None:
+        """Counts time that the trainer stood still, where mini-batches are staged by somebody else."""
+        with self._cond:
+            self._stalled(seconds)
+
+    def _stalled(self, seconds: float) -> None:
+        if not self._stats.stall_seconds:
+            self._stats.first_seconds = seconds
+        self._stats.stall_seconds += seconds
 
     def _acknowledge(self, number: int) -> None:
         try:

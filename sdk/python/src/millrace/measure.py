@@ -1,0 +1,182 @@
+"""T, the trainer's throughput, measured on dummy mini-batches without harm to what is trained."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import ctypes
+import hashlib
+import random
+import struct
+import sys
+from typing import Any, Iterator, Mapping, NamedTuple, Sequence
+
+import torch
+
+from . import frame
+from .schema import Schema
+
+__all__ = ["Throughput", "dummy_frame", "fingerprint", "untouched"]
+
+
+class Throughput(NamedTuple):
+    """T as it was measured.
+
+    Attributes:
+        rows_per_second: T.
+        steps: that were timed.
+        seconds: that they took.
+    """
+
+    rows_per_second: float
+    steps: int
+    seconds: float
+
+
+def _raw(t: torch.Tensor) -> bytes:
+    """The bytes of a tensor on the CPU, without NumPy."""
+    t = t.contiguous()
+    return ctypes.string_at(t.data_ptr(), t.numel() * t.element_size()) if t.numel() else b""
+
+
+def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], seed: int = 0) -> frame.MiniBatch:
+    """A mini-batch with made-up content.
+
+    Ids are spread over each key's embeddings (or the first million), lists have their mean length in turn rounded up and
+    down, dense features lie between 0 and 16, half the labels are 1.
+    """
+    g = torch.Generator().manual_seed(seed)
+    tensors: dict[str, bytes] = {}
+
+    raw = _raw
+    if schema.keys:
+        values, lengths = [], []
+        for k in schema.keys:
+            n = torch.ones(rows, dtype=torch.int32)
+            if k.is_list:
+                mean = max(0.0, float(mean_length.get(k.name, 1.0)))
+                ends = (torch.arange(rows + 1, dtype=torch.float64) * mean).floor()
+                n = (ends[1:] - ends[:-1]).to(torch.int32)
+            lengths.append(n)
+            most = k.num_embeddings or 1_000_000
+            values.append(torch.randint(0, most, (int(n.sum()),), generator=g, dtype=torch.int64))
+        ids = torch.cat(values)
+        tensors["kjt.values"] = raw(ids.to(torch.int32) if schema.ids == "int32" else ids)
+        if not schema.fixed:
+            tensors["kjt.lengths"] = raw(torch.cat(lengths))
+        if schema.weights:
+            tensors["kjt.weights"] = raw(torch.rand(ids.numel(), generator=g))
+    if schema.dense:
+        tensors["dense"] = raw(torch.rand(rows, len(schema.dense), generator=g) * 16)
+    if schema.label:
+        tensors["label"] = raw((torch.arange(rows) % 2).to(torch.float32))
+    return frame.decode(bytearray(frame.encode(frame.Name("0" * 64, 0, seed), schema, rows, tensors)), check=False)
+
+
+@contextlib.contextmanager
+def untouched(models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], others: Sequence[Any] = ()) -> Iterator[None]:
+    """Whatever happens inside, afterwards all of these, and the random states, are as before: the same tensors with the
+    same bits. Holds a copy of the weights and of the optimiser's state meanwhile.
+    """
+    undo = [_random_states()]
+    for m in models:
+        undo.append(_module(m))
+    for o in optimizers:
+        undo.append(_optimizer(o))
+    saved = [(o, copy.deepcopy(o.state_dict())) for o in others]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for restore in reversed(undo):
+                restore()
+        for o, state in saved:
+            o.load_state_dict(state)
+
+
+def _random_states() -> Any:
+    python, cpu = random.getstate(), torch.get_rng_state()
+    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    numpy = sys.modules.get("numpy")
+    numbers = numpy.random.get_state() if numpy is not None else None
+
+    def restore() -> None:
+        random.setstate(python)
+        torch.set_rng_state(cpu)
+        if cuda:
+            torch.cuda.set_rng_state_all(cuda)
+        if numpy is not None:
+            numpy.random.set_state(numbers)
+
+    return restore
+
+
+def _module(m: torch.nn.Module) -> Any:
+    weights = [(p, p.detach().clone(), None if p.grad is None else p.grad.detach().clone()) for p in m.parameters()]
+    # Every buffer, those that state_dict leaves out too.
+    buffers = [(sub, name, b, None if b is None else b.detach().clone()) for sub in m.modules() for name, b in sub._buffers.items()]
+    modes = [(sub, sub.training) for sub in m.modules()]
+
+    def restore() -> None:
+        for p, value, grad in weights:
+            p.copy_(value)
+            p.grad = grad
+        for sub, name, b, value in buffers:
+            if b is not None:
+                b.copy_(value)
+            sub._buffers[name] = b
+        for sub, training in modes:
+            sub.training = training
+
+    return restore
+
+
+def _optimizer(o: torch.optim.Optimizer) -> Any:
+    # Not by load_state_dict, which casts to the parameters' type and takes the parameters' order on trust.
+    state = {p: copy.deepcopy(s) for p, s in o.state.items()}
+    groups = [{k: copy.deepcopy(v) for k, v in g.items() if k != "params"} for g in o.param_groups]
+
+    def restore() -> None:
+        o.state.clear()
+        o.state.update(state)
+        del o.param_groups[len(groups) :]
+        for g, saved in zip(o.param_groups, groups):
+            for k in [k for k in g if k != "params" and k not in saved]:
+                del g[k]
+            g.update(saved)
+
+    return restore
+
+
+def fingerprint(*things: Any) -> str:
+    """SHA-256 over state_dicts, tensors and plain values, bit for bit: equal before and after means untouched."""
+    h = hashlib.sha256()
+
+    def add(v: Any) -> None:
+        if hasattr(v, "state_dict"):
+            add(v.state_dict())
+        elif isinstance(v, torch.Tensor):
+            t = v.detach().cpu()
+            if t.layout != torch.strided:
+                t = t.to_dense()
+            h.update(f"{t.dtype}{tuple(t.shape)}".encode())
+            h.update(_raw(t))
+        elif isinstance(v, Mapping):
+            h.update(b"{")
+            for k in v:
+                add(k)
+                add(v[k])
+            h.update(b"}")
+        elif isinstance(v, (list, tuple)):
+            h.update(b"[")
+            for x in v:
+                add(x)
+            h.update(b"]")
+        elif isinstance(v, float):
+            h.update(struct.pack("<d", v))
+        else:
+            h.update(repr(v).encode())
+
+    for t in things:
+        add(t)
+    return h.hexdigest()

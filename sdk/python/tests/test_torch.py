@@ -1,0 +1,346 @@
+"""MiniBatches against the fake service."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import struct
+import sys
+import time
+import types
+import unittest
+from typing import Any
+from unittest import mock
+
+try:
+    import torch
+    from torch.utils.data import DataLoader
+except ImportError as e:
+    raise unittest.SkipTest(f"torch is not installed: {e}") from None
+
+import millrace.torch as mt
+from millrace import FrameError, MillraceError, frame
+from millrace.measure import dummy_frame, fingerprint, untouched
+from millrace.schema import Key, Schema
+
+from .fake import SCHEMA, Cluster, content
+
+
+def numbers(batches: Any) -> list[int]:
+    return [b.name.number for b in batches]
+
+
+class Tensors(unittest.TestCase):
+    def test_views_of_the_same_memory(self) -> None:
+        memory = bytearray(content(0, 5))
+        mb = frame.decode(memory)
+        b = mt.batch_of(mb)
+        self.assertEqual(b.rows, 32)
+        self.assertEqual(b.dense.shape, (32, 3))
+        self.assertEqual(b.dense.tolist(), mb.dense.tolist())
+        self.assertEqual(b.label.tolist(), mb.label.tolist())
+        self.assertEqual(b.sparse.values.tolist(), mb.values.tolist())
+        self.assertEqual(b.sparse.values.dtype, torch.int64)
+        self.assertEqual(b.sparse.lengths.view(2, 32).tolist(), mb.lengths.tolist())
+        self.assertEqual(b.sparse.keys, ("cat_0", "cat_1"))
+        self.assertEqual(b.sparse.stride, 32)
+        b.dense[0, 0] = 7.0
+        self.assertEqual(mb.dense[0, 0], 7.0)
+
+    def test_offsets_and_features(self) -> None:
+        b = mt.batch_of(frame.decode(content(0, 5)))
+        lengths = b.sparse.lengths.tolist()
+        want = [0]
+        for n in lengths:
+            want.append(want[-1] + n)
+        self.assertEqual(b.sparse.offsets().tolist(), want)
+        for key, f in (("cat_0", 0), (1, 1)):
+            values, offsets = b.sparse.feature(key)
+            self.assertEqual(values.tolist(), b.sparse.values.tolist()[want[f * 32] : want[f * 32 + 32]])
+            self.assertEqual(offsets.tolist(), [o - want[f * 32] for o in want[f * 32 : f * 32 + 32]])
+
+    def test_fixed_lengths_are_ones(self) -> None:
+        s = Schema(True, ("x",), (Key("a", 9), Key("b", 9)), "int32")
+        b = mt.batch_of(frame.decode(content(0, 1, 5, s)))
+        self.assertTrue(b.sparse.fixed)
+        self.assertEqual(b.sparse.lengths.tolist(), [1] * 10)
+        self.assertEqual(b.sparse.values.dtype, torch.int32)
+        values, offsets = b.sparse.feature("b")
+        self.assertEqual(values.tolist(), b.sparse.values.view(2, 5)[1].tolist())
+        self.assertEqual(offsets.tolist(), list(range(5)))
+
+    def test_every_shape(self) -> None:
+        for s in (Schema(label=True), Schema(dense=("x",)), Schema(keys=(Key("a", 3, True),), weights=True), SCHEMA):
+            for rows in (0, 1, 7):
+                with self.subTest(s, rows=rows):
+                    b = mt.batch_of(frame.decode(content(0, 1, rows, s)))
+                    self.assertEqual(b.rows, rows)
+                    self.assertEqual(b.label is None, not s.label)
+                    self.assertEqual(b.dense is None, not s.dense)
+                    self.assertEqual(b.sparse is None, not s.keys)
+                    if s.weights:
+                        self.assertEqual(b.sparse.weights.numel(), b.sparse.values.numel())
+
+    def test_lengths_that_lie(self) -> None:
+        s = Schema(keys=(Key("a", 3, True),))
+        for lengths in ((2, 1), (-1, 3)):
+            b = bytearray(frame.encode(frame.Name("0" * 64, 0, 0), s, 2, {"kjt.values": bytes(16), "kjt.lengths": struct.pack("<2i", 1, 1)}))
+            b[-8:] = struct.pack("<2i", *lengths)
+            mb = frame.decode(b, check=False)
+            with self.assertRaises(FrameError):
+                mt.batch_of(mb)
+            mt.batch_of(mb, validate=False)
+
+    def test_torchrec_where_it_is(self) -> None:
+        class KJT:
+            def __init__(self, **fields: Any) -> None:
+                self.__dict__.update(fields)
+
+        mb = frame.decode(content(0, 5))
+        with mock.patch.object(mt, "_KeyedJaggedTensor", KJT):
+            b = mt.batch_of(mb)
+            self.assertIsInstance(b.sparse, KJT)
+            self.assertEqual(b.sparse.keys, ["cat_0", "cat_1"])
+            self.assertEqual(b.sparse.lengths.numel(), 64)
+            self.assertEqual(b.sparse.stride, 32)
+            self.assertIsInstance(mt.batch_of(mb, torchrec=False).sparse, mt.Jagged)
+        with mock.patch.object(mt, "_KeyedJaggedTensor", None), self.assertRaises(ImportError):
+            mt.batch_of(mb, torchrec=True)
+
+    def test_other_devices(self) -> None:
+        b = mt._moved(mt.batch_of(frame.decode(content(0, 5))), torch.device("meta"))
+        self.assertEqual({t.device.type for t in (b.dense, b.label, b.sparse.values, b.sparse.lengths)}, {"meta"})
+        self.assertEqual(b.rows, 32)
+
+
+class Loop(unittest.TestCase):
+    def test_epochs(self) -> None:
+        with Cluster(total=12, epochs=2) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            self.assertEqual(data.schema(), SCHEMA)
+            self.assertEqual((data.epoch, data.epochs, len(data)), (0, 2, 12))
+            seen = []
+            for epoch in range(data.epoch, data.epochs):
+                self.assertEqual(data.epoch, epoch)
+                for b in data:
+                    seen.append((b.name.epoch, b.name.number))
+            self.assertEqual(seen, [(e, n) for e in range(2) for n in range(12)])
+            self.assertEqual(data.epoch, 2)
+            self.assertEqual(numbers(data), [])
+
+    def test_data_loader(self) -> None:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            self.assertEqual(numbers(DataLoader(data, batch_size=None)), list(range(10)))
+
+    def test_data_loader_with_a_process(self) -> None:
+        with Cluster(total=10) as c:
+            data = mt.MiniBatches(c.urls, "rm1")
+            data.schema()  # attached here; the process attaches anew
+            loader = DataLoader(data, batch_size=None, num_workers=1)
+            self.assertEqual(numbers(loader), list(range(10)))
+            data.close()
+            with self.assertRaisesRegex(MillraceError, "num_workers=2"):
+                list(DataLoader(mt.MiniBatches(c.urls, "rm1"), batch_size=None, num_workers=2))
+
+    def test_a_loop_that_is_left_goes_on(self) -> None:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            for b in data:
+                if b.name.number == 3:
+                    break
+            self.assertEqual(numbers(data), list(range(4, 10)))
+
+    def test_resume(self) -> None:
+        with Cluster(total=10, epochs=2) as c:
+            with mt.MiniBatches(c.urls, "rm1") as data:
+                it = iter(data)
+                first = [next(it).name.number for _ in range(4)]
+                state = pickle.loads(pickle.dumps(data.state_dict()))
+                next(it)
+            with mt.MiniBatches(c.urls, "rm1", state=state) as data:
+                self.assertEqual(first + numbers(data), list(range(10)))
+                state = data.state_dict()
+            # The end of an epoch is the beginning of the next.
+            data = mt.MiniBatches(c.urls, "rm1")
+            data.load_state_dict(state)
+            self.assertEqual(data.epoch, 1)
+            self.assertEqual([(b.name.epoch, b.name.number) for b in data], [(1, n) for n in range(10)])
+            data.load_state_dict(state)
+            self.assertEqual(len(numbers(data)), 10)
+            data.close()
+
+    def test_a_sealed_checkpoint(self) -> None:
+        with Cluster(total=10) as c:
+            with mt.MiniBatches(c.urls, "rm1") as data:
+                it = iter(data)
+                next(it), next(it)
+                token = data.checkpoint()
+            with mt.MiniBatches(c.urls, "rm1", state=token) as data:
+                self.assertEqual(numbers(data), list(range(2, 10)))
+
+    def test_pickling_keeps_the_position(self) -> None:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            it = iter(data)
+            next(it), next(it)
+            data.state_dict()
+            with pickle.loads(pickle.dumps(data)) as copy:
+                self.assertEqual(numbers(copy), list(range(2, 10)))
+
+    def test_arguments(self) -> None:
+        with self.assertRaises(TypeError):
+            mt.MiniBatches("http://127.0.0.1:9", "x", acknowledge="auto")
+        with self.assertRaises(ValueError):
+            mt.MiniBatches("http://127.0.0.1:9", "x", prefetch=0)
+
+
+class _Copies:
+    """Stands in for the pinned ring where there is no GPU: copies, and counts."""
+
+    def __init__(self) -> None:
+        self.copied, self.used = 0, 0
+
+    def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, None]:
+        self.copied += 1
+        return data.clone(), None
+
+    def use(self, staged: Any) -> None:
+        self.used += 1
+
+
+class Staging(unittest.TestCase):
+    def test_ahead_but_not_far(self) -> None:
+        with Cluster(total=30) as c, mt.MiniBatches(c.urls, "rm1", prefetch=3) as data:
+            data.schema()
+            data._pinned = copies = _Copies()  # type: ignore[assignment]
+            it = iter(data)
+            first = next(it)
+            for _ in range(300):
+                if copies.copied == 4:
+                    break
+                time.sleep(0.005)
+            self.assertEqual(copies.copied, 4)
+            self.assertEqual(data.job._intake.durable.first_missing(0), 0, "staged is not acknowledged")
+            state = data.state_dict()
+            self.assertEqual([first.name.number] + numbers(it), list(range(30)))
+            self.assertEqual(copies.used, 30)
+            data.load_state_dict(state)
+            self.assertEqual(numbers(data), list(range(1, 30)))
+
+    def test_what_was_staged_stays_for_the_next_loop(self) -> None:
+        with Cluster(total=12) as c, mt.MiniBatches(c.urls, "rm1", prefetch=4) as data:
+            data.schema()
+            data._pinned = _Copies()  # type: ignore[assignment]
+            seen = []
+            for b in data:
+                seen.append(b.name.number)
+                if len(seen) == 5:
+                    break
+            seen += numbers(data)
+            self.assertEqual(seen, list(range(12)))
+            self.assertEqual(data.statistics.minibatches, 12)
+
+    def test_an_error_comes_through(self) -> None:
+        with Cluster(total=12) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            data.schema()
+            pinned = data._pinned = _Copies()  # type: ignore[assignment]
+            pinned.copy = mock.Mock(side_effect=RuntimeError("out of memory"))  # type: ignore[method-assign]
+            with self.assertRaisesRegex(RuntimeError, "out of memory"):
+                numbers(data)
+
+    @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
+    def test_on_a_gpu(self) -> None:
+        with Cluster(total=20) as c, mt.MiniBatches(c.urls, "rm1", device="cuda") as data:
+            for n, b in enumerate(data):
+                want = mt.batch_of(frame.decode(content(0, n)))
+                self.assertEqual(b.dense.device.type, "cuda")
+                self.assertTrue(torch.equal(b.dense.cpu(), want.dense))
+                self.assertTrue(torch.equal(b.sparse.values.cpu(), want.sparse.values))
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bottom = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
+        self.bags = torch.nn.ModuleList([torch.nn.EmbeddingBag(n, 1, mode="sum", sparse=True) for n in SCHEMA.embeddings.values()])
+        self.register_buffer("hidden", torch.zeros(1), persistent=False)
+
+    def forward(self, b: mt.Batch) -> torch.Tensor:
+        x = self.bottom(b.dense)
+        for i, bag in enumerate(self.bags):
+            x = x + bag(*b.sparse.feature(i))
+        self.hidden += 1
+        return x.squeeze(1)
+
+
+class Throughput(unittest.TestCase):
+    def test_measuring_harms_nothing(self) -> None:
+        torch.manual_seed(0)
+        model = Model().eval()
+        dense = torch.optim.Adam(model.bottom.parameters(), lr=0.1)
+        sparse = torch.optim.SparseAdam(list(model.bags.parameters()))
+        scheduler = torch.optim.lr_scheduler.StepLR(dense, 1)
+        model.bottom[0].weight.grad = torch.ones(8, 3)
+
+        def step(b: mt.Batch) -> None:
+            model.train()
+            torch.rand(1), random.random()
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(model(b), b.label)
+            for o in (dense, sparse):
+                o.zero_grad()
+            loss.backward()
+            for o in (dense, sparse):
+                o.step()
+            scheduler.step()
+
+        def everything(data: mt.MiniBatches) -> str:
+            grads = [p.grad for p in model.parameters()]
+            rng = (torch.get_rng_state(), random.getstate())
+            modes = [m.training for m in model.modules()]
+            return fingerprint(model, dense, sparse, scheduler, model.hidden, grads, rng, modes, data.state_dict(), [p.data_ptr() for p in model.parameters()])
+
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+            it = iter(data)
+            for trained in (False, True):
+                with self.subTest(trained=trained):
+                    if trained:
+                        step(next(it))
+                    before = everything(data)
+                    t = data.measure_throughput(step, model=model, optimizer=[dense, sparse], others=[scheduler], seconds=0.05)
+                    self.assertEqual(everything(data), before)
+                    self.assertGreater(t.rows_per_second, 0)
+                    self.assertGreater(t.steps, 0)
+            step(next(it))
+            self.assertNotEqual(everything(data), before, "the fingerprint sees a step")
+            self.assertEqual(data.job._throughput, t.rows_per_second)
+
+    def test_a_step_that_fails_harms_nothing(self) -> None:
+        model = torch.nn.Linear(2, 2)
+        before = fingerprint(model, torch.get_rng_state())
+        with self.assertRaises(ZeroDivisionError), untouched([model], []):
+            with torch.no_grad():
+                model.weight += torch.rand(2, 2)
+            1 / 0
+        self.assertEqual(fingerprint(model, torch.get_rng_state()), before)
+
+    def test_dummies(self) -> None:
+        state = torch.get_rng_state()
+        for s in (SCHEMA, Schema(label=True), Schema(keys=(Key("a", 3),), ids="int32"), Schema(keys=(Key("a", 0, True),), weights=True)):
+            for rows in (0, 1, 100):
+                mb = dummy_frame(s, rows, {"cat_1": 2.5, "a": 0.5}).validate()
+                self.assertEqual((mb.rows, mb.schema), (rows, s))
+        mb = dummy_frame(SCHEMA, 100, {"cat_1": 2.5})
+        self.assertEqual(sum(mb.lengths.tolist()[1]), 250)
+        self.assertLess(max(mb.values.tolist()[:100]), 1000)
+        self.assertEqual(bytes(dummy_frame(SCHEMA, 9, {}, 1).data), bytes(dummy_frame(SCHEMA, 9, {}, 1).data))
+        self.assertTrue(torch.equal(state, torch.get_rng_state()))
+
+    def test_numpy_is_kept_too(self) -> None:
+        numpy = sys.modules.get("numpy")
+        if not isinstance(numpy, types.ModuleType):
+            self.skipTest("numpy is not loaded")
+        before = numpy.random.get_state()[1].tolist()
+        with untouched([], []):
+            numpy.random.rand(3)
+        self.assertEqual(numpy.random.get_state()[1].tolist(), before)
+
+
+if __name__ == "__main__":
+    unittest.main()
