@@ -8,23 +8,61 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/bench/rm"
+	"github.com/millrace/millrace/bench/roofline"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 )
 
 func (c *command) bench() *cobra.Command {
-	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchWire())
+	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchRoofline(), c.benchWire())
+}
+
+// rmFlags are the flags of a workload to be measured.
+type rmFlags struct {
+	rm.Options
+	engine, commands string
+}
+
+func (o *rmFlags) register(f *pflag.FlagSet) {
+	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"}, "workloads, rm1 to rm5")
+	f.StringVar(&o.engine, "engine", "cpu", "cpu, drive or reference")
+	f.StringVar(&o.commands, "commands", "vendor", "command set of the drive: vendor or standard")
+	f.IntVar(&o.Threads, "threads", 1, "engine threads")
+	f.Int64Var(&o.Rows, "rows", 0, "rows of the data set (default: about 100 MB)")
+	f.DurationVar(&o.Time, "time", 3*time.Second, "measure each at least so long")
+	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
+	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
+	f.Float64Var(&o.Coverage, "coverage", 1, "share of rows that have a feature")
+	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
+}
+
+// check reads the flags that are more than numbers.
+func (o *rmFlags) check(progress func(string)) error {
+	var err error
+	if o.Engine, err = host.ParseEngine(o.engine); err != nil {
+		return usageError{err}
+	}
+	if o.Commands = sdk.Commands(o.commands); o.Commands != sdk.Vendor && o.Commands != sdk.Standard {
+		return usagef("--commands %q: want vendor or standard", o.commands)
+	}
+	if o.Threads < 1 || o.Threads > sdk.MaxThreads || o.Rows < 0 || o.Time <= 0 {
+		return usagef("--threads must be 1 to %d, --rows not below 0, --time above 0", sdk.MaxThreads)
+	}
+	for _, name := range o.Models {
+		if _, err := workload.Find(name); err != nil {
+			return usageError{err}
+		}
+	}
+	o.Progress = progress
+	return nil
 }
 
 func (c *command) benchRM() *cobra.Command {
-	var (
-		o        rm.Options
-		engine   string
-		commands string
-	)
+	var o rmFlags
 	cmd := &cobra.Command{
 		Use:   "rm",
 		Short: "RM1 to RM5: rows a second of one engine, and the share of each stage",
@@ -33,23 +71,10 @@ again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler 
 		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var err error
-			if o.Engine, err = host.ParseEngine(engine); err != nil {
-				return usageError{err}
+			if err := o.check(c.say); err != nil {
+				return err
 			}
-			if o.Commands = sdk.Commands(commands); o.Commands != sdk.Vendor && o.Commands != sdk.Standard {
-				return usagef("--commands %q: want vendor or standard", commands)
-			}
-			if o.Threads < 1 || o.Threads > sdk.MaxThreads || o.Rows < 0 || o.Time <= 0 {
-				return usagef("--threads must be 1 to %d, --rows not below 0, --time above 0", sdk.MaxThreads)
-			}
-			for _, name := range o.Models {
-				if _, err := workload.Find(name); err != nil {
-					return usageError{err}
-				}
-			}
-			o.Progress = c.say
-			results, err := rm.Run(cmd.Context(), o)
+			results, err := rm.Run(cmd.Context(), o.Options)
 			if errors.Is(err, workload.ErrOptions) {
 				return usageError{err}
 			}
@@ -65,16 +90,39 @@ again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler 
 			})
 		},
 	}
-	f := cmd.Flags()
-	f.StringSliceVar(&o.Models, "models", []string{"rm1", "rm5"}, "workloads, rm1 to rm5")
-	f.StringVar(&engine, "engine", "cpu", "cpu, drive or reference")
-	f.StringVar(&commands, "commands", "vendor", "command set of the drive: vendor or standard")
-	f.IntVar(&o.Threads, "threads", 1, "engine threads")
-	f.Int64Var(&o.Rows, "rows", 0, "rows of the data set (default: about 100 MB)")
-	f.DurationVar(&o.Time, "time", 3*time.Second, "measure each at least so long")
-	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
-	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.Float64Var(&o.Coverage, "coverage", 1, "share of rows that have a feature")
-	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (c *command) benchRoofline() *cobra.Command {
+	var o rmFlags
+	cmd := &cobra.Command{
+		Use:   "roofline",
+		Short: "How near preprocessing comes to a plain copy of memory",
+		Long: `Measures what a copy between large buffers reads and writes a second on this machine, and each workload's share of it: bytes in
+and out over bytes read and written, with as many threads, copies and workloads taken in turn.`,
+		Example: "  millrace bench roofline --threads 1\n  millrace bench roofline --models rm5 --threads 2 --output json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(c.say); err != nil {
+				return err
+			}
+			results, err := roofline.Run(cmd.Context(), roofline.Options{Options: o.Options})
+			if errors.Is(err, workload.ErrOptions) {
+				return usageError{err}
+			}
+			if err != nil {
+				return err
+			}
+			return c.print(results, func(w io.Writer) {
+				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in and out\tcopy's GB/s\tshare\n")
+				for _, r := range results {
+					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.1f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond,
+						r.BytesPerSecond/1e9, r.CopyBytesPerSecond/1e9, 100*r.Share)
+				}
+			})
+		},
+	}
+	o.register(cmd.Flags())
 	return cmd
 }
