@@ -51,9 +51,11 @@ func everyCommand(t *testing.T) map[string]string {
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
+	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
+	service(t, do)
 	do("version")
 	printed = out
 	return out
@@ -68,6 +70,8 @@ var counts = map[string]bool{
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
+	"epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
+	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
@@ -77,7 +81,7 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive reset", name == "drive serve": // of a drive that the kernel has; until it is interrupted
+		case name == "drive reset", name == "drive serve", name == "control run": // of a drive that the kernel has; until they are interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}
