@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -60,94 +62,73 @@ func (m small512) mod(xs vectors) {
 	nonNegative512(m.d, q, xs)
 }
 
-// parts256 turns int64 lanes into their upper and lower 32 bits as float64: AVX2 converts no 64-bit integers. The
+// What follows for AVX2 has its constants in memory: there are 16 registers, and two vectors at a time want them.
+
+// words256 returns memory with x in every 64-bit word, floats256 with a float64.
+func words256(x uint64) Mem   { return repeated(y256, x) }
+func floats256(x float64) Mem { return repeated(y256, math.Float64bits(x)) }
+
+// split256 turns int64 lanes into their upper and lower 32 bits as float64: AVX2 converts no 64-bit integers. The
 // upper half's sign is taken away and given back, so that it can be put behind the exponent of 2^52 like the lower's.
-type parts256 struct{ lowMagic, highMagic, high reg.VecVirtual }
-
-func newParts256() parts256 {
-	return parts256{y256.allFloat(0x1p52), y256.all(0x4330000080000000), y256.allFloat(0x1p52 + 0x1p31)}
-}
-
-func (p parts256) split(x reg.VecVirtual) (high, low reg.VecVirtual) {
-	high, low = YMM(), YMM()
-	VPSRLQ(Imm(32), x, high)
-	VPXOR(p.highMagic, high, high)
-	VSUBPD(p.high, high, high)
-	VPBLENDD(Imm(0xaa), p.lowMagic, x, low)
-	VSUBPD(p.lowMagic, low, low)
+func split256(xs vectors) (high, low vectors) {
+	high, low = y256.regs(len(xs)), y256.regs(len(xs))
+	xs.each(func(i int, x reg.VecVirtual) { VPSRLQ(Imm(32), x, high[i]) })
+	xs.each(func(i int, x reg.VecVirtual) { VPBLENDD(Imm(0xaa), floats256(0x1p52), x, low[i]) })
+	high.each(func(_ int, h reg.VecVirtual) { VPXOR(words256(0x4330000080000000), h, h) })
+	low.each(func(_ int, l reg.VecVirtual) { VSUBPD(floats256(0x1p52), l, l) })
+	high.each(func(_ int, h reg.VecVirtual) { VSUBPD(floats256(0x1p52+0x1p31), h, h) })
 	return high, low
 }
 
 // wide256 is floormod.Wide with AVX2.
-type wide256 struct {
-	parts256
-	d, dHigh, inverse, magic, word, zero reg.VecVirtual
-}
+type wide256 struct{ d, dHigh, inverse, zero reg.VecVirtual }
 
 func newWide256() modulus {
-	m := wide256{
-		parts256: newParts256(), d: y256.param64("d"), dHigh: YMM(), inverse: y256.param64("inverse"), magic: y256.allFloat(magic),
-		word: y256.allFloat(0x1p32), zero: YMM(),
-	}
+	m := wide256{d: y256.param64("d"), dHigh: YMM(), inverse: y256.param64("inverse"), zero: YMM()}
 	VPSRLQ(Imm(32), m.d, m.dHigh)
 	VPXOR(m.zero, m.zero, m.zero)
 	return m
 }
 
 func (m wide256) mod(xs vectors) {
-	for _, x := range xs {
-		q, low := m.split(x)
-		VFMADD213PD(low, m.word, q)
-		VFMADD213PD(m.magic, m.inverse, q)
-		VPSUBQ(m.magic, q, q)
-		multiply256(vectors{q}, m.d, m.dHigh)
-		VPSUBQ(q, x, x)
-		negative := YMM()
-		VPCMPGTQ(x, m.zero, negative)
-		VPAND(m.d, negative, negative)
-		VPADDQ(negative, x, x)
-	}
+	q, low := split256(xs)
+	q.each(func(i int, q reg.VecVirtual) { VFMADD132PD(floats256(0x1p32), low[i], q) })
+	q.each(func(_ int, q reg.VecVirtual) { VFMADD213PD(floats256(magic), m.inverse, q) })
+	q.each(func(_ int, q reg.VecVirtual) { VPSUBQ(floats256(magic), q, q) })
+	multiply256(q, m.d, m.dHigh)
+	xs.each(func(i int, x reg.VecVirtual) { VPSUBQ(q[i], x, x) })
+	xs.each(func(i int, x reg.VecVirtual) { VPCMPGTQ(x, m.zero, q[i]) })
+	xs.each(func(i int, _ reg.VecVirtual) { VPAND(m.d, q[i], q[i]) })
+	xs.each(func(i int, x reg.VecVirtual) { VPADDQ(q[i], x, x) })
 }
 
 // small256 is floormod.Small with AVX2: all in float64, the upper half's remainder first.
-type small256 struct {
-	parts256
-	d, inverse, magic, word reg.VecVirtual
-}
+type small256 struct{ d, inverse reg.VecVirtual }
 
 func newSmall256() modulus {
-	m := small256{newParts256(), y256.param64("d"), y256.param64("inverse"), y256.allFloat(magic), y256.allFloat(0x1p32)}
-	m.toFloat(m.d)
+	m := small256{y256.param64("d"), y256.param64("inverse")}
+	VPOR(floats256(0x1p52), m.d, m.d)
+	VSUBPD(floats256(0x1p52), m.d, m.d) // d as float64
 	return m
 }
 
-// toFloat converts integers below 2^52.
-func (m small256) toFloat(x reg.VecVirtual) {
-	VPOR(m.lowMagic, x, x)
-	VSUBPD(m.lowMagic, x, x)
-}
-
 func (m small256) mod(xs vectors) {
-	for _, x := range xs {
-		high, low := m.split(x)
-		m.reduce(high)
-		VFMADD213PD(low, m.word, high)
-		m.reduce(high)
-		other := YMM()
-		VADDPD(m.d, high, other)
-		VBLENDVPD(high, other, high, high)
-		VADDPD(m.lowMagic, high, high)
-		VPXOR(m.lowMagic, high, x)
-	}
+	high, low := split256(xs)
+	m.reduce(high, xs)
+	high.each(func(i int, h reg.VecVirtual) { VFMADD132PD(floats256(0x1p32), low[i], h) })
+	m.reduce(high, xs)
+	high.each(func(i int, r reg.VecVirtual) { VADDPD(m.d, r, low[i]) })
+	high.each(func(i int, r reg.VecVirtual) { VBLENDVPD(r, low[i], r, r) })
+	high.each(func(_ int, r reg.VecVirtual) { VADDPD(floats256(0x1p52), r, r) })
+	high.each(func(i int, r reg.VecVirtual) { VPXOR(floats256(0x1p52), r, xs[i]) })
 }
 
-// reduce takes the nearest multiple of d away.
-func (m small256) reduce(x reg.VecVirtual) {
-	q := YMM()
-	VMULPD(m.inverse, x, q)
-	VADDPD(m.magic, q, q)
-	VSUBPD(m.magic, q, q)
-	VFNMADD231PD(m.d, q, x)
+// reduce takes the nearest multiple of d away; q is scratch.
+func (m small256) reduce(xs, q vectors) {
+	xs.each(func(i int, x reg.VecVirtual) { VMULPD(m.inverse, x, q[i]) })
+	xs.each(func(i int, _ reg.VecVirtual) { VADDPD(floats256(magic), q[i], q[i]) })
+	xs.each(func(i int, _ reg.VecVirtual) { VSUBPD(floats256(magic), q[i], q[i]) })
+	xs.each(func(i int, x reg.VecVirtual) { VFNMADD231PD(m.d, q[i], x) })
 }
 
 // multiply256 sets every x to the low 64 bits of x times y, from three products of 32 bits; high is y's upper half.

@@ -25,7 +25,7 @@ func modKernel(name, set string, v vector, divisor func() modulus) {
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)
 	m := divisor()
-	loop{n: n, lanes: v.lanes64(), masked: v.bits == 512,
+	loop{n: n, lanes: v.lanes64(), unroll: 2, masked: v.bits == 512,
 		body: func(vectors int, k reg.Register) {
 			xs := v.regs(vectors)
 			xs.each(func(i int, x reg.VecVirtual) { load64(Mem{Base: src, Disp: i * v.bytes}, k, x) })

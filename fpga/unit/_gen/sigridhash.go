@@ -26,7 +26,7 @@ func hashKernel(name, set string, v vector, divisor func() modulus) {
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)
 	h := newHash(v)
 	m := divisor()
-	unroll := 1
+	unroll := 2
 	if v.bits == 512 {
 		unroll = 4
 	}
@@ -46,18 +46,20 @@ func hashKernel(name, set string, v vector, divisor func() modulus) {
 
 // hash emits hash_128_to_64(salt, twang_mix64(x)).
 type hash struct {
-	v                        vector
-	salt, ones, mul, mulHigh reg.VecVirtual
-	sums                     map[uint64]reg.VecVirtual // AVX-512: factors that stand for sums of shifts
+	v                  vector
+	salt               reg.VecVirtual
+	ones, mul, mulHigh Op
+	sums               map[uint64]reg.VecVirtual // AVX-512: factors that stand for sums of shifts
 }
 
 func newHash(v vector) hash {
 	const m = 0x9ddfea08eb382d69
-	h := hash{v: v, salt: v.param64("salt"), ones: v.all(1<<64 - 1), mul: v.all(m), sums: map[uint64]reg.VecVirtual{}}
+	h := hash{v: v, salt: v.param64("salt"), sums: map[uint64]reg.VecVirtual{}}
 	if v.bits == 256 {
-		h.mulHigh = v.all(m >> 32)
+		h.ones, h.mul, h.mulHigh = words256(1<<64-1), words256(m), words256(m>>32)
 		return h
 	}
+	h.ones, h.mul = v.all(1<<64-1), v.all(m)
 	for _, f := range []uint64{1<<21 - 1, 1 + 1<<3 + 1<<8, 1 + 1<<2 + 1<<4, 1 + 1<<31} {
 		h.sums[f] = v.all(f)
 	}
@@ -95,26 +97,22 @@ func (h hash) sum(xs vectors, factor uint64) {
 		xs.each(func(_ int, x reg.VecVirtual) { VPMULLQ(h.sums[factor], x, x) })
 		return
 	}
-	for _, x := range xs {
-		var terms []reg.VecVirtual
-		powers := factor - 1
-		if factor == 1<<21-1 {
-			powers = 1 << 21
+	if factor == 1<<21-1 {
+		t := h.v.regs(len(xs))
+		xs.each(func(i int, x reg.VecVirtual) { VPSLLQ(Imm(21), x, t[i]) })
+		xs.each(func(i int, x reg.VecVirtual) { VPSUBQ(x, t[i], x) })
+		return
+	}
+	var terms []vectors
+	for by := uint64(1); by < 64; by++ {
+		if factor>>by&1 != 0 {
+			t := h.v.regs(len(xs))
+			xs.each(func(i int, x reg.VecVirtual) { VPSLLQ(Imm(by), x, t[i]) })
+			terms = append(terms, t)
 		}
-		for by := range 64 {
-			if powers>>by&1 != 0 {
-				t := h.v.reg()
-				VPSLLQ(Imm(uint64(by)), x, t)
-				terms = append(terms, t)
-			}
-		}
-		if factor == 1<<21-1 {
-			VPSUBQ(x, terms[0], x)
-			continue
-		}
-		for _, t := range terms {
-			VPADDQ(t, x, x)
-		}
+	}
+	for _, t := range terms {
+		xs.each(func(i int, x reg.VecVirtual) { VPADDQ(t[i], x, x) })
 	}
 }
 

@@ -219,6 +219,7 @@ behind1:
 	VPADDQ      Z7, Z11, Z0
 	VPMINUQ     Z0, Z11, Z11
 	VMOVDQU64   Z11, K1, (AX)
+	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -488,6 +489,7 @@ behind1:
 	VPADDQ      Z7, Z9, Z0
 	VPMINUQ     Z0, Z9, Z9
 	VMOVDQU64   Z9, K1, (AX)
+	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -500,89 +502,224 @@ TEXT ·hashWide256(SB), NOSPLIT, $0-48
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VPBROADCASTQ salt+24(FP), Y0
-	VPBROADCASTQ wordffffffffffffffff<>+0(SB), Y1
-	VPBROADCASTQ word9ddfea08eb382d69<>+0(SB), Y2
-	VPBROADCASTQ word000000009ddfea08<>+0(SB), Y3
-	VPBROADCASTQ word4330000000000000<>+0(SB), Y4
-	VPBROADCASTQ word4330000080000000<>+0(SB), Y5
-	VPBROADCASTQ word4330000080000000<>+0(SB), Y6
-	VPBROADCASTQ d+32(FP), Y7
-	VPBROADCASTQ inverse+40(FP), Y9
-	VPBROADCASTQ word4338000000000000<>+0(SB), Y10
-	VPBROADCASTQ word41f0000000000000<>+0(SB), Y11
-	VPSRLQ       $0x20, Y7, Y8
-	VPXOR        Y12, Y12, Y12
+	VPBROADCASTQ d+32(FP), Y1
+	VPBROADCASTQ inverse+40(FP), Y3
+	VPSRLQ       $0x20, Y1, Y2
+	VPXOR        Y4, Y4, Y4
 
+loop2:
+	CMPQ        DX, $+8
+	JL          behind2
+	VMOVDQU     (CX), Y5
+	VMOVDQU     32(CX), Y6
+	VPSLLQ      $0x15, Y5, Y7
+	VPSLLQ      $0x15, Y6, Y8
+	VPSUBQ      Y5, Y7, Y5
+	VPSUBQ      Y6, Y8, Y6
+	VPADDQ      wordsffffffffffffffff<>+0(SB), Y5, Y5
+	VPADDQ      wordsffffffffffffffff<>+0(SB), Y6, Y6
+	VPSRLQ      $0x18, Y5, Y7
+	VPSRLQ      $0x18, Y6, Y8
+	VPXOR       Y7, Y5, Y5
+	VPXOR       Y8, Y6, Y6
+	VPSLLQ      $0x03, Y5, Y7
+	VPSLLQ      $0x03, Y6, Y8
+	VPSLLQ      $0x08, Y5, Y9
+	VPSLLQ      $0x08, Y6, Y10
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPADDQ      Y9, Y5, Y5
+	VPADDQ      Y10, Y6, Y6
+	VPSRLQ      $0x0e, Y5, Y7
+	VPSRLQ      $0x0e, Y6, Y8
+	VPXOR       Y7, Y5, Y5
+	VPXOR       Y8, Y6, Y6
+	VPSLLQ      $0x02, Y5, Y7
+	VPSLLQ      $0x02, Y6, Y8
+	VPSLLQ      $0x04, Y5, Y9
+	VPSLLQ      $0x04, Y6, Y10
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPADDQ      Y9, Y5, Y5
+	VPADDQ      Y10, Y6, Y6
+	VPSRLQ      $0x1c, Y5, Y7
+	VPSRLQ      $0x1c, Y6, Y8
+	VPXOR       Y7, Y5, Y5
+	VPXOR       Y8, Y6, Y6
+	VPSLLQ      $0x1f, Y5, Y7
+	VPSLLQ      $0x1f, Y6, Y8
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPXOR       Y0, Y5, Y5
+	VPXOR       Y0, Y6, Y6
+	VPSRLQ      $0x20, Y5, Y9
+	VPSRLQ      $0x20, Y6, Y10
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ      Y9, Y7, Y7
+	VPADDQ      Y10, Y8, Y8
+	VPSLLQ      $0x20, Y7, Y7
+	VPSLLQ      $0x20, Y8, Y8
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPSRLQ      $0x2f, Y5, Y7
+	VPSRLQ      $0x2f, Y6, Y8
+	VPXOR       Y7, Y5, Y5
+	VPXOR       Y8, Y6, Y6
+	VPXOR       Y0, Y5, Y5
+	VPXOR       Y0, Y6, Y6
+	VPSRLQ      $0x20, Y5, Y9
+	VPSRLQ      $0x20, Y6, Y10
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ      Y9, Y7, Y7
+	VPADDQ      Y10, Y8, Y8
+	VPSLLQ      $0x20, Y7, Y7
+	VPSLLQ      $0x20, Y8, Y8
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPSRLQ      $0x2f, Y5, Y7
+	VPSRLQ      $0x2f, Y6, Y8
+	VPXOR       Y7, Y5, Y5
+	VPXOR       Y8, Y6, Y6
+	VPSRLQ      $0x20, Y5, Y9
+	VPSRLQ      $0x20, Y6, Y10
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ      Y9, Y7, Y7
+	VPADDQ      Y10, Y8, Y8
+	VPSLLQ      $0x20, Y7, Y7
+	VPSLLQ      $0x20, Y8, Y8
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VPSRLQ      $0x20, Y5, Y7
+	VPSRLQ      $0x20, Y6, Y8
+	VPBLENDD    $0xaa, words4330000000000000<>+0(SB), Y5, Y9
+	VPBLENDD    $0xaa, words4330000000000000<>+0(SB), Y6, Y10
+	VPXOR       words4330000080000000<>+0(SB), Y7, Y7
+	VPXOR       words4330000080000000<>+0(SB), Y8, Y8
+	VSUBPD      words4330000000000000<>+0(SB), Y9, Y9
+	VSUBPD      words4330000000000000<>+0(SB), Y10, Y10
+	VSUBPD      words4330000080000000<>+0(SB), Y7, Y7
+	VSUBPD      words4330000080000000<>+0(SB), Y8, Y8
+	VFMADD132PD words41f0000000000000<>+0(SB), Y9, Y7
+	VFMADD132PD words41f0000000000000<>+0(SB), Y10, Y8
+	VFMADD213PD words4338000000000000<>+0(SB), Y3, Y7
+	VFMADD213PD words4338000000000000<>+0(SB), Y3, Y8
+	VPSUBQ      words4338000000000000<>+0(SB), Y7, Y7
+	VPSUBQ      words4338000000000000<>+0(SB), Y8, Y8
+	VPSRLQ      $0x20, Y7, Y11
+	VPSRLQ      $0x20, Y8, Y12
+	VPMULUDQ    Y2, Y7, Y9
+	VPMULUDQ    Y2, Y8, Y10
+	VPMULUDQ    Y1, Y11, Y11
+	VPMULUDQ    Y1, Y12, Y12
+	VPMULUDQ    Y1, Y7, Y7
+	VPMULUDQ    Y1, Y8, Y8
+	VPADDQ      Y11, Y9, Y9
+	VPADDQ      Y12, Y10, Y10
+	VPSLLQ      $0x20, Y9, Y9
+	VPSLLQ      $0x20, Y10, Y10
+	VPADDQ      Y9, Y7, Y7
+	VPADDQ      Y10, Y8, Y8
+	VPSUBQ      Y7, Y5, Y5
+	VPSUBQ      Y8, Y6, Y6
+	VPCMPGTQ    Y5, Y4, Y7
+	VPCMPGTQ    Y6, Y4, Y8
+	VPAND       Y1, Y7, Y7
+	VPAND       Y1, Y8, Y8
+	VPADDQ      Y7, Y5, Y5
+	VPADDQ      Y8, Y6, Y6
+	VMOVDQU     Y5, (AX)
+	VMOVDQU     Y6, 32(AX)
+	ADDQ        $+64, CX
+	ADDQ        $+64, AX
+	SUBQ        $+8, DX
+	JMP         loop2
+
+behind2:
 loop1:
 	CMPQ        DX, $+4
 	JL          behind1
-	VMOVDQU     (CX), Y13
-	VPSLLQ      $0x15, Y13, Y14
-	VPSUBQ      Y13, Y14, Y13
-	VPADDQ      Y1, Y13, Y13
-	VPSRLQ      $0x18, Y13, Y14
-	VPXOR       Y14, Y13, Y13
-	VPSLLQ      $0x03, Y13, Y14
-	VPSLLQ      $0x08, Y13, Y15
-	VPADDQ      Y14, Y13, Y13
-	VPADDQ      Y15, Y13, Y13
-	VPSRLQ      $0x0e, Y13, Y14
-	VPXOR       Y14, Y13, Y13
-	VPSLLQ      $0x02, Y13, Y14
-	VPSLLQ      $0x04, Y13, Y15
-	VPADDQ      Y14, Y13, Y13
-	VPADDQ      Y15, Y13, Y13
-	VPSRLQ      $0x1c, Y13, Y14
-	VPXOR       Y14, Y13, Y13
-	VPSLLQ      $0x1f, Y13, Y14
-	VPADDQ      Y14, Y13, Y13
-	VPXOR       Y0, Y13, Y13
-	VPSRLQ      $0x20, Y13, Y15
-	VPMULUDQ    Y3, Y13, Y14
-	VPMULUDQ    Y2, Y15, Y15
-	VPMULUDQ    Y2, Y13, Y13
-	VPADDQ      Y15, Y14, Y14
-	VPSLLQ      $0x20, Y14, Y14
-	VPADDQ      Y14, Y13, Y13
-	VPSRLQ      $0x2f, Y13, Y14
-	VPXOR       Y14, Y13, Y13
-	VPXOR       Y0, Y13, Y13
-	VPSRLQ      $0x20, Y13, Y15
-	VPMULUDQ    Y3, Y13, Y14
-	VPMULUDQ    Y2, Y15, Y15
-	VPMULUDQ    Y2, Y13, Y13
-	VPADDQ      Y15, Y14, Y14
-	VPSLLQ      $0x20, Y14, Y14
-	VPADDQ      Y14, Y13, Y13
-	VPSRLQ      $0x2f, Y13, Y14
-	VPXOR       Y14, Y13, Y13
-	VPSRLQ      $0x20, Y13, Y15
-	VPMULUDQ    Y3, Y13, Y14
-	VPMULUDQ    Y2, Y15, Y15
-	VPMULUDQ    Y2, Y13, Y13
-	VPADDQ      Y15, Y14, Y14
-	VPSLLQ      $0x20, Y14, Y14
-	VPADDQ      Y14, Y13, Y13
-	VPSRLQ      $0x20, Y13, Y14
-	VPXOR       Y5, Y14, Y14
-	VSUBPD      Y6, Y14, Y14
-	VPBLENDD    $0xaa, Y4, Y13, Y15
-	VSUBPD      Y4, Y15, Y15
-	VFMADD213PD Y15, Y11, Y14
-	VFMADD213PD Y10, Y9, Y14
-	VPSUBQ      Y10, Y14, Y14
-	VPSRLQ      $0x20, Y14, Y16
-	VPMULUDQ    Y8, Y14, Y15
-	VPMULUDQ    Y7, Y16, Y16
-	VPMULUDQ    Y7, Y14, Y14
-	VPADDQ      Y16, Y15, Y15
-	VPSLLQ      $0x20, Y15, Y15
-	VPADDQ      Y15, Y14, Y14
-	VPSUBQ      Y14, Y13, Y13
-	VPCMPGTQ    Y13, Y12, Y14
-	VPAND       Y7, Y14, Y14
-	VPADDQ      Y14, Y13, Y13
-	VMOVDQU     Y13, (AX)
+	VMOVDQU     (CX), Y5
+	VPSLLQ      $0x15, Y5, Y6
+	VPSUBQ      Y5, Y6, Y5
+	VPADDQ      wordsffffffffffffffff<>+0(SB), Y5, Y5
+	VPSRLQ      $0x18, Y5, Y6
+	VPXOR       Y6, Y5, Y5
+	VPSLLQ      $0x03, Y5, Y6
+	VPSLLQ      $0x08, Y5, Y7
+	VPADDQ      Y6, Y5, Y5
+	VPADDQ      Y7, Y5, Y5
+	VPSRLQ      $0x0e, Y5, Y6
+	VPXOR       Y6, Y5, Y5
+	VPSLLQ      $0x02, Y5, Y6
+	VPSLLQ      $0x04, Y5, Y7
+	VPADDQ      Y6, Y5, Y5
+	VPADDQ      Y7, Y5, Y5
+	VPSRLQ      $0x1c, Y5, Y6
+	VPXOR       Y6, Y5, Y5
+	VPSLLQ      $0x1f, Y5, Y6
+	VPADDQ      Y6, Y5, Y5
+	VPXOR       Y0, Y5, Y5
+	VPSRLQ      $0x20, Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ      Y7, Y6, Y6
+	VPSLLQ      $0x20, Y6, Y6
+	VPADDQ      Y6, Y5, Y5
+	VPSRLQ      $0x2f, Y5, Y6
+	VPXOR       Y6, Y5, Y5
+	VPXOR       Y0, Y5, Y5
+	VPSRLQ      $0x20, Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ      Y7, Y6, Y6
+	VPSLLQ      $0x20, Y6, Y6
+	VPADDQ      Y6, Y5, Y5
+	VPSRLQ      $0x2f, Y5, Y6
+	VPXOR       Y6, Y5, Y5
+	VPSRLQ      $0x20, Y5, Y7
+	VPMULUDQ    words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ    words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ      Y7, Y6, Y6
+	VPSLLQ      $0x20, Y6, Y6
+	VPADDQ      Y6, Y5, Y5
+	VPSRLQ      $0x20, Y5, Y6
+	VPBLENDD    $0xaa, words4330000000000000<>+0(SB), Y5, Y7
+	VPXOR       words4330000080000000<>+0(SB), Y6, Y6
+	VSUBPD      words4330000000000000<>+0(SB), Y7, Y7
+	VSUBPD      words4330000080000000<>+0(SB), Y6, Y6
+	VFMADD132PD words41f0000000000000<>+0(SB), Y7, Y6
+	VFMADD213PD words4338000000000000<>+0(SB), Y3, Y6
+	VPSUBQ      words4338000000000000<>+0(SB), Y6, Y6
+	VPSRLQ      $0x20, Y6, Y8
+	VPMULUDQ    Y2, Y6, Y7
+	VPMULUDQ    Y1, Y8, Y8
+	VPMULUDQ    Y1, Y6, Y6
+	VPADDQ      Y8, Y7, Y7
+	VPSLLQ      $0x20, Y7, Y7
+	VPADDQ      Y7, Y6, Y6
+	VPSUBQ      Y6, Y5, Y5
+	VPCMPGTQ    Y5, Y4, Y6
+	VPAND       Y1, Y6, Y6
+	VPADDQ      Y6, Y5, Y5
+	VMOVDQU     Y5, (AX)
 	ADDQ        $+32, CX
 	ADDQ        $+32, AX
 	SUBQ        $+4, DX
@@ -592,17 +729,47 @@ behind1:
 	VZEROUPPER
 	RET
 
-DATA word000000009ddfea08<>+0(SB)/8, $0x000000009ddfea08
-GLOBL word000000009ddfea08<>(SB), RODATA|NOPTR, $8
+DATA wordsffffffffffffffff<>+0(SB)/8, $0xffffffffffffffff
+DATA wordsffffffffffffffff<>+8(SB)/8, $0xffffffffffffffff
+DATA wordsffffffffffffffff<>+16(SB)/8, $0xffffffffffffffff
+DATA wordsffffffffffffffff<>+24(SB)/8, $0xffffffffffffffff
+GLOBL wordsffffffffffffffff<>(SB), RODATA|NOPTR, $32
 
-DATA word4330000000000000<>+0(SB)/8, $0x4330000000000000
-GLOBL word4330000000000000<>(SB), RODATA|NOPTR, $8
+DATA words9ddfea08eb382d69<>+0(SB)/8, $0x9ddfea08eb382d69
+DATA words9ddfea08eb382d69<>+8(SB)/8, $0x9ddfea08eb382d69
+DATA words9ddfea08eb382d69<>+16(SB)/8, $0x9ddfea08eb382d69
+DATA words9ddfea08eb382d69<>+24(SB)/8, $0x9ddfea08eb382d69
+GLOBL words9ddfea08eb382d69<>(SB), RODATA|NOPTR, $32
 
-DATA word4330000080000000<>+0(SB)/8, $0x4330000080000000
-GLOBL word4330000080000000<>(SB), RODATA|NOPTR, $8
+DATA words000000009ddfea08<>+0(SB)/8, $0x000000009ddfea08
+DATA words000000009ddfea08<>+8(SB)/8, $0x000000009ddfea08
+DATA words000000009ddfea08<>+16(SB)/8, $0x000000009ddfea08
+DATA words000000009ddfea08<>+24(SB)/8, $0x000000009ddfea08
+GLOBL words000000009ddfea08<>(SB), RODATA|NOPTR, $32
 
-DATA word41f0000000000000<>+0(SB)/8, $0x41f0000000000000
-GLOBL word41f0000000000000<>(SB), RODATA|NOPTR, $8
+DATA words4330000000000000<>+0(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+8(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+16(SB)/8, $0x4330000000000000
+DATA words4330000000000000<>+24(SB)/8, $0x4330000000000000
+GLOBL words4330000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA words4330000080000000<>+0(SB)/8, $0x4330000080000000
+DATA words4330000080000000<>+8(SB)/8, $0x4330000080000000
+DATA words4330000080000000<>+16(SB)/8, $0x4330000080000000
+DATA words4330000080000000<>+24(SB)/8, $0x4330000080000000
+GLOBL words4330000080000000<>(SB), RODATA|NOPTR, $32
+
+DATA words41f0000000000000<>+0(SB)/8, $0x41f0000000000000
+DATA words41f0000000000000<>+8(SB)/8, $0x41f0000000000000
+DATA words41f0000000000000<>+16(SB)/8, $0x41f0000000000000
+DATA words41f0000000000000<>+24(SB)/8, $0x41f0000000000000
+GLOBL words41f0000000000000<>(SB), RODATA|NOPTR, $32
+
+DATA words4338000000000000<>+0(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+8(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+16(SB)/8, $0x4338000000000000
+DATA words4338000000000000<>+24(SB)/8, $0x4338000000000000
+GLOBL words4338000000000000<>(SB), RODATA|NOPTR, $32
 
 // func hashSmall256(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
 // Requires: AVX, AVX2, FMA3
@@ -611,88 +778,221 @@ TEXT ·hashSmall256(SB), NOSPLIT, $0-48
 	MOVQ         src+8(FP), CX
 	MOVQ         n+16(FP), DX
 	VPBROADCASTQ salt+24(FP), Y0
-	VPBROADCASTQ wordffffffffffffffff<>+0(SB), Y1
-	VPBROADCASTQ word9ddfea08eb382d69<>+0(SB), Y2
-	VPBROADCASTQ word000000009ddfea08<>+0(SB), Y3
-	VPBROADCASTQ word4330000000000000<>+0(SB), Y4
-	VPBROADCASTQ word4330000080000000<>+0(SB), Y5
-	VPBROADCASTQ word4330000080000000<>+0(SB), Y6
-	VPBROADCASTQ d+32(FP), Y7
-	VPBROADCASTQ inverse+40(FP), Y8
-	VPBROADCASTQ word4338000000000000<>+0(SB), Y9
-	VPBROADCASTQ word41f0000000000000<>+0(SB), Y10
-	VPOR         Y4, Y7, Y7
-	VSUBPD       Y4, Y7, Y7
+	VPBROADCASTQ d+32(FP), Y1
+	VPBROADCASTQ inverse+40(FP), Y2
+	VPOR         words4330000000000000<>+0(SB), Y1, Y1
+	VSUBPD       words4330000000000000<>+0(SB), Y1, Y1
 
+loop2:
+	CMPQ         DX, $+8
+	JL           behind2
+	VMOVDQU      (CX), Y3
+	VMOVDQU      32(CX), Y4
+	VPSLLQ       $0x15, Y3, Y5
+	VPSLLQ       $0x15, Y4, Y6
+	VPSUBQ       Y3, Y5, Y3
+	VPSUBQ       Y4, Y6, Y4
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y3, Y3
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y4, Y4
+	VPSRLQ       $0x18, Y3, Y5
+	VPSRLQ       $0x18, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x03, Y3, Y5
+	VPSLLQ       $0x03, Y4, Y6
+	VPSLLQ       $0x08, Y3, Y7
+	VPSLLQ       $0x08, Y4, Y8
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPADDQ       Y8, Y4, Y4
+	VPSRLQ       $0x0e, Y3, Y5
+	VPSRLQ       $0x0e, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x02, Y3, Y5
+	VPSLLQ       $0x02, Y4, Y6
+	VPSLLQ       $0x04, Y3, Y7
+	VPSLLQ       $0x04, Y4, Y8
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPADDQ       Y8, Y4, Y4
+	VPSRLQ       $0x1c, Y3, Y5
+	VPSRLQ       $0x1c, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x1f, Y3, Y5
+	VPSLLQ       $0x1f, Y4, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPXOR        Y0, Y3, Y3
+	VPXOR        Y0, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x2f, Y3, Y5
+	VPSRLQ       $0x2f, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPXOR        Y0, Y3, Y3
+	VPXOR        Y0, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x2f, Y3, Y5
+	VPSRLQ       $0x2f, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y3, Y7
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y4, Y8
+	VPXOR        words4330000080000000<>+0(SB), Y5, Y5
+	VPXOR        words4330000080000000<>+0(SB), Y6, Y6
+	VSUBPD       words4330000000000000<>+0(SB), Y7, Y7
+	VSUBPD       words4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       words4330000080000000<>+0(SB), Y5, Y5
+	VSUBPD       words4330000080000000<>+0(SB), Y6, Y6
+	VMULPD       Y2, Y5, Y3
+	VMULPD       Y2, Y6, Y4
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y4, Y4
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y4, Y4
+	VFNMADD231PD Y1, Y3, Y5
+	VFNMADD231PD Y1, Y4, Y6
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y7, Y5
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y8, Y6
+	VMULPD       Y2, Y5, Y3
+	VMULPD       Y2, Y6, Y4
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y4, Y4
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y4, Y4
+	VFNMADD231PD Y1, Y3, Y5
+	VFNMADD231PD Y1, Y4, Y6
+	VADDPD       Y1, Y5, Y7
+	VADDPD       Y1, Y6, Y8
+	VBLENDVPD    Y5, Y7, Y5, Y5
+	VBLENDVPD    Y6, Y8, Y6, Y6
+	VADDPD       words4330000000000000<>+0(SB), Y5, Y5
+	VADDPD       words4330000000000000<>+0(SB), Y6, Y6
+	VPXOR        words4330000000000000<>+0(SB), Y5, Y3
+	VPXOR        words4330000000000000<>+0(SB), Y6, Y4
+	VMOVDQU      Y3, (AX)
+	VMOVDQU      Y4, 32(AX)
+	ADDQ         $+64, CX
+	ADDQ         $+64, AX
+	SUBQ         $+8, DX
+	JMP          loop2
+
+behind2:
 loop1:
 	CMPQ         DX, $+4
 	JL           behind1
-	VMOVDQU      (CX), Y11
-	VPSLLQ       $0x15, Y11, Y12
-	VPSUBQ       Y11, Y12, Y11
-	VPADDQ       Y1, Y11, Y11
-	VPSRLQ       $0x18, Y11, Y12
-	VPXOR        Y12, Y11, Y11
-	VPSLLQ       $0x03, Y11, Y12
-	VPSLLQ       $0x08, Y11, Y13
-	VPADDQ       Y12, Y11, Y11
-	VPADDQ       Y13, Y11, Y11
-	VPSRLQ       $0x0e, Y11, Y12
-	VPXOR        Y12, Y11, Y11
-	VPSLLQ       $0x02, Y11, Y12
-	VPSLLQ       $0x04, Y11, Y13
-	VPADDQ       Y12, Y11, Y11
-	VPADDQ       Y13, Y11, Y11
-	VPSRLQ       $0x1c, Y11, Y12
-	VPXOR        Y12, Y11, Y11
-	VPSLLQ       $0x1f, Y11, Y12
-	VPADDQ       Y12, Y11, Y11
-	VPXOR        Y0, Y11, Y11
-	VPSRLQ       $0x20, Y11, Y13
-	VPMULUDQ     Y3, Y11, Y12
-	VPMULUDQ     Y2, Y13, Y13
-	VPMULUDQ     Y2, Y11, Y11
-	VPADDQ       Y13, Y12, Y12
-	VPSLLQ       $0x20, Y12, Y12
-	VPADDQ       Y12, Y11, Y11
-	VPSRLQ       $0x2f, Y11, Y12
-	VPXOR        Y12, Y11, Y11
-	VPXOR        Y0, Y11, Y11
-	VPSRLQ       $0x20, Y11, Y13
-	VPMULUDQ     Y3, Y11, Y12
-	VPMULUDQ     Y2, Y13, Y13
-	VPMULUDQ     Y2, Y11, Y11
-	VPADDQ       Y13, Y12, Y12
-	VPSLLQ       $0x20, Y12, Y12
-	VPADDQ       Y12, Y11, Y11
-	VPSRLQ       $0x2f, Y11, Y12
-	VPXOR        Y12, Y11, Y11
-	VPSRLQ       $0x20, Y11, Y13
-	VPMULUDQ     Y3, Y11, Y12
-	VPMULUDQ     Y2, Y13, Y13
-	VPMULUDQ     Y2, Y11, Y11
-	VPADDQ       Y13, Y12, Y12
-	VPSLLQ       $0x20, Y12, Y12
-	VPADDQ       Y12, Y11, Y11
-	VPSRLQ       $0x20, Y11, Y12
-	VPXOR        Y5, Y12, Y12
-	VSUBPD       Y6, Y12, Y12
-	VPBLENDD     $0xaa, Y4, Y11, Y11
-	VSUBPD       Y4, Y11, Y11
-	VMULPD       Y8, Y12, Y13
-	VADDPD       Y9, Y13, Y13
-	VSUBPD       Y9, Y13, Y13
-	VFNMADD231PD Y7, Y13, Y12
-	VFMADD213PD  Y11, Y10, Y12
-	VMULPD       Y8, Y12, Y11
-	VADDPD       Y9, Y11, Y11
-	VSUBPD       Y9, Y11, Y11
-	VFNMADD231PD Y7, Y11, Y12
-	VADDPD       Y7, Y12, Y11
-	VBLENDVPD    Y12, Y11, Y12, Y12
-	VADDPD       Y4, Y12, Y12
-	VPXOR        Y4, Y12, Y11
-	VMOVDQU      Y11, (AX)
+	VMOVDQU      (CX), Y3
+	VPSLLQ       $0x15, Y3, Y4
+	VPSUBQ       Y3, Y4, Y3
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y3, Y3
+	VPSRLQ       $0x18, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x03, Y3, Y4
+	VPSLLQ       $0x08, Y3, Y5
+	VPADDQ       Y4, Y3, Y3
+	VPADDQ       Y5, Y3, Y3
+	VPSRLQ       $0x0e, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x02, Y3, Y4
+	VPSLLQ       $0x04, Y3, Y5
+	VPADDQ       Y4, Y3, Y3
+	VPADDQ       Y5, Y3, Y3
+	VPSRLQ       $0x1c, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x1f, Y3, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPXOR        Y0, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x2f, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPXOR        Y0, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x2f, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y3, Y5
+	VPXOR        words4330000080000000<>+0(SB), Y4, Y4
+	VSUBPD       words4330000000000000<>+0(SB), Y5, Y5
+	VSUBPD       words4330000080000000<>+0(SB), Y4, Y4
+	VMULPD       Y2, Y4, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VFNMADD231PD Y1, Y3, Y4
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y5, Y4
+	VMULPD       Y2, Y4, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VFNMADD231PD Y1, Y3, Y4
+	VADDPD       Y1, Y4, Y5
+	VBLENDVPD    Y4, Y5, Y4, Y4
+	VADDPD       words4330000000000000<>+0(SB), Y4, Y4
+	VPXOR        words4330000000000000<>+0(SB), Y4, Y3
+	VMOVDQU      Y3, (AX)
 	ADDQ         $+32, CX
 	ADDQ         $+32, AX
 	SUBQ         $+4, DX
