@@ -46,6 +46,7 @@ type DriveOptions struct {
 	Text     text.Options   // of text partitions
 	Members  []string       // of the volume, by name or pattern (path.Match); nil means all
 	SLM      uint64         // bytes of the drive's memory to use, 0 means all
+	Jobs     int            // jobs that the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given, is one job's
 	Streams  int            // splits at once, 0 means two, or one where memory is short
 	Coalesce uint64         // see sdk.Options
 	Commands sdk.Commands   // OpenFiles: the command set
@@ -349,15 +350,22 @@ func (d *Drive) streams() int {
 	case d.engine == EngineCPU:
 		return d.threads()
 	}
-	slm := d.o.SLM
-	if slm == 0 {
-		slm = d.device.Compute().SLMSize()
-	}
-	if slm >= twoStreams {
+	if slm := d.memory(); slm == 0 && d.device.Compute().SLMSize() >= twoStreams || slm >= twoStreams {
 		return 2
 	}
 	return 1
 }
+
+// memory is how much of the drive's memory a job has; 0 is all of it.
+func (d *Drive) memory() uint64 {
+	if d.o.SLM > 0 || d.o.Jobs <= 1 || d.engine != EngineDrive {
+		return d.o.SLM
+	}
+	return d.device.Compute().SLMSize() / uint64(d.o.Jobs) &^ (memoryGrain - 1)
+}
+
+// memoryGrain is what parts of a drive's memory are a multiple of.
+const memoryGrain = 1 << 16
 
 // twoStreams is the memory from which a drive takes two splits at once: two streams' least, and a program.
 const twoStreams = 2*sdk.MinStreamMemory + 16<<20
@@ -370,7 +378,7 @@ func (d *Drive) processor(ctx context.Context, l lowered) (sdk.Processor, error)
 	case EngineCPU:
 		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}})
 	}
-	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce})
+	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, sdk.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce})
 }
 
 // counters are the drive's own, nil where the node's CPU computes.
@@ -410,3 +418,6 @@ func (d *Drive) Close() error {
 	d.closers = nil
 	return errors.Join(errs...)
 }
+
+// Parquet tells whether the drive's partitions are Parquet files.
+func (d *Drive) Parquet() bool { return d.source() == program.Parquet }

@@ -59,6 +59,34 @@ func named(t testing.TB, m *Manager, text string, o dataset.Options, names []str
 
 const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: {salt: 0, max: 100}]\n"
 
+// TestJobsShareADrive: as many as it was opened for, each with its part of the memory.
+func TestJobsShareADrive(t *testing.T) {
+	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 45), "b.parquet": numbered(t, 100, 20)})+"?slm=64MiB", DriveOptions{Name: "d", Jobs: 2})
+	require.NoError(t, err)
+	m := openManager(t, d)
+	assert.Equal(t, 1, m.Status(d).Streams)
+	var open []api.Stream
+	for i, names := range [][]string{{"a.parquet"}, {"b.parquet"}, {"a.parquet", "b.parquet"}} {
+		j, plan := named(t, m, doc, dataset.Options{}, names)
+		err := m.Prepare(t.Context(), j)
+		if i == 2 {
+			require.ErrorIs(t, err, sdk.ErrSLMFull)
+			continue
+		}
+		require.NoError(t, err)
+		split, err := plan.Split(0)
+		require.NoError(t, err)
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+		require.NoError(t, err)
+		open = append(open, s)
+	}
+	assert.Equal(t, 2, d.Running())
+	for _, s := range open {
+		take(t, s)
+		require.NoError(t, s.Close())
+	}
+}
+
 // TestSeveralDataSets: a node holds partitions that do not fit together, and serves jobs over each kind.
 func TestSeveralDataSets(t *testing.T) {
 	l := make([]lists, 25)

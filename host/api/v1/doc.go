@@ -27,6 +27,10 @@ const (
 	PartitionPath = "/v1/partitions/"
 )
 
+// FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every call.
+// A node that has seen a later one refuses the call with failed_precondition. Calls without it are not looked at.
+const FenceHeader = "Millrace-Fence"
+
 // Speaks returns an error, fit to be sent to the peer, unless a peer of the given protocol version is understood.
 func Speaks(protocol uint32) error {
 	if protocol < Oldest {

@@ -1,0 +1,332 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/strictyaml"
+	"github.com/millrace/millrace/sdk"
+)
+
+// ErrConfig says that a configuration makes no sense.
+var ErrConfig = errors.New("node configuration")
+
+// Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the values of what a
+// document leaves out.
+type Config struct {
+	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
+	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
+	Advertise       []string      `yaml:"advertise" doc:"URLs at which launchers and the control plane reach this node, best first: http(s)://HOST:PORT or unix:PATH; empty: those of listen"`
+	InsecureNetwork string        `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
+	TLS             TLSConfig     `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
+	Control         []string      `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
+	StateDir        string        `yaml:"state_dir" doc:"folder for what is kept over restarts, as measured P; empty: nothing is kept"`
+	Drives          []DriveConfig `yaml:"drives" doc:"the node's drives"`
+	Text            TextConfig    `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
+	Buffers         BufferConfig  `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`
+	Runs            RunConfig     `yaml:"runs" doc:"splits that are open"`
+	Limits          LimitConfig   `yaml:"limits" doc:"what clients may ask for"`
+	Measure         Duration      `yaml:"measure" doc:"how long P of a drive is measured, at least"`
+	DrainTime       Duration      `yaml:"drain_time" doc:"how long running splits may go on when the node is told to stop"`
+	Log             LogConfig     `yaml:"log" doc:"the log, on standard error"`
+	Image           ImageConfig   `yaml:"image" doc:"FPGA image that the drives are kept at"`
+}
+
+// TLSConfig names PEM files; see identity.Options.
+type TLSConfig struct {
+	Cert string `yaml:"cert" doc:"certificate chain of the node, leaf first"`
+	Key  string `yaml:"key" doc:"its private key"`
+	CA   string `yaml:"ca" doc:"authorities whose certificates peers must show"`
+}
+
+// DriveConfig is one drive.
+type DriveConfig struct {
+	Name     string   `yaml:"name" doc:"name of the drive, unique on the node"`
+	URI      string   `yaml:"uri" doc:"the drive: mem:NAME, file:PATH, tcp://HOST:PORT/NQN or nvme:/dev/nvme0, with ?slm=, &threads= and others (docs/commands.md)"`
+	Engine   string   `yaml:"engine" doc:"who computes; empty: the drive if it can, else the node's CPU" enum:",drive,cpu,reference"`
+	Threads  int      `yaml:"threads" doc:"engine threads where the CPU computes; 0: 1"`
+	Streams  int      `yaml:"streams" doc:"splits of a job at once; 0: two, or one where memory is short"`
+	Jobs     int      `yaml:"jobs" doc:"jobs that the drive holds at once: each has an equal part of its memory; 0: 2"`
+	SLM      Bytes    `yaml:"slm" doc:"memory of the drive for one job; 0: all of it, divided by jobs"`
+	Coalesce Bytes    `yaml:"coalesce" doc:"largest read that joins neighbouring column chunks; 0: 64KiB, which suits flash"`
+	Format   string   `yaml:"format" doc:"what the partitions are; empty: parquet" enum:",parquet,criteo-tsv,criteo-bin"`
+	Members  []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out"`
+}
+
+// TextConfig is how text rows are read.
+type TextConfig struct {
+	LabelAbsent bool   `yaml:"label_absent" doc:"rows of 39 fields, without a label"`
+	Malformed   string `yaml:"malformed" doc:"what becomes of a malformed row" enum:"fail,drop,null"`
+}
+
+// BufferConfig bounds memory.
+type BufferConfig struct {
+	Node Bytes `yaml:"node" doc:"most bytes of all jobs together; a run makes one mini-batch past it at most, when a request waits for it"`
+	Job  Bytes `yaml:"job" doc:"most bytes of one job"`
+}
+
+// RunConfig bounds runs in time.
+type RunConfig struct {
+	Idle      Duration `yaml:"idle" doc:"a run that nobody asks of for so long is closed"`
+	Abandoned Duration `yaml:"abandoned" doc:"the same for a run whose clients have all closed their connections"`
+	BusyWait  Duration `yaml:"busy_wait" doc:"how long a request for a new split waits for a place on a drive before it is told to come again"`
+	WriteTime Duration `yaml:"write_time" doc:"how long writing one response may take, beside a second for every MiB: a slower client is cut off"`
+}
+
+// LimitConfig bounds what clients may ask for.
+type LimitConfig struct {
+	RequestBytes      Bytes   `yaml:"request_bytes" doc:"largest body of a request"`
+	RequestsPerSecond float64 `yaml:"requests_per_second" doc:"requests of one peer (address) a second, with bursts of a second's worth; 0: any number"`
+	Connections       int     `yaml:"connections" doc:"connections at once"`
+	Jobs              int     `yaml:"jobs" doc:"jobs prepared at once"`
+}
+
+// LogConfig is the log.
+type LogConfig struct {
+	Level  string `yaml:"level" doc:"least level that is logged" enum:"debug,info,warn,error"`
+	Format string `yaml:"format" doc:"auto is text on a terminal, json elsewhere" enum:"auto,text,json"`
+}
+
+// ImageConfig is the image that drives are kept at.
+type ImageConfig struct {
+	File   string `yaml:"file" doc:"image container (*.mimg) to keep the drives at; empty: they keep what they have"`
+	Policy string `yaml:"policy" doc:"whether an image must be signed by a key that is trusted" enum:"require,warn,off"`
+}
+
+// DefaultConfig is what a document that says nothing means.
+func DefaultConfig() Config {
+	return Config{
+		Listen:    []string{"127.0.0.1:7070"},
+		Text:      TextConfig{Malformed: "fail"},
+		Buffers:   BufferConfig{Node: 1 << 30, Job: 512 << 20},
+		Runs:      RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second), BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
+		Limits:    LimitConfig{RequestBytes: 64 << 20, Connections: 1024, Jobs: 64},
+		Measure:   Duration(host.DefaultMeasureTime),
+		DrainTime: Duration(time.Minute),
+		Log:       LogConfig{Level: "info", Format: "auto"},
+		Image:     ImageConfig{Policy: "require"},
+	}
+}
+
+// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and line and column where there are any.
+func ReadConfig(path string) (Config, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	c, err := ParseConfig(b)
+	if err != nil {
+		return c, fmt.Errorf("%w %s: %w", ErrConfig, path, err)
+	}
+	return c, nil
+}
+
+// ParseConfig reads a document and checks it.
+func ParseConfig(b []byte) (Config, error) {
+	c := DefaultConfig()
+	if err := strictyaml.Decode(b, &c); err != nil {
+		return c, err
+	}
+	return c, c.Check()
+}
+
+// PrintDefaults is DefaultConfig as a document, every field with its description.
+func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
+
+// ConfigSchema is the JSON Schema of the document.
+func ConfigSchema() []byte {
+	return strictyaml.Schema("Configuration of a Millrace storage node", DefaultConfig())
+}
+
+// names are as identity's.
+var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// Check tells what makes no sense, by the field's path.
+func (c *Config) Check() error {
+	if c.Name == "" {
+		h, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("name: %w; give one", err)
+		}
+		c.Name = strings.ToLower(h)
+	}
+	switch {
+	case !names.MatchString(c.Name):
+		return fmt.Errorf("name: %q is not 1 to 63 of a-z, 0-9, dot and hyphen", c.Name)
+	case len(c.Listen) == 0:
+		return errors.New("listen: name an address or a unix socket")
+	case c.Buffers.Node <= 0 || c.Buffers.Job <= 0:
+		return errors.New("buffers: node and job must be above 0")
+	case c.Runs.Idle <= 0 || c.Runs.Abandoned <= 0 || c.Runs.WriteTime <= 0 || c.Runs.BusyWait < 0:
+		return errors.New("runs: idle, abandoned and write_time must be above 0, busy_wait not below")
+	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.RequestsPerSecond < 0:
+		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second not below")
+	case c.Measure <= 0 || c.DrainTime < 0:
+		return errors.New("measure must be above 0, drain_time not below")
+	}
+	for i, u := range c.Control {
+		if _, err := identity.BaseURL(u); err != nil {
+			return fmt.Errorf("control[%d]: %w", i, err)
+		}
+	}
+	for i, u := range c.Advertise {
+		if _, err := identity.BaseURL(u); err != nil {
+			return fmt.Errorf("advertise[%d]: %w", i, err)
+		}
+	}
+	if err := c.checkListen(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for i := range c.Drives {
+		d := &c.Drives[i]
+		if err := d.check(); err != nil {
+			return fmt.Errorf("drives[%d]%w", i, err)
+		}
+		if seen[d.Name] {
+			return fmt.Errorf("drives[%d].name: two drives are called %s", i, d.Name)
+		}
+		seen[d.Name] = true
+	}
+	return nil
+}
+
+func (c *Config) checkListen() error {
+	t := c.TLS
+	if t != (TLSConfig{}) && (t.Cert == "" || t.Key == "" || t.CA == "") {
+		return errors.New("tls: cert, key and ca go together: name all three or none")
+	}
+	if c.InsecureNetwork != "" {
+		if _, err := netip.ParsePrefix(c.InsecureNetwork); err != nil {
+			return fmt.Errorf("insecure_network: %w", err)
+		}
+	}
+	for i, addr := range c.Listen {
+		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
+			if path == "" {
+				return fmt.Errorf("listen[%d]: want unix:PATH", i)
+			}
+			continue
+		}
+		h, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return fmt.Errorf("listen[%d]: want HOST:PORT or unix:PATH: %w", i, err)
+		}
+		if ip, err := netip.ParseAddr(h); len(c.Advertise) == 0 && (h == "" || err == nil && ip.IsUnspecified()) {
+			return fmt.Errorf("listen[%d]: %s is every address of this machine: say with advertise by which it is reached", i, addr)
+		}
+	}
+	return nil
+}
+
+func (d *DriveConfig) check() error {
+	switch {
+	case !names.MatchString(d.Name):
+		return fmt.Errorf(".name: %q is not 1 to 63 of a-z, 0-9, dot and hyphen", d.Name)
+	case d.Threads < 0 || d.Threads > sdk.MaxThreads || d.Streams < 0 || d.Jobs < 0:
+		return fmt.Errorf(": threads (at most %d), streams and jobs are not below 0", sdk.MaxThreads)
+	}
+	u, err := sdk.ParseURI(d.URI)
+	if err != nil {
+		return fmt.Errorf(".uri: %w", err)
+	}
+	if u.Scheme == "file" && u.Name == "" {
+		return errors.New(".uri: file: wants a path")
+	}
+	for i, m := range d.Members {
+		if m == "" {
+			return fmt.Errorf(".members[%d]: it is empty", i)
+		}
+	}
+	return nil
+}
+
+// options are how a drive is opened.
+func (d *DriveConfig) options(t TextConfig) host.DriveOptions {
+	o := host.DriveOptions{
+		Name: d.Name, Engine: host.Engine(d.Engine), Threads: d.Threads, Streams: d.Streams, SLM: uint64(d.SLM), Coalesce: uint64(d.Coalesce), Members: d.Members,
+		Text: text.Options{LabelAbsent: t.LabelAbsent},
+	}
+	switch d.Format {
+	case "criteo-tsv":
+		o.Source = program.CriteoTSV
+	case "criteo-bin":
+		o.Source = program.CriteoBinary
+	}
+	switch t.Malformed {
+	case "drop":
+		o.Text.Policy = text.Drop
+	case "null":
+		o.Text.Policy = text.Null
+	}
+	return o
+}
+
+// jobs is how many jobs share the drive's memory.
+func (d *DriveConfig) jobs() int {
+	if d.Jobs > 0 {
+		return d.Jobs
+	}
+	return 2
+}
+
+// identity are the TLS files as package identity takes them.
+func (c *Config) identity() identity.Options {
+	return identity.Options{Cert: c.TLS.Cert, Key: c.TLS.Key, CA: c.TLS.CA}
+}
+
+// Bytes is a size in a document, as 64MiB.
+type Bytes int64
+
+// UnmarshalText reads 0, or what sdk.ParseBytes reads.
+func (b *Bytes) UnmarshalText(t []byte) error {
+	if string(t) == "0" {
+		*b = 0
+		return nil
+	}
+	n, err := sdk.ParseBytes(string(t))
+	*b = Bytes(n)
+	return err
+}
+
+// MarshalText writes the size in the largest unit that divides it.
+func (b Bytes) MarshalText() ([]byte, error) {
+	n, units := int64(b), []string{"", "KiB", "MiB", "GiB", "TiB"}
+	i := 0
+	for ; i < len(units)-1 && n != 0 && n%1024 == 0; i++ {
+		n /= 1024
+	}
+	return fmt.Appendf(nil, "%d%s", n, units[i]), nil
+}
+
+// Want says what a size is.
+func (*Bytes) Want() string { return "a size, as 64MiB" }
+
+// Duration is a time span in a document, as 1m30s.
+type Duration time.Duration
+
+// UnmarshalText reads what time.ParseDuration reads.
+func (d *Duration) UnmarshalText(t []byte) error {
+	v, err := time.ParseDuration(string(t))
+	if err != nil || v < 0 {
+		return fmt.Errorf("want a time span, as 500ms or 1m30s, got %q", t)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes it as Go does.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Want says what a time span is.
+func (*Duration) Want() string { return "a time span, as 500ms" }

@@ -1,0 +1,112 @@
+package node
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// limitListener accepts so many connections at once, and closes more.
+type limitListener struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (l *limitListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &limitedConn{Conn: c, places: l.places}, nil
+		default:
+			// Closed at once: its client sees that, and comes again; whoever holds a connection is not disturbed.
+			_ = c.Close()
+		}
+	}
+}
+
+type limitedConn struct {
+	net.Conn
+	places chan struct{}
+	once   sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	c.once.Do(func() { <-c.places })
+	return c.Conn.Close()
+}
+
+// maxPeers bounds the limiter's memory.
+const maxPeers = 1 << 14
+
+// limiter allows a peer so many requests a second: a bucket that a second fills.
+type limiter struct {
+	rate float64
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+func newLimiter(rate float64) *limiter { return &limiter{rate: rate, buckets: map[string]*bucket{}} }
+
+// allow takes one of a peer's requests.
+func (l *limiter) allow(peer string, now time.Time) bool {
+	if l.rate <= 0 {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[peer]
+	burst := max(l.rate, 1)
+	if b == nil {
+		if len(l.buckets) >= maxPeers {
+			l.forget(now)
+		}
+		b = &bucket{left: burst, at: now}
+		l.buckets[peer] = b
+	}
+	b.left = min(burst, b.left+l.rate*now.Sub(b.at).Seconds())
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// forget drops buckets that are full again, or all. mu is held.
+func (l *limiter) forget(now time.Time) {
+	for peer, b := range l.buckets {
+		if now.Sub(b.at) > time.Second {
+			delete(l.buckets, peer)
+		}
+	}
+	if len(l.buckets) >= maxPeers {
+		clear(l.buckets)
+	}
+}
+
+// wrap refuses requests of peers that ask too often.
+func (l *limiter) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		peer, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err != nil {
+			peer = r.RemoteAddr // of a unix socket
+		}
+		if !l.allow(peer, time.Now()) {
+			writeError(w, fmt.Errorf("%w requests: %g a second of one peer", ErrTooMany, l.rate))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,146 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk"
+)
+
+// digestTrailer is the trailer in which the SHA-256 of a partition's bytes, in hex, follows them.
+const digestTrailer = "Millrace-Sha256"
+
+// readAhead is how much of a partition is read from the drive at a time.
+const readAhead = 1 << 20
+
+// servePartition answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with
+// "TE: trailers" and no Range is answered in chunks, with the SHA-256 of the bytes behind them.
+func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
+	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return fmt.Errorf("%w: query: %w", ErrRequest, err)
+	}
+	if len(values) != 1 || len(values["drive"]) != 1 {
+		return fmt.Errorf("%w: want ?drive=NAME and nothing else", ErrRequest)
+	}
+	d, err := a.drive(values.Get("drive"))
+	if err != nil {
+		return err
+	}
+	p := partitionOf(d, name)
+	if p == nil {
+		return fmt.Errorf("drive %s: partition %.80q: %w", d.Name(), name, errNoPartition)
+	}
+	footer := p.Describe().Footer
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Etag", `"`+footer.String()+`"`)
+	// A copy takes as long as it takes, but not without end.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(p.Size>>20)*time.Second))
+	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
+		h.Set("Trailer", digestTrailer)
+		sum := sha256.New()
+		buf := make([]byte, readAhead)
+		for at := int64(0); at < p.Size; {
+			n, err := p.ReadAt(buf[:min(int64(len(buf)), p.Size-at)], at)
+			if n > 0 {
+				sum.Write(buf[:n])
+				if _, err := w.Write(buf[:n]); err != nil {
+					return nil // the client is gone
+				}
+			}
+			at += int64(n)
+			if err != nil && err != io.EOF || n == 0 {
+				a.log.Warn("partition not read", "drive", d.Name(), "partition", name, "error", err)
+				panic(http.ErrAbortHandler) // cuts the connection: the client must not take what it has for whole
+			}
+		}
+		h.Set(digestTrailer, hex.EncodeToString(sum.Sum(nil)))
+		return nil
+	}
+	http.ServeContent(w, r, "", time.Time{}, &aheadReader{r: p, size: p.Size})
+	return nil
+}
+
+var errNoPartition = fmt.Errorf("%w: no such partition", host.ErrNotHeld)
+
+// partitionOf finds a drive's partition by name.
+func partitionOf(d *host.Drive, name string) *sdk.Partition {
+	for _, p := range d.Partitions() {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// drive finds an open drive by name.
+func (a *Agent) drive(name string) (*host.Drive, error) {
+	v := a.supervisor(name)
+	if v == nil {
+		return nil, a.noDrive(name)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v.drive == nil {
+		return nil, fmt.Errorf("drive %s: %w: %s", name, ErrUnavailable, v.state)
+	}
+	return v.drive, nil
+}
+
+func (a *Agent) noDrive(name string) error {
+	return fmt.Errorf("drive %.80q: %w on node %s", name, api.ErrUnknownDrive, a.config.Name)
+}
+
+// aheadReader reads a partition in large pieces: http.ServeContent asks for small ones.
+type aheadReader struct {
+	r    io.ReaderAt
+	size int64
+	at   int64
+	buf  []byte // bytes [from, from+len(buf))
+	from int64
+}
+
+func (s *aheadReader) Read(p []byte) (int, error) {
+	if s.at >= s.size {
+		return 0, io.EOF
+	}
+	if s.at < s.from || s.at >= s.from+int64(len(s.buf)) {
+		if s.buf == nil {
+			s.buf = make([]byte, 0, readAhead)
+		}
+		s.buf = s.buf[:min(int64(cap(s.buf)), s.size-s.at)]
+		n, err := s.r.ReadAt(s.buf, s.at)
+		s.buf, s.from = s.buf[:n], s.at
+		if n == 0 {
+			return 0, err
+		}
+	}
+	n := copy(p, s.buf[s.at-s.from:])
+	s.at += int64(n)
+	return n, nil
+}
+
+func (s *aheadReader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += s.at
+	case io.SeekEnd:
+		offset += s.size
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seek to %d", offset)
+	}
+	s.at = offset
+	return offset, nil
+}
