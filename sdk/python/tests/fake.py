@@ -221,7 +221,9 @@ class Ledger:
 
     def attach(self, rank: int, token: bytes) -> dict[str, Any]:
         if token:
-            t = Token.from_bytes(token[4:-32] if token[:4] == b"MRT1" else token)
+            if token[:4] != b"MRT1" or token[-32:] != bytes(range(32)):
+                raise Refusal(400, "invalid_argument", "dataset: checkpoint token: it is not sealed: take the token that Checkpoint returns")
+            t = Token.from_bytes(token[4:-32])
             if t.job != JOB:
                 raise Refusal(400, "invalid_argument", "dataset: the token is of another job")
             keep = self.delivered.minus(self.owned(rank))
@@ -245,7 +247,7 @@ class Ledger:
             "manifest": b64(b'{"partitions":[]}'),
             "meanLength": {"cat_1": 1.5},
             "epoch": str(self.epoch),
-            "token": b64(b"MRT1" + p.token().to_bytes() + bytes(32)),
+            "token": b64(p.token().to_bytes()),
             "owned": [{"from": str(a), "to": str(b)} for a, b in self.owned(rank)],
         }
 
@@ -465,5 +467,5 @@ class Cluster:
             if rank is None:
                 raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
             token = Progress(JOB, ledger.epoch, ledger._mine(rank)).token().to_bytes()
-            return {"token": b64(b"MRT1" + token + bytes(32))}
+            return {"token": b64(b"MRT1" + token + bytes(range(32)))}
         raise Refusal(501, "unimplemented", method)

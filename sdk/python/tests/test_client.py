@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import logging
 import tempfile
 import threading
@@ -150,7 +151,7 @@ class Acknowledgement(unittest.TestCase):
             job.acknowledge(batches[1].name)
             job.flush()
             self.assertEqual(c.ledger.delivered, Ranges([(1, 8)]))
-            self.assertEqual(Token.parse(job.state_dict()["token"]), Token(JOB, 0, 0, ((1, 8),)))
+            self.assertEqual(job.token, Token(JOB, 0, 0, ((1, 8),)))
             with self.assertRaises(OtherJobError):
                 job.acknowledge(millrace.Name("0" * 64, 0, 0))
             with self.assertRaisesRegex(MillraceError, "not delivered"):
@@ -227,13 +228,24 @@ class Checkpoints(unittest.TestCase):
         other = Token("ab" * 32, 0, 3)
         with Cluster() as c:
             with self.assertRaises(OtherJobError):
-                Job(c.urls, "rm1", token=other)
+                Job(c.urls, "rm1", token=b"MRT1" + other.to_bytes() + bytes(range(32)))
+            with self.assertRaisesRegex(TokenError, "not sealed"):
+                Job(c.urls, "rm1", token=Token(JOB, 0, 3))
+            with self.assertRaisesRegex(TokenError, "not sealed"):  # another cluster's
+                Job(c.urls, "rm1", token=b"MRT1" + Token(JOB, 0, 3).to_bytes() + bytes(32))
             with self.assertRaises(TokenError):
                 Job(c.urls, "rm1", token=b"MRCT nonsense")
             with self.assertRaises(TokenError):
                 Job(c.urls, "rm1", token={"version": 7})
-            with Job(c.urls, "rm1") as job, self.assertRaises(OtherJobError):
-                job.load_state_dict({"version": 1, "job": other.job, "rank": 0, "token": str(other)})
+            with Job(c.urls, "rm1") as job:
+                state = job.state_dict()
+                self.assertEqual(Token.parse(state["token"]), Token(JOB))
+                sealed = base64.b64encode(b"MRT1" + other.to_bytes() + bytes(32)).decode()
+                with self.assertRaises(OtherJobError):
+                    job.load_state_dict({**state, "sealed": sealed})
+                for bad in ("!", "", "AAAA", 7):
+                    with self.assertRaises(TokenError):
+                        job.load_state_dict({**state, "sealed": bad})
 
     def test_a_sealed_checkpoint(self) -> None:
         with Cluster(total=8) as c, Job(c.urls, "rm1") as job:
@@ -366,14 +378,16 @@ class Faults(unittest.TestCase):
         with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=1) as job:
             it = job.minibatches()
             seen = [next(it).name.number for _ in range(6)]
+            saved = job.state_dict()
             with c.ledger.lock:  # restored from a backup: the last acknowledgements are lost too
                 c.ledger.sessions.clear()
                 c.ledger.leases.clear()
                 c.ledger.delivered = Ranges([(0, 2)])
-            state = job.state_dict()
+            state = saved
             with self.assertRaisesRegex(FencedError, "attach again"):
                 for b in it:
-                    state, _ = job.state_dict(), seen.append(b.name.number)
+                    seen.append(b.name.number)
+            seen = seen[: Token.parse(state["token"]).mark]
             with Job(c.urls, "rm1", token=state) as again:
                 self.assertEqual(seen + numbers(again), list(range(40)))
 

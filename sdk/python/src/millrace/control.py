@@ -89,24 +89,29 @@ class Control:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def call(self, method: str, message: Mapping[str, Any], *, wait: float = 0.0, patience: Optional[float] = None) -> dict[str, Any]:
+    def call(self, method: str, message: Mapping[str, Any], *, wait: float = 0.0, patience: Optional[float] = None, busy: float = 0.0) -> dict[str, Any]:
         """Calls a method of millrace.v1.Control.
 
         Args:
             wait: seconds that the answer may take on purpose.
+            patience: instead of that of the client.
+            busy: seconds, if more, in which the leader may say that it cannot yet.
 
         Raises:
             ServiceError: the leader refused.
             UnreachableError: no member answered as leader in time.
         """
         body = json.dumps(message).encode()
-        end = time.monotonic() + (self.patience if patience is None else patience)
+        begun = time.monotonic()
+        end = begun + (self.patience if patience is None else patience)
+        refused: Optional[ServiceError] = None
         pause, turn, last = 0.05, 0, ""
         url = self._leader
         while True:
             if self._stop.is_set():
                 raise ClosedError(f"{method}: the client was closed")
             said: Optional[str] = None
+            until, refused = end, None
             try:
                 answer = self._post(url, method, body, wait)
                 self._leader = url
@@ -117,7 +122,11 @@ class Control:
                 if e.leader is None and e.error.code not in _AGAIN:
                     raise e.error from None
                 last, said = str(e.error), e.leader
-            if time.monotonic() >= end:
+                if e.leader is None:
+                    until, refused = max(end, begun + busy), e.error
+            if time.monotonic() >= until:
+                if refused is not None:
+                    raise refused
                 raise UnreachableError(f"{method}: nobody leads the control plane ({', '.join(self.urls)}): {last}")
             if said and said.rstrip("/") != url and turn < len(self.urls) + 1:
                 turn, url = turn + 1, said.rstrip("/")

@@ -267,9 +267,9 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
-        # A session is one process's: the other side attaches anew, where this one stands.
+        # A session is one process's: the other side attaches anew, where the ledger stands.
         if self._job is not None and self._pid == os.getpid():
-            kept["_state"] = self._job.state_dict()
+            self._job.flush()
         for name in ("_job", "_pid", "_last", "_staged", "_pinned"):
             kept.pop(name)
         return kept
@@ -284,8 +284,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     def job(self) -> Job:
         """The consumer behind it; attaches if it is not yet attached in this process."""
         if self._job is None or self._pid != os.getpid():
-            if self._job is not None:
-                self._state = self._job.state_dict()  # attached before a fork: the child goes on from there
+            # Attached before a fork: the child goes on where the ledger stands.
             self._reset()
             self._job = Job(**self._arguments, token=self._state, acknowledge="manual")
             self._pid = os.getpid()
