@@ -19,6 +19,7 @@ import (
 var units = map[string]func(){
 	"bucketize":       bucketizeKernels,
 	"clamp":           clampKernels,
+	"convert":         convertKernels,
 	"fillnull":        fillNull,
 	"hextoint":        hexToInt,
 	"logn":            logN,

@@ -1,0 +1,64 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// convertKernels writes a kernel a conversion and width; AVX2 has none for int64 to float32, which it could not round once.
+func convertKernels() {
+	convertKernel("int64ToFloat32x512", "int64", "float32", z512, func(x, y reg.VecVirtual) { VCVTQQ2PS(x, y.AsY()) })
+	convertKernel("int64ToFloat64x512", "int64", "float64", z512, func(x, y reg.VecVirtual) { VCVTQQ2PD(x, y) })
+	convertKernel("float32ToFloat64x512", "float32", "float64", z512, func(x, y reg.VecVirtual) { VCVTPS2PD(x.AsY(), y) })
+	convertKernel("float64ToFloat32x512", "float64", "float32", z512, func(x, y reg.VecVirtual) {
+		nan := K()
+		VCMPPD(Imm(3), x, x, nan)
+		VCVTPD2PS(x, y.AsY())
+		VPBROADCASTD(word(0x7fc00000), nan, y.AsY())
+	})
+	convertKernel("int64ToFloat64x256", "int64", "float64", y256, func(x, y reg.VecVirtual) {
+		// high 2^32 is exact, and so is its sum with low before the one rounding.
+		high, low := split256(vectors{x})
+		VFMADD132PD(floats256(0x1p32), low[0], high[0])
+		VMOVAPD(high[0], y)
+	})
+	convertKernel("float32ToFloat64x256", "float32", "float64", y256, func(x, y reg.VecVirtual) { VCVTPS2PD(x.AsX(), y) })
+	convertKernel("float64ToFloat32x256", "float64", "float32", y256, func(x, y reg.VecVirtual) {
+		nan, narrow := YMM(), XMM()
+		VCVTPD2PSY(x, narrow)
+		VCMPPS(Imm(3), narrow, narrow, nan.AsX())
+		VBLENDVPS(nan.AsX(), words256(0x7fc000007fc00000), narrow, y.AsX())
+	})
+}
+
+func convertKernel(name, from, to string, w vector, convert func(x, y reg.VecVirtual)) {
+	TEXT(name, NOSPLIT, "func(dst *"+to+", src *"+from+", n int)")
+	if w.bits == 512 {
+		Doc(name + " converts n values with AVX-512.")
+	} else {
+		Doc(name + " converts the first n/4*4 of n values with AVX2.")
+	}
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	n := Load(Param("n"), GP64()).(reg.GPVirtual)
+	// A vector has as many lanes as fit 64 bits each; the narrow type takes half a register.
+	sized := func(e element, r reg.VecVirtual) reg.Register {
+		if e.size == 4 {
+			return w.half(r)
+		}
+		return r
+	}
+	in, out := elements(from), elements(to)
+	loop{n: n, lanes: w.lanes64(), masked: w.bits == 512,
+		body: func(_ int, k reg.Register) {
+			x, y := w.reg(), w.reg()
+			in.load(Mem{Base: src}, k, sized(in, x))
+			convert(x, y)
+			out.store(sized(out, y), k, Mem{Base: dst})
+		},
+		advance: func(elements int) {
+			ADDQ(I32(in.size*elements), src)
+			ADDQ(I32(out.size*elements), dst)
+		}}.emit()
+}
