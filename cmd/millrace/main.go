@@ -9,6 +9,9 @@
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench ...                    RM1 to RM5, measured here
 //	millrace pki ...                      identities for mutual TLS between hosts
+//	millrace control ...                  the control plane: leader, ledger, jobs
+//	millrace jobs ...                     jobs of a control plane
+//	millrace nodes ...                    storage nodes that a control plane knows
 //	millrace completion                   a shell's completion script
 //	millrace version                      what this binary is
 //

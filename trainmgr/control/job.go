@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
@@ -35,12 +36,14 @@ type job struct {
 	storedState
 	generations []*generation // in the order of storedState.Generations
 	ranks       []rank
-	changed     chan struct{}       // closed and replaced when the phase changes
-	wake        chan struct{}       // of the job's goroutine
-	finished    bool                // every epoch there is is acknowledged
-	dirty       bool                // storedState differs from what is stored
-	urgent      bool                // and must not wait for a second to have gone by
-	stored      time.Time           // when it was last
+	changed     chan struct{} // closed and replaced when the phase changes
+	wake        chan struct{} // of the job's goroutine
+	finished    bool          // every epoch there is is acknowledged
+	dirty       bool          // storedState differs from what is stored
+	urgent      bool          // and must not wait for a second to have gone by
+	stored      time.Time     // when it was last
+	scaler      *autoscale.Controller
+	rows        float64             // acknowledged since this leader began, by all ranks
 	decisions   [][]byte            // the autoscaler's last
 	had         map[string]struct{} // partitions of generations that are gone
 	scaled      int                 // drives allowed at once, as the ledger was told; 0: no bound
@@ -63,8 +66,10 @@ type generation struct {
 	data     *fleet.Selection
 	resolved *pipeline.Resolved
 	schema   *tensor.Schema
-	words    []string // of its partitions, see fleet.Word
-	prepared bool     // nodes that hold something have been asked to prepare it
+	words    []string        // of its partitions, see fleet.Word
+	held     [][]fleet.Place // see holders
+	at       uint64
+	prepared bool // nodes that hold something have been asked to prepare it
 }
 
 // newGeneration makes a generation of what was selected.

@@ -337,6 +337,11 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.words(j.Why)))
 	}
 	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
+	if err == nil {
+		for _, r := range runs {
+			j.rows += float64(r.To-r.From) * float64(j.plan.Batch)
+		}
+	}
 	l.ready(now)
 	dirty := l.ledger.Pending() > 0
 	l.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -40,15 +39,11 @@ func (l *leader) run(j *job) {
 		}
 		select {
 		case <-ticker.C:
+			l.scale(j)
 		case <-j.wake:
 		case <-l.ctx.Done():
 			return
 		}
-		l.mu.Lock()
-		if j.Phase.begun() {
-			l.scale(j, time.Now())
-		}
-		l.mu.Unlock()
 	}
 }
 
@@ -518,26 +513,4 @@ func (l *leader) inUse(digest dataset.Digest) bool {
 		}
 	}
 	return false
-}
-
-// scale adjusts how many drives a job may run. l.mu is held.
-func (l *leader) scale(j *job, now time.Time) {
-	// T as the ranks have measured it, all together: the slowest rank's, as many times as there are ranks.
-	t, n := 0.0, 0
-	for i := range j.ranks {
-		if r := j.ranks[i].report; r != nil && r.TRowsPerSecond > 0 {
-			if n == 0 || r.TRowsPerSecond < t {
-				t = r.TRowsPerSecond
-			}
-			n++
-		}
-	}
-	if j.spec.TRowsPerSecond == 0 && n == len(j.ranks) && t*float64(n) != j.T {
-		j.T = t * float64(n)
-		if g := j.latest(); g != nil {
-			if err := l.allocate(j, g, now); err != nil {
-				l.logger.Warn("allocate drives", "job", j.ID, "err", strings.TrimSpace(err.Error()))
-			}
-		}
-	}
 }

@@ -47,7 +47,12 @@ type Fleet struct {
 	o      Options
 	nodes  map[string]*node
 	claims map[string]string // drive UUID to the node that has it
+	// version grows with every change of which live node's drives hold what.
+	version uint64
 }
+
+// Version grows whenever who holds what changes.
+func (f *Fleet) Version() uint64 { return f.version }
 
 // New returns a fleet without nodes.
 func New(o Options) *Fleet {
@@ -156,6 +161,9 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 	changed := n.status == nil || identityOf(n.status) != identityOf(s)
 	n.alive, n.refused, n.seen, n.skew, n.restored = true, "", now, s.ClockSeconds-wall, false
 	answer, inventory := n.take(s)
+	if inventory || len(events) > 0 {
+		f.version++
+	}
 	if inventory {
 		events = append(events, Event{Kind: Inventory, Node: s.Name})
 	}
@@ -280,6 +288,7 @@ func (f *Fleet) Tick(now time.Time) []Event {
 		case n.alive && silent > f.o.DeadAfter:
 			n.alive = false
 			n.retired = nil
+			f.version++
 			for uuid, holder := range f.claims {
 				if holder == name {
 					delete(f.claims, uuid)

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+func (c *command) control() *cobra.Command {
+	return group("control", "The control plane", c.controlRun())
+}
+
+// controlReady bounds how long a member waits for the others when it starts.
+const controlReady = 10 * time.Minute
+
+func (c *command) controlRun() *cobra.Command {
+	var (
+		o     control.Options
+		peers []string
+	)
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a member of the control plane",
+		Long: `Runs one member of the control plane until it is interrupted: the place where storage nodes register and jobs are submitted. It keeps what it
+must not forget in etcd, which it embeds: one member alone, or, with --peers, three or five that survive the loss of one or two.
+One line says when it is ready. Of several members one leads; the others send callers there.
+
+Between hosts it wants TLS: --cert, --key and --ca (millrace pki). Without, it listens on loopback or a unix socket only, unless --insecure-network
+names the network that is trusted. /metrics is Prometheus', /readyz says whether the member is ready and if not, why.`,
+		Example: "  millrace control run --data /var/lib/millrace/control\n" +
+			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca ca.pem \\\n" +
+			"    --peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Peers = peers
+			if o.Data == "" && len(o.Etcd) == 0 {
+				return usagef("--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for an etcd that runs elsewhere)")
+			}
+			return c.runControl(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Data, "data", "", "folder of the embedded etcd; made if it is not there")
+	f.StringVar(&o.Name, "name", "", "name of this member among --peers")
+	f.StringSliceVar(&peers, "peers", nil, "NAME=URL of every member, this one too, at which they reach each other; none: one member alone")
+	f.StringSliceVar(&o.Etcd, "etcd", nil, "endpoints of an etcd that runs elsewhere, instead of embedding one")
+	f.StringVar(&o.EtcdClient, "etcd-client", "", "URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
+	f.Int64Var(&o.EtcdQuota, "etcd-quota", 0, "bytes that the embedded etcd holds at most (default 2 GiB)")
+	f.StringVar(&o.Listen, "listen", control.DefaultListen, "HOST:PORT or unix:PATH to serve at; port 0 picks one")
+	f.StringVar(&o.Advertise, "advertise", "", "URL at which nodes and launchers reach this member (default: made from --listen)")
+	f.StringVar(&o.Identity.Cert, "cert", "", "certificate (PEM) of this member")
+	f.StringVar(&o.Identity.Key, "key", "", "its private key (PEM)")
+	f.StringVar(&o.Identity.CA, "ca", "", "authorities (PEM) whose certificates callers must show")
+	f.StringVar(&o.Trusted, "insecure-network", "", "CIDR of a network that is trusted: listen there without TLS")
+	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "after so long without a sign of life another member leads; whole seconds")
+	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
+	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
+	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
+	return cmd
+}
+
+// controlling is what control run says when it is ready.
+type controlling struct {
+	URL    string `json:"url"`
+	Name   string `json:"name"`
+	Leads  bool   `json:"leads"`
+	Etcd   string `json:"etcd"`
+	Secure bool   `json:"tls"`
+}
+
+func (c *command) runControl(ctx context.Context, o control.Options) (err error) {
+	o.Logger = slog.New(slog.DiscardHandler)
+	if c.progress != "none" {
+		o.Logger = slog.New(slog.NewTextHandler(c.err, nil))
+	}
+	starting, cancel := context.WithTimeout(ctx, controlReady)
+	defer cancel()
+	s, err := control.Start(starting, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.WaitReady(starting); err != nil {
+		if ctx.Err() != nil {
+			return nil // interrupted before it was ready
+		}
+		return err
+	}
+	r := controlling{URL: s.URL(), Name: o.Name, Leads: s.Leads(), Secure: o.Identity.On(), Etcd: "embedded, 1 member"}
+	switch {
+	case len(o.Etcd) > 0:
+		r.Etcd = "at " + strings.Join(o.Etcd, ", ")
+	case len(o.Peers) > 0:
+		r.Etcd = fmt.Sprintf("embedded, %d members", len(o.Peers))
+	}
+	err = c.print(r, func(w io.Writer) {
+		does := "follows"
+		if r.Leads {
+			does = "leads"
+		}
+		fmt.Fprintf(w, "control plane ready: %s, %s, etcd %s\n", r.URL, does, r.Etcd)
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// controlEnv names the control plane where --control does not.
+const controlEnv = "MILLRACE_CONTROL"
+
+// remoteFlags say which control plane is meant, and who asks.
+type remoteFlags struct {
+	control  []string
+	identity identity.Options
+	patience time.Duration
+}
+
+func (f *remoteFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringSliceVar(&f.control, "control", nil, "members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH (default: "+controlEnv+", or http://"+control.DefaultListen+")")
+	fl.StringVar(&f.identity.Cert, "cert", "", "certificate (PEM) to show")
+	fl.StringVar(&f.identity.Key, "key", "", "its private key (PEM)")
+	fl.StringVar(&f.identity.CA, "ca", "", "authorities (PEM) whose certificates are trusted")
+	fl.DurationVar(&f.patience, "patience", 15*time.Second, "how long to wait for a member that leads")
+}
+
+// dial makes a client of the control plane that is meant.
+func (f *remoteFlags) dial() (*remote.Client, error) {
+	at := f.control
+	if len(at) == 0 {
+		if env := os.Getenv(controlEnv); env != "" {
+			at = strings.Split(env, ",")
+		} else {
+			at = []string{"http://" + control.DefaultListen}
+		}
+	}
+	client, err := remote.Dial(remote.Options{Control: at, Identity: f.identity, Patience: f.patience})
+	if errors.Is(err, remote.ErrOptions) {
+		return nil, usageError{err}
+	}
+	return client, err
+}
+
+// asks makes a command that asks the control plane.
+func (c *command) asks(cmd *cobra.Command, f *remoteFlags, run func(ctx context.Context, client *remote.Client, args []string) error) *cobra.Command {
+	f.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		client, err := f.dial()
+		if err != nil {
+			return err
+		}
+		return errors.Join(run(cmd.Context(), client, args), client.Close())
+	}
+	return cmd
+}
+
+// repeat runs once, or, with watch, every second until it is interrupted.
+func repeat(ctx context.Context, watch bool, once func() error) error {
+	for {
+		if err := once(); err != nil || !watch {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}

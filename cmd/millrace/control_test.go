@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/pipeline"
+)
+
+// lineLog is where a command that goes on writes: whole lines can be waited for.
+type lineLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lineLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lineLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// controlRun runs a control plane until the test ends, and returns its URL.
+func controlRun(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var out, errs lineLog
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"control", "run", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--output", "json", "--progress", "none"}, args...), streams{in: strings.NewReader(""), out: &out, err: &errs})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		assert.Equal(t, exitDone, <-ended, errs.String())
+	})
+	var ready controlling
+	require.Eventually(t, func() bool {
+		select {
+		case code := <-ended:
+			ended <- code
+			t.Fatalf("it ended with %d: %s", code, errs.String())
+		default:
+		}
+		return json.Unmarshal([]byte(out.String()), &ready) == nil
+	}, time.Minute, 10*time.Millisecond)
+	return ready.URL
+}
+
+// stubNode is a storage node that holds a partition which nobody reads.
+type stubNode struct {
+	apiv1connect.UnimplementedNodeHandler
+}
+
+func (stubNode) Prepare(context.Context, *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
+	return &apiv1.PrepareResponse{}, nil
+}
+
+func (stubNode) Measure(context.Context, *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
+	return &apiv1.MeasureResponse{RowsPerSecond: 1000, Rows: 1000, ElapsedSeconds: 1}, nil
+}
+
+func (stubNode) Finish(context.Context, *apiv1.FinishRequest) (*apiv1.FinishResponse, error) {
+	return &apiv1.FinishResponse{}, nil
+}
+
+func (stubNode) Drain(context.Context, *apiv1.DrainRequest) (*apiv1.DrainResponse, error) {
+	return &apiv1.DrainResponse{}, nil
+}
+
+// startStub has a stub node beat until the test ends; it returns when the node is known.
+func startStub(t *testing.T, url string) {
+	t.Helper()
+	_, h := apiv1connect.NewNodeHandler(stubNode{})
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	columns, err := api.EncodeColumns(pipeline.BinarySchema())
+	require.NoError(t, err)
+	digest := bytes.Repeat([]byte{7}, 32)
+	client := apiv1connect.NewControlClient(http.DefaultClient, url)
+	beat := func(ctx context.Context) bool {
+		r, err := client.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: &apiv1.NodeStatus{
+			Name: "node0", Incarnation: "1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, Version: "test", ClockSeconds: float64(time.Now().Unix()), Inventory: []byte{1},
+			Partitions: []*apiv1.Partition{{Name: "day-1", Bytes: 1 << 20, Rows: 100_000, RowGroups: []int64{100_000}, FooterSha256: digest, Schema: digest}},
+			Schemas:    []*apiv1.Schema{{Digest: digest, Columns: columns}},
+			Drives:     []*apiv1.Drive{{Name: "csd0", Uuid: "u", Computes: true, Threads: 1, Streams: 2, State: "ready", Partitions: []string{"day-1"}}},
+		}})
+		return err == nil && !r.WantInventory
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	require.Eventually(t, func() bool { return beat(ctx) }, 20*time.Second, 10*time.Millisecond)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			beat(ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+}
+
+// service runs every command that asks a control plane.
+func service(t *testing.T, do func(args ...string)) {
+	t.Helper()
+	url := controlRun(t)
+	startStub(t, url)
+	do("jobs", "submit", "--control", url, "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--wait")
+	do("jobs", "list", "--control", url)
+	do("jobs", "show", "ads", "--control", url)
+	do("nodes", "list", "--control", url)
+	do("nodes", "show", "node0", "--control", url)
+	do("nodes", "drain", "node0", "--control", url)
+	do("jobs", "cancel", "ads", "--control", url)
+	do("jobs", "watch", "ads", "--control", url)
+}
+
+func TestAJobFromTheCommandLine(t *testing.T) {
+	url := controlRun(t)
+	startStub(t, url)
+	t.Setenv(controlEnv, url)
+	out := must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--batch", "1000", "--wait")
+	assert.Regexp(t, `(?m)^state +running$`, out)
+	assert.Regexp(t, `(?m)^drives +1 at once, T/P wants 2$`, out)
+	assert.Regexp(t, `(?m)^delivered +0 of 100 mini-batches`, out)
+	id := strings.Fields(out)[1]
+	assert.Equal(t, id, strings.Fields(must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--batch", "1000"))[1], "word for word the same")
+	assert.Contains(t, must(t, "jobs", "list"), id)
+	assert.Contains(t, must(t, "jobs", "show", "ads"), id)
+	require.Eventually(t, func() bool { return strings.Contains(must(t, "jobs", "show", "ads", "--decisions"), "T/P") }, 20*time.Second, 50*time.Millisecond)
+	assert.Contains(t, must(t, "nodes", "list"), "ready")
+	assert.Contains(t, must(t, "nodes", "show", "node0"), "csd0")
+	assert.Contains(t, must(t, "nodes", "drain", "node0"), "node node0 drains")
+	assert.Contains(t, must(t, "nodes", "list"), "draining")
+	assert.Contains(t, must(t, "nodes", "drain", "node0", "--undo"), "takes splits again")
+	assert.Contains(t, must(t, "jobs", "cancel", id), "is cancelled")
+	assert.Contains(t, must(t, "jobs", "watch", id), "cancelled")
+
+	must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "two")
+	for _, c := range []struct {
+		says string
+		code int
+		args []string
+	}{
+		{"runs already", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--name", "two", "--seed", "1"}},
+		{"no job", exitFailed, []string{"jobs", "show", "nobody"}},
+		{"no live node holds one", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--partitions", "day-2*"}},
+		{"want 1 to 63", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--name", "Ads!"}},
+		{"checkpoint token", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--resume", file(t, "token", "no token")}},
+		{"no node \"nobody\"", exitFailed, []string{"nodes", "show", "nobody"}},
+		{"nobody", exitFailed, []string{"nodes", "drain", "nobody"}},
+		{"--pipeline is wanted", exitUsage, []string{"jobs", "submit"}},
+		{"control plane", exitUsage, []string{"jobs", "list", "--control", "ftp://x"}},
+		{"does not answer", exitFailed, []string{"jobs", "list", "--control", "http://127.0.0.1:1", "--patience", "100ms"}},
+	} {
+		code, _, errs := millrace(t, c.args...)
+		assert.Equal(t, c.code, code, c.args)
+		assert.Contains(t, errs, c.says, c.args)
+	}
+}
+
+func TestAControlPlaneThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		says string
+		code int
+		args []string
+	}{
+		{"--data is wanted", exitUsage, nil},
+		{"TLS", exitFailed, []string{"--data", t.TempDir(), "--listen", "0.0.0.0:0"}},
+		{"none of the peers", exitFailed, []string{"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "x", "--peers", "a=http://127.0.0.1:1"}},
+		{"whole seconds", exitFailed, []string{"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--leader-ttl", "1500ms"}},
+	} {
+		code, _, errs := millrace(t, append([]string{"control", "run"}, c.args...)...)
+		assert.Equal(t, c.code, code, c.args)
+		assert.Contains(t, errs, c.says, c.args)
+	}
+}

@@ -1,0 +1,335 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+func (c *command) jobs() *cobra.Command {
+	return group("jobs", "Jobs of a control plane", c.jobsSubmit(), c.jobsList(), c.jobsShow(), c.jobsWatch(), c.jobsCancel())
+}
+
+// jobView is a job as it is printed.
+type jobView struct {
+	ID          string     `json:"id"`
+	Name        string     `json:"name"`
+	State       string     `json:"state"`
+	Digest      string     `json:"digest"`
+	Submitted   string     `json:"submitted"`
+	Epoch       uint64     `json:"epoch"` // from 0
+	Epochs      uint64     `json:"epochs"`
+	MiniBatches uint64     `json:"mini_batches"`
+	Delivered   uint64     `json:"mini_batches_delivered"`
+	Rows        int64      `json:"rows"`
+	T           float64    `json:"t_rows_per_second"`
+	P           float64    `json:"p_rows_per_second"`
+	Drives      int32      `json:"drives"`
+	Wanted      int32      `json:"drives_wanted"`
+	Stall       float64    `json:"expected_stall_seconds"`
+	Allocation  string     `json:"allocation"`
+	Redelivered uint64     `json:"leases_redelivered"`
+	Follows     bool       `json:"follows"`
+	Ranks       []rankView `json:"per_rank"`
+}
+
+type rankView struct {
+	Rank        uint32  `json:"rank"`
+	Attached    bool    `json:"attached"`
+	MiniBatches uint64  `json:"mini_batches"`
+	Delivered   uint64  `json:"mini_batches_delivered"`
+	Queue       float64 `json:"queue_mini_batches"`
+	Stall       float64 `json:"stall_seconds"`
+}
+
+func viewJob(s *apiv1.JobStatus) jobView {
+	v := jobView{
+		ID: s.GetId(), Name: s.GetSpec().GetName(), State: s.GetState(), Digest: hex.EncodeToString(s.GetDigest()),
+		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
+		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(), Delivered: s.GetDelivered(), Rows: s.GetRows(),
+		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(), Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
+		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), Follows: s.GetSpec().GetFollow(), Ranks: []rankView{},
+	}
+	for _, r := range s.GetRanks() {
+		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches, r.StallSeconds})
+	}
+	return v
+}
+
+// share is the part of the epoch that is delivered, for people.
+func (v *jobView) share() string {
+	if v.MiniBatches == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f%%", 100*float64(v.Delivered)/float64(v.MiniBatches))
+}
+
+func printJob(w io.Writer, v jobView) {
+	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest, v.Submitted)
+	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs, v.Delivered, v.MiniBatches, v.share(), v.Rows)
+	fmt.Fprintf(w, "T\t%.0f rows/s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.T, v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+	if len(v.Ranks) > 0 {
+		fmt.Fprintf(w, "\nrank\tattached\tdelivered\tof\tqueue\tstall\n")
+		for _, r := range v.Ranks {
+			fmt.Fprintf(w, "%d\t%v\t%d\t%d\t%.1f\t%.1f s\n", r.Rank, r.Attached, r.Delivered, r.MiniBatches, r.Queue, r.Stall)
+		}
+	}
+}
+
+func (c *command) jobsSubmit() *cobra.Command {
+	var (
+		f          remoteFlags
+		spec       apiv1.JobSpec
+		plan       apiv1.PlanOptions
+		name       string
+		resume     string
+		wait       bool
+		maxDrives  int32
+		partitions []string
+		exclude    []string
+	)
+	cmd := &cobra.Command{
+		Use:   "submit",
+		Short: "Submit a job",
+		Long: `Hands a job to the control plane: a pipeline over the partitions that match --partitions and not --exclude, of those that live nodes hold. The job is
+prepared on the nodes and P is measured; then launchers attach to it, each as one rank (trainmgr/remote, millrace train --control, or the
+Python package). Submitting again, word for word the same, returns the job that runs.
+
+The partitions that one job excludes are what another takes: so training and validation are split. With --follow, partitions that appear
+later are taken when all that was there is delivered.`,
+		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 --ranks 8 --t 2.5e6\n" +
+			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
+		Args: noArgs,
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&name, "pipeline", "", "YAML file of the feature pipeline, or the name of one that ships")
+	fl.StringVar(&spec.Name, "name", "", "name, unique among jobs that run: 1 to 63 of a-z 0-9 - (default: made up)")
+	fl.StringSliceVar(&partitions, "partitions", nil, "patterns of partitions' names, with * and ? (default: all)")
+	fl.StringSliceVar(&exclude, "exclude", nil, "patterns of partitions that are not taken")
+	fl.Uint64Var(&spec.Epochs, "epochs", 1, "how often to go over the partitions")
+	fl.Uint32Var(&spec.Ranks, "ranks", 1, "consumers that share the mini-batches")
+	fl.StringVar(&spec.RankTail, "rank-tail", "drop", "what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
+	fl.StringVar(&spec.Order, "order", "fastest", "fastest, or deterministic: each rank gets its mini-batches in the plan's order")
+	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
+	fl.Float64Var(&spec.TRowsPerSecond, "t", 0, "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
+	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
+	fl.StringVar(&resume, "resume", "", "file with a token to go on from")
+	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
+	fl.Int64Var(&plan.Batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
+	fl.StringVar(&plan.Tail, "tail", "keep", "what becomes of a partition's last, short mini-batch: keep or drop")
+	fl.StringVar(&plan.Shuffle, "shuffle", "splits", "what is mixed: splits, rows or none")
+	fl.Uint64Var(&plan.Seed, "seed", 0, "seed of the shuffle")
+	fl.Int64Var(&plan.SplitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
+	fl.Int64Var(&plan.Window, "window", 0, "mini-batches that --shuffle rows mixes (default 4)")
+	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		document, err := pipelineDocument(name)
+		if err != nil {
+			return err
+		}
+		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude, maxDrives
+		if resume != "" {
+			if spec.Resume, err = readDocument(resume); err != nil {
+				return fmt.Errorf("resume: %w", err)
+			}
+		}
+		job, err := client.Submit(ctx, &spec)
+		if err != nil {
+			return err
+		}
+		if wait {
+			if job, err = runs(ctx, client, job); err != nil {
+				return err
+			}
+		}
+		v := viewJob(job)
+		return c.print(v, func(w io.Writer) { printJob(w, v) })
+	})
+}
+
+// pipelineDocument is the YAML of a pipeline, checked here first so that an error names the file.
+func pipelineDocument(name string) ([]byte, error) {
+	if _, err := loadPipeline(name); err != nil {
+		return nil, err
+	}
+	b, err := readDocument(name)
+	if err != nil {
+		return pipeline.Document(name)
+	}
+	return b, nil
+}
+
+// runs waits until a job runs.
+func runs(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*apiv1.JobStatus, error) {
+	for st, err := range client.Watch(ctx, job.Id) {
+		if err != nil {
+			return nil, err
+		}
+		switch word, _, _ := strings.Cut(st.State, ":"); word {
+		case "failed", "cancelled":
+			return nil, fmt.Errorf("job %s is %s", st.Id, st.State)
+		case "running", "waiting", "done":
+			return st, nil
+		}
+	}
+	return nil, fmt.Errorf("job %s: the control plane says no more", job.Id)
+}
+
+func (c *command) jobsList() *cobra.Command {
+	var (
+		f     remoteFlags
+		watch bool
+	)
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List jobs: those that run, then those that ended",
+		Long:    "Lists the jobs that the control plane knows; of those that ended, the last hundred or so.",
+		Example: "  millrace jobs list --watch",
+		Args:    noArgs,
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		return repeat(ctx, watch, func() error {
+			jobs, err := client.List(ctx)
+			if err != nil {
+				return err
+			}
+			views := make([]jobView, len(jobs))
+			for i, j := range jobs {
+				views[i] = viewJob(j)
+			}
+			return c.print(views, func(w io.Writer) {
+				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tsubmitted\n")
+				for _, v := range views {
+					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted, v.Submitted)
+				}
+			})
+		})
+	})
+}
+
+func (c *command) jobsShow() *cobra.Command {
+	var (
+		f         remoteFlags
+		decisions bool
+	)
+	cmd := &cobra.Command{
+		Use:     "show JOB",
+		Short:   "Show a job",
+		Long:    "Shows a job, by its id or its name. With --decisions, instead, what its autoscaler decided last, each decision with its inputs.",
+		Example: "  millrace jobs show ads\n  millrace jobs show ads --decisions --output json",
+		Args:    exactArgs("JOB"),
+	}
+	cmd.Flags().BoolVar(&decisions, "decisions", false, "show the autoscaler's last decisions")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if decisions {
+			return c.showDecisions(ctx, client, args[0])
+		}
+		st, err := client.Get(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		v := viewJob(st)
+		return c.print(v, func(w io.Writer) { printJob(w, v) })
+	})
+}
+
+func (c *command) showDecisions(ctx context.Context, client *remote.Client, id string) error {
+	list, err := client.Decisions(ctx, id)
+	if err != nil {
+		return err
+	}
+	raw := make([]json.RawMessage, len(list))
+	for i, d := range list {
+		if !json.Valid([]byte(d)) {
+			return fmt.Errorf("decisions of job %s: decision %d is not JSON", id, i)
+		}
+		raw[i] = json.RawMessage(d)
+	}
+	return c.print(raw, func(w io.Writer) {
+		fmt.Fprintf(w, "second\tdrives\trunning\tqueue\tstall\twhy\n")
+		for _, d := range raw {
+			var r struct {
+				Inputs struct {
+					Seconds float64 `json:"seconds"`
+					Running int     `json:"running"`
+					Queue   float64 `json:"queue_batches"`
+					Stall   float64 `json:"stall_seconds"`
+				} `json:"inputs"`
+				Decision struct {
+					Drives int    `json:"drives"`
+					Why    string `json:"why"`
+				} `json:"decision"`
+			}
+			if json.Unmarshal(d, &r) == nil {
+				fmt.Fprintf(w, "%.1f\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Inputs.Seconds, r.Decision.Drives, r.Inputs.Running, r.Inputs.Queue, r.Inputs.Stall, r.Decision.Why)
+			}
+		}
+	})
+}
+
+func (c *command) jobsWatch() *cobra.Command {
+	var f remoteFlags
+	cmd := &cobra.Command{
+		Use:     "watch JOB",
+		Short:   "Follow a job until it has ended",
+		Long:    "Prints a job whenever it changes, at most once a second, until it has ended. It fails if the job does.",
+		Example: "  millrace jobs watch ads",
+		Args:    exactArgs("JOB"),
+	}
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		state := ""
+		for st, err := range client.Watch(ctx, args[0]) {
+			if ctx.Err() != nil {
+				return nil // interrupted: the job goes on
+			}
+			if err != nil {
+				return err
+			}
+			v := viewJob(st)
+			state = v.State
+			err := c.print(v, func(w io.Writer) {
+				fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %d drives (%d wanted)\n", time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if strings.HasPrefix(state, "failed") {
+			return fmt.Errorf("job %s %s", args[0], state)
+		}
+		return nil
+	})
+}
+
+func (c *command) jobsCancel() *cobra.Command {
+	var f remoteFlags
+	cmd := &cobra.Command{
+		Use:     "cancel JOB",
+		Short:   "Cancel a job",
+		Long:    "Ends a job for all its ranks. The trainer's token remains valid: a job submitted with it as --resume goes on.",
+		Example: "  millrace jobs cancel ads",
+		Args:    exactArgs("JOB"),
+	}
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if err := client.Cancel(ctx, args[0]); err != nil {
+			return err
+		}
+		st, err := client.Get(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		v := viewJob(st)
+		return c.print(v, func(w io.Writer) { fmt.Fprintf(w, "job %s is %s\n", v.ID, v.State) })
+	})
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+func (c *command) nodes() *cobra.Command {
+	return group("nodes", "The storage nodes that a control plane knows", c.nodesList(), c.nodesShow(), c.nodesDrain())
+}
+
+// nodeView is a node as it is printed.
+type nodeView struct {
+	Name       string      `json:"name"`
+	State      string      `json:"state"`
+	URLs       []string    `json:"urls"`
+	Version    string      `json:"version"`
+	Started    string      `json:"incarnation"`
+	LastSeen   float64     `json:"last_seen_seconds"`
+	ClockSkew  float64     `json:"clock_skew_seconds"`
+	Partitions int         `json:"partitions"`
+	Jobs       []string    `json:"jobs"`
+	Batches    int64       `json:"buffered_mini_batches"`
+	Bytes      int64       `json:"buffered_bytes"`
+	Drives     []driveView `json:"per_drive"`
+}
+
+type driveView struct {
+	Name       string   `json:"name"`
+	UUID       string   `json:"uuid"`
+	State      string   `json:"state"`
+	Computes   bool     `json:"computes"`
+	Threads    int32    `json:"engine_threads"`
+	Streams    int32    `json:"streams"`
+	Running    int32    `json:"splits_running"`
+	Busy       float64  `json:"busy_ratio"`
+	Partitions []string `json:"partition_names"`
+	Image      string   `json:"image"`
+	Free       int64    `json:"free_bytes"`
+}
+
+func viewNode(r *apiv1.NodeRecord) nodeView {
+	s := r.GetStatus()
+	v := nodeView{
+		Name: s.GetName(), State: r.State, URLs: s.GetUrls(), Version: s.GetVersion(), Started: s.GetIncarnation(), LastSeen: r.LastSeenSeconds, ClockSkew: r.ClockSkewSeconds,
+		Partitions: len(s.GetPartitions()), Jobs: s.GetJobs(), Batches: s.GetBufferedBatches(), Bytes: s.GetBufferedBytes(), Drives: []driveView{},
+	}
+	if v.URLs == nil {
+		v.URLs = []string{}
+	}
+	if v.Jobs == nil {
+		v.Jobs = []string{}
+	}
+	for _, d := range s.GetDrives() {
+		names := d.Partitions
+		if names == nil {
+			names = []string{}
+		}
+		v.Drives = append(v.Drives, driveView{
+			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams, Running: d.Running,
+			Busy: d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
+		})
+	}
+	return v
+}
+
+func (c *command) nodesList() *cobra.Command {
+	var (
+		f     remoteFlags
+		watch bool
+	)
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List storage nodes and how they are",
+		Long:    "Lists every node that the control plane knows: ready, draining, silent, dead, or refused and why.",
+		Example: "  millrace nodes list --control https://control-0:7460 --watch",
+		Args:    noArgs,
+	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		return repeat(ctx, watch, func() error {
+			records, err := client.Nodes(ctx)
+			if err != nil {
+				return err
+			}
+			views := make([]nodeView, len(records))
+			for i, r := range records {
+				views[i] = viewNode(r)
+			}
+			return c.print(views, func(w io.Writer) {
+				fmt.Fprintf(w, "node\tstate\tdrives\tpartitions\tsplits running\tlast seen\tclock ahead\tat\n")
+				for _, v := range views {
+					splits := int32(0)
+					for _, d := range v.Drives {
+						splits += d.Running
+					}
+					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives), v.Partitions, splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
+				}
+			})
+		})
+	})
+}
+
+func (c *command) nodesShow() *cobra.Command {
+	var f remoteFlags
+	cmd := &cobra.Command{
+		Use:     "show NODE",
+		Short:   "Show a storage node, its drives and what they hold",
+		Long:    "Shows what a node said of itself with its last heartbeat.",
+		Example: "  millrace nodes show node0 --output json",
+		Args:    exactArgs("NODE"),
+	}
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		records, err := client.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.GetStatus().GetName() != args[0] {
+				continue
+			}
+			v := viewNode(r)
+			return c.print(v, func(w io.Writer) {
+				fmt.Fprintf(w, "node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\nbuffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
+					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes, v.Partitions)
+				fmt.Fprintf(w, "drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tuuid\n")
+				for _, d := range v.Drives {
+					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%s\n", d.Name, d.State, d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.UUID)
+				}
+			})
+		}
+		return fmt.Errorf("no node %q is known: millrace nodes list", args[0])
+	})
+}
+
+func (c *command) nodesDrain() *cobra.Command {
+	var (
+		f    remoteFlags
+		undo bool
+	)
+	cmd := &cobra.Command{
+		Use:   "drain NODE",
+		Short: "Keep new splits away from a storage node",
+		Long: `New splits keep away from the node; those that run end. A node that is drained may be stopped without anybody waiting for it. A node that is gone for
+good and drained is not missed: what it alone held is not part of jobs that are submitted from then on.`,
+		Example: "  millrace nodes drain node0\n  millrace nodes drain node0 --undo",
+		Args:    exactArgs("NODE"),
+	}
+	cmd.Flags().BoolVar(&undo, "undo", false, "let splits come again")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		leases, err := client.Drain(ctx, args[0], !undo)
+		if err != nil {
+			return err
+		}
+		result := struct {
+			Node   string `json:"node"`
+			Drains bool   `json:"drains"`
+			Leases int    `json:"leases_out"`
+		}{args[0], !undo, leases}
+		return c.print(result, func(w io.Writer) {
+			if undo {
+				fmt.Fprintf(w, "node %s takes splits again\n", args[0])
+				return
+			}
+			fmt.Fprintf(w, "node %s drains; leases still out\t%d\n", args[0], leases)
+		})
+	})
+}
