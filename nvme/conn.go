@@ -43,3 +43,24 @@ type Lasting interface {
 	// Lasts tells whether the association outlives the Conn.
 	Lasts() bool
 }
+
+// Associated is implemented by a Conn that makes a new association when one is lost. What an association held of the drive is gone
+// with it, and its addresses may mean something else in the next: whoever holds something binds its commands with InAssociation.
+type Associated interface {
+	// Association numbers the association that commands go to, from 1 up. It waits while there is none.
+	Association(ctx context.Context) (uint64, error)
+}
+
+type associationKey struct{}
+
+// InAssociation binds the commands under a context to one association of a Conn that is Associated: once that is over they fail
+// instead of going to the next.
+func InAssociation(ctx context.Context, n uint64) context.Context {
+	return context.WithValue(ctx, associationKey{}, n)
+}
+
+// AssociationOf is the association that the commands under a context are bound to, and whether they are.
+func AssociationOf(ctx context.Context) (n uint64, bound bool) {
+	n, bound = ctx.Value(associationKey{}).(uint64)
+	return n, bound
+}

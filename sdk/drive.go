@@ -82,6 +82,7 @@ func (d *drive) Execute(ctx context.Context, x *Execution) (Outcome, error) {
 		ranges[i] = d.slm.Range(s.Addr, s.Len)
 	}
 	start := time.Now()
+	ctx = d.slm.bind(ctx)
 	state, moved, err := d.compute.preprocess(ctx, copies, ranges[:], x.Args)
 	return Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, d.unread(ctx, copies, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/tcp"
 )
 
 // ErrSLMFull says that the drive has no free run of local memory of the size asked for.
@@ -34,6 +35,8 @@ type SLM struct {
 	addr uint64
 	size uint64
 
+	association uint64 // that holds it; 0: there is only one
+
 	mu       sync.Mutex
 	released bool
 }
@@ -47,8 +50,15 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n > c.SLMSize() {
 		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
 	}
+	s := &SLM{c: c, size: n}
+	if a, ok := c.d.conn.(nvme.Associated); ok {
+		var err error
+		if s.association, err = a.Association(ctx); err != nil {
+			return nil, c.d.wrap("reserve local memory", err)
+		}
+	}
 	whole := wholePages(n)
-	addr, err := c.set.reserve(ctx, whole)
+	addr, err := c.set.reserve(s.bind(ctx), whole)
 	if isStatus(err, nvme.InsufficientResources) {
 		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
 	}
@@ -56,7 +66,17 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 		return nil, c.d.wrap("reserve local memory", err)
 	}
 	c.d.trace.reserved(addr, int64(whole))
-	return &SLM{c: c, addr: addr, size: n}, nil
+	s.addr = addr
+	return s, nil
+}
+
+// bind has commands under a context fail once the association is over that holds the memory. In the next the same addresses may be
+// somebody else's.
+func (s *SLM) bind(ctx context.Context) context.Context {
+	if s.association == 0 {
+		return ctx
+	}
+	return nvme.InAssociation(ctx, s.association)
 }
 
 // ReserveSLM is Compute().Reserve, and ErrNoCompute for a plain drive.
@@ -74,7 +94,8 @@ func (s *SLM) Size() uint64 { return s.size }
 // Range is bytes [off, off+n) as a memory range. It does not check bounds: the drive does.
 func (s *SLM) Range(off, n uint64) cs.Range { return cs.Range{Addr: s.addr + off, Len: n} }
 
-// Release gives the memory back. Views become invalid. Further calls do nothing.
+// Release gives the memory back. Views become invalid. Further calls do nothing. Memory that was lost with its association is
+// given back already.
 func (s *SLM) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +106,8 @@ func (s *SLM) Release(ctx context.Context) error {
 		poison(b)
 	}
 	whole := wholePages(s.size)
-	if err := s.c.set.release(ctx, cs.Range{Addr: s.addr, Len: whole}); err != nil {
+	err := s.c.set.release(s.bind(ctx), cs.Range{Addr: s.addr, Len: whole})
+	if err != nil && !errors.Is(err, tcp.ErrLost) { // which gave it back too
 		return s.c.d.wrap("release local memory", err)
 	}
 	s.released = true
@@ -114,6 +136,7 @@ func (s *SLM) transfer(ctx context.Context, what string, off uint64, p []byte, d
 		return fmt.Errorf("%s: %s %d bytes at offset %d: behind the %d reserved", s.c.d.name, what, len(p), off, s.size)
 	}
 	var all futures
+	ctx = s.bind(ctx)
 	g := s.c.set.granularity()
 	addr := s.addr + off
 	for len(p) > 0 {

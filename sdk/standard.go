@@ -30,6 +30,21 @@ type standardSet struct {
 	reserved map[uint64]reservation
 	sets     []*rangeSet // for executions, the least recently used first
 	slot     int         // the active program's; -1: not known
+
+	association uint64 // that all of these but the slot are of
+}
+
+// current tells whether a context's commands go to the association that s knows of. A newer one begins with nothing. s.mu is held.
+func (s *standardSet) current(ctx context.Context) bool {
+	n, bound := nvme.AssociationOf(ctx)
+	if !bound || n == s.association {
+		return true
+	}
+	if n < s.association {
+		return false
+	}
+	s.association, s.sets, s.reserved = n, nil, make(map[uint64]reservation)
+	return true
 }
 
 // reservation is SLM held by a memory range set.
@@ -85,6 +100,7 @@ func (s *standardSet) reserve(ctx context.Context, n uint64) (uint64, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.current(ctx) // if it is over, the drive's connection says so
 	size := s.d.info.SLM.Size
 	step := max(n, size/1024/cs.ReserveGranularity*cs.ReserveGranularity, cs.ReserveGranularity)
 	for at := uint64(0); at <= size && n <= size-at; {
@@ -125,6 +141,9 @@ func (s *standardSet) behind(r cs.Range) (uint64, bool) {
 func (s *standardSet) release(ctx context.Context, r cs.Range) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.current(ctx) {
+		return nil
+	}
 	have, ok := s.reserved[r.Addr]
 	if !ok {
 		return nvme.InvalidMemoryRangeSetID
@@ -266,6 +285,9 @@ func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet
 	defer s.mu.Unlock()
 	if s.slot < 0 {
 		return nil, 0, nvme.ProgramNotActivated
+	}
+	if !s.current(ctx) {
+		return nil, uint16(s.slot), nil // the drive's connection refuses it
 	}
 	if i := slices.IndexFunc(s.sets, func(r *rangeSet) bool { return slices.Equal(r.ranges, ranges) }); i >= 0 {
 		set := s.sets[i]

@@ -26,7 +26,7 @@
 // A Host has one association at a time. When any of its connections fails all are closed, every command ends, and a
 // new association is made, with a backoff. Commands that are idempotent in any association, those to blocks and questions, are then sent
 // again without the caller noticing; others fail with ErrLost. Commands that were not sent yet wait for the new association,
-// whatever they are. A write is sent again too, as kernels do: the drive ended the old
+// whatever they are, unless they are bound to one (nvme.InAssociation). A write is sent again too, as kernels do: the drive ended the old
 // association when its connection was reset, but a drive on a network that delays packets for longer than the backoff might
 // still do the first write after the second.
 //

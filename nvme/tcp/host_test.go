@@ -383,3 +383,36 @@ func TestRepeatable(t *testing.T) {
 		assert.False(t, c.want && idempotent(c.admin, &c.cmd), "not in another association")
 	}
 }
+
+// Commands that are bound to an association do not go to the next, even those that might.
+func TestBoundCommands(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	h := s.dial(DialOptions{FirstDelay: time.Millisecond})
+	first, err := h.Association(t.Context())
+	require.NoError(t, err)
+	bound := nvme.InAssociation(t.Context(), first)
+	b := make([]byte, 512)
+	require.NoError(t, read(bound, h, 0, b))
+	h.link.Load().lose(errors.New("the test lost it"))
+	require.ErrorIs(t, read(bound, h, 0, b), ErrLost)
+	second, err := h.Association(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first+1, second)
+	require.ErrorIs(t, read(bound, h, 0, b), ErrLost)
+	require.NoError(t, read(nvme.InAssociation(t.Context(), second), h, 0, b))
+	require.NoError(t, read(t.Context(), h, 0, b))
+	require.Equal(t, Stats{Reconnects: 1}, h.Stats())
+
+	s.stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	for err == nil { // until the host has noticed
+		_, err = h.Association(ctx)
+	}
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, h.Close())
+	require.ErrorIs(t, read(bound, h, 0, b), nvme.ErrClosed)
+	_, err = h.Association(t.Context())
+	require.ErrorIs(t, err, nvme.ErrClosed)
+}

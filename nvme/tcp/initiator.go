@@ -153,11 +153,15 @@ type Host struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when link, closed or failed change
 	closed  bool
-	failed  error // no more is tried
+	failed  error  // no more is tried
+	made    uint64 // associations so far
 	serial  string
 }
 
-var _ nvme.Conn = (*Host)(nil)
+var (
+	_ nvme.Conn       = (*Host)(nil)
+	_ nvme.Associated = (*Host)(nil)
+)
 
 // Dial connects to a subsystem. It tries once; a connection that is lost later is made anew.
 func Dial(ctx context.Context, o DialOptions) (*Host, error) {
@@ -201,8 +205,15 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 	if err := ctx.Err(); err != nil {
 		return nvme.Completion{}, named(cmd, err)
 	}
+	number, bound := nvme.AssociationOf(ctx)
 	for {
 		l := h.link.Load()
+		if bound && (l == nil || l.number != number) {
+			if h.isClosed() {
+				return nvme.Completion{}, named(cmd, nvme.ErrClosed)
+			}
+			return nvme.Completion{}, named(cmd, fmt.Errorf("%w, or before: it is for association %d, which is over", ErrLost, number))
+		}
 		if l == nil {
 			var err error
 			if l, err = h.wait(ctx, nil); err != nil {
@@ -217,7 +228,7 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 			return cpl, named(cmd, err)
 		case h.isClosed():
 			return cpl, named(cmd, nvme.ErrClosed)
-		case sent && !idempotent(admin, cmd):
+		case bound, sent && !idempotent(admin, cmd):
 			return cpl, named(cmd, fmt.Errorf("%w: %w", ErrLost, l.why()))
 		}
 		if _, err := h.wait(ctx, l); err != nil {
@@ -276,6 +287,18 @@ func repeatable(admin bool, cmd *nvme.Command) bool {
 		return cmd.Opcode() == cs.SLMRead || cmd.Opcode() == cs.SLMWrite
 	}
 	return cmd.NSID() == cs.NamespaceNVM && (cmd.Opcode() == cs.IOFetch || cmd.Opcode() == cs.IOStore)
+}
+
+// Association implements nvme.Associated.
+func (h *Host) Association(ctx context.Context) (uint64, error) {
+	l := h.link.Load()
+	if l == nil || l.why() != nil {
+		var err error
+		if l, err = h.wait(ctx, l); err != nil {
+			return 0, err
+		}
+	}
+	return l.number, nil
 }
 
 func (h *Host) isClosed() bool {

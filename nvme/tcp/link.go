@@ -18,6 +18,7 @@ import (
 // command ends; a link is not mended but replaced.
 type link struct {
 	h      *Host
+	number uint64 // of the association, from 1
 	cntlid uint16
 	serial string
 

@@ -98,5 +98,7 @@ func (h *Host) connect(ctx context.Context) (*link, error) {
 		return nil, fmt.Errorf("%w: serial number %q where %q was", errOtherDrive, l.serial, h.serial)
 	}
 	h.serial = l.serial
+	h.made++
+	l.number = h.made
 	return l, nil
 }
