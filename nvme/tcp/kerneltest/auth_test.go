@@ -64,7 +64,7 @@ func TestKernelAuthenticates(t *testing.T) {
 	var ports, want []string
 	for _, a := range agreements {
 		target, err := tcp.NewTarget(tcp.TargetOptions{
-			Hosts: []string{hostNQN}, Handshake: time.Minute,
+			Hosts: []string{hostNQN}, Handshake: 4 * time.Minute, // a guest computes slowly
 			Auth:   &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{hostNQN: keys}, Hashes: []auth.Hash{a.Hash}, Groups: []auth.Group{a.Group}},
 			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
@@ -82,7 +82,7 @@ func TestKernelAuthenticates(t *testing.T) {
 		want = append(want, "both-"+authName(a))
 	}
 	result := guest.Boot(t, guest.Options{
-		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 6 * time.Minute,
+		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 12 * time.Minute,
 		Env: map[string]string{
 			"ADDR": guest.HostLoopback, "NQN": drive.NQN(), "HOSTNQN": hostNQN, "HOSTID": hostID, "PORTS": strings.Join(ports, " "),
 			"KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(), "WRONGKEY": newKey(t, auth.SHA256).Text(),
@@ -106,7 +106,7 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 		}
 		o := tcp.DialOptions{
 			Address: net.address(), Subsystem: nvmetNQN, HostNQN: hostNQN, Key: keys.Host, ControllerKey: keys.Controller,
-			Queues: 2, ConnectTimeout: 50 * time.Second, GiveUp: -1,
+			Queues: 2, ConnectTimeout: 200 * time.Second, GiveUp: -1,
 		}
 		for _, h := range []auth.Hash{auth.SHA256, auth.SHA384, auth.SHA512} {
 			if strings.HasPrefix(authName(auth.Agreed{Hash: h}), args[0]) {
@@ -173,7 +173,7 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 	env["KEY"], env["CTRLKEY"] = keys.Host.Text(), keys.Controller.Text()
 	result := guest.Boot(t, guest.Options{
 		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...), Files: library(t),
-		Timeout: 6 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
+		Timeout: 12 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
 		Env: env, QEMU: net.qemu(),
 		Script: script(t, "forward", "nvmet", "authtarget"),
 		Allow:  []*regexp.Regexp{regexp.MustCompile(`nvmet: `)},

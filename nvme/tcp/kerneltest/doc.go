@@ -9,7 +9,7 @@
 //
 // # Running
 //
-//	MILLRACE_KERNEL=1 go test ./nvme/tcp/kerneltest/...
+//	MILLRACE_KERNEL=1 go test -timeout 20m ./nvme/tcp/kerneltest/...
 //
 // and see package guest for what has to be there, and for logs.
 package kerneltest

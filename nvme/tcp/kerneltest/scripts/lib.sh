@@ -2,7 +2,7 @@
 
 # connect_drive [OPTION...]: an association with two I/O queues; waits until its block device is there.
 connect_drive() {
-	timeout 30 nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" \
+	timeout "${PATIENCE:-30}" nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" \
 		-i 2 --keep-alive-tmo=15 --reconnect-delay=1 --ctrl-loss-tmo=60 "$@"
 	wait_for 20 find_drive
 	find_drive
