@@ -31,7 +31,7 @@ func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 		part := b[off:min(len(b), off+d.mdts)]
 		cmd := build(cs.Chunk{Slot: uint16(slot), Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: m.ID.PUID()})
 		if _, err := d.admin(ctx, &cmd, part); err != nil {
-			return d.wrap(op+" "+m.ID.Short(), d.why(ctx, err, "load", slot))
+			return d.wrap(op, d.why(ctx, err, "load", slot))
 		}
 	}
 	return nil
