@@ -9,6 +9,8 @@
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench ...                    RM1 to RM5, measured here
 //	millrace pki ...                      identities for mutual TLS between hosts
+//	millrace node run                     a storage node
+//	millrace config ...                   check a daemon's configuration, or print its defaults
 //	millrace control ...                  the control plane: leader, ledger, jobs
 //	millrace jobs ...                     jobs of a control plane
 //	millrace nodes ...                    storage nodes that a control plane knows

@@ -56,6 +56,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, do)
+	do("config", "print-defaults", "node")
+	do("config", "check", file(t, "node.yaml", "name: n1\ndrives: [{name: d0, uri: 'mem:d0'}]\n"))
 	do("version")
 	printed = out
 	return out
@@ -66,7 +68,7 @@ var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|wa
 
 // counts are numbers without a unit: how many of what the key names, or which.
 var counts = map[string]bool{
-	"mini_batches": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
+	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
@@ -81,7 +83,7 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive reset", name == "drive serve", name == "control run": // of a drive that the kernel has; until they are interrupted
+		case name == "drive reset", name == "drive serve", name == "node run", name == "control run": // of a drive that the kernel has; until they are interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/host/node"
+)
+
+func (c *command) node() *cobra.Command {
+	return group("node", "Run this machine as a storage node", c.nodeRun())
+}
+
+// nodeReady is what node run says when it serves.
+type nodeReady struct {
+	Name    string   `json:"name"`
+	URLs    []string `json:"urls"`
+	Drives  []string `json:"drives"`
+	Control []string `json:"control"`
+}
+
+func (c *command) nodeRun() *cobra.Command {
+	var config string
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Serve this machine's drives to launchers and the control plane",
+		Long: `Runs the agent of a storage node until it is interrupted: it opens the drives that its configuration names, registers with the control
+plane if there is one, and serves mini-batches over HTTP. One line says when it is ready; the log is on standard error. When it is interrupted it
+takes no new splits, lets those that run end (drain_time bounds that), and ends. Metrics are at /metrics, readiness at /readyz.
+
+The configuration is one YAML document: millrace config print-defaults node shows every field.`,
+		Example: "  millrace config print-defaults node > node.yaml\n  millrace node run --config node.yaml",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if config == "" {
+				return usagef("--config is wanted: the node's configuration (millrace config print-defaults node)")
+			}
+			conf, err := node.ReadConfig(config)
+			if err != nil {
+				return err
+			}
+			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format), Version: versionText()}, func(a *node.Agent) {
+				r := nodeReady{Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...)}
+				for _, d := range conf.Drives {
+					r.Drives = append(r.Drives, d.Name)
+				}
+				_ = c.print(r, func(w io.Writer) {
+					fmt.Fprintf(w, "node %s serves %d drives at %s\n", r.Name, len(r.Drives), strings.Join(r.URLs, ", "))
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&config, "config", "", "the node's configuration, a YAML file")
+	return cmd
+}
+
+// versionText is the program's version as a node tells it.
+func versionText() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// logger makes a daemon's log: text on a terminal, JSON elsewhere, unless told.
+func logger(w io.Writer, level, format string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil { // checked by the configuration
+		l = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: l}
+	if format == "auto" {
+		format = "json"
+		if f, ok := w.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+				format = "text"
+			}
+		}
+	}
+	if format == "text" {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
