@@ -2,7 +2,9 @@ package guest
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strconv"
@@ -18,6 +20,7 @@ type session struct {
 	now    func() time.Time
 	since  time.Time // when the running check began
 	begun  string    // its name
+	last   int       // number of the last line that came whole
 }
 
 // maxLine bounds one line of the guest: base64 of a file that a test keeps.
@@ -27,18 +30,37 @@ const maxLine = 64 << 20
 func (s *session) serve(port io.ReadWriter) error {
 	lines := bufio.NewScanner(port)
 	lines.Buffer(make([]byte, 64<<10), maxLine)
+	say := func(format string, args ...any) error {
+		if _, err := fmt.Fprintf(port, format+"\n", args...); err != nil {
+			return fmt.Errorf("answer the guest: %w", err)
+		}
+		return nil
+	}
 	for lines.Scan() {
-		answer, done, err := s.line(lines.Text())
-		if err != nil {
+		text := strings.TrimRight(lines.Text(), "\r")
+		if text == "" { // the guest ends what may be left of a broken line
+			continue
+		}
+		number, text, whole := unwrap(text)
+		if !whole {
+			if err := say("again"); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := say("ok %d", number); err != nil {
 			return err
 		}
-		if answer != "" {
-			if _, err := io.WriteString(port, answer+"\n"); err != nil {
-				return fmt.Errorf("answer the guest: %w", err)
-			}
+		if number <= s.last { // its ok did not come
+			continue
 		}
-		if done {
-			return nil
+		s.last = number
+		answer, done, err := s.line(text)
+		if err == nil && answer != "" {
+			err = say("%s", answer)
+		}
+		if err != nil || done {
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -47,9 +69,23 @@ func (s *session) serve(port io.ReadWriter) error {
 	return io.ErrUnexpectedEOF
 }
 
+// unwrap takes a line's number and checksum off it, and tells whether it came whole.
+func unwrap(line string) (number int, text string, whole bool) {
+	first, rest, _ := strings.Cut(line, " ")
+	sum, text, _ := strings.Cut(rest, " ")
+	number, err := strconv.Atoi(first)
+	return number, text, err == nil && sum == checksum(text)
+}
+
+// checksum is the one that shell.sh puts before a line.
+func checksum(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
 // line takes one line and returns what to answer, "" for nothing, and whether it was the last.
 func (s *session) line(text string) (answer string, done bool, err error) {
-	word, rest, _ := strings.Cut(strings.TrimRight(text, "\r"), " ")
+	word, rest, _ := strings.Cut(text, " ")
 	switch word {
 	case "uname":
 		s.result.Uname = rest

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -24,6 +25,15 @@ func (p *port) Write(b []byte) (int, error) { return p.answers.Write(b) }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
+// wrapped are lines as shell.sh sends them, numbered from one on.
+func wrapped(from int, lines ...string) string {
+	var b strings.Builder
+	for i, l := range lines {
+		fmt.Fprintf(&b, "\r\n%d %s %s\r\n", from+i, checksum(l), l)
+	}
+	return b.String()
+}
+
 func newSession() *session {
 	var clock time.Time
 	return &session{
@@ -38,7 +48,7 @@ func newSession() *session {
 
 func TestSessionFillsTheResult(t *testing.T) {
 	s := newSession()
-	p := &port{Reader: strings.NewReader(strings.Join([]string{
+	p := &port{Reader: strings.NewReader(wrapped(1, []string{
 		"uname Linux 6.1 x",
 		"problem could not load /modules/x.ko",
 		"begin one", "result 0 one " + b64("fine\n"),
@@ -49,7 +59,7 @@ func TestSessionFillsTheResult(t *testing.T) {
 		"ask " + b64("fail\n"),
 		"ask " + b64("nobody\n"),
 		"end 4", "file after " + b64("never read"),
-	}, "\r\n") + "\n")}
+	}...))}
 	require.NoError(t, s.serve(p))
 	r := s.result
 	assert.Equal(t, "Linux 6.1 x", r.Uname)
@@ -63,8 +73,20 @@ func TestSessionFillsTheResult(t *testing.T) {
 	assert.Equal(t, map[string][]byte{"log": {0, 1}}, r.Files)
 	assert.True(t, r.Ended)
 	assert.Equal(t, 4, r.Status)
-	assert.Equal(t, "yes "+b64("a b+c")+"\nno "+b64("host fail: broken\n")+"\nno "+b64("the host has no function nobody")+"\n",
-		p.answers.String())
+	assert.Equal(t, "ok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\nyes "+b64("a b+c")+"\nok 10\nno "+b64("host fail: broken\n")+
+		"\nok 11\nno "+b64("the host has no function nobody")+"\nok 12\n", p.answers.String())
+}
+
+// A line that did not come whole is asked for again, and one that came twice counts once.
+func TestSessionAsksAgain(t *testing.T) {
+	s := newSession()
+	one, asks := wrapped(1, "result 0 one "+b64("fine\n")), wrapped(2, "ask "+b64("join\na\n"))
+	p := &port{Reader: strings.NewReader(
+		one[:20] + one[25:] + "garbage\n" + one + one + asks + one + asks + wrapped(3, "end 0"),
+	)}
+	require.NoError(t, s.serve(p))
+	assert.Equal(t, []Check{{Name: "one", Output: "fine\n", Took: s.result.Checks[0].Took}}, s.result.Checks)
+	assert.Equal(t, "again\nagain\nok 1\nok 1\nok 2\nyes "+b64("a")+"\nok 1\nok 2\nok 3\n", p.answers.String())
 }
 
 func TestSessionRefusesWhatItDoesNotKnow(t *testing.T) {
@@ -77,10 +99,10 @@ func TestSessionRefusesWhatItDoesNotKnow(t *testing.T) {
 		"end no number":   "end soon",
 	} {
 		t.Run(name, func(t *testing.T) {
-			assert.Error(t, newSession().serve(&port{Reader: strings.NewReader(text + "\n")}))
+			assert.Error(t, newSession().serve(&port{Reader: strings.NewReader(wrapped(1, text))}))
 		})
 	}
-	assert.ErrorIs(t, newSession().serve(&port{Reader: strings.NewReader("uname x\n")}), io.ErrUnexpectedEOF, "QEMU ended first")
+	assert.ErrorIs(t, newSession().serve(&port{Reader: strings.NewReader(wrapped(1, "uname x"))}), io.ErrUnexpectedEOF, "QEMU ended first")
 }
 
 func TestWarnings(t *testing.T) {
