@@ -25,7 +25,7 @@ import threading
 import time
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
-from .control import Control, b64, unb64
+from .control import Control, b64, of_token, unb64
 from .errors import (
     ClosedError,
     DataLossError,
@@ -416,11 +416,7 @@ class Job:
             # A job whose drives are being measured says so, and to ask again.
             answer = self._control.call("Attach", message, wait=20, busy=600)
         except ServiceError as e:
-            if "token is of another job" in e.message:
-                raise OtherJobError(str(e)) from e
-            if "checkpoint token" in e.message:
-                raise TokenError(str(e)) from e
-            raise
+            raise of_token(e) from e
         status = answer.get("job") or {}
         self._spec: dict[str, Any] = status.get("spec") or {}
         self._digest = unb64(status.get("digest")).hex()

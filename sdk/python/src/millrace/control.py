@@ -13,7 +13,7 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
 
-from .errors import ClosedError, ServiceError, UnreachableError
+from .errors import ClosedError, MillraceError, OtherJobError, ServiceError, TokenError, UnreachableError
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "unb64"]
@@ -54,6 +54,13 @@ def _leader(details: Any) -> Optional[str]:
             pass
         return ""
     return None
+
+
+def of_token(e: ServiceError) -> MillraceError:
+    """What the control plane said about a token, as an exception of its own."""
+    if "token is of another job" in e.message:
+        return OtherJobError(str(e))
+    return TokenError(str(e)) if "checkpoint token" in e.message else e
 
 
 class Control:
@@ -187,7 +194,7 @@ class Control:
 
         Args:
             spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, ``resume`` a
-                token as bytes.
+                token as bytes, sealed or not.
         """
         doc = dict(spec)
         for field in ("pipeline", "resume"):
@@ -196,8 +203,10 @@ class Control:
                 value = value.encode()
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
-        job = self.call("SubmitJob", {"spec": doc}, wait=30).get("job", {})
-        return dict(job)
+        try:
+            return dict(self.call("SubmitJob", {"spec": doc}, wait=30).get("job", {}))
+        except ServiceError as e:
+            raise of_token(e) from e
 
     def job(self, id: str) -> dict[str, Any]:
         """A job's status, by its id or name."""

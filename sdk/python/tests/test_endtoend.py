@@ -1,0 +1,219 @@
+"""The real control plane and the real nodes, in processes of their own on 127.0.0.1."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import tempfile
+import threading
+import unittest
+from typing import Any
+
+from millrace import Control, FencedError, Job, OtherJobError, TokenError
+
+_path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "service.py")
+_spec = importlib.util.spec_from_file_location("service", _path)
+assert _spec is not None and _spec.loader is not None
+service: Any = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(service)
+
+PIPELINE = """name: rm1
+batch: 1000
+ids: int32
+label: {column: label}
+dense:
+  - columns: [int_0..int_12]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
+sparse:
+  - columns: [cat_0..cat_25]
+    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 500000}]
+generated:
+  - columns: [int_0..int_12]
+    as: "bucket_{n}"
+    ops: [fill_null: 0, bucketize: {borders: {log_spaced: {from: 1, to: 1.0e6, count: 1024}}}, sigrid_hash: {salt: 0, max: 500000}]
+"""
+ROWS, PARTITIONS, BATCH = 30_000, 3, 1000
+
+
+def setUpModule() -> None:
+    program = service.program()
+    if not program:
+        raise unittest.SkipTest("MILLRACE_BIN does not name the program")
+    if not os.environ.get("MILLRACE_NODE") and subprocess.run([program, "node", "run", "--help"], capture_output=True).returncode:
+        raise unittest.SkipTest("this program has no node run")
+
+
+def npy(path: str) -> tuple[tuple[int, ...], bytes]:
+    """Shape and bytes of a .npy file."""
+    with open(path, "rb") as f:
+        b = f.read()
+    n = int.from_bytes(b[8:10], "little")
+    header = ast.literal_eval(b[10 : 10 + n].decode())
+    assert not header["fortran_order"]
+    return header["shape"], b[10 + n :]
+
+
+class EndToEnd(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.service = service.Service(3, rows=ROWS, partitions=PARTITIONS, copies=2, unix=True)
+        cls.addClassCleanup(cls.service.close)
+        cls.jobs = 0
+
+    def submit(self, **spec: Any) -> str:
+        """Submits a job; returns its id. Unshuffled unless told; every job has a seed, and so a digest, of its own."""
+        type(self).jobs += 1
+        with Control(self.service.url) as c:
+            plan = {"splitBatches": "4", "shuffle": "none", "seed": str(self.jobs), **spec.pop("plan", {})}
+            return c.submit({"name": f"job-{self.jobs}", "pipeline": PIPELINE, "order": "deterministic", "plan": plan, **spec})["id"]
+
+    def undisturbed(self, **spec: Any) -> list[tuple[int, int, str]]:
+        """Epoch, number and hash of every mini-batch when nothing goes wrong."""
+        with Job(self.service.url, self.submit(**spec), check=True) as job:
+            return [digest(b) for b in job]
+
+    def test_bytes_are_those_of_preprocess(self) -> None:
+        s = self.service
+        got: list[dict[str, bytes]] = []
+        with Job(s.url, self.submit(), check=True) as job:
+            self.assertEqual(job.batch, BATCH)
+            self.assertEqual([p["name"] for p in job.manifest["partitions"]], s.partitions)
+            self.assertEqual((len(job.schema.dense), len(job.schema.keys), job.schema.ids, job.schema.fixed), (13, 39, "int32", True))
+            for b in job:
+                b.validate()
+                got.append({name: bytes(b.data[e.offset : e.offset + e.nbytes]) for e in b.extents for name in [e.name]} | {"rows": b.rows})
+        with tempfile.TemporaryDirectory() as folder:
+            pipeline = os.path.join(folder, "p.yaml")
+            with open(pipeline, "w") as f:
+                f.write(PIPELINE)
+            at = 0
+            for name in s.partitions:
+                out = os.path.join(folder, name + ".npy")
+                s.run("preprocess", "--pipeline", pipeline, "--in", os.path.join(s.data, name), "--out", out, "--format", "npy")
+                (rows, _), dense = npy(f"{out}/dense.npy")
+                _, labels = npy(f"{out}/labels.npy")
+                _, values = npy(f"{out}/values.npy")
+                with open(f"{out}/keys.json") as f:
+                    self.assertIn("cat_0", json.dumps(json.load(f)))
+                mine, n = [], 0
+                while n < rows:
+                    mine.append(got[at])
+                    n += got[at]["rows"]
+                    at += 1
+                self.assertEqual(n, rows)
+                self.assertEqual(b"".join(m["dense"] for m in mine), dense)
+                self.assertEqual(b"".join(m["label"] for m in mine), labels)
+                # values.npy is feature-major over all rows of the run, a frame over its own.
+                by_key = b"".join(m["kjt.values"][k * m["rows"] * 4 : (k + 1) * m["rows"] * 4] for k in range(39) for m in mine)
+                self.assertEqual(by_key, values)
+            self.assertEqual(at, len(got))
+
+    def test_epochs_are_shuffled_and_whole(self) -> None:
+        plan = {"shuffle": "splits", "seed": "4711"}
+        seen = self.undisturbed(epochs="2", plan=plan)
+        first, second = ([d for e, _, d in seen if e == epoch] for epoch in (0, 1))
+        self.assertEqual([n for e, n, _ in seen if e == 1], list(range(30)))
+        self.assertEqual(len(set(first)), 30)
+        self.assertEqual(sorted(first), sorted(second))
+        self.assertNotEqual(first, second)
+        # The same seed gives the same order. No partition has a tail here.
+        self.assertEqual(self.undisturbed(epochs="2", plan={**plan, "tail": "drop"}), seen)
+
+    def test_fastest_order_gives_the_same_minibatches(self) -> None:
+        self.assertEqual(sorted(self.undisturbed(order="fastest")), self.undisturbed())
+
+    def test_ranks(self) -> None:
+        want = self.undisturbed()
+        id = self.submit(ranks=2, rankTail="keep")
+        got: list[list[Any]] = [[], []]
+
+        def consume(rank: int) -> None:
+            with Job(self.service.url, id, rank=rank) as job:
+                got[rank] = [digest(b) for b in job]
+
+        threads = [threading.Thread(target=consume, args=(r,)) for r in range(2)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(got[0] + got[1], want)
+
+    def test_a_node_is_killed(self) -> None:
+        want = self.undisturbed(epochs="2")
+        with Job(self.service.url, self.submit(epochs="2"), queue_bytes=1 << 20, check=True) as job:
+            got = []
+            for b in job:
+                got.append(digest(b))
+                if len(got) == 5:
+                    self.service.kill_node(1)
+            self.assertEqual(got, want)
+        self.service.start_node(1)
+        self.service.wait_nodes(3)
+
+    def test_a_trainer_is_killed_and_goes_on(self) -> None:
+        want = self.undisturbed(epochs="2")
+        for stop_at in (1, 17, 30, 41):
+            with self.subTest(stop_at):
+                id = self.submit(epochs="2")
+                job = Job(self.service.url, id)
+                it = iter(job)
+                got = [digest(next(it)) for _ in range(stop_at)]
+                state = json.loads(json.dumps(job.state_dict()))
+                for _ in range(3):
+                    next(it)  # trained on, acknowledged, and lost with the process
+                job.flush()
+                with Job(self.service.url, id, token=state) as again:
+                    got += [digest(b) for b in again]
+                self.assertEqual(got, want)
+                with self.assertRaises(FencedError):
+                    for _ in it:
+                        pass
+                job.close()
+
+    def test_tokens(self) -> None:
+        with Job(self.service.url, self.submit(plan={"seed": "1000"})) as job:
+            it = iter(job)
+            next(it), next(it)
+            sealed = job.checkpoint()
+            bare = job.token
+        other = self.submit()
+        with self.assertRaises(OtherJobError):
+            Job(self.service.url, other, token=sealed)
+        with self.assertRaises(TokenError):
+            Job(self.service.url, other, token=bare)
+        with self.assertRaises(TokenError):
+            Job(self.service.url, other, token=sealed[:-1] + bytes([sealed[-1] ^ 1]))
+        with self.assertRaises(OtherJobError):
+            self.submit(resume=sealed)
+        # A new job may begin with either.
+        for token in (sealed, bare.to_bytes()):
+            with Job(self.service.url, self.submit(resume=token, plan={"seed": "1000"})) as job:
+                self.assertEqual([b.name.number for b in job], list(range(2, 30)))
+
+    def test_tcp_alone(self) -> None:
+        want = self.undisturbed()
+        nodes = [n for n in self.service.nodes]
+        self.assertTrue(all(nodes))
+        id = self.submit()
+        hidden = {"path": os.path.join(self.service.folder, "elsewhere")}
+        os.makedirs(hidden["path"], exist_ok=True)
+        for i in range(3):  # as if the trainer were on another machine
+            os.rename(f"{self.service.folder}/n{i}.sock", f"{hidden['path']}/n{i}.sock")
+        try:
+            with Job(self.service.url, id) as job:
+                self.assertEqual([digest(b) for b in job], want)
+        finally:
+            for i in range(3):
+                os.rename(f"{hidden['path']}/n{i}.sock", f"{self.service.folder}/n{i}.sock")
+
+
+def digest(b: Any) -> tuple[int, int, str]:
+    return b.name.epoch, b.name.number, hashlib.sha256(b.data).hexdigest()
+
+
+if __name__ == "__main__":
+    unittest.main()
