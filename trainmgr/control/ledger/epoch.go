@@ -59,6 +59,9 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	for i := range e.shares {
 		if sh := &e.shares[i]; j.ranks[i].epoch > b.Number {
 			e.rewind(sh, set{{From: sh.lo, To: sh.hi}})
+		} else if j.ranks[i].epoch == b.Number {
+			e.restoreEdges(sh, j.ranks[i].edges)
+			j.ranks[i].edges = 0
 		}
 	}
 	at := sort.Search(len(j.epochs), func(i int) bool { return j.epochs[i].number > b.Number })

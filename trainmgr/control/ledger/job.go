@@ -61,6 +61,7 @@ type rank struct {
 	session  Session
 	attached bool // in this leader's time
 	epoch    uint64
+	edges    uint64   // restored, until the epoch is begun
 	leases   []*lease // by epoch, then From
 	slots    int      // leases that occupy a slot
 	want     int

@@ -150,7 +150,10 @@ func (l *Ledger) Flush(most int) []Record {
 func (j *job) ranksRecord(fence uint64) Record {
 	ranks := make([]rankEntry, len(j.ranks))
 	for i, r := range j.ranks {
-		ranks[i] = rankEntry{r.session.Fence, r.session.Seq, r.epoch}
+		ranks[i] = rankEntry{r.session.Fence, r.session.Seq, r.epoch, r.edges}
+		if e := j.epoch(r.epoch); e != nil {
+			ranks[i].edges = e.shares[i].edges()
+		}
 	}
 	return Record{Job: j.ID, Kind: RanksRecord, Data: encodeRanks(fence, ranks)}
 }
@@ -196,7 +199,7 @@ func (l *Ledger) restore(j *job, r Record) error {
 		}
 		for i, e := range ranks {
 			j.ranks[i].session = Session{uint32(i), e.fence, e.seq}
-			j.ranks[i].epoch, j.ranks[i].wanted = e.epoch, e.epoch
+			j.ranks[i].epoch, j.ranks[i].wanted, j.ranks[i].edges = e.epoch, e.epoch, e.edges
 		}
 		j.begun = true
 		return nil
@@ -268,17 +271,9 @@ func (e *epoch) restoreSplit(place int) {
 	s := e.split(place)
 	sharing := e.sharesOf(s)
 	for i := range sharing {
-		sh := &sharing[i]
-		from, to := sh.portion(s)
-		if sh.lo == sh.hi || sh.done.get(place-sh.first) {
-			continue
-		}
-		sh.delivered += to - from - sh.held(e, s).count(from, to)
-		sh.taken.set(place - sh.first)
-		sh.done.set(place - sh.first)
+		e.restorePart(&sharing[i], s)
 	}
 	e.settleSplit(place)
-	e.uncounted = true
 }
 
 // restored advances ranks whose epoch turns out to be complete.

@@ -208,7 +208,7 @@ func (l *Ledger) Hold(id string, s Session, report Report, now time.Time) (gone 
 
 // Adopt takes over leases that an earlier leader granted; it returns those that cannot be: their drive is dead or has no
 // slot free, or their numbers are not the rank's, all delivered, or out already. Adopting a lease again extends it. A drive that
-// no PutDrive has named yet is taken to be about to appear.
+// no PutDrive has named yet is taken to be about to appear. Leave out leases of which everything is acknowledged.
 func (l *Ledger) Adopt(id string, s Session, leases []Lease, now time.Time) (gone []uint64, err error) {
 	j, r, err := l.consumer(id, s)
 	if err != nil {

@@ -17,13 +17,16 @@ const ChunkSplits = 1024
 //
 // and then, by kind,
 //
-//	ranks  n ranks, each: session's fence u64 | session's seq u64 | epoch u64
+//	ranks  n ranks, each: session's fence u64 | session's seq u64 | epoch u64 | edges u64
 //	mark   n = 1: mark u64 | splits of the plan u64
 //	chunk  n splits: (n+7)/8 bytes, bit i%8 of byte i/8 says that split 1024*chunk+i is delivered; bits above n are 0
+//
+// Edges say that the rank has delivered its part of the first (bit 0) and of the last (bit 1) split of its share of the
+// epoch: splits that it shares with other ranks, whose bits in a chunk wait for them.
 const (
 	recordVersion = 1
 	headerBytes   = 16
-	rankBytes     = 24
+	rankBytes     = 32
 	markBytes     = 16
 )
 
@@ -143,7 +146,13 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 }
 
 // rankEntry is a rank's part of the ranks record.
-type rankEntry struct{ fence, seq, epoch uint64 }
+type rankEntry struct{ fence, seq, epoch, edges uint64 }
+
+// Edges of a share.
+const (
+	firstEdge = 1 << iota
+	lastEdge
+)
 
 func encodeRanks(fence uint64, ranks []rankEntry) []byte {
 	body := make([]byte, 0, len(ranks)*rankBytes)
@@ -151,6 +160,7 @@ func encodeRanks(fence uint64, ranks []rankEntry) []byte {
 		body = binary.LittleEndian.AppendUint64(body, r.fence)
 		body = binary.LittleEndian.AppendUint64(body, r.seq)
 		body = binary.LittleEndian.AppendUint64(body, r.epoch)
+		body = binary.LittleEndian.AppendUint64(body, r.edges)
 	}
 	return seal(RanksRecord, len(ranks), fence, body)
 }
@@ -163,7 +173,11 @@ func decodeRanks(b []byte) ([]rankEntry, error) {
 	ranks := make([]rankEntry, n)
 	for i := range ranks {
 		e := body[i*rankBytes:]
-		ranks[i] = rankEntry{binary.LittleEndian.Uint64(e), binary.LittleEndian.Uint64(e[8:]), binary.LittleEndian.Uint64(e[16:])}
+		word := func(i int) uint64 { return binary.LittleEndian.Uint64(e[8*i:]) }
+		ranks[i] = rankEntry{word(0), word(1), word(2), word(3)}
+		if ranks[i].edges&^(firstEdge|lastEdge) != 0 {
+			return nil, fmt.Errorf("%w: rank %d has edges %#x", ErrRecord, i, ranks[i].edges)
+		}
 	}
 	return ranks, nil
 }

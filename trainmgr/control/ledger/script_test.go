@@ -399,7 +399,7 @@ func (s *scripted) flush() string {
 				ranks, _ := decodeRanks(r.Data)
 				fmt.Fprintf(&b, "put %s", key)
 				for _, k := range ranks {
-					fmt.Fprintf(&b, " {session %d.%d epoch %d}", k.fence, k.seq, k.epoch)
+					fmt.Fprintf(&b, " {session %d.%d epoch %d edges %02b}", k.fence, k.seq, k.epoch, k.edges)
 				}
 				b.WriteString("\n")
 			case MarkRecord:

@@ -59,6 +59,47 @@ func (sh *share) restart() {
 	clear(sh.next)
 }
 
+// edges tells which ends of the share are delivered.
+func (sh *share) edges() (bits uint64) {
+	if sh.first == sh.last {
+		return 0
+	}
+	if sh.done.get(0) {
+		bits |= firstEdge
+	}
+	if sh.done.get(sh.last - 1 - sh.first) {
+		bits |= lastEdge
+	}
+	return bits
+}
+
+// restoreEdges makes the ends of a share delivered that a record says are.
+func (e *epoch) restoreEdges(sh *share, bits uint64) {
+	if sh.first == sh.last {
+		return
+	}
+	if bits&firstEdge != 0 {
+		e.restorePart(sh, e.split(sh.first))
+		e.settleSplit(sh.first)
+	}
+	if bits&lastEdge != 0 {
+		e.restorePart(sh, e.split(sh.last-1))
+		e.settleSplit(sh.last - 1)
+	}
+}
+
+// restorePart makes a share's part of a split delivered.
+func (e *epoch) restorePart(sh *share, s dataset.Split) {
+	from, to := sh.portion(s)
+	if sh.lo == sh.hi || sh.done.get(s.Place-sh.first) {
+		return
+	}
+	sh.delivered += to - from - sh.held(e, s).count(from, to)
+	sh.taken.set(s.Place - sh.first)
+	sh.done.set(s.Place - sh.first)
+	e.uncounted = true
+}
+
 func (sh *share) complete() bool { return sh.delivered == sh.owned }
 
 // portion returns the numbers of a split that are in the share's range.
@@ -145,6 +186,9 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 		delete(sh.partial, s.Place)
 		delete(sh.again, s.Place)
 		e.settleSplit(s.Place)
+		if !e.done.get(s.Place) { // other ranks share it
+			e.job.dirtyRanks = true
+		}
 	} else {
 		sh.partial[s.Place] = have
 	}
