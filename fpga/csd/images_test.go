@@ -387,3 +387,56 @@ func TestImagesOfAPlainDrive(t *testing.T) {
 	_, err := connect(t, d).Admin(t.Context(), &cmd, b)
 	require.ErrorIs(t, err, nvme.InvalidLogPage)
 }
+
+// TestADiskThatFails: what cannot be kept does not become active, and the drive goes on as it was.
+func TestADiskThatFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drive")
+	a, am := numbered(t, 7)
+	b, bm := numbered(t, 8)
+	session(t, Options{Path: path, Create: true, Size: 1 << 20}, func(d *Drive, c nvme.Conn) {
+		put(t, c, 1, a, am)
+		// A folder in the place of the file to be written.
+		require.NoError(t, os.Mkdir(slotPath(path, 2)+partial, 0o755))
+		require.ErrorIs(t, load(t, c, 2, b, bm.ID.PUID()), nvme.InternalError)
+		f := lastRefusal(t, c)
+		assert.Equal(t, image.StepStore, f.Step)
+		require.ErrorIs(t, f.Err(), image.ErrStore)
+		assert.Zero(t, d.Images().Slots[2].Image)
+		require.NoError(t, os.Remove(slotPath(path, 2)+partial))
+		require.NoError(t, load(t, c, 2, b, bm.ID.PUID()))
+
+		require.NoError(t, os.Mkdir(statePath(path)+partial, 0o755))
+		require.ErrorIs(t, activate(t, c, 2), nvme.InternalError)
+		f = lastRefusal(t, c)
+		assert.Equal(t, image.StepCommit, f.Step)
+		assert.Equal(t, bm.ID, f.Image)
+		activeIs(t, d, c, am)
+		assert.True(t, d.Images().Slots[1].Boot)
+		require.NoError(t, os.Remove(statePath(path)+partial))
+		require.NoError(t, activate(t, c, 2))
+		activeIs(t, d, c, bm)
+
+		require.NoError(t, os.Remove(slotPath(path, 1)))
+		require.NoError(t, os.MkdirAll(slotPath(path, 1)+"/full", 0o755))
+		unload := cs.UnloadProgram(1)
+		_, err := c.Admin(t.Context(), &unload, nil)
+		require.ErrorIs(t, err, nvme.InternalError)
+		assert.Equal(t, am.ID, d.Images().Slots[1].Image)
+	})
+}
+
+// TestChunksOfAHostThatGoes: a load that its host does not finish changes nothing, and the next host's succeeds.
+func TestChunksOfAHostThatGoes(t *testing.T) {
+	d := openDrive(t, Options{Size: 1 << 20})
+	b, m := numbered(t, 7)
+	first, err := controller.Local(d.Subsystem(), controller.HostID{})
+	require.NoError(t, err)
+	cmd := cs.ImageDownload(cs.Chunk{Slot: 1, Size: uint32(len(b)), Len: 5000, PUID: m.ID.PUID()})
+	_, err = first.Admin(t.Context(), &cmd, b[:5000])
+	require.NoError(t, err)
+	c := connect(t, d)
+	require.ErrorIs(t, load(t, c, 1, b, m.ID.PUID()), nvme.InsufficientProgramSpace, "one host at a time loads into a slot")
+	require.NoError(t, first.Close())
+	put(t, c, 1, b, m)
+	activeIs(t, d, c, m)
+}
