@@ -222,7 +222,9 @@ func shapes(n int) map[string][]float64 {
 	}
 }
 
-func TestKernelEqualsReferenceOnShapes(t *testing.T) { proving.EachLevel(t, kernelEqualsReferenceOnShapes) }
+func TestKernelEqualsReferenceOnShapes(t *testing.T) {
+	proving.EachLevel(t, kernelEqualsReferenceOnShapes)
+}
 
 func kernelEqualsReferenceOnShapes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -298,7 +300,9 @@ func equalInt(t require.TestingT, borders []int64, side bucketize.Side, values [
 	require.Equal(t, got, copied, "in place")
 }
 
-func TestMoreBordersThanSixteenBitsCount(t *testing.T) { proving.EachLevel(t, moreBordersThanSixteenBitsCount) }
+func TestMoreBordersThanSixteenBitsCount(t *testing.T) {
+	proving.EachLevel(t, moreBordersThanSixteenBitsCount)
+}
 
 func moreBordersThanSixteenBitsCount(t *testing.T) {
 	borders := make([]float32, 70000)

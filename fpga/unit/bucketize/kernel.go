@@ -48,7 +48,8 @@ func bucketize[V int64 | float32 | float64](t *Table, dst []int64, src []V, narr
 // narrowGeneric compares as float32. It returns the row of the first NaN that is an error, or -1.
 func narrowGeneric[V int64 | float32 | float64](t *Table, dst []int64, src []V) int {
 	x := &t.narrow
-	single := x.steps == 1
+	several, rough := x.steps > 1, x.steps > mostSteps
+	thresholds := x.thresholds
 	for i, value := range src {
 		v := float32(value)
 		if v != v {
@@ -59,11 +60,16 @@ func narrowGeneric[V int64 | float32 | float64](t *Table, dst []int64, src []V) 
 			continue
 		}
 		key := key32(v)
-		if !single {
-			dst[i] = x.count(key)
-			continue
+		at := x.place(key)
+		n := (x.cells[at] + uint64(key)) >> 32
+		if rough {
+			n = x.search(key, at)
+		} else if several {
+			for thresholds[n] <= key {
+				n++
+			}
 		}
-		dst[i] = int64((x.cells[x.place(key)] + uint64(key)) >> 32)
+		dst[i] = int64(n)
 	}
 	return -1
 }

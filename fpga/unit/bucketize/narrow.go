@@ -181,16 +181,7 @@ func (x *cells) place(key uint32) uint32 {
 	return r>>5 + k&(1<<(x.shift&31)-1)>>(r&31)
 }
 
-// count returns how many thresholds are not above key, which is no NaN's.
-func (x *cells) count(key uint32) int64 {
-	at := x.place(key)
-	cell := x.cells[at]
-	if x.steps > mostSteps {
-		return int64(between(x.thresholds, key, int(cell>>32), int(x.cells[at+1]>>32)))
-	}
-	n := (cell + uint64(key)) >> 32
-	for x.thresholds[n] <= key {
-		n++
-	}
-	return int64(n)
+// search returns how many thresholds are not above key, which lies in the cell at a place, by halves.
+func (x *cells) search(key, at uint32) uint64 {
+	return uint64(between(x.thresholds, key, int(x.cells[at]>>32), int(x.cells[at+1]>>32)))
 }
