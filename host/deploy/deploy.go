@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -111,19 +112,29 @@ func (d *Deployer) Run(ctx context.Context, drives []Drive) (Report, error) {
 		}
 	}
 	r := &rollout{states: make([]State, len(x.drives)), allowed: d.opt.Policy.Failures}
+	seen := slices.Clone(r.states)
 	o, err := r.start()
 	for err == nil && o.do != nothing {
+		x.changes(r, seen)
 		on := x.do(ctx, o)
 		if ctx.Err() != nil {
 			r.end()
 		}
-		before := r.states[o.drive]
-		o2, e := r.next(on)
-		d.note(x.drives[o.drive], before, r.states[o.drive])
-		o, err = o2, e
+		o, err = r.next(on)
 	}
+	x.changes(r, seen)
 	report := x.report(r)
 	return report, errors.Join(err, report.Err())
+}
+
+// changes logs the states that are others than they were seen.
+func (x *execution) changes(r *rollout, seen []State) {
+	for i, s := range r.states {
+		if s != seen[i] {
+			x.d.note(x.drives[i], seen[i], s)
+			seen[i] = s
+		}
+	}
 }
 
 // note logs a change of a drive's state.
