@@ -166,7 +166,9 @@ func (l loop) emit() {
 			TESTQ(l.n, l.n)
 			JZ(LabelRef("done"))
 			l.body(1, firstLanes(l.n))
-			XORQ(l.n, l.n)
+			if l.end != nil {
+				XORQ(l.n, l.n)
+			}
 			Label("done")
 		}
 	}

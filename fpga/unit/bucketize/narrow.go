@@ -14,12 +14,15 @@ const (
 	// after the other.
 	mostSteps = 8
 
-	// mostCells is what a region's entry has bits for.
+	// mostCells is what a region's entry has bits for; fitting are 256 KiB of them, a part of the second-level cache.
 	mostCells = 1 << 26
-
-	// slack is how many cells a threshold there may be, for borders of a few thousand: two or three fit the second-level cache.
-	slack = 4
+	fitting   = 1 << 15
 )
+
+// budget is how many cells n thresholds may have: the more, the fewer steps, until they no longer fit a cache.
+func budget(n int) int {
+	return min(max(4*n, min(12*n, fitting))+2*regions, mostCells)
+}
 
 // cells finds how many thresholds are not above a key of 32 bits.
 //
@@ -41,7 +44,7 @@ type cells struct {
 
 func newCells(thresholds []uint32) cells {
 	low, high := thresholds[0], thresholds[len(thresholds)-1]
-	most := min(slack*len(thresholds)+2*regions, mostCells)
+	most := budget(len(thresholds))
 	x := cells{thresholds: thresholds}
 	for x.steps = 1; x.steps <= mostSteps; x.steps++ {
 		if x.flat(low, high, most) || x.uneven(low, high, most) {

@@ -80,7 +80,7 @@ func TestCellsAreFew(t *testing.T) {
 			}
 			slices.Sort(thresholds)
 			x := newCells(slices.Clone(thresholds))
-			require.LessOrEqual(t, len(x.cells), slack*n+2*regions+1, "%s, %d", name, n)
+			require.LessOrEqual(t, len(x.cells), budget(n)+1, "%s, %d", name, n)
 			for range 300 {
 				key := thresholds[rng.IntN(n)] + rng.Uint32N(3) - 1
 				want, _ := slices.BinarySearch(thresholds, key+1)

@@ -49,7 +49,6 @@ behind1:
 	VPMAXSQ     Z0, Z2, Z2
 	VPMINSQ     Z1, Z2, Z2
 	VMOVDQU64   Z2, K1, (AX)
-	XORQ        CX, CX
 
 done:
 	VZEROUPPER
@@ -100,7 +99,6 @@ behind1:
 	VMAXPS      Z2, Z0, Z2
 	VMINPS      Z2, Z1, Z2
 	VMOVDQU32   Z2, K1, (AX)
-	XORQ        CX, CX
 
 done:
 	VZEROUPPER
@@ -151,7 +149,6 @@ behind1:
 	VMAXPD      Z2, Z0, Z2
 	VMINPD      Z2, Z1, Z2
 	VMOVDQU64   Z2, K1, (AX)
-	XORQ        CX, CX
 
 done:
 	VZEROUPPER

@@ -31,7 +31,6 @@ behind1:
 	VMOVDQU64.Z (CX), K1, Z0
 	VCVTQQ2PS   Z0, Y0
 	VMOVDQU32   Y0, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -64,7 +63,6 @@ behind1:
 	VMOVDQU64.Z (CX), K1, Z0
 	VCVTQQ2PD   Z0, Z0
 	VMOVDQU64   Z0, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -97,7 +95,6 @@ behind1:
 	VMOVDQU32.Z (CX), K1, Y0
 	VCVTPS2PD   Y0, Z0
 	VMOVDQU64   Z0, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -134,7 +131,6 @@ behind1:
 	VCVTPD2PS    Z0, Y0
 	VPBROADCASTD word000000007fc00000<>+0(SB), K2, Y0
 	VMOVDQU32    Y0, K1, (AX)
-	XORQ         DX, DX
 
 done:
 	VZEROUPPER

@@ -37,7 +37,6 @@ behind1:
 	VPTESTNMB   X2, X2, K2
 	VMOVDQA64   Z0, K2, Z1
 	VMOVDQU64   Z1, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -77,7 +76,6 @@ behind1:
 	VPTESTNMB   X2, X2, K2
 	VMOVDQA32   Z0, K2, Z1
 	VMOVDQU32   Z1, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER

@@ -74,7 +74,6 @@ behind1:
 	VPADDQ      Z0, Z4, Z5
 	VPMINUQ     Z5, Z4, Z4
 	VMOVDQU64   Z4, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -171,7 +170,6 @@ behind1:
 	VPADDQ      Z0, Z2, Z3
 	VPMINUQ     Z3, Z2, Z2
 	VMOVDQU64   Z2, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER

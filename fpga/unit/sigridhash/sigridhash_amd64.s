@@ -219,7 +219,6 @@ behind1:
 	VPADDQ      Z7, Z11, Z0
 	VPMINUQ     Z0, Z11, Z11
 	VMOVDQU64   Z11, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER
@@ -489,7 +488,6 @@ behind1:
 	VPADDQ      Z7, Z9, Z0
 	VPMINUQ     Z0, Z9, Z9
 	VMOVDQU64   Z9, K1, (AX)
-	XORQ        DX, DX
 
 done:
 	VZEROUPPER

@@ -44,7 +44,6 @@ behind1:
 	VMOVDQU64.Z (AX), K1, Z1
 	VPANDQ      Z0, Z1, Z1
 	VMOVDQU64   Z1, K1, (AX)
-	XORQ        CX, CX
 
 done:
 	VZEROUPPER
