@@ -227,12 +227,22 @@ func (l *leader) forget(ctx context.Context, keep int) error {
 	over = over[:max(0, len(over)-keep)]
 	l.mu.Unlock()
 	for _, j := range over {
-		if err := l.commit(ctx, store.DeletePrefix(jobKey(j.ID, ""))); err != nil {
+		if err := l.erase(ctx, j); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		delete(l.jobs, j.ID)
-		l.mu.Unlock()
 	}
+	return nil
+}
+
+// erase forgets a job, unless its state is being written.
+func (l *leader) erase(ctx context.Context, j *job) error {
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	if err := l.commit(ctx, store.DeletePrefix(jobKey(j.ID, ""))); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.jobs, j.ID)
 	return nil
 }

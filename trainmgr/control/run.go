@@ -335,6 +335,10 @@ func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState))
 	j.storing.Lock()
 	defer j.storing.Unlock()
 	l.mu.Lock()
+	if l.jobs[j.ID] != j || change == nil && !j.dirty {
+		l.mu.Unlock()
+		return nil // forgotten, or somebody else has stored it
+	}
 	next := j.storedState
 	if change != nil && !next.Phase.ended() {
 		change(&next)

@@ -1,0 +1,426 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// nodeRecord returns what is listed of a node.
+func nodeRecord(t *testing.T, s *Server, name string) *apiv1.NodeRecord {
+	t.Helper()
+	r, err := s.ListNodes(patient(t), &apiv1.ListNodesRequest{})
+	require.NoError(t, err)
+	for _, n := range r.Nodes {
+		if n.Status.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// TestLeasesOfADeadNodeComeBack: it dies with leases out; another holder makes what it did not.
+func TestLeasesOfADeadNodeComeBack(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.DeadAfter = 300 * time.Millisecond
+	s, c := start(t, o)
+	both := []*apiv1.Partition{partition(t, "p0", 400)}
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": both})
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": both})
+	stopA := a.beats(t, c)
+	b.beats(t, c)
+	await(t, c, "a", "b")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	// Everything that both drives take at once.
+	on := func(node string) (n int) {
+		for _, g := range k.held {
+			if g.Node == node {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool {
+		_, err := k.lease(4, 0, 0.1)
+		require.NoError(t, err)
+		return on("a") == 2 && on("b") == 2
+	}, 20*time.Second, time.Millisecond)
+	stopA()
+	require.Eventually(t, func() bool {
+		_, err := k.lease(0, 0, 0)
+		require.NoError(t, err)
+		return on("a") == 0
+	}, 20*time.Second, 5*time.Millisecond, "revoked")
+	assert.Equal(t, 2, on("b"), "and only those")
+	assert.Equal(t, "dead", nodeRecord(t, s, "a").State)
+	require.NoError(t, k.consume(0))
+	st = until(t, c, "job", "done")
+	assert.Len(t, k.got, 40)
+	assert.EqualValues(t, 2, st.Redelivered)
+}
+
+// TestARestartedNodeIsPreparedAgain: before it is granted anything.
+func TestARestartedNodeIsPreparedAgain(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	_, err := k.lease(1, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, k.held, 1)
+	n.mu.Lock()
+	n.status.Incarnation = "n-2"
+	clear(n.prepared)
+	n.mu.Unlock()
+	require.Eventually(t, func() bool {
+		_, err := k.lease(0, 0, 0)
+		require.NoError(t, err)
+		return len(k.held) == 0
+	}, 20*time.Second, 5*time.Millisecond, "what ran there is gone")
+	_, err = k.lease(1, 0, 20)
+	require.NoError(t, err)
+	require.NotEmpty(t, k.held)
+	n.mu.Lock()
+	assert.Equal(t, 1, n.prepared[string(st.Digest)])
+	n.mu.Unlock()
+	require.NoError(t, k.consume(0))
+	assert.Len(t, k.got, 40)
+}
+
+// TestANodeThatJoinsTakesPart: with another copy, while the job runs.
+func TestANodeThatJoinsTakesPart(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
+	until(t, c, "job", "running")
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}, "e": {partition(t, "other", 10)}})
+	b.beats(t, c)
+	require.Eventually(t, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.prepared[string(st.Digest)] > 0
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
+func TestNodesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 10)}})
+	a.beats(t, c)
+	await(t, c, "a")
+
+	twin := newNode(t, "twin", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 10)}})
+	twin.status.Drives[0].Uuid = a.status.Drives[0].Uuid
+	err := twin.beat(t, c)
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "is node a's, which claimed it first")
+	assert.Contains(t, nodeRecord(t, s, "twin").State, "refused: ")
+	assert.Equal(t, "ready", nodeRecord(t, s, "a").State, "the first is not harmed")
+
+	// An old agent with this control plane; and one that is newer than it.
+	old := newNode(t, "old", nil)
+	old.status.Protocol = apiv1.Oldest - 1
+	err = old.beat(t, c)
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "too old")
+	newer := newNode(t, "newer", map[string][]*apiv1.Partition{"d": {partition(t, "p9", 10)}})
+	newer.status.Protocol = apiv1.Protocol + 7
+	assert.NoError(t, newer.beat(t, c), "fields are only ever added")
+
+	for name, change := range map[string]func(*apiv1.NodeStatus){
+		"a name":    func(s *apiv1.NodeStatus) { s.Name = "" },
+		"slashes":   func(s *apiv1.NodeStatus) { s.Name = "a/b" },
+		"URLs":      func(s *apiv1.NodeStatus) { s.Urls = nil },
+		"two drive": func(s *apiv1.NodeStatus) { s.Drives = append(s.Drives, s.Drives[0]) },
+	} {
+		bad := newNode(t, "bad", map[string][]*apiv1.Partition{"d": {partition(t, "p8", 10)}})
+		change(bad.status)
+		assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(bad.beat(t, c)), name)
+	}
+	_, err = s.Heartbeat(patient(t), &apiv1.HeartbeatRequest{})
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+}
+
+// TestClocksMinutesApartDoNotMatter: they are shown.
+func TestClocksMinutesApartDoNotMatter(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.status.ClockSeconds += 600
+	n.beats(t, c)
+	await(t, c, "n")
+	r := nodeRecord(t, s, "n")
+	assert.InDelta(t, 600, r.ClockSkewSeconds, 60)
+	assert.Equal(t, "ready", r.State)
+	submit(t, c, &apiv1.JobSpec{Name: "job"})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, "job", 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(0))
+	assert.Len(t, k.got, 10)
+}
+
+// TestADrainedNodeIsGrantedNothing: until it is taken back; a drive that fails likewise.
+func TestADrainedNodeIsGrantedNothing(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, "job", 0)
+	require.NoError(t, k.attach(nil))
+	_, err := k.lease(1, 0, 10)
+	require.NoError(t, err)
+	drain := func(on bool) *apiv1.DrainNodeResponse {
+		r, err := s.DrainNode(patient(t), &apiv1.DrainNodeRequest{Node: "n", Drain: on})
+		require.NoError(t, err)
+		return r
+	}
+	assert.EqualValues(t, 1, drain(true).Leases)
+	for id, g := range k.held { // what is out ends
+		require.NoError(t, k.acknowledge(g), id)
+	}
+	r, err := k.lease(1, 0, 0.05)
+	require.NoError(t, err)
+	assert.Empty(t, r.Grants)
+	assert.NotEmpty(t, r.Waiting, "and it says why")
+	told := func(want bool) func() bool {
+		return func() bool {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return len(n.drains) > 0 && n.drains[len(n.drains)-1] == want
+		}
+	}
+	require.Eventually(t, told(true), 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return nodeRecord(t, s, "n").State == "draining" }, 20*time.Second, 5*time.Millisecond)
+	drain(false)
+	require.Eventually(t, told(false), 20*time.Second, 5*time.Millisecond)
+	_, err = k.lease(1, 0, 20)
+	require.NoError(t, err)
+	require.NotEmpty(t, k.held)
+
+	n.mu.Lock()
+	n.status.Drives[0].State = "failed: it does not answer"
+	n.mu.Unlock()
+	require.Eventually(t, func() bool {
+		_, err := k.lease(0, 0, 0)
+		require.NoError(t, err)
+		return len(k.held) == 0
+	}, 20*time.Second, 5*time.Millisecond)
+	n.mu.Lock()
+	n.status.Drives[0].State = "ready"
+	n.mu.Unlock()
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	_, err = s.DrainNode(patient(t), &apiv1.DrainNodeRequest{Node: "nobody"})
+	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+}
+
+// TestAFullEtcdDegrades: acknowledgements and submissions fail in words, leases go on; with room, all goes on.
+func TestAFullEtcdDegrades(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.EtcdQuota = 4 << 20
+	s, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	_, err := k.lease(1, 0, 10)
+	require.NoError(t, err)
+
+	l := s.leading.Load()
+	value := []byte(strings.Repeat("x", 256<<10))
+	for i := 0; ; i++ {
+		err := l.term.Commit(patient(t), store.Put(fmt.Sprintf("fill/%d", i%32), value))
+		if errors.Is(err, store.ErrNoSpace) {
+			break
+		}
+		require.NoError(t, err)
+		time.Sleep(5 * time.Millisecond) // etcd looks at its file only now and then
+	}
+	refused := func(err error) {
+		assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
+		assert.ErrorContains(t, err, "etcd is full")
+	}
+	for _, g := range k.held {
+		k.deliver(g) // the trainer has it, whatever becomes of the acknowledgement
+		_, err := s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Id: k.id, Session: k.session, Numbers: []*apiv1.NumberRange{{From: g.From, To: g.To}}})
+		refused(err)
+	}
+	_, err = s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "more", Pipeline: []byte(testPipeline)}})
+	refused(err)
+	r, err := k.lease(1, 0, 10)
+	require.NoError(t, err)
+	assert.NotEmpty(t, r.Grants, "leases go on")
+	require.Eventually(t, func() bool {
+		code, body := fetch(t, s.URL()+"/readyz")
+		return code == http.StatusServiceUnavailable && strings.Contains(body, "etcd alarm NOSPACE")
+	}, 20*time.Second, 20*time.Millisecond)
+
+	require.NoError(t, l.term.Commit(patient(t), store.DeletePrefix("fill/")))
+	l.wg.Add(1)
+	l.makeRoom()
+	for _, g := range k.held {
+		k.deliver(g)
+		require.NoError(t, k.acknowledge(g))
+	}
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 40)
+}
+
+func fetch(t *testing.T, url string) (int, string) {
+	t.Helper()
+	r, err := http.Get(url)
+	require.NoError(t, err)
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	require.NoError(t, err)
+	return r.StatusCode, string(b)
+}
+
+// TestMetricsAndReadiness: the names that alerts are written against.
+func TestMetricsAndReadiness(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.Profile = true
+	s, c := start(t, o)
+	require.NoError(t, s.WaitReady(patient(t)))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2500, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(1))
+	_, err := k.lease(1, 0, 10)
+	require.NoError(t, err)
+	code, body := fetch(t, s.URL()+"/metrics")
+	assert.Equal(t, http.StatusOK, code)
+	for _, d := range described {
+		assert.Contains(t, body, "# HELP "+d.name+" ")
+	}
+	for _, line := range []string{
+		"millrace_control_leader 1", `millrace_control_nodes{state="ready"} 1`, `millrace_control_jobs{phase="running"} 1`,
+		fmt.Sprintf("millrace_job_t_rows_per_second{job=%q} 2500", st.Id), fmt.Sprintf(`millrace_job_p_rows_per_second{drive="n/d",job=%q} 1000`, st.Id),
+		fmt.Sprintf("millrace_job_drives_wanted{job=%q} 3", st.Id), "millrace_ledger_flush_seconds_count",
+		fmt.Sprintf(`millrace_trainer_input_queue_batches{job=%q,rank="0"} 1`, st.Id),
+	} {
+		assert.Contains(t, body, line)
+	}
+	assert.NotContains(t, body, "etcd_server", "etcd's own families are not ours")
+	code, body = fetch(t, s.URL()+"/readyz")
+	assert.Equal(t, http.StatusOK, code)
+	assert.Contains(t, body, `"ready":true`)
+	code, _ = fetch(t, s.URL()+"/debug/pprof/")
+	assert.Equal(t, http.StatusOK, code)
+}
+
+// TestAJobIsWatched: until it has ended.
+func TestAJobIsWatched(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 400)}})
+	n.hang = make(chan struct{})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
+	stream, err := c.members[0].WatchJob(patient(t), &apiv1.WatchJobRequest{Id: "job"})
+	require.NoError(t, err)
+	defer stream.Close()
+	require.True(t, stream.Receive())
+	assert.Equal(t, st.Id, stream.Msg().Job.Id)
+	until(t, c, "job", "measuring")
+	_, err = s.Checkpoint(patient(t), &apiv1.CheckpointRequest{Id: "job"})
+	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "nothing was begun")
+	close(n.hang)
+	until(t, c, "job", "running")
+	_, err = s.CancelJob(patient(t), &apiv1.CancelJobRequest{Id: "job"})
+	require.NoError(t, err)
+	last := ""
+	for stream.Receive() {
+		last = stream.Msg().Job.State
+	}
+	assert.NoError(t, stream.Err())
+	assert.Equal(t, "cancelled", last)
+}
+
+// TestPeersThatAskTooOftenAreToldSo: one peer's haste is not another's.
+func TestPeersThatAskTooOftenAreToldSo(t *testing.T) {
+	r := newRates(10)
+	now := time.Now()
+	for range 10 {
+		assert.True(t, r.allow("a", now))
+	}
+	assert.False(t, r.allow("a", now))
+	assert.True(t, r.allow("b", now))
+	assert.True(t, r.allow("a", now.Add(time.Second)))
+	for i := range 2 * maxPeers {
+		r.allow(fmt.Sprint(i), now.Add(time.Second))
+	}
+	assert.LessOrEqual(t, len(r.peers), maxPeers+1)
+
+	o := testOptions(t)
+	o.Rate = 1
+	s, _ := start(t, o)
+	k := apiv1connect.NewControlClient(http.DefaultClient, s.URL())
+	codes := map[connect.Code]int{}
+	for range 20 {
+		_, err := k.ListJobs(context.Background(), &apiv1.ListJobsRequest{})
+		if err != nil {
+			codes[connect.CodeOf(err)]++
+		}
+	}
+	assert.Positive(t, codes[connect.CodeResourceExhausted])
+}
+
+// TestRequestsAreBounded: before they are unpacked.
+func TestRequestsAreBounded(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	_, err := c.members[0].GetJob(patient(t), &apiv1.GetJobRequest{Id: strings.Repeat("x", maxRequest+1)})
+	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
+	_, err = s.Lease(patient(t), &apiv1.LeaseRequest{Held: make([]uint64, maxHeld+1)})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	_, err = s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Numbers: make([]*apiv1.NumberRange, maxRanges+1)})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	_, err = s.Release(patient(t), &apiv1.ReleaseRequest{Leases: make([]uint64, maxHeld+1)})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	_, err = s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Session: []byte("x")})
+	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err))
+	r, err := s.Lease(patient(t), &apiv1.LeaseRequest{Session: []byte("x")})
+	require.NoError(t, err)
+	assert.True(t, r.UnknownSession)
+}

@@ -1,0 +1,251 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// TestJobsThatCannotBeAreRefusedInWords: nothing of them is stored.
+func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.MaxJobs, o.MaxSplits = 1, 100
+	s, c := start(t, o)
+	other := partition(t, "q0", 10)
+	other.Schema = make([]byte, 32)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0), other}})
+	n.beats(t, c)
+	await(t, c, "n")
+	sealedElsewhere := WrapToken(make([]byte, keyBytes), bareToken(t))
+	foreign := bareToken(t)
+	for name, tc := range map[string]struct {
+		change func(*apiv1.JobSpec)
+		code   connect.Code
+		says   []string
+	}{
+		"no pipeline": {func(j *apiv1.JobSpec) { j.Pipeline = nil }, connect.CodeInvalidArgument, []string{"no pipeline"}},
+		"name":        {func(j *apiv1.JobSpec) { j.Name = "Ads/1" }, connect.CodeInvalidArgument, []string{"1 to 63"}},
+		"no such operator": {func(j *apiv1.JobSpec) {
+			j.Pipeline = []byte("name: x\nsparse:\n  - columns: [cat_0]\n    ops: [hash: 1]\n")
+		}, connect.CodeInvalidArgument, []string{"line 4", "hash"}},
+		"no such column":       {func(j *apiv1.JobSpec) { j.Pipeline = []byte("name: x\nsparse:\n  - columns: [cat_7]\n") }, connect.CodeInvalidArgument, []string{"line 3:15", "cat_7"}},
+		"too large":            {func(j *apiv1.JobSpec) { j.Pipeline = append(j.Pipeline, make([]byte, MaxSpec)...) }, connect.CodeInvalidArgument, []string{"at most"}},
+		"pattern":              {func(j *apiv1.JobSpec) { j.Partitions = []string{"[p"} }, connect.CodeInvalidArgument, []string{"[p"}},
+		"matches nothing":      {func(j *apiv1.JobSpec) { j.Partitions = []string{"z*"} }, connect.CodeFailedPrecondition, []string{"no live node"}},
+		"all excluded":         {func(j *apiv1.JobSpec) { j.Exclude = []string{"*"} }, connect.CodeFailedPrecondition, []string{"no live node"}},
+		"two schemas":          {func(j *apiv1.JobSpec) { j.Partitions = nil }, connect.CodeFailedPrecondition, []string{"different columns", "q0"}},
+		"no rows":              {func(j *apiv1.JobSpec) { j.Partitions = []string{"empty"} }, connect.CodeInvalidArgument, []string{"no mini-batch"}},
+		"order":                {func(j *apiv1.JobSpec) { j.Order = "random" }, connect.CodeInvalidArgument, []string{"order"}},
+		"rank tail":            {func(j *apiv1.JobSpec) { j.RankTail = "x" }, connect.CodeInvalidArgument, []string{"rank_tail"}},
+		"weight":               {func(j *apiv1.JobSpec) { j.Weight = -1 }, connect.CodeInvalidArgument, []string{"weight"}},
+		"T":                    {func(j *apiv1.JobSpec) { j.TRowsPerSecond = -1 }, connect.CodeInvalidArgument, []string{"T of"}},
+		"ranks":                {func(j *apiv1.JobSpec) { j.Ranks = MaxRanks + 1 }, connect.CodeInvalidArgument, []string{"ranks"}},
+		"epochs":               {func(j *apiv1.JobSpec) { j.Epochs = MaxEpoch + 1 }, connect.CodeInvalidArgument, []string{"epochs"}},
+		"more ranks than work": {func(j *apiv1.JobSpec) { j.Ranks = 101 }, connect.CodeInvalidArgument, []string{"100 mini-batches for 101 ranks"}},
+		"batch":                {func(j *apiv1.JobSpec) { j.Plan.Batch = -3 }, connect.CodeInvalidArgument, []string{"batch -3"}},
+		"shuffle":              {func(j *apiv1.JobSpec) { j.Plan.Shuffle = "well" }, connect.CodeInvalidArgument, []string{"shuffle"}},
+		"too many splits":      {func(j *apiv1.JobSpec) { j.Plan.Batch, j.Plan.SplitBatches = 1, 1 }, connect.CodeInvalidArgument, []string{"1000 splits, at most 100"}},
+		"another cluster":      {func(j *apiv1.JobSpec) { j.Resume = sealedElsewhere }, connect.CodeInvalidArgument, []string{"not this cluster's"}},
+		"another job":          {func(j *apiv1.JobSpec) { j.Epochs, j.Resume = 9, foreign }, connect.CodeInvalidArgument, []string{"of another job"}},
+		"an epoch beyond":      {func(j *apiv1.JobSpec) { j.Resume = foreign }, connect.CodeInvalidArgument, []string{"epoch 3"}},
+		"no token":             {func(j *apiv1.JobSpec) { j.Resume = []byte("x") }, connect.CodeInvalidArgument, []string{"checkpoint token"}},
+	} {
+		spec := &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p*"}, Plan: &apiv1.PlanOptions{}}
+		tc.change(spec)
+		_, err := trySubmit(t, c, spec)
+		require.Error(t, err, name)
+		assert.Equal(t, tc.code, connect.CodeOf(err), "%s: %v", name, err)
+		for _, says := range tc.says {
+			assert.ErrorContains(t, err, says, name)
+		}
+	}
+	_, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{})
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Partitions: []string{"p*"}})
+	same, err := trySubmit(t, c, &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p*"}})
+	require.NoError(t, err, "word for word the same")
+	assert.Equal(t, st.Id, same.Id)
+	_, err = trySubmit(t, c, &apiv1.JobSpec{Name: "job", Pipeline: []byte(testPipeline), Partitions: []string{"p0"}})
+	assert.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err))
+	_, err = trySubmit(t, c, &apiv1.JobSpec{Name: "another", Pipeline: []byte(testPipeline), Partitions: []string{"p0"}})
+	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
+	list, err := s.ListJobs(patient(t), &apiv1.ListJobsRequest{})
+	require.NoError(t, err)
+	assert.Len(t, list.Jobs, 1)
+}
+
+// TestAJobResumesFromAToken: of another job with the same data, sealed or bare.
+func TestAJobResumesFromAToken(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 500)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "first", Epochs: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+	until(t, c, "first", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(5))
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: st.Id, Session: k.session})
+	})
+	require.NoError(t, err)
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: st.Id})
+	})
+	require.NoError(t, err)
+	assert.Equal(t, connect.CodeAborted, connect.CodeOf(k.attach(nil)), "it has ended")
+	bare := r.Token[len(tokenMagic) : len(r.Token)-32]
+	for name, token := range map[string][]byte{"sealed": r.Token, "bare": bare} {
+		again := submit(t, c, &apiv1.JobSpec{Name: name, Epochs: 2, Resume: token, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
+		assert.Equal(t, st.Digest, again.Digest)
+		until(t, c, name, "running")
+		rest := newConsumer(t, c, again.Id, 0)
+		assert.ErrorContains(t, rest.attach(bare), "not sealed")
+		require.NoError(t, rest.attach(nil))
+		require.NoError(t, rest.consume(0))
+		until(t, c, name, "done")
+		assert.Len(t, rest.got, 100-len(k.got), "both epochs, but what the token has")
+		for m := range rest.got {
+			assert.NotContains(t, k.got, m)
+		}
+	}
+}
+
+// TestAJobFollowsADataSetThatGrows: what appears is taken once, as further epochs of another digest; also over a restart.
+func TestAJobFollowsADataSetThatGrows(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	c := newClient(s)
+	days := []*apiv1.Partition{partition(t, "day-1", 100)}
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": days})
+	stop := n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "grows", Partitions: []string{"day-*"}, Exclude: []string{"day-9"}, Follow: true})
+	until(t, c, "grows", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	digests := map[string]bool{}
+	for day := 1; day <= 4; day++ {
+		for len(k.got) < 10*day {
+			require.NoError(t, k.consume(1))
+		}
+		digests[k.digest.String()] = true
+		assert.EqualValues(t, day-1, k.epoch)
+		until(t, c, "grows", "waiting: new partitions")
+		if day == 3 {
+			stop()
+			require.NoError(t, s.Close())
+			s, c = start(t, o)
+			k.c = c
+			stop = n.beats(t, c)
+			await(t, c, "n")
+			until(t, c, "grows", "waiting: new partitions")
+		}
+		days = append(days, partition(t, []string{"day-2", "day-3", "day-4", "day-9"}[day-1], 100), partition(t, "elsewhere", 10))
+		n.holds(t, map[string][]*apiv1.Partition{"d": unique(days)})
+		require.NoError(t, n.beat(t, c))
+	}
+	assert.Len(t, digests, 4)
+	assert.Len(t, k.got, 40)
+	// An ended history: cancelled, it is not taken up again.
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "grows"})
+	})
+	require.NoError(t, err)
+	r, err := k.lease(1, 4, 0)
+	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "%v %v", r, err)
+}
+
+func unique(list []*apiv1.Partition) []*apiv1.Partition {
+	var out []*apiv1.Partition
+	seen := map[string]bool{}
+	for _, p := range list {
+		if !seen[p.Name] {
+			out = append(out, p)
+		}
+		seen[p.Name] = true
+	}
+	return out
+}
+
+// TestANodeThatCannotPrepare: the job fails with what the node says, unless another holds the partition.
+func TestANodeThatCannotPrepare(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
+	b.refuse = connect.NewError(connect.CodeFailedPrecondition, errors.New("p1 is not what the manifest says: its footer changed"))
+	a.beats(t, c)
+	b.beats(t, c)
+	await(t, c, "a", "b")
+	st := submit(t, c, &apiv1.JobSpec{Name: "both"})
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, st.Id).State, "failed: ") }, 20*time.Second, 5*time.Millisecond)
+	assert.Contains(t, get(t, c, st.Id).State, "partition p1: node b: prepare: failed_precondition: p1 is not what the manifest says")
+	submit(t, c, &apiv1.JobSpec{Name: "one", Partitions: []string{"p0"}})
+	until(t, c, "one", "running")
+	k := newConsumer(t, c, "one", 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(0))
+	until(t, c, "one", "done")
+	assert.Len(t, k.got, 10)
+}
+
+// TestEndedJobsAreForgotten: the oldest first.
+func TestEndedJobsAreForgotten(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.History = 2
+	s, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		submit(t, c, &apiv1.JobSpec{Name: name})
+		until(t, c, name, "running")
+		_, err := s.CancelJob(patient(t), &apiv1.CancelJobRequest{Id: name})
+		require.NoError(t, err)
+		_, err = s.CancelJob(patient(t), &apiv1.CancelJobRequest{Id: name})
+		require.NoError(t, err, "cancelled twice")
+		sleep(patient(t), 5*time.Millisecond)
+	}
+	require.Eventually(t, func() bool {
+		r, err := s.ListJobs(patient(t), &apiv1.ListJobsRequest{})
+		require.NoError(t, err)
+		return len(r.Jobs) == 2
+	}, 20*time.Second, 5*time.Millisecond)
+	stored := map[string]bool{}
+	require.NoError(t, s.leading.Load().term.Scan(patient(t), jobPrefix, func(key string, _ []byte) error {
+		id, rest, _ := splitJobKey(key)
+		stored[id] = true
+		assert.False(t, strings.HasPrefix(rest, "data/"), key)
+		return nil
+	}))
+	assert.Len(t, stored, 2)
+	_, err := s.GetJob(patient(t), &apiv1.GetJobRequest{Id: "nobody"})
+	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+}
+
+func TestPlansTravelWhole(t *testing.T) {
+	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63, SplitBatches: 7, Window: 3}
+	got, err := planOptions(wirePlan(o), 5)
+	require.NoError(t, err)
+	assert.Equal(t, o, got)
+	got, err = planOptions(&apiv1.PlanOptions{}, 5)
+	require.NoError(t, err)
+	assert.Equal(t, dataset.Options{Batch: 5}, got)
+}
