@@ -3,6 +3,7 @@ package ledger
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -74,7 +75,11 @@ func (l *Ledger) Begin(b Epoch, now time.Time) error {
 	for _, r := range j.ranks {
 		l.advance(j, r)
 	}
-	l.announce(e)
+	if slices.ContainsFunc(j.ranks, func(r *rank) bool { return r.epoch <= e.number }) {
+		l.announce(e)
+	} else { // begun again for a rank that goes back: it was announced in its time
+		e.announced = e.complete()
+	}
 	l.schedule(now)
 	return nil
 }

@@ -161,7 +161,7 @@ func (l *Ledger) whyNot(j *job, r *rank, e *epoch, holders []int32, partition st
 		}
 	}
 	if bound {
-		return fmt.Sprintf("%d drives run, the allocation is %d", j.active(), j.Drives)
+		return fmt.Sprintf("%d of at most %d drives run", j.active(), j.Drives)
 	}
 	const most = 4 // drives named
 	all := append(busy, bad...)
