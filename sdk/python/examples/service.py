@@ -122,7 +122,10 @@ class Service:
                 self._configure(i, unix, threads)
                 self.nodes.append(None)
             for i in range(drives):
-                self.start_node(i)
+                self.start_node(i, wait=False)
+            for node in self.nodes:
+                assert node is not None
+                node.wait_ready()
             self.wait_nodes(drives)
         except BaseException:
             self.close()
@@ -164,13 +167,11 @@ class Service:
         with open(self._path(f"n{i}.yaml"), "w") as f:
             json.dump(doc, f)
 
-    def start_node(self, i: int) -> None:
+    def start_node(self, i: int, *, wait: bool = True) -> None:
         """Starts a node, or starts it again after it was killed."""
-        command = os.environ.get("MILLRACE_NODE")
-        if command:
-            self.nodes[i] = Process(self._path(f"n{i}.log"), [command, self._path(f"n{i}.yaml")])
-        else:
-            self.nodes[i] = self._start(f"n{i}", "node", "run", "--config", self._path(f"n{i}.yaml"))
+        self.nodes[i] = self._start(f"n{i}", "node", "run", "--config", self._path(f"n{i}.yaml"))
+        if wait:
+            self.nodes[i].wait_ready()  # type: ignore[union-attr]
 
     def kill_node(self, i: int) -> None:
         """kill -9 of a node, and with it of its drive."""

@@ -371,6 +371,9 @@ class Job:
         for t in self._threads:
             if t is not threading.current_thread() and t.name.startswith("millrace-fetch"):
                 t.join()
+        # What the call under way is granted goes back too; else its drives would wait for it to expire.
+        if self._threads[0] is not threading.current_thread():
+            self._threads[0].join(2.0)
         self._farewell()
         self._control.close()
         for t in self._threads:
