@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk"
@@ -33,7 +34,12 @@ type Options struct {
 	Probe time.Duration
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
+
+	wrap func(opener) opener // puts faults into workers, in tests
 }
+
+// opener opens a split.
+type opener func(ctx context.Context, order api.Order) (api.Stream, error)
 
 func (o *Options) probe() time.Duration {
 	if o.Probe > 0 {
@@ -97,8 +103,12 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
 		return nil, err
 	}
+	open := opener(a.manager.Open)
+	if o.wrap != nil {
+		open = o.wrap(open)
+	}
 	a.runs = newRuns(runsOptions{
-		open: a.manager.Open, failed: a.failed, log: a.log, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
+		open: open, failed: a.failed, log: a.log, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
 		idle: time.Duration(c.Runs.Idle), abandoned: time.Duration(c.Runs.Abandoned), busyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry

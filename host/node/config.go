@@ -80,7 +80,7 @@ type RunConfig struct {
 	Idle      Duration `yaml:"idle" doc:"a run that nobody asks of for so long is closed"`
 	Abandoned Duration `yaml:"abandoned" doc:"the same for a run whose clients have all closed their connections"`
 	BusyWait  Duration `yaml:"busy_wait" doc:"how long a request for a new split waits for a place on a drive before it is told to come again"`
-	WriteTime Duration `yaml:"write_time" doc:"how long writing one response may take, beside a second for every MiB: a slower client is cut off"`
+	WriteTime Duration `yaml:"write_time" doc:"how long writing one response may take, beside a second for every 16MiB: a slower client is cut off"`
 }
 
 // LimitConfig bounds what clients may ask for.

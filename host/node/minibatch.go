@@ -162,7 +162,7 @@ func (a *Agent) writeMiniBatch(w http.ResponseWriter, r *http.Request, p *respon
 		return 0, nil // it was not taken
 	}
 	// A client that takes nothing must not hold the drive's memory.
-	deadline := time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(n>>20)*time.Second)
+	deadline := time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(n>>24)*time.Second)
 	control := http.NewResponseController(w)
 	if err := control.SetWriteDeadline(deadline); err != nil {
 		a.log.Debug("no write deadline", "error", err)

@@ -191,7 +191,7 @@ func start(t testing.TB, change func(*Config), uris ...string) *fixture {
 	for i, uri := range uris {
 		c.Drives = append(c.Drives, DriveConfig{Name: fmt.Sprintf("d%d", i), URI: uri})
 	}
-	o := Options{Version: "test", Probe: 20 * time.Millisecond}
+	o := Options{Version: "test", Probe: 20 * time.Millisecond, Device: quick}
 	if change != nil {
 		change(&c)
 	}
@@ -200,6 +200,9 @@ func start(t testing.TB, change func(*Config), uris ...string) *fixture {
 	}
 	return startWith(t, c, o)
 }
+
+// quick gives a drive that is away up soon.
+func quick(_ string, o *sdk.DeviceOptions) { o.TCP.GiveUp = 100 * time.Millisecond }
 
 func startWith(t testing.TB, c Config, o Options) *fixture {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,7 +47,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Etag", `"`+footer.String()+`"`)
 	// A copy takes as long as it takes, but not without end.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(p.Size>>20)*time.Second))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(p.Size>>24)*time.Second))
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
 		h.Set("Trailer", digestTrailer)
 		sum := sha256.New()
@@ -72,7 +73,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-var errNoPartition = fmt.Errorf("%w: no such partition", host.ErrNotHeld)
+var errNoPartition = fmt.Errorf("no such partition: %w", fs.ErrNotExist)
 
 // partitionOf finds a drive's partition by name.
 func partitionOf(d *host.Drive, name string) *sdk.Partition {

@@ -38,7 +38,7 @@ type run struct {
 	next    uint64                       // number that the stream gives next
 	limit   uint64                       // made ahead up to here, exclusive
 	ready   map[uint64]*tensor.MiniBatch // made and not taken
-	taken   map[uint64]bool              // written: not kept when they are made again on the way to another
+	taken   map[uint64]bool              // written: not made ahead again, and not kept when they are made on the way to another
 	waiting map[uint64][]*waiter
 	out     int           // taken and not given back
 	conns   map[*peer]int // connections that asked, and are open
@@ -98,20 +98,33 @@ func (r *run) decide() step {
 		return stepOpen
 	case wanted:
 		return stepMake
-	case r.source && r.next >= r.end():
+	case r.source && !r.lacks(r.end()):
 		return stepClose
-	case r.source && r.next >= r.limit:
+	case r.source && !r.lacks(r.limit):
 		if r.all.promise(r.key.seat()) {
 			return stepClose
 		}
 		return stepWait // where the split can go on from, should it be asked to
-	case r.failed == nil && r.next < min(r.limit, r.end()) && !r.all.full(r.key.job):
+	case r.failed == nil && r.lacks(r.limit) && !r.all.full(r.key.job):
 		if r.source {
 			return stepMake
 		}
 		return stepOpen
 	}
 	return stepWait
+}
+
+// lacks tells whether a mini-batch from the next on, below to, was neither made nor taken. runs.mu is held.
+func (r *run) lacks(to uint64) bool {
+	if len(r.taken) == r.split.MiniBatches {
+		return false
+	}
+	for n := r.next; n < to; n++ {
+		if !r.taken[n] && r.ready[n] == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // least is the smallest number that is waited for and not made.

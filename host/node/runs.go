@@ -18,7 +18,7 @@ var errStopped = errors.New("the split was closed on the node: ask again")
 
 // runsOptions are what runs need of the agent.
 type runsOptions struct {
-	open      func(ctx context.Context, order api.Order) (api.Stream, error)
+	open      opener
 	failed    func(drive string, err error) // a stream failed; must not wait
 	log       *slog.Logger
 	nodeBytes int64
@@ -43,6 +43,7 @@ type runs struct {
 	refused  map[dataset.Digest]struct{} // jobs that are being finished
 	away     map[string]error            // drives that take no splits, and why
 	draining bool
+	past     map[runKey]past
 	demand   map[seat]*demand
 	freed    chan struct{} // closed, and replaced, when a place on a drive may be free
 	changed  *sync.Cond    // of mu: a run or a response ended
@@ -52,7 +53,7 @@ type runs struct {
 func newRuns(o runsOptions) *runs {
 	s := &runs{
 		o: o, open: map[runKey]*run{}, jobs: map[dataset.Digest]*held{}, out: map[*response]struct{}{}, refused: map[dataset.Digest]struct{}{},
-		away: map[string]error{}, demand: map[seat]*demand{}, freed: make(chan struct{}),
+		away: map[string]error{}, past: map[runKey]past{}, demand: map[seat]*demand{}, freed: make(chan struct{}),
 	}
 	s.changed = sync.NewCond(&s.mu)
 	return s
@@ -129,6 +130,10 @@ func (s *runs) ask(q request) (*run, *waiter, *tensor.MiniBatch, error) {
 		}
 		ctx, stop := context.WithCancelCause(context.Background())
 		r.ctx, r.stop = ctx, func() { stop(errStopped) }
+		if p, ok := s.past[q.runKey]; ok {
+			r.taken = p.taken
+			delete(s.past, q.runKey)
+		}
 		s.open[q.runKey] = r
 		go r.produce()
 	}
@@ -235,11 +240,22 @@ func (s *runs) full(job dataset.Digest) bool {
 	return s.total.bytes >= s.o.nodeBytes || h != nil && h.bytes >= s.o.jobBytes
 }
 
-// endIfDone ends a run whose whole split was made and taken. mu is held.
+// endIfDone ends a run that has nothing left to make, nor to give. What it gave is remembered for a while if that was not all: requests
+// that overtook each other may ask for the rest. mu is held.
 func (s *runs) endIfDone(r *run) {
-	if !r.ended && !r.source && r.next >= r.end() && len(r.ready) == 0 && len(r.waiting) == 0 && r.out == 0 {
-		s.end(r, errStopped)
+	if r.ended || r.source || len(r.ready) > 0 || len(r.waiting) > 0 || r.out > 0 || r.failed != nil || r.lacks(r.end()) {
+		return
 	}
+	if len(r.taken) < r.split.MiniBatches {
+		s.past[r.key] = past{r.taken, time.Now()}
+	}
+	s.end(r, errStopped)
+}
+
+// past is what a run gave, and when it ended.
+type past struct {
+	taken map[uint64]bool
+	ended time.Time
 }
 
 // end ends a run: what was made is released, who waits is told. mu is held.
@@ -355,6 +371,11 @@ func (s *runs) fault(r *run, err error) {
 func (s *runs) sweep(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for key, p := range s.past {
+		if now.Sub(p.ended) > s.o.idle {
+			delete(s.past, key)
+		}
+	}
 	for _, r := range s.open {
 		patience := s.o.idle
 		if len(r.conns) == 0 {
@@ -414,6 +435,11 @@ func (s *runs) finish(job dataset.Digest, f func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.refused, job)
+	for key := range s.past {
+		if key.job == job {
+			delete(s.past, key)
+		}
+	}
 	return err
 }
 

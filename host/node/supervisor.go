@@ -57,9 +57,14 @@ func (v *supervisor) run(ctx context.Context) {
 	for delay := firstBackoff; ctx.Err() == nil; delay = min(2*delay, longestBackoff) {
 		d, err := host.OpenDrive(ctx, v.config.URI, v.options())
 		if err == nil {
-			err = v.agent.manager.AddDrive(d)
+			if err = v.agent.manager.AddDrive(d); err != nil {
+				err = errors.Join(err, d.Close())
+			}
 		}
 		if err == nil {
+			v.agent.mu.Lock()
+			v.opens++
+			v.agent.mu.Unlock()
 			begin := time.Now()
 			err = v.watch(ctx, d)
 			if time.Since(begin) > healthyTime {
@@ -95,9 +100,6 @@ func (v *supervisor) set(d *host.Drive, state string) {
 	a.mu.Lock()
 	was := v.state
 	v.drive, v.state, v.tried = d, state, true
-	if d != nil && was != "ready" {
-		v.opens++
-	}
 	a.mu.Unlock()
 	if was != state {
 		a.log.Info("drive", "drive", v.config.Name, "from", was, "to", state)

@@ -1,0 +1,115 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+var hexJob = strings.Repeat("0a", 32)
+
+func TestParseQuery(t *testing.T) {
+	q, err := parseQuery("job=" + hexJob + "&epoch=3&drive=d%200&number=5&until=9")
+	require.NoError(t, err)
+	assert.Equal(t, query{job: dataset.Digest([]byte(strings.Repeat("\n", 32))), epoch: 3, drive: "d 0", number: 5, until: 9}, q)
+	q, err = parseQuery("number=5&drive=d&epoch=0&job=" + hexJob)
+	require.NoError(t, err)
+	assert.EqualValues(t, 6, q.until, "this one alone")
+	good := "job=" + hexJob + "&epoch=3&drive=d&number=5"
+	for raw, want := range map[string]string{
+		"":                  "want 64 hexadecimal digits",
+		"job=" + hexJob:     "which drive",
+		good + "&until=5":   "until 5 is not above number 5",
+		good + "&until=0":   "until 0",
+		good + "&until=":    "want a number",
+		good + "&until=-1":  "want a number",
+		good + "&number=6":  "parameter number is there 2 times",
+		good + "&x=1":       `unknown parameter "x"`,
+		good + "&until=%zz": "query",
+		good + ";until=7":   "query",
+		good[:len(good)-1]:  "want a number",
+		strings.Replace(good, "5", "18446744073709551616", 1): "want a number",
+		strings.Replace(good, "5", "18446744073709551615", 1): "want a number",
+		strings.Replace(good, "0a", "0", 1):                   "64 hexadecimal digits",
+		strings.Replace(good, "0a", "0a0a", 1):                "64 hexadecimal digits",
+		strings.Replace(good, "0a", "zz", 1):                  "64 hexadecimal digits",
+		strings.Replace(good, "drive=d", "drive=", 1):         "which drive",
+		strings.Replace(good, "epoch=3&", "", 1):              "epoch",
+	} {
+		_, err := parseQuery(raw)
+		require.ErrorIs(t, err, ErrRequest, raw)
+		assert.ErrorContains(t, err, want, raw)
+	}
+}
+
+func FuzzParseQuery(f *testing.F) {
+	f.Add("job=" + hexJob + "&epoch=3&drive=d&number=5&until=9")
+	f.Add("job=" + hexJob + "&epoch=0&drive=%64&number=0")
+	f.Add("job=a&job=b")
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := parseQuery(raw)
+		if err != nil {
+			require.ErrorIs(t, err, ErrRequest)
+			require.Less(t, len(err.Error()), 4*len(raw)+500)
+			return
+		}
+		require.Greater(t, q.until, q.number)
+		require.NotEmpty(t, q.drive)
+	})
+}
+
+// TestHostileRequests: each is refused in words, with Connect's code, and the node serves on.
+func TestHostileRequests(t *testing.T) {
+	f := start(t, func(c *Config) { c.Limits.RequestBytes = 4 << 10 }, fill(t, "mem", content(t)))
+	j := f.describeJob(doc, dataset.Options{})
+	status, b, _ := f.get(f.link(j, "d0", 0, 1))
+	assert.Equal(t, http.StatusNotFound, status, "a job that was not prepared: %s", b)
+	assert.Contains(t, string(b), `"code":"not_found"`)
+	j = f.prepare(dataset.Options{})
+	n := j.plan.MiniBatches()
+	for link, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		"/v1/minibatch":                                  {400, "64 hexadecimal digits"},
+		f.link(j, "d9", 0, 1)[len(f.base):]:              {404, "no such drive"},
+		f.link(j, "d0", n, n+1)[len(f.base):]:            {400, "invalid_argument"},
+		f.link(j, "d0", 1<<62, 1<<62+1)[len(f.base):]:    {400, "invalid_argument"},
+		"/v1/partitions/a.parquet":                       {400, "drive=NAME"},
+		"/v1/partitions/a.parquet?drive=d0&x=1":          {400, "nothing else"},
+		"/v1/partitions/a.parquet?drive=d9":              {404, "no such drive"},
+		"/v1/partitions/none?drive=d0":                   {404, "no such partition"},
+		"/v1/partitions/..%2f..%2fetc%2fpasswd?drive=d0": {404, "no such partition"},
+		"/v1/partitions/?drive=d0":                       {404, "no such partition"},
+		"/nothing":                                       {404, ""},
+	} {
+		status, b, _ := f.get(f.base + link)
+		assert.Equal(t, want.status, status, "%.80s: %s", link, b)
+		assert.Contains(t, string(b), want.says, "%.80s", link)
+	}
+	resp, err := f.client.Post(f.link(j, "d0", 0, 1), "text/plain", strings.NewReader("x"))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+	resp, err = f.client.Head(f.link(j, "d0", 0, 1))
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Positive(t, resp.ContentLength)
+	for body, want := range map[string]string{
+		`{"job":"AAAA"}`: "invalid_argument", `{"nonsense":1}`: "invalid_argument", `{"job":"` + strings.Repeat("A", 5000) + `"}`: "resource_exhausted",
+	} {
+		resp, err := f.client.Post(f.base+"/millrace.v1.Node/Prepare", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		b := make([]byte, 500)
+		k, _ := resp.Body.Read(b)
+		require.NoError(t, resp.Body.Close())
+		assert.Contains(t, string(b[:k]), want, fmt.Sprintf("%.40s", body))
+	}
+	f.frame(j, "d0", 0, n)
+}
