@@ -60,8 +60,8 @@
 // # Durability
 //
 // Per job a "ranks" record (each rank's session and epoch); per epoch a mark (every split before it is delivered) and
-// one bitmap of delivered splits for every 1,024 splits at or above the mark (SERVICE.md 1.5 in the project's notes; docs/service.md). Acknowledgements
-// inside an unfinished split are in memory only. After a failover such numbers are granted again; the launcher, which knows them, drops
+// one bitmap of delivered splits for every 1,024 splits at or above the mark (record.go has the bytes). Acknowledgements
+// inside an unfinished split are in memory only, but a rank's part of a split that it shares with a neighbour is in the ranks record. After a failover such numbers are granted again; the launcher, which knows them, drops
 // and acknowledges them again, or it attaches with its token.
 //
 // # Concurrency

@@ -64,24 +64,24 @@ func (w *world) step() {
 	case 9:
 		w.flush(1 << 20)
 	case 10: // a node fails a launcher
-		for _, id := range tr.ids() {
+		if ids := tr.ids(); len(ids) > 0 {
+			delete(tr.leases, ids[0])
+			w.call(tr, w.l.Release(tr.job, tr.session, ids[:1], NodeFailed, "cut", w.now))
+		}
+	case 11: // a lease is fetched whole
+		ids := tr.ids()
+		if len(ids) == 0 {
+			return
+		}
+		gone, err := w.l.Hold(tr.job, tr.session, Report{Fetched: ids[:1]}, w.now)
+		if le, ok := tr.leases[ids[0]]; ok {
+			le.Fetched = true
+			tr.leases[ids[0]] = le
+		}
+		for _, id := range gone {
 			delete(tr.leases, id)
-			w.call(tr, w.l.Release(tr.job, tr.session, []uint64{id}, NodeFailed, "cut", w.now))
-			break
 		}
-	case 11:
-		for _, id := range tr.ids() {
-			gone, err := w.l.Hold(tr.job, tr.session, Report{Fetched: []uint64{id}}, w.now)
-			for _, id := range gone {
-				delete(tr.leases, id)
-			}
-			if le, ok := tr.leases[id]; ok {
-				le.Fetched = true
-				tr.leases[id] = le
-			}
-			w.call(tr, err)
-			break
-		}
+		w.call(tr, err)
 	case 12:
 		tr.blocked = !tr.blocked
 		w.beat(tr)
