@@ -16,7 +16,7 @@ import (
 
 func (c *command) image() *cobra.Command {
 	return group("image", "Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
-		c.imageBuild(), c.imageSign(), c.imageVerify(), c.imageInfo(), c.imageDiff(), c.imageLoad(), c.imageActivate(), c.imageRollback(), c.imageList())
+		c.imageBuild(), c.imageSign(), c.imageVerify(), c.imageInfo(), c.imageDiff(), c.imageLoad(), c.imageActivate(), c.imageRollback(), c.imageList(), c.imageTrust())
 }
 
 // readRegular reads a file of at most limit bytes. It is looked at before it is opened: opening a pipe would wait for its writer.

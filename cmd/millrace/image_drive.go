@@ -171,28 +171,31 @@ func (c *command) imageList() *cobra.Command {
 		Example: "  millrace image list file:d0.flash",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
-				r, err := dev.ImageReport(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return c.print(imagesListed{dev.String(), r}, func(w io.Writer) {
-					fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
-					for _, s := range r.Slots {
-						id := "-"
-						if s.Image != (image.ID{}) {
-							id = s.Image.Short()
-						}
-						fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)), slotState(&s))
-					}
-					printTrust(w, r)
-					for _, f := range r.Refusals {
-						fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
-					}
-				})
-			})
+			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error { return c.printReport(cmd.Context(), dev) })
 		},
 	}
+}
+
+// printReport prints what a drive tells of its images.
+func (c *command) printReport(ctx context.Context, dev *sdk.Device) error {
+	r, err := dev.ImageReport(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(imagesListed{dev.String(), r}, func(w io.Writer) {
+		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
+		for _, s := range r.Slots {
+			id := "-"
+			if s.Image != (image.ID{}) {
+				id = s.Image.Short()
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)), slotState(&s))
+		}
+		printTrust(w, r)
+		for _, f := range r.Refusals {
+			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
+		}
+	})
 }
 
 // slotState says in words what is true of a slot.

@@ -53,6 +53,7 @@ func images(t *testing.T, dir string, do func(args ...string), drive string) {
 	code, _, _ := millrace(t, "image", "load", drive, dir+"/stock.mimg", "--slot", "4")
 	require.Equal(t, exitFailed, code)
 	do("image", "list", drive)
+	do("image", "trust", drive, "--image-policy", "warn")
 }
 
 // reported reads what image list prints as JSON.
@@ -147,6 +148,28 @@ func TestDriveTrustByFlags(t *testing.T) {
 	assert.Contains(t, must(t, "image", "list", "file:"+flash), "revoked key      "+id2.String())
 }
 
+// TestRevokingTheActiveImage: the drive goes back to the one before it at once, and never takes it again.
+func TestRevokingTheActiveImage(t *testing.T) {
+	dir := t.TempDir()
+	drive := "file:" + dir + "/d.flash"
+	must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
+	var images []*image.Image
+	for _, khz := range []string{"200000", "100000"} {
+		path := dir + "/" + khz + ".mimg"
+		must(t, "image", "build", specOf(t, khz), "--out", path)
+		m, err := readImage(path)
+		require.NoError(t, err)
+		images = append(images, m)
+		must(t, "image", "load", drive, path, "--activate")
+	}
+	out := must(t, "image", "trust", drive, "--image-revoke", "image:"+images[1].ID.String())
+	assert.Regexp(t, `1 +field +`+images[0].ID.Short()+` .*active`, out)
+	assert.Contains(t, out, "is revoked")
+	code, _, stderr := millrace(t, "image", "load", drive, dir+"/100000.mimg")
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, stderr, "step revocation")
+}
+
 func TestImageFiles(t *testing.T) {
 	key, pub, id := keyFiles(t, 1)
 	dir := t.TempDir()
@@ -211,6 +234,12 @@ func TestImageStatus(t *testing.T) {
 		{exitUsage, []string{"image", "load", drive, img, "--slot", "0"}, "--slot 0"},
 		{exitUsage, []string{"image", "activate", drive, "first"}, "number of a slot"},
 		{exitUsage, []string{"image", "list", "d0"}, "malformed drive URI"},
+		{exitUsage, []string{"image", "trust", "d0"}, "malformed drive URI"},
+		{exitUsage, []string{"image", "trust", drive}, "nothing to change"},
+		{exitUsage, []string{"image", "trust", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y", "--image-policy", "off"}, "where it is served"},
+		{exitUsage, []string{"image", "trust", drive, "--image-policy", "maybe"}, "want require, warn or off"},
+		{exitFailed, []string{"image", "trust", drive, "--image-policy", "require"}, "give a key"},
+		{exitFailed, []string{"image", "trust", "file:" + none, "--image-policy", "off"}, "there is no drive"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-policy", "maybe"}, "want require, warn or off"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-key", none}, "--image-key"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-revoke", "key:1"}, "--image-revoke"},

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/sdk"
 )
 
 // trustFlags say which images a drive takes.
@@ -53,6 +55,43 @@ func (f *trustFlags) change() (func(*image.Trust) error, error) {
 		t.Revoke(revokedKeys, revokedImages)
 		return t.Check()
 	}, nil
+}
+
+func (c *command) imageTrust() *cobra.Command {
+	var f trustFlags
+	cmd := &cobra.Command{
+		Use: "trust URI", Short: "Change which images a drive on this machine takes",
+		Long: `Changes policy, keys and what is revoked of a drive in a file, and prints what holds from now on. The drive must not be open elsewhere. It is started with the
+change: if it may not take the active image any more, it goes back to the one before. A drive that is served elsewhere is told there, by the same
+flags of millrace drive serve: no host may change what a drive trusts.`,
+		Example: "  millrace image trust file:d0.flash --image-policy require --image-key signing.pub.pem\n" +
+			"  millrace image trust file:d0.flash --image-revoke image:03657ba3cfb4efb412040767820f2a2fd0e69a686edeef8ff817ffce9bb40fee",
+		Args: exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			u, err := sdk.ParseURI(args[0])
+			switch {
+			case err != nil:
+				return usageError{err}
+			case u.Scheme != "file":
+				return usagef("%s: want file:PATH: what another drive trusts is set where it is served", args[0])
+			}
+			change, err := f.change()
+			switch {
+			case err != nil:
+				return usageError{err}
+			case change == nil:
+				return usagef("nothing to change: give --image-policy, --image-key or --image-revoke; millrace image list shows what holds")
+			}
+			dev, err := sdk.Open(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, dev.Close()) }()
+			return c.printReport(cmd.Context(), dev)
+		},
+	}
+	f.add(cmd)
+	return cmd
 }
 
 // parseRevoked reads key:ID and image:ID.
