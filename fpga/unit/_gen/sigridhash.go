@@ -70,11 +70,22 @@ func (h hash) mix(xs vectors) {
 	h.twang(xs)
 	h.xor(xs, h.salt)
 	h.times(xs)
-	h.fold(xs, 47)
-	h.xor(xs, h.salt)
+	h.foldSalt(xs, 47)
 	h.times(xs)
 	h.fold(xs, 47)
 	h.times(xs)
+}
+
+// foldSalt is x ^= x >> by ^ salt.
+func (h hash) foldSalt(xs vectors, by uint64) {
+	if h.v.bits == 256 {
+		h.fold(xs, by)
+		h.xor(xs, h.salt)
+		return
+	}
+	t := h.v.regs(len(xs))
+	xs.each(func(i int, x reg.VecVirtual) { VPSRLQ(Imm(by), x, t[i]) })
+	xs.each(func(i int, x reg.VecVirtual) { VPTERNLOGQ(Imm(0x96), h.salt, t[i], x) })
 }
 
 // twang is twang_mix64. AVX-512 multiplies where it adds shifts: on Zen 5, which has two ports for shifts, a hash takes 0.34 ns

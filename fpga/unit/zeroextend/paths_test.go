@@ -45,10 +45,10 @@ func TestNarrowInEveryPlace(t *testing.T) {
 		to, from := proving.NewFence(t, 4*proving.Lengths+64), proving.NewFence(t, 8*proving.Lengths)
 		for n := range proving.Lengths {
 			src := proving.End[int64](from, n)
-			for i := range src {
-				src[i] = int64(int32(number(i + n)))
-			}
-			for _, wrong := range []int{-1, 0, n / 3, n - 1} {
+			for _, wrong := range []int{-1, 0, n / 3, n - 9, n - 2, n - 1} {
+				for i := range src {
+					src[i] = int64(int32(number(i + n)))
+				}
 				if wrong >= 0 && wrong < n {
 					src[wrong] = edges[5+wrong%7]
 				}
