@@ -224,25 +224,30 @@ func start(t testing.TB, o Options) (*Server, *client) {
 	return s, newClient(s)
 }
 
-// startCluster starts members that find each other.
-func startCluster(t testing.TB, n int) ([]*Server, *client) {
+func memberName(i int) string { return fmt.Sprintf("m%d", i) }
+
+// freePeers names members at ports that were free a moment ago.
+func freePeers(t testing.TB, n int, scheme string) []string {
 	t.Helper()
 	peers := make([]string, n)
-	var held []net.Listener
 	for i := range peers {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		peers[i] = fmt.Sprintf("m%d=http://%s", i, l.Addr())
-		held = append(held, l)
+		defer func() { require.NoError(t, l.Close()) }()
+		peers[i] = fmt.Sprintf("%s=%s://%s", memberName(i), scheme, l.Addr())
 	}
-	for _, l := range held {
-		require.NoError(t, l.Close())
-	}
+	return peers
+}
+
+// startCluster starts members that find each other.
+func startCluster(t testing.TB, n int) ([]*Server, *client) {
+	t.Helper()
+	peers := freePeers(t, n, "http")
 	members := make([]*Server, n)
 	var wg sync.WaitGroup
 	for i := range members {
 		o := testOptions(t)
-		o.Name, o.Peers = fmt.Sprintf("m%d", i), peers
+		o.Name, o.Peers = memberName(i), peers
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

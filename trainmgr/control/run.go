@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -154,7 +155,7 @@ func (l *leader) prepareAll(j *job, g *generation) error {
 		wg sync.WaitGroup
 	)
 	gate := make(chan struct{}, 16) // nodes at once
-	for name := range nodes {
+	for _, name := range slices.Collect(maps.Keys(nodes)) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
