@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants generate clean
+.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants generate deb clean
 
 all: build
 
@@ -59,5 +59,9 @@ mutants:
 generate:
 	cd tools && $(GO) run ./protogen ../host/api/v1 millrace.proto
 
+# A Debian package of binary, units, completions and documents, in dist/.
+deb:
+	tools/package/deb
+
 clean:
-	rm -rf bin
+	rm -rf bin dist

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// release is the version that a package gives its binary (tools/package).
+var release string
+
 // versionInfo is what `millrace version` prints.
 type versionInfo struct {
 	Version  string `json:"version"`
@@ -23,7 +26,9 @@ func (c *command) version() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 			if info, ok := debug.ReadBuildInfo(); ok {
-				if info.Main.Version != "" && info.Main.Version != "(devel)" {
+				if release != "" {
+					v.Version = release
+				} else if info.Main.Version != "" && info.Main.Version != "(devel)" {
 					v.Version = info.Main.Version
 				}
 				for _, s := range info.Settings {

@@ -85,7 +85,7 @@ func TestCheckRefuses(t *testing.T) {
 func TestTopLevel(t *testing.T) {
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
-	known := map[string]bool{"internal": true, "tools": true, "bin": true}
+	known := map[string]bool{"internal": true, "tools": true, "bin": true, "dist": true}
 	for _, f := range append([]string{"docs"}, floors...) {
 		known[f] = true
 	}
