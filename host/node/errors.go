@@ -59,6 +59,7 @@ var kinds = []struct {
 	{volume.ErrName, connect.CodeInvalidArgument},
 	{volume.ErrSize, connect.CodeDataLoss},
 	{fs.ErrNotExist, connect.CodeNotFound},
+	{ErrCopy, connect.CodeDataLoss},
 	{sdk.ErrData, connect.CodeDataLoss},
 	{sdk.ErrSchema, connect.CodeDataLoss},
 	{sdk.ErrUnsupported, connect.CodeDataLoss},

@@ -222,6 +222,10 @@ func startWith(t testing.TB, c Config, o Options) *fixture {
 	return f
 }
 
+func apiv1connectNode(c *http.Client, base string) apiv1connect.NodeClient {
+	return apiv1connect.NewNodeClient(c, base)
+}
+
 // wait waits until something holds: the test's own time limit ends it.
 func (f *fixture) wait(what string, holds func() bool) {
 	f.t.Helper()

@@ -1,0 +1,183 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// member is a member of a control plane, as far as a node sees one.
+type member struct {
+	apiv1connect.UnimplementedControlHandler
+	url string
+
+	mu     sync.Mutex
+	leads  bool
+	leader string // url that it knows
+	answer *apiv1.HeartbeatResponse
+	err    error
+	beats  []*apiv1.NodeStatus
+}
+
+func newMember(t *testing.T) *member {
+	m := &member{answer: &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 1, IntervalSeconds: 0.01}}
+	mux := http.NewServeMux()
+	mux.Handle(apiv1connect.NewControlHandler(m))
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	m.url = s.URL
+	return m
+}
+
+func (m *member) Heartbeat(_ context.Context, r *apiv1.HeartbeatRequest) (*apiv1.HeartbeatResponse, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.beats = append(m.beats, r.GetStatus())
+	if m.err != nil {
+		return nil, m.err
+	}
+	if !m.leads {
+		err := connect.NewError(connect.CodeFailedPrecondition, errors.New("another member leads"))
+		d, derr := connect.NewErrorDetail(&apiv1.NotLeader{LeaderUrl: m.leader})
+		if derr != nil {
+			return nil, derr
+		}
+		err.AddDetail(d)
+		return nil, err
+	}
+	return m.answer, nil
+}
+
+// set changes what a member does, and forgets the beats that it had.
+func (m *member) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+	m.beats = nil
+}
+
+// had returns the beats so far.
+func (m *member) had() []*apiv1.NodeStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]*apiv1.NodeStatus(nil), m.beats...)
+}
+
+func TestHeartbeatsFollowTheLeader(t *testing.T) {
+	files := content(t)
+	one, two, three := newMember(t), newMember(t), newMember(t)
+	three.set(func() { three.leads, three.answer.Fence = true, 7 })
+	one.set(func() { one.leader = three.url })
+	f := start(t, func(c *Config) { c.Control = []string{one.url, two.url, three.url} }, fill(t, "mem", files))
+	f.wait("beats", func() bool { return len(three.had()) > 3 })
+	assert.Empty(t, two.had(), "the first member says who leads")
+	assert.Len(t, one.had(), 1, "and is not asked again")
+	beats := three.had()
+	first, last := beats[0], beats[len(beats)-1]
+	assert.Equal(t, "n0", first.Name)
+	assert.NotEmpty(t, first.Incarnation)
+	assert.Equal(t, f.URLs(), first.Urls)
+	assert.EqualValues(t, apiv1.Protocol, first.Protocol)
+	assert.Equal(t, "test", first.Version)
+	assert.InDelta(t, float64(time.Now().Unix()), first.ClockSeconds, 3600)
+	f.wait("the drive to be told", func() bool {
+		b := three.had()
+		last = b[len(b)-1]
+		return last.Drives[0].State == "ready"
+	})
+	assert.Len(t, last.Drives[0].Partitions, 3)
+	f.wait("a beat without the inventory", func() bool { b := three.had(); return len(b[len(b)-1].Partitions) == 0 })
+
+	// The inventory is told when it is asked for, and again when it changes.
+	three.set(func() { three.answer.WantInventory = true })
+	f.wait("the inventory", func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 3 })
+	three.set(func() { three.answer.WantInventory = false })
+	f.wait("a beat without the inventory", func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 0 })
+	before := three.had()[0].Inventory
+	p := partition(t, 9, 60)
+	require.NoError(t, f.manager.Drives()[0].Volume().Put(t.Context(), "new.parquet", int64(len(p)), bytes.NewReader(p)))
+	_, err := f.node.Rescan(t.Context(), &apiv1.RescanRequest{})
+	require.NoError(t, err)
+	f.wait("the new partition", func() bool {
+		b := three.had()
+		return len(b[len(b)-1].Inventory) > 0 && string(b[len(b)-1].Inventory) != string(before)
+	})
+	found := false
+	for _, b := range three.had() {
+		found = found || len(b.Partitions) == 4 && len(b.Schemas) == 1
+	}
+	assert.True(t, found)
+
+	// The leader changes. The old one, which does not know it yet, is not listened to.
+	two.set(func() {
+		two.leads, two.answer = true, &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "two", Fence: 9, IntervalSeconds: 0.01}
+	})
+	three.set(func() { three.leads = false; three.leader = two.url })
+	f.wait("beats to the new leader", func() bool { return len(two.had()) > 2 })
+	three.set(func() { three.leads = true })
+	two.set(func() { two.err = connect.NewError(connect.CodeUnavailable, errors.New("on its way down")) })
+	f.wait("both to be asked", func() bool { return len(three.had()) > 2 && len(two.had()) > 2 })
+	f.mu.Lock()
+	assert.EqualValues(t, 9, f.fence)
+	f.mu.Unlock()
+	two.set(func() { two.err = nil })
+	f.wait("beats to the leader", func() bool { return len(two.had()) > 2 })
+
+	// A drain is told at once.
+	_, err = f.node.Drain(t.Context(), &apiv1.DrainRequest{Drain: true})
+	require.NoError(t, err)
+	f.wait("the drain to be told", func() bool { b := two.had(); return b[len(b)-1].Draining })
+}
+
+// TestANodeThatIsRefused, or whose control plane is too old, or away, serves all the same.
+func TestANodeThatIsRefused(t *testing.T) {
+	files := content(t)
+	m := newMember(t)
+	m.set(func() { m.err = connect.NewError(connect.CodeFailedPrecondition, errors.New("drive d0 is node n9's")) })
+	f := start(t, func(c *Config) { c.Control = []string{m.url, "http://127.0.0.1:1"} }, fill(t, "mem", files))
+	f.wait("a beat", func() bool { return len(m.had()) > 0 })
+	j := f.prepare(dataset.Options{})
+	f.frame(j, "d0", 0, 1)
+	_, err := f.beats.send(t.Context(), m.url)
+	require.ErrorContains(t, err, "node n9's")
+	m.set(func() { m.err, m.leads, m.answer.Protocol = nil, true, 0 })
+	_, err = newBeater(f.Agent).beat(t.Context())
+	require.ErrorContains(t, err, "too old")
+	_, err = newBeater(f.Agent).send(t.Context(), "http://127.0.0.1:1")
+	require.Error(t, err)
+	m.set(func() { m.leads = false })
+	_, err = newBeater(f.Agent).beat(t.Context())
+	require.ErrorContains(t, err, "knows no leader")
+}
+
+// TestAnOlderLeaderIsRefused: a call that names a fence below the latest.
+func TestAnOlderLeaderIsRefused(t *testing.T) {
+	f := start(t, nil)
+	call := func(fence string) error {
+		ctx, info := connect.NewClientContext(t.Context())
+		info.RequestHeader().Set(apiv1.FenceHeader, fence)
+		_, err := f.node.Rescan(ctx, &apiv1.RescanRequest{})
+		return err
+	}
+	require.NoError(t, call("5"))
+	require.NoError(t, call("5"))
+	err := call("4")
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "its fence is 4, a leader of fence 5 was here")
+	require.NoError(t, call("6"))
+	require.Error(t, call("5"))
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(call("x")))
+}
