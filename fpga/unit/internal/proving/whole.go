@@ -1,0 +1,19 @@
+package proving
+
+import (
+	"testing"
+
+	"github.com/millrace/millrace/fpga/unit/internal/simd"
+)
+
+// Whole fails unless a kernel of a level does all of n values that hold nothing out of the ordinary itself. Kernels that hand
+// what is odd to the plain path would give the right results, slowly, if they took everything for odd.
+func Whole(t *testing.T, l simd.Level, n int, kernel func() (done int)) {
+	t.Helper()
+	if l > simd.Detected() {
+		t.Skipf("this machine offers %v only", simd.Detected())
+	}
+	if done := kernel(); done != n {
+		t.Errorf("the %v kernel does %d of %d values and leaves the rest to the plain path", l, done, n)
+	}
+}
