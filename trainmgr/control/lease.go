@@ -189,6 +189,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		resp.JobDone = true // for this rank
 		return resp, nil
 	}
+	// A report leaves alone what another call of the rank waits for.
 	if req.Want == 0 || resp.Adopt || j.generationOf(req.Epoch) == nil {
 		l.ready(now)
 		return resp, l.answer(j, r, session, req.Epoch, resp)
@@ -226,6 +227,10 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		return resp, err
 	}
 	if ctx.Err() == nil { // else the grants wait for the next call, and expire if there is none
+		if err := l.ledger.Want(j.ID, session, req.Epoch, 0, time.Now()); err != nil {
+			return nil, l.wire(err)
+		}
+		l.ready(time.Now())
 		return resp, l.answer(j, r, session, req.Epoch, resp)
 	}
 	return nil, l.wire(ctx.Err())
@@ -285,12 +290,6 @@ func (l *leader) answer(j *job, r *rank, session ledger.Session, epoch uint64, r
 	}
 	resp.Revoked = append(resp.Revoked, r.revoked...)
 	r.grants, r.revoked = nil, nil
-	if j.generationOf(epoch) != nil && !resp.Adopt {
-		if err := l.ledger.Want(j.ID, session, epoch, 0, now); err != nil {
-			return l.wire(err)
-		}
-		l.ready(now)
-	}
 	st, err := l.ledger.Rank(j.ID, session.Rank, now)
 	if err != nil {
 		return l.wire(err)
