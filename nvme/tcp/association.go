@@ -57,6 +57,22 @@ func (a *association) left(c *connection) {
 	}
 }
 
+// authenticating tells whether a queue of the association waits for the host to authenticate. A host computes for as long as its
+// machine takes, and is given TargetOptions.Handshake for that; it does not keep its association alive beside it.
+func (a *association) authenticating(admin *connection) bool {
+	if admin.authBy.Load() != 0 {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for c := range a.queues {
+		if c.authBy.Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // cutQueues closes the connections of the I/O queues, as a reset of the controller does; last means for good.
 func (a *association) cutQueues(last bool) {
 	a.mu.Lock()

@@ -195,9 +195,12 @@ func TestDiscoveryNeedsNoAuthentication(t *testing.T) {
 }
 
 // bare is an admin queue that has connected and done nothing else.
-func bare(t *testing.T, s *served) (*link, *queue) {
+func bare(t *testing.T, s *served, change ...func(*DialOptions)) (*link, *queue) {
 	t.Helper()
 	h := &Host{opt: DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN}}
+	for _, f := range change {
+		f(&h.opt)
+	}
 	require.NoError(t, h.opt.defaults())
 	l := newLink(h)
 	t.Cleanup(func() {
@@ -403,4 +406,31 @@ func TestManyAuthenticate(t *testing.T) {
 	}
 	wg.Wait()
 	require.Empty(t, s.target.exchanges)
+}
+
+// A host that computes for longer than its keep alive timeout is waited for, on the admin queue and on another; one that has authenticated
+// is not.
+func TestAuthenticationIsSlow(t *testing.T) {
+	t.Parallel()
+	k, o := keys(t)
+	o.Handshake = time.Minute
+	s := serve(t, o)
+	l, q := bare(t, s, func(d *DialOptions) { d.Key, d.KeepAlive = k.Host, 100*time.Millisecond }) // which the drive rounds up to a second
+	long := func() {
+		select {
+		case <-l.over:
+			require.NoError(t, l.why())
+		case <-time.After(2 * time.Second):
+		}
+	}
+	long()
+	require.NoError(t, q.authenticate(context.Background(), fabrics.WantsAuthentication))
+	require.NoError(t, do(q, fabrics.PropertySet(controller.PropertyCC, 4, controller.DefaultCC), nil))
+	io, dw0, err := l.connectQueue(context.Background(), 1, 8, inCapsule)
+	require.NoError(t, err)
+	long()
+	require.NoError(t, io.authenticate(context.Background(), dw0))
+	require.NoError(t, do(io, nvme.Read(1, 0, 1, 512), make([]byte, 512)))
+	<-l.over
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -227,7 +227,7 @@ func (c *connection) watch(now time.Time) {
 		}
 	case old(c.authBy.Load(), 0):
 		c.cut(errUnauthenticated)
-	case c.queue == 0 && a.ctrl.Expired(now):
+	case c.queue == 0 && a.ctrl.Expired(now) && !a.authenticating(c):
 		a.ctrl.Fail(errKeepAlive.Error())
 		c.cut(errKeepAlive)
 	case a.sub.IsDiscovery() && a.kato == 0 && now.Sub(a.ctrl.LastSeen()) > DiscoveryIdle:
