@@ -251,12 +251,15 @@ class Ledger:
             "owned": [{"from": str(a), "to": str(b)} for a, b in self.owned(rank)],
         }
 
+    def done(self) -> bool:
+        return self.epoch + 1 == self.epochs and all(not self.owned(r).minus(self.delivered) for r in range(self.ranks))
+
     def status(self) -> dict[str, Any]:
         return {
             "id": "j1",
             "spec": {"name": "rm1", "epochs": str(self.epochs), "ranks": self.ranks, "order": self.order, "plan": {"batch": "32"}},
             "digest": b64(bytes.fromhex(JOB)),
-            "state": self.state,
+            "state": "done" if self.done() else self.state,
             "epoch": str(self.epoch),
             "minibatches": str(self.total),
             "delivered": str(len(self.delivered)),
@@ -466,6 +469,8 @@ class Cluster:
             rank = ledger.session(m)
             if rank is None:
                 raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
+            if ledger.done():
+                raise Refusal(409, "aborted", "job j1 is done: there is nothing to resume")
             token = Progress(JOB, ledger.epoch, ledger._mine(rank)).token().to_bytes()
             return {"token": b64(b"MRT1" + token + bytes(range(32)))}
         raise Refusal(501, "unimplemented", method)

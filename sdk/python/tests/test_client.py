@@ -243,9 +243,18 @@ class Checkpoints(unittest.TestCase):
                 sealed = base64.b64encode(b"MRT1" + other.to_bytes() + bytes(32)).decode()
                 with self.assertRaises(OtherJobError):
                     job.load_state_dict({**state, "sealed": sealed})
-                for bad in ("!", "", "AAAA", 7):
+                for bad in ("!", "AAAA", 7):
                     with self.assertRaises(TokenError):
                         job.load_state_dict({**state, "sealed": bad})
+
+    def test_a_job_that_is_done(self) -> None:
+        with Cluster(total=8) as c, Job(c.urls, "rm1") as job:
+            for b in job:
+                state = job.state_dict()  # of the last step, too
+            self.assertEqual(Token.parse(state["token"]), Token(JOB, 0, 8))
+            self.assertEqual(job.state_dict(), state)
+            with self.assertRaisesRegex(JobEndedError, "nothing is left"):
+                Job(c.urls, "rm1", token=state)
 
     def test_a_sealed_checkpoint(self) -> None:
         with Cluster(total=8) as c, Job(c.urls, "rm1") as job:

@@ -315,10 +315,17 @@ class Job:
         done when a trainer saves. Plain values, for torch.save or JSON.
 
         It is made durable and sealed by the control plane, which takes no other token back; a fraction of a second at
-        most, unless a leader is being elected. ``token`` is the same unsealed, for those who want to read it.
+        most, unless a leader is being elected. ``token`` is the same unsealed, for those who want to read it. When the job is done there is
+        nothing to resume, and ``sealed`` is empty.
         """
-        sealed = self.checkpoint()
-        return {"version": 1, "job": self._digest, "rank": self.rank, "token": str(self._read(sealed)), "sealed": b64(sealed)}
+        state = {"version": 1, "job": self._digest, "rank": self.rank}
+        try:
+            sealed = self.checkpoint()
+        except JobEndedError:
+            if self.status().get("state") != "done":
+                raise
+            return {**state, "token": str(self.token), "sealed": ""}
+        return {**state, "token": str(self._read(sealed)), "sealed": b64(sealed)}
 
     @property
     def token(self) -> Token:
@@ -394,6 +401,8 @@ class Job:
         if isinstance(token, Mapping):
             if token.get("version") != 1 or not isinstance(token.get("sealed"), str):
                 raise TokenError(f"a state of version {token.get('version')!r}; this version reads 1")
+            if not token["sealed"]:
+                raise JobEndedError("the state is of a job that was done: nothing is left of it")
             try:
                 token = unb64(token["sealed"])
             except ValueError as e:
