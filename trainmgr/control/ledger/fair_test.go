@@ -29,7 +29,7 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			split := rapid.IntRange(1, 20).Draw(t, "split")
 			weights = append(weights, float64(rapid.IntRange(1, 5).Draw(t, "weight")))
 			most = append(most, float64(10*split))
-			plan, names := rapidPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: split}, "p0:20000", "p1:13333")
+			plan, names := rapidPlan(t, 0, dataset.Options{Batch: 10, SplitBatches: split}, "p0:60000", "p1:13333")
 			require.NoError(t, l.AddJob(Job{ID: id, Weight: weights[i]}))
 			require.NoError(t, l.Begin(Epoch{Job: id, Plan: plan, Partitions: names}, scriptStart))
 			a, err := l.Attach(id, 0, nil, scriptStart)
@@ -52,7 +52,8 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			}
 			for _, g := range l.Ready().Grants {
 				i := int(g.Job[1] - '0')
-				granted[i] += float64(10 * (g.To - g.From))
+				e := l.jobs[i].epochs[0]
+				granted[i] += float64(e.rows(e.split(g.Split), g.From, g.To))
 				out = append(out, g)
 			}
 			if from == nil {

@@ -276,8 +276,12 @@ func (s *scripted) do(line string) string {
 		return s.effects(err)
 	case "allocate":
 		return s.effects(s.l.Allocate(w[1], s.atoi(w[2]), s.now))
-	case "flush":
-		return s.flush()
+	case "flush": // all, or so many records
+		most := 1 << 20
+		if len(w) > 1 {
+			most = s.atoi(w[1])
+		}
+		return s.flush(most)
 	case "token":
 		t, err := s.l.Token(w[1])
 		if err != nil {
@@ -375,15 +379,18 @@ func (s *scripted) effects(err error) string {
 	return b.String()
 }
 
-// flush makes everything durable and shows the records.
-func (s *scripted) flush() string {
+// flush makes at most most records durable and shows them.
+func (s *scripted) flush(most int) string {
 	var b strings.Builder
 	for {
-		records := s.l.Flush(3)
+		records := s.l.Flush(min(most, 3))
 		if len(records) == 0 {
-			require.Zero(s.t, s.l.Pending())
+			if most > 0 {
+				require.Zero(s.t, s.l.Pending())
+			}
 			return b.String()
 		}
+		most -= len(records)
 		for _, r := range records {
 			key := r.Job + "/" + r.Key()
 			if r.Data == nil {
