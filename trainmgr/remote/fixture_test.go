@@ -77,7 +77,7 @@ type cluster struct {
 	reasons  []string // of releases
 	reports  []*apiv1.RankReport
 	adopted  []*apiv1.HeldLease
-	ask      bool // say adopt with the next answer
+	ask      bool // a new leader: it wants to be told what is held
 	submits  int
 	notFirst bool // the first SubmitJob succeeds and its answer is lost
 	spoil    func(*apiv1.Grant)
@@ -338,14 +338,18 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 		}
 		c.enter(rank, req.Epoch)
 	}
-	if c.ask {
-		c.ask, resp.Adopt = false, true
+	if c.ask && len(req.Adopt) == 0 && len(req.Held) > 0 {
+		resp.Adopt = true
 		return resp, nil
 	}
 	for _, h := range req.Adopt {
+		if !c.ask {
+			break // it was done by another call
+		}
 		c.adopted = append(c.adopted, h)
 		r.leases[h.Lease] = &apiv1.Grant{Lease: h.Lease, Epoch: h.Epoch, Split: h.Split, From: h.From, To: h.To, Node: h.Node}
 	}
+	c.ask = false
 	for _, id := range req.Held {
 		if g, ok := r.leases[id]; !ok || c.node(g.Node).isGone() {
 			delete(r.leases, id)

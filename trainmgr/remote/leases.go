@@ -36,6 +36,7 @@ type leases struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 	kick chan struct{} // something changed that the leader should hear of now
+	room chan struct{} // another piece may be asked for
 	due  chan struct{} // back has something
 
 	mu      sync.Mutex
@@ -56,12 +57,13 @@ func (r *rank) Begin(ctx context.Context, d *trainmgr.Delivery) (trainmgr.Pieces
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), due: make(chan struct{}, 1),
+	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), room: make(chan struct{}, 1), due: make(chan struct{}, 1),
 		held: map[uint64]*piece{}, back: map[string][]uint64{}, refused: map[int]time.Time{}, changed: make(chan struct{})}
 	r.mu.Lock()
 	r.leases = l
 	r.mu.Unlock()
-	l.wg.Go(l.run)
+	l.wg.Go(l.ask)
+	l.wg.Go(l.report)
 	l.wg.Go(l.returns)
 	l.wg.Go(l.endWhole)
 	return l, nil
@@ -118,13 +120,13 @@ func (l *leases) Close() error {
 	return errors.Join(err, l.giveBack(ctx))
 }
 
-// run asks, extends and reports until the delivery ends.
-func (l *leases) run() {
+// ask waits for leases, one call after another, as long as there is something to wait for.
+func (l *leases) ask() {
 	for l.ctx.Err() == nil {
-		begin, want := time.Now(), 0
+		begin, wanted := time.Now(), false
 		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest {
-			req := l.request()
-			want = int(req.Want)
+			req := l.request(true)
+			wanted = req.Want > 0
 			return req
 		})
 		if err == nil {
@@ -134,18 +136,31 @@ func (l *leases) run() {
 			l.fail(err)
 			return
 		}
-		if err := l.rank.acks.failed(); err != nil {
+		switch {
+		case !wanted: // until there is room for more
+			l.rest(l.room, leaseWait)
+		case len(resp.Grants) == 0 && time.Since(begin) < leaseWait/2:
+			l.rest(l.room, leaseRest) // the leader does not wait for us, as one does that has just begun
+		}
+	}
+}
+
+// report tells the leader what is held and how the queue stands: now and then, and at once when a drive is no longer needed for
+// a lease.
+func (l *leases) report() {
+	for l.ctx.Err() == nil {
+		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest { return l.request(false) })
+		if err == nil {
+			err = l.take(resp)
+		}
+		if err == nil {
+			err = l.rank.acks.failed()
+		}
+		if err != nil {
 			l.fail(err)
 			return
 		}
-		rest := leaseRest
-		if want > 0 && (len(resp.Grants) > 0 || time.Since(begin) > leaseWait/2) {
-			rest = 0 // the leader waited for us, or there may be more
-		}
-		if want == 0 {
-			rest = leaseWait
-		}
-		l.rest(rest)
+		l.rest(l.kick, leaseWait)
 	}
 }
 
@@ -182,23 +197,22 @@ func (l *leases) returns() {
 }
 
 // rest waits, but not when something changes.
-func (l *leases) rest(d time.Duration) {
-	if d <= 0 {
-		return
-	}
+func (l *leases) rest(change <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-l.kick:
+	case <-change:
 	case <-l.ctx.Done():
 	}
 }
 
 func (l *leases) wake() {
-	select {
-	case l.kick <- struct{}{}:
-	default:
+	for _, c := range []chan struct{}{l.kick, l.room} {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -218,8 +232,8 @@ func (l *leases) change() {
 	l.changed = make(chan struct{})
 }
 
-// request says what is held and what is wanted.
-func (l *leases) request() *apiv1.LeaseRequest {
+// request says what is held and, if so told, what is wanted.
+func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 	queue := l.d.Queue()
 	left := l.d.Left()
 	due, ordered := l.d.Due()
@@ -232,7 +246,7 @@ func (l *leases) request() *apiv1.LeaseRequest {
 			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: queue.Full,
 		},
 	}
-	if n := l.rank.o.Pieces - l.running - len(l.ready); left > 0 && (n > 0 || ordered) {
+	if n := l.rank.o.Pieces - l.running - len(l.ready); ask && left > 0 && (n > 0 || ordered) {
 		req.Want, req.WaitSeconds = int32(max(n, 1)), leaseWait.Seconds()
 	}
 	for id, p := range l.held {
@@ -244,7 +258,7 @@ func (l *leases) request() *apiv1.LeaseRequest {
 			req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: req.Epoch, Split: uint32(p.split.Place), Node: p.node.name, Drive: p.drive, From: p.run.From, To: p.run.To})
 		}
 	}
-	if ordered && left > 0 {
+	if ask && ordered && left > 0 {
 		l.unstick(due)
 	}
 	return req
