@@ -109,6 +109,7 @@ func (c *command) train() *cobra.Command {
 	var (
 		in         input
 		jf         jobFlags
+		service    serviceFlags
 		pipe       string
 		checkpoint string
 		stopAfter  int
@@ -120,11 +121,27 @@ func (c *command) train() *cobra.Command {
 		Long: `Runs a job as a training launcher would: measures T on the trainer and P on each drive, lets T/P drives run at once, and feeds the
 trainer from the input queue. The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.
 
+With --control the job runs on the storage nodes of a control plane, and this command is one of its ranks; else on drives of this machine.
+
 With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token there when it ends.`,
 		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash --trainer-rows-per-second 500000\n" +
-			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token",
+			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
+			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads --rank 3 --checkpoint rank3.token",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := service.check(cmd); err != nil {
+				return err
+			}
+			if stopAfter < 0 {
+				return usagef("--stop-after %d: want 0 or more", stopAfter)
+			}
+			var logger *slog.Logger
+			if verbose {
+				logger = slog.New(slog.NewTextHandler(c.err, nil))
+			}
+			if len(service.control) > 0 {
+				return c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, logger)
+			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
 				return err
@@ -133,13 +150,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if err != nil {
 				return err
 			}
-			o.Pipeline = spec
-			if stopAfter < 0 {
-				return usagef("--stop-after %d: want 0 or more", stopAfter)
-			}
-			if verbose {
-				o.Logger = slog.New(slog.NewTextHandler(c.err, nil))
-			}
+			o.Pipeline, o.Logger = spec, logger
 			if o.Resume, err = readToken(checkpoint); err != nil {
 				return err
 			}
@@ -182,6 +193,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 	}
 	in.flags(cmd)
 	jf.flags(cmd)
+	service.flags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
@@ -228,14 +240,20 @@ func readToken(path string) (*dataset.Token, error) {
 	return &t, nil
 }
 
-// writeToken writes a checkpoint by rename.
+// writeToken writes a job's token.
 func writeToken(path string, t dataset.Token) error {
 	b, err := t.MarshalText()
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
+	return replaceFile(path, b)
+}
+
+// replaceFile writes a checkpoint by rename.
+func replaceFile(path string, b []byte) error {
 	partial := path + ".partial"
-	if err = writeSynced(partial, b); err == nil {
+	err := writeSynced(partial, b)
+	if err == nil {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {

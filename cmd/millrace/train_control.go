@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// serviceFlags are the flags of train that make it a launcher of the service.
+type serviceFlags struct {
+	control  []string
+	job      string
+	name     string
+	rank     uint32
+	ranks    uint32
+	rankTail string
+	weight   float64
+	identity identity.Options
+}
+
+func (s *serviceFlags) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&s.control, "control", nil, "a member of the control plane, as http://127.0.0.1:7460 or unix:PATH: the job runs on its storage nodes; may be given again")
+	f.StringVar(&s.job, "job", "", "with --control: attach to this job, by id or name, instead of submitting one")
+	f.StringVar(&s.name, "name", "", "with --control: name of the job that is submitted (default: one is made up)")
+	f.Uint32Var(&s.rank, "rank", 0, "with --control: which rank of the job this is")
+	f.Uint32Var(&s.ranks, "ranks", 1, "with --control: ranks of the job that is submitted; each gets an equal number of mini-batches")
+	f.StringVar(&s.rankTail, "rank-tail", "drop", "with --control: mini-batches that cannot be shared out equally: drop or keep")
+	f.Float64Var(&s.weight, "weight", 1, "with --control: share of a drive among jobs")
+	f.StringVar(&s.identity.Cert, "cert", "", "with --control: PEM file with this launcher's certificate (millrace pki issue)")
+	f.StringVar(&s.identity.Key, "key", "", "with --control: PEM file with its key")
+	f.StringVar(&s.identity.CA, "ca", "", "with --control: PEM file with the authority that members and nodes are signed by")
+}
+
+// serviceOnly are flags that mean nothing without --control, localOnly those that mean nothing with it.
+var (
+	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "weight", "cert", "key", "ca"}
+	localOnly   = []string{"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads", "streams", "coalesce"}
+	submitOnly  = []string{"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives", "tail", "shuffle", "order", "seed"}
+)
+
+// check refuses flags that do not go together.
+func (s *serviceFlags) check(cmd *cobra.Command) error {
+	refuse := func(names []string, why string) error {
+		for _, n := range names {
+			if cmd.Flags().Changed(n) {
+				return usagef("--%s %s", n, why)
+			}
+		}
+		return nil
+	}
+	if len(s.control) == 0 {
+		return refuse(serviceOnly, "is for a job of the service: name its control plane with --control")
+	}
+	if err := refuse(localOnly, "is for drives of this machine: with --control the storage nodes' are used"); err != nil {
+		return err
+	}
+	if s.job != "" {
+		return refuse(submitOnly, "is decided when a job is submitted: it cannot be given with --job")
+	}
+	switch {
+	case s.ranks < 1 || s.rank >= s.ranks:
+		return usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
+	case s.rankTail != "drop" && s.rankTail != "keep":
+		return usagef("--rank-tail %q: want drop or keep", s.rankTail)
+	case !(s.weight > 0):
+		return usagef("--weight %v: want more than 0", s.weight)
+	}
+	return nil
+}
+
+// spec is the job that is submitted.
+func (s *serviceFlags) spec(jf *jobFlags, pipe string, token []byte) (*apiv1.JobSpec, error) {
+	if _, err := loadPipeline(pipe); err != nil { // said here, the error names the file
+		return nil, err
+	}
+	document, err := readDocument(pipe)
+	if err != nil {
+		if document, err = pipeline.Document(pipe); err != nil {
+			return nil, err
+		}
+	}
+	return &apiv1.JobSpec{
+		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail, Order: jf.order, Weight: s.weight,
+		MaxDrives: int32(jf.maxDrives), TRowsPerSecond: jf.trainer * float64(s.ranks), Resume: token,
+		Plan: &apiv1.PlanOptions{Batch: int64(jf.batch), Tail: jf.tail, Shuffle: jf.shuffle, Seed: jf.seed, SplitBatches: int64(jf.splitBatches), Window: int64(jf.window)},
+	}, nil
+}
+
+// trainRemote runs one rank of a job of the service.
+func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags, pipe, checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
+	o, trainer, err := jf.options()
+	if err != nil {
+		return err
+	}
+	token, err := readSealed(checkpoint)
+	if err != nil {
+		return err
+	}
+	var spec *apiv1.JobSpec
+	if s.job == "" {
+		if spec, err = s.spec(jf, pipe, token); err != nil {
+			return err
+		}
+	}
+	client, err := remote.Dial(remote.Options{Control: s.control, Identity: s.identity, Logger: logger})
+	if errors.Is(err, remote.ErrOptions) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
+	id := s.job
+	if id == "" {
+		status, err := client.Submit(ctx, spec)
+		if err != nil {
+			return err
+		}
+		c.say(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
+		id, token = status.Id, nil // the job resumes from it
+	}
+	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, QueueBytes: o.QueueBytes, Step: &o.Ranks[0], Throughput: o.Throughput})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, job.Close()) }()
+	a := job.Allocation()
+	c.say(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
+	if checkpoint != "" {
+		defer func() { err = errors.Join(err, writeSealed(ctx, checkpoint, job)) }()
+	}
+	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
+	p := c.newProgress("train", "rows", job.Rows()*int64(left))
+	err = runTrainer(ctx, job.Job, trainer, stopAfter, p)
+	p.finish()
+	if err != nil {
+		return err
+	}
+	r, err := job.Report(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(r, func(w io.Writer) { printReport(w, r) })
+}
+
+// readSealed reads a token of the service; a file that does not exist is none.
+func readSealed(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := readDocument(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	var b []byte
+	if err == nil {
+		b, err = base64.RawURLEncoding.DecodeString(string(text))
+	}
+	if err == nil {
+		_, err = remote.ReadToken(b)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint %s: %w", path, err)
+	}
+	return b, nil
+}
+
+// writeSealed writes what the rank has acknowledged, also when the command was interrupted.
+func writeSealed(ctx context.Context, path string, job *remote.Job) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	token, err := job.Checkpoint(ctx)
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, []byte(base64.RawURLEncoding.EncodeToString(token)))
+}
