@@ -409,7 +409,14 @@ func (l *leader) appeared(j *job) (*generation, error) {
 	if string(data.Schema) != string(j.latest().data.Schema) {
 		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit a job for them", data.Manifest.Partitions[0].Name)
 	}
-	return newGeneration(j, data, j.Taken, j.end())
+	g, err := newGeneration(j, data, j.Taken, j.end())
+	if err == nil {
+		err = checkPlan(j, g, l.o.MaxSplits)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // taken reports whether a partition was part of a generation.

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -149,14 +150,31 @@ func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error)
 	}
 }
 
+// splits counts the splits of an epoch without making its plan: what a node says of its partitions is not to make the leader allocate
+// anything before it is bounded.
+func splits(m *dataset.Manifest, o dataset.Options) float64 {
+	batch, per := float64(o.Batch), float64(o.SplitBatches)
+	if per == 0 {
+		per = dataset.DefaultSplitBatches
+	}
+	if batch == 0 {
+		batch = dataset.DefaultBatch
+	}
+	n := 0.0
+	for _, p := range m.Partitions {
+		n += math.Ceil(math.Ceil(float64(p.Rows)/batch) / per)
+	}
+	return n
+}
+
 // checkPlan bounds what a job makes the leader hold, and refuses a token of another job before anything is stored.
 func checkPlan(j *job, g *generation, most int) error {
+	if n := splits(g.data.Manifest, j.plan); n > float64(most) {
+		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger batch", errSpec, n, most)
+	}
 	plan, err := dataset.NewPlan(g.data.Manifest, j.plan)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSpec, err)
-	}
-	if plan.Splits() > most {
-		return fmt.Errorf("%w: an epoch of %d splits, at most %d: choose more mini-batches a split, or a larger batch", errSpec, plan.Splits(), most)
 	}
 	if plan.MiniBatches() == 0 {
 		return fmt.Errorf("%w: the partitions hold no mini-batch", errSpec)
@@ -164,7 +182,7 @@ func checkPlan(j *job, g *generation, most int) error {
 	if plan.MiniBatches() < uint64(j.spec.Ranks) && j.spec.RankTail == "drop" {
 		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", errSpec, plan.MiniBatches(), j.spec.Ranks)
 	}
-	if j.resume != nil {
+	if j.resume != nil && g.Number == 0 {
 		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {
 			return fmt.Errorf("%w: resume: %w", errSpec, err)
 		}
