@@ -215,7 +215,7 @@ func (c *command) ready(s serving) error {
 		}
 		added := ""
 		if len(s.Added) > 0 {
-			added = "; with namespaces " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Added)), ", "), "[]") + " beside its own"
+			added = "; with further namespaces " + strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Added)), ", "), "[]")
 		}
 		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
 			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,6 +43,9 @@ func (e namespaceEntry) options(log *slog.Logger) (o csd.Options, err error) {
 	return o, nil
 }
 
+// goType is what an error of package yaml tells of our types.
+var goType = regexp.MustCompile(` in type .*`)
+
 // parseNamespaces reads a list of namespaces, whose files are named from folder.
 func parseNamespaces(document []byte, folder string) ([]namespaceEntry, error) {
 	var list struct {
@@ -50,7 +54,8 @@ func parseNamespaces(document []byte, folder string) ([]namespaceEntry, error) {
 	d := yaml.NewDecoder(bytes.NewReader(document))
 	d.KnownFields(true)
 	if err := d.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
-		return nil, errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
+		text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+		return nil, errors.New(goType.ReplaceAllString(text, ": want namespaces, and of each nsid, flash, size, lba"))
 	}
 	seen := map[any]bool{}
 	for i, e := range list.Namespaces {

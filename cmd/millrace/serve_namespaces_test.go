@@ -35,7 +35,7 @@ func TestServeNamespaces(t *testing.T) {
 	say := func(text string) { require.NoError(t, os.WriteFile(list, []byte(text), 0o600)) }
 	say("namespaces:\n  - {nsid: 4, flash: a.flash, size: 1MiB}\n  - {nsid: 7, flash: b.flash, size: 2MiB, lba: 4096}\n")
 	line, stop := startServe(t, "--flash", dir+"/d.flash", "--size", "1MiB", "--namespaces", list)
-	assert.True(t, strings.HasSuffix(line, "; with namespaces 4, 7 beside its own\n"), line)
+	assert.True(t, strings.HasSuffix(line, "; with further namespaces 4, 7\n"), line)
 	address, nqn, _ := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(strings.Fields(line)[1], ":"), "tcp://"), "/")
 	events := make(chan nvme.AsyncEvent, 64)
 	h, err := tcp.Dial(t.Context(), tcp.DialOptions{Address: address, Subsystem: nqn, OnEvent: func(e nvme.AsyncEvent) { events <- e }})
@@ -63,7 +63,7 @@ func TestServeNamespaces(t *testing.T) {
 	require.NoError(t, h.Close())
 	stop()
 	line, _ = startServe(t, "--flash", dir+"/d.flash", "--namespaces", list)
-	assert.Contains(t, line, "; with namespaces 7, 9 beside its own")
+	assert.Contains(t, line, "; with further namespaces 7, 9\n")
 }
 
 // TestNamespacesFollowTheList: one list after the other, as they are read.
@@ -84,7 +84,7 @@ func TestNamespacesFollowTheList(t *testing.T) {
 		{"another size", "namespaces: [{nsid: 5, flash: old, size: 2MiB}]", []uint32{5}, "keeps them"},
 		{"not YAML", "namespaces: [", []uint32{5}, "line 1"},
 		{"not a list", "namespaces: 3", []uint32{5}, "cannot unmarshal"},
-		{"an unknown key", "namespaces: [{nsid: 5, flash: old, lab: 512}]", []uint32{5}, "lab"},
+		{"an unknown key", "namespaces: [{nsid: 5, flash: old, lab: 512}]", []uint32{5}, "field lab not found: want namespaces"},
 		{"the drive's own", "namespaces: [{nsid: 1, flash: old}]", []uint32{5}, "from 4 to 128"},
 		{"no flash", "namespaces: [{nsid: 6}]", []uint32{5}, "flash is wanted"},
 		{"a block of a kilobyte", "namespaces: [{nsid: 6, flash: x, lba: 1024}]", []uint32{5}, "512 or 4096"},
