@@ -97,6 +97,9 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Leader returns the base URL of the member that answered last: as far as the client knows, it leads.
+func (c *Client) Leader() string { return c.first() }
+
 // Submit hands a job over. A spec without a name gets one. Submitting is safe to repeat: when an answer was lost and the
 // job of this name and spec runs already, that one is returned.
 func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {

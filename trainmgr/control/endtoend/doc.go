@@ -1,0 +1,9 @@
+// Package endtoend holds the tests of the service as a whole: real etcd, real storage nodes over drives, launchers, and what may
+// happen to each. It has no code of its own.
+//
+//	TestTheServiceGivesWhatOneMachineGives   a job over two nodes, beside package trainmgr/local
+//	TestOneJobManyWays                       drives x transports x orders x faults, pairwise; all of them with MILLRACE_METAMORPHIC=full
+//	TestSoak                                 processes killed at random for 20 s, or as long as MILLRACE_SOAK says (10m)
+//
+// The processes of a soak are this test's binary, started again in a role.
+package endtoend

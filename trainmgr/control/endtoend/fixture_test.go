@@ -1,0 +1,290 @@
+package endtoend
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/control"
+	"github.com/millrace/millrace/trainmgr/local"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// row is a row of the generated partitions.
+type row struct {
+	Label int32   `parquet:"label"`
+	Int0  *int32  `parquet:"int_0,optional"`
+	Cat0  int64   `parquet:"cat_0"`
+	List0 []int64 `parquet:"list_0,list"`
+}
+
+const document = `name: lists
+batch: 50
+label: {column: label}
+dense:
+  - columns: [int_0]
+    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]
+sparse:
+  - columns: [cat_0, list_0]
+    ops: [sigrid_hash: {salt: 0, max: 1000}]
+`
+
+// files are the partitions, by name; the same in every run.
+func files(t testing.TB, rows ...int) map[string][]byte {
+	t.Helper()
+	out := map[string][]byte{}
+	for p, n := range rows {
+		rng := rand.New(rand.NewPCG(uint64(p), 3))
+		all := make([]row, n)
+		for i := range all {
+			r := &all[i]
+			r.Label, r.Cat0 = int32(rng.IntN(2)), rng.Int64N(1<<40)
+			if rng.IntN(4) > 0 {
+				v := int32(rng.IntN(5000))
+				r.Int0 = &v
+			}
+			for range rng.IntN(5) {
+				r.List0 = append(r.List0, rng.Int64N(1<<40))
+			}
+		}
+		var b bytes.Buffer
+		w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(400), pq.PageBufferSize(1<<10), pq.Compression(&pq.Snappy))
+		_, err := w.Write(all)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		out[fmt.Sprintf("part-%05d.parquet", p)] = b.Bytes()
+	}
+	return out
+}
+
+// sum is a mini-batch's tensors in one number.
+func sum(mb *tensor.MiniBatch) uint32 {
+	h := crc32.NewIEEE()
+	for _, b := range [][]byte{tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+		fmt.Fprint(h, len(b), " ")
+		_, _ = h.Write(b)
+	}
+	return h.Sum32()
+}
+
+// result is what a trainer got: sums by name, and the order in which they came.
+type result struct {
+	sums  map[tensor.Name]uint32
+	order []uint64
+}
+
+func newResult() *result { return &result{sums: map[tensor.Name]uint32{}} }
+
+func (r *result) add(t require.TestingT, mb *tensor.MiniBatch) {
+	require.NoError(t, mb.Validate())
+	require.NotContains(t, r.sums, mb.Name, "it came twice")
+	r.sums[mb.Name] = sum(mb)
+	r.order = append(r.order, mb.Name.Number)
+}
+
+// plan is what shapes the jobs of these tests.
+func plan() *apiv1.PlanOptions {
+	return &apiv1.PlanOptions{Batch: 50, SplitBatches: 4, Seed: 9, Shuffle: "splits"}
+}
+
+// onOneMachine runs the job that plan shapes over package local.
+func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
+	t.Helper()
+	dir := t.TempDir()
+	var paths []string
+	for _, name := range names(files) {
+		paths = append(paths, filepath.Join(dir, name))
+		require.NoError(t, os.WriteFile(paths[len(paths)-1], files[name], 0o644))
+	}
+	m, err := local.Open(t.Context(), local.Config{Files: paths, DriveOptions: host.DriveOptions{Engine: host.EngineCPU}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	spec, err := pipeline.Parse([]byte(document))
+	require.NoError(t, err)
+	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9, Epochs: epochs, Order: trainmgr.Deterministic, AllDrives: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, j.Close()) }()
+	r := newResult()
+	for mb, err := range j.MiniBatches(t.Context()) {
+		require.NoError(t, err)
+		r.add(t, mb)
+	}
+	return r
+}
+
+func names(files map[string][]byte) []string {
+	var out []string
+	for i := range len(files) {
+		out = append(out, fmt.Sprintf("part-%05d.parquet", i))
+	}
+	return out
+}
+
+// deal puts each partition on one of n drives.
+func deal(files map[string][]byte, n int) []map[string][]byte {
+	out := make([]map[string][]byte, n)
+	for i, name := range names(files) {
+		if out[i%n] == nil {
+			out[i%n] = map[string][]byte{}
+		}
+		out[i%n][name] = files[name]
+	}
+	return out
+}
+
+var drives int // makes mem: drives' names unique
+
+// makeDrive makes a drive of a kind that holds files, and returns its URI. It lasts as long as the test.
+func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
+	t.Helper()
+	drives++
+	uri := "file:" + filepath.Join(t.TempDir(), "d.flash")
+	if kind == "mem" {
+		uri = fmt.Sprintf("mem:endtoend-%d-%d", os.Getpid(), drives)
+	}
+	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
+	require.NoError(t, err)
+	vol, err := volume.Open(t.Context(), dev)
+	require.NoError(t, err)
+	for name, b := range files {
+		require.NoError(t, vol.Put(t.Context(), name, int64(len(b)), bytes.NewReader(b)))
+	}
+	if kind == "mem" { // it lives as long as somebody has it open
+		t.Cleanup(func() { assert.NoError(t, dev.Close()) })
+		return uri
+	}
+	require.NoError(t, dev.Close())
+	if kind == "tcp" {
+		return serveDrive(t, uri)
+	}
+	return uri
+}
+
+const nqn = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555"
+
+// serveDrive serves a drive in a file over NVMe/TCP.
+func serveDrive(t testing.TB, uri string) string {
+	t.Helper()
+	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn})
+	require.NoError(t, err)
+	target, err := tcp.NewTarget(tcp.TargetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, target.Add(drive.Subsystem()))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- target.Serve(l) }()
+	t.Cleanup(func() {
+		assert.NoError(t, target.Close())
+		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
+		assert.NoError(t, drive.Close())
+	})
+	return "tcp://" + l.Addr().String() + "/" + nqn
+}
+
+func logger() *slog.Logger {
+	if os.Getenv("MILLRACE_LOG") == "" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// controlOptions are a member's that notices deaths within a second.
+func controlOptions(data string) control.Options {
+	return control.Options{
+		Data: data, Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
+		Beat: 100 * time.Millisecond, DeadAfter: 700 * time.Millisecond, ScaleEvery: 50 * time.Millisecond, Logger: logger(),
+	}
+}
+
+// startControl starts a member in this process.
+func startControl(t testing.TB, o control.Options) *control.Server {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	s, err := control.Start(ctx, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
+	require.NoError(t, s.WaitReady(ctx))
+	return s
+}
+
+// nodeConfig is a node's over drives called d0, d1, ...
+func nodeConfig(name string, members []string, uris ...string) node.Config {
+	c := node.DefaultConfig()
+	c.Name, c.Listen, c.Measure, c.Control = name, []string{"127.0.0.1:0"}, node.Duration(time.Millisecond), members
+	c.Runs.Abandoned, c.Runs.BusyWait = node.Duration(500*time.Millisecond), node.Duration(200*time.Millisecond)
+	for i, uri := range uris {
+		c.Drives = append(c.Drives, node.DriveConfig{Name: fmt.Sprintf("d%d", i), URI: uri})
+	}
+	return c
+}
+
+func startNode(t testing.TB, c node.Config, o node.Options) *node.Agent {
+	t.Helper()
+	o.Logger, o.Probe = logger(), 20*time.Millisecond
+	a, err := node.Start(t.Context(), c, o)
+	require.NoError(t, err)
+	return a
+}
+
+// dial makes a client of members.
+func dial(t testing.TB, members ...string) *remote.Client {
+	t.Helper()
+	c, err := remote.Dial(remote.Options{Control: members, Patience: time.Minute, Logger: logger()})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	return c
+}
+
+// awaitPartitions waits until the ready nodes hold so many.
+func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		list, err := c.Nodes(t.Context())
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, n := range list {
+			if n.State == "ready" && nodes[n.Status.Name] {
+				for _, d := range n.Status.Drives {
+					for _, p := range d.Partitions {
+						seen[p] = true
+					}
+				}
+			}
+		}
+		return len(seen) == want
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// check compares what came with what one machine gives.
+func check(t require.TestingT, want, got *result, ordered bool) {
+	require.Len(t, got.sums, len(want.sums))
+	require.Equal(t, want.sums, got.sums)
+	if ordered {
+		require.Equal(t, want.order, got.order)
+	}
+}

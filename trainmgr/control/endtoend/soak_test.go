@@ -1,0 +1,119 @@
+package endtoend
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// TestSoak kills processes at random, with kill -9, in any order: storage nodes, whoever leads, trainers; and starts them
+// again. Each trainer, which resumes from its own token, has been trained on every mini-batch of its share once, and each is byte for byte that
+// of an undisturbed run. It goes on, one job after another, for 20 s, or as long as MILLRACE_SOAK says; MILLRACE_SEED repeats a run's choices.
+func TestSoak(t *testing.T) {
+	length := 20 * time.Second
+	if s := os.Getenv("MILLRACE_SOAK"); s != "" {
+		var err error
+		length, err = time.ParseDuration(s)
+		require.NoError(t, err)
+	} else if testing.Short() {
+		t.Skip("short")
+	}
+	seed := rand.Uint64()
+	if s := os.Getenv("MILLRACE_SEED"); s != "" {
+		var err error
+		seed, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("MILLRACE_SEED=%d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	data := files(t, 1500, 1401, 900, 1049, 1250)
+	want := onOneMachine(t, data, 2)
+	members, urls := startMembers(t, 3)
+	var nodes []*process
+	for i, held := range deal(data, 2) {
+		c := nodeConfig([]string{"n0", "n1"}[i], urls, makeDrive(t, "file", held))
+		nodes = append(nodes, start(t, role{Node: &c}))
+	}
+	c := dial(t, urls...)
+	awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
+	kills := map[string]int{}
+	end := time.Now().Add(length)
+	for jobs := 0; jobs == 0 || time.Now().Before(end); jobs++ {
+		order := []string{"fastest", "deterministic"}[jobs%2]
+		st, err := c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2, Order: order, Ranks: 2, RankTail: "keep"})
+		require.NoError(t, err)
+		var models []string
+		var trainers []*process
+		for rank := range uint32(2) {
+			path := filepath.Join(t.TempDir(), "model")
+			models = append(models, path)
+			trainers = append(trainers, start(t, role{Trainer: &trainer{Control: urls, Job: st.Id, Rank: rank, Model: path, Every: 1 + rng.IntN(9), Step: 15 * time.Millisecond}}))
+		}
+		for {
+			running := 0
+			for i, tr := range trainers {
+				select {
+				case <-tr.done:
+					var exit *exec.ExitError
+					if errors.As(tr.err, &exit) {
+						t.Fatalf("trainer %d: %v", i, tr.err)
+					}
+				default:
+					running++
+				}
+			}
+			if running == 0 {
+				break
+			}
+			time.Sleep(time.Duration(200+rng.IntN(1500)) * time.Millisecond)
+			switch i := rng.IntN(2); rng.IntN(4) {
+			case 0:
+				kills["node"]++
+				nodes[i].kill()
+				nodes[i] = start(t, nodes[i].role)
+			case 1:
+				kills["leader"]++
+				_, err := c.List(t.Context())
+				require.NoError(t, err)
+				l := leaderOf(t, c, members)
+				members[l].kill()
+				members[l] = start(t, members[l].role)
+			case 2:
+				kills["trainer"]++
+				select {
+				case <-trainers[i].done:
+				default:
+					trainers[i].kill()
+					trainers[i] = start(t, trainers[i].role)
+				}
+			case 3: // everything at once
+				kills["all"]++
+				nodes[0].kill()
+				nodes[1].kill()
+				members[0].kill()
+				nodes[0], members[0], nodes[1] = start(t, nodes[0].role), start(t, members[0].role), start(t, nodes[1].role)
+			}
+		}
+		check(t, want, resultOf(t, digestOf(t, c, st.Id), models...), false)
+		t.Logf("job %d, %s: %v kills so far", jobs, order, kills)
+	}
+}
+
+func digestOf(t testing.TB, c *remote.Client, id string) [32]byte {
+	t.Helper()
+	st, err := c.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, "done", st.State)
+	require.Len(t, st.Digest, 32)
+	return [32]byte(st.Digest)
+}
