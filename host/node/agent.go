@@ -85,18 +85,18 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if c.Image.File != "" {
-		return nil, fmt.Errorf("%w: image.file: this version does not deploy images by itself: use millrace image", ErrConfig)
-	}
 	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
+	}
+	kept, err := newImages(a)
+	if err != nil {
+		return nil, err
 	}
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
 	}
-	var err error
 	if a.manager, err = host.NewManager(host.Options{Logger: a.log, MeasureTime: time.Duration(c.Measure), Rates: rates}); err != nil {
 		return nil, err
 	}
@@ -138,6 +138,9 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	a.serve()
 	a.background(a.sweep)
 	a.background(a.beats.run)
+	if kept != nil {
+		a.background(kept.keep)
+	}
 	a.log.Info("node", "name", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
 	return a, nil
 }

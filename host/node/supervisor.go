@@ -35,6 +35,7 @@ type supervisor struct {
 	drive   *host.Drive // nil while it is not open
 	state   string      // "opening", "ready", "failed: why"
 	drained bool        // by Drain
+	aside   bool        // while its image is being changed
 	tried   bool        // opened, or failed to, once
 	busy    float64     // engine threads busy in the last interval
 	opens   int         // how often it was opened
@@ -111,9 +112,13 @@ func (v *supervisor) set(d *host.Drive, state string) {
 func (v *supervisor) ready(d *host.Drive) {
 	v.set(d, "ready")
 	v.agent.mu.Lock()
-	drained := v.drained
+	drained, aside := v.drained, v.aside
 	v.agent.mu.Unlock()
-	if drained {
+	switch {
+	case aside:
+		v.agent.runs.sendAway(v.config.Name, errImage)
+		return
+	case drained:
 		v.agent.runs.sendAway(v.config.Name, errDraining)
 		return
 	}
