@@ -76,7 +76,9 @@ type Drive struct {
 	partitions []*sdk.Partition // replaced, never changed
 	byName     map[string]*sdk.Partition
 	prints     map[*sdk.Partition]fingerprint
-	running    int // open splits, of all jobs
+	running    int    // open splits, of all jobs
+	active     string // id of the active image
+	suspended  bool   // no processors are made: Manager.Suspend
 }
 
 // OpenDrive opens a drive by URI and its volume's members as partitions; of a drive behind the kernel (nvme:) also files
@@ -98,6 +100,7 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
 	}
+	d.lookAtImage(ctx)
 	return d, nil
 }
 

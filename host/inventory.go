@@ -135,7 +135,7 @@ func schemaDigest(columns []pipeline.ColumnInfo, policy program.Malformed) (data
 type DriveStatus struct {
 	Name     string
 	UUID     string // its own identity, "" where it has none
-	Image    string // first bytes of the active image's id, "" where it has none
+	Image    string // the active image's id, "" where it has none
 	Computes bool
 	Threads  int
 	Streams  int
@@ -218,15 +218,30 @@ func (d *Drive) UUID() string {
 	return ""
 }
 
-// image is the beginning of the active image's id, "" where the node's CPU computes.
+// image is the active image's id, "" where the node's CPU computes.
 func (d *Drive) image() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.active
+}
+
+// lookAtImage asks the drive which image is active. Of a drive that does not report its images, the first bytes of the id are known.
+func (d *Drive) lookAtImage(ctx context.Context) {
 	if d.engine != EngineDrive {
-		return ""
+		return
 	}
+	id := ""
 	for _, p := range d.device.Info().Programs {
 		if p.Active {
-			return p.PUID
+			id = p.PUID
 		}
 	}
-	return ""
+	if r, err := d.device.ImageReport(ctx); err == nil {
+		if s, ok := r.Active(); ok {
+			id = s.Image.String()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.active = id
 }

@@ -113,6 +113,9 @@ func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
 	if ok && p.drive == d {
 		return p, nil
 	}
+	if d.isSuspended() {
+		return nil, ErrSuspended
+	}
 	counted, err := d.counters(ctx)
 	if err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 			continue
 		}
 		n++
-		if _, err := j.processor(ctx, d); err != nil {
+		if _, err := j.processor(ctx, d); err != nil && !errors.Is(err, ErrSuspended) {
 			return errors.Join(fmt.Errorf("prepare job: drive %s: %w", d.name, err), j.close())
 		}
 	}
@@ -225,6 +225,52 @@ func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 		return err
 	}
 	return j.stop(d)
+}
+
+// ErrSuspended says that a drive holds nothing for jobs now, as while it is given another image.
+var ErrSuspended = errors.New("the drive is suspended: its jobs wait")
+
+// Suspend takes everything that jobs hold on a drive away, and keeps them from taking it again until Resume. Streams on the drive must be closed, and
+// what they lent released.
+func (m *Manager) Suspend(drive string) error {
+	m.preparing.Lock() // a job in the making may hold something
+	defer m.preparing.Unlock()
+	d, err := m.drive(drive)
+	if err != nil {
+		return err
+	}
+	d.suspend(true)
+	m.mu.Lock()
+	jobs := slices.Collect(maps.Values(m.jobs))
+	m.mu.Unlock()
+	var errs []error
+	for _, j := range jobs {
+		errs = append(errs, j.stop(d))
+	}
+	return errors.Join(errs...)
+}
+
+// Resume lets jobs use a drive again. It may have another image now.
+func (m *Manager) Resume(ctx context.Context, drive string) error {
+	d, err := m.drive(drive)
+	if err != nil {
+		return err
+	}
+	d.lookAtImage(ctx)
+	d.suspend(false)
+	return nil
+}
+
+func (d *Drive) suspend(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.suspended = on
+}
+
+func (d *Drive) isSuspended() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.suspended
 }
 
 // Measure times a drive on its own partitions. It runs as many splits at once as the drive takes, so that moves,

@@ -350,6 +350,35 @@ func TestDrivesComeAndGo(t *testing.T) {
 	assert.Len(t, list, 1)
 }
 
+// TestASuspendedDriveHoldsNothing: its memory is free for another image, jobs may be prepared meanwhile, and go on afterwards.
+func TestASuspendedDriveHoldsNothing(t *testing.T) {
+	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "b.parquet": numbered(t, 50, 40)})+"?slm=32MiB", DriveOptions{Name: "d"})
+	require.NoError(t, err)
+	m := openManager(t, d)
+	j, plan := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), j))
+	require.NoError(t, m.Suspend("d"))
+	slm, err := d.Device().ReserveSLM(t.Context(), 32<<20)
+	require.NoError(t, err, "all of it is free")
+	require.NoError(t, slm.Release(t.Context()))
+	other, _ := named(t, m, doc, dataset.Options{}, []string{"b.parquet"})
+	require.NoError(t, m.Prepare(t.Context(), other))
+	require.NoError(t, m.Finish(t.Context(), other.Digest))
+	split, err := plan.Split(0)
+	require.NoError(t, err)
+	order := api.Order{Job: j.Digest, Drive: "d", Split: split}
+	_, err = m.Open(t.Context(), order)
+	require.ErrorIs(t, err, ErrSuspended)
+	require.NoError(t, m.Resume(t.Context(), "d"))
+	s, err := m.Open(t.Context(), order)
+	require.NoError(t, err)
+	take(t, s)
+	require.NoError(t, s.Close())
+	assert.Len(t, m.Status(d).Image, 64)
+	require.ErrorIs(t, m.Suspend("x"), api.ErrUnknownDrive)
+	require.ErrorIs(t, m.Resume(t.Context(), "x"), api.ErrUnknownDrive)
+}
+
 // TestPIsKept: for the same drive, pipeline and image, over a restart; again measures anew.
 func TestPIsKept(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40)})

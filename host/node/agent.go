@@ -58,6 +58,7 @@ type Agent struct {
 	runs        *runs
 	drives      []*supervisor // as configured
 	beats       *beater
+	images      *deployer
 	metrics     *metrics
 	client      *http.Client // towards other nodes
 	server      *http.Server
@@ -85,13 +86,13 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	want, err := readImage(c.Image)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
-	}
-	kept, err := newImages(a)
-	if err != nil {
-		return nil, err
 	}
 	rates := ""
 	if c.StateDir != "" {
@@ -127,6 +128,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
 	a.beats = newBeater(a)
+	a.images = &deployer{agent: a, want: want, kick: make(chan struct{}, 1)}
 	for _, d := range c.Drives {
 		v := &supervisor{agent: a, config: d, faults: make(chan error, 1), done: make(chan struct{}), state: "opening"}
 		a.drives = append(a.drives, v)
@@ -138,9 +140,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	a.serve()
 	a.background(a.sweep)
 	a.background(a.beats.run)
-	if kept != nil {
-		a.background(kept.keep)
-	}
+	a.background(a.images.run)
 	a.log.Info("node", "name", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
 	return a, nil
 }

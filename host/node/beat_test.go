@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -58,7 +59,7 @@ func (m *member) Heartbeat(_ context.Context, r *apiv1.HeartbeatRequest) (*apiv1
 		err.AddDetail(d)
 		return nil, err
 	}
-	return m.answer, nil
+	return proto.Clone(m.answer).(*apiv1.HeartbeatResponse), nil
 }
 
 // set changes what a member does, and forgets the beats that it had.

@@ -99,8 +99,10 @@ type LogConfig struct {
 
 // ImageConfig is the image that drives are kept at.
 type ImageConfig struct {
-	File   string `yaml:"file" doc:"image container (*.mimg) to keep the drives at; empty: they keep what they have"`
-	Policy string `yaml:"policy" doc:"whether an image must be signed by a key that is trusted" enum:"require,warn,off"`
+	ID     string   `yaml:"id" doc:"id of the image, 64 hexadecimal digits: file must be it, or without file the drives must have it; empty: whatever file is"`
+	File   string   `yaml:"file" doc:"image container (*.mimg) to keep the drives at, one drive after another; with neither file nor id they keep what they have"`
+	Policy string   `yaml:"policy" doc:"whether an image must be signed by a key that the drive holds, of drives in this process; empty: as each drive keeps it" enum:",require,warn,off"`
+	Keys   []string `yaml:"keys" doc:"PEM files with public keys that sign images, for drives in this process; empty: those that each drive keeps"`
 }
 
 // DefaultConfig is what a document that says nothing means.
@@ -114,7 +116,6 @@ func DefaultConfig() Config {
 		Measure:   Duration(host.DefaultMeasureTime),
 		DrainTime: Duration(time.Minute),
 		Log:       LogConfig{Level: "info", Format: "auto"},
-		Image:     ImageConfig{Policy: "require"},
 	}
 }
 

@@ -20,9 +20,6 @@
 //	    run          one producer; requests wait in it
 //	  beater       heartbeats to the control plane
 //
-// A node keeps its drives at the image that its configuration names (package host/deploy): a drive is set aside, its splits end, its jobs' programs leave
-// its memory, and come back with the next split.
-//
 // Without a control plane the node serves whoever prepares jobs on it.
 //
 // # Concurrency

@@ -47,6 +47,7 @@ var kinds = []struct {
 	{errDraining, connect.CodeUnavailable},
 	{errStopped, connect.CodeUnavailable},
 	{ErrUnavailable, connect.CodeUnavailable},
+	{host.ErrSuspended, connect.CodeUnavailable},
 	{identity.ErrPeer, connect.CodePermissionDenied},
 	{api.ErrUnknownJob, connect.CodeNotFound},
 	{api.ErrUnknownDrive, connect.CodeNotFound},

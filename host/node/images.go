@@ -4,175 +4,241 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/deploy"
+	"github.com/millrace/millrace/sdk"
 )
 
+// Times of image rollouts.
 const (
-	// imageInterval is how often the drives' images are looked at.
-	imageInterval = 30 * time.Second
-	// imageStep is the most time of a step of a rollout, but draining.
-	imageStep = 30 * time.Second
-	// drainPoll is how often a drive that drains is asked for.
-	drainPoll = 10 * time.Millisecond
+	lookEvery  = time.Minute      // drift is looked for so often
+	retryImage = 10 * time.Minute // a rollout that failed is tried again, unless a drive is opened before
 )
 
-// images keeps the node's drives at the image that the configuration names.
-type images struct {
-	agent    *Agent
-	image    *image.Image
-	policy   image.Policy
-	deployer *deploy.Deployer
-	told     string // the drift that was logged last
+// wanted is the image that the configuration names, and what drives trust.
+type wanted struct {
+	options deploy.Options
+	id      image.ID
+	trust   func(*image.Trust) error // nil: drives keep what they trust
 }
 
-// newImages reads the image; nil if the configuration names none.
-func newImages(a *Agent) (*images, error) {
-	c := a.config.Image
-	if c.File == "" {
+// readImage reads what a configuration says of images; nil if it names none.
+func readImage(c ImageConfig) (*wanted, error) {
+	w := &wanted{}
+	if c.ID != "" {
+		if err := w.id.UnmarshalText([]byte(c.ID)); err != nil {
+			return nil, fmt.Errorf("image.id: %w", err)
+		}
+		w.options.ID = w.id
+	}
+	if c.File != "" {
+		b, err := readFile(c.File, image.MaxSize)
+		if err != nil {
+			return nil, fmt.Errorf("image.file: %w", err)
+		}
+		m, err := image.Parse(b)
+		if err != nil {
+			return nil, fmt.Errorf("image.file: %s: %w", c.File, err)
+		}
+		if c.ID != "" && m.ID != w.id {
+			return nil, fmt.Errorf("image.file: %s is image %s, image.id says %s", c.File, m.ID, w.id)
+		}
+		w.options.Image, w.options.ID, w.id = b, image.ID{}, m.ID
+	}
+	var err error
+	if w.trust, err = trust(c); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// trust is what in-process drives are told to trust; nil: they keep what they do.
+func trust(c ImageConfig) (func(*image.Trust) error, error) {
+	if c.Policy == "" && len(c.Keys) == 0 {
 		return nil, nil
 	}
-	info, err := os.Stat(c.File)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: image.file: %w", ErrConfig, err)
-	case !info.Mode().IsRegular() || info.Size() > image.MaxSize:
-		return nil, fmt.Errorf("%w: image.file: %s is no regular file of at most %d bytes", ErrConfig, c.File, image.MaxSize)
+	var policy image.Policy
+	var keys image.Trust
+	if c.Policy != "" {
+		var err error
+		if policy, err = image.ParsePolicy(c.Policy); err != nil {
+			return nil, fmt.Errorf("image.policy: %w", err)
+		}
 	}
-	b, err := os.ReadFile(c.File)
+	for i, path := range c.Keys {
+		b, err := readFile(path, image.MaxKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("image.keys[%d]: %w", i, err)
+		}
+		more, err := image.ParsePublicKeys(b)
+		if err != nil {
+			return nil, fmt.Errorf("image.keys[%d]: %s: %w", i, path, err)
+		}
+		keys.Keys = append(keys.Keys, more...)
+	}
+	return func(t *image.Trust) error {
+		if c.Policy != "" {
+			t.Policy = policy
+		}
+		if len(keys.Keys) > 0 {
+			t.Keys = keys.Keys
+		}
+		return t.Check()
+	}, nil
+}
+
+// readFile reads a file of at most so many bytes.
+func readFile(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: image.file: %w", ErrConfig, err)
+		return nil, err
 	}
-	x := &images{agent: a}
-	if x.image, err = image.Parse(b); err != nil {
-		return nil, fmt.Errorf("%w: image.file: %s: %w", ErrConfig, c.File, err)
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
 	}
-	if x.policy, err = image.ParsePolicy(c.Policy); err != nil {
-		return nil, fmt.Errorf("%w: image.policy: %w", ErrConfig, err)
-	}
-	if x.policy == image.PolicyRequire && x.image.Signature == nil {
-		return nil, fmt.Errorf("%w: image.file: %s is not signed, and image.policy is require: sign it with millrace image sign", ErrConfig, c.File)
-	}
-	x.deployer = deploy.New(deploy.Options{
-		Image: b, Logger: a.log, Policy: deploy.Policy{DrainTime: time.Duration(a.config.DrainTime), StepTime: imageStep},
-	})
-	return x, nil
+	return b, errors.Join(err, f.Close())
 }
 
-// keep runs until ctx ends.
-func (x *images) keep(ctx context.Context) {
-	interval := imageInterval
-	if x.agent.o.Probe > 0 {
-		interval = x.agent.o.Probe // tests look often
-	}
-	// Its options were checked when it was made.
-	if err := x.deployer.Keep(ctx, interval, x.open, x.tell); err != nil {
-		x.agent.log.Error("images are not kept", "error", err)
+// deployer keeps the drives at the image that the configuration names. It has one goroutine.
+type deployer struct {
+	agent *Agent
+	want  *wanted
+	kick  chan struct{} // a drive was opened; capacity 1
+}
+
+// opened says that a drive was opened.
+func (p *deployer) opened() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
 	}
 }
 
-// open are the drives that can be looked at now: open, and computing.
-func (x *images) open() []deploy.Drive {
-	a := x.agent
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var all []deploy.Drive
-	for _, v := range a.drives {
-		if v.drive == nil || !v.drive.Computes() {
-			continue
-		}
-		dev := v.drive.Device()
-		all = append(all, deploy.Drive{
-			Name: v.config.Name, Device: dev,
-			Drain: func(ctx context.Context) error {
-				r, err := dev.ImageReport(ctx)
-				if err == nil {
-					err = x.trusted(r)
-				}
-				if err != nil {
-					return err
-				}
-				return v.setAside(ctx)
-			},
-			Resume: func(context.Context) error { v.takeUp(); return nil },
-		})
-	}
-	return all
-}
-
-// trusted holds the image's signature against the node's policy: whether the drive holds the key that made it.
-func (x *images) trusted(r *image.Report) error {
-	if x.policy == image.PolicyOff {
-		return nil
-	}
-	err := errors.New("the image is not signed")
-	if x.image.Signature != nil {
-		key := image.KeyID(x.image.Signature.Key)
-		if slices.Contains(r.Keys, key) && !slices.Contains(r.RevokedKeys, key) {
-			return nil
-		}
-		err = fmt.Errorf("the drive does not trust key %s, which signed the image: give it to the drive (--image-key), or set image.policy", key)
-	}
-	if x.policy == image.PolicyWarn {
-		x.agent.log.Warn("image", "image", x.image.ID.Short(), "error", err)
-		return nil
-	}
-	return err
-}
-
-// tell logs what a look found, if it is news.
-func (x *images) tell(k deploy.Kept) {
-	if k.Err != nil {
-		x.agent.log.Error("rollout", "image", x.image.ID.Short(), "stopped", k.Report.Stopped, "error", k.Err)
-	}
-	now := fmt.Sprint(k.Drift, k.Halted)
-	if now == x.told {
+// run rolls the image out when drives drift from it, until ctx ends.
+func (p *deployer) run(ctx context.Context) {
+	if p.want.id == (image.ID{}) {
 		return
 	}
-	x.told = now
-	for _, d := range k.Drift {
-		x.agent.log.Warn("drive drifted", "drive", d.Drive, "image_wanted", d.Want.Short(), "image", d.Runs.Short(), "reason", d.Why, "halted", k.Halted)
+	notBefore := time.Time{}
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.kick:
+			notBefore = time.Time{}
+		case <-t.C:
+		}
+		drives := p.drives()
+		if p.agent.opening() || len(drives) == 0 {
+			continue // each that is opened says so
+		}
+		drifted := deploy.Drift(ctx, drives, p.want.id)
+		p.agent.drifted(drifted)
+		if len(drifted) == 0 || time.Now().Before(notBefore) {
+			continue
+		}
+		o := p.want.options
+		o.Logger = p.agent.log
+		report, err := deploy.New(o).Run(ctx, drives)
+		if err != nil {
+			p.agent.log.Error("image rollout failed", "image", p.want.id.String(), "error", err, "again_in", retryImage)
+			notBefore = time.Now().Add(retryImage)
+		}
+		for _, d := range report.Drives {
+			p.agent.log.Info("image rollout", "drive", d.Drive, "state", d.State.String(), "image", p.want.id.String())
+		}
+		p.agent.drifted(deploy.Drift(ctx, p.drives(), p.want.id))
 	}
 }
 
-// errImage is why a drive takes no splits while its image changes.
-var errImage = fmt.Errorf("%w: its image is being changed", ErrUnavailable)
-
-// setAside ends the drive's work for a while: no new split, then, when those that run have ended, no program in its memory.
-func (v *supervisor) setAside(ctx context.Context) error {
-	a, name := v.agent, v.config.Name
-	a.mu.Lock()
-	v.aside = true
-	a.mu.Unlock()
-	a.runs.sendAway(name, fmt.Errorf("drive %s: %w", name, errDraining))
-	a.beats.now()
-	for a.runs.running(name) > 0 {
-		if pause(ctx, drainPoll); ctx.Err() != nil {
-			return fmt.Errorf("%d splits still run: %w", a.runs.running(name), ctx.Err())
+// drives are those that compute and are open.
+func (p *deployer) drives() []deploy.Drive {
+	var list []deploy.Drive
+	for _, v := range p.agent.drives {
+		p.agent.mu.Lock()
+		d := v.drive
+		p.agent.mu.Unlock()
+		if d != nil && d.Computes() && d.Device() != nil {
+			list = append(list, deploy.Drive{
+				Name: v.config.Name, Device: d.Device(),
+				Drain:  func(ctx context.Context) error { return v.drainForImage(ctx, d) },
+				Resume: func(ctx context.Context) error { return v.resumeFromImage(ctx, d) },
+			})
 		}
 	}
-	// What was lent and is being written ends too; then nothing of the drive's memory is used.
-	a.runs.sendAway(name, fmt.Errorf("drive %s: %w", name, errImage))
-	var errs []error
-	for _, job := range a.manager.Jobs() {
-		errs = append(errs, a.manager.Restart(job, name))
-	}
-	return errors.Join(errs...)
+	return list
 }
 
-// takeUp gives the drive work again, if nothing else stands against it.
-func (v *supervisor) takeUp() {
-	a := v.agent
-	a.mu.Lock()
-	v.aside = false
-	d, ready := v.drive, v.state == "ready"
-	a.mu.Unlock()
-	if ready {
-		v.ready(d)
+// errLoading refuses splits while an image is loaded.
+var errLoading = errors.New("an image is being loaded")
+
+// loading is the state of a drive that gets an image.
+const loading = "loading image"
+
+// drainForImage ends what runs on the drive, and takes its memory from the jobs: an image is activated on a drive that holds nothing.
+func (v *supervisor) drainForImage(ctx context.Context, d *host.Drive) error {
+	a, name := v.agent, v.config.Name
+	v.set(d, loading)
+	// Splits that run may end, in the drain's time; requests for new ones go to other drives.
+	a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, errDraining, errLoading))
+	bound, cancel := context.WithTimeout(ctx, time.Duration(a.config.DrainTime))
+	defer cancel()
+	if err := a.runs.settleDrive(bound, name); err != nil {
+		a.log.Warn("splits are cut off for an image", "drive", name, "error", err)
 	}
-	a.beats.now()
+	a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
+	return a.manager.Suspend(name)
+}
+
+// resumeFromImage gives the drive to the jobs again.
+func (v *supervisor) resumeFromImage(ctx context.Context, d *host.Drive) error {
+	if err := v.agent.manager.Resume(ctx, v.config.Name); err != nil {
+		return err
+	}
+	v.ready(d)
+	return nil
+}
+
+// opening tells whether a drive was not tried yet.
+func (a *Agent) opening() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.drives {
+		if !v.tried {
+			return true
+		}
+	}
+	return false
+}
+
+// drifted remembers, and logs, which drives are not at the image.
+func (a *Agent) drifted(list []deploy.Drifted) {
+	now := map[string]string{}
+	for _, d := range list {
+		now[d.Drive] = d.Why
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.drives {
+		why := now[v.config.Name]
+		if why != v.drift && why != "" {
+			a.log.Warn("drive has drifted from its image", "drive", v.config.Name, "why", why)
+		}
+		v.drift = why
+	}
+}
+
+// trustOf puts what the configuration says of images into a drive's options. Drives elsewhere have it in their own.
+func (w *wanted) trustOf(o *sdk.DeviceOptions) {
+	if w.trust != nil {
+		o.Trust = w.trust
+	}
 }

@@ -486,7 +486,10 @@ func (s *runs) holding() held {
 }
 
 // settle waits until no split is open and no response is being written, or ctx ends.
-func (s *runs) settle(ctx context.Context) error {
+func (s *runs) settle(ctx context.Context) error { return s.settleDrive(ctx, "") }
+
+// settleDrive is settle for one drive.
+func (s *runs) settleDrive(ctx context.Context, drive string) error {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -495,13 +498,26 @@ func (s *runs) settle(ctx context.Context) error {
 	defer stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.open) > 0 || len(s.out) > 0 {
-		if ctx.Err() != nil {
-			return fmt.Errorf("%d splits still run: %w", len(s.open), context.Cause(ctx))
+	for {
+		n := 0
+		for key := range s.open {
+			if drive == "" || key.drive == drive {
+				n++
+			}
+		}
+		for p := range s.out {
+			if drive == "" || p.run.key.drive == drive {
+				n++
+			}
+		}
+		switch {
+		case n == 0:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%d splits and responses still run: %w", n, context.Cause(ctx))
 		}
 		s.changed.Wait()
 	}
-	return nil
 }
 
 // close ends everything.

@@ -211,7 +211,7 @@ func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainR
 	}
 	a.mu.Lock()
 	v.drained = r.GetDrain()
-	ready := v.state == "ready" && !v.aside
+	ready := v.state == "ready"
 	a.mu.Unlock()
 	if ready {
 		var why error

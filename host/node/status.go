@@ -36,7 +36,7 @@ func (a *Agent) status(full bool) (*apiv1.NodeStatus, error) {
 	drives := make([]*host.Drive, len(a.drives))
 	for i, v := range a.drives {
 		d := &apiv1.Drive{Name: v.config.Name, State: v.state, Busy: v.busy}
-		if v.state == "ready" && (v.drained || v.aside) {
+		if v.state == "ready" && v.drained {
 			d.State = "draining"
 		}
 		drives[i] = v.drive

@@ -35,10 +35,10 @@ type supervisor struct {
 	drive   *host.Drive // nil while it is not open
 	state   string      // "opening", "ready", "failed: why"
 	drained bool        // by Drain
-	aside   bool        // while its image is being changed
 	tried   bool        // opened, or failed to, once
 	busy    float64     // engine threads busy in the last interval
 	opens   int         // how often it was opened
+	drift   string      // why it is not at the image that is wanted
 }
 
 // fault says that a stream on the drive failed. It does not wait.
@@ -77,6 +77,7 @@ func (v *supervisor) run(ctx context.Context) {
 		}
 		v.agent.log.Warn("drive failed", "drive", v.config.Name, "error", err, "again_in", delay)
 		v.set(nil, "failed: "+err.Error())
+		v.agent.images.opened() // it was tried, which others wait for
 		v.agent.runs.sendAway(v.config.Name, fmt.Errorf("drive %s: %w: %w", v.config.Name, ErrUnavailable, err))
 		pause(ctx, delay)
 	}
@@ -86,6 +87,7 @@ func (v *supervisor) options() host.DriveOptions {
 	o := v.config.options(v.agent.config.Text)
 	o.Jobs = v.config.jobs()
 	o.Device = sdk.DeviceOptions{Logger: v.agent.log, TCP: tcp.DialOptions{GiveUp: giveUpTime}}
+	v.agent.images.want.trustOf(&o.Device)
 	if v.agent.o.Device != nil {
 		v.agent.o.Device(v.config.Name, &o.Device)
 	}
@@ -112,13 +114,9 @@ func (v *supervisor) set(d *host.Drive, state string) {
 func (v *supervisor) ready(d *host.Drive) {
 	v.set(d, "ready")
 	v.agent.mu.Lock()
-	drained, aside := v.drained, v.aside
+	drained := v.drained
 	v.agent.mu.Unlock()
-	switch {
-	case aside:
-		v.agent.runs.sendAway(v.config.Name, errImage)
-		return
-	case drained:
+	if drained {
 		v.agent.runs.sendAway(v.config.Name, errDraining)
 		return
 	}
@@ -129,6 +127,7 @@ func (v *supervisor) ready(d *host.Drive) {
 func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 	a, name := v.agent, v.config.Name
 	v.ready(d)
+	a.images.opened()
 	probe := time.NewTicker(a.o.probe())
 	defer probe.Stop()
 	busy, at := time.Duration(0), time.Time{}
