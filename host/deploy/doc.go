@@ -6,7 +6,6 @@
 //	d := deploy.New(deploy.Options{Image: bytes, Gate: func(ctx context.Context, d deploy.Drive) error { ... }})
 //	report, err := d.Run(ctx, drives)
 //	drifted := deploy.Drift(ctx, drives, id)
-//	err = d.Keep(ctx, time.Minute, open, told) // both, until ctx ends
 //
 // A rollout looks at each drive in turn. One that runs the image already is only checked. Any other is drained (Drive.Drain: nothing
 // holds it when that returns), gets the image into the free slot of its field pair, tests it, activates it, must pass the gate, and is
