@@ -29,11 +29,10 @@ from typing import Any, Callable, Optional, Sequence
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # deterministic algorithms want it, before CUDA starts
 
 import torch
-from torch import nn
-
 from millrace import Control, Schema
 from millrace.measure import fingerprint
 from millrace.torch import Batch, MiniBatches
+from torch import nn
 
 PIPELINE = """name: rm1
 batch: {batch}

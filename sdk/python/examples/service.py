@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -87,6 +88,8 @@ class Service:
         rows: of the data set.
         partitions: of the data set; each lies on ``copies`` drives.
         unix: nodes serve on unix sockets, too.
+        members: of the control plane, 1 or 3.
+        secure: mutual TLS everywhere; ``tls`` is the launcher's identity.
         folder: where everything lies; None makes one and removes it at the end.
     """
 
@@ -100,6 +103,8 @@ class Service:
         model: str = "rm1",
         unix: bool = False,
         threads: int = 1,
+        members: int = 1,
+        secure: bool = False,
         folder: Optional[str] = None,
     ) -> None:
         found = program()
@@ -108,7 +113,9 @@ class Service:
         self.program = found
         self._made = folder is None
         self.folder = tempfile.mkdtemp(prefix="millrace-") if folder is None else folder
-        self.control: Optional[Process] = None
+        self.members: list[Optional[Process]] = []
+        self.secure = secure
+        self.tls: Optional[tuple[str, str, str]] = self._identity("launcher", "trainer") if secure else None
         self.nodes: list[Optional[Process]] = []
         try:
             self.data = os.path.join(self.folder, "data")
@@ -116,8 +123,7 @@ class Service:
             self.partitions = sorted(n for n in os.listdir(self.data) if n.endswith(".parquet"))
             size = sum(os.path.getsize(os.path.join(self.data, n)) for n in self.partitions)
             self._flash(drives, copies, size)
-            self.control = self._start("control", "control", "run", "--data", self._path("etcd"), "--listen", "127.0.0.1:0")
-            self.url: str = self.control.wait_ready()["url"]
+            self._start_members(members)
             for i in range(drives):
                 self._configure(i, unix, threads)
                 self.nodes.append(None)
@@ -133,6 +139,51 @@ class Service:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+    def _identity(self, role: str, name: str) -> tuple[str, str, str]:
+        """Certificate, key and authority of somebody."""
+        pki = self._path("pki")
+        if not os.path.exists(pki):
+            self.run("pki", "init", "--dir", pki)
+        self.run("pki", "issue", "--dir", pki, "--role", role, "--name", name, "--host", "127.0.0.1")
+        return f"{pki}/{role}-{name}.pem", f"{pki}/{role}-{name}.key", f"{pki}/ca.pem"
+
+    def _start_members(self, n: int) -> None:
+        peers = []
+        if n > 1:
+            scheme = "https" if self.secure else "http"
+            ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
+            peers = ["--peers", ",".join(f"m{i}={scheme}://127.0.0.1:{s.getsockname()[1]}" for i, s in enumerate(ports))]
+            for s in ports:
+                s.close()
+        for i in range(n):
+            arguments = ["control", "run", "--data", self._path(f"etcd{i}"), "--listen", "127.0.0.1:0", *peers]
+            if n > 1:
+                arguments += ["--name", f"m{i}"]
+            if self.secure:
+                cert, key, ca = self._identity("control", f"m{i}")
+                arguments += ["--cert", cert, "--key", key, "--ca", ca]
+            self.members.append(self._start(f"control{i}", *arguments))
+        self.urls: list[str] = []
+        for m in self.members:
+            assert m is not None
+            self.urls.append(m.wait_ready()["url"])
+        self.url = ",".join(self.urls)
+
+    def kill_leader(self) -> None:
+        """kill -9 of the member that leads."""
+        for i, m in enumerate(self.members):
+            if m is None:
+                continue
+            with Control(self.urls[i], tls=self.tls, patience=0.0) as control:
+                try:
+                    control.call("ListNodes", {})
+                except MillraceError:
+                    continue
+            m.kill()
+            self.members[i] = None
+            return
+        raise RuntimeError("nobody leads")
 
     def run(self, *arguments: str) -> str:
         """Runs the program to its end; returns what it printed."""
@@ -154,15 +205,17 @@ class Service:
 
     def _configure(self, i: int, unix: bool, threads: int) -> None:
         listen = [f"unix:{self._path(f'n{i}.sock')}"] if unix else []
-        doc = {  # JSON is YAML
+        doc: dict[str, Any] = {  # JSON is YAML
             "name": f"n{i}",
             "listen": [*listen, "127.0.0.1:0"],
-            "control": [self.url],
+            "control": self.urls,
             "state_dir": self._path(f"n{i}"),
             "drives": [{"name": "d0", "uri": f"file:{self._path(f'd{i}.flash')}?threads={threads}"}],
             "measure": "200ms",
             "drain_time": "2s",
         }
+        if self.secure:
+            doc["tls"] = dict(zip(("cert", "key", "ca"), self._identity("node", f"n{i}")))
         os.makedirs(self._path(f"n{i}"), exist_ok=True)
         with open(self._path(f"n{i}.yaml"), "w") as f:
             json.dump(doc, f)
@@ -183,7 +236,7 @@ class Service:
     def wait_nodes(self, n: int, seconds: float = 60.0) -> None:
         """Waits until ``n`` nodes are ready."""
         end = time.monotonic() + seconds
-        with Control(self.url) as control:
+        with Control(self.url, tls=self.tls) as control:
             while True:
                 try:
                     nodes = control.call("ListNodes", {}).get("nodes", [])
@@ -212,9 +265,9 @@ class Service:
 
     def close(self) -> None:
         """Ends all processes."""
-        for p in (*self.nodes, self.control):
+        for p in (*self.nodes, *self.members):
             if p is not None:
                 p.stop()
-        self.nodes, self.control = [], None
+        self.nodes, self.members = [], []
         if self._made:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -10,7 +10,20 @@ import unittest
 from typing import Any
 
 import millrace
-from millrace import ClosedError, Control, DataLossError, FencedError, Job, JobEndedError, MillraceError, OtherJobError, ServiceError, Token, TokenError, UnreachableError
+from millrace import (
+    ClosedError,
+    Control,
+    DataLossError,
+    FencedError,
+    Job,
+    JobEndedError,
+    MillraceError,
+    OtherJobError,
+    ServiceError,
+    Token,
+    TokenError,
+    UnreachableError,
+)
 from millrace.token import Ranges
 
 from .fake import JOB, SCHEMA, Cluster, content

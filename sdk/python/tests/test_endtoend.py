@@ -7,13 +7,16 @@ import hashlib
 import importlib.util
 import json
 import os
+import ssl
 import subprocess
 import tempfile
 import threading
 import unittest
 from typing import Any
 
-from millrace import Control, FencedError, Job, OtherJobError, TokenError
+from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TokenError
+
+from .fake import Serving
 
 _path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "examples", "service.py")
 _spec = importlib.util.spec_from_file_location("service", _path)
@@ -209,6 +212,50 @@ class EndToEnd(unittest.TestCase):
         finally:
             for i in range(3):
                 os.rename(f"{hidden['path']}/n{i}.sock", f"{self.service.folder}/n{i}.sock")
+
+
+class Failover(unittest.TestCase):
+    def test_the_leader_is_killed(self) -> None:
+        with service.Service(2, rows=ROWS, partitions=PARTITIONS, copies=2, members=3) as s:
+            with Control(s.url) as c:
+                spec = {"name": "a", "pipeline": PIPELINE, "order": "deterministic", "epochs": "2", "plan": {"shuffle": "none"}}
+                id = c.submit(spec)["id"]
+            with Job(s.url, id, queue_bytes=1 << 20, check=True) as job:
+                got = []
+                for b in job:
+                    got.append(digest(b))
+                    if len(got) == 10:
+                        s.kill_leader()
+                    if len(got) == 20:
+                        job.state_dict()  # waits for the next leader
+            self.assertEqual([(e, n) for e, n, _ in got], [(e, n) for e in range(2) for n in range(30)])
+            self.assertEqual([d for e, _, d in got if e == 0], [d for e, _, d in got if e == 1])
+
+
+class Secure(unittest.TestCase):
+    def test_mutual_tls(self) -> None:
+        with service.Service(2, rows=ROWS, partitions=PARTITIONS, copies=2, secure=True) as s:
+            self.assertTrue(s.url.startswith("https://"))
+            with Control(s.url, tls=s.tls) as c:
+                id = c.submit({"name": "a", "pipeline": PIPELINE, "order": "deterministic"})["id"]
+            with Job(s.url, id, tls=s.tls) as job:
+                self.assertEqual([b.name.number for b in job], list(range(30)))
+            # Without an identity, with another authority's, and as somebody who may not.
+            with self.assertRaises(MillraceError), Control(s.url, patience=0.0) as c:
+                c.jobs()
+            node = s._identity("node", "stranger")
+            with self.assertRaises(ServiceError) as e, Control(s.url, tls=node, patience=0.0) as c:
+                c.jobs()
+            self.assertEqual(e.exception.code, "permission_denied")
+            # A server that is a launcher is nobody that we talk to.
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*s._identity("launcher", "rogue")[:2])
+            rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
+            try:
+                with self.assertRaisesRegex(MillraceError, "unsuitable certificate purpose"), Control(rogue.url, tls=s.tls, patience=0.0) as c:
+                    c.jobs()
+            finally:
+                rogue.stop()
 
 
 def digest(b: Any) -> tuple[int, int, str]:

@@ -312,7 +312,16 @@ class Schemas(unittest.TestCase):
     def test_refusals(self) -> None:
         from millrace.errors import SchemaError
 
-        for text in ("", "[]", "{}", '{"Keys":[{}]}', '{"Keys":[{"Name":"a","NumEmbeddings":-1}]}', '{"Keys":[{"Name":"a"}],"IDs":1}', '{"Dense":["a","a"]}', '{"Dense":7}'):
+        for text in (
+            "",
+            "[]",
+            "{}",
+            '{"Keys":[{}]}',
+            '{"Keys":[{"Name":"a","NumEmbeddings":-1}]}',
+            '{"Keys":[{"Name":"a"}],"IDs":1}',
+            '{"Dense":["a","a"]}',
+            '{"Dense":7}',
+        ):
             with self.subTest(text), self.assertRaises(SchemaError):
                 Schema.from_json(text)
 
