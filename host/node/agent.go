@@ -109,7 +109,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		open = o.wrap(open)
 	}
 	a.runs = newRuns(runsOptions{
-		open: open, failed: a.failed, log: a.log, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
+		open: open, failed: a.failed, log: a.log, fence: a.latestFence, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
 		idle: time.Duration(c.Runs.Idle), abandoned: time.Duration(c.Runs.Abandoned), busyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry
@@ -267,6 +267,13 @@ func (a *Agent) failed(drive string, err error) {
 	if v := a.supervisor(drive); v != nil {
 		v.fault(err)
 	}
+}
+
+// latestFence is that of the latest leader seen, 0 if none was.
+func (a *Agent) latestFence() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.fence
 }
 
 func (a *Agent) supervisor(drive string) *supervisor {

@@ -32,7 +32,7 @@ func TestDefaultsAreADocument(t *testing.T) {
 	require.NoError(t, err)
 	want := DefaultConfig()
 	require.NoError(t, want.Check())
-	c.Advertise, c.Control, c.Drives = want.Advertise, want.Control, want.Drives // empty lists
+	c.Advertise, c.Control, c.Drives, c.Image = want.Advertise, want.Control, want.Drives, want.Image // empty lists
 	assert.Equal(t, want, c)
 	assert.NotEmpty(t, c.Name)
 }

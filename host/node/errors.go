@@ -144,14 +144,13 @@ func writeError(w http.ResponseWriter, err error) {
 	_, _ = w.Write(b)
 }
 
-// dataFault tells that a split failed by what it read or was asked for, so that the drive is not in question.
-func dataFault(err error) bool {
-	if errors.Is(err, ErrPanic) {
-		return false
+// driveFault tells that a split failed in a way that puts the drive in question: not by what it read or was asked for, not because it was ended, and
+// not because somebody keeps splits away.
+func driveFault(err error) bool {
+	for _, ours := range []error{errStopped, errDraining, ErrUnavailable, host.ErrSuspended} {
+		if errors.Is(err, ours) {
+			return false
+		}
 	}
-	switch codeOf(err) {
-	case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeDeadlineExceeded:
-		return false
-	}
-	return true
+	return errors.Is(err, ErrPanic) || codeOf(err) == connect.CodeUnavailable
 }

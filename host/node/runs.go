@@ -21,6 +21,7 @@ type runsOptions struct {
 	open      opener
 	failed    func(drive string, err error) // a stream failed; must not wait
 	log       *slog.Logger
+	fence     func() uint64 // of the latest leader, for the log
 	nodeBytes int64
 	jobBytes  int64
 	idle      time.Duration
@@ -335,7 +336,7 @@ func (s *runs) opened(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.source = true
-	s.o.log.Debug("split opened", "job", short(r.key.job), "split", r.key.place, "epoch", r.key.epoch, "drive", r.key.drive, "number", r.next)
+	s.o.log.Debug("split opened", "job", short(r.key.job), "split", r.key.place, "epoch", r.key.epoch, "drive", r.key.drive, "number", r.next, "fence", s.o.fence())
 }
 
 // closed says that a run's stream is closed.
@@ -360,7 +361,7 @@ func (s *runs) fault(r *run, err error) {
 	if r.ctx.Err() != nil || errors.Is(err, api.ErrBusy) {
 		return
 	}
-	s.o.log.Warn("split failed", "job", short(r.key.job), "split", r.key.place, "epoch", r.key.epoch, "drive", r.key.drive, "error", err)
+	s.o.log.Warn("split failed", "job", short(r.key.job), "split", r.key.place, "epoch", r.key.epoch, "drive", r.key.drive, "fence", s.o.fence(), "error", err)
 	if p := (*panicError)(nil); errors.As(err, &p) {
 		s.o.log.Error("the worker panicked", "drive", r.key.drive, "panic", p.value, "stack", string(p.stack))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
@@ -139,10 +140,25 @@ func (a *Agent) prepare(ctx context.Context, q *apiv1.PrepareRequest) error {
 		return fmt.Errorf("%w jobs: %d are prepared", ErrTooMany, len(jobs))
 	}
 	if err := a.manager.Prepare(ctx, &j); err != nil {
+		if name := a.notOpen(); name != "" && errors.Is(err, host.ErrNotHeld) {
+			return fmt.Errorf("%w: drive %s is not open, and %w", ErrUnavailable, name, err)
+		}
 		return err
 	}
 	a.beats.now()
 	return nil
+}
+
+// notOpen names a drive that is not open; "" if all are.
+func (a *Agent) notOpen() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.drives {
+		if v.drive == nil {
+			return v.config.Name
+		}
+	}
+	return ""
 }
 
 func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {

@@ -43,7 +43,7 @@ type supervisor struct {
 
 // fault says that a stream on the drive failed. It does not wait.
 func (v *supervisor) fault(err error) {
-	if dataFault(err) {
+	if !driveFault(err) {
 		return
 	}
 	select {
