@@ -23,6 +23,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -159,13 +160,18 @@ var drives int // makes mem: drives' names unique
 
 // makeDrive makes a drive of a kind that holds files, and returns its URI. It lasts as long as the test.
 func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
+	return makeDriveOf(t, kind, files, nil)
+}
+
+// makeDriveOf is makeDrive with other flash, where the drive is not opened by its node alone.
+func makeDriveOf(t testing.TB, kind string, files map[string][]byte, wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
 	drives++
 	uri := "file:" + filepath.Join(t.TempDir(), "d.flash")
 	if kind == "mem" {
 		uri = fmt.Sprintf("mem:endtoend-%d-%d", os.Getpid(), drives)
 	}
-	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
+	dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{WrapFlash: wrap})
 	require.NoError(t, err)
 	vol, err := volume.Open(t.Context(), dev)
 	require.NoError(t, err)
@@ -178,7 +184,7 @@ func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 	}
 	require.NoError(t, dev.Close())
 	if kind == "tcp" {
-		return serveDrive(t, uri)
+		return serveDrive(t, uri, wrap)
 	}
 	return uri
 }
@@ -186,9 +192,9 @@ func makeDrive(t testing.TB, kind string, files map[string][]byte) string {
 const nqn = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555"
 
 // serveDrive serves a drive in a file over NVMe/TCP.
-func serveDrive(t testing.TB, uri string) string {
+func serveDrive(t testing.TB, uri string, wrap func(controller.Flash) controller.Flash) string {
 	t.Helper()
-	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn})
+	drive, err := csd.Open(csd.Options{Path: strings.TrimPrefix(uri, "file:"), SLMBytes: 32 << 20, NQN: nqn, WrapFlash: wrap})
 	require.NoError(t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})
 	require.NoError(t, err)
