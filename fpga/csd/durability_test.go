@@ -347,8 +347,9 @@ func TestKill(t *testing.T) {
 			seeds := rand.New(rand.NewPCG(3, uint64(len(name))))
 			l := new(ledger)
 			lost, cut := 0, 0
-			n := kills(c.kills)
-			for range n {
+			least, n := kills(c.kills), 0
+			// Behind a cache until something was lost: on a busy machine the cache may be clean at every kill for a while.
+			for ; n < least || c.cache && !c.off && lost == 0 && n < 20*least; n++ {
 				h := v.dial(tcp.DialOptions{GiveUp: -1})
 				writeCache(t, h, !c.off)
 				cut += killUnderLoad(t, v, h, l, seeds, c.off)
