@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -36,13 +39,7 @@ func leads(t *testing.T, members []*Server) (which int) {
 func TestTheLeaderDies(t *testing.T) {
 	t.Parallel()
 	members, c := startCluster(t, 3)
-	defer func() {
-		for _, m := range members {
-			if m != nil {
-				assert.NoError(t, m.Close())
-			}
-		}
-	}()
+	defer closeAll(t, members)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "p1", 1000)}})
 	n.beats(t, c)
 	await(t, c, "n")
@@ -75,13 +72,13 @@ func TestTheLeaderDies(t *testing.T) {
 	assert.Len(t, k.got, 200)
 }
 
-// kill ends a member without a word to anybody: its lease runs out by itself.
+// kill ends a member without a word to anybody, as when its process is killed: etcd goes first, so that nothing is resigned and
+// nothing is written; the others find out when its lease has run out.
 func kill(s *Server) error {
+	err := errors.Join(s.http.Close(), s.store.Close())
 	s.stop()
-	err := s.http.Close()
 	s.wg.Wait()
 	s.metrics.unregister()
-	_ = s.store.Close() // resigning may have failed with it
 	return err
 }
 
@@ -89,9 +86,7 @@ func kill(s *Server) error {
 func TestAMemberThatDoesNotLeadNamesTheLeader(t *testing.T) {
 	t.Parallel()
 	members, _ := startCluster(t, 3)
-	for _, m := range members {
-		defer func() { assert.NoError(t, m.Close()) }()
-	}
+	defer closeAll(t, members)
 	at := leads(t, members)
 	for i, m := range members {
 		if i == at {
@@ -204,4 +199,47 @@ func TestARestartGoesOn(t *testing.T) {
 	var tok dataset.Token
 	require.NoError(t, tok.UnmarshalBinary(token.Token[4:len(token.Token)-32]))
 	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)
+}
+
+// TestAJobInTheMiddleOfBeingMeasured: the next leader prepares and measures it again. Its decisions replay.
+func TestAJobInTheMiddleOfBeingMeasured(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	c := newClient(s)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}, "e": {partition(t, "p1", 200)}})
+	n.hang = make(chan struct{})
+	stop := n.beats(t, c)
+	await(t, c, "n")
+	submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 1500})
+	until(t, c, "job", "measuring")
+	stop()
+	require.NoError(t, s.Close())
+	close(n.hang)
+
+	s, c = start(t, o)
+	n.beats(t, c)
+	st := until(t, c, "job", "running")
+	assert.EqualValues(t, 2, st.DrivesWanted)
+	k := newConsumer(t, c, "job", 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(1))
+	var records []autoscale.Record
+	require.Eventually(t, func() bool {
+		r, err := s.Decisions(patient(t), &apiv1.DecisionsRequest{Id: "job"})
+		require.NoError(t, err)
+		records = nil
+		for _, d := range r.Decisions {
+			var v autoscale.Record
+			require.NoError(t, json.Unmarshal([]byte(d), &v))
+			records = append(records, v)
+		}
+		return len(records) >= 3
+	}, 20*time.Second, 5*time.Millisecond)
+	assert.NoError(t, autoscale.Replay(records))
+	assert.Equal(t, 2, records[0].Inputs.Holders)
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 40)
 }

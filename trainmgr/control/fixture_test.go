@@ -264,6 +264,22 @@ func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	return members, newClient(members...)
 }
 
+// closeAll closes members at once: one after the other, the last would wait for a majority.
+func closeAll(t testing.TB, members []*Server) {
+	var wg sync.WaitGroup
+	for _, m := range members {
+		if m == nil {
+			continue
+		}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			assert.NoError(t, m.Close())
+		}()
+	}
+	wg.Wait()
+}
+
 // client asks members in turn, as launchers do.
 type client struct {
 	members []apiv1connect.ControlClient

@@ -142,8 +142,8 @@ func TestMembersSpeakTLS(t *testing.T) {
 		r := <-results
 		require.NoError(t, r.err)
 		members = append(members, r.s)
-		defer func() { assert.NoError(t, r.s.Close()) }()
 	}
+	defer closeAll(t, members)
 	at := leads(t, members)
 	k := a.client(members[at], identity.Operator, "ops")
 	_, err := k.ListJobs(context.Background(), &apiv1.ListJobsRequest{})

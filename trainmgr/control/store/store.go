@@ -114,8 +114,8 @@ func (s *Store) dial(ctx context.Context) error {
 // Close ends the member. A term that is held ends with it; resign first to let another lead at once.
 func (s *Store) Close() error {
 	s.stop()
+	err := s.client.Close() // ends what is under way
 	s.wg.Wait()
-	err := s.client.Close()
 	if errors.Is(err, context.Canceled) {
 		err = nil // how a client that is not dialled says that it is closed
 	}

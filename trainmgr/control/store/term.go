@@ -35,7 +35,19 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(session.Ctx(), cancel)()
-	if err := e.Campaign(waiting, value); err != nil {
+	won := make(chan error, 1)
+	s.wg.Add(1)
+	go func() {
+		defer s.wg.Done()
+		won <- e.Campaign(waiting, value)
+	}()
+	select {
+	case err = <-won:
+	case <-waiting.Done():
+		// It withdraws by itself, but without a majority that takes seconds, which nobody has to wait for but Close.
+		err = waiting.Err()
+	}
+	if err != nil {
 		session.Orphan()
 		return nil, fmt.Errorf("campaign: %w", words(err))
 	}
