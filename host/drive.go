@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
@@ -74,6 +75,7 @@ type Drive struct {
 
 	mu         sync.Mutex       // guards what follows
 	partitions []*sdk.Partition // replaced, never changed
+	held       uint64           // number of what it holds, see holding
 	byName     map[string]*sdk.Partition
 	prints     map[*sdk.Partition]fingerprint
 	running    int    // open splits, of all jobs
@@ -204,6 +206,9 @@ func (d *Drive) hold(list []*sdk.Partition) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if !slices.Equal(list, d.partitions) {
+		d.held++
+	}
 	d.partitions, d.byName, d.prints = list, byName, prints
 	return nil
 }

@@ -44,9 +44,41 @@ type Holding struct {
 	Partitions []string
 }
 
-// Inventory tells what the drives hold.
+// Inventory tells what the drives hold. It is the same one until that changes, and not to be written to.
 func (m *Manager) Inventory() (*Inventory, error) {
+	m.taking.Lock()
+	defer m.taking.Unlock()
+	drives := m.Drives()
+	taken := make([]holding, len(drives))
+	for i, d := range drives {
+		taken[i] = d.holding()
+	}
+	if m.inventory != nil && slices.Equal(taken, m.taken) {
+		return m.inventory, nil
+	}
+	inv, err := takeInventory(drives)
+	if err != nil {
+		return nil, err
+	}
+	m.inventory, m.taken = inv, taken
+	return inv, nil
+}
+
+// holding is a drive and the number of what it holds, which grows when that changes.
+type holding struct {
+	drive  *Drive
+	number uint64
+}
+
+func (d *Drive) holding() holding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return holding{d, d.held}
+}
+
+func takeInventory(drives []*Drive) (*Inventory, error) {
 	inv := &Inventory{}
+	var last schemaMemo
 	type identity struct {
 		name   string
 		footer dataset.Digest
@@ -55,7 +87,7 @@ func (m *Manager) Inventory() (*Inventory, error) {
 	seen := map[identity]bool{}
 	schemas := map[dataset.Digest]*schema{}
 	malformed := map[dataset.Digest]program.Malformed{}
-	for _, d := range m.Drives() {
+	for _, d := range drives {
 		h := Holding{Drive: d.name}
 		for _, p := range d.Partitions() {
 			h.Partitions = append(h.Partitions, p.Name)
@@ -64,7 +96,7 @@ func (m *Manager) Inventory() (*Inventory, error) {
 				seen[id] = true
 				columns, _ := Columns(p, d.o.Text)
 				policy := program.Malformed(d.o.Text.Policy)
-				digest, err := schemaDigest(columns, policy)
+				digest, err := last.digest(columns, policy)
 				if err != nil {
 					return nil, fmt.Errorf("drive %s: partition %s: %w", d.name, p.Name, err)
 				}
@@ -118,17 +150,27 @@ func (inv *Inventory) sum() dataset.Digest {
 	return dataset.Digest(h.Sum(nil))
 }
 
-// schemaDigest names columns, without what is wrong with them in one partition.
-func schemaDigest(columns []pipeline.ColumnInfo, policy program.Malformed) (dataset.Digest, error) {
+// schemaMemo names columns, without what is wrong with them in one partition. Partitions that follow each other mostly have the same.
+type schemaMemo struct {
+	columns []pipeline.ColumnInfo
+	policy  program.Malformed
+	sum     dataset.Digest
+}
+
+func (s *schemaMemo) digest(columns []pipeline.ColumnInfo, policy program.Malformed) (dataset.Digest, error) {
 	plain := slices.Clone(columns)
 	for i := range plain {
 		plain[i].Unsupported = nil
+	}
+	if s.columns != nil && s.policy == policy && slices.Equal(plain, s.columns) {
+		return s.sum, nil
 	}
 	b, err := api.EncodeColumns(plain)
 	if err != nil {
 		return dataset.Digest{}, err
 	}
-	return sha256.Sum256(append(b, byte(policy))), nil
+	s.columns, s.policy, s.sum = plain, policy, sha256.Sum256(append(b, byte(policy)))
+	return s.sum, nil
 }
 
 // DriveStatus is how a drive does now.

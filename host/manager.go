@@ -37,6 +37,10 @@ type Manager struct {
 
 	preparing sync.Mutex // held by Prepare and Finish: one at a time
 
+	taking    sync.Mutex // guards the inventory, and held while it is taken
+	inventory *Inventory
+	taken     []holding // what the drives held
+
 	mu     sync.Mutex
 	drives []*Drive // replaced, never changed
 	jobs   map[dataset.Digest]*job

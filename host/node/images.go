@@ -186,6 +186,9 @@ const loading = "loading image"
 // drainForImage ends what runs on the drive, and takes its memory from the jobs: an image is activated on a drive that holds nothing.
 func (v *supervisor) drainForImage(ctx context.Context, d *host.Drive) error {
 	a, name := v.agent, v.config.Name
+	if !v.setAside(d, true) {
+		return fmt.Errorf("drive %s: %w: it was lost meanwhile", name, ErrUnavailable)
+	}
 	v.set(d, loading)
 	// Splits that run may end, in the drain's time; requests for new ones go to other drives.
 	a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, errDraining, errLoading))
@@ -200,6 +203,9 @@ func (v *supervisor) drainForImage(ctx context.Context, d *host.Drive) error {
 
 // resumeFromImage gives the drive to the jobs again.
 func (v *supervisor) resumeFromImage(ctx context.Context, d *host.Drive) error {
+	if !v.setAside(d, false) {
+		return fmt.Errorf("drive %s: %w: it was lost meanwhile", v.config.Name, ErrUnavailable)
+	}
 	if err := v.agent.manager.Resume(ctx, v.config.Name); err != nil {
 		return err
 	}

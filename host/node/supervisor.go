@@ -38,6 +38,7 @@ type supervisor struct {
 	tried   bool        // opened, or failed to, once
 	busy    float64     // engine threads busy in the last interval
 	opens   int         // how often it was opened
+	aside   bool        // it gets an image: no splits
 	drift   string      // why it is not at the image that is wanted
 }
 
@@ -65,6 +66,7 @@ func (v *supervisor) run(ctx context.Context) {
 		if err == nil {
 			v.agent.mu.Lock()
 			v.opens++
+			v.aside = false
 			v.agent.mu.Unlock()
 			begin := time.Now()
 			err = v.watch(ctx, d)
@@ -110,17 +112,31 @@ func (v *supervisor) set(d *host.Drive, state string) {
 	}
 }
 
-// ready takes splits, unless the drive is drained.
+// ready takes splits, unless the drive is drained or gets an image.
 func (v *supervisor) ready(d *host.Drive) {
-	v.set(d, "ready")
 	v.agent.mu.Lock()
-	drained := v.drained
+	drained, aside := v.drained, v.aside
 	v.agent.mu.Unlock()
-	if drained {
-		v.agent.runs.sendAway(v.config.Name, errDraining)
-		return
+	name := v.config.Name
+	switch {
+	case aside:
+		v.set(d, loading)
+		v.agent.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
+	case drained:
+		v.set(d, "ready")
+		v.agent.runs.sendAway(name, fmt.Errorf("drive %s: %w", name, errDraining))
+	default:
+		v.set(d, "ready")
+		v.agent.runs.sendAway(name, nil)
 	}
-	v.agent.runs.sendAway(v.config.Name, nil)
+}
+
+// setAside says whether the drive gets an image; false when it is no longer the one that is open.
+func (v *supervisor) setAside(d *host.Drive, on bool) bool {
+	v.agent.mu.Lock()
+	defer v.agent.mu.Unlock()
+	v.aside = on && v.drive == d
+	return v.drive == d
 }
 
 // watch probes an open drive and heals it until it is lost, or ctx ends. It closes the drive.
