@@ -1333,6 +1333,118 @@ func (x *CopyResponse) GetSha256() []byte {
 	return nil
 }
 
+type VerifyRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drive         string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"`
+	Partition     string                 `protobuf:"bytes,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyRequest) Reset() {
+	*x = VerifyRequest{}
+	mi := &file_millrace_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyRequest) ProtoMessage() {}
+
+func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
+func (*VerifyRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *VerifyRequest) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+func (x *VerifyRequest) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+type VerifyResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`                           // of what the drive gives now
+	KeptSha256    []byte                 `protobuf:"bytes,3,opt,name=kept_sha256,json=keptSha256,proto3" json:"kept_sha256,omitempty"` // of what was put there; empty: none was kept until now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyResponse) Reset() {
+	*x = VerifyResponse{}
+	mi := &file_millrace_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyResponse) ProtoMessage() {}
+
+func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
+func (*VerifyResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *VerifyResponse) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *VerifyResponse) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *VerifyResponse) GetKeptSha256() []byte {
+	if x != nil {
+		return x.KeptSha256
+	}
+	return nil
+}
+
 type NextMiniBatchRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           []byte                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -1346,7 +1458,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1470,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1483,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -1418,7 +1530,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1542,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1555,7 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
@@ -1462,7 +1574,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1586,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1599,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -1512,7 +1624,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1524,7 +1636,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1537,7 +1649,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -1597,7 +1709,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1721,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1734,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 type ListNodesResponse struct {
@@ -1634,7 +1746,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1646,7 +1758,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1659,7 +1771,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -1681,7 +1793,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1805,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1818,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -1747,7 +1859,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1871,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1884,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -1798,7 +1910,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1922,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1935,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -1855,7 +1967,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +1979,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +1992,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobSpec) GetName() string {
@@ -1990,7 +2102,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2002,7 +2114,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2015,7 +2127,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2034,7 +2146,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2158,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2171,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2093,7 +2205,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2217,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2230,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2247,7 +2359,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2259,7 +2371,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2272,7 +2384,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -2325,7 +2437,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2449,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2462,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 type ListJobsResponse struct {
@@ -2362,7 +2474,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2374,7 +2486,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2387,7 +2499,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -2406,7 +2518,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2530,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2543,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -2450,7 +2562,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2574,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2587,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -2494,7 +2606,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2618,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2631,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -2538,7 +2650,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2550,7 +2662,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2563,7 +2675,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -2581,7 +2693,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2593,7 +2705,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2606,7 +2718,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 type DecisionsRequest struct {
@@ -2618,7 +2730,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2742,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2755,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -2662,7 +2774,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2786,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2799,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -2698,17 +2810,20 @@ func (x *DecisionsResponse) GetDecisions() []string {
 }
 
 type AttachRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or name
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Token         []byte                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // or name
+	Rank  uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Token []byte                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	// The rank will say when it is through, by Release with reason "done": until then the job does not end, and the trainer can go back to
+	// a checkpoint that it made before its last mini-batches.
+	SaysDone      bool `protobuf:"varint,4,opt,name=says_done,json=saysDone,proto3" json:"says_done,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2835,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2848,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -2757,6 +2872,13 @@ func (x *AttachRequest) GetToken() []byte {
 	return nil
 }
 
+func (x *AttachRequest) GetSaysDone() bool {
+	if x != nil {
+		return x.SaysDone
+	}
+	return false
+}
+
 type AttachResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Job            *JobStatus             `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -2774,7 +2896,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2908,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2921,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -2875,7 +2997,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2887,7 +3009,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2900,7 +3022,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -2931,7 +3053,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3065,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3078,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3018,7 +3140,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3152,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3165,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -3124,7 +3246,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3136,7 +3258,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3149,7 +3271,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -3217,7 +3339,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3351,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3364,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -3317,7 +3439,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3451,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3464,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -3413,7 +3535,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3547,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3560,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -3478,7 +3600,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3612,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3625,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -3518,14 +3640,14 @@ type ReleaseRequest struct {
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Session       []byte                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
 	Leases        []uint64               `protobuf:"varint,3,rep,packed,name=leases,proto3" json:"leases,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // "stop", "node: ...": the node failed; "data: ...": it would fail again anywhere, the job fails with it
+	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // "stop"; "done": the rank is through with the job; "node: ...": the node failed; "data: ...": it would fail again anywhere, the job fails with it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3659,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3672,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -3589,7 +3711,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3723,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3736,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 type CheckpointRequest struct {
@@ -3627,7 +3749,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +3761,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +3774,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -3678,7 +3800,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3812,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3825,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -3723,7 +3845,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3735,7 +3857,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3748,7 +3870,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -3870,7 +3992,15 @@ const file_millrace_proto_rawDesc = "" +
 	"from_drive\x18\x04 \x01(\tR\tfromDrive\"<\n" +
 	"\fCopyResponse\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"\x82\x01\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"C\n" +
+	"\rVerifyRequest\x12\x14\n" +
+	"\x05drive\x18\x01 \x01(\tR\x05drive\x12\x1c\n" +
+	"\tpartition\x18\x02 \x01(\tR\tpartition\"_\n" +
+	"\x0eVerifyResponse\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x1f\n" +
+	"\vkept_sha256\x18\x03 \x01(\fR\n" +
+	"keptSha256\"\x82\x01\n" +
 	"\x14NextMiniBatchRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\fR\x03job\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -3969,11 +4099,12 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10DecisionsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"1\n" +
 	"\x11DecisionsResponse\x12\x1c\n" +
-	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"I\n" +
+	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"f\n" +
 	"\rAttachRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\fR\x05token\"\xa9\x03\n" +
+	"\x05token\x18\x03 \x01(\fR\x05token\x12\x1b\n" +
+	"\tsays_done\x18\x04 \x01(\bR\bsaysDone\"\xa9\x03\n" +
 	"\x0eAttachResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12#\n" +
@@ -4057,7 +4188,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05token\x18\x01 \x01(\fR\x05token\"*\n" +
 	"\tNotLeader\x12\x1d\n" +
 	"\n" +
-	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\xf9\x04\n" +
+	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\xbc\x05\n" +
 	"\x04Node\x12G\n" +
 	"\bDescribe\x12\x1c.millrace.v1.DescribeRequest\x1a\x1d.millrace.v1.DescribeResponse\x12D\n" +
 	"\aPrepare\x12\x1b.millrace.v1.PrepareRequest\x1a\x1c.millrace.v1.PrepareResponse\x12D\n" +
@@ -4066,7 +4197,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06Finish\x12\x1a.millrace.v1.FinishRequest\x1a\x1b.millrace.v1.FinishResponse\x12>\n" +
 	"\x05Drain\x12\x19.millrace.v1.DrainRequest\x1a\x1a.millrace.v1.DrainResponse\x12A\n" +
 	"\x06Rescan\x12\x1a.millrace.v1.RescanRequest\x1a\x1b.millrace.v1.RescanResponse\x12;\n" +
-	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12V\n" +
+	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
+	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12V\n" +
 	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x90\b\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
@@ -4097,7 +4229,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -4120,74 +4252,76 @@ var file_millrace_proto_goTypes = []any{
 	(*RescanResponse)(nil),        // 18: millrace.v1.RescanResponse
 	(*CopyRequest)(nil),           // 19: millrace.v1.CopyRequest
 	(*CopyResponse)(nil),          // 20: millrace.v1.CopyResponse
-	(*NextMiniBatchRequest)(nil),  // 21: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil), // 22: millrace.v1.NextMiniBatchResponse
-	(*HeartbeatRequest)(nil),      // 23: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 24: millrace.v1.HeartbeatResponse
-	(*ListNodesRequest)(nil),      // 25: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 26: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 27: millrace.v1.NodeRecord
-	(*DrainNodeRequest)(nil),      // 28: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 29: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 30: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 31: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 32: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 33: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 34: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 35: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 36: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 37: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 38: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 39: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 40: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 41: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 42: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 43: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 44: millrace.v1.AttachRequest
-	(*AttachResponse)(nil),        // 45: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 46: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 47: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 48: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 49: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 50: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 51: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 52: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 53: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 54: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 55: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 56: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 57: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 58: millrace.v1.NotLeader
-	nil,                           // 59: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 60: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 61: millrace.v1.AttachResponse.MeanLengthEntry
+	(*VerifyRequest)(nil),         // 21: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 22: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),  // 23: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil), // 24: millrace.v1.NextMiniBatchResponse
+	(*HeartbeatRequest)(nil),      // 25: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),     // 26: millrace.v1.HeartbeatResponse
+	(*ListNodesRequest)(nil),      // 27: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 28: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 29: millrace.v1.NodeRecord
+	(*DrainNodeRequest)(nil),      // 30: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 31: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 32: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 33: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 34: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 35: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 36: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 37: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 38: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 39: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 40: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 41: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 42: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 43: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 44: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 45: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 46: millrace.v1.AttachRequest
+	(*AttachResponse)(nil),        // 47: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 48: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 49: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 50: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 51: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 52: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 53: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 54: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 55: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 56: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 57: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 58: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 59: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 60: millrace.v1.NotLeader
+	nil,                           // 61: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 62: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 63: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	59, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	60, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	61, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	62, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
 	8,  // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
 	2,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
 	5,  // 8: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	27, // 9: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	29, // 9: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
 	5,  // 10: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
 	8,  // 11: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	30, // 12: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	33, // 13: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	30, // 14: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	34, // 15: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	33, // 16: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	33, // 17: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	33, // 18: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	46, // 19: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	61, // 20: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	47, // 21: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	49, // 22: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	51, // 23: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	46, // 24: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	32, // 12: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	35, // 13: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	32, // 14: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	36, // 15: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	35, // 16: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	35, // 17: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	35, // 18: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	48, // 19: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	63, // 20: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	49, // 21: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	51, // 22: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	53, // 23: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	48, // 24: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
 	0,  // 25: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
 	6,  // 26: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
 	9,  // 27: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
@@ -4196,46 +4330,48 @@ var file_millrace_proto_depIdxs = []int32{
 	15, // 30: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
 	17, // 31: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
 	19, // 32: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	21, // 33: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	23, // 34: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	25, // 35: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	28, // 36: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	31, // 37: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	35, // 38: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	37, // 39: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	40, // 40: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	39, // 41: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	42, // 42: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	44, // 43: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	48, // 44: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	52, // 45: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	54, // 46: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	56, // 47: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	1,  // 48: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 49: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 50: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 51: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 52: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 53: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 54: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 55: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 56: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	24, // 57: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	26, // 58: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	29, // 59: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	32, // 60: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	36, // 61: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	38, // 62: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	41, // 63: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	38, // 64: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	43, // 65: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	45, // 66: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	50, // 67: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	53, // 68: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	55, // 69: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	57, // 70: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	48, // [48:71] is the sub-list for method output_type
-	25, // [25:48] is the sub-list for method input_type
+	21, // 33: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	23, // 34: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	25, // 35: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	27, // 36: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	30, // 37: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	33, // 38: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	37, // 39: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	39, // 40: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	42, // 41: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	41, // 42: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	44, // 43: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	46, // 44: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	50, // 45: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	54, // 46: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	56, // 47: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	58, // 48: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	1,  // 49: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	7,  // 50: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	10, // 51: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	12, // 52: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	14, // 53: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	16, // 54: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	18, // 55: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	20, // 56: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	22, // 57: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	24, // 58: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	26, // 59: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	28, // 60: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	31, // 61: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	34, // 62: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	38, // 63: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	40, // 64: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	43, // 65: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	40, // 66: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	45, // 67: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	47, // 68: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	52, // 69: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	55, // 70: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	57, // 71: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	59, // 72: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	49, // [49:73] is the sub-list for method output_type
+	25, // [25:49] is the sub-list for method input_type
 	25, // [25:25] is the sub-list for extension type_name
 	25, // [25:25] is the sub-list for extension extendee
 	0,  // [0:25] is the sub-list for field type_name
@@ -4252,7 +4388,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

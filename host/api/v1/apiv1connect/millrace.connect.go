@@ -60,6 +60,8 @@ const (
 	NodeRescanProcedure = "/millrace.v1.Node/Rescan"
 	// NodeCopyProcedure is the fully-qualified name of the Node's Copy RPC.
 	NodeCopyProcedure = "/millrace.v1.Node/Copy"
+	// NodeVerifyProcedure is the fully-qualified name of the Node's Verify RPC.
+	NodeVerifyProcedure = "/millrace.v1.Node/Verify"
 	// NodeNextMiniBatchProcedure is the fully-qualified name of the Node's NextMiniBatch RPC.
 	NodeNextMiniBatchProcedure = "/millrace.v1.Node/NextMiniBatch"
 	// ControlHeartbeatProcedure is the fully-qualified name of the Control's Heartbeat RPC.
@@ -111,6 +113,14 @@ type NodeClient interface {
 	// Copy fetches a partition from another node (GET /v1/partitions/NAME?drive=D there), appends it to a drive's volume
 	// here, and checks it against the given description before it is committed.
 	Copy(context.Context, *v1.CopyRequest) (*v1.CopyResponse, error)
+	// Verify reads a whole partition and compares its SHA-256 with the one kept since it was put there by Copy or by
+	//
+	//	PUT /v1/partitions/NAME?drive=D
+	//
+	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that it must fit, JSON as in a
+	// manifest), Millrace-Footer-At (the first byte that the footer's digest covers) and Millrace-Sha256 (of the whole). Where none is kept, what
+	// is read now is.
+	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// NextMiniBatch gives one mini-batch. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
@@ -186,6 +196,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Copy")),
 			connect.WithClientOptions(opts...),
 		),
+		verify: connect.NewClient[v1.VerifyRequest, v1.VerifyResponse](
+			httpClient,
+			baseURL+NodeVerifyProcedure,
+			connect.WithSchema(nodeMethods.ByName("Verify")),
+			connect.WithClientOptions(opts...),
+		),
 		nextMiniBatch: connect.NewClient[v1.NextMiniBatchRequest, v1.NextMiniBatchResponse](
 			httpClient,
 			baseURL+NodeNextMiniBatchProcedure,
@@ -205,6 +221,7 @@ type nodeClient struct {
 	drain         *connect.Client[v1.DrainRequest, v1.DrainResponse]
 	rescan        *connect.Client[v1.RescanRequest, v1.RescanResponse]
 	copy          *connect.Client[v1.CopyRequest, v1.CopyResponse]
+	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
 	nextMiniBatch *connect.Client[v1.NextMiniBatchRequest, v1.NextMiniBatchResponse]
 }
 
@@ -280,6 +297,15 @@ func (c *nodeClient) Copy(ctx context.Context, req *v1.CopyRequest) (*v1.CopyRes
 	return nil, err
 }
 
+// Verify calls millrace.v1.Node.Verify.
+func (c *nodeClient) Verify(ctx context.Context, req *v1.VerifyRequest) (*v1.VerifyResponse, error) {
+	response, err := c.verify.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // NextMiniBatch calls millrace.v1.Node.NextMiniBatch.
 func (c *nodeClient) NextMiniBatch(ctx context.Context, req *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error) {
 	response, err := c.nextMiniBatch.CallUnary(ctx, connect.NewRequest(req))
@@ -308,6 +334,14 @@ type NodeHandler interface {
 	// Copy fetches a partition from another node (GET /v1/partitions/NAME?drive=D there), appends it to a drive's volume
 	// here, and checks it against the given description before it is committed.
 	Copy(context.Context, *v1.CopyRequest) (*v1.CopyResponse, error)
+	// Verify reads a whole partition and compares its SHA-256 with the one kept since it was put there by Copy or by
+	//
+	//	PUT /v1/partitions/NAME?drive=D
+	//
+	// which appends the request's body to a drive's volume, with the headers Millrace-Partition (the description that it must fit, JSON as in a
+	// manifest), Millrace-Footer-At (the first byte that the footer's digest covers) and Millrace-Sha256 (of the whole). Where none is kept, what
+	// is read now is.
+	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
 	// NextMiniBatch gives one mini-batch. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
@@ -379,6 +413,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Copy")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeVerifyHandler := connect.NewUnaryHandlerSimple(
+		NodeVerifyProcedure,
+		svc.Verify,
+		connect.WithSchema(nodeMethods.ByName("Verify")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeNextMiniBatchHandler := connect.NewUnaryHandlerSimple(
 		NodeNextMiniBatchProcedure,
 		svc.NextMiniBatch,
@@ -403,6 +443,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeRescanHandler.ServeHTTP(w, r)
 		case NodeCopyProcedure:
 			nodeCopyHandler.ServeHTTP(w, r)
+		case NodeVerifyProcedure:
+			nodeVerifyHandler.ServeHTTP(w, r)
 		case NodeNextMiniBatchProcedure:
 			nodeNextMiniBatchHandler.ServeHTTP(w, r)
 		default:
@@ -444,6 +486,10 @@ func (UnimplementedNodeHandler) Rescan(context.Context, *v1.RescanRequest) (*v1.
 
 func (UnimplementedNodeHandler) Copy(context.Context, *v1.CopyRequest) (*v1.CopyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.Copy is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.Verify is not implemented"))
 }
 
 func (UnimplementedNodeHandler) NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error) {
