@@ -193,9 +193,10 @@ const (
 	testDead = 2 * time.Second
 )
 
+// testOptions are a member's that is alone: nobody takes over from it, and it is not to lose its term because the machine is loaded.
 func testOptions(t testing.TB) Options {
 	return Options{
-		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
+		Data: t.TempDir(), Listen: "127.0.0.1:0", LeaderTTL: 30 * time.Second, Tick: 20 * time.Millisecond, Election: 200 * time.Millisecond,
 		Beat: testBeat, DeadAfter: testDead, ScaleEvery: 20 * time.Millisecond, Logger: testLogger(t),
 	}
 }
@@ -247,7 +248,7 @@ func startCluster(t testing.TB, n int) ([]*Server, *client) {
 	var wg sync.WaitGroup
 	for i := range members {
 		o := testOptions(t)
-		o.Name, o.Peers = memberName(i), peers
+		o.Name, o.Peers, o.LeaderTTL = memberName(i), peers, time.Second
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

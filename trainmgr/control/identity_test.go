@@ -131,7 +131,7 @@ func TestMembersSpeakTLS(t *testing.T) {
 	results := make(chan started, len(peers))
 	for i := range peers {
 		o := testOptions(t)
-		o.Name, o.Peers, o.Identity = memberName(i), peers, a.issue(identity.Control, memberName(i))
+		o.Name, o.Peers, o.Identity, o.LeaderTTL = memberName(i), peers, a.issue(identity.Control, memberName(i)), time.Second
 		go func() {
 			s, err := Start(patient(t), o)
 			results <- started{s, err}

@@ -39,6 +39,7 @@ type job struct {
 	changed     chan struct{} // closed and replaced when the phase changes
 	wake        chan struct{} // of the job's goroutine
 	finished    bool          // every epoch there is is acknowledged
+	since       time.Time     // when it was
 	dirty       bool          // storedState differs from what is stored
 	urgent      bool          // and must not wait for a second to have gone by
 	stored      time.Time     // when it was last
@@ -58,6 +59,7 @@ type rank struct {
 	wake    chan struct{} // closed and replaced when grants or revoked came
 	session ledger.Session
 	adopted bool // this leader has been told what the session holds
+	stays   bool // it will say when it is through
 }
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.

@@ -214,7 +214,7 @@ func (l *leader) ready(now time.Time) {
 		}
 		for _, d := range e.Done {
 			if j := l.jobs[d.Job]; j != nil && d.Number+1 >= j.end() {
-				j.finished = true
+				j.finished, j.since = true, now
 				j.poke()
 			}
 		}

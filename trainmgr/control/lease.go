@@ -47,6 +47,10 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	now := time.Now()
 	l.mu.Lock()
 	resp, err := l.attach(j, req.Rank, token, now)
+	if err == nil {
+		j.ranks[req.Rank].stays = req.SaysDone
+		l.reopen(j, now)
+	}
 	l.mu.Unlock()
 	if err != nil {
 		return nil, l.wire(err)
@@ -367,15 +371,15 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		return nil, l.wire(err)
 	}
 	kind, why, _ := strings.Cut(req.Reason, ":")
-	reason := ledger.Stopped
+	reason, through := ledger.Stopped, kind == "done"
 	switch kind {
-	case "stop", "":
+	case "stop", "done", "":
 	case "node":
 		reason = ledger.NodeFailed
 	case "data":
 		reason = ledger.DataFailed
 	default:
-		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, node: ... or data: ...", ledger.ErrArgument, shorten(req.Reason)))
+		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, node: ... or data: ...", ledger.ErrArgument, shorten(req.Reason)))
 	}
 	now := time.Now()
 	l.mu.Lock()
@@ -389,6 +393,10 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	}
 	if err := l.ledger.Release(j.ID, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), now); err != nil {
 		return nil, l.wire(err)
+	}
+	if through {
+		j.ranks[session.Rank].stays = false
+		j.poke()
 	}
 	l.ready(now)
 	return &apiv1.ReleaseResponse{}, nil

@@ -260,15 +260,7 @@ func TestAFullEtcdDegrades(t *testing.T) {
 	require.NoError(t, err)
 
 	l := s.leading.Load()
-	value := []byte(strings.Repeat("x", 256<<10))
-	for i := 0; ; i++ {
-		err := l.term.Commit(patient(t), store.Put(fmt.Sprintf("fill/%d", i%32), value))
-		if errors.Is(err, store.ErrNoSpace) {
-			break
-		}
-		require.NoError(t, err)
-		time.Sleep(5 * time.Millisecond) // etcd looks at its file only now and then
-	}
+	fill(t, l.term)
 	refused := func(err error) {
 		assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
 		assert.ErrorContains(t, err, "etcd is full")
@@ -298,6 +290,35 @@ func TestAFullEtcdDegrades(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 40)
+}
+
+// fill writes until etcd refuses.
+func fill(t *testing.T, term *store.Term) {
+	t.Helper()
+	value := []byte(strings.Repeat("x", 256<<10))
+	for i := 0; ; i++ {
+		err := term.Commit(patient(t), store.Put(fmt.Sprintf("fill/%d", i%32), value))
+		if errors.Is(err, store.ErrNoSpace) {
+			return
+		}
+		require.NoError(t, err)
+		time.Sleep(5 * time.Millisecond) // etcd looks at its file only now and then
+	}
+}
+
+// TestAFullEtcdCanBeLed: a full etcd grants no lease, so nobody could be elected; what was overwritten makes room.
+func TestAFullEtcdCanBeLed(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.EtcdQuota = 4 << 20
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	require.Eventually(t, s.Leads, 20*time.Second, time.Millisecond)
+	l := s.leading.Load()
+	fill(t, l.term)
+	require.NoError(t, l.term.Commit(patient(t), store.DeletePrefix("fill/")))
+	require.NoError(t, s.Close())
+	start(t, o)
 }
 
 func fetch(t *testing.T, url string) (int, string) {

@@ -381,8 +381,14 @@ func (l *leader) epochsDone(j *job) error {
 	now := time.Now()
 	l.mu.Lock()
 	if !j.spec.Follow {
-		l.end(j, done, "", now)
-		l.mu.Unlock()
+		defer l.mu.Unlock()
+		switch {
+		case !j.finished: // a rank has gone back meanwhile
+		case l.stay(j, now):
+			l.set(j, waiting, "every mini-batch is delivered, for the ranks to say that they are through")
+		default:
+			l.end(j, done, "", now)
+		}
 		return nil
 	}
 	g, err := l.appeared(j)
@@ -397,6 +403,28 @@ func (l *leader) epochsDone(j *job) error {
 	}
 	l.mu.Unlock()
 	return l.further(j, g)
+}
+
+// maxStay is how long a job stays after its last acknowledgement for ranks that said they would say when they are through: a
+// trainer that dies before its last checkpoint is written comes back within it.
+const maxStay = 10 * time.Minute
+
+// stay reports whether a rank may still come back to an earlier checkpoint. l.mu is held.
+func (l *leader) stay(j *job, now time.Time) bool {
+	return now.Sub(j.since) < maxStay && slices.ContainsFunc(j.ranks, func(r rank) bool { return r.stays })
+}
+
+// reopen goes on with a job whose every mini-batch was delivered when a rank has gone back. l.mu is held.
+func (l *leader) reopen(j *job, now time.Time) {
+	if !j.finished {
+		return
+	}
+	if st, err := l.ledger.Status(j.ID, now); err == nil && (st.Epoch+1 < j.end() || st.Delivered < st.MiniBatches) {
+		j.finished = false
+		if j.Phase == waiting {
+			l.set(j, running, "")
+		}
+	}
 }
 
 // appeared makes a generation of the partitions that match and were not there before; nil when there are none. l.mu is held.

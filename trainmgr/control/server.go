@@ -137,6 +137,7 @@ func (s *Server) candidate(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil {
 				s.logger.Warn("the campaign failed; trying again", "err", err)
+				s.roomToLead(ctx, err)
 				sleep(ctx, time.Second)
 			}
 			continue
@@ -150,6 +151,18 @@ func (s *Server) candidate(ctx context.Context) {
 			s.logger.Debug("resign", "err", err)
 		}
 		cancel()
+	}
+}
+
+// roomToLead makes room where a full etcd lets nobody be elected, who could make it: history goes, nothing else.
+func (s *Server) roomToLead(ctx context.Context, err error) {
+	if !errors.Is(err, store.ErrNoSpace) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := s.store.MakeRoom(ctx, func(context.Context) error { return nil }); err != nil && ctx.Err() == nil {
+		s.logger.Error("etcd is full and nobody leads: give it a larger quota", "err", err)
 	}
 }
 
