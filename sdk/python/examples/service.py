@@ -245,7 +245,8 @@ class Service:
                 if sum(x.get("state") == "ready" for x in nodes) >= n:
                     return
                 if time.monotonic() > end:
-                    raise RuntimeError(f"{n} nodes were to be ready, there are {[(x.get('status', {}).get('name'), x.get('state')) for x in nodes]}: {self.logs()}")
+                    there = {x.get("status", {}).get("name"): x.get("state") for x in nodes}
+                    raise RuntimeError(f"{n} nodes were to be ready, there are {there}: {self.logs()}")
                 time.sleep(0.1)
 
     def logs(self) -> str:

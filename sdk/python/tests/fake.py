@@ -140,6 +140,7 @@ class Node:
     def __init__(self, name: str, drives: int = 1, path: str = "", rows: int = 32, schema: Schema = SCHEMA) -> None:
         self.name, self.drives, self.rows, self.schema = name, [f"{name}-d{i}" for i in range(drives)], rows, schema
         self.dead = False
+        self.draining = False
         self.called = name
         self.asked: list[tuple[int, int]] = []
         self.faults: list[Callable[[_Handler, int, int], Optional[bool]]] = []
@@ -332,7 +333,7 @@ class Ledger:
 
     def _grant(self, rank: int) -> Optional[dict[str, Any]]:
         left = list(self.owned(rank).minus(self.delivered).minus(self._out()))
-        alive = [n for n in self.nodes if not n.dead]
+        alive = [n for n in self.nodes if not n.dead and not n.draining]
         if not left or not alive or self.state != "running":
             return None
         first, end = left[0]

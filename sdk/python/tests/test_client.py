@@ -111,9 +111,9 @@ class Delivery(unittest.TestCase):
             it = job.minibatches()
             next(it)
             for _ in range(50):
-                with job._cond:
-                    self.assertLessEqual(job._intake.waiting_bytes, 4 * size)
-                    self.assertLessEqual(len(job._intake.waiting), 4)
+                with job._session.cond:
+                    self.assertLessEqual(job._session.intake.waiting_bytes, 4 * size)
+                    self.assertLessEqual(len(job._session.intake.waiting), 4)
                 threading.Event().wait(0.004)
             self.assertLess(len(c.nodes[0].asked), 12, "a trainer that stops stops the nodes")
             self.assertEqual(len(numbers(it)), 59)
@@ -139,7 +139,7 @@ class Delivery(unittest.TestCase):
         with Cluster(total=100) as c, Job(c.urls, "rm1", credits=2, queue_bytes=4 * len(content(0, 0))) as job:
             for b in job:
                 del b
-            self.assertLess(job._pool.made, 20)
+            self.assertLess(job._session.nodes.pool.made, 20)
 
 
 class Acknowledgement(unittest.TestCase):
@@ -319,7 +319,7 @@ class Faults(unittest.TestCase):
             "an error without words": once(500, b"<html>"),
             "a job it forgot": once(404, b'{"code":"not_found","message":"no such job"}'),
             "another kind of answer": once(200, content(0, 3), Content_Type="text/html"),
-            "draining": once(503, b'{"code":"unavailable","message":"draining"}', Retry_After="1"),
+            "closing": once(503, b'{"code":"unavailable","message":"the split was closed on the node: ask again"}', Retry_After="1"),
             "busy": once(429, b'{"code":"resource_exhausted","message":"busy"}', Retry_After="0.05"),
             "words that are none": once(500, b'[1,2]'),
         }.items():
@@ -327,10 +327,22 @@ class Faults(unittest.TestCase):
                 c.nodes[0].faults.append(fault)
                 with Job(c.urls, "rm1", check=True) as job:
                     self.assertEqual(numbers(job), list(range(20)))
-                    self.assertEqual(job.statistics.failures, 0 if name == "busy" else 1)
+                    self.assertEqual(job.statistics.failures, 0 if name in ("busy", "closing") else 1)
                 reasons = [r for r in c.ledger.released if r != "stop"]
-                self.assertEqual(len(reasons), 0 if name == "busy" else 1)
+                self.assertEqual(len(reasons), 0 if name in ("busy", "closing") else 1)
                 self.assertTrue(all(r.startswith("node: ") for r in reasons), reasons)
+
+    def test_a_node_that_drains(self) -> None:
+        def draining(h: Any, epoch: int, number: int) -> bool:
+            c.nodes[0].draining = True  # and the control plane hears of it
+            h.refuse(503, "unavailable", "draining: no new splits are taken", Retry_After="1")
+            return True
+
+        with Cluster(nodes=2, total=20) as c:
+            c.nodes[0].faults.append(draining)
+            with Job(c.urls, "rm1") as job:
+                self.assertEqual(numbers(job), list(range(20)))
+            self.assertRegex(" ".join(c.ledger.released), "node: unavailable: draining")
 
     def test_a_body_that_breaks_off(self) -> None:
         def cut(h: Any, epoch: int, number: int) -> bool:

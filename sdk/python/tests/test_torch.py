@@ -19,7 +19,7 @@ except ImportError as e:
     raise unittest.SkipTest(f"torch is not installed: {e}") from None
 
 import millrace.torch as mt
-from millrace import FrameError, MillraceError, frame
+from millrace import FrameError, MillraceError, frame, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
 from millrace.schema import Key, Schema
 
@@ -97,18 +97,18 @@ class Tensors(unittest.TestCase):
                 self.__dict__.update(fields)
 
         mb = frame.decode(content(0, 5))
-        with mock.patch.object(mt, "_KeyedJaggedTensor", KJT):
+        with mock.patch.object(tensors, "_KeyedJaggedTensor", KJT):
             b = mt.batch_of(mb)
             self.assertIsInstance(b.sparse, KJT)
             self.assertEqual(b.sparse.keys, ["cat_0", "cat_1"])
             self.assertEqual(b.sparse.lengths.numel(), 64)
             self.assertEqual(b.sparse.stride, 32)
             self.assertIsInstance(mt.batch_of(mb, torchrec=False).sparse, mt.Jagged)
-        with mock.patch.object(mt, "_KeyedJaggedTensor", None), self.assertRaises(ImportError):
+        with mock.patch.object(tensors, "_KeyedJaggedTensor", None), self.assertRaises(ImportError):
             mt.batch_of(mb, torchrec=True)
 
     def test_other_devices(self) -> None:
-        b = mt._moved(mt.batch_of(frame.decode(content(0, 5))), torch.device("meta"))
+        b = tensors.moved(mt.batch_of(frame.decode(content(0, 5))), torch.device("meta"))
         self.assertEqual({t.device.type for t in (b.dense, b.label, b.sparse.values, b.sparse.lengths)}, {"meta"})
         self.assertEqual(b.rows, 32)
 
@@ -217,7 +217,7 @@ class Staging(unittest.TestCase):
                     break
                 time.sleep(0.005)
             self.assertEqual(copies.copied, 4)
-            self.assertEqual(data.job._intake.durable.first_missing(0), 0, "staged is not acknowledged")
+            self.assertEqual(data.job._session.intake.durable.first_missing(0), 0, "staged is not acknowledged")
             state = data.state_dict()
             self.assertEqual([first.name.number] + numbers(it), list(range(30)))
             self.assertEqual(copies.used, 30)
@@ -309,7 +309,7 @@ class Throughput(unittest.TestCase):
                     self.assertGreater(t.steps, 0)
             step(next(it))
             self.assertNotEqual(everything(data), before, "the fingerprint sees a step")
-            self.assertEqual(data.job._throughput, t.rows_per_second)
+            self.assertEqual(data.job._session.throughput, t.rows_per_second)
 
     def test_a_step_that_fails_harms_nothing(self) -> None:
         model = torch.nn.Linear(2, 2)

@@ -22,197 +22,25 @@ that piece.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from . import frame
-from .client import Job, Statistics
-from .errors import FrameError, MillraceError
+from .client import Job
+from .errors import MillraceError
 from .measure import Throughput, dummy_frame, untouched
 from .schema import Schema
-
-try:
-    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
-except ImportError:
-    _KeyedJaggedTensor = None
+from .staging import Pinned, Staged, Stager
+from .statistics import Statistics
+from .tensors import Batch, Jagged, assemble, batch_of, bytes_of, moved, use_torchrec
 
 __all__ = ["Batch", "Jagged", "MiniBatches", "Throughput", "batch_of"]
 
-_DTYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64}
-
 Device = Union[str, torch.device, None]
-
-
-class Jagged(NamedTuple):
-    """The sparse features where TorchRec is not installed: the fields of its KeyedJaggedTensor.
-
-    With F keys, B rows and N values:
-
-    Attributes:
-        keys: F names.
-        values: int32 or int64 [N]: all ids of the first key row by row, then of the second, ...
-        lengths: int32 [F * B]: how many ids row b of key f has, at f * B + b.
-        weights: float32 [N], or None.
-        stride: B.
-        fixed: every length is 1, so that ``values.view(F, B)`` holds one id a row.
-    """
-
-    keys: tuple[str, ...]
-    values: torch.Tensor
-    lengths: torch.Tensor
-    weights: Optional[torch.Tensor]
-    stride: int
-    fixed: bool
-
-    def offsets(self) -> torch.Tensor:
-        """int64 [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1])."""
-        o = torch.zeros(self.lengths.numel() + 1, dtype=torch.int64, device=self.lengths.device)
-        torch.cumsum(self.lengths, 0, dtype=torch.int64, out=o[1:])
-        return o
-
-    def feature(self, key: Union[int, str]) -> tuple[torch.Tensor, torch.Tensor]:
-        """One key's (values, offsets int64 [B]) as ``torch.nn.EmbeddingBag`` takes them."""
-        f = key if isinstance(key, int) else self.keys.index(key)
-        b = self.stride
-        lengths = self.lengths[f * b : (f + 1) * b]
-        if self.fixed:
-            return self.values[f * b : (f + 1) * b], torch.arange(b, device=self.values.device)
-        ends = torch.cumsum(lengths, 0, dtype=torch.int64)
-        start = int(self.lengths[: f * b].sum())
-        count = int(ends[-1]) if b else 0
-        return self.values[start : start + count], ends - lengths
-
-
-class Batch(NamedTuple):
-    """One mini-batch as tensors, with B rows, D dense features and F keys.
-
-    Attributes:
-        dense: float32 [B, D], or None.
-        sparse: TorchRec's KeyedJaggedTensor, else :class:`Jagged`, or None without keys.
-        label: float32 [B], or None.
-        name: job, epoch and number; None for a dummy.
-    """
-
-    dense: Optional[torch.Tensor]
-    sparse: Any
-    label: Optional[torch.Tensor]
-    name: Optional[frame.Name]
-
-    @property
-    def rows(self) -> int:
-        """B"""
-        for t in (self.dense, self.label):
-            if t is not None:
-                return int(t.shape[0])
-        stride = self.sparse.stride
-        return int(stride() if callable(stride) else stride)
-
-
-class _Ones:
-    """Lengths where every length is 1: made once."""
-
-    def __init__(self) -> None:
-        self._ones: dict[torch.device, torch.Tensor] = {}
-
-    def take(self, n: int, device: torch.device) -> torch.Tensor:
-        ones = self._ones.get(device)
-        if ones is None or ones.numel() < n:
-            ones = self._ones[device] = torch.ones(n, dtype=torch.int32, device=device)
-        return ones[:n]
-
-
-_ones = _Ones()
-
-
-def _check_lengths(mb: frame.MiniBatch, data: torch.Tensor) -> None:
-    if mb.schema.fixed:
-        return
-    e = next(e for e in mb.extents if e.name == "kjt.lengths")
-    values = next(e.shape[0] for e in mb.extents if e.name == "kjt.values")
-    lengths = data[e.offset : e.offset + e.nbytes].view(torch.int32)
-    if lengths.numel() and int(lengths.min()) < 0 or int(lengths.sum(dtype=torch.int64)) != values:
-        raise FrameError(f"{mb.name}: its lengths do not add up to its {values} values")
-
-
-def _assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: bool) -> Batch:
-    """Tensors as views of a mini-batch's data, wherever that is."""
-    parts: dict[str, torch.Tensor] = {}
-    for e in mb.extents:
-        parts[e.name] = blob[e.offset : e.offset + e.nbytes].view(_DTYPES[e.dtype]).view(e.shape)
-    sparse: Any = None
-    schema = mb.schema
-    if schema.keys:
-        keys, values = schema.key_names, parts["kjt.values"]
-        weights = parts.get("kjt.weights")
-        lengths = _ones.take(len(keys) * mb.rows, blob.device) if schema.fixed else parts["kjt.lengths"].view(-1)
-        if torchrec:
-            sparse = _KeyedJaggedTensor(keys=list(keys), values=values, weights=weights, lengths=lengths, stride=mb.rows)
-        else:
-            sparse = Jagged(keys, values, lengths, weights, mb.rows, schema.fixed)
-    return Batch(parts.get("dense"), sparse, parts.get("label"), mb.name if named else None)
-
-
-def _bytes(mb: frame.MiniBatch) -> torch.Tensor:
-    """A mini-batch's data as uint8 [n], the same memory; it lives as long as a tensor made of it."""
-    if not len(mb.data):
-        return torch.empty(0, dtype=torch.uint8)
-    # Tensors can be written to; bytes cannot, so they are copied.
-    return torch.frombuffer(bytearray(mb.data) if mb.data.readonly else mb.data, dtype=torch.uint8)
-
-
-def batch_of(mb: frame.MiniBatch, *, torchrec: Optional[bool] = None, validate: bool = True) -> Batch:
-    """Tensors on the CPU that share a mini-batch's memory.
-
-    Args:
-        torchrec: whether ``sparse`` is TorchRec's; None means where it is installed.
-        validate: whether lengths are checked (a fraction of a millisecond); raises :class:`FrameError`.
-    """
-    data = _bytes(mb)
-    if validate:
-        _check_lengths(mb, data)
-    return _assemble(mb, data, _use_torchrec(torchrec), True)
-
-
-def _use_torchrec(wanted: Optional[bool]) -> bool:
-    if wanted and _KeyedJaggedTensor is None:
-        raise ImportError("torchrec is not installed")
-    return _KeyedJaggedTensor is not None if wanted is None else wanted
-
-
-class _Pinned:
-    """Copies mini-batches to a CUDA device through a ring of pinned buffers, on a stream of its own. One thread uses it."""
-
-    def __init__(self, device: torch.device, slots: int) -> None:
-        self.device = device
-        self._stream = torch.cuda.Stream(device)
-        self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque([(None, None)] * max(slots, 2))
-
-    def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
-        """Starts the copy; wait for the event, on the stream that uses the tensor, before its first use."""
-        buffer, done = self._ring.popleft()
-        if done is not None:
-            done.synchronize()  # what was copied from this buffer last is through
-        n = data.numel()
-        if buffer is None or buffer.numel() < n:
-            buffer = torch.empty(max(n + n // 4, 1), dtype=torch.uint8, pin_memory=True)
-        buffer[:n].copy_(data)
-        with torch.cuda.stream(self._stream):
-            there = buffer[:n].to(self.device, non_blocking=True)
-            done = torch.cuda.Event()
-            done.record(self._stream)
-        self._ring.append((buffer, done))
-        return there, done
-
-    def use(self, staged: "_Staged") -> None:
-        """Has the trainer's stream wait for the copy, and the memory wait for the trainer's stream."""
-        stream = torch.cuda.current_stream(self.device)
-        stream.wait_event(staged.ready)
-        staged.blob.record_stream(stream)
 
 
 class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
@@ -253,7 +81,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self._arguments = {"control": control, "id": id, "rank": rank, **job}
         self._device = torch.device(device) if device is not None else torch.device("cpu")
         self._prefetch = prefetch
-        self._torchrec = _use_torchrec(torchrec)
+        self._torchrec = use_torchrec(torchrec)
         self._validate = validate
         self._state: Any = state
         self._reset()
@@ -262,8 +90,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self._job: Optional[Job] = None
         self._pid = 0
         self._last: Optional[frame.Name] = None  # given to the trainer, not acknowledged
-        self._pinned: Optional[_Pinned] = None
-        self._staged: deque[_Staged] = deque()  # taken from the job, not given to the trainer
+        self._pinned: Optional[Pinned] = None
+        self._staged: deque[Staged] = deque()  # taken from the job, not given to the trainer
 
     def __getstate__(self) -> dict[str, Any]:
         kept = dict(self.__dict__)
@@ -322,7 +150,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         """
         job = self.job
         mb = dummy_frame(job.schema, rows if rows is not None else job.batch or 1024, job.mean_length, seed)
-        return _assemble(mb, _bytes(mb).to(self._device), self._torchrec, False)
+        return assemble(mb, bytes_of(mb).to(self._device), self._torchrec, False)
 
     def measure_throughput(
         self,
@@ -403,9 +231,9 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _pin(self) -> "_Pinned":
+    def _pin(self) -> Pinned:
         if self._pinned is None:
-            self._pinned = _Pinned(self._device, self._prefetch + 1)
+            self._pinned = Pinned(self._device, self._prefetch + 1)
         return self._pinned
 
     def _acknowledge_last(self, job: Job) -> None:
@@ -441,10 +269,10 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             self._last = mb.name
             batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
             del mb
-            yield batch if self._device.type == "cpu" else _moved(batch, self._device)
+            yield batch if self._device.type == "cpu" else moved(batch, self._device)
 
     def _staging(self, job: Job) -> Iterator[Batch]:
-        stager = _Stager(self, job)
+        stager = Stager(job, self._pin(), self._staged, self._prefetch, self._validate)
         try:
             while True:
                 self._acknowledge_last(job)
@@ -453,86 +281,6 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
                     return
                 self._last = staged.mb.name
                 self._pin().use(staged)
-                yield _assemble(staged.mb, staged.blob, self._torchrec, True)
+                yield assemble(staged.mb, staged.blob, self._torchrec, True)
         finally:
             stager.close()
-
-
-def _moved(batch: Batch, device: torch.device) -> Batch:
-    """For devices other than CUDA: tensor by tensor."""
-    sparse = batch.sparse
-    if isinstance(sparse, Jagged):
-        weights = sparse.weights.to(device) if sparse.weights is not None else None
-        sparse = sparse._replace(values=sparse.values.to(device), lengths=sparse.lengths.to(device), weights=weights)
-    elif sparse is not None:
-        sparse = sparse.to(device)
-    move = lambda t: t.to(device) if t is not None else None  # noqa: E731
-    return Batch(move(batch.dense), sparse, move(batch.label), batch.name)
-
-
-class _Staged(NamedTuple):
-    """A mini-batch on its way to the device."""
-
-    mb: frame.MiniBatch
-    blob: torch.Tensor
-    ready: Any  # torch.cuda.Event
-
-
-class _Stager:
-    """A thread that stages mini-batches for the device while the trainer steps. What was staged and not taken when the
-    loop ends stays with the data set, for the next one.
-    """
-
-    def __init__(self, data: MiniBatches, job: Job) -> None:
-        self._data = data
-        self._job = job
-        self._pinned = data._pin()
-        self._staged = data._staged
-        self._cond = threading.Condition()
-        self._stop = False
-        self._over = False
-        self._error: Optional[BaseException] = None
-        self._thread = threading.Thread(target=self._run, name="millrace-stage", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        try:
-            while True:
-                with self._cond:
-                    self._cond.wait_for(lambda: self._stop or len(self._staged) < self._data._prefetch)
-                    if self._stop:
-                        return
-                mb = self._job.take(lambda: self._stop, stall=False)
-                if mb is None:
-                    break
-                data = _bytes(mb)
-                if self._data._validate:
-                    _check_lengths(mb, data)
-                blob, ready = self._pinned.copy(data)
-                with self._cond:
-                    self._staged.append(_Staged(mb, blob, ready))
-                    self._cond.notify_all()
-        except BaseException as e:
-            self._error = e
-        finally:
-            with self._cond:
-                self._over = True
-                self._cond.notify_all()
-
-    def next(self) -> Optional[_Staged]:
-        begun = time.monotonic()
-        with self._cond:
-            self._cond.wait_for(lambda: bool(self._staged) or self._over)
-            staged = self._staged.popleft() if self._staged else None
-            self._cond.notify_all()
-        self._job.stalled(time.monotonic() - begun)
-        if staged is None and self._error is not None:
-            raise self._error
-        return staged
-
-    def close(self) -> None:
-        with self._cond:
-            self._stop = True
-            self._cond.notify_all()
-        self._job.wake()
-        self._thread.join()

@@ -1,0 +1,88 @@
+"""The threads that fetch what is leased, one outstanding GET each."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from .errors import DataLossError
+from .intake import Work
+from .nodes import Failed
+from .wire import BROKEN
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["Fetchers"]
+
+log = logging.getLogger("millrace")
+
+
+class Fetchers:
+    """``count`` threads that fill a session's intake. The session's condition guards it."""
+
+    def __init__(self, session: "Session", count: int) -> None:
+        self._session = session
+        self._sick: dict[str, tuple[float, float]] = {}  # of nodes: not before, last pause
+        self._threads = [threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True) for i in range(count)]
+
+    def start(self) -> None:
+        """Starts the threads."""
+        for t in self._threads:
+            t.start()
+
+    def join(self) -> None:
+        """Waits for them, when the session is closed."""
+        for t in self._threads:
+            if t is not threading.current_thread():
+                t.join()
+
+    def _loop(self) -> None:
+        s = self._session
+        while True:
+            with s.cond:
+                work = None
+                while work is None:
+                    if s.ending:
+                        return
+                    now = time.monotonic()
+                    work = s.intake.next_fetch(lambda lease: self._sick.get(lease.node, (0.0, 0.0))[0] <= now)
+                    if work is None:
+                        s.cond.wait(0.1 if self._sick else 1.0)
+                job, schema = s.digest, s.schema
+            try:
+                batch = s.nodes.fetch(job, schema, work)
+            except Failed as e:
+                self._failed(work, e)
+                continue
+            except BROKEN as e:
+                self._failed(work, Failed("unavailable", str(e) or type(e).__name__))
+                continue
+            with s.cond:
+                self._sick.pop(work.lease.node, None)
+                if not s.intake.fetched(work, batch):
+                    s.statistics.duplicates += 1
+                s.cond.notify_all()
+            del batch, work  # its memory is not held while this thread waits
+
+    def _failed(self, work: Work, e: Failed) -> None:
+        s, lease = self._session, work.lease
+        with s.cond:
+            if s.ending:
+                return
+            held = s.intake.failed(work)
+            s.statistics.failures += 1
+            if held and not e.final:
+                log.warning("job %s: mini-batch %d from drive %s of node %s: %s; another makes it", s.id, work.number, lease.drive, lease.node, e)
+                # The leader may hand the same node's to us at once.
+                _, pause = self._sick.get(lease.node, (0.0, 0.05))
+                pause = min(2 * pause, 2.0)
+                self._sick[lease.node] = (time.monotonic() + pause, pause)
+            if held:
+                s.with_release(lease, f"{'data' if e.final else 'node'}: {e}")
+            if e.final:  # the control plane is told first
+                s.with_told(2.0)
+        if e.final:
+            raise DataLossError(f"mini-batch {work.number} from drive {lease.drive} of node {lease.node}: {e}")

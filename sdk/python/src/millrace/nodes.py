@@ -1,0 +1,186 @@
+"""Mini-batches from storage nodes: one GET each, read into pooled memory without holding the interpreter lock.
+
+A node is reached at any of its URLs, unix sockets of this machine first. What it answers is checked: that it is a whole
+frame, of the mini-batch that was asked for, with the job's schema.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from typing import Any, Optional
+from urllib.parse import quote
+
+from .errors import FrameError
+from .frame import MiniBatch, decode
+from .intake import Work
+from .pool import Pool
+from .schema import Schema
+from .wire import BROKEN, TLS, Connections
+
+__all__ = ["Failed", "Nodes"]
+
+_MAX_FRAME = 16 << 30
+_MAX_DESCRIPTION = 256 << 20
+_CONTENT = "application/vnd.millrace.minibatch"
+
+
+class Failed(Exception):
+    """A mini-batch was not to be had from a node.
+
+    ``code`` is one of Connect's. ``final``: it would fail again anywhere; a partition that changed is not the job's any more.
+    """
+
+    def __init__(self, code: str, message: str, retry_after: float = 0.1) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.retry_after = retry_after
+        self.final = code in ("data_loss", "failed_precondition")
+
+
+class Nodes:
+    """Any number of threads may fetch.
+
+    Args:
+        check: see :func:`millrace.frame.decode`.
+        timeout: seconds without a byte after which a node is given up, and seconds for which it may be busy.
+    """
+
+    def __init__(self, tls: TLS, check: Optional[bool], timeout: float) -> None:
+        self.pool = Pool()
+        self._connections = Connections(tls)
+        self._check = check
+        self._timeout = timeout
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._near: dict[tuple[str, str], bool] = {}  # of a unix socket and a node: the node is behind it
+
+    def close(self) -> None:
+        """Ends what is under way."""
+        self._stop.set()
+        self._connections.close()
+
+    def fetch(self, job: str, schema: Schema, work: Work) -> MiniBatch:
+        """GETs a mini-batch. Raises :class:`Failed`."""
+        lease = work.lease
+        urls = [u for u in lease.urls if u.startswith("unix:") and self._is_near(u, lease.node)]
+        urls += [u for u in lease.urls if not u.startswith("unix:")]
+        path = f"/v1/minibatch?job={job}&epoch={lease.epoch}&drive={quote(lease.drive, safe='')}&number={work.number}&until={lease.end}"
+        failure = Failed("unavailable", f"node {lease.node} is not reached at any of {list(lease.urls)}")
+        for url in urls:
+            try:
+                batch = self._patiently(url, path)
+            except ValueError as e:
+                failure = Failed("unavailable", f"{url}: {e}")
+                continue
+            except BROKEN as e:
+                failure = Failed("unavailable", f"{url}: {e or type(e).__name__}")
+                continue
+            if batch.name != (job, lease.epoch, work.number):
+                raise Failed("internal", f"{url}: asked for {work.number} of epoch {lease.epoch}, got {batch.name}")
+            if batch.schema != schema:
+                raise Failed("internal", f"{url}: mini-batch {batch.name.number} has another schema than the job")
+            return batch
+        raise failure
+
+    def _is_near(self, url: str, node: str) -> bool:
+        """Whether a unix socket is that of the node: another machine's node may name the same path."""
+        if not os.path.exists(url[len("unix:") :]):
+            return False
+        with self._lock:
+            known = self._near.get((url, node))
+        if known is not None:
+            return known
+        try:
+            conn, _ = self._connections.take(url, self._timeout)
+            try:
+                conn.request("POST", "/millrace.v1.Node/Describe", b"{}", {"Content-Type": "application/json"})
+                response = conn.getresponse()
+                doc = json.loads(response.read(_MAX_DESCRIPTION))
+                answers = bool(response.status == 200 and doc.get("status", {}).get("name") == node)
+            finally:
+                self._connections.drop(conn)
+        except (*BROKEN, ValueError, AttributeError):
+            return False  # it may answer the next time
+        with self._lock:
+            self._near[url, node] = answers
+        return answers
+
+    def _patiently(self, url: str, path: str) -> MiniBatch:
+        """Busy is not broken: waits as the node asks. A split that it closed is asked for again, once."""
+        until, again = time.monotonic() + self._timeout, True
+        while True:
+            try:
+                return self._get(url, path)
+            except Failed as e:
+                wait = e.retry_after
+                if e.code == "unavailable" and again:
+                    again, wait = False, 0.05
+                elif e.code != "resource_exhausted" or time.monotonic() + wait > until:
+                    raise
+                if self._stop.wait(wait):
+                    raise
+
+    def _get(self, url: str, path: str) -> MiniBatch:
+        while True:
+            conn, used = self._connections.take(url, self._timeout)
+            whole = False
+            try:
+                try:
+                    conn.request("GET", path, headers={"Accept": _CONTENT})
+                    response = conn.getresponse()
+                except BROKEN as e:
+                    if used and not isinstance(e, TimeoutError):
+                        continue  # it had rested too long; that says nothing about the node
+                    raise
+                if response.status != 200:
+                    failed = _refusal(response)
+                    whole = True
+                    raise failed
+                kind = response.headers.get("Content-Type")
+                if kind != _CONTENT:
+                    raise Failed("internal", f"{url}: an answer of type {kind}, want {_CONTENT}")
+                try:
+                    batch = self._body(response)
+                except FrameError as e:
+                    raise Failed("internal", f"{url}: {e}") from e
+                whole = True
+                return batch
+            finally:
+                if whole:
+                    self._connections.give(url, conn)
+                else:
+                    self._connections.drop(conn)
+
+    def _body(self, response: Any) -> MiniBatch:
+        length = response.length
+        if length is None or not 8 <= length <= _MAX_FRAME:
+            raise FrameError(f"Content-Length is {length}")
+        memory = self.pool.take(length)
+        at = 0
+        while at < length:
+            n = response.readinto(memory[at:])
+            if not n:
+                raise OSError(f"the node sent {at} of {length} bytes")
+            at += n
+        response.read()  # ends the response
+        return decode(memory, check=self._check)
+
+
+def _refusal(response: Any) -> Failed:
+    """What a node says instead of a mini-batch."""
+    if response.length is not None and response.length > 1 << 20:
+        raise OSError(f"an error of {response.length} bytes")
+    data = response.read(1 << 20)
+    try:
+        doc = json.loads(data)
+        code, message = str(doc["code"]), str(doc.get("message", ""))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        code, message = "unknown", f"HTTP status {response.status}"
+    try:
+        after = min(max(float(response.headers.get("Retry-After", "0.1")), 0.02), 5.0)
+    except ValueError:
+        after = 0.1
+    return Failed(code, message, after)

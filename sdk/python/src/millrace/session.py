@@ -1,0 +1,468 @@
+"""One rank's session with the control plane: the threads behind :class:`millrace.client.Job`.
+
+One thread asks for leases and keeps them alive, one tells acknowledgements and gives leases back, and ``credits`` threads
+fetch. What they know is an :class:`millrace.intake.Intake`; one condition guards it and everything else here that changes. The first
+error of any thread ends the session, and is raised to whoever waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from typing import Any, Callable, Optional
+
+from .control import Control, b64, of_token, unb64
+from .errors import ClosedError, FencedError, JobEndedError, MillraceError, OtherJobError, ServiceError
+from .fetching import Fetchers
+from .frame import MiniBatch
+from .intake import Intake, Lease
+from .nodes import Nodes
+from .schema import Schema
+from .statistics import Statistics
+from .token import Ranges, read_token
+
+__all__ = ["Session"]
+
+log = logging.getLogger("millrace")
+
+_HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
+_COMPANY = 0.1  # seconds that an acknowledgement waits for others
+_STUCK = 2.0  # seconds that the mini-batch that is due may be in nobody's hands
+
+
+class Session:
+    """Attaches when it is made. ``order``, ``queue_bytes``, ``splits``, ``credits`` as in :class:`millrace.client.Job`.
+
+    Methods whose names begin with ``with_`` want :attr:`cond` to be held.
+    """
+
+    def __init__(
+        self, control: Control, nodes: Nodes, id: str, rank: int, token: Optional[bytes], order: Optional[str], queue_bytes: int, splits: int, credits: int
+    ) -> None:
+        self.control = control
+        self.nodes = nodes
+        self.id = id
+        self.rank = rank
+        self._splits = splits
+        self._pid = os.getpid()
+
+        self.cond = threading.Condition()
+        self.statistics = Statistics()
+        self.throughput = 0.0  # T, once it was measured
+        self._error: Optional[BaseException] = None
+        self._closed = False
+        self._job_done = False
+        self._attaching = False  # what the old session is answered does not count
+        self._generation = 0  # of attaching
+        self._adopt = False  # a new leader wants to hear what is held
+        self._hurry = False  # somebody waits for acknowledgements to be durable
+        self._again = False  # something was given back: ask for it anew
+        self._stuck_since: Optional[float] = None
+        self._waited_from: Optional[float] = None  # since when the trainer stands still
+        self._releases: list[tuple[int, str]] = []
+
+        answer = self._attach(token)
+        self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
+        self.schema = Schema.from_json(unb64(answer.get("tensorSchema")))
+        self.manifest = unb64(answer.get("manifest"))
+        self.mean_length = {str(k): float(v) for k, v in (answer.get("meanLength") or {}).items()}
+        self.order = order or str(self.spec.get("order") or "fastest")
+        self.intake = Intake(self.order == "deterministic", queue_bytes)
+        self._with_begin(answer)
+
+        self._leasing = threading.Thread(target=self.guard, args=(self._lease_loop,), name="millrace-lease", daemon=True)
+        self._telling = threading.Thread(target=self.guard, args=(self._tell_loop,), name="millrace-tell", daemon=True)
+        self._fetchers = Fetchers(self, credits)
+
+    def start(self) -> None:
+        """Starts the threads."""
+        self._leasing.start()
+        self._telling.start()
+        self._fetchers.start()
+
+    # --- attaching ----------------------------------------------------------------------------------------------------
+
+    def _attach(self, token: Optional[bytes]) -> dict[str, Any]:
+        message: dict[str, Any] = {"id": self.id, "rank": self.rank}
+        if token is not None:
+            message["token"] = b64(token)
+        try:
+            # A job whose drives are being measured says so, and to ask again.
+            return self.control.call("Attach", message, wait=20, busy=600)
+        except ServiceError as e:
+            raise of_token(e) from e
+
+    def _with_begin(self, answer: dict[str, Any]) -> None:
+        """Starts the epoch that the answer to Attach names."""
+        status = answer.get("job") or {}
+        self.digest = unb64(status.get("digest")).hex()
+        # Calls name the job by the id, which stays; a name could be another job's tomorrow.
+        self.called = str(status.get("id") or self.id)
+        self._session = b64(unb64(answer.get("session")))
+        epoch = int(answer.get("epoch", 0))
+        acknowledged = Ranges()
+        raw = unb64(answer.get("token"))
+        if raw:
+            t = read_token(raw)
+            if t.job != self.digest:
+                raise OtherJobError(f"attached to job {self.digest[:12]}, its token is of {t.job[:12]}")
+            if t.epoch == epoch:
+                acknowledged = Ranges([(0, t.mark), *t.runs])
+        owned: Optional[Ranges] = None
+        if answer.get("owned") is not None or self.order == "deterministic":
+            owned = Ranges((int(r.get("from", 0)), int(r.get("to", 0))) for r in answer.get("owned") or ())
+        self.intake.begin(self.digest, epoch, owned, acknowledged)
+        self._adopt = False
+        self._stuck_since = None
+        self._generation += 1
+
+    def attach(self, token: bytes) -> None:
+        """Attaches anew, where the token says."""
+        self._replace(lambda: self._attach(token))
+
+    def _replace(self, attach: Callable[[], Optional[dict[str, Any]]]) -> bool:
+        """Puts a new session in the place of this one. False if ``attach`` returns None."""
+        with self.cond:
+            self._attaching = True
+        try:
+            answer = attach()
+            if answer is not None:
+                with self.cond:
+                    self._with_begin(answer)
+                    self.cond.notify_all()
+            return answer is not None
+        finally:
+            with self.cond:
+                self._attaching = False
+                self.cond.notify_all()
+
+    def advance(self) -> bool:
+        """Moves to the next epoch, of which nothing may be left here; False if there is none."""
+        with self.cond:
+            self.with_look()
+            if self._job_done:
+                return False
+            following = self.intake.epoch + 1
+        return self._replace(lambda: self._begin_epoch(following))
+
+    def _begin_epoch(self, following: int) -> Optional[dict[str, Any]]:
+        pause = 0.05
+        while True:
+            # To ask for a lease of the next epoch is what begins it.
+            message = {"id": self.called, "session": self._session, "epoch": str(following), "want": 1, "waitSeconds": _HEARTBEAT}
+            try:
+                answer = self.control.call("Lease", message, wait=_HEARTBEAT)
+            except ServiceError as e:
+                raise self.named(e) from e
+            with self.cond:
+                self.with_look()
+                if answer.get("unknownSession"):
+                    raise self._fenced("the control plane does not know the session")
+                if answer.get("jobDone"):
+                    self._job_done = True
+                    return None
+            if answer.get("grants") or answer.get("epochDone"):
+                # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just granted.
+                attached = self._attach(None)
+                if int(attached.get("epoch", 0)) >= following:
+                    return attached
+                with self.cond:
+                    self._session = b64(unb64(attached.get("session")))
+            with self.cond:  # other ranks are not through yet, or the data has not grown yet
+                self.cond.wait_for(lambda: self._closed, pause)
+            pause = min(2 * pause, 2.0)
+
+    def _fenced(self, why: str) -> FencedError:
+        return FencedError(f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back")
+
+    def named(self, e: ServiceError) -> MillraceError:
+        """What an error of the control plane means to a session."""
+        if e.code in ("failed_precondition", "aborted"):
+            return self._fenced(e.message) if "session" in e.message else JobEndedError(f"job {self.id}: {e.message}")
+        return JobEndedError(f"job {self.id}: {e.message}") if e.code == "not_found" else e
+
+    # --- what the trainer's thread does -------------------------------------------------------------------------------
+
+    def with_look(self) -> None:
+        """Raises what ended the session."""
+        if self._closed:
+            raise ClosedError("the job was closed")
+        if os.getpid() != self._pid:
+            raise MillraceError("the job was attached before a fork: attach in the process that iterates")
+        if self._error is not None:
+            raise self._error
+
+    def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
+        """Waits for the next mini-batch; None when the epoch is over, or ``stop()``."""
+        self.with_look()
+        begun = time.monotonic()
+        self._waited_from = begun if stall else None
+        try:
+            while True:
+                batch = self.intake.take()
+                if batch is not None or self.intake.delivered or (stop is not None and stop()):
+                    break
+                self.cond.wait(1.0)
+                self.with_look()
+        finally:
+            self._waited_from = None
+            if stall:
+                self.with_stalled(time.monotonic() - begun)
+        if batch is not None:
+            s = self.statistics
+            s.minibatches, s.rows, s.nbytes = s.minibatches + 1, s.rows + batch.rows, s.nbytes + batch.nbytes
+            self.cond.notify_all()  # there is room in the queue
+        return batch
+
+    def with_stalled(self, seconds: float) -> None:
+        """The trainer stood still for so long."""
+        if not self.statistics.stall_seconds:
+            self.statistics.first_seconds = seconds
+        self.statistics.stall_seconds += seconds
+
+    def with_acknowledge(self, number: int) -> None:
+        """The trainer is done with a mini-batch."""
+        try:
+            self.intake.acknowledge(number)
+        except KeyError:
+            raise MillraceError(f"acknowledge mini-batch {number}: it was not delivered to this rank") from None
+        if len(self.intake.unsent) == 1:
+            self.cond.notify_all()
+
+    def flush(self) -> None:
+        """Waits until what was acknowledged is durable."""
+        with self.cond:
+            self.with_look()
+            try:
+                while not self.intake.settled:
+                    self._hurry = True
+                    self.cond.notify_all()
+                    self.cond.wait(1.0)
+                    self.with_look()
+            finally:
+                self._hurry = False
+
+    def seal(self) -> bytes:
+        """This rank's token, sealed by the control plane."""
+        with self.cond:
+            message = {"id": self.called, "session": self._session}
+        try:
+            return unb64(self.control.call("Checkpoint", message).get("token"))
+        except ServiceError as e:
+            raise self.named(e) from e
+
+    def close(self) -> None:
+        """Gives leases back and ends the threads."""
+        if os.getpid() != self._pid:
+            return  # a fork: threads, connections and session are the parent's
+        with self.cond:
+            if self._closed:
+                return
+            self._closed = True
+            self.cond.notify_all()
+        self.nodes.close()
+        me = threading.current_thread()
+        self._fetchers.join()
+        # What the call under way is granted goes back too; else its drives would wait for it to expire.
+        if self._leasing is not me:
+            self._leasing.join(2.0)
+        self._farewell()
+        self.control.close()
+        for t in (self._leasing, self._telling):
+            if t is not me:
+                t.join()
+
+    def _farewell(self) -> None:
+        """Tells the last acknowledgements and gives leases back; a control plane that does not answer is not waited for."""
+        with self.cond:
+            message = self._with_acknowledgement() if self._error is None else None
+            held = [str(i) for i in self.intake.leases] if not isinstance(self._error, FencedError) else []
+            release = {"id": self.called, "session": self._session, "leases": held, "reason": "stop"}
+        try:
+            if message is not None:
+                self.control.call("Acknowledge", message[2], patience=2)
+            if held:
+                self.control.call("Release", release, patience=2)
+        except MillraceError as e:
+            log.info("job %s, rank %d: closing: %s", self.id, self.rank, e)
+
+    # --- threads: leases ----------------------------------------------------------------------------------------------
+
+    @property
+    def ending(self) -> bool:
+        """Threads are to end."""
+        return self._closed or self._error is not None
+
+    def with_told(self, seconds: float) -> None:
+        """Waits, so long at most, until what is given back is on its way."""
+        self.cond.wait_for(lambda: self._closed or not self._releases, seconds)
+
+    def guard(self, loop: Callable[[], None]) -> None:
+        """What a thread runs: its error is the session's."""
+        try:
+            loop()
+        except BaseException as e:
+            with self.cond:
+                if self._error is None and not self._closed:
+                    self._error = e
+                self.cond.notify_all()
+
+    def _lease_loop(self) -> None:
+        while True:
+            with self.cond:
+                self.cond.wait_for(lambda: not self._attaching or self._closed)
+                if self.ending:
+                    return
+                generation = self._generation
+                self._again = False
+                message = self._with_lease_message()
+            begun = time.monotonic()
+            try:
+                answer = self.control.call("Lease", message, wait=float(message.get("waitSeconds", 0.0)))
+            except ServiceError as e:
+                with self.cond:
+                    if generation != self._generation or self._attaching:
+                        continue  # it was the old session that was refused
+                raise self.named(e) from e
+            with self.cond:
+                if generation != self._generation or self._attaching:
+                    continue
+                granted = self._with_answer(answer)
+                self.cond.notify_all()
+                i = self.intake
+                ended = self._job_done and not granted and not i.delivered and i.idle
+                if not (granted or self._adopt or ended):
+                    # Nothing to be had, or nothing wanted: until a lease is used up, or those held want to be extended.
+                    content = "want" not in message
+                    self.cond.wait_for(
+                        lambda: self.ending
+                        or self._again
+                        or self._attaching
+                        or (content and i.lacking(self._splits) > 0),
+                        max(0.0, _HEARTBEAT - (time.monotonic() - begun)),
+                    )
+            if ended:
+                self._ended()
+
+    def _with_lease_message(self) -> dict[str, Any]:
+        i = self.intake
+        waits = self._waited_from
+        report: dict[str, Any] = {
+            "queueBatches": float(len(i.waiting)),
+            "queueBytes": str(i.waiting_bytes),
+            "queueLimitBytes": str(i.limit),
+            "stallSeconds": self.statistics.stall_seconds + (time.monotonic() - waits if waits is not None else 0.0),
+            "tRowsPerSecond": self.throughput,
+            "blocked": i.full,
+        }
+        message: dict[str, Any] = {
+            "id": self.called,
+            "session": self._session,
+            "epoch": str(i.epoch),
+            "report": report,
+            "held": [str(x) for x in i.leases],
+            "fetched": [str(x.id) for x in i.leases.values() if not x.todo and not x.out],
+        }
+        if self._adopt:
+            message["adopt"] = [x.held() for x in i.leases.values()]
+        self._with_unstick()
+        want = i.lacking(self._splits)
+        if not want and i.due is not None:
+            want = 1  # the mini-batch that is due comes first, whatever else is held
+        if want and not i.delivered:
+            message["want"] = want
+            message["waitSeconds"] = _HEARTBEAT
+        return message
+
+    def _with_unstick(self) -> None:
+        """Gives the last lease back when the mini-batch that is due is in nobody's hands for a while: the drive that could
+        make it may be busy with leases whose mini-batches no longer fit into the queue."""
+        i = self.intake
+        if i.due is None:
+            self._stuck_since = None
+        elif self._stuck_since is None:
+            self._stuck_since = time.monotonic()
+        elif time.monotonic() - self._stuck_since > _STUCK:
+            self._stuck_since = None
+            unfinished = [x for x in i.leases.values() if x.todo]
+            if unfinished:
+                last = max(unfinished, key=lambda x: x.first)
+                i.dropped([last.id])
+                self.with_release(last, "stop")
+
+    def _with_answer(self, answer: dict[str, Any]) -> bool:
+        """Takes an answer of Lease. True: something was granted."""
+        if answer.get("unknownSession"):
+            raise self._fenced("the control plane does not know the session")
+        self._adopt = bool(answer.get("adopt"))
+        self.intake.dropped(int(x) for x in answer.get("revoked", ()))
+        grants = answer.get("grants", ())
+        for g in grants:
+            lease = Lease.of(g)
+            if not self.intake.granted(lease):
+                self.with_release(lease, "stop")
+        self.intake.all_granted = bool(answer.get("epochDone"))
+        self._job_done = self._job_done or bool(answer.get("jobDone"))
+        return bool(grants)
+
+    def _ended(self) -> None:
+        """The job is over and mini-batches are owed: says why."""
+        state = str(self.control.job(self.called).get("state", ""))
+        if state.startswith("failed") or state == "cancelled":
+            raise JobEndedError(f"job {self.id}: {state}")
+
+    # --- threads: acknowledgements and what is given back -------------------------------------------------------------
+
+    def with_release(self, lease: Lease, reason: str) -> None:
+        """Has a lease given back; the intake has forgotten it."""
+        self._releases.append((lease.id, reason))
+        self.cond.notify_all()
+
+    def _tell_loop(self) -> None:
+        while True:
+            with self.cond:
+                self.cond.wait_for(lambda: self.ending or self._releases or (self.intake.unsent and not self._attaching))
+                if self.ending:
+                    return
+                # A little patience makes one message of many.
+                self.cond.wait_for(lambda: self._closed or self._hurry or bool(self._releases) or len(self.intake.unsent) > 1024, _COMPANY)
+                if self._attaching and not self._releases:
+                    continue
+                message = self._with_acknowledgement() if not self._attaching else None
+                generation = self._generation
+                releases, self._releases = self._releases, []
+                session = self._session
+            for reason in sorted({r for _, r in releases}):
+                ids = [str(i) for i, r in releases if r == reason]
+                try:
+                    self.control.call("Release", {"id": self.called, "session": session, "leases": ids, "reason": reason})
+                except ServiceError as e:
+                    log.info("release leases %s: %s", ids, e)  # they expire by themselves
+            if releases:
+                with self.cond:
+                    self._again = True
+                    self.cond.notify_all()
+            if message is None:
+                continue
+            epoch, numbers, body = message
+            try:
+                self.control.call("Acknowledge", body)
+            except ServiceError as e:
+                with self.cond:
+                    if generation != self._generation or self._attaching:
+                        continue  # attached anew: the token that went with it, or the ledger, knows
+                raise self.named(e) from e
+            with self.cond:
+                if generation == self._generation:
+                    self.intake.sent(epoch, numbers)
+                    self.intake.spent()
+                self.cond.notify_all()
+
+    def _with_acknowledgement(self) -> Optional[tuple[int, Ranges, dict[str, Any]]]:
+        numbers = self.intake.sending()
+        if not numbers:
+            return None
+        ranges = [{"from": str(a), "to": str(b)} for a, b in numbers]
+        return self.intake.epoch, numbers, {"id": self.called, "session": self._session, "epoch": str(self.intake.epoch), "numbers": ranges}

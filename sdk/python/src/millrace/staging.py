@@ -1,0 +1,118 @@
+"""Mini-batches on their way to a CUDA device: pinned memory, a stream of their own, a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Any, NamedTuple, Optional
+
+import torch
+
+from . import frame
+from .client import Job
+from .tensors import bytes_of, check_lengths
+
+__all__ = ["Pinned", "Staged", "Stager"]
+
+
+class Staged(NamedTuple):
+    """A mini-batch on its way to the device."""
+
+    mb: frame.MiniBatch
+    blob: torch.Tensor
+    ready: Any  # torch.cuda.Event
+
+
+class Pinned:
+    """Copies mini-batches to a CUDA device through a ring of pinned buffers, on a stream of its own. One thread uses it."""
+
+    def __init__(self, device: torch.device, slots: int) -> None:
+        self.device = device
+        self._stream = torch.cuda.Stream(device)
+        self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque([(None, None)] * max(slots, 2))
+
+    def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
+        """Starts the copy; wait for the event, on the stream that uses the tensor, before its first use."""
+        buffer, done = self._ring.popleft()
+        if done is not None:
+            done.synchronize()  # what was copied from this buffer last is through
+        n = data.numel()
+        if buffer is None or buffer.numel() < n:
+            buffer = torch.empty(max(n + n // 4, 1), dtype=torch.uint8, pin_memory=True)
+        buffer[:n].copy_(data)
+        with torch.cuda.stream(self._stream):
+            there = buffer[:n].to(self.device, non_blocking=True)
+            done = torch.cuda.Event()
+            done.record(self._stream)
+        self._ring.append((buffer, done))
+        return there, done
+
+    def use(self, staged: "Staged") -> None:
+        """Has the trainer's stream wait for the copy, and the memory wait for the trainer's stream."""
+        stream = torch.cuda.current_stream(self.device)
+        stream.wait_event(staged.ready)
+        staged.blob.record_stream(stream)
+
+
+class Stager:
+    """A thread that stages mini-batches for the device while the trainer steps. What was staged and not taken when the
+    loop ends stays with the data set, for the next one.
+    """
+
+    def __init__(self, job: Job, pinned: Pinned, staged: deque[Staged], prefetch: int, validate: bool) -> None:
+        self._job = job
+        self._pinned = pinned
+        self._staged = staged
+        self._prefetch = prefetch
+        self._validate = validate
+        self._cond = threading.Condition()
+        self._stop = False
+        self._over = False
+        self._error: Optional[BaseException] = None
+        self._thread = threading.Thread(target=self._run, name="millrace-stage", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._cond:
+                    self._cond.wait_for(lambda: self._stop or len(self._staged) < self._prefetch)
+                    if self._stop:
+                        return
+                mb = self._job.take(lambda: self._stop, stall=False)
+                if mb is None:
+                    break
+                data = bytes_of(mb)
+                if self._validate:
+                    check_lengths(mb, data)
+                blob, ready = self._pinned.copy(data)
+                with self._cond:
+                    self._staged.append(Staged(mb, blob, ready))
+                    self._cond.notify_all()
+        except BaseException as e:
+            self._error = e
+        finally:
+            with self._cond:
+                self._over = True
+                self._cond.notify_all()
+
+    def next(self) -> Optional[Staged]:
+        """Waits for what was staged first; None when the epoch is over."""
+        begun = time.monotonic()
+        with self._cond:
+            self._cond.wait_for(lambda: bool(self._staged) or self._over)
+            staged = self._staged.popleft() if self._staged else None
+            self._cond.notify_all()
+        self._job.stalled(time.monotonic() - begun)
+        if staged is None and self._error is not None:
+            raise self._error
+        return staged
+
+    def close(self) -> None:
+        """Ends the thread."""
+        with self._cond:
+            self._stop = True
+            self._cond.notify_all()
+        self._job.wake()
+        self._thread.join()

@@ -1,0 +1,167 @@
+"""Mini-batches as tensors of PyTorch that share their memory, and as TorchRec's KeyedJaggedTensor."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Optional, Union
+
+import torch
+
+from . import frame
+from .errors import FrameError
+
+try:
+    from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
+except ImportError:
+    _KeyedJaggedTensor = None
+
+__all__ = ["Batch", "Jagged", "assemble", "batch_of", "bytes_of", "check_lengths", "moved", "use_torchrec"]
+
+_DTYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64}
+
+
+class Jagged(NamedTuple):
+    """The sparse features where TorchRec is not installed: the fields of its KeyedJaggedTensor.
+
+    With F keys, B rows and N values:
+
+    Attributes:
+        keys: F names.
+        values: int32 or int64 [N]: all ids of the first key row by row, then of the second, ...
+        lengths: int32 [F * B]: how many ids row b of key f has, at f * B + b.
+        weights: float32 [N], or None.
+        stride: B.
+        fixed: every length is 1, so that ``values.view(F, B)`` holds one id a row.
+    """
+
+    keys: tuple[str, ...]
+    values: torch.Tensor
+    lengths: torch.Tensor
+    weights: Optional[torch.Tensor]
+    stride: int
+    fixed: bool
+
+    def offsets(self) -> torch.Tensor:
+        """int64 [F * B + 1]: row b of key f has values [o[f * B + b], o[f * B + b + 1])."""
+        o = torch.zeros(self.lengths.numel() + 1, dtype=torch.int64, device=self.lengths.device)
+        torch.cumsum(self.lengths, 0, dtype=torch.int64, out=o[1:])
+        return o
+
+    def feature(self, key: Union[int, str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """One key's (values, offsets int64 [B]) as ``torch.nn.EmbeddingBag`` takes them."""
+        f = key if isinstance(key, int) else self.keys.index(key)
+        b = self.stride
+        lengths = self.lengths[f * b : (f + 1) * b]
+        if self.fixed:
+            return self.values[f * b : (f + 1) * b], torch.arange(b, device=self.values.device)
+        ends = torch.cumsum(lengths, 0, dtype=torch.int64)
+        start = int(self.lengths[: f * b].sum())
+        count = int(ends[-1]) if b else 0
+        return self.values[start : start + count], ends - lengths
+
+
+class Batch(NamedTuple):
+    """One mini-batch as tensors, with B rows, D dense features and F keys.
+
+    Attributes:
+        dense: float32 [B, D], or None.
+        sparse: TorchRec's KeyedJaggedTensor, else :class:`Jagged`, or None without keys.
+        label: float32 [B], or None.
+        name: job, epoch and number; None for a dummy.
+    """
+
+    dense: Optional[torch.Tensor]
+    sparse: Any
+    label: Optional[torch.Tensor]
+    name: Optional[frame.Name]
+
+    @property
+    def rows(self) -> int:
+        """B"""
+        for t in (self.dense, self.label):
+            if t is not None:
+                return int(t.shape[0])
+        stride = self.sparse.stride
+        return int(stride() if callable(stride) else stride)
+
+
+class _Ones:
+    """Lengths where every length is 1: made once."""
+
+    def __init__(self) -> None:
+        self._ones: dict[torch.device, torch.Tensor] = {}
+
+    def take(self, n: int, device: torch.device) -> torch.Tensor:
+        ones = self._ones.get(device)
+        if ones is None or ones.numel() < n:
+            ones = self._ones[device] = torch.ones(n, dtype=torch.int32, device=device)
+        return ones[:n]
+
+
+_ones = _Ones()
+
+
+def check_lengths(mb: frame.MiniBatch, data: torch.Tensor) -> None:
+    if mb.schema.fixed:
+        return
+    e = next(e for e in mb.extents if e.name == "kjt.lengths")
+    values = next(e.shape[0] for e in mb.extents if e.name == "kjt.values")
+    lengths = data[e.offset : e.offset + e.nbytes].view(torch.int32)
+    if lengths.numel() and int(lengths.min()) < 0 or int(lengths.sum(dtype=torch.int64)) != values:
+        raise FrameError(f"{mb.name}: its lengths do not add up to its {values} values")
+
+
+def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: bool) -> Batch:
+    """Tensors as views of a mini-batch's data, wherever that is."""
+    parts: dict[str, torch.Tensor] = {}
+    for e in mb.extents:
+        parts[e.name] = blob[e.offset : e.offset + e.nbytes].view(_DTYPES[e.dtype]).view(e.shape)
+    sparse: Any = None
+    schema = mb.schema
+    if schema.keys:
+        keys, values = schema.key_names, parts["kjt.values"]
+        weights = parts.get("kjt.weights")
+        lengths = _ones.take(len(keys) * mb.rows, blob.device) if schema.fixed else parts["kjt.lengths"].view(-1)
+        if torchrec:
+            sparse = _KeyedJaggedTensor(keys=list(keys), values=values, weights=weights, lengths=lengths, stride=mb.rows)
+        else:
+            sparse = Jagged(keys, values, lengths, weights, mb.rows, schema.fixed)
+    return Batch(parts.get("dense"), sparse, parts.get("label"), mb.name if named else None)
+
+
+def bytes_of(mb: frame.MiniBatch) -> torch.Tensor:
+    """A mini-batch's data as uint8 [n], the same memory; it lives as long as a tensor made of it."""
+    if not len(mb.data):
+        return torch.empty(0, dtype=torch.uint8)
+    # Tensors can be written to; bytes cannot, so they are copied.
+    return torch.frombuffer(bytearray(mb.data) if mb.data.readonly else mb.data, dtype=torch.uint8)
+
+
+def batch_of(mb: frame.MiniBatch, *, torchrec: Optional[bool] = None, validate: bool = True) -> Batch:
+    """Tensors on the CPU that share a mini-batch's memory.
+
+    Args:
+        torchrec: whether ``sparse`` is TorchRec's; None means where it is installed.
+        validate: whether lengths are checked (a fraction of a millisecond); raises :class:`FrameError`.
+    """
+    data = bytes_of(mb)
+    if validate:
+        check_lengths(mb, data)
+    return assemble(mb, data, use_torchrec(torchrec), True)
+
+
+def use_torchrec(wanted: Optional[bool]) -> bool:
+    if wanted and _KeyedJaggedTensor is None:
+        raise ImportError("torchrec is not installed")
+    return _KeyedJaggedTensor is not None if wanted is None else wanted
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """For devices other than CUDA: tensor by tensor."""
+    sparse = batch.sparse
+    if isinstance(sparse, Jagged):
+        weights = sparse.weights.to(device) if sparse.weights is not None else None
+        sparse = sparse._replace(values=sparse.values.to(device), lengths=sparse.lengths.to(device), weights=weights)
+    elif sparse is not None:
+        sparse = sparse.to(device)
+    move = lambda t: t.to(device) if t is not None else None  # noqa: E731
+    return Batch(move(batch.dense), sparse, move(batch.label), batch.name)
