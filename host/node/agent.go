@@ -249,7 +249,7 @@ type peerKey struct{}
 // handler is everything that the node serves.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
-	path, rpc := apiv1connect.NewNodeHandler(&service{a}, connect.WithReadMaxBytes(int(a.config.Limits.RequestBytes)), connect.WithInterceptors(a.interceptor()),
+	path, rpc := apiv1connect.NewNodeHandler(&service{a: a}, connect.WithReadMaxBytes(int(a.config.Limits.RequestBytes)), connect.WithInterceptors(a.interceptor()),
 		connect.WithRecover(func(_ context.Context, s connect.Spec, _ http.Header, p any) error {
 			a.log.Error("a call panicked", "call", s.Procedure, "panic", p)
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))

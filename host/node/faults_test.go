@@ -178,7 +178,10 @@ func TestASlowClientIsCutOff(t *testing.T) {
 		require.Equal(t, http.StatusOK, status)
 		return strings.Contains(string(b), "millrace_node_cut_total 1")
 	})
-	f.frame(j, "d0", 0, 1)
+	f.wait("one who takes it", func() bool {
+		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 1))
+		return err == nil && status == http.StatusOK && len(b) > 1<<20
+	})
 }
 
 // TestDraining: new splits are refused, the one that runs goes on, and Drain returns when it has ended.
@@ -280,7 +283,10 @@ func TestBusyIsToldToComeAgain(t *testing.T) {
 	for n := uint64(1); n < 6; n++ {
 		f.frame(j, "d0", n, 6)
 	}
-	f.frame(j, "d0", 6, 12)
+	f.wait("a place", func() bool {
+		status, _, _, err := f.try(t.Context(), f.link(j, "d0", 6, 12))
+		return err == nil && status == http.StatusOK
+	})
 }
 
 // TestADriveThatIsNotThere at the start is tried again and again; the node serves the others meanwhile.

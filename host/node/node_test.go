@@ -188,6 +188,7 @@ func start(t testing.TB, change func(*Config), uris ...string) *fixture {
 	t.Helper()
 	c := DefaultConfig()
 	c.Name, c.Listen, c.Measure = "n0", []string{"127.0.0.1:0"}, Duration(time.Millisecond)
+	c.Runs.BusyWait = Duration(time.Minute) // however loaded the machine is
 	for i, uri := range uris {
 		c.Drives = append(c.Drives, DriveConfig{Name: fmt.Sprintf("d%d", i), URI: uri})
 	}

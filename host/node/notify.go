@@ -67,10 +67,10 @@ func Run(ctx context.Context, c Config, o Options, ready func(*Agent)) error {
 	if err != nil {
 		return err
 	}
-	a.background(a.watchdog)
 	if err := notify("READY=1"); err != nil {
 		a.log.Warn("ready", "error", err)
 	}
+	a.background(a.watchdog)
 	if ready != nil {
 		ready(a)
 	}

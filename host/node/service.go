@@ -18,8 +18,11 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// service is Connect's Node service over an agent.
-type service struct{ a *Agent }
+// service is Connect's Node service over an agent. A call that it does not have is unimplemented, as from an older node.
+type service struct {
+	apiv1connect.UnimplementedNodeHandler
+	a *Agent
+}
 
 var _ apiv1connect.NodeHandler = (*service)(nil)
 
