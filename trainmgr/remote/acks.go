@@ -18,7 +18,7 @@ type acks struct {
 	id     string
 	most   int           // acknowledgements that do not wait for delay
 	delay  time.Duration // the longest that one waits
-	landed func(epoch uint64, runs []dataset.Run)
+	landed func(epoch uint64, runs []dataset.Run, fence uint64)
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -39,7 +39,7 @@ type acks struct {
 var errAcksClosed = errors.New("the job is closed")
 
 // startAcks starts the goroutine that sends; close ends it. landed is called from there.
-func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Run)) *acks {
+func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Run, uint64)) *acks {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &acks{client: c, id: id, session: session, most: most, delay: delay, landed: landed, ctx: ctx, cancel: cancel,
 		done: make(chan struct{}), kick: make(chan struct{}, 1), changed: make(chan struct{})}
@@ -62,6 +62,19 @@ func (a *acks) add(epoch, number uint64) error {
 		a.wake()
 	}
 	return nil
+}
+
+// again sends acknowledgements once more that an earlier leader may have had in its memory alone.
+func (a *acks) again(epoch uint64, runs []dataset.Run) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil || len(runs) == 0 || (a.waiting > 0 && a.epoch != epoch) {
+		return
+	}
+	a.epoch, a.runs = epoch, join(a.runs, runs)
+	a.waiting++
+	a.added++
+	a.wake()
 }
 
 // insert adds a number to ascending runs. Numbers come nearly in order, so it looks from the end.
@@ -131,11 +144,11 @@ func (a *acks) send() {
 		return
 	}
 	req := &apiv1.AcknowledgeRequest{Id: a.id, Session: session, Epoch: epoch, Numbers: ranges(runs)}
-	_, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
+	resp, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
 		return m.Acknowledge(ctx, req)
 	})
 	if err == nil {
-		a.landed(epoch, runs)
+		a.landed(epoch, runs, resp.Fence)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -152,6 +165,41 @@ func ranges(runs []dataset.Run) []*apiv1.NumberRange {
 	out := make([]*apiv1.NumberRange, len(runs))
 	for i, r := range runs {
 		out[i] = &apiv1.NumberRange{From: r.From, To: r.To}
+	}
+	return out
+}
+
+// join returns the runs that cover what a or b cover; both ascend.
+func join(a, b []dataset.Run) []dataset.Run {
+	var out []dataset.Run
+	for len(a) > 0 || len(b) > 0 {
+		var r dataset.Run
+		if len(b) == 0 || (len(a) > 0 && a[0].From <= b[0].From) {
+			r, a = a[0], a[1:]
+		} else {
+			r, b = b[0], b[1:]
+		}
+		if n := len(out); n > 0 && r.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, r.To)
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// meet returns the runs that cover what both a and b cover; both ascend.
+func meet(a, b []dataset.Run) []dataset.Run {
+	var out []dataset.Run
+	for len(a) > 0 && len(b) > 0 {
+		if from, to := max(a[0].From, b[0].From), min(a[0].To, b[0].To); from < to {
+			out = append(out, dataset.Run{From: from, To: to})
+		}
+		if a[0].To < b[0].To {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
 	}
 	return out
 }

@@ -102,10 +102,67 @@ func TestALedgerThatForgotIsNoticed(t *testing.T) {
 	j := c.attach(t, c.dial(t), AttachOptions{})
 	require.NoError(t, take(t, c, j, 10, nil).err)
 	require.NoError(t, j.Flush(t.Context()))
-	c.set(func() { c.ranks[0].delivered = dataset.NewProgress(c.digest, 0, 100) })
-	_, err := j.Checkpoint(t.Context())
-	require.ErrorIs(t, err, dataset.ErrToken)
+	forget := func() { c.ranks[0].delivered = dataset.NewProgress(c.digest, 0, 100) }
+	c.set(forget)
+	token, err := j.Checkpoint(t.Context())
+	require.NoError(t, err, "it is told again")
+	read, err := ReadToken(token)
+	require.NoError(t, err)
+	require.Equal(t, j.Token(), read)
+	c.set(func() {
+		c.before = func(call string) error {
+			if call == "Checkpoint" {
+				c.set(forget)
+			}
+			return nil
+		}
+	})
+	_, err = j.Checkpoint(t.Context())
+	require.ErrorIs(t, err, dataset.ErrToken, "it forgets whatever it is told")
 	require.NoError(t, j.Close())
+}
+
+// TestANewLeaderIsToldWhatWasAcknowledged, since the one before may have had it in memory alone.
+func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
+	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000})
+	n := 0
+	got := take(t, c, j, -1, func(*tensor.MiniBatch) {
+		if n++; n == 30 {
+			require.NoError(t, j.Flush(t.Context()))
+			c.set(func() {
+				c.fence++
+				c.ranks[0].delivered = dataset.NewProgress(c.digest, 0, 100)
+			})
+		}
+	})
+	require.NoError(t, got.err)
+	require.Len(t, got.numbers, 100)
+	require.EqualValues(t, 100, c.delivered(0).Mark)
+	require.NoError(t, j.Close())
+}
+
+func TestRunsMeetAndJoin(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		draw := func(name string) (set map[uint64]bool, runs []dataset.Run) {
+			set = map[uint64]bool{}
+			for _, n := range rapid.SliceOf(rapid.Uint64Range(0, 30)).Draw(rt, name) {
+				set[n] = true
+				runs = insert(runs, n)
+			}
+			return set, runs
+		}
+		a, ar := draw("a")
+		b, br := draw("b")
+		in := func(runs []dataset.Run, n uint64) bool {
+			return slices.ContainsFunc(runs, func(r dataset.Run) bool { return r.From <= n && n < r.To })
+		}
+		both, either := meet(ar, br), join(ar, br)
+		for n := range uint64(32) {
+			require.Equal(rt, a[n] && b[n], in(both, n), "%d", n)
+			require.Equal(rt, a[n] || b[n], in(either, n), "%d", n)
+		}
+	})
 }
 
 func FuzzReadToken(f *testing.F) {

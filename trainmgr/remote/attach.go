@@ -146,7 +146,7 @@ func (r *rank) measure(ctx context.Context, meanLength map[string]float64) error
 // attach calls Attach and checks what is the same for every epoch.
 func (r *rank) attach(ctx context.Context, id string, token []byte) (*apiv1.AttachResponse, error) {
 	resp, err := call(ctx, r.client, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Rank: r.o.Rank, Token: token})
+		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Rank: r.o.Rank, Token: token, SaysDone: true})
 	})
 	if err != nil {
 		return nil, err
@@ -285,5 +285,6 @@ func (j *Job) Checkpoint(ctx context.Context) ([]byte, error) {
 }
 
 // Close makes acknowledgements durable, as far as the control plane answers within seconds, and ends the job's goroutines. The job goes on for other
-// ranks, and for whoever attaches as this one.
+// ranks, and for whoever attaches as this one. After an iteration that ended without an error it tells the control plane that this rank is through: call
+// it when the last checkpoint is safe, since a job whose ranks are all through has ended, and cannot be attached to any more.
 func (j *Job) Close() error { return j.Job.Close() }

@@ -25,14 +25,15 @@ const closeTime = 3 * time.Second
 
 // rank is the trainmgr.Source of one rank: its session, and what of its epoch is durable.
 type rank struct {
-	client *Client
-	o      AttachOptions
-	acks   *acks
-	pool   *buffers
-	first  *trainmgr.Epoch // what Epoch returns first
-	t      float64         // this rank's T
-	batch  int
-	frame  atomic.Int64 // bytes of the largest mini-batch seen
+	client  *Client
+	o       AttachOptions
+	acks    *acks
+	pool    *buffers
+	first   *trainmgr.Epoch // what Epoch returns first
+	t       float64         // this rank's T
+	batch   int
+	through bool         // everything of every epoch is acknowledged; only the iterator and Close look
+	frame   atomic.Int64 // bytes of the largest mini-batch seen
 
 	mu      sync.Mutex
 	id      string
@@ -44,6 +45,7 @@ type rank struct {
 	durable *dataset.Progress // of epoch: acknowledged, and known to the ledger
 	leases  *leases           // while it delivers
 	nodes   map[string]*node
+	fence   uint64 // of the leader that answered last
 	waiting string // why the control plane granted nothing, last
 	redone  int    // leases given back because their node failed
 }
@@ -67,6 +69,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			return nil, err
 		}
 		if resp.JobDone {
+			r.through = true
 			return nil, io.EOF
 		}
 		if len(resp.Grants) > 0 || resp.EpochDone {
@@ -113,6 +116,7 @@ func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	r.heard(resp.Fence)
 	if resp.UnknownSession {
 		return nil, fmt.Errorf("%w: attach again, with the trainer's token, to take it back", ErrFenced)
 	}
@@ -122,8 +126,37 @@ func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*
 // Acknowledged sends an acknowledgement on its way.
 func (r *rank) Acknowledged(epoch, number uint64) error { return r.acks.add(epoch, number) }
 
+// heard notes which leader answers. What another one had been told of splits that are not finished it may have had in memory
+// alone: a new one is told again.
+func (r *rank) heard(fence uint64) {
+	r.mu.Lock()
+	changed := r.fence != 0 && fence > r.fence
+	r.fence = max(r.fence, fence)
+	r.mu.Unlock()
+	if changed {
+		r.tellAgain()
+	}
+}
+
+// tellAgain acknowledges everything of the epoch once more.
+func (r *rank) tellAgain() {
+	r.mu.Lock()
+	epoch, runs := r.epoch.Number, meet(runsOf(r.durable.Token()), r.epoch.Owned)
+	r.mu.Unlock()
+	r.client.o.Logger.Info("acknowledge again", "job", r.id, "rank", r.o.Rank, "epoch", epoch, "runs", len(runs))
+	r.acks.again(epoch, runs)
+}
+
+// runsOf lists what a token says was acknowledged.
+func runsOf(t dataset.Token) []dataset.Run {
+	if t.Mark == 0 {
+		return t.Runs
+	}
+	return append([]dataset.Run{{To: t.Mark}}, t.Runs...)
+}
+
 // landed notes what the ledger knows now.
-func (r *rank) landed(epoch uint64, runs []dataset.Run) {
+func (r *rank) landed(epoch uint64, runs []dataset.Run, fence uint64) {
 	r.mu.Lock()
 	if r.epoch.Number == epoch {
 		for _, run := range runs {
@@ -134,6 +167,7 @@ func (r *rank) landed(epoch uint64, runs []dataset.Run) {
 	}
 	l := r.leases
 	r.mu.Unlock()
+	r.heard(fence)
 	if l != nil {
 		l.sweep()
 	}
@@ -149,9 +183,26 @@ func (r *rank) known(run dataset.Run) bool {
 
 // checkpoint makes a token durable and has it sealed.
 func (r *rank) checkpoint(ctx context.Context, local dataset.Token) ([]byte, error) {
-	if err := r.acks.flush(ctx); err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		if err := r.acks.flush(ctx); err != nil {
+			return nil, err
+		}
+		token, missing, err := r.sealed(ctx, local)
+		if err != nil {
+			return nil, err
+		}
+		if missing == nil {
+			return token, nil
+		}
+		if try == tries {
+			return nil, fmt.Errorf("%w: the ledger does not know that mini-batch %d was acknowledged", dataset.ErrToken, *missing)
+		}
+		r.tellAgain() // a leader was elected in between
 	}
+}
+
+// sealed asks for the rank's token, and looks whether anything is missing that the trainer has acknowledged.
+func (r *rank) sealed(ctx context.Context, local dataset.Token) (token []byte, missing *uint64, err error) {
 	r.mu.Lock()
 	req := &apiv1.CheckpointRequest{Id: r.id, Session: r.session}
 	total := r.epoch.Plan.MiniBatches()
@@ -160,25 +211,25 @@ func (r *rank) checkpoint(ctx context.Context, local dataset.Token) ([]byte, err
 		return m.Checkpoint(ctx, req)
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	token, err := ReadToken(resp.Token)
+	t, err := ReadToken(resp.Token)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if token.Epoch != local.Epoch {
-		return nil, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, token.Epoch, local.Epoch)
+	if t.Epoch != local.Epoch {
+		return nil, nil, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, t.Epoch, local.Epoch)
 	}
-	sealed, err := dataset.Resume(token, local.Job, total)
+	says, err := dataset.Resume(t, local.Job, total)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	for _, run := range append([]dataset.Run{{To: local.Mark}}, local.Runs...) {
-		if n, ok := sealed.Pending(run.From); ok && n < run.To {
-			return nil, fmt.Errorf("%w: the ledger does not know that mini-batch %d was acknowledged", dataset.ErrToken, n)
+	for _, run := range runsOf(local) {
+		if n, ok := says.Pending(run.From); ok && n < run.To {
+			return nil, &n, nil
 		}
 	}
-	return resp.Token, nil
+	return resp.Token, nil, nil
 }
 
 // rowsLeft counts what the current epoch still owes. r.mu is held.
@@ -305,6 +356,15 @@ func (r *rank) Close() error {
 	r.acks.close()
 	if err != nil {
 		return fmt.Errorf("the last acknowledgements may not be durable: %w", err)
+	}
+	if !r.through {
+		return nil
+	}
+	_, err = call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: "done"})
+	})
+	if err != nil { // it ends by itself, later
+		r.client.o.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.o.Rank, "err", err)
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (m *model) write(path string) error {
 // run trains from the last checkpoint to the end.
 func (tr *trainer) run(ctx context.Context) error {
 	m, err := readModel(tr.Model)
-	if err != nil || m.Done {
+	if err != nil {
 		return err
 	}
 	c, err := remote.Dial(remote.Options{Control: tr.Control, Logger: logger()})
@@ -177,6 +177,9 @@ func (tr *trainer) run(ctx context.Context) error {
 		return err
 	}
 	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, QueueBytes: 60_000, Deadline: 3 * time.Second})
+	if m.Done && errors.Is(err, remote.ErrEnded) {
+		return nil // it was told that this rank is through
+	}
 	if err != nil {
 		return err
 	}
@@ -210,11 +213,14 @@ func (tr *trainer) run(ctx context.Context) error {
 			}
 		}
 	}
+	if m.Token, err = j.Checkpoint(ctx); err != nil {
+		return err
+	}
 	m.Done = true
 	if err := m.write(tr.Model); err != nil {
 		return err
 	}
-	return j.Close()
+	return j.Close() // the last checkpoint is safe
 }
 
 // freePorts finds ports that are free now.

@@ -46,9 +46,7 @@ func TestTheServiceGivesWhatOneMachineGives(t *testing.T) {
 			}
 			check(t, want, got, order == "deterministic" && ranks == 1)
 			assert.InDelta(t, len(per[0]), len(want.order)-len(per[0]), float64(len(want.order))*float64(2-ranks)+2)
-			st, err = c.Get(t.Context(), st.Id)
-			require.NoError(t, err)
-			assert.Equal(t, "done", st.State)
+			awaitDone(t, c, st.Id)
 		}
 	}
 }
@@ -110,7 +108,23 @@ func TestACheckpointOfTheService(t *testing.T) {
 	j, err = c.Attach(t.Context(), "b", remote.AttachOptions{})
 	require.NoError(t, err)
 	take(j, -1, true)
-	require.NoError(t, j.Close())
+	// Everything is delivered and durable, but the trainer dies before its last checkpoint: it can still go back.
+	last, err := j.Checkpoint(t.Context())
+	require.NoError(t, err)
+	back, err := c.Attach(t.Context(), "b", remote.AttachOptions{Token: token})
+	require.NoError(t, err)
+	again := 0
+	for mb, err := range back.MiniBatches(t.Context()) {
+		require.NoError(t, err)
+		require.Equal(t, got.sums[mb.Name], sum(mb))
+		again++
+	}
+	require.Equal(t, len(want.sums)-10, again)
+	require.NoError(t, back.Close())
+	awaitDone(t, c, "b")
+	_, err = c.Attach(t.Context(), "b", remote.AttachOptions{Token: last})
+	require.ErrorIs(t, err, remote.ErrEnded)
+	_ = j.Close() // another attached as this rank, and the job has ended
 	check(t, want, got, false)
 	spec.Name, spec.Plan.Seed = "c", 10
 	_, err = c.Submit(t.Context(), spec)

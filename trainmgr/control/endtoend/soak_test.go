@@ -111,9 +111,19 @@ func TestSoak(t *testing.T) {
 
 func digestOf(t testing.TB, c *remote.Client, id string) [32]byte {
 	t.Helper()
-	st, err := c.Get(t.Context(), id)
-	require.NoError(t, err)
-	require.Equal(t, "done", st.State)
+	st := awaitDone(t, c, id)
 	require.Len(t, st.Digest, 32)
 	return [32]byte(st.Digest)
+}
+
+// awaitDone waits until a job has ended well.
+func awaitDone(t testing.TB, c *remote.Client, id string) (st *apiv1.JobStatus) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		st, err = c.Get(t.Context(), id)
+		require.NoError(t, err)
+		return st.State == "done"
+	}, time.Minute, 5*time.Millisecond)
+	return st
 }
