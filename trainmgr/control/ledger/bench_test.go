@@ -105,3 +105,49 @@ func BenchmarkMillionSplits(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkBusyCluster is one acknowledgement, and the grant that it makes room for, where 10 jobs of 8 ranks all wait for 200 drives whose
+// slots are all taken.
+func BenchmarkBusyCluster(b *testing.B) {
+	const jobs, ranks, drives = 10, 8, 200
+	var data []string
+	for d := range drives {
+		data = append(data, fmt.Sprintf("p%d:%d", d, 100_000))
+	}
+	now := scriptStart
+	l := New(Config{Fence: 1})
+	sessions := map[string][]Session{}
+	for j := range jobs {
+		id := fmt.Sprint("j", j)
+		plan, names := testPlan(b, 0, dataset.Options{Batch: 1}, data...)
+		require.NoError(b, l.AddJob(Job{ID: id, Ranks: ranks, Drives: 100}))
+		require.NoError(b, l.Begin(Epoch{Job: id, Plan: plan, Partitions: names}, now))
+		for r := range uint32(ranks) {
+			a, err := l.Attach(id, r, nil, now)
+			require.NoError(b, err)
+			sessions[id] = append(sessions[id], a.Session)
+		}
+	}
+	for d := range drives {
+		require.NoError(b, l.PutDrive(Drive{DriveID{"n", fmt.Sprint(d)}, 2, []string{fmt.Sprintf("p%d", d)}}, now))
+	}
+	for id := range sessions {
+		for r := range sessions[id] {
+			require.NoError(b, l.Want(id, sessions[id][r], 0, 1<<30, now))
+		}
+	}
+	out := l.Ready().Grants
+	for id := range sessions { // makes its lists, once
+		_, err := l.Status(id, now)
+		require.NoError(b, err)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		g := out[0]
+		out = out[1:]
+		if err := l.Acknowledge(g.Job, sessions[g.Job][g.Rank], 0, []dataset.Run{{From: g.From, To: g.To}}, now); err != nil {
+			b.Fatal(err)
+		}
+		out = append(out, l.Ready().Grants...)
+	}
+}

@@ -60,6 +60,14 @@ func (d *drive) ready() bool { return d.state == driveReady && !d.draining }
 // free counts its slots that are not taken.
 func (d *drive) free() int { return max(d.slots-d.busy, 0) }
 
+// lessLoaded orders drives by free slots, then by name.
+func (d *drive) lessLoaded(o *drive) bool {
+	if d.free() != o.free() {
+		return d.free() > o.free()
+	}
+	return d.id.compare(o.id) < 0
+}
+
 // tag is the start tag of what a job would be granted next.
 func (d *drive) tag(j *job) float64 { return max(d.virtual, d.finish[j]) }
 

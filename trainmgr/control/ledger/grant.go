@@ -24,12 +24,22 @@ func (l *Ledger) schedule(now time.Time) {
 		return
 	}
 	var offers []offer
+	var free []*drive
 	for {
+		free = free[:0]
+		for _, d := range l.drives {
+			if d.ready() && d.free() > 0 {
+				free = append(free, d)
+			}
+		}
+		if len(free) == 0 {
+			return
+		}
 		offers = offers[:0]
 		for _, j := range l.jobs {
 			if j.failed == "" {
 				l.round++
-				offers = j.offers(offers, l.round, now)
+				offers = j.offers(offers, free, l.round, now)
 			}
 		}
 		if len(offers) == 0 {
@@ -38,7 +48,10 @@ func (l *Ledger) schedule(now time.Time) {
 		// Jobs are in the order they were added, and MinFunc returns the first of equals.
 		best := slices.MinFunc(offers, func(a, b offer) int {
 			if a.drive != b.drive {
-				return cmp.Or(-cmp.Compare(a.drive.free(), b.drive.free()), a.drive.id.compare(b.drive.id))
+				if a.drive.lessLoaded(b.drive) {
+					return -1
+				}
+				return 1
 			}
 			return cmp.Compare(a.drive.tag(a.job), b.drive.tag(b.job))
 		})
@@ -130,51 +143,51 @@ func (r *rank) shuns(d *drive, now time.Time) bool {
 
 // offers appends what the job would be granted next: at most one offer a drive. Drives that run for it go first; only if
 // those have no free slot and work for a waiting rank does one drive more join, the one with the most rows left.
-func (j *job) offers(out []offer, round uint64, now time.Time) []offer {
+func (j *job) offers(out []offer, free []*drive, round uint64, now time.Time) []offer {
 	ranks := j.waiting()
 	if len(ranks) == 0 {
 		return out
 	}
-	var all []offer
-	for _, r := range ranks {
-		all = j.offersTo(all, r, round, now)
-	}
-	if len(all) == 0 || j.Drives == 0 {
-		return append(out, all...)
-	}
 	first := len(out)
-	for _, o := range all {
-		if slices.Contains(j.within(), o.drive) {
-			out = append(out, o)
+	if j.Drives == 0 {
+		for _, r := range ranks {
+			out = j.offersTo(out, r, free, round, now)
 		}
+		return out
+	}
+	for _, r := range ranks {
+		out = j.offersTo(out, r, j.within(), round, now)
 	}
 	if len(out) > first {
 		return out
 	}
 	room := j.active() < j.Drives
-	var best offer
-	var most int64 = -1
-	for _, o := range all {
-		if !room && (o.rank.slots > 0 || j.served(o.rank, now)) {
-			continue
-		}
-		if n := j.rowsLeft(o.drive); n > most {
-			best, most = o, n
+	for _, r := range ranks {
+		if room || r.slots == 0 && !j.served(r, now) {
+			out = j.offersTo(out, r, free, round, now)
 		}
 	}
-	if most >= 0 {
-		out = append(out, best)
+	if len(out) > first {
+		best, most := first, int64(-1)
+		for i := first; i < len(out); i++ {
+			if n := j.rowsLeft(out[i].drive); n > most {
+				best, most = i, n
+			}
+		}
+		out[first] = out[best]
+		out = out[:first+1]
 	}
 	return out
 }
 
-// offersTo appends an offer to the rank for every free drive that none was made for yet; one offer in all in strict order.
-func (j *job) offersTo(out []offer, r *rank, round uint64, now time.Time) []offer {
+// offersTo appends an offer to the rank for every drive of those given that has room and was offered to nobody yet; in strict order
+// one offer in all.
+func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now time.Time) []offer {
 	e := j.epoch(r.epoch)
 	e.refresh()
 	sh := &e.shares[r.number]
 	usable := func(d *drive) bool {
-		return d != nil && d.round != round && d.ready() && d.free() > 0 && !r.shuns(d, now)
+		return d.round != round && d.ready() && d.free() > 0 && !r.shuns(d, now)
 	}
 	if j.Order == Deterministic {
 		place, ok := e.nextOf(sh)
@@ -183,11 +196,7 @@ func (j *job) offersTo(out []offer, r *rank, round uint64, now time.Time) []offe
 		}
 		var best *drive
 		for _, i := range e.holders[e.split(place).Partition] {
-			d := e.drives[i]
-			if !usable(d) {
-				continue
-			}
-			if best == nil || j.prefers(d, best) {
+			if d := e.drives[i]; usable(d) && (best == nil || d.lessLoaded(best)) && slices.Contains(drives, d) {
 				best = d
 			}
 		}
@@ -197,28 +206,18 @@ func (j *job) offersTo(out []offer, r *rank, round uint64, now time.Time) []offe
 		}
 		return out
 	}
-	for i, d := range e.drives {
+	for _, d := range drives {
 		if !usable(d) {
 			continue
 		}
-		if place, ok := e.nextOn(sh, i); ok {
-			d.round = round
-			out = append(out, offer{d, j, r, e, place})
+		if i, known := e.index[d]; known {
+			if place, ok := e.nextOn(sh, i); ok {
+				d.round = round
+				out = append(out, offer{d, j, r, e, place})
+			}
 		}
 	}
 	return out
-}
-
-// prefers reports whether holder a should run a split rather than b: one that runs for the job, then the one with the most free slots,
-// then by name.
-func (j *job) prefers(a, b *drive) bool {
-	runs := func(d *drive) int {
-		if j.Drives > 0 && slices.Contains(j.within(), d) {
-			return 0
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(runs(a), runs(b)), cmp.Compare(b.free(), a.free()), a.id.compare(b.id)) < 0
 }
 
 // served reports whether a running drive has something for a rank, if not at this moment.
