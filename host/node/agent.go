@@ -70,7 +70,9 @@ type Agent struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	preparing sync.Mutex // held while a job is prepared or finished
+	sums      *sums
+	verifying chan struct{} // holds one while a partition is verified
+	preparing sync.Mutex    // held while a job is prepared or finished
 
 	mu       sync.Mutex // guards what follows, and what supervisors say
 	draining bool
@@ -90,10 +92,11 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{})}
+	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{}), verifying: make(chan struct{}, 1)}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.sums = openSums(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
@@ -255,8 +258,9 @@ func (a *Agent) handler() http.Handler {
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))
 		}))
 	mux.Handle(path, withTLS(rpc))
-	mux.HandleFunc("/v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
-	mux.HandleFunc("/v1/partitions/", a.plain(mayCopy, a.servePartition))
+	mux.HandleFunc("GET /v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
+	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.servePartition))
+	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.takePartition))
 	mux.HandleFunc("GET /readyz", a.serveReady)
 	mux.Handle("GET /metrics", a.metrics.handler())
 	return newLimiter(a.config.Limits.RequestsPerSecond).wrap(mux)

@@ -15,8 +15,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -46,19 +48,15 @@ func (s source) location() (string, error) {
 // copyHere fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is committed only
 // when it is what it should be; then it is read back from the drive, and only then part of what the node offers.
 func (a *Agent) copyHere(ctx context.Context, drive string, src source) (n int64, sum []byte, err error) {
-	d, err := a.drive(drive)
+	d, v, err := a.volume(drive)
 	if err != nil {
 		return 0, nil, err
-	}
-	v := d.Volume()
-	if v == nil {
-		return 0, nil, fmt.Errorf("%w: drive %s has no volume to copy to", ErrRequest, drive)
 	}
 	if p := partitionOf(d, src.want.Name); p != nil {
 		if why := unlike(p, src.want); why != "" {
 			return 0, nil, fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
-		sum, err := hashAll(p, p.Size)
+		sum, err := hashAll(ctx, p, p.Size)
 		return p.Size, sum, err
 	}
 	at, err := src.location()
@@ -74,35 +72,57 @@ func (a *Agent) copyHere(ctx context.Context, drive string, src source) (n int64
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	in := &checkedReader{body: resp.Body, resp: resp, size: src.want.Bytes, footerAt: from, want: src.want.Footer, all: sha256.New(), footer: sha256.New()}
-	if err := v.Put(ctx, src.want.Name, src.want.Bytes, in); err != nil {
-		return 0, nil, fmt.Errorf("drive %s: %w", drive, err)
-	}
-	sum = in.all.Sum(nil)
-	r, err := v.Open(ctx, src.want.Name)
-	if err != nil {
-		return 0, nil, fmt.Errorf("drive %s: %w", drive, err)
-	}
-	back, err := hashAll(r, src.want.Bytes)
-	if err != nil {
-		return 0, nil, fmt.Errorf("drive %s: read %s back: %w", drive, src.want.Name, err)
-	}
-	if !bytes.Equal(back, sum) {
-		return 0, nil, fmt.Errorf("%w: drive %s gives other bytes back than were written to it: validate the drive", ErrCopy, drive)
-	}
-	if err := d.Rescan(ctx); err != nil {
+	in := newCheckedReader(resp.Body, src.want, from, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
+	if sum, err = a.keep(ctx, d, v, src.want, in); err != nil {
 		return 0, nil, err
-	}
-	p := partitionOf(d, src.want.Name)
-	if p == nil {
-		return 0, nil, fmt.Errorf("%w: drive %s does not take %s for a partition: see its members and format in the configuration", ErrCopy, drive, src.want.Name)
-	}
-	if why := unlike(p, src.want); why != "" {
-		return 0, nil, fmt.Errorf("%w: %s: %s", ErrCopy, src.want.Name, why)
 	}
 	a.log.Info("partition copied", "drive", drive, "partition", src.want.Name, "bytes", src.want.Bytes, "from", src.url)
 	a.beats.now()
 	return src.want.Bytes, sum, nil
+}
+
+// volume finds an open drive that partitions can be put on.
+func (a *Agent) volume(drive string) (*host.Drive, *volume.Volume, error) {
+	d, err := a.drive(drive)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Volume() == nil {
+		return nil, nil, fmt.Errorf("%w: drive %s has no volume to copy to", ErrRequest, drive)
+	}
+	return d, d.Volume(), nil
+}
+
+// keep appends a partition to a drive's volume and reads it back. It returns the SHA-256 of the bytes, which is kept.
+func (a *Agent) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition, in *checkedReader) ([]byte, error) {
+	drive := d.Name()
+	if err := v.Put(ctx, want.Name, want.Bytes, in); err != nil {
+		return nil, fmt.Errorf("drive %s: %w", drive, err)
+	}
+	sum := in.all.Sum(nil)
+	r, err := v.Open(ctx, want.Name)
+	if err != nil {
+		return nil, fmt.Errorf("drive %s: %w", drive, err)
+	}
+	back, err := hashAll(ctx, r, want.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("drive %s: read %s back: %w", drive, want.Name, err)
+	}
+	if !bytes.Equal(back, sum) {
+		return nil, fmt.Errorf("%w: drive %s gives other bytes back than were written to it: validate the drive", ErrCopy, drive)
+	}
+	if err := d.Rescan(ctx); err != nil {
+		return nil, err
+	}
+	p := partitionOf(d, want.Name)
+	if p == nil {
+		return nil, fmt.Errorf("%w: drive %s does not take %s for a partition: see its members and format in the configuration", ErrCopy, drive, want.Name)
+	}
+	if why := unlike(p, want); why != "" {
+		return nil, fmt.Errorf("%w: %s: %s", ErrCopy, want.Name, why)
+	}
+	a.sums.put(d.Identity(), want.Name, sum)
+	return sum, nil
 }
 
 // unlike says how a partition differs from what it should be.
@@ -118,10 +138,19 @@ func unlike(p *sdk.Partition, want dataset.Partition) string {
 }
 
 // hashAll is the SHA-256 of size bytes.
-func hashAll(r io.ReaderAt, size int64) ([]byte, error) {
-	sum := sha256.New()
-	_, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{io.NewSectionReader(r, 0, size)}, make([]byte, readAhead))
-	return sum.Sum(nil), err
+func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
+	sum, buf := sha256.New(), make([]byte, readAhead)
+	for at := int64(0); at < size; {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		n, err := r.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		sum.Write(buf[:n])
+		if at += int64(n); err != nil && !(err == io.EOF && at == size) || n == 0 {
+			return nil, errors.Join(io.ErrUnexpectedEOF, err)
+		}
+	}
+	return sum.Sum(nil), nil
 }
 
 // trailerBytes is the length of a Parquet footer, and the magic behind it.
@@ -175,12 +204,16 @@ func (a *Agent) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 // checkedReader reads a partition and ends well only if it is the one that is wanted: an error at its end keeps the volume from committing it.
 type checkedReader struct {
 	body        io.Reader
-	resp        *http.Response
+	sent        func() string // SHA-256 of the whole, in hex, as the sender says once its bytes have been read
 	size, at    int64
 	footerAt    int64
 	want        dataset.Digest
 	all, footer hash.Hash
 	err         error
+}
+
+func newCheckedReader(body io.Reader, want dataset.Partition, footerAt int64, sent func() string) *checkedReader {
+	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerAt: footerAt, want: want.Footer, all: sha256.New(), footer: sha256.New()}
 }
 
 func (c *checkedReader) Read(p []byte) (int, error) {
@@ -205,7 +238,7 @@ func (c *checkedReader) check() error {
 	if c.at != c.size {
 		return io.EOF // the volume says how much was missing, or too much
 	}
-	if sent := c.resp.Trailer.Get(digestTrailer); sent != hex.EncodeToString(c.all.Sum(nil)) {
+	if sent := c.sent(); sent != hex.EncodeToString(c.all.Sum(nil)) {
 		return fmt.Errorf("%w: its bytes changed on their way: SHA-256 %x here, %q there", ErrCopy, c.all.Sum(nil), sent)
 	}
 	if got := dataset.Digest(c.footer.Sum(nil)); got != c.want {

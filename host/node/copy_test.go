@@ -47,7 +47,7 @@ func TestPartitionsAreServed(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.True(t, bytes.Equal(b, got))
 	sum := sha256.Sum256(b)
-	assert.Equal(t, hex.EncodeToString(sum[:]), resp.Trailer.Get(digestTrailer))
+	assert.Equal(t, hex.EncodeToString(sum[:]), resp.Trailer.Get(apiv1.DigestHeader))
 }
 
 // TestReplication: a partition is copied to another node's drive, checked, and serves the same bytes there; copying it again changes nothing.
@@ -104,9 +104,9 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 				_, _ = w.Write(files["a.parquet"][len(files["a.parquet"])-8:])
 				return
 			}
-			w.Header().Set("Trailer", digestTrailer)
+			w.Header().Set("Trailer", apiv1.DigestHeader)
 			_, _ = w.Write(body)
-			w.Header().Set(digestTrailer, sum)
+			w.Header().Set(apiv1.DigestHeader, sum)
 		}))
 		t.Cleanup(s.Close)
 		return s.URL

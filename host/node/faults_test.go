@@ -53,7 +53,13 @@ func TestADriveThatIsKilledComesBack(t *testing.T) {
 	require.ErrorContains(t, err, "unavailable")
 	wire.start()
 	f.wait("the drive to come back", func() bool { return f.state("d0") == "ready" })
-	assert.True(t, bytes.Equal(want[1], f.frame(j, "d0", 1, 8)))
+	var last []byte
+	f.wait("it to serve again", func() bool {
+		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 1, 8))
+		last = b
+		return err == nil && status == http.StatusOK
+	})
+	assert.True(t, bytes.Equal(want[1], last))
 	_, b, _ = f.get(f.base + "/metrics")
 	assert.Contains(t, string(b), `millrace_device_opens_total{drive="d1"} 1`)
 }

@@ -17,14 +17,9 @@ import (
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
 )
 
-// plain wraps a plain GET: method, role, errors.
+// plain wraps a binding outside Connect: role, errors.
 func (a *Agent) plain(roles []identity.Role, f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "want GET", http.StatusMethodNotAllowed)
-			return
-		}
 		err := identity.Require(r.TLS, roles...)
 		if err == nil {
 			err = f(w, r)

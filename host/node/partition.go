@@ -17,9 +17,6 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// digestTrailer is the trailer in which the SHA-256 of a partition's bytes, in hex, follows them.
-const digestTrailer = "Millrace-Sha256"
-
 // readAhead is how much of a partition is read from the drive at a time.
 const readAhead = 1 << 20
 
@@ -49,7 +46,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 	// A copy takes as long as it takes, but not without end.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(p.Size>>24)*time.Second))
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
-		h.Set("Trailer", digestTrailer)
+		h.Set("Trailer", apiv1.DigestHeader)
 		sum := sha256.New()
 		buf := make([]byte, readAhead)
 		for at := int64(0); at < p.Size; {
@@ -66,7 +63,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 				panic(http.ErrAbortHandler) // cuts the connection: the client must not take what it has for whole
 			}
 		}
-		h.Set(digestTrailer, hex.EncodeToString(sum.Sum(nil)))
+		h.Set(apiv1.DigestHeader, hex.EncodeToString(sum.Sum(nil)))
 		return nil
 	}
 	http.ServeContent(w, r, "", time.Time{}, &aheadReader{r: p, size: p.Size})
@@ -93,7 +90,7 @@ func (a *Agent) drive(name string) (*host.Drive, error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if v.drive == nil {
+	if v.drive == nil || strings.HasPrefix(v.state, "failed") {
 		return nil, fmt.Errorf("drive %s: %w: %s", name, ErrUnavailable, v.state)
 	}
 	return v.drive, nil

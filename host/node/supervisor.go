@@ -171,6 +171,10 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 				}
 			}
 			pause(ctx, heal)
+			select {
+			case <-v.faults: // of before
+			default:
+			}
 			heal, healed = min(2*heal, longestBackoff), time.Now()
 			v.ready(d)
 		case <-probe.C:

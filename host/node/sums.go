@@ -1,0 +1,81 @@
+package node
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// sums keeps the SHA-256 of partitions as they were put on drives, in a file of the state folder, or in memory only.
+type sums struct {
+	path string
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	kept map[string]string // drive's UUID or name, "/", partition: hex
+}
+
+// openSums reads what was kept. A file that cannot be read is told of and begun anew.
+func openSums(dir string, log *slog.Logger) *sums {
+	s := &sums{log: log, kept: map[string]string{}}
+	if dir == "" {
+		return s
+	}
+	s.path = filepath.Join(dir, "sums.json")
+	b, err := os.ReadFile(s.path)
+	if err == nil {
+		err = json.Unmarshal(b, &s.kept)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("checksums that were kept cannot be read: partitions are taken as they are now", "file", s.path, "error", err)
+	}
+	if s.kept == nil {
+		s.kept = map[string]string{}
+	}
+	return s
+}
+
+// get returns what was kept of a partition, nil if nothing was.
+func (s *sums) get(drive, partition string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := hex.DecodeString(s.kept[drive+"/"+partition])
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return b
+}
+
+// put keeps a partition's sum.
+func (s *sums) put(drive, partition string, sum []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[drive+"/"+partition] = hex.EncodeToString(sum)
+	if err := s.write(); err != nil {
+		s.log.Warn("a checksum is not kept", "file", s.path, "error", err)
+	}
+}
+
+// write replaces the file. s.mu is held.
+func (s *sums) write() error {
+	if s.path == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(s.kept, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	partial := s.path + ".partial"
+	if err := os.WriteFile(partial, append(b, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(partial, s.path)
+}

@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// maxDescription bounds the header that describes a partition: its row groups are listed there.
+const maxDescription = 512 << 10
+
+// takePartition answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the headers say.
+func (a *Agent) takePartition(w http.ResponseWriter, r *http.Request) error {
+	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
+	drive := r.URL.Query().Get("drive")
+	description := r.Header.Get(apiv1.PartitionHeader)
+	if drive == "" || name == "" || len(description) > maxDescription {
+		return fmt.Errorf("%w: want PUT %sNAME?drive=DRIVE with a description of at most %d bytes", ErrRequest, apiv1.PartitionPath, maxDescription)
+	}
+	var want dataset.Partition
+	if err := json.Unmarshal([]byte(description), &want); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrRequest, apiv1.PartitionHeader, err)
+	}
+	footerAt, err := strconv.ParseInt(r.Header.Get(apiv1.FooterAtHeader), 10, 64)
+	if err != nil || footerAt < 0 || footerAt > want.Bytes {
+		return fmt.Errorf("%w: %s %.40q: want a byte of the partition", ErrRequest, apiv1.FooterAtHeader, r.Header.Get(apiv1.FooterAtHeader))
+	}
+	sum, err := hex.DecodeString(r.Header.Get(apiv1.DigestHeader))
+	if err != nil || len(sum) != len(dataset.Digest{}) {
+		return fmt.Errorf("%w: %s: want the SHA-256 of the body in hex", ErrRequest, apiv1.DigestHeader)
+	}
+	if want.Name != name || r.ContentLength != want.Bytes || want.Bytes <= 0 {
+		return fmt.Errorf("%w: the path names %.80q and the body has %d bytes; the description says %.80q and %d", ErrRequest, name, r.ContentLength, want.Name, want.Bytes)
+	}
+	d, v, err := a.volume(drive)
+	if err != nil {
+		return err
+	}
+	// It takes as long as it takes, but not without end.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(want.Bytes>>20)*time.Second))
+	if p := partitionOf(d, want.Name); p != nil {
+		if why := unlike(p, want); why != "" {
+			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
+		}
+		w.WriteHeader(http.StatusOK) // put before
+		return nil
+	}
+	in := newCheckedReader(r.Body, want, footerAt, func() string { return hex.EncodeToString(sum) })
+	if _, err := a.keep(r.Context(), d, v, want, in); err != nil {
+		return err
+	}
+	a.log.Info("partition put", "drive", drive, "partition", want.Name, "bytes", want.Bytes)
+	a.beats.now()
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// Verify reads a partition whole.
+func (s *service) Verify(ctx context.Context, q *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
+	r, err := s.a.verify(ctx, q.GetDrive(), q.GetPartition())
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return r, nil
+}
+
+func (a *Agent) verify(ctx context.Context, drive, partition string) (*apiv1.VerifyResponse, error) {
+	d, err := a.drive(drive)
+	if err != nil {
+		return nil, err
+	}
+	p := partitionOf(d, partition)
+	if p == nil {
+		return nil, fmt.Errorf("drive %s: partition %.80q: %w", drive, partition, errNoPartition)
+	}
+	select { // one at a time: the drive has other work
+	case a.verifying <- struct{}{}:
+		defer func() { <-a.verifying }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	sum, err := hashAll(ctx, p, p.Size)
+	if err != nil {
+		return nil, fmt.Errorf("drive %s: read %s: %w", drive, partition, err)
+	}
+	kept := a.sums.get(d.Identity(), partition)
+	if kept == nil {
+		a.sums.put(d.Identity(), partition, sum)
+	}
+	return &apiv1.VerifyResponse{Bytes: p.Size, Sha256: sum, KeptSha256: kept}, nil
+}
