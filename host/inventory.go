@@ -190,7 +190,7 @@ type DriveStatus struct {
 func (m *Manager) Status(d *Drive) DriveStatus {
 	s := DriveStatus{
 		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(), Streams: d.streams(),
-		Running: d.Running(), Rates: m.rates.of(d.identity(), d.image()),
+		Running: d.Running(), Rates: m.rates.of(d.Identity(), d.image()),
 	}
 	if d.volume != nil {
 		used, size := d.volume.Used()

@@ -291,7 +291,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if err != nil {
 		return rate, false, err
 	}
-	key := rateKey{Drive: d.identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(), Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
+	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(), Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
 	if !again {
 		if rate, ok := m.rates.get(key); ok {
 			j.mu.Lock()

@@ -120,8 +120,8 @@ func (r *rates) of(drive, image string) map[string]float64 {
 	return m
 }
 
-// identity is what a drive is known by in the rates: its UUID where it has one, else its name.
-func (d *Drive) identity() string {
+// Identity is what a drive is known by in what is kept of it: its UUID where it has one, else its name.
+func (d *Drive) Identity() string {
 	if id := d.UUID(); id != "" {
 		return id
 	}

@@ -25,6 +25,12 @@ const (
 
 	MiniBatchPath = "/v1/minibatch"
 	PartitionPath = "/v1/partitions/"
+
+	// Of a PUT of a partition: its description as in a manifest, and where the bytes begin that the footer's digest covers.
+	PartitionHeader = "Millrace-Partition"
+	FooterAtHeader  = "Millrace-Footer-At"
+	// DigestHeader, a header of a PUT and a trailer of a GET, is the SHA-256 of a partition's bytes in hex.
+	DigestHeader = "Millrace-Sha256"
 )
 
 // FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every call.
