@@ -277,13 +277,13 @@ def picture(results: dict[str, Result], events: Sequence[tuple[float, str]] = ()
 
 
 def write(results: dict[str, Result], folder: str) -> None:
-    """dlrm-loss.svg, dlrm-loss.json and dlrm-loss.csv"""
+    """dlrm-loss.svg, dlrm-loss.csv (every loss of every training), dlrm-loss.json (the rest)"""
     n = len(next(iter(results.values())).losses)
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "dlrm-loss.svg"), "w") as f:
         f.write(picture(results, [(n // 3, "a node is killed"), (n // 2 + 3, "the trainer is killed")]))
     with open(os.path.join(folder, "dlrm-loss.json"), "w") as f:
-        json.dump({name: asdict(r) for name, r in results.items()}, f, indent=1)
+        json.dump({name: {**asdict(r), "losses": len(r.losses)} for name, r in results.items()}, f, indent=1)
         f.write("\n")
     with open(os.path.join(folder, "dlrm-loss.csv"), "w") as f:
         f.write("step," + ",".join(f'"{name}"' for name in results) + "\n")

@@ -444,6 +444,19 @@ class Faults(unittest.TestCase):
                 for _ in it:
                     pass
 
+    def test_answers_that_make_no_sense(self) -> None:
+        for grant in (
+            {"lease": "1", "from": "38", "to": "41", "urls": []},
+            {"lease": "1", "from": "0", "to": str(1 << 62)},
+            {"lease": "x"},
+            {"lease": "1", "to": "4", "urls": 7},
+            "nothing",
+        ):
+            with self.subTest(grant), Cluster(total=40) as c:
+                c.ledger.lease = lambda m: {"grants": [grant]}  # type: ignore[method-assign]
+                with Job(c.urls, "rm1") as job, self.assertRaisesRegex(ServiceError, "makes no sense"):
+                    numbers(job)
+
     def test_no_such_job(self) -> None:
         with Cluster() as c:
             with self.assertRaises(ServiceError) as e:

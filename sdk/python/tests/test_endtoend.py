@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import threading
 import unittest
+import urllib.error
+import urllib.request
 from typing import Any
 
 from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TokenError
@@ -196,6 +198,31 @@ class EndToEnd(unittest.TestCase):
         for token in (sealed, bare.to_bytes()):
             with Job(self.service.url, self.submit(resume=token, plan={"seed": "1000"})) as job:
                 self.assertEqual([b.name.number for b in job], list(range(2, 30)))
+
+    def test_arrow_from_a_node(self) -> None:
+        try:
+            from millrace.arrow import open_file, record_batch
+        except ImportError as e:
+            self.skipTest(f"pyarrow is not installed: {e}")
+        with Job(self.service.url, self.submit()) as job, Control(self.service.url) as c:
+            mb = next(iter(job))
+            answers = 0
+            for n in c.call("ListNodes", {})["nodes"]:
+                url = next(u for u in n["status"]["urls"] if u.startswith("http://"))
+                query = f"{url}/v1/minibatch?job={job.digest}&epoch=0&drive=d0&number={mb.name.number}"
+                request = urllib.request.Request(query, headers={"Accept": "application/vnd.apache.arrow.file"})
+                try:
+                    with urllib.request.urlopen(request, timeout=20) as response:
+                        self.assertEqual(response.headers["Content-Type"], "application/vnd.apache.arrow.file")
+                        got = list(open_file(response.read()))
+                except urllib.error.HTTPError as e:
+                    e.close()  # this node's drive does not hold the partition
+                    continue
+                answers += 1
+                ((schema, name, rows, batch),) = got
+                self.assertEqual((schema, name, rows), (job.schema, str(mb.name), mb.rows))
+                self.assertEqual(batch.to_pydict(), record_batch(mb, named=False).to_pydict())
+            self.assertEqual(answers, 2)
 
     def test_tcp_alone(self) -> None:
         want = self.undisturbed()

@@ -118,6 +118,10 @@ class Intake:
 
     # --- leases -----------------------------------------------------------------------------------------------------
 
+    def owns(self, lease: Lease) -> bool:
+        """Whether a lease's numbers, if they are of this epoch, are this rank's."""
+        return self.owned is None or lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
+
     def granted(self, lease: Lease) -> bool:
         """Takes a lease. False: it is of another epoch, or nothing of it is wanted; give it back."""
         if lease.epoch != self.epoch or lease.end <= lease.first:

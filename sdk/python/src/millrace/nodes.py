@@ -22,7 +22,7 @@ from .wire import BROKEN, TLS, Connections
 
 __all__ = ["Failed", "Nodes"]
 
-_MAX_FRAME = 16 << 30
+_MAX_FRAME = 2 << 30
 _MAX_DESCRIPTION = 256 << 20
 _CONTENT = "application/vnd.millrace.minibatch"
 

@@ -27,6 +27,7 @@ __all__ = ["Session"]
 
 log = logging.getLogger("millrace")
 
+_MAX_LEASE = 1 << 20  # mini-batches; a split has 16
 _HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _STUCK = 2.0  # seconds that the mini-batch that is due may be in nobody's hands
@@ -329,7 +330,10 @@ class Session:
             with self.cond:
                 if generation != self._generation or self._attaching:
                     continue
-                granted = self._with_answer(answer)
+                try:
+                    granted = self._with_answer(answer)
+                except (ValueError, TypeError, AttributeError) as e:
+                    raise ServiceError("internal", f"an answer that makes no sense: {e!r}", "Lease") from e
                 self.cond.notify_all()
                 i = self.intake
                 ended = self._job_done and not granted and not i.delivered and i.idle
@@ -401,6 +405,8 @@ class Session:
         grants = answer.get("grants", ())
         for g in grants:
             lease = Lease.of(g)
+            if lease.end - lease.first > _MAX_LEASE or not self.intake.owns(lease):
+                raise ValueError(f"mini-batches [{lease.first}, {lease.end}) are not this rank's")
             if not self.intake.granted(lease):
                 self.with_release(lease, "stop")
         self.intake.all_granted = bool(answer.get("epochDone"))
