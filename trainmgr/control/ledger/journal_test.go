@@ -158,6 +158,23 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	assert.Len(t, records, 2)
 }
 
+// TestMarkDeletesWhatItPasses: a bitmap that was full and stored long before the mark came by.
+func TestMarkDeletesWhatItPasses(t *testing.T) {
+	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 1}, "a:3000")
+	l := New(Config{Fence: 1})
+	require.NoError(t, l.AddJob(Job{ID: "x"}))
+	require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
+	a, err := l.Attach("x", 0, nil, scriptStart)
+	require.NoError(t, err)
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 1024, To: 2048}}, scriptStart))
+	assert.Len(t, l.Flush(100), 2, "the ranks and a bitmap")
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 1024}}, scriptStart))
+	out := l.Flush(100)
+	require.Len(t, out, 2)
+	assert.Equal(t, "e0/mark", out[0].Key())
+	assert.Equal(t, Record{Job: "x", Kind: ChunkRecord, Chunk: 1}, out[1])
+}
+
 func TestRecordsRefuse(t *testing.T) {
 	plan, names := testPlan(t, 0, dataset.Options{Batch: 1, SplitBatches: 2}, "a:3000")
 	fresh := func() *Ledger {
