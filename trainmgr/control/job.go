@@ -36,6 +36,7 @@ type job struct {
 	storedState
 	generations []*generation // in the order of storedState.Generations
 	ranks       []rank
+	coming      *generation   // that is being prepared
 	changed     chan struct{} // closed and replaced when the phase changes
 	wake        chan struct{} // of the job's goroutine
 	finished    bool          // every epoch there is is acknowledged
@@ -60,6 +61,7 @@ type rank struct {
 	session ledger.Session
 	adopted bool // this leader has been told what the session holds
 	stays   bool // it will say when it is through
+	guessed bool // stays is: an earlier leader may have been told
 }
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.

@@ -43,7 +43,6 @@ type leader struct {
 	names  map[string]string // of jobs that run, to their ID
 	nodes  map[string]*agent
 	claims map[string]bool // names of jobs that are being stored
-	unsaid int             // ticks since room was last made in a full etcd
 }
 
 // newLeader takes over: it loads what is stored, and starts what has to run.

@@ -48,7 +48,7 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	l.mu.Lock()
 	resp, err := l.attach(j, req.Rank, token, now)
 	if err == nil {
-		j.ranks[req.Rank].stays = req.SaysDone
+		j.ranks[req.Rank].stays, j.ranks[req.Rank].guessed = req.SaysDone, false
 		l.reopen(j, now)
 	}
 	l.mu.Unlock()
@@ -276,6 +276,7 @@ func (l *leader) hold(j *job, r *rank, session ledger.Session, req *apiv1.LeaseR
 		return err
 	}
 	r.adopted, r.session = true, session
+	r.stays, r.guessed = req.SaysDone, false
 	resp.Revoked = append(resp.Revoked, revoked...)
 	if req.Report != nil {
 		r.report = req.Report
@@ -379,7 +380,7 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	case "data":
 		reason = ledger.DataFailed
 	default:
-		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, node: ... or data: ...", ledger.ErrArgument, shorten(req.Reason)))
+		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
 	}
 	now := time.Now()
 	l.mu.Lock()

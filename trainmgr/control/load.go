@@ -157,6 +157,9 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	if !j.Phase.begun() {
 		return j, nil
 	}
+	for i := range j.ranks {
+		j.ranks[i].stays, j.ranks[i].guessed = true, true
+	}
 	return j, l.restoreLedger(j, v.records, now)
 }
 

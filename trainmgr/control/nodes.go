@@ -139,8 +139,8 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			clear(a.prepared)
 			a.told = l.fleet.Asked(e.Node) && st.Draining
 			for _, hexed := range st.Jobs { // this leader is new, the agent is not
-				if d, err := hex.DecodeString(hexed); err == nil && len(d) == len(dataset.Digest{}) {
-					a.prepared[dataset.Digest(d)] = true
+				if d, ok := digestOf(hexed); ok {
+					a.prepared[d] = true
 				}
 			}
 		case fleet.Inventory:
@@ -158,27 +158,27 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			l.logger.Warn("node refused", "node", e.Node, "why", e.Why)
 		case fleet.Changed:
 			if b, ok := l.fleet.Stored(e.Node); ok {
-				l.store(store.Put(nodePrefix+e.Node, b))
+				l.store("a node's record", store.Put(nodePrefix+e.Node, b))
 			}
 		case fleet.Forgotten:
 			for d := range a.drives {
 				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now) // unknown is as good
 			}
 			delete(l.nodes, e.Node)
-			l.store(store.Delete(nodePrefix + e.Node))
+			l.store("a node's end", store.Delete(nodePrefix+e.Node))
 		}
 	}
 }
 
 // store writes a record that nobody waits for.
-func (l *leader) store(op store.Op) {
+func (l *leader) store(what string, op store.Op) {
 	l.wg.Add(1)
 	go func() {
 		defer l.wg.Done()
 		ctx, cancel := context.WithTimeout(l.ctx, nodeTime)
 		defer cancel()
 		if err := l.commit(ctx, op); err != nil && l.ctx.Err() == nil {
-			l.logger.Warn("a node's record was not stored", "err", err)
+			l.logger.Warn("not stored", "what", what, "err", err)
 		}
 	}()
 }
@@ -327,7 +327,14 @@ func (l *leader) tendOnce(a *agent) bool {
 		g *generation
 	}
 	var items []item
+	var over []dataset.Digest
 	l.mu.Lock()
+	for _, hexed := range l.fleet.Status(a.name).GetJobs() {
+		if d, ok := digestOf(hexed); ok && !l.inUse(d) {
+			over = append(over, d) // it ended while the node could not be told
+			delete(a.prepared, d)
+		}
+	}
 	for _, j := range l.jobs {
 		if j.Phase.ended() {
 			continue
@@ -341,6 +348,11 @@ func (l *leader) tendOnce(a *agent) bool {
 	drain := l.fleet.Asked(a.name)
 	tell := drain != a.told
 	l.mu.Unlock()
+	for _, d := range over {
+		if err := l.finishOn(l.ctx, a.name, d); err != nil {
+			l.logger.Warn("finish a job that has ended on a node", "node", a.name, "digest", d.String()[:12], "err", err)
+		}
+	}
 	ok := true
 	for _, it := range items {
 		if err := l.prepare(a.name, it.j, it.g); err != nil {
@@ -368,6 +380,23 @@ func (l *leader) tendOnce(a *agent) bool {
 		l.list(a, now)
 	}
 	return ok
+}
+
+// digestOf reads a job's digest as nodes list it.
+func digestOf(hexed string) (d dataset.Digest, ok bool) {
+	b, err := hex.DecodeString(hexed)
+	if err != nil || len(b) != len(d) {
+		return d, false
+	}
+	return dataset.Digest(b), true
+}
+
+// finishOn has a node forget a job.
+func (l *leader) finishOn(ctx context.Context, node string, digest dataset.Digest) error {
+	return l.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: digest[:]})
+		return err
+	})
 }
 
 // prepare hands a generation to a node.

@@ -109,6 +109,20 @@ func TestARestartedNodeIsPreparedAgain(t *testing.T) {
 	assert.Len(t, k.got, 40)
 }
 
+// TestANodeForgetsWhatEndedWithoutIt: a job that ended while it was away.
+func TestANodeForgetsWhatEndedWithoutIt(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.status.Jobs = []string{strings.Repeat("ab", 32), "no digest"}
+	n.beats(t, c)
+	require.Eventually(t, func() bool {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return n.finished[strings.Repeat("\xab", 32)] > 0
+	}, 20*time.Second, 5*time.Millisecond)
+}
+
 // TestANodeThatJoinsTakesPart: with another copy, while the job runs.
 func TestANodeThatJoinsTakesPart(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,6 @@ func (l *leader) step(j *job) bool {
 		}
 	}
 	l.mu.Lock()
-	over = j.Phase.ended()
 	due := j.dirty && (j.urgent || time.Since(j.stored) >= time.Second)
 	l.mu.Unlock()
 	if due {
@@ -409,9 +408,18 @@ func (l *leader) epochsDone(j *job) error {
 // trainer that dies before its last checkpoint is written comes back within it.
 const maxStay = 10 * time.Minute
 
+// guessStay is the same for ranks that an earlier leader may have been told so by, and that have not called since.
+const guessStay = 30 * time.Second
+
 // stay reports whether a rank may still come back to an earlier checkpoint. l.mu is held.
 func (l *leader) stay(j *job, now time.Time) bool {
-	return now.Sub(j.since) < maxStay && slices.ContainsFunc(j.ranks, func(r rank) bool { return r.stays })
+	return slices.ContainsFunc(j.ranks, func(r rank) bool {
+		most := maxStay
+		if r.guessed {
+			most = guessStay
+		}
+		return r.stays && now.Sub(j.since) < most
+	})
 }
 
 // reopen goes on with a job whose every mini-batch was delivered when a rank has gone back. l.mu is held.
@@ -471,7 +479,16 @@ func (l *leader) further(j *job, g *generation) error {
 	if err := l.commitAll(l.ctx, ops); err != nil {
 		return err
 	}
-	if err := l.prepareAll(j, g); err != nil {
+	l.mu.Lock()
+	j.coming = g
+	l.mu.Unlock()
+	err = l.prepareAll(j, g)
+	defer func() {
+		l.mu.Lock()
+		j.coming = nil
+		l.mu.Unlock()
+	}()
+	if err != nil {
 		l.mu.Lock()
 		l.set(j, waiting, err.Error())
 		l.mu.Unlock()
@@ -526,10 +543,7 @@ func (l *leader) finish(j *job) {
 		}
 		l.mu.Unlock()
 		for _, n := range nodes {
-			err := l.call(ctx, n, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-				_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: g.Digest[:]})
-				return err
-			})
+			err := l.finishOn(ctx, n, g.Digest)
 			if err != nil && ctx.Err() == nil {
 				l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "err", err)
 			}
@@ -550,6 +564,9 @@ func (l *leader) inUse(digest dataset.Digest) bool {
 			if g.Digest == digest {
 				return true
 			}
+		}
+		if j.coming != nil && j.coming.Digest == digest {
+			return true
 		}
 	}
 	return false

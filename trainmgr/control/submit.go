@@ -82,6 +82,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	// The job is there when its spec is: that comes last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
+		// Whether the last write came through is not known, and the caller is told that it did not.
+		l.store("what is left of a job that was not submitted", store.DeletePrefix(jobKey(j.ID, "")))
 		return nil, l.wire(err)
 	}
 	l.mu.Lock()

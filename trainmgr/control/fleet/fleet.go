@@ -167,7 +167,9 @@ func (f *Fleet) Beat(now time.Time, wall float64, s *apiv1.NodeStatus) (Answer, 
 	if inventory {
 		events = append(events, Event{Kind: Inventory, Node: s.Name})
 	}
-	f.claim(s)
+	if changed || len(events) > 0 {
+		f.claim(s)
+	}
 	if changed {
 		events = append(events, Event{Kind: Changed, Node: s.Name})
 	}
