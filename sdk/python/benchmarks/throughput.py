@@ -16,16 +16,20 @@ import json
 import multiprocessing
 import os
 import resource
+import shutil
 import socket
+import ssl
+import subprocess
 import tempfile
 import threading
 import time
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, Optional
 
 import millrace
 from millrace import frame
+from millrace.pool import Pool
 from millrace.schema import Key, Schema
-from millrace.wire import Connections
+from millrace.wire import TLS, Connections
 
 # RM1: 13 dense features, 39 keys with one id a row.
 SCHEMA = Schema(True, tuple(f"int_{i}" for i in range(13)), tuple(Key(f"cat_{i}", 500_000) for i in range(39)), "int32")
@@ -43,11 +47,13 @@ def one_frame(rows: int) -> bytes:
     return frame.encode(frame.Name(JOB, 0, 0), SCHEMA, rows, tensors)
 
 
-def serve(listener: socket.socket, body: bytes) -> None:
+def serve(listener: socket.socket, body: bytes, context: Optional[ssl.SSLContext] = None) -> None:
     """Answers every GET with the frame; ``raw`` sends it without end. A thread a connection."""
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.millrace.minibatch\r\nContent-Length: %d\r\n\r\n" % len(body)
 
     def one(conn: socket.socket) -> None:
+        if context is not None:
+            conn = context.wrap_socket(conn, server_side=True)
         with conn:
             if conn.family != socket.AF_UNIX:
                 conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -62,6 +68,10 @@ def serve(listener: socket.socket, body: bytes) -> None:
                     if request.startswith(b"RAW"):
                         while True:
                             conn.sendall(body)
+                    if context is not None:
+                        conn.sendall(head)
+                        conn.sendall(body)
+                        continue
                     buffers = [memoryview(head), memoryview(body)]
                     while buffers:
                         n = conn.sendmsg(buffers)
@@ -80,11 +90,9 @@ def serve(listener: socket.socket, body: bytes) -> None:
 class Consumer:
     """What a fetch thread of a Job does, without its bookkeeping: GET, read into pooled memory, decode, views."""
 
-    def __init__(self, url: str, size: int, check: bool) -> None:
-        from millrace.pool import Pool
-
-        self.url, self.size, self.check = url, size, check
-        self.connections, self.pool = Connections(), Pool()
+    def __init__(self, url: str, check: bool, tls: TLS = None) -> None:
+        self.url, self.check = url, check
+        self.connections, self.pool = Connections(tls), Pool()
 
     def __call__(self) -> int:
         conn, _ = self.connections.take(self.url, 10)
@@ -144,6 +152,18 @@ def measure(take: Callable[[], int], seconds: float, threads: int = 1) -> dict[s
     return {"gb_per_second": gb / took, "cpu_seconds_per_gb": cpu / gb}
 
 
+def identities(folder: str) -> Optional[dict[str, tuple[str, str, str]]]:
+    """Certificates of a node and a launcher, if there is a ``millrace`` program to make them."""
+    program = os.environ.get("MILLRACE_BIN") or shutil.which("millrace")
+    if not program:
+        return None
+    pki = os.path.join(folder, "pki")
+    subprocess.run([program, "pki", "init", "--dir", pki], check=True, capture_output=True)
+    for role in ("node", "launcher"):
+        subprocess.run([program, "pki", "issue", "--dir", pki, "--role", role, "--name", "a", "--host", "127.0.0.1"], check=True, capture_output=True)
+    return {role: (f"{pki}/{role}-a.pem", f"{pki}/{role}-a.key", f"{pki}/ca.pem") for role in ("node", "launcher")}
+
+
 def synthetic(rows: int, seconds: float, turns: int) -> Iterator[dict[str, Any]]:
     """The consumer against a server that costs next to nothing."""
     body = one_frame(rows)
@@ -153,16 +173,26 @@ def synthetic(rows: int, seconds: float, turns: int) -> Iterator[dict[str, Any]]
         unix.bind(folder + "/s")
         unix.listen(16)
         urls = {"tcp": f"http://127.0.0.1:{tcp.getsockname()[1]}", "unix": f"unix:{folder}/s"}
-        servers = [multiprocessing.get_context("fork").Process(target=serve, args=(s, body), daemon=True) for s in (tcp, unix)]
+        fork = multiprocessing.get_context("fork")
+        servers = [fork.Process(target=serve, args=(s, body), daemon=True) for s in (tcp, unix)]
+        tls = identities(folder)
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls["node"][:2])
+            secure = socket.create_server(("127.0.0.1", 0))
+            servers.append(fork.Process(target=serve, args=(secure, body, context), daemon=True))
         for s in servers:
             s.start()
         cases: list[tuple[str, str, Callable[[], int], int]] = []
         for name, url in urls.items():
             cases.append((name, "raw", raw(url), 1))
-            cases.append((name, "frames", Consumer(url, len(body), False), 1))
-            cases.append((name, "frames, 2 threads", Consumer(url, len(body), False), 2))
+            cases.append((name, "frames", Consumer(url, False), 1))
+            cases.append((name, "frames, 2 threads", Consumer(url, False), 2))
             how = "google-crc32c" if millrace.crc32c.fast() else "plain Python"
-            cases.append((name, f"frames, CRC32C by {how}", Consumer(url, len(body), True), 1))
+            cases.append((name, f"frames, CRC32C by {how}", Consumer(url, True), 1))
+        if tls is not None:
+            url = f"https://127.0.0.1:{secure.getsockname()[1]}"
+            cases.append(("tls", "frames", Consumer(url, False, tls["launcher"]), 1))
         best: dict[tuple[str, str], dict[str, float]] = {}
         for _ in range(turns):
             for name, what, take, threads in cases:

@@ -132,8 +132,8 @@ class EndToEnd(unittest.TestCase):
         self.assertEqual(sorted(self.undisturbed(order="fastest")), self.undisturbed())
 
     def test_ranks(self) -> None:
-        want = self.undisturbed()
-        id = self.submit(ranks=2, rankTail="keep")
+        want = self.undisturbed(epochs="2")
+        id = self.submit(ranks=2, rankTail="keep", epochs="2")
         got: list[list[Any]] = [[], []]
 
         def consume(rank: int) -> None:
@@ -145,7 +145,9 @@ class EndToEnd(unittest.TestCase):
             t.start()
         for t in threads:
             t.join()
-        self.assertEqual(got[0] + got[1], want)
+        self.assertEqual(sorted(got[0] + got[1]), want)
+        for rank, (first, end) in enumerate(((0, 15), (15, 30))):
+            self.assertEqual([(e, n) for e, n, _ in got[rank]], [(e, n) for e in range(2) for n in range(first, end)])
 
     def test_a_node_is_killed(self) -> None:
         want = self.undisturbed(epochs="2")

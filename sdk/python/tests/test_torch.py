@@ -34,7 +34,7 @@ class Tensors(unittest.TestCase):
     def test_views_of_the_same_memory(self) -> None:
         memory = bytearray(content(0, 5))
         mb = frame.decode(memory)
-        b = mt.batch_of(mb)
+        b = mt.batch_of(mb, torchrec=False)
         self.assertEqual(b.rows, 32)
         self.assertEqual(b.dense.shape, (32, 3))
         self.assertEqual(b.dense.tolist(), mb.dense.tolist())
@@ -48,7 +48,7 @@ class Tensors(unittest.TestCase):
         self.assertEqual(mb.dense[0, 0], 7.0)
 
     def test_offsets_and_features(self) -> None:
-        b = mt.batch_of(frame.decode(content(0, 5)))
+        b = mt.batch_of(frame.decode(content(0, 5)), torchrec=False)
         lengths = b.sparse.lengths.tolist()
         want = [0]
         for n in lengths:
@@ -61,7 +61,7 @@ class Tensors(unittest.TestCase):
 
     def test_fixed_lengths_are_ones(self) -> None:
         s = Schema(True, ("x",), (Key("a", 9), Key("b", 9)), "int32")
-        b = mt.batch_of(frame.decode(content(0, 1, 5, s)))
+        b = mt.batch_of(frame.decode(content(0, 1, 5, s)), torchrec=False)
         self.assertTrue(b.sparse.fixed)
         self.assertEqual(b.sparse.lengths.tolist(), [1] * 10)
         self.assertEqual(b.sparse.values.dtype, torch.int32)
@@ -73,7 +73,7 @@ class Tensors(unittest.TestCase):
         for s in (Schema(label=True), Schema(dense=("x",)), Schema(keys=(Key("a", 3, True),), weights=True), SCHEMA):
             for rows in (0, 1, 7):
                 with self.subTest(s, rows=rows):
-                    b = mt.batch_of(frame.decode(content(0, 1, rows, s)))
+                    b = mt.batch_of(frame.decode(content(0, 1, rows, s)), torchrec=False)
                     self.assertEqual(b.rows, rows)
                     self.assertEqual(b.label is None, not s.label)
                     self.assertEqual(b.dense is None, not s.dense)
@@ -88,7 +88,7 @@ class Tensors(unittest.TestCase):
             b[-8:] = struct.pack("<2i", *lengths)
             mb = frame.decode(b, check=False)
             with self.assertRaises(FrameError):
-                mt.batch_of(mb)
+                mt.batch_of(mb, torchrec=False)
             mt.batch_of(mb, validate=False)
 
     def test_torchrec_where_it_is(self) -> None:
@@ -107,8 +107,23 @@ class Tensors(unittest.TestCase):
         with mock.patch.object(tensors, "_KeyedJaggedTensor", None), self.assertRaises(ImportError):
             mt.batch_of(mb, torchrec=True)
 
+    @unittest.skipIf(tensors._KeyedJaggedTensor is None, "torchrec is not installed")
+    def test_torchrec_itself(self) -> None:
+        for s in (SCHEMA, Schema(True, (), (Key("a", 9), Key("b", 9)), "int32"), Schema(keys=(Key("a", 3, True), Key("b")), weights=True)):
+            for rows in (1, 7):
+                mb = frame.decode(content(0, 5, rows, s))
+                ours, theirs = mt.batch_of(mb, torchrec=False).sparse, mt.batch_of(mb).sparse
+                self.assertEqual(theirs.keys(), list(ours.keys))
+                self.assertEqual(theirs.stride(), rows)
+                self.assertEqual(theirs.values().data_ptr(), mt.batch_of(mb, torchrec=False).sparse.values.data_ptr())
+                self.assertTrue(torch.equal(theirs.offsets().long(), ours.offsets()))
+                for key in ours.keys:
+                    values, offsets = ours.feature(key)
+                    self.assertTrue(torch.equal(theirs[key].values(), values))
+                    self.assertTrue(torch.equal(theirs[key].offsets()[:-1].long() - theirs[key].offsets()[0].long(), offsets))
+
     def test_other_devices(self) -> None:
-        b = tensors.moved(mt.batch_of(frame.decode(content(0, 5))), torch.device("meta"))
+        b = tensors.moved(mt.batch_of(frame.decode(content(0, 5)), torchrec=False), torch.device("meta"))
         self.assertEqual({t.device.type for t in (b.dense, b.label, b.sparse.values, b.sparse.lengths)}, {"meta"})
         self.assertEqual(b.rows, 32)
 
@@ -247,9 +262,9 @@ class Staging(unittest.TestCase):
 
     @unittest.skipUnless(torch.cuda.is_available(), "there is no GPU")
     def test_on_a_gpu(self) -> None:
-        with Cluster(total=20) as c, mt.MiniBatches(c.urls, "rm1", device="cuda") as data:
+        with Cluster(total=20) as c, mt.MiniBatches(c.urls, "rm1", device="cuda", torchrec=False) as data:
             for n, b in enumerate(data):
-                want = mt.batch_of(frame.decode(content(0, n)))
+                want = mt.batch_of(frame.decode(content(0, n)), torchrec=False)
                 self.assertEqual(b.dense.device.type, "cuda")
                 self.assertTrue(torch.equal(b.dense.cpu(), want.dense))
                 self.assertTrue(torch.equal(b.sparse.values.cpu(), want.sparse.values))
@@ -296,7 +311,7 @@ class Throughput(unittest.TestCase):
             modes = [m.training for m in model.modules()]
             return fingerprint(model, dense, sparse, scheduler, model.hidden, grads, rng, modes, data.state_dict(), [p.data_ptr() for p in model.parameters()])
 
-        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1") as data:
+        with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1", torchrec=False) as data:
             it = iter(data)
             for trained in (False, True):
                 with self.subTest(trained=trained):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from dataclasses import replace
 from typing import Any, NamedTuple, Optional
 
 import torch
@@ -17,9 +18,9 @@ __all__ = ["Pinned", "Staged", "Stager"]
 
 
 class Staged(NamedTuple):
-    """A mini-batch on its way to the device."""
+    """A mini-batch on its way to the device: what it is, and its data as uint8 [n] there."""
 
-    mb: frame.MiniBatch
+    mb: frame.MiniBatch  # without data
     blob: torch.Tensor
     ready: Any  # torch.cuda.Event
 
@@ -87,6 +88,8 @@ class Stager:
                 if self._validate:
                     check_lengths(mb, data)
                 blob, ready = self._pinned.copy(data)
+                del data
+                mb = replace(mb, data=memoryview(b""))  # its memory is free for the next one
                 with self._cond:
                     self._staged.append(Staged(mb, blob, ready))
                     self._cond.notify_all()

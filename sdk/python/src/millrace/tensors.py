@@ -163,5 +163,8 @@ def moved(batch: Batch, device: torch.device) -> Batch:
         sparse = sparse._replace(values=sparse.values.to(device), lengths=sparse.lengths.to(device), weights=weights)
     elif sparse is not None:
         sparse = sparse.to(device)
-    move = lambda t: t.to(device) if t is not None else None  # noqa: E731
+
+    def move(t: Optional[torch.Tensor]) -> Optional[torch.Tensor]:
+        return None if t is None else t.to(device)
+
     return Batch(move(batch.dense), sparse, move(batch.label), batch.name)
