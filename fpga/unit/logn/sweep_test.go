@@ -14,23 +14,46 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-// sweep compares every path of Log with the verifier at first, first+stride, ... of the 2^32 inputs. It returns how many verdicts
-// needed math/big, and the smallest distance from where rounding turns that it met, relative, among them.
-func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nearest float64) {
-	const chunk = 4096
-	src := make([]float32, 0, chunk)
-	var paths [][]float32 // what each path makes of src
-	for l := simd.Generic; l <= simd.Detected(); l++ {
-		paths = append(paths, make([]float32, chunk))
+const chunk = 4096 // inputs that sweep takes at a time
+
+// loopOf is a loop of a path, picked by the length of what it is given, and what it makes of a chunk.
+type loopOf struct {
+	level simd.Level
+	piece int
+	dst   []float32
+}
+
+// loops are those that this machine can run: AVX-512 has one for 32 values, one for 16 and one under a mask.
+func loops() (all []loopOf) {
+	for _, l := range []loopOf{
+		{level: simd.Generic, piece: chunk}, {level: simd.AVX2, piece: chunk},
+		{level: simd.AVX512, piece: chunk}, {level: simd.AVX512, piece: 16}, {level: simd.AVX512, piece: 15},
+	} {
+		if l.level <= simd.Detected() {
+			l.dst = make([]float32, chunk)
+			all = append(all, l)
+		}
 	}
+	return all
+}
+
+// sweep compares every path of Log, in every loop it has, with the verifier at first, first+stride, ... of the 2^32
+// inputs. It returns how many verdicts needed math/big, and the smallest distance from where rounding turns that it met,
+// relative, among them.
+func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nearest float64) {
+	src := make([]float32, 0, chunk)
+	paths := loops()
 	nearest = math.Inf(1)
 	for bits := first; bits < end; {
 		src = src[:0]
 		for ; bits < end && len(src) < chunk; bits += stride {
 			src = append(src, math.Float32frombits(uint32(bits)))
 		}
-		for l, dst := range paths {
-			log[l](dst, src, 0)
+		for _, p := range paths {
+			for at := 0; at < len(src); at += p.piece {
+				end := min(at+p.piece, len(src))
+				log[p.level](p.dst[at:end], src[at:end], 0)
+			}
 		}
 		for i, x := range src {
 			want, decided := verify(x)
@@ -39,9 +62,9 @@ func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nea
 				nearest = min(nearest, distance(x))
 				want = Reference(x, 0)
 			}
-			for l, dst := range paths {
-				if math.Float32bits(want) != math.Float32bits(dst[i]) {
-					t.Errorf("ln %08x is %08x, got %08x at level %v", math.Float32bits(x), math.Float32bits(want), math.Float32bits(dst[i]), simd.Level(l))
+			for _, p := range paths {
+				if math.Float32bits(want) != math.Float32bits(p.dst[i]) {
+					t.Errorf("ln %08x is %08x, got %08x at level %v, %d at a time", math.Float32bits(x), math.Float32bits(want), math.Float32bits(p.dst[i]), p.level, p.piece)
 					return undecided, nearest
 				}
 			}
