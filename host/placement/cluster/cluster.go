@@ -1,0 +1,269 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/placement"
+)
+
+// Cluster is the nodes of a control plane.
+type Cluster struct {
+	client     *http.Client
+	nodes      map[string]*apiv1.NodeStatus
+	drives     []placement.Drive
+	partitions map[string]*apiv1.Partition
+}
+
+// Open reads the nodes as a control plane lists them. Nodes that do not answer it take part no more: what they hold is not
+// counted, and nothing is put there. Two nodes that hold different partitions of one name are an error.
+func Open(records []*apiv1.NodeRecord, o identity.Options) (*Cluster, error) {
+	client, err := identity.HTTPClient(o)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{}}
+	for _, r := range records {
+		s := r.GetStatus()
+		if r.GetState() != "ready" && r.GetState() != "draining" {
+			continue
+		}
+		c.nodes[s.GetName()] = s
+		for _, p := range s.GetPartitions() {
+			if other, ok := c.partitions[p.GetName()]; ok && (other.GetBytes() != p.GetBytes() || string(other.GetFooterSha256()) != string(p.GetFooterSha256())) {
+				return nil, fmt.Errorf("partition %s: node %s holds another file of the name than other nodes: remove one", p.GetName(), s.GetName())
+			}
+			c.partitions[p.GetName()] = p
+		}
+		for _, d := range s.GetDrives() {
+			c.drives = append(c.drives, placement.Drive{
+				Ref:       placement.Ref{Node: s.GetName(), Drive: d.GetName()},
+				FreeBytes: d.GetFreeBytes(), RowsPerSecond: mean(d.GetPRowsPerSecond()), Partitions: d.GetPartitions(),
+				Closed: s.GetDraining() || d.GetState() != "ready",
+			})
+		}
+	}
+	if len(c.drives) == 0 {
+		return nil, errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
+	}
+	return c, nil
+}
+
+// mean is a drive's P over all pipelines that it was measured with; 0 if with none.
+func mean(rates map[string]float64) float64 {
+	sum := 0.0
+	for _, r := range rates {
+		sum += r
+	}
+	return sum / float64(max(1, len(rates)))
+}
+
+// Close ends idle connections.
+func (c *Cluster) Close() { c.client.CloseIdleConnections() }
+
+// Drives are the drives, for package placement.
+func (c *Cluster) Drives() []placement.Drive { return c.drives }
+
+// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all.
+func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition {
+	var list []placement.Partition
+	for name, p := range c.partitions {
+		if match == nil || match(name) {
+			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows()})
+		}
+	}
+	slices.SortFunc(list, func(a, b placement.Partition) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Holders are the drives that hold a partition.
+func (c *Cluster) Holders(name string) []placement.Ref {
+	var refs []placement.Ref
+	for _, d := range c.drives {
+		if slices.Contains(d.Partitions, name) {
+			refs = append(refs, d.Ref)
+		}
+	}
+	return refs
+}
+
+// Carry makes copies, for each drive one after another, for several drives at once. A copy without a source is a file of the
+// caller, which open describes and opens. done is told of each copy, from one goroutine at a time.
+func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(partition string) (*File, error), done func(placement.Copy, error)) error {
+	byDrive := map[placement.Ref][]placement.Copy{}
+	for _, k := range copies {
+		byDrive[k.To] = append(byDrive[k.To], k)
+	}
+	var (
+		wg   sync.WaitGroup
+		mu   sync.Mutex
+		errs []error
+	)
+	for _, list := range byDrive {
+		wg.Go(func() {
+			for _, k := range list {
+				var err error
+				if ctx.Err() != nil {
+					err = context.Cause(ctx)
+				} else {
+					err = c.one(ctx, k, open)
+				}
+				mu.Lock()
+				if err != nil {
+					err = fmt.Errorf("partition %s to %s: %w", k.Partition.Name, k.To, err)
+					errs = append(errs, err)
+				}
+				if done != nil {
+					done(k, err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) one(ctx context.Context, k placement.Copy, open func(partition string) (*File, error)) error {
+	if k.From == (placement.Ref{}) {
+		f, err := open(k.Partition.Name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(c.put(ctx, k.To, f), f.Close())
+	}
+	from, to := c.nodes[k.From.Node], c.nodes[k.To.Node]
+	p := c.partitions[k.Partition.Name]
+	if from == nil || to == nil || p == nil {
+		return fmt.Errorf("copy from %s: no such node or partition", k.From)
+	}
+	return c.ask(ctx, k.To.Node, func(n apiv1connect.NodeClient) error {
+		_, err := n.Copy(ctx, &apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachable(from.GetUrls()), FromDrive: k.From.Drive})
+		return err
+	})
+}
+
+// reachable picks the URL at which another node reaches a node: not a unix socket, if there is another.
+func reachable(urls []string) string {
+	for _, u := range urls {
+		if !strings.HasPrefix(u, "unix:") {
+			return u
+		}
+	}
+	if len(urls) == 0 {
+		return ""
+	}
+	return urls[0]
+}
+
+// ask calls a node at the first of its URLs that answers.
+func (c *Cluster) ask(ctx context.Context, node string, call func(apiv1connect.NodeClient) error) error {
+	return c.at(ctx, node, func(base string) error {
+		err := call(apiv1connect.NewNodeClient(c.client, base))
+		var e *connect.Error
+		if errors.As(err, &e) && e.Code() != connect.CodeUnavailable {
+			return final{err}
+		}
+		return err
+	})
+}
+
+// final is an answer, which another URL would not change.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// at calls f with a node's base URLs in turn until one answers.
+func (c *Cluster) at(ctx context.Context, node string, f func(base string) error) error {
+	s := c.nodes[node]
+	if s == nil {
+		return fmt.Errorf("node %s does not answer the control plane", node)
+	}
+	err := fmt.Errorf("node %s names no URL", node)
+	for _, u := range s.GetUrls() {
+		base, berr := identity.BaseURL(u)
+		if berr != nil {
+			err = berr
+			continue
+		}
+		err = f(base)
+		var stop final
+		if errors.As(err, &stop) {
+			return stop.error
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		err = fmt.Errorf("node %s at %s: %w", node, u, err)
+	}
+	return err
+}
+
+// Sum is what a drive gives of a partition, and what was put there.
+type Sum struct {
+	Bytes        int64
+	SHA256, Kept []byte // Kept is empty where nothing was kept before
+}
+
+// Verify has a node read a partition whole.
+func (c *Cluster) Verify(ctx context.Context, r placement.Ref, partition string) (Sum, error) {
+	var s Sum
+	err := c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
+		v, err := n.Verify(ctx, &apiv1.VerifyRequest{Drive: r.Drive, Partition: partition})
+		if err == nil {
+			s = Sum{Bytes: v.GetBytes(), SHA256: v.GetSha256(), Kept: v.GetKeptSha256()}
+		}
+		return err
+	})
+	if err != nil {
+		return s, fmt.Errorf("partition %s on %s: %w", partition, r, err)
+	}
+	return s, nil
+}
+
+// Drain lets a drive take no new splits, or again, and returns how many still run.
+func (c *Cluster) Drain(ctx context.Context, r placement.Ref, drain bool) (running int, err error) {
+	err = c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
+		v, err := n.Drain(ctx, &apiv1.DrainRequest{Drive: r.Drive, Drain: drain})
+		running = int(v.GetRunning())
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drain %s: %w", r, err)
+	}
+	return running, nil
+}
+
+// Settle drains a drive and waits until no split runs on it, or ctx ends.
+func (c *Cluster) Settle(ctx context.Context, r placement.Ref) error {
+	for {
+		n, err := c.Drain(ctx, r, true)
+		if err != nil || n == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("drain %s: %d splits still run: %w", r, n, context.Cause(ctx))
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// answer reads the beginning of an answer.
+func answer(r io.Reader) string {
+	b, _ := io.ReadAll(io.LimitReader(r, 1<<10))
+	return strings.TrimSpace(string(b))
+}
