@@ -240,7 +240,7 @@ func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	req := &apiv1.LeaseRequest{
-		Epoch: l.d.Epoch().Number,
+		Epoch: l.d.Epoch().Number, SaysDone: true,
 		Report: &apiv1.RankReport{
 			QueueBatches: float64(queue.MiniBatches), QueueBytes: queue.Bytes, QueueLimitBytes: queue.LimitBytes,
 			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: queue.Full,

@@ -63,7 +63,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		// To ask for a lease of the next epoch is what begins it.
 		resp, err := r.lease(ctx, func() *apiv1.LeaseRequest {
-			return &apiv1.LeaseRequest{Epoch: next, Want: 1, WaitSeconds: leaseWait.Seconds()}
+			return &apiv1.LeaseRequest{Epoch: next, SaysDone: true, Want: 1, WaitSeconds: leaseWait.Seconds()}
 		})
 		if err != nil {
 			return nil, err

@@ -3131,9 +3131,10 @@ type LeaseRequest struct {
 	Want          int32                  `protobuf:"varint,4,opt,name=want,proto3" json:"want,omitempty"`                                   // splits, 0: only report
 	WaitSeconds   float64                `protobuf:"fixed64,5,opt,name=wait_seconds,json=waitSeconds,proto3" json:"wait_seconds,omitempty"` // at most 30
 	Report        *RankReport            `protobuf:"bytes,6,opt,name=report,proto3" json:"report,omitempty"`
-	Held          []uint64               `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"`       // ids of leases that the rank works on: extends them; a new leader adopts them
-	Adopt         []*HeldLease           `protobuf:"bytes,8,rep,name=adopt,proto3" json:"adopt,omitempty"`             // the same in full, sent to a leader that has not seen this session yet
-	Fetched       []uint64               `protobuf:"varint,9,rep,packed,name=fetched,proto3" json:"fetched,omitempty"` // of held: every mini-batch is at the launcher, no drive is needed for it any more
+	Held          []uint64               `protobuf:"varint,7,rep,packed,name=held,proto3" json:"held,omitempty"`                   // ids of leases that the rank works on: extends them; a new leader adopts them
+	Adopt         []*HeldLease           `protobuf:"bytes,8,rep,name=adopt,proto3" json:"adopt,omitempty"`                         // the same in full, sent to a leader that has not seen this session yet
+	SaysDone      bool                   `protobuf:"varint,10,opt,name=says_done,json=saysDone,proto3" json:"says_done,omitempty"` // as in AttachRequest: a new leader has not seen that
+	Fetched       []uint64               `protobuf:"varint,9,rep,packed,name=fetched,proto3" json:"fetched,omitempty"`             // of held: every mini-batch is at the launcher, no drive is needed for it any more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3222,6 +3223,13 @@ func (x *LeaseRequest) GetAdopt() []*HeldLease {
 		return x.Adopt
 	}
 	return nil
+}
+
+func (x *LeaseRequest) GetSaysDone() bool {
+	if x != nil {
+		return x.SaysDone
+	}
+	return false
 }
 
 func (x *LeaseRequest) GetFetched() []uint64 {
@@ -4130,7 +4138,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x11queue_limit_bytes\x18\x03 \x01(\x03R\x0fqueueLimitBytes\x12#\n" +
 	"\rstall_seconds\x18\x04 \x01(\x01R\fstallSeconds\x12)\n" +
 	"\x11t_rows_per_second\x18\x05 \x01(\x01R\x0etRowsPerSecond\x12\x18\n" +
-	"\ablocked\x18\x06 \x01(\bR\ablocked\"\x92\x02\n" +
+	"\ablocked\x18\x06 \x01(\bR\ablocked\"\xaf\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -4139,7 +4147,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\fwait_seconds\x18\x05 \x01(\x01R\vwaitSeconds\x12/\n" +
 	"\x06report\x18\x06 \x01(\v2\x17.millrace.v1.RankReportR\x06report\x12\x12\n" +
 	"\x04held\x18\a \x03(\x04R\x04held\x12,\n" +
-	"\x05adopt\x18\b \x03(\v2\x16.millrace.v1.HeldLeaseR\x05adopt\x12\x18\n" +
+	"\x05adopt\x18\b \x03(\v2\x16.millrace.v1.HeldLeaseR\x05adopt\x12\x1b\n" +
+	"\tsays_done\x18\n" +
+	" \x01(\bR\bsaysDone\x12\x18\n" +
 	"\afetched\x18\t \x03(\x04R\afetched\"\x9b\x01\n" +
 	"\tHeldLease\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +

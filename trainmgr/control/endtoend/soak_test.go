@@ -124,6 +124,6 @@ func awaitDone(t testing.TB, c *remote.Client, id string) (st *apiv1.JobStatus) 
 		st, err = c.Get(t.Context(), id)
 		require.NoError(t, err)
 		return st.State == "done"
-	}, time.Minute, 5*time.Millisecond)
+	}, 2*time.Minute, 5*time.Millisecond) // the leader may have died between the last words and the end
 	return st
 }
