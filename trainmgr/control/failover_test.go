@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,6 +82,47 @@ func kill(s *Server) error {
 	s.wg.Wait()
 	s.metrics.unregister()
 	return err
+}
+
+// TestALeaderThatRefusesConnectionsIsDeposed: long before its lease runs out.
+func TestALeaderThatRefusesConnectionsIsDeposed(t *testing.T) {
+	t.Parallel()
+	members, _ := startCluster(t, 3)
+	defer closeAll(t, members)
+	at := leads(t, members)
+	dead := members[at]
+	members[at] = nil
+	// It shows signs of life to etcd for ever, and to nobody else.
+	require.Eventually(t, func() bool { // the others have seen it alive
+		for _, m := range members {
+			if m != nil {
+				if l, _ := m.store.Leader(); l != dead.URL() {
+					return false
+				}
+			}
+		}
+		return sleep(patient(t), 600*time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
+	old := dead.leading.Load()
+	require.NoError(t, dead.http.Close())
+	next := leads(t, members)
+	assert.NotEqual(t, at, next)
+	assert.ErrorIs(t, old.term.Check(patient(t)), store.ErrFenced)
+	dead.stop()
+	dead.wg.Wait()
+	dead.metrics.unregister()
+	assert.NoError(t, dead.store.Close())
+}
+
+func TestKnocking(t *testing.T) {
+	s, _ := start(t, testOptions(t))
+	assert.NoError(t, knock(patient(t), s.URL(), time.Second))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	assert.ErrorIs(t, knock(patient(t), "http://"+l.Addr().String(), time.Second), syscall.ECONNREFUSED)
+	assert.Error(t, knock(patient(t), "unix:"+t.TempDir()+"/none", time.Second))
+	assert.Error(t, knock(patient(t), "http://%zz", time.Second))
 }
 
 // TestAMemberThatDoesNotLeadNamesTheLeader: every call, and the URL that it names leads.

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
 // Options configure a member. Data, or Etcd, is required; the rest may be left out.
@@ -73,6 +74,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ScaleEvery == 0 {
 		o.ScaleEvery = DefaultScaleEvery
+	}
+	if o.LeaderTTL == 0 {
+		o.LeaderTTL = store.DefaultTTL
 	}
 	if o.Beat == 0 {
 		o.Beat = time.Second

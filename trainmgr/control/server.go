@@ -80,7 +80,11 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	s.wg.Add(2)
+	s.wg.Add(3)
+	go func() {
+		defer s.wg.Done()
+		s.suspect(running)
+	}()
 	go func() {
 		defer s.wg.Done()
 		serve := s.http.Serve

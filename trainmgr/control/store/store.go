@@ -135,6 +135,26 @@ func (s *Store) Leader() (string, <-chan struct{}) {
 	return s.leader, s.seen
 }
 
+// Depose takes the lease of the leader of that value away, if it leads still; another may lead at once. A leader that lives after all finds
+// its writes refused.
+func (s *Store) Depose(ctx context.Context, value string) (bool, error) {
+	r, err := s.client.Get(ctx, s.key(electionKey)+"/", clientv3.WithFirstCreate()...)
+	if err != nil {
+		return false, fmt.Errorf("depose %s: %w", value, words(err))
+	}
+	if len(r.Kvs) == 0 || string(r.Kvs[0].Value) != value || r.Kvs[0].Lease == 0 {
+		return false, nil
+	}
+	_, err = s.client.Revoke(ctx, clientv3.LeaseID(r.Kvs[0].Lease))
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return false, nil // somebody was quicker
+	}
+	if err != nil {
+		return false, fmt.Errorf("depose %s: %w", value, words(err))
+	}
+	return true, nil
+}
+
 func (s *Store) setLeader(url string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,0 +1,75 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A leader whose process has died is found by its lease in etcd, which runs out seconds later, and later still when etcd's own
+// leader died with it. Where its host lives on and refuses connections, the others need not wait: they take the lease away. That is
+// safe, since what a leader that lives after all still writes is refused by the fence; so a mistake costs an election, and
+// nothing else.
+
+// refusals is how many connections in a row must be refused.
+const refusals = 2
+
+// suspect deposes a leader that is seen to be gone, as long as this member stands for election.
+func (s *Server) suspect(ctx context.Context) {
+	every := max(s.o.LeaderTTL/5, 100*time.Millisecond)
+	was, refused := "", 0 // who has accepted a connection since it leads: one that never did may only be known by a wrong address
+	for sleep(ctx, every) {
+		url, _ := s.store.Leader()
+		if url == "" || url == s.url {
+			was = ""
+			continue
+		}
+		err := knock(ctx, url, every)
+		switch {
+		case err == nil:
+			was, refused = url, 0
+		case was != url || !errors.Is(err, syscall.ECONNREFUSED):
+			refused = 0 // it may be slow, or cut off from here alone
+		default:
+			refused++
+		}
+		if refused < refusals {
+			continue
+		}
+		was, refused = "", 0
+		asking, cancel := context.WithTimeout(ctx, s.o.LeaderTTL)
+		gone, err := s.store.Depose(asking, url)
+		cancel()
+		if err != nil || gone {
+			s.logger.Warn("the leader refuses connections: its lease is taken away", "leader", url, "err", err)
+		}
+	}
+}
+
+// knock connects to a member's URL and hangs up.
+func knock(ctx context.Context, at string, most time.Duration) error {
+	network, addr := "unix", strings.TrimPrefix(at, "unix:")
+	if !strings.HasPrefix(at, "unix:") {
+		u, err := url.Parse(at)
+		if err != nil {
+			return err
+		}
+		network, addr = "tcp", u.Host
+		if u.Port() == "" {
+			port := "80"
+			if u.Scheme == "https" {
+				port = "443"
+			}
+			addr = net.JoinHostPort(u.Hostname(), port)
+		}
+	}
+	c, err := (&net.Dialer{Timeout: most}).DialContext(ctx, network, addr)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}
