@@ -8,6 +8,10 @@
 // say so. Values in flight are int64 (every integer source), float32, float64 and bytes; validity is a byte a value,
 // 1 for a value and 0 for a null, and a null's slot holds 0.
 //
+// A kernel has a path of plain Go, which is always built and is the oracle of the others, and where it pays paths of
+// assembly for AVX2 and AVX-512, which the generator in _gen writes (make asm). internal/simd picks. All paths give the same
+// bits; docs/performance tells what each costs.
+//
 // This package itself holds no code but the tests that span the units: every case of every golden file
 // (golden_test.go) and the mutants (mutants_test.go).
 //
@@ -23,6 +27,7 @@
 //
 // # Debugging
 //
+// MILLRACE_CPU=generic or avx2 uses less of the processor than there is, -tags purego leaves the assembly out.
 // MILLRACE_MUTANTS=1 go test ./fpga/unit -run Mutants proves that off-by-one edits of the kernels fail their tests;
 // MILLRACE_SWEEP=1 go test ./fpga/unit/logn -run Sweep -timeout 2h checks the logarithm on all 2^32 inputs.
 package unit

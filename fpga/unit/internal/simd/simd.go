@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// A kernel has up to three paths: plain Go, AVX2 (with FMA and BMI2, as every processor with AVX2 has) and AVX-512 (F, BW, DQ, VL, the
-// set of every such processor since 2017). All paths give the same bits; plain Go is the oracle and the only path on
-// other architectures and with -tags purego.
+// A kernel has up to three paths: plain Go, AVX2 (with FMA and BMI2, as every processor with AVX2 has) and AVX-512 (F,
+// BW, DQ and VL, the set of every such processor since 2017). All paths give the same bits; plain Go is the oracle and
+// the only path on other architectures and with -tags purego.
 //
 // The environment variable MILLRACE_CPU, read once, lowers what is used: generic, avx2 or avx512. It never raises it
 // above what the processor and the system offer. Any other value means generic, so that a slip shows as slowness and
@@ -81,9 +81,9 @@ func Force(l Level) (restore func()) {
 	return func() { forced.Store(before) }
 }
 
-// Paths are a kernel's functions by level. Where a level has none, the one below serves.
+// Paths are a kernel's functions by level. A level that has none of its own holds the one below's; levels that an
+// architecture or a build cannot reach hold nothing.
 type Paths[F any] [levels]F
 
-// Pick returns the function of the current level. A builder of Paths fills every level that its architecture can
-// reach.
+// Pick returns the function of the current level.
 func (p *Paths[F]) Pick() F { return p[Current()] }
