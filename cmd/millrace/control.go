@@ -39,8 +39,8 @@ One line says when it is ready. Of several members one leads; the others send ca
 Between hosts it wants TLS: --cert, --key and --ca (millrace pki). Without, it listens on loopback or a unix socket only, unless --insecure-network
 names the network that is trusted. /metrics is Prometheus', /readyz says whether the member is ready and if not, why.`,
 		Example: "  millrace control run --data /var/lib/millrace/control\n" +
-			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca ca.pem \\\n" +
-			"    --peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461",
+			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca ca.pem " +
+			"--peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Peers = peers

@@ -17,7 +17,8 @@ import (
 )
 
 func (c *command) dataset() *cobra.Command {
-	return group("dataset", "Data sets: generate, import, inspect", c.datasetGenerate(), c.datasetImport(), c.datasetInspect())
+	return group("dataset", "Data sets: generate, import, inspect; place on storage nodes, replicate, verify",
+		c.datasetGenerate(), c.datasetImport(), c.datasetInspect(), c.datasetPlace(), c.datasetReplicate(), c.datasetVerify())
 }
 
 // written is a data set that was written.

@@ -19,7 +19,7 @@ import (
 
 func (c *command) drive() *cobra.Command {
 	return group("drive", "Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
-		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveInfo(), c.driveList(), c.driveSmart(), c.driveValidate(), c.driveReset(), c.driveServe())
+		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveInfo(), c.driveList(), c.driveSmart(), c.driveValidate(), c.driveReset(), c.driveServe(), c.driveRetire())
 }
 
 // checkURI refuses a malformed drive URI as the wrong argument that it is.

@@ -1,7 +1,7 @@
 // Millrace preprocesses a recommender's training rows on the drives that store them.
 //
 //	millrace demo                         the main job, on this machine, nothing else installed
-//	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; what files hold
+//	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; where partitions lie
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace drive ...                    drives by URI, their health, and the files on them
 //	millrace image ...                    images: build, sign, load, activate, roll back
@@ -9,7 +9,7 @@
 //	millrace plan                         drives, watts and dollars, and which constraint binds
 //	millrace bench ...                    RM1 to RM5, measured here
 //	millrace pki ...                      identities for mutual TLS between hosts
-//	millrace node run                     a storage node
+//	millrace node ...                     a storage node
 //	millrace config ...                   check a daemon's configuration, or print its defaults
 //	millrace control ...                  the control plane: leader, ledger, jobs
 //	millrace jobs ...                     jobs of a control plane

@@ -56,6 +56,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, do)
+	placed(t, do, data)
 	do("config", "print-defaults", "node")
 	do("config", "check", file(t, "node.yaml", "name: n1\ndrives: [{name: d0, uri: 'mem:d0'}]\n"))
 	do("version")
@@ -74,6 +75,7 @@ var counts = map[string]bool{
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
 	"epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
+	"fewest_copies": true, "bad_copies": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
