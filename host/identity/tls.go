@@ -70,10 +70,10 @@ func (o Options) Client() (*tls.Config, error) {
 type files struct {
 	o Options
 
-	mu    sync.Mutex // guards what follows
-	seen  [3]os.FileInfo
-	cert  *tls.Certificate
-	pool  *x509.CertPool
+	mu   sync.Mutex // guards what follows
+	seen [3]os.FileInfo
+	cert *tls.Certificate
+	pool *x509.CertPool
 }
 
 // same tells whether two looks at a file saw one that was neither written nor replaced between them.
