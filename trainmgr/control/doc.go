@@ -28,7 +28,8 @@
 //
 // # Failover
 //
-// A new leader loads jobs and ledger, waits two beats in which nodes report and launchers present what they hold, and
+// A leader whose lease in etcd runs out is replaced; one that died on a host that lives, and so refuses connections, is deposed by the others after
+// two fifths of that time. A new leader loads jobs and ledger, waits two beats in which nodes report and launchers present what they hold, and
 // goes on. What the old one still writes is refused by the fence. A job in the middle of being prepared is prepared again.
 //
 // # Generations

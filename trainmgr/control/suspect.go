@@ -40,13 +40,17 @@ func (s *Server) suspect(ctx context.Context) {
 		if refused < refusals {
 			continue
 		}
-		was, refused = "", 0
-		asking, cancel := context.WithTimeout(ctx, s.o.LeaderTTL)
+		asking, cancel := context.WithTimeout(ctx, every)
 		gone, err := s.store.Depose(asking, url)
 		cancel()
-		if err != nil || gone {
-			s.logger.Warn("the leader refuses connections: its lease is taken away", "leader", url, "err", err)
+		if err != nil { // etcd itself may be electing: the next round tries again
+			s.logger.Debug("take the leader's lease away", "leader", url, "err", err)
+			continue
 		}
+		if gone {
+			s.logger.Warn("the leader refuses connections: its lease is taken away", "leader", url)
+		}
+		was, refused = "", 0
 	}
 }
 
