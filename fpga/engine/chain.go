@@ -2,10 +2,10 @@ package engine
 
 import (
 	"bytes"
-	"math"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/clamp"
+	"github.com/millrace/millrace/fpga/unit/convert"
 	"github.com/millrace/millrace/fpga/unit/fillnull"
 	"github.com/millrace/millrace/fpga/unit/firstx"
 	"github.com/millrace/millrace/fpga/unit/hextoint"
@@ -266,38 +266,23 @@ func (b *buffers) firstX(n int64, v *vec) error {
 	return err
 }
 
-// canonicalNaN is the one NaN that arithmetic makes, whatever the processor would.
-var canonicalNaN = math.Float32frombits(0x7fc00000)
-
 func (b *buffers) convert(to program.Kind, v *vec) {
 	switch {
 	case to == program.Float64 && v.kind == program.Float32:
 		dst := room(&b.f64, v.n)
-		for i, x := range v.f32[:v.n] {
-			dst[i] = float64(x)
-		}
+		convert.Float32ToFloat64(dst, v.f32[:v.n])
 		v.f64 = dst
 	case to == program.Float64:
 		dst := room(&b.f64, v.n)
-		for i, x := range v.i64[:v.n] {
-			dst[i] = float64(x)
-		}
+		convert.Int64ToFloat64(dst, v.i64[:v.n])
 		v.f64 = dst
 	case v.kind == program.Int64:
 		dst := room(&b.f32, v.n)
-		for i, x := range v.i64[:v.n] {
-			dst[i] = float32(x)
-		}
+		convert.Int64ToFloat32(dst, v.i64[:v.n])
 		v.f32 = dst
 	default:
 		dst := room(&b.f32, v.n)
-		for i, x := range v.f64[:v.n] {
-			if x != x {
-				dst[i] = canonicalNaN
-				continue
-			}
-			dst[i] = float32(x)
-		}
+		convert.Float64ToFloat32(dst, v.f64[:v.n])
 		v.f32 = dst
 	}
 	v.kind, v.mine = to, true

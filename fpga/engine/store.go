@@ -186,10 +186,7 @@ func (o *tensors) putIDs(at, row uint64, ids []int64) error {
 		return nil
 	}
 	if dst := o.ids(at, len(ids)); len(ids) > 0 && (dst == nil || &dst[0] != &ids[0]) {
-		dst := o.values[8*at:][:8*len(ids)]
-		for i, id := range ids {
-			le.PutUint64(dst[8*i:], uint64(id))
-		}
+		copy(o.values[8*at:][:8*len(ids)], unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(ids))), 8*len(ids)))
 	}
 	o.bytes += 8 * uint64(len(ids))
 	return nil
