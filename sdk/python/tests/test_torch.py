@@ -18,6 +18,11 @@ try:
 except ImportError as e:
     raise unittest.SkipTest(f"torch is not installed: {e}") from None
 
+try:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+except ImportError:
+    StatefulDataLoader = None
+
 import millrace.torch as mt
 from millrace import FrameError, MillraceError, frame, tensors
 from millrace.measure import dummy_frame, fingerprint, untouched
@@ -204,6 +209,28 @@ class Loop(unittest.TestCase):
             mt.MiniBatches("http://127.0.0.1:9", "x", acknowledge="auto")
         with self.assertRaises(ValueError):
             mt.MiniBatches("http://127.0.0.1:9", "x", prefetch=0)
+
+
+@unittest.skipIf(StatefulDataLoader is None, "torchdata is not installed")
+class Stateful(unittest.TestCase):
+    """torchdata's StatefulDataLoader saves and restores the position by itself."""
+
+    def test_state_comes_and_goes_with_the_loader(self) -> None:
+        for workers in (0, 1):
+            with self.subTest(workers=workers), Cluster(total=12) as c:
+                data = mt.MiniBatches(c.urls, "rm1")
+                loader = StatefulDataLoader(data, batch_size=None, num_workers=workers)
+                it = iter(loader)
+                first = [next(it).name.number for _ in range(5)]
+                state = pickle.loads(pickle.dumps(loader.state_dict()))
+                next(it)
+                del it, loader
+                data.close()
+                data = mt.MiniBatches(c.urls, "rm1")
+                loader = StatefulDataLoader(data, batch_size=None, num_workers=workers)
+                loader.load_state_dict(state)
+                self.assertEqual(first + numbers(loader), list(range(12)))
+                data.close()
 
 
 class _Copies:

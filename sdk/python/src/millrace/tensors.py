@@ -11,7 +11,7 @@ from .errors import FrameError
 
 try:
     from torchrec.sparse.jagged_tensor import KeyedJaggedTensor as _KeyedJaggedTensor
-except ImportError:
+except (ImportError, OSError):  # OSError: it is there, and its native part does not load
     _KeyedJaggedTensor = None
 
 __all__ = ["Batch", "Jagged", "assemble", "batch_of", "bytes_of", "check_lengths", "moved", "use_torchrec"]
