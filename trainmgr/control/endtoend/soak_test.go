@@ -49,6 +49,8 @@ func TestSoak(t *testing.T) {
 	kills := map[string]int{}
 	end := time.Now().Add(length)
 	for jobs := 0; jobs == 0 || time.Now().Before(end); jobs++ {
+		// A job is of the partitions that are there when it is submitted.
+		awaitPartitions(t, c, map[string]bool{"n0": true, "n1": true}, len(data))
 		order := []string{"fastest", "deterministic"}[jobs%2]
 		st, err := c.Submit(t.Context(), &apiv1.JobSpec{Pipeline: []byte(document), Plan: plan(), Epochs: 2, Order: order, Ranks: 2, RankTail: "keep"})
 		require.NoError(t, err)
