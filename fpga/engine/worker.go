@@ -47,6 +47,6 @@ const maxBlockData = 16 << 20
 // bytes is the size of the buffers that grow with the data.
 func (w *worker) bytes() int {
 	b, u := &w.block, &w.buffers
-	return 8*(cap(b.I64)+cap(b.F64)+cap(u.i64)+cap(u.f64)) + 4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)+cap(u.f32)+cap(u.lengths)+cap(w.out.tile.values)) +
+	return 8*(cap(b.I64)+cap(b.F64)+cap(u.i64)+cap(u.f64)) + 4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)+cap(u.f32)+cap(u.lengths)) +
 		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.drop)
 }

@@ -8,6 +8,7 @@ import (
 
 // convertKernels writes a kernel a conversion and width; AVX2 has none for int64 to float32, which it could not round once.
 func convertKernels() {
+	widenKernels()
 	convertKernel("int64ToFloat32x512", "int64", "float32", z512, func(x, y reg.VecVirtual) { VCVTQQ2PS(x, y.AsY()) })
 	convertKernel("int64ToFloat64x512", "int64", "float64", z512, func(x, y reg.VecVirtual) { VCVTQQ2PD(x, y) })
 	convertKernel("float32ToFloat64x512", "float32", "float64", z512, func(x, y reg.VecVirtual) { VCVTPS2PD(x.AsY(), y) })

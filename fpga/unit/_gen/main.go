@@ -24,6 +24,7 @@ var units = map[string]func(){
 	"hextoint":        hexToInt,
 	"logn":            logN,
 	"positivemodulus": positiveModulus,
+	"rowmajor":        rowMajor,
 	"sigridhash":      sigridHash,
 	"zeroextend":      zeroExtend,
 }

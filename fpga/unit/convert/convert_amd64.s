@@ -4,6 +4,158 @@
 
 #include "textflag.h"
 
+// func int32ToInt64x512(dst *int64, src *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·int32ToInt64x512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop4:
+	CMPQ      DX, $+32
+	JL        behind4
+	VPMOVSXDQ (CX), Z0
+	VMOVDQU64 Z0, (AX)
+	VPMOVSXDQ 32(CX), Z0
+	VMOVDQU64 Z0, 64(AX)
+	VPMOVSXDQ 64(CX), Z0
+	VMOVDQU64 Z0, 128(AX)
+	VPMOVSXDQ 96(CX), Z0
+	VMOVDQU64 Z0, 192(AX)
+	ADDQ      $+128, CX
+	ADDQ      $+256, AX
+	SUBQ      $+32, DX
+	JMP       loop4
+
+behind4:
+loop1:
+	CMPQ      DX, $+8
+	JL        behind1
+	VPMOVSXDQ (CX), Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $+32, CX
+	ADDQ      $+64, AX
+	SUBQ      $+8, DX
+	JMP       loop1
+
+behind1:
+	VZEROUPPER
+	RET
+
+// func uint32ToInt64x512(dst *int64, src *byte, n int)
+// Requires: AVX, AVX512F
+TEXT ·uint32ToInt64x512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop4:
+	CMPQ      DX, $+32
+	JL        behind4
+	VPMOVZXDQ (CX), Z0
+	VMOVDQU64 Z0, (AX)
+	VPMOVZXDQ 32(CX), Z0
+	VMOVDQU64 Z0, 64(AX)
+	VPMOVZXDQ 64(CX), Z0
+	VMOVDQU64 Z0, 128(AX)
+	VPMOVZXDQ 96(CX), Z0
+	VMOVDQU64 Z0, 192(AX)
+	ADDQ      $+128, CX
+	ADDQ      $+256, AX
+	SUBQ      $+32, DX
+	JMP       loop4
+
+behind4:
+loop1:
+	CMPQ      DX, $+8
+	JL        behind1
+	VPMOVZXDQ (CX), Z0
+	VMOVDQU64 Z0, (AX)
+	ADDQ      $+32, CX
+	ADDQ      $+64, AX
+	SUBQ      $+8, DX
+	JMP       loop1
+
+behind1:
+	VZEROUPPER
+	RET
+
+// func int32ToInt64x256(dst *int64, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·int32ToInt64x256(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop4:
+	CMPQ      DX, $+16
+	JL        behind4
+	VPMOVSXDQ (CX), Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVSXDQ 16(CX), Y0
+	VMOVDQU   Y0, 32(AX)
+	VPMOVSXDQ 32(CX), Y0
+	VMOVDQU   Y0, 64(AX)
+	VPMOVSXDQ 48(CX), Y0
+	VMOVDQU   Y0, 96(AX)
+	ADDQ      $+64, CX
+	ADDQ      $+128, AX
+	SUBQ      $+16, DX
+	JMP       loop4
+
+behind4:
+loop1:
+	CMPQ      DX, $+4
+	JL        behind1
+	VPMOVSXDQ (CX), Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $+16, CX
+	ADDQ      $+32, AX
+	SUBQ      $+4, DX
+	JMP       loop1
+
+behind1:
+	VZEROUPPER
+	RET
+
+// func uint32ToInt64x256(dst *int64, src *byte, n int)
+// Requires: AVX, AVX2
+TEXT ·uint32ToInt64x256(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop4:
+	CMPQ      DX, $+16
+	JL        behind4
+	VPMOVZXDQ (CX), Y0
+	VMOVDQU   Y0, (AX)
+	VPMOVZXDQ 16(CX), Y0
+	VMOVDQU   Y0, 32(AX)
+	VPMOVZXDQ 32(CX), Y0
+	VMOVDQU   Y0, 64(AX)
+	VPMOVZXDQ 48(CX), Y0
+	VMOVDQU   Y0, 96(AX)
+	ADDQ      $+64, CX
+	ADDQ      $+128, AX
+	SUBQ      $+16, DX
+	JMP       loop4
+
+behind4:
+loop1:
+	CMPQ      DX, $+4
+	JL        behind1
+	VPMOVZXDQ (CX), Y0
+	VMOVDQU   Y0, (AX)
+	ADDQ      $+16, CX
+	ADDQ      $+32, AX
+	SUBQ      $+4, DX
+	JMP       loop1
+
+behind1:
+	VZEROUPPER
+	RET
+
 // func int64ToFloat32x512(dst *float32, src *int64, n int)
 // Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
 TEXT ·int64ToFloat32x512(SB), NOSPLIT, $0-24

@@ -4,6 +4,26 @@
 
 package convert
 
+// int32ToInt64x512 extends the first whole vectors of n values.
+//
+//go:noescape
+func int32ToInt64x512(dst *int64, src *byte, n int)
+
+// uint32ToInt64x512 extends the first whole vectors of n values.
+//
+//go:noescape
+func uint32ToInt64x512(dst *int64, src *byte, n int)
+
+// int32ToInt64x256 extends the first whole vectors of n values.
+//
+//go:noescape
+func int32ToInt64x256(dst *int64, src *byte, n int)
+
+// uint32ToInt64x256 extends the first whole vectors of n values.
+//
+//go:noescape
+func uint32ToInt64x256(dst *int64, src *byte, n int)
+
 // int64ToFloat32x512 converts n values with AVX-512.
 //
 //go:noescape

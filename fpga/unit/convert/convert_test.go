@@ -124,3 +124,42 @@ func BenchmarkConvert(b *testing.B) {
 		proving.BenchmarkEachLevel(b, len(i), func() { Float64ToFloat32(f, d) })
 	})
 }
+
+// TestWidenInEveryPlace: sources are at any byte address, as values of a page are, and end at the fence.
+func TestWidenInEveryPlace(t *testing.T) {
+	proving.Picks(t, &int32ToInt64, "signedGeneric", "signedAVX2", "signedAVX512")
+	proving.Picks(t, &uint32ToInt64, "unsignedGeneric", "unsignedAVX2", "unsignedAVX512")
+	proving.EachLevel(t, func(t *testing.T) {
+		fence := proving.NewFence(t, 4*proving.Lengths+64)
+		for n := range proving.Lengths {
+			signed, unsigned := make([]int64, n), make([]int64, n)
+			for _, src := range [][]byte{proving.End[byte](fence, 4*n), proving.Start[byte](fence, n%64, 4*n)} {
+				for i := range n {
+					binary.LittleEndian.PutUint32(src[4*i:], uint32(i+n)*0x9e3779b1)
+				}
+				Int32ToInt64(signed, src)
+				Uint32ToInt64(unsigned, src)
+				for i := range n {
+					x := binary.LittleEndian.Uint32(src[4*i:])
+					if signed[i] != int64(int32(x)) || unsigned[i] != int64(x) {
+						t.Fatalf("value %d of %d: %08x became %d and %d", i, n, x, signed[i], unsigned[i])
+					}
+				}
+			}
+		}
+	})
+}
+
+func FuzzWiden(f *testing.F) {
+	f.Add([]byte("numbers of four bytes, signed or not"))
+	f.Fuzz(func(t *testing.T, src []byte) {
+		n := len(src) / 4
+		want, got := make([]int64, n), make([]int64, n)
+		signedGeneric(want, src[:4*n])
+		Int32ToInt64(got, src)
+		require.Equal(t, want, got)
+		unsignedGeneric(want, src[:4*n])
+		Uint32ToInt64(got, src)
+		require.Equal(t, want, got)
+	})
+}

@@ -3,6 +3,8 @@ package parquet
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/millrace/millrace/fpga/unit/convert"
 )
 
 // Dictionary is a decoded dictionary that lies in somebody's memory. It is read-only, may be shared, and is valid as
@@ -142,9 +144,9 @@ func dictionaryInts(out, page []byte, n int, ct *ColumnType) error {
 			v[i] = int64(one(page, i, 1))
 		}
 	case ct.Unsigned:
-		widenUnsigned(v, page)
+		convert.Uint32ToInt64(v, page)
 	default:
-		widen(v, page)
+		convert.Int32ToInt64(v, page)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package parquet
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/millrace/millrace/fpga/unit/convert"
 )
 
 // source is how the values section of a page is read.
@@ -230,9 +232,9 @@ func (v *values) ints(dst []int64) error {
 		return errValuesEnd()
 	}
 	if v.ct.Unsigned {
-		widenUnsigned(dst, v.src)
+		convert.Uint32ToInt64(dst, v.src)
 	} else {
-		widen(dst, v.src)
+		convert.Int32ToInt64(dst, v.src)
 	}
 	v.src = v.src[4*len(dst):]
 	return nil
@@ -264,38 +266,6 @@ func (v *values) copyTo(dst []byte) error {
 	copy(dst, v.src)
 	v.src = v.src[len(dst):]
 	return nil
-}
-
-// widen sign-extends len(dst) int32s of src, which has them.
-func widen(dst []int64, src []byte) {
-	src = src[:4*len(dst)]
-	for len(dst) >= 4 && len(src) >= 16 {
-		d, s := dst[:4:4], src[:16:16]
-		d[0] = int64(int32(binary.LittleEndian.Uint32(s[0:])))
-		d[1] = int64(int32(binary.LittleEndian.Uint32(s[4:])))
-		d[2] = int64(int32(binary.LittleEndian.Uint32(s[8:])))
-		d[3] = int64(int32(binary.LittleEndian.Uint32(s[12:])))
-		dst, src = dst[4:], src[16:]
-	}
-	for i := range dst {
-		dst[i] = int64(int32(binary.LittleEndian.Uint32(src[4*i:])))
-	}
-}
-
-// widenUnsigned zero-extends len(dst) uint32s of src, which has them.
-func widenUnsigned(dst []int64, src []byte) {
-	src = src[:4*len(dst)]
-	for len(dst) >= 4 && len(src) >= 16 {
-		d, s := dst[:4:4], src[:16:16]
-		d[0] = int64(binary.LittleEndian.Uint32(s[0:]))
-		d[1] = int64(binary.LittleEndian.Uint32(s[4:]))
-		d[2] = int64(binary.LittleEndian.Uint32(s[8:]))
-		d[3] = int64(binary.LittleEndian.Uint32(s[12:]))
-		dst, src = dst[4:], src[16:]
-	}
-	for i := range dst {
-		dst[i] = int64(binary.LittleEndian.Uint32(src[4*i:]))
-	}
 }
 
 // bits decodes PLAIN booleans.

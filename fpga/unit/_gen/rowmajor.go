@@ -1,0 +1,52 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// tileStride is rowmajor.Stride: the floats from one column of a tile to the next.
+const tileStride = 8192 + 16
+
+// rowMajor writes the transposition of a tile: 16 rows of 16 columns at a time, a cache line a row.
+func rowMajor() {
+	TEXT("rows512", NOSPLIT, "func(dst *byte, stride int, tile *float32, rows int)")
+	Doc("rows512 writes the first rows/16*16 rows of 16 columns, stride bytes apart.")
+	Pragma("noescape")
+	dst, stride := Load(Param("dst"), GP64()), Load(Param("stride"), GP64())
+	tile := Load(Param("tile"), GP64())
+	n := Load(Param("rows"), GP64()).(reg.GPVirtual)
+	loop{n: n, lanes: 16,
+		body: func(int, reg.Register) {
+			r := z512.regs(16)
+			r.each(func(c int, x reg.VecVirtual) { VMOVUPS(Mem{Base: tile, Disp: 4 * tileStride * c}, x) })
+			// Pairs of columns, then fours, are interleaved inside each 128 bits; then the 128 bits are put in order, twice.
+			t := z512.regs(16)
+			for i := 0; i < 16; i += 2 {
+				VUNPCKLPS(r[i+1], r[i], t[i])
+				VUNPCKHPS(r[i+1], r[i], t[i+1])
+			}
+			for i := 0; i < 16; i += 4 {
+				VUNPCKLPD(t[i+2], t[i], r[i])
+				VUNPCKHPD(t[i+2], t[i], r[i+1])
+				VUNPCKLPD(t[i+3], t[i+1], r[i+2])
+				VUNPCKHPD(t[i+3], t[i+1], r[i+3])
+			}
+			for i := range 4 {
+				VSHUFF32X4(Imm(0x88), r[i+4], r[i], t[i])
+				VSHUFF32X4(Imm(0xdd), r[i+4], r[i], t[i+4])
+				VSHUFF32X4(Imm(0x88), r[i+12], r[i+8], t[i+8])
+				VSHUFF32X4(Imm(0xdd), r[i+12], r[i+8], t[i+12])
+			}
+			for i := range 8 {
+				VSHUFF32X4(Imm(0x88), t[i+8], t[i], r[i])
+				VSHUFF32X4(Imm(0xdd), t[i+8], t[i], r[i+8])
+			}
+			r.each(func(_ int, x reg.VecVirtual) {
+				VMOVUPS(x, Mem{Base: dst})
+				ADDQ(stride, dst)
+			})
+		},
+		advance: func(elements int) { ADDQ(I32(4*elements), tile) }}.emit()
+}

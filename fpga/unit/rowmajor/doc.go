@@ -1,0 +1,20 @@
+// Package rowmajor is the drive's formatting of dense output: columns in, rows out.
+//
+// # Overview
+//
+// Columns are decoded one by one, and a row of dense may be some hundred of them long: written as they come, every value
+// would touch a cache line of its own. A Tile gathers Columns neighbouring ones, and Write puts them down row by row, a
+// line at a time. That is a transposition; with AVX-512 it is done in registers, 16 rows at a time.
+//
+// # Concurrency
+//
+// A Tile belongs to one goroutine at a time.
+//
+// # Errors
+//
+// There are none; slices that are too short end in a panic of the runtime, as everywhere.
+//
+// # Debugging
+//
+// MILLRACE_CPU=generic takes the plain path.
+package rowmajor

@@ -1,0 +1,51 @@
+package rowmajor
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// The shape of a Tile.
+const (
+	Columns = 16 // a cache line of float32
+	Rows    = 8192
+	// Stride is the floats from one column to the next: not a multiple of the caches' ways, so that columns do not meet in
+	// the same sets.
+	Stride = Rows + 16
+)
+
+// Tile holds Rows rows of Columns columns: row r of column c is element c*Stride + r.
+type Tile [Columns * Stride]float32
+
+// Column returns column c's memory.
+func (t *Tile) Column(c int) []float32 { return t[c*Stride:][:Rows:Rows] }
+
+// Write writes the first rows of the first columns to dst as little-endian float32, each row stride bytes behind the one before. dst
+// must reach to the end of the last row.
+func (t *Tile) Write(dst []byte, stride, columns, rows int) {
+	if rows <= 0 || columns <= 0 {
+		return
+	}
+	_ = dst[(rows-1)*stride+4*columns-1]
+	if columns == Columns {
+		writeRows.Pick()(dst, stride, t, 0, rows)
+		return
+	}
+	for r := range rows {
+		d := dst[r*stride:][:4*columns]
+		for at := r; len(d) >= 4; at += Stride {
+			binary.LittleEndian.PutUint32(d, math.Float32bits(t[at]))
+			d = d[4:]
+		}
+	}
+}
+
+// writeGeneric writes rows [from, rows) of all columns.
+func writeGeneric(dst []byte, stride int, t *Tile, from, rows int) {
+	for r := from; r < rows; r++ {
+		d := dst[r*stride:][: 4*Columns : 4*Columns]
+		for c := range Columns {
+			binary.LittleEndian.PutUint32(d[4*c:], math.Float32bits(t[c*Stride+r]))
+		}
+	}
+}

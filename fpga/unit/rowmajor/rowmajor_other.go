@@ -1,0 +1,7 @@
+//go:build !amd64 || purego
+
+package rowmajor
+
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+var writeRows = simd.Paths[func(dst []byte, stride int, t *Tile, from, rows int)]{writeGeneric}
