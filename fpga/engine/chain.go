@@ -44,6 +44,8 @@ type buffers struct {
 	// place. nil: nowhere.
 	ids   []int64
 	final []int64 // ids, while the last operator runs
+	// dense is the same for float32 on their way to dense, and finalDense for its last operator.
+	dense, finalDense []float32
 }
 
 // room returns the first n elements of *buf, which it lengthens when it must.
@@ -60,6 +62,14 @@ func (b *buffers) made(n int) []int64 {
 		return b.final
 	}
 	return room(&b.i64, n)
+}
+
+// madeDense is where an operator that reads other memory than it writes puts n float32.
+func (b *buffers) madeDense(n int) []float32 {
+	if b.finalDense != nil {
+		return b.finalDense
+	}
+	return room(&b.f32, n)
 }
 
 // chain passes v through the steps and times each.
@@ -83,8 +93,11 @@ func (w *worker) chain(steps []step, v *vec) error {
 		if i == len(steps)-1 && v.valid == nil && len(b.ids) >= n {
 			b.final = b.ids[:n]
 		}
+		if i == len(steps)-1 && len(b.dense) >= n {
+			b.finalDense = b.dense[:n]
+		}
 		err := b.step(s, v)
-		b.final = nil
+		b.final, b.finalDense = nil, nil
 		if err != nil {
 			return err
 		}
@@ -123,7 +136,7 @@ func (b *buffers) step(s *step, v *vec) error {
 			return clamp.Float64(v.f64, s.f0, s.f1)
 		}
 	case program.UnitLog:
-		dst := room(&b.f32, v.n)
+		dst := b.madeDense(v.n)
 		logn.Log(dst, v.f32, s.add)
 		v.f32, v.mine = dst, true
 	case program.UnitBucketize:
@@ -277,11 +290,11 @@ func (b *buffers) convert(to program.Kind, v *vec) {
 		convert.Int64ToFloat64(dst, v.i64[:v.n])
 		v.f64 = dst
 	case v.kind == program.Int64:
-		dst := room(&b.f32, v.n)
+		dst := b.madeDense(v.n)
 		convert.Int64ToFloat32(dst, v.i64[:v.n])
 		v.f32 = dst
 	default:
-		dst := room(&b.f32, v.n)
+		dst := b.madeDense(v.n)
 		convert.Float64ToFloat32(dst, v.f64[:v.n])
 		v.f32 = dst
 	}

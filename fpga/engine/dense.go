@@ -12,19 +12,35 @@ type tile struct {
 	filled [rowmajor.Columns]int // rows of each column
 }
 
-// putDense writes values of a column as rows row, row+1, ... They are in place after flushDense.
-func (o *tensors) putDense(column, row uint64, src []float32) {
+// denseRoom is the memory in the tile of n values of a column, rows row, row+1, ..., to be filled and then put; nil where they do not
+// fit in.
+func (o *tensors) denseRoom(column, row uint64, n int) []float32 {
 	t := &o.tile
 	if t.values == nil {
 		t.values = new(rowmajor.Tile)
 	}
+	c := int(column % rowmajor.Columns)
+	if column-uint64(c) != t.column || row != t.first+uint64(t.filled[c]) || t.filled[c] == rowmajor.Rows {
+		o.flushDense()
+		t.column, t.first = column-uint64(c), row
+	}
+	if room := t.values.Column(c)[t.filled[c]:]; len(room) >= n {
+		return room[:n]
+	}
+	return nil
+}
+
+// putDense writes values of a column as rows row, row+1, ... They are in place after flushDense.
+func (o *tensors) putDense(column, row uint64, src []float32) {
+	t := &o.tile
 	for len(src) > 0 {
-		c := int(column % rowmajor.Columns)
-		if column-uint64(c) != t.column || row != t.first+uint64(t.filled[c]) || t.filled[c] == rowmajor.Rows {
-			o.flushDense()
-			t.column, t.first = column-uint64(c), row
+		o.denseRoom(column, row, 1)
+		c := column % rowmajor.Columns
+		dst := t.values.Column(int(c))[t.filled[c]:]
+		n := min(len(dst), len(src))
+		if &dst[0] != &src[0] { // else the last operator wrote them there
+			copy(dst, src[:n])
 		}
-		n := copy(t.values.Column(c)[t.filled[c]:], src)
 		t.filled[c] += n
 		src, row = src[n:], row+uint64(n)
 	}

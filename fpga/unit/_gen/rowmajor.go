@@ -11,12 +11,13 @@ const tileStride = 8192 + 16
 
 // rowMajor writes the transposition of a tile: 16 rows of 16 columns at a time, a cache line a row.
 func rowMajor() {
-	TEXT("rows512", NOSPLIT, "func(dst *byte, stride int, tile *float32, rows int)")
-	Doc("rows512 writes the first rows/16*16 rows of 16 columns, stride bytes apart.")
+	TEXT("rows512", NOSPLIT, "func(dst *byte, stride int, tile *float32, rows, columns int)")
+	Doc("rows512 writes the first rows/16*16 rows of up to 16 columns, stride bytes apart.")
 	Pragma("noescape")
 	dst, stride := Load(Param("dst"), GP64()), Load(Param("stride"), GP64())
 	tile := Load(Param("tile"), GP64())
 	n := Load(Param("rows"), GP64()).(reg.GPVirtual)
+	k := firstLanes(Load(Param("columns"), GP64()))
 	loop{n: n, lanes: 16,
 		body: func(int, reg.Register) {
 			r := z512.regs(16)
@@ -44,7 +45,7 @@ func rowMajor() {
 				VSHUFF32X4(Imm(0xdd), t[i+8], t[i], r[i+8])
 			}
 			r.each(func(_ int, x reg.VecVirtual) {
-				VMOVUPS(x, Mem{Base: dst})
+				VMOVUPS(x, k, Mem{Base: dst})
 				ADDQ(stride, dst)
 			})
 		},

@@ -27,25 +27,25 @@ func (t *Tile) Write(dst []byte, stride, columns, rows int) {
 		return
 	}
 	_ = dst[(rows-1)*stride+4*columns-1]
+	writeRows.Pick()(dst, stride, t, columns, 0, rows)
+}
+
+// writeGeneric writes rows [from, rows) of the first columns.
+func writeGeneric(dst []byte, stride int, t *Tile, columns, from, rows int) {
 	if columns == Columns {
-		writeRows.Pick()(dst, stride, t, 0, rows)
+		for r := from; r < rows; r++ {
+			d := dst[r*stride:][: 4*Columns : 4*Columns]
+			for c := range Columns {
+				binary.LittleEndian.PutUint32(d[4*c:], math.Float32bits(t[c*Stride+r]))
+			}
+		}
 		return
 	}
-	for r := range rows {
+	for r := from; r < rows; r++ {
 		d := dst[r*stride:][:4*columns]
 		for at := r; len(d) >= 4; at += Stride {
 			binary.LittleEndian.PutUint32(d, math.Float32bits(t[at]))
 			d = d[4:]
-		}
-	}
-}
-
-// writeGeneric writes rows [from, rows) of all columns.
-func writeGeneric(dst []byte, stride int, t *Tile, from, rows int) {
-	for r := from; r < rows; r++ {
-		d := dst[r*stride:][: 4*Columns : 4*Columns]
-		for c := range Columns {
-			binary.LittleEndian.PutUint32(d[4*c:], math.Float32bits(t[c*Stride+r]))
 		}
 	}
 }

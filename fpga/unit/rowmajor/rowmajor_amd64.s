@@ -4,13 +4,17 @@
 
 #include "textflag.h"
 
-// func rows512(dst *byte, stride int, tile *float32, rows int)
-// Requires: AVX, AVX512F
-TEXT ·rows512(SB), NOSPLIT, $0-32
-	MOVQ dst+0(FP), AX
-	MOVQ stride+8(FP), CX
-	MOVQ tile+16(FP), DX
-	MOVQ rows+24(FP), BX
+// func rows512(dst *byte, stride int, tile *float32, rows int, columns int)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·rows512(SB), NOSPLIT, $0-40
+	MOVQ  dst+0(FP), AX
+	MOVQ  stride+8(FP), CX
+	MOVQ  tile+16(FP), DX
+	MOVQ  rows+24(FP), BX
+	MOVQ  columns+32(FP), SI
+	MOVQ  $-1, DI
+	BZHIQ SI, DI, DI
+	KMOVQ DI, K1
 
 loop1:
 	CMPQ       BX, $+16
@@ -95,37 +99,37 @@ loop1:
 	VSHUFF32X4 $0xdd, Z30, Z22, Z14
 	VSHUFF32X4 $0x88, Z15, Z23, Z7
 	VSHUFF32X4 $0xdd, Z15, Z23, Z15
-	VMOVUPS    Z0, (AX)
+	VMOVUPS    Z0, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z1, (AX)
+	VMOVUPS    Z1, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z2, (AX)
+	VMOVUPS    Z2, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z3, (AX)
+	VMOVUPS    Z3, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z4, (AX)
+	VMOVUPS    Z4, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z5, (AX)
+	VMOVUPS    Z5, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z6, (AX)
+	VMOVUPS    Z6, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z7, (AX)
+	VMOVUPS    Z7, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z8, (AX)
+	VMOVUPS    Z8, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z9, (AX)
+	VMOVUPS    Z9, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z10, (AX)
+	VMOVUPS    Z10, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z11, (AX)
+	VMOVUPS    Z11, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z12, (AX)
+	VMOVUPS    Z12, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z13, (AX)
+	VMOVUPS    Z13, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z14, (AX)
+	VMOVUPS    Z14, K1, (AX)
 	ADDQ       CX, AX
-	VMOVUPS    Z15, (AX)
+	VMOVUPS    Z15, K1, (AX)
 	ADDQ       CX, AX
 	ADDQ       $+64, DX
 	SUBQ       $+16, BX

@@ -4,7 +4,7 @@
 
 package rowmajor
 
-// rows512 writes the first rows/16*16 rows of 16 columns, stride bytes apart.
+// rows512 writes the first rows/16*16 rows of up to 16 columns, stride bytes apart.
 //
 //go:noescape
-func rows512(dst *byte, stride int, tile *float32, rows int)
+func rows512(dst *byte, stride int, tile *float32, rows int, columns int)

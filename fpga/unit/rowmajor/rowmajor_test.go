@@ -3,6 +3,7 @@ package rowmajor
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"testing"
 
@@ -62,7 +63,7 @@ func TestWriteInEveryPlace(t *testing.T) {
 func TestWholeTile(t *testing.T) {
 	tile := filled()
 	want := make([]byte, Rows*64)
-	writeGeneric(want, 64, tile, 0, Rows)
+	writeGeneric(want, 64, tile, Columns, 0, Rows)
 	proving.EachLevel(t, func(t *testing.T) {
 		got := make([]byte, Rows*64)
 		tile.Write(got, 64, Columns, Rows)
@@ -76,5 +77,9 @@ func TestWholeTile(t *testing.T) {
 func BenchmarkWrite(b *testing.B) {
 	tile := filled()
 	dst := make([]byte, 1024*2016)
-	proving.BenchmarkEachLevel(b, 1024*Columns, func() { tile.Write(dst, 2016, Columns, 1024) })
+	for _, columns := range []int{16, 13} {
+		b.Run(fmt.Sprint(columns), func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, 1024*columns, func() { tile.Write(dst, 2016, columns, 1024) })
+		})
+	}
 }
