@@ -88,6 +88,7 @@ class Service:
         rows: of the data set.
         partitions: of the data set; each lies on ``copies`` drives.
         unix: nodes serve on unix sockets, too.
+        jobs: that a drive holds at once; each has an equal part of its memory.
         members: of the control plane, 1 or 3.
         secure: mutual TLS everywhere; ``tls`` is the launcher's identity.
         folder: where everything lies; None makes one and removes it at the end.
@@ -103,6 +104,7 @@ class Service:
         model: str = "rm1",
         unix: bool = False,
         threads: int = 1,
+        jobs: int = 4,
         members: int = 1,
         secure: bool = False,
         folder: Optional[str] = None,
@@ -125,7 +127,7 @@ class Service:
             self._flash(drives, copies, size)
             self._start_members(members)
             for i in range(drives):
-                self._configure(i, unix, threads)
+                self._configure(i, unix, threads, jobs)
                 self.nodes.append(None)
             for i in range(drives):
                 self.start_node(i, wait=False)
@@ -203,14 +205,14 @@ class Service:
     def _start(self, name: str, *arguments: str) -> Process:
         return Process(self._path(name + ".log"), [self.program, "--output", "json", *arguments])
 
-    def _configure(self, i: int, unix: bool, threads: int) -> None:
+    def _configure(self, i: int, unix: bool, threads: int, jobs: int) -> None:
         listen = [f"unix:{self._path(f'n{i}.sock')}"] if unix else []
         doc: dict[str, Any] = {  # JSON is YAML
             "name": f"n{i}",
             "listen": [*listen, "127.0.0.1:0"],
             "control": self.urls,
             "state_dir": self._path(f"n{i}"),
-            "drives": [{"name": "d0", "uri": f"file:{self._path(f'd{i}.flash')}?threads={threads}"}],
+            "drives": [{"name": "d0", "uri": f"file:{self._path(f'd{i}.flash')}?threads={threads}", "jobs": jobs}],
             "measure": "200ms",
             "drain_time": "2s",
         }

@@ -39,6 +39,11 @@ class Lease:
     todo: deque[int] = field(default_factory=deque)  # not asked for yet, ascending
     out: int = 0  # being fetched
 
+    @property
+    def fetched(self) -> bool:
+        """Every mini-batch is here: no drive is needed any more."""
+        return not self.todo and not self.out
+
     @classmethod
     def of(cls, grant: dict[str, Any]) -> "Lease":
         """Reads a Grant of LeaseResponse."""
@@ -108,6 +113,7 @@ class Intake:
         self.leases.clear()
         self.all_granted = False
         self.full = False  # the last fetch that was looked for did not fit
+        self.news = False  # a lease needs its drive no more, which the control plane wants to hear
         self._next = -1
         self._step()
 
@@ -188,6 +194,8 @@ class Intake:
 
     def _fetched(self, work: Work) -> None:
         work.lease.out -= 1
+        if work.lease.fetched:
+            self.news = True
         left = self.fetching.get(work.number, 1) - 1
         if left > 0:
             self.fetching[work.number] = left

@@ -337,15 +337,17 @@ class Session:
                 self.cond.notify_all()
                 i = self.intake
                 ended = self._job_done and not granted and not i.delivered and i.idle
-                if not (granted or self._adopt or ended):
-                    # Nothing to be had, or nothing wanted: until a lease is used up, or those held want to be extended.
+                if not (granted and granted == message.get("want") or self._adopt or ended):
+                    # Nothing to be had, or nothing wanted: until a lease is fetched or used up, or those held want to be
+                    # extended.
                     content = "want" not in message
                     self.cond.wait_for(
                         lambda: self.ending
                         or self._again
                         or self._attaching
-                        or (content and i.lacking(self._splits) > 0),
-                        max(0.0, _HEARTBEAT - (time.monotonic() - begun)),
+                        or i.news
+                        or (content and not i.all_granted and i.lacking(self._splits) > 0),
+                        max(0.0, _HEARTBEAT / 2 - (time.monotonic() - begun)),
                     )
             if ended:
                 self._ended()
@@ -367,17 +369,21 @@ class Session:
             "epoch": str(i.epoch),
             "report": report,
             "held": [str(x) for x in i.leases],
-            "fetched": [str(x.id) for x in i.leases.values() if not x.todo and not x.out],
+            "fetched": [str(x.id) for x in i.leases.values() if x.fetched],
         }
         if self._adopt:
             message["adopt"] = [x.held() for x in i.leases.values()]
         self._with_unstick()
-        want = i.lacking(self._splits)
+        want = 0 if i.all_granted else i.lacking(self._splits)
         if not want and i.due is not None:
             want = 1  # the mini-batch that is due comes first, whatever else is held
+        i.news = False
         if want and not i.delivered:
             message["want"] = want
-            message["waitSeconds"] = _HEARTBEAT
+            # What a drive that works for us could do next, it can when we have fetched what it does now, and say so:
+            # the control plane need not wait. Else it may.
+            if all(x.fetched for x in i.leases.values()):
+                message["waitSeconds"] = _HEARTBEAT
         return message
 
     def _with_unstick(self) -> None:
@@ -396,8 +402,8 @@ class Session:
                 i.dropped([last.id])
                 self.with_release(last, "stop")
 
-    def _with_answer(self, answer: dict[str, Any]) -> bool:
-        """Takes an answer of Lease. True: something was granted."""
+    def _with_answer(self, answer: dict[str, Any]) -> int:
+        """Takes an answer of Lease. Returns how many leases were granted."""
         if answer.get("unknownSession"):
             raise self._fenced("the control plane does not know the session")
         self._adopt = bool(answer.get("adopt"))
@@ -411,7 +417,7 @@ class Session:
                 self.with_release(lease, "stop")
         self.intake.all_granted = bool(answer.get("epochDone"))
         self._job_done = self._job_done or bool(answer.get("jobDone"))
-        return bool(grants)
+        return len(grants)
 
     def _ended(self) -> None:
         """The job is over and mini-batches are owed: says why."""
@@ -424,6 +430,7 @@ class Session:
     def with_release(self, lease: Lease, reason: str) -> None:
         """Has a lease given back; the intake has forgotten it."""
         self._releases.append((lease.id, reason))
+        self.intake.all_granted = False
         self.cond.notify_all()
 
     def _tell_loop(self) -> None:
