@@ -18,7 +18,7 @@ import (
 )
 
 func (c *command) bench() *cobra.Command {
-	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchRoofline(), c.benchWire())
+	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchRoofline(), c.benchWire(), c.benchService())
 }
 
 // rmFlags are the flags of a workload to be measured.

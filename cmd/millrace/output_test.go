@@ -53,6 +53,8 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
+	t.Setenv(asCommand, "1") // the control plane is a process of this binary
+	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits", "1000", "--no-failover")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, do)
@@ -73,7 +75,7 @@ var counts = map[string]bool{
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
-	"epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
+	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
 	"fewest_copies": true, "bad_copies": true,
 }

@@ -12,6 +12,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -182,6 +183,13 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	o, err := planOptions(resp.Job.Spec.GetPlan(), resp.Epoch)
 	if err != nil {
 		return nil, err
+	}
+	if o.Batch == 0 { // the job left it to the pipeline
+		spec, err := pipeline.Parse(resp.Job.Spec.GetPipeline())
+		if err != nil {
+			return nil, fmt.Errorf("the job's pipeline: %w", err)
+		}
+		o.Batch = spec.Batch
 	}
 	plan, err := dataset.NewPlan(manifest, o)
 	if err != nil {

@@ -47,6 +47,19 @@ func TestEveryMiniBatchComesOnce(t *testing.T) {
 	}
 }
 
+// TestTheBatchMayBeThePipelines: a job that says no batch has its pipeline's.
+func TestTheBatchMayBeThePipelines(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 95, batch: 10, split: 3})
+	c.spec.Plan.Batch = 0
+	c.spec.Pipeline = []byte("name: t\nbatch: 10\nlabel: {column: label}\n")
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	require.Len(t, take(t, c, j, -1, nil).numbers, 10)
+	require.NoError(t, j.Close())
+	c.spec.Pipeline = []byte("nothing")
+	_, err := c.dial(t).Attach(t.Context(), "job", AttachOptions{})
+	require.ErrorContains(t, err, "the job's pipeline")
+}
+
 func TestEachRankGetsItsShare(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 510, batch: 10, split: 4, nodes: 2, ranks: 2, order: "deterministic"})
 	client := c.dial(t)
