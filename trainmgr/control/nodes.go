@@ -45,7 +45,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		return nil, err
 	}
 	if id := peerOf(ctx); id.Role == identity.Node && req.GetStatus().GetName() != id.Name {
-		return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("node %s beats for node %s", id.Name, shorten(req.GetStatus().GetName())))
+		return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name, shorten(req.GetStatus().GetName())))
 	}
 	now, wall := time.Now(), seconds(time.Now())
 	l.mu.Lock()

@@ -75,7 +75,14 @@ func matches(name string, patterns []string) bool {
 func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 	s, err := f.selectAll(patterns, exclude, nil)
 	if err == nil && s == nil {
-		err = fmt.Errorf("%w: no live node holds one that matches %q without %q", ErrSelect, patterns, exclude)
+		switch {
+		case len(patterns) == 0 && len(exclude) == 0:
+			err = fmt.Errorf("%w: no live node holds any: see millrace nodes list, and put some on them with millrace dataset place", ErrSelect)
+		case len(exclude) == 0:
+			err = fmt.Errorf("%w: no live node holds one that matches %q", ErrSelect, patterns)
+		default:
+			err = fmt.Errorf("%w: no live node holds one that matches %q and none of %q", ErrSelect, patterns, exclude)
+		}
 	}
 	return s, err
 }
