@@ -121,9 +121,9 @@ def _module(m: torch.nn.Module) -> Any:
         for p, value, grad in weights:
             p.copy_(value)
             p.grad = grad
-        for sub, name, b, value in buffers:
-            if b is not None:
-                b.copy_(value)
+        for sub, name, b, kept in buffers:
+            if b is not None and kept is not None:
+                b.copy_(kept)
             sub._buffers[name] = b
         for sub, training in modes:
             sub.training = training

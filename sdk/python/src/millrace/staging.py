@@ -30,7 +30,7 @@ class Pinned:
 
     def __init__(self, device: torch.device, slots: int) -> None:
         self.device = device
-        self._stream = torch.cuda.Stream(device)
+        self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
         self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque([(None, None)] * max(slots, 2))
 
     def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
@@ -44,7 +44,7 @@ class Pinned:
         buffer[:n].copy_(data)
         with torch.cuda.stream(self._stream):
             there = buffer[:n].to(self.device, non_blocking=True)
-            done = torch.cuda.Event()
+            done = torch.cuda.Event()  # type: ignore[no-untyped-call, unused-ignore]
             done.record(self._stream)
         self._ring.append((buffer, done))
         return there, done

@@ -178,7 +178,11 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         models = [model] if isinstance(model, torch.nn.Module) else list(model or ())
         optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer or ())
         dummies = [self.dummy(rows, seed) for seed in range(2)]
-        wait = torch.cuda.synchronize if self._device.type == "cuda" else lambda: None
+
+        def wait() -> None:
+            if self._device.type == "cuda":
+                torch.cuda.synchronize(self._device)
+
         with untouched(models, optimizers, others):
             for i in range(warmup):
                 step(dummies[i % 2])
