@@ -1,0 +1,82 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/node"
+)
+
+// TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and resumed from its token.
+func TestTrainOnAService(t *testing.T) {
+	data := generate(t, "--rows", "2000", "--partitions", "2")
+	dir := t.TempDir()
+	drive := "file:" + filepath.Join(dir, "d0.flash")
+	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
+	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
+	at := controlRun(t)
+	c := node.DefaultConfig()
+	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at}, node.Duration(time.Millisecond)
+	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
+	a, err := node.Start(t.Context(), c, node.Options{})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, a.Close()) }()
+	require.Eventually(t, func() bool {
+		var list []nodeView
+		out := must(t, "nodes", "list", "--control", at, "--output", "json")
+		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" && list[0].Partitions == 2
+	}, time.Minute, 20*time.Millisecond)
+
+	token := filepath.Join(dir, "rank0.token")
+	flags := []string{"train", "--control", at, "--checkpoint", token, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}
+	rows := func(more ...string) int {
+		var r struct {
+			Rows int `json:"rows"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(must(t, append(flags, more...)...)), &r))
+		return r.Rows
+	}
+	require.Equal(t, 3*100, rows("--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "ads", "--stop-after", "3"))
+	require.Equal(t, 2000-3*100, rows("--job", "ads"), "the rest")
+	code, _, errs := millrace(t, append(flags, "--job", "ads")...)
+	require.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "has ended", "every rank is through")
+	require.Zero(t, rows("--pipeline", "rm1", "--batch", "100", "--split-batches", "2"), "a new job resumes from the token")
+	code, _, errs = millrace(t, append(flags, "--pipeline", "rm1", "--batch", "50")...)
+	require.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "another job")
+	b, err := os.ReadFile(token)
+	require.NoError(t, err)
+	b[20] ^= 1
+	require.NoError(t, os.WriteFile(token, b, 0o644))
+	code, _, errs = millrace(t, append(flags, "--pipeline", "rm1", "--batch", "100")...)
+	require.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "rank0.token")
+}
+
+func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--job", "x"}, "--control"},
+		{[]string{"--rank", "1", "--in", "x"}, "--control"},
+		{[]string{"--control", "http://127.0.0.1:1", "--in", "x"}, "--in"},
+		{[]string{"--control", "http://127.0.0.1:1", "--job", "x", "--batch", "10"}, "--batch"},
+		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--rank", "2", "--ranks", "2"}, "--rank 2"},
+		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--rank-tail", "pad"}, "--rank-tail"},
+		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--weight", "0"}, "--weight"},
+		{[]string{"--control", "127.0.0.1", "--pipeline", "rm1"}, "want http://"},
+		{[]string{"--control", "http://127.0.0.1:1"}, "--pipeline"},
+	} {
+		code, _, errs := millrace(t, append([]string{"train"}, c.args...)...)
+		assert.Equal(t, exitUsage, code, "%q: %s", c.args, errs)
+		assert.Contains(t, errs, c.says)
+	}
+}
