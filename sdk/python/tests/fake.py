@@ -241,6 +241,7 @@ class Ledger:
         self.leases = {i: x for i, x in self.leases.items() if x["rank"] != rank}
         mine = self._mine(rank)
         p = Progress(JOB, self.epoch, mine)
+        owned = [{"from": str(a), "to": str(b)} for a, b in self.owned(rank)]
         return {
             "job": self.status(),
             "session": b64(session),
@@ -249,7 +250,7 @@ class Ledger:
             "meanLength": {"cat_1": 1.5},
             "epoch": str(self.epoch),
             "token": b64(p.token().to_bytes()),
-            "owned": [{"from": str(a), "to": str(b)} for a, b in self.owned(rank)],
+            **({"owned": owned} if owned else {}),  # protobuf's JSON leaves out what is empty
         }
 
     def done(self) -> bool:

@@ -89,6 +89,11 @@ class Delivery(unittest.TestCase):
             self.assertEqual(numbers(a.minibatches()), list(range(10)))
             self.assertEqual(numbers(b.minibatches()), list(range(10, 20)))
 
+    def test_a_rank_that_owns_nothing(self) -> None:
+        with Cluster(total=1, ranks=2, order="fastest") as c, Job(c.urls, "rm1", rank=1) as job:
+            self.assertEqual(job.owned, [])
+            self.assertEqual(numbers(job.minibatches()), [])
+
     def test_unix_sockets(self) -> None:
         with tempfile.TemporaryDirectory() as folder, Cluster(total=8, unix=folder) as c, Job(c.urls, "rm1") as job:
             self.assertTrue(c.nodes[0].urls[0].startswith("unix:"))

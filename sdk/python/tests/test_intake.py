@@ -121,19 +121,12 @@ class Rules(unittest.TestCase):
         i.sent(0, i.sending())
         self.assertEqual(i.spent(), [1])
 
-    def test_an_epoch_without_owned(self) -> None:
-        i = Intake(False, 1000)
-        i.begin(JOB, 0, None, Ranges())
-        self.assertFalse(i.delivered)
-        i.granted(lease(1, 0, 1))
-        i.all_granted = True
-        w = i.next_fetch()
-        i.fetched(w, batch(0))
-        self.assertFalse(i.delivered)
-        i.take()
-        self.assertTrue(i.delivered)
-        with self.assertRaises(ValueError):
-            Intake(True, 1000).begin(JOB, 0, None, Ranges())
+    def test_a_rank_that_owns_nothing(self) -> None:
+        for order in ("deterministic", "fastest"):
+            i = intake(order, owned=())
+            self.assertTrue(i.delivered)
+            self.assertTrue(i.settled)
+            self.assertFalse(i.owns(lease(1, 0, 4)))
 
 
 class RandomWorlds(unittest.TestCase):

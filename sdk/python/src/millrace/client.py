@@ -171,7 +171,7 @@ class Job:
     def owned(self) -> list[tuple[int, int]]:
         """This rank's mini-batches of the current epoch, as ranges [from, to)."""
         with self._cond:
-            return list(self._session.intake.owned or ())
+            return list(self._session.intake.owned)
 
     @property
     def delivered(self) -> bool:

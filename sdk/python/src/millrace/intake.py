@@ -94,14 +94,8 @@ class Intake:
         self.frame_bytes = 0  # the largest so far: what one under way will take
         self.begin("0" * 64, 0, Ranges(), Ranges())
 
-    def begin(self, job: str, epoch: int, owned: Optional[Ranges], acknowledged: Ranges) -> None:
-        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten.
-
-        Args:
-            owned: this rank's numbers; None if they are not known, which only the fastest order can do with.
-        """
-        if owned is None and self.deterministic:
-            raise ValueError("the deterministic order needs to know which numbers are owned")
+    def begin(self, job: str, epoch: int, owned: Ranges, acknowledged: Ranges) -> None:
+        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten. ``owned`` are this rank's numbers."""
         self.progress = Progress(job, epoch, acknowledged)
         self.owned = owned
         self.unsent = Ranges()  # acknowledged, and the control plane was not told
@@ -111,7 +105,7 @@ class Intake:
         self.waiting_bytes = 0
         self.fetching: dict[int, int] = {}  # number: how many fetch it
         self.leases.clear()
-        self.all_granted = False
+        self.all_granted = False  # as the control plane said last: all is delivered or leased
         self.full = False  # the last fetch that was looked for did not fit
         self.news = False  # a lease needs its drive no more, which the control plane wants to hear
         self._next = -1
@@ -126,7 +120,7 @@ class Intake:
 
     def owns(self, lease: Lease) -> bool:
         """Whether a lease's numbers, if they are of this epoch, are this rank's."""
-        return self.owned is None or lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
+        return lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
 
     def granted(self, lease: Lease) -> bool:
         """Takes a lease. False: it is of another epoch, or nothing of it is wanted; give it back."""
@@ -238,7 +232,7 @@ class Intake:
 
     def _step(self) -> None:
         """Moves on to the least number that is owed."""
-        if not self.deterministic or self.owned is None:
+        if not self.deterministic:
             return
         number = self._next + 1
         for first, end in self.owned:
@@ -274,9 +268,7 @@ class Intake:
     @property
     def delivered(self) -> bool:
         """The trainer was given all of the epoch."""
-        if self.owned is None:
-            return self.all_granted and not self.waiting and not self.fetching and not any(x.todo for x in self.leases.values())
-        return self._owed() == 0
+        return not self.owned.minus(self.progress.acknowledged).minus(self.yielded)
 
     @property
     def due(self) -> Optional[int]:
@@ -290,10 +282,6 @@ class Intake:
     def idle(self) -> bool:
         """Nothing is leased, under way or waiting."""
         return not (self.leases or self.fetching or self.waiting)
-
-    def _owed(self) -> int:
-        assert self.owned is not None
-        return len(self.owned.minus(self.progress.acknowledged).minus(self.yielded))
 
     @property
     def settled(self) -> bool:

@@ -67,8 +67,6 @@ class Session:
         answer = self._attach(token)
         self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
         self.schema = Schema.from_json(unb64(answer.get("tensorSchema")))
-        self.manifest = unb64(answer.get("manifest"))
-        self.mean_length = {str(k): float(v) for k, v in (answer.get("meanLength") or {}).items()}
         self.order = order or str(self.spec.get("order") or "fastest")
         self.intake = Intake(self.order == "deterministic", queue_bytes)
         self._with_begin(answer)
@@ -102,6 +100,9 @@ class Session:
         # Calls name the job by the id, which stays; a name could be another job's tomorrow.
         self.called = str(status.get("id") or self.id)
         self._session = b64(unb64(answer.get("session")))
+        # A job that follows a growing data set has others with its next generation.
+        self.manifest = unb64(answer.get("manifest"))
+        self.mean_length = {str(k): float(v) for k, v in (answer.get("meanLength") or {}).items()}
         epoch = int(answer.get("epoch", 0))
         acknowledged = Ranges()
         raw = unb64(answer.get("token"))
@@ -111,9 +112,7 @@ class Session:
                 raise OtherJobError(f"attached to job {self.digest[:12]}, its token is of {t.job[:12]}")
             if t.epoch == epoch:
                 acknowledged = Ranges([(0, t.mark), *t.runs])
-        owned: Optional[Ranges] = None
-        if answer.get("owned") is not None or self.order == "deterministic":
-            owned = Ranges((int(r.get("from", 0)), int(r.get("to", 0))) for r in answer.get("owned") or ())
+        owned = Ranges((int(r.get("from", 0)), int(r.get("to", 0))) for r in answer.get("owned") or ())
         self.intake.begin(self.digest, epoch, owned, acknowledged)
         self._adopt = False
         self._stuck_since = None
