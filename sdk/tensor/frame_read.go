@@ -40,15 +40,24 @@ type frameTensor struct {
 // copies; b must not change while the mini-batch is used. Frames are foreign bytes: every length, offset, type and
 // shape is checked, the CRC32C too, the keyed jagged tensor's rules, and that the header is the one that WriteFrame
 // writes. What is allocated is bounded by the length of b. The error wraps ErrFrame.
-func ReadFrame(b []byte) (*MiniBatch, error) {
-	m, err := readFrame(b)
+func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
+
+// Castagnoli is the table of a frame's CRC32C.
+func Castagnoli() *crc32.Table { return castagnoli }
+
+// ReadFrameSummed is ReadFrame for a caller that has made the CRC32C of what follows the header itself: while it read the frame, when the bytes
+// were still in the processor's cache.
+func ReadFrameSummed(b []byte, crc uint32) (*MiniBatch, error) { return readSummed(b, &crc) }
+
+func readSummed(b []byte, sum *uint32) (*MiniBatch, error) {
+	m, err := readFrame(b, sum)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	return m, nil
 }
 
-func readFrame(b []byte) (*MiniBatch, error) {
+func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("%d bytes, less than a header's length", len(b))
 	}
@@ -87,7 +96,12 @@ func readFrame(b []byte) (*MiniBatch, error) {
 	if int64(len(data)) != e.Bytes {
 		return nil, fmt.Errorf("%d bytes of data, the header says %d", len(data), e.Bytes)
 	}
-	crc := crc32.Checksum(data, castagnoli)
+	var crc uint32
+	if sum != nil {
+		crc = *sum
+	} else {
+		crc = crc32.Checksum(data, castagnoli)
+	}
 	if want := fmt.Sprintf("%08x", crc); h.Metadata.CRC32C != want {
 		return nil, fmt.Errorf("CRC32C %s, the header says %.20q: the data was changed", want, h.Metadata.CRC32C)
 	}

@@ -2,10 +2,12 @@ package remote
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/url"
@@ -202,10 +204,11 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 
 // read reads a frame into the buffer and checks that it is the one that was asked for.
 func (n *node) read(body io.Reader, buf []byte, a *ask, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
-	if _, err := io.ReadFull(body, buf); err != nil {
+	crc, err := readSummed(body, buf)
+	if err != nil {
 		return nil, fmt.Errorf("the answer was cut: %w", err)
 	}
-	got, err := tensor.ReadFrame(buf)
+	got, err := tensor.ReadFrameSummed(buf, crc)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +224,31 @@ func (n *node) read(body io.Reader, buf []byte, a *ask, schema *tensor.Schema, p
 	mb.Label, mb.Dense, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Lengths, got.Weights
 	mb.Values32, mb.Values64 = got.Values32, got.Values64
 	return mb, nil
+}
+
+// part is how much of a frame is read and summed at a time: it stays in the second-level cache.
+const part = 256 << 10
+
+// readSummed fills buf with a frame and makes the CRC32C of its data on the way. What is not a frame has any sum: reading the frame says what is
+// wrong with it.
+func readSummed(r io.Reader, buf []byte) (crc uint32, err error) {
+	data := uint64(len(buf)) // where the data begins, once that is known
+	for at := 0; at < len(buf); {
+		end := min(at+part, len(buf))
+		if _, err := io.ReadFull(r, buf[at:end]); err != nil {
+			return 0, err
+		}
+		if at == 0 && end >= 8 {
+			if n := binary.LittleEndian.Uint64(buf); n <= uint64(len(buf)) {
+				data = n + 8
+			}
+		}
+		if from := max(uint64(at), data); from < uint64(end) {
+			crc = crc32.Update(crc, tensor.Castagnoli(), buf[from:end])
+		}
+		at = end
+	}
+	return crc, nil
 }
 
 // refusal reads what a node says instead of a mini-batch.

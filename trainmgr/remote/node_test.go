@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -332,4 +334,31 @@ func TestBuffersAreAlignedAndBounded(t *testing.T) {
 	p.put(c) // beyond what is kept
 	require.EqualValues(t, 8192, p.held)
 	require.Same(t, &b[:1][0], &p.get(10)[:1][0])
+}
+
+// TestTheSumOfAFrame is the same whether it is made on the way or at the end, wherever the header ends.
+func TestTheSumOfAFrame(t *testing.T) {
+	for _, rows := range []int{1, 100, 9000, 40_000} {
+		mb := makeBatch(tensor.Name{Number: 3}, rows)
+		frame, err := tensor.AppendFrame(nil, mb)
+		require.NoError(t, err)
+		buf := make([]byte, len(frame))
+		crc, err := readSummed(iotest.OneByteReader(bytes.NewReader(frame[:min(len(frame), 1<<16)])), buf[:min(len(frame), 1<<16)])
+		require.NoError(t, err)
+		if len(frame) > 1<<16 {
+			crc, err = readSummed(bytes.NewReader(frame), buf)
+			require.NoError(t, err)
+		}
+		got, err := tensor.ReadFrameSummed(buf, crc)
+		require.NoError(t, err)
+		require.Empty(t, tensor.Diff(mb, got))
+		_, err = tensor.ReadFrameSummed(buf, crc+1)
+		require.ErrorIs(t, err, tensor.ErrFrame)
+	}
+	for _, junk := range []string{"", "short", "\xff\xff\xff\xff\xff\xff\xff\xff, a header beyond all bounds", strings.Repeat("\x00", 300_000)} {
+		_, err := readSummed(strings.NewReader(junk), make([]byte, len(junk)))
+		require.NoError(t, err)
+	}
+	_, err := readSummed(strings.NewReader("cut"), make([]byte, 10))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
