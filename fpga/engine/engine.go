@@ -111,6 +111,7 @@ func (e *Engine) release(w *worker) {
 	w.ctx, w.mem = nil, Memory{}
 	w.program, w.page.bytes, w.walks = nil, nil, clearWalks(w.walks)
 	w.dict.open, w.result.Message = false, ""
+	w.block.Reset(w.block.Kind) // what a page lent it is gone
 	if w.bytes() > maxKept {
 		return
 	}

@@ -222,6 +222,7 @@ func (w *worker) rows(s *scan, n int) error {
 	for n > 0 {
 		ask := min(n, s.rows)
 		w.block.Reset(s.ct.Kind())
+		w.block.Lend = true // the page stays where it is until the block is written
 		got, err := w.decoder.Next(&w.block, ask)
 		if errors.Is(err, parquet.ErrLimit) && ask > 1 {
 			// The rows are longer than those before them: fewer at a time. An error ends the decoder's page.
@@ -274,6 +275,7 @@ func (w *worker) reopen(s *scan) error {
 // lastRow writes the last row of a v1 page of lists, which is whole only when the next page begins with another.
 func (w *worker) lastRow(s *scan) error {
 	w.block.Reset(s.ct.Kind())
+	w.block.Lend = false // the row may go on in a page that takes this one's place
 	if n, err := w.decoder.Next(&w.block, 1); err != nil {
 		return s.at(&s.cur, err)
 	} else if n != 1 {
@@ -363,7 +365,7 @@ func (w *worker) flush(s *scan) (int, error) {
 		v.valid = b.Valid
 	}
 	if v.list {
-		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes, true
+		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
 		w.buffers.ids, w.buffers.dense = w.out.ids(w.out.written, int(w.out.capacity-w.out.written)), nil
 		if err := w.chain(s.sinks[0].steps, &v); err != nil {
 			return 0, s.at(&s.cur, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1, err))
@@ -377,7 +379,7 @@ func (w *worker) flush(s *scan) (int, error) {
 		}
 		return rows, nil
 	}
-	if err := w.sinks(s.sinks, row, v, true); err != nil {
+	if err := w.sinks(s.sinks, row, v, !b.Lent); err != nil {
 		return 0, s.at(&s.cur, err)
 	}
 	return b.Rows, nil

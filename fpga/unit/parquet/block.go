@@ -1,6 +1,9 @@
 package parquet
 
-import "slices"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Block holds decoded rows of one column. The caller owns it; Next appends to its slices and Reset empties them,
 // keeping their memory. Only the slices of its Kind are used.
@@ -27,6 +30,19 @@ type Block struct {
 	// any fails with ErrLimit.
 	MaxValues int // default DefaultMaxValues
 	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
+
+	// Lend lets I64, F32 and F64 be the page's own bytes where values lie there as they are wanted: PLAIN and without a null. Lent tells
+	// that they are: then they are not to be written, may begin at any address, and are gone when the page is.
+	Lend, Lent bool
+
+	own owned // the block's own memory, while values are lent
+}
+
+// owned is memory that a block keeps for values of its own.
+type owned struct {
+	i64 []int64
+	f32 []float32
+	f64 []float64
 }
 
 // The bounds of a Block that sets none.
@@ -37,10 +53,52 @@ const (
 
 // Reset empties the block for values of kind k and keeps its memory and its bounds.
 func (b *Block) Reset(k Kind) {
+	b.forget()
 	b.Kind, b.Rows, b.Nulls, b.NullRows = k, 0, 0, 0
 	b.I64, b.F32, b.F64 = b.I64[:0], b.F32[:0], b.F64[:0]
 	b.Offsets, b.Data = b.Offsets[:0], b.Data[:0]
 	b.Valid, b.RowValid, b.Lengths = b.Valid[:0], b.RowValid[:0], b.Lengths[:0]
+}
+
+// forget takes the block's own memory back, empty, in place of what was lent.
+func (b *Block) forget() {
+	if b.Lent {
+		b.I64, b.F32, b.F64, b.Lent = b.own.i64, b.own.f32, b.own.f64, false
+		b.own = owned{}
+	}
+}
+
+// keep copies what was lent.
+func (b *Block) keep() {
+	if !b.Lent {
+		return
+	}
+	i64, f32, f64 := b.I64, b.F32, b.F64
+	b.forget()
+	b.I64, b.F32, b.F64 = append(b.I64[:0], i64...), append(b.F32[:0], f32...), append(b.F64[:0], f64...)
+}
+
+// lend makes the first n values of src the block's, which has none, or is a view that ends where src begins. It is not ok
+// where the block's values lie elsewhere.
+func lend[T number](b *Block, values *[]T, src []byte, n int) (ok bool) {
+	if !b.Lend || (len(*values) > 0 && !b.Lent) {
+		return false
+	}
+	first := unsafe.Pointer(unsafe.SliceData(src))
+	if have := len(*values); have > 0 {
+		size := unsafe.Sizeof((*values)[0])
+		first = unsafe.Pointer(unsafe.SliceData(*values))
+		if unsafe.Add(first, uintptr(have)*size) != unsafe.Pointer(unsafe.SliceData(src)) {
+			return false
+		}
+		n += have
+	}
+	if !b.Lent {
+		b.own = owned{b.I64, b.F32, b.F64}
+		b.I64, b.F32, b.F64, b.Lent = nil, nil, nil, true
+	}
+	*values = unsafe.Slice((*T)(first), n)
+	return true
 }
 
 // Values is the number of value slots in the block.

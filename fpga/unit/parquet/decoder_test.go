@@ -359,3 +359,56 @@ func TestUnsignedIntegersZeroExtend(t *testing.T) {
 		require.Equal(t, int64(-1), rows[0])
 	}
 }
+
+// TestLentValues: PLAIN values without a null are the page's own bytes, wherever they lie; nulls, other encodings and other pages are
+// not, and what a block owned before is its own again.
+func TestLentValues(t *testing.T) {
+	r := rand.New(rand.NewSource(3))
+	for _, physical := range []Type{Int64, Float, Double} {
+		for s := shape(0); s < shapes; s++ {
+			c := &built{shape: s, physical: physical, encoding: Plain}
+			c.randomRows(r, 3000, 0, false)
+			ct, h, page := flat(t, c)
+			before := bytes.Clone(page)
+			own, lent := new(Block), &Block{Lend: true}
+			var d, e Decoder
+			require.NoError(t, d.Reset(&ct, &h, page, nil))
+			require.NoError(t, e.Reset(&ct, &h, page, nil))
+			for d.Rows() > 0 {
+				own.Reset(ct.Kind())
+				lent.Reset(ct.Kind())
+				require.False(t, lent.Lent)
+				for range 3 {
+					_, err := d.Next(own, 400)
+					require.NoError(t, err)
+					_, err = e.Next(lent, 400)
+					require.NoError(t, err)
+				}
+				require.Equal(t, own.Values() > 0, lent.Lent, "%v", c)
+				requireSameRows(t, rowsOf(own, &ct), rowsOf(lent, &ct), c.String())
+			}
+			require.Equal(t, before, page)
+		}
+	}
+	// A null in the middle takes the values out of the page.
+	c := &built{shape: shapeOptional, physical: Int64, encoding: Plain}
+	for i := range 3000 {
+		var v any = int64(i)
+		if i == 2000 {
+			v = nil
+		}
+		c.rows = append(c.rows, v)
+	}
+	ct, h, page := flat(t, c)
+	var d Decoder
+	require.NoError(t, d.Reset(&ct, &h, page, nil))
+	b := Block{Lend: true}
+	b.Reset(KindInt64)
+	before := bytes.Clone(page)
+	for _, n := range []int{500, 2000, 500} {
+		_, err := d.Next(&b, n)
+		require.NoError(t, err)
+	}
+	requireSameRows(t, c.rows, rowsOf(&b, &ct), "with a null")
+	require.Equal(t, before, page, "the page is not written to")
+}

@@ -265,7 +265,7 @@ func decodePage(ct *ColumnType, h *PageHeader, page []byte, dict *Dictionary) ([
 	if err := d.Reset(ct, h, page, dict); err != nil {
 		return nil, err
 	}
-	b := Block{MaxData: 1 << 21}
+	b := Block{MaxData: 1 << 21, Lend: len(page)%2 == 0}
 	b.Reset(ct.Kind())
 	if d.Continues() {
 		if err := d.Skip(0); err != nil {

@@ -29,6 +29,7 @@ func appendZeros[T any](s []T, n int) []T {
 // spread takes the last there values of b apart so that they stand where valid has ones, and puts empty slots
 // between. It makes b len(valid) - there slots longer.
 func (b *Block) spread(valid []byte, there int) {
+	b.keep()
 	if there == 0 {
 		b.appendNulls(len(valid))
 		return

@@ -135,7 +135,7 @@ func readKernel(t require.TestingT, r io.ReaderAt, f *File, rowGroup, leaf int, 
 	if err := c.OpenChunk(r, f, rowGroup, leaf); err != nil {
 		return nil, nil, err
 	}
-	var b Block
+	b := Block{Lend: c.ct.Codec == Uncompressed} // such pages stay where they are
 	at := 0
 	for i := 0; ; i++ {
 		step := 1 << 20

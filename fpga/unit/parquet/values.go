@@ -183,6 +183,10 @@ func (v *values) append(b *Block, n int) error {
 	if n == 0 {
 		return nil
 	}
+	if v.from == fromFixed && b.Lend && v.lend(b, n) {
+		return nil
+	}
+	b.keep()
 	switch v.ct.Physical {
 	case Boolean, Int32, Int64:
 		at := len(b.I64)
@@ -210,6 +214,26 @@ func (v *values) append(b *Block, n int) error {
 		return v.copyTo(rawBytes(b.F64[at:]))
 	}
 	return v.appendBytes(b, n)
+}
+
+// lend hands out the page's own bytes as the next n values, where they are what is wanted.
+func (v *values) lend(b *Block, n int) (ok bool) {
+	size := n * v.ct.size()
+	if size > len(v.src) {
+		return false // the copy will say so
+	}
+	switch v.ct.Physical {
+	case Int64:
+		ok = lend(b, &b.I64, v.src, n)
+	case Float:
+		ok = lend(b, &b.F32, v.src, n)
+	case Double:
+		ok = lend(b, &b.F64, v.src, n)
+	}
+	if ok {
+		v.src = v.src[size:]
+	}
+	return ok
 }
 
 // ints decodes len(dst) integers or booleans.
