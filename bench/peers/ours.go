@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// ours is Millrace's cpu engine with one thread. It makes train-ready mini-batches, which is more than the columns asked of peers.
+type ours struct {
+	data      *dataset
+	partition *sdk.Partition
+	processor sdk.Processor
+}
+
+func openOurs(ctx context.Context, d *dataset) (*ours, error) {
+	o := &ours{data: d}
+	var err error
+	if o.partition, err = open(ctx, d); err != nil {
+		return nil, err
+	}
+	prog, schema, err := lower(o.partition, d)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.learn(prog); err != nil {
+		return nil, err
+	}
+	o.processor, err = cpu.New(ctx, prog, schema, cpu.Options{Threads: 1})
+	return o, err
+}
+
+func open(ctx context.Context, d *dataset) (*sdk.Partition, error) {
+	return sdk.OpenPartition(ctx, filepath.Base(d.Path), bytes.NewReader(d.Bytes), int64(len(d.Bytes)), program.Parquet, sdk.PartitionOptions{Bytes: d.Bytes})
+}
+
+// lower makes the model's program for the file's columns.
+func lower(p *sdk.Partition, d *dataset) (*program.Program, *tensor.Schema, error) {
+	spec, err := pipeline.Named(d.Model.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	columns, _ := host.Columns(p, text.Options{})
+	resolved, err := spec.Resolve(columns)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pipeline.Lower(resolved)
+}
+
+func (o *ours) turn(ctx context.Context, take func(rows int, get func() (*block, error)) error) error {
+	s, err := o.processor.Open(ctx, sdk.Run{Partition: o.partition, Rows: o.partition.Rows, Batch: o.data.Batch})
+	if err != nil {
+		return err
+	}
+	for {
+		mb, err := s.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return s.Close()
+		}
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		err = take(mb.Rows, func() (*block, error) { return blockOf(mb), nil })
+		mb.Release()
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+	}
+}
+
+func (o *ours) close() error { return o.processor.Close() }
+
+// blockOf cuts a mini-batch into columns.
+func blockOf(m *tensor.MiniBatch) *block {
+	dense, keys := len(m.Schema.Dense), len(m.Schema.Keys)
+	b := newBlock(dense, keys)
+	b.rows, b.label = m.Rows, m.Label
+	for i := range dense {
+		b.dense[i] = make([]float32, m.Rows)
+		for row := range m.Rows {
+			b.dense[i][row] = m.Dense[row*dense+i]
+		}
+	}
+	offsets := m.OffsetPerKey()
+	for i := range keys {
+		b.values[i] = m.Values32[offsets[i]:offsets[i+1]]
+		if m.Lengths != nil {
+			b.lengths[i] = m.Lengths[i*m.Rows : (i+1)*m.Rows]
+		}
+	}
+	return b
+}
