@@ -208,6 +208,7 @@ class Ledger:
         self.lease_seconds = 10.0
         self.revoke: list[int] = []
         self.turn = 0
+        self.fence = 1
 
     def owned(self, rank: int) -> Ranges:
         per = self.total // self.ranks
@@ -283,7 +284,9 @@ class Ledger:
             return {"unknownSession": True}
         if "report" in m:
             self.reports.append({**m["report"], "fetched": len(m.get("fetched", ()))})
-        if int(m.get("epoch", 0)) == self.epoch + 1 and self.delivered == Ranges([(0, self.total)]):
+        if int(m.get("epoch", 0)) == self.epoch + 1:
+            if self.delivered != Ranges([(0, self.total)]):
+                return {"fence": str(self.fence), "waiting": "the epoch before is not acknowledged"}
             if self.epoch + 1 == self.epochs:
                 return {"jobDone": True}
             self.epoch, self.delivered = self.epoch + 1, Ranges()
@@ -298,7 +301,7 @@ class Ledger:
         for i, x in list(self.leases.items()):
             if x["until"] < now:
                 del self.leases[i]
-        answer: dict[str, Any] = {"fence": "1"}
+        answer: dict[str, Any] = {"fence": str(self.fence)}
         if self.revoke:
             answer["revoked"] = [str(i) for i in self.revoke]
             for i in self.revoke:
@@ -325,6 +328,16 @@ class Ledger:
         if self.state != "running":
             answer["jobDone"] = True
         return answer
+
+    def fail_over(self) -> None:
+        """A new leader: it knows sessions, leases that it adopts (here: all), and acknowledgements of whole splits."""
+        self.fence += 1
+        whole = Ranges()
+        for first in range(0, self.total, self.split):
+            span = (first, min(first + self.split, self.total))
+            if not Ranges([span]).minus(self.delivered):
+                whole.add(*span)
+        self.delivered = whole
 
     def _out(self) -> Ranges:
         return Ranges([(x["from"], x["to"]) for x in self.leases.values()])

@@ -28,6 +28,7 @@ class Turn:
         self.members = 3 if seed % 3 == 0 else 1
         self.unix = bool(seed % 2)
         self.events: dict[str, int] = {}
+        self.log: list[str] = []
 
     def run(self) -> str:
         """Returns a line that tells what happened; raises AssertionError when the mini-batches differ."""
@@ -37,7 +38,8 @@ class Turn:
             with Job(s.url, self.submit("undisturbed", 1)) as job:
                 want = [digest(b) for b in job]
             got = self.disturbed(self.submit("disturbed", 2), want)
-            assert got == want, f"{len(got)} mini-batches, want {len(want)}; the first difference is {self.difference(got, want)}"
+            at = self.difference(got, want)
+            assert got == want, f"{len(got)} mini-batches, want {len(want)}; from {at} on {[x[:2] for x in got[at - 3 : at + 6]]}:\n" + "\n".join(self.log)
         return f"{len(want)} mini-batches in {time.monotonic() - begun:.0f} s: " + ", ".join(f"{n} {what}" for what, n in sorted(self.events.items()))
 
     @staticmethod
@@ -95,6 +97,7 @@ class Turn:
             else:
                 continue
             self.events[what] = before.get(what, 0) + 1
+            self.log.append(f"{what} after {len(got) and got[-1][:2]}, {len(got)} mini-batches; saved: {saved}")
 
 
 def main() -> None:

@@ -538,6 +538,41 @@ class Failover(unittest.TestCase):
             self.assertTrue(c.ledger.adopted)
             self.assertEqual(set(c.ledger.adopted[0]), {"lease", "epoch", "split", "node", "drive", "from", "to"})
 
+    def test_a_new_leader_forgets_acknowledgements_inside_a_split(self) -> None:
+        for order in ("deterministic", "fastest"):
+            with self.subTest(order), Cluster(total=80, split=8, order=order) as c, Job(c.urls, "rm1", queue_bytes=1 << 14) as job:
+                it = job.minibatches()
+                seen = []
+                for b in it:
+                    seen.append(b.name.number)
+                    if len(seen) in (11, 30, 53):
+                        job.flush()
+                        with c.ledger.lock:
+                            c.ledger.fail_over()
+                        # Before or after the leader's change is noticed, a checkpoint holds everything.
+                        got = Token.parse(job.state_dict()["token"])
+                        self.assertEqual({n for a, b in [(0, got.mark), *got.runs] for n in range(a, b)}, set(seen))
+                self.assertEqual(sorted(seen), list(range(80)))
+                job.flush()
+                self.assertEqual(c.ledger.delivered, Ranges([(0, 80)]))
+
+    def test_the_leader_changes_between_two_epochs(self) -> None:
+        with Cluster(total=20, split=8, epochs=2) as c, Job(c.urls, "rm1", acknowledge="manual") as job:
+            for b in job.minibatches():
+                if b.name.number != 3:
+                    job.acknowledge(b.name)
+                else:
+                    third = b.name
+            job.flush()
+            with job._session.cond, c.ledger.lock:  # the last acknowledgement goes to another leader than the others
+                job._session.intake.acknowledge(third.number)
+                job._session.intake.sending()
+                job._session.intake.sent(0, Ranges([(3, 4)]))
+                c.ledger.delivered = Ranges([(0, 3), (4, 20)])
+                c.ledger.fence += 1
+            self.assertTrue(job.next_epoch())
+            self.assertEqual(len(numbers(job.minibatches())), 20)
+
     def test_nobody_leads(self) -> None:
         with Cluster(members=2) as c:
             c.leader = -1

@@ -31,11 +31,22 @@ def intake(order: str = "deterministic", limit: int = 1 << 20, owned: Any = ((0,
 class Rules(unittest.TestCase):
     def test_what_is_not_wanted_is_given_back(self) -> None:
         i = intake(done=[(0, 5)])
-        self.assertFalse(i.granted(lease(1, 0, 5)), "delivered")
         self.assertFalse(i.granted(lease(2, 5, 5)), "empty")
         self.assertFalse(i.granted(lease(3, 5, 9, epoch=1)), "of another epoch")
         self.assertTrue(i.granted(lease(4, 4, 8)))
         self.assertEqual(list(i.leases[4].todo), [5, 6, 7])
+        self.assertEqual(list(i.sending()), [(4, 5)], "whoever grants it does not know that it was acknowledged")
+        self.assertFalse(i.settled)
+
+    def test_telling_again(self) -> None:
+        i = intake(done=[(0, 5), (8, 9)])
+        self.assertTrue(i.settled)
+        i.retell(Ranges([(3, 9)]))
+        self.assertEqual(list(i.sending()), [(3, 5), (8, 9)])
+        i.sent(0, Ranges([(3, 5), (8, 9)]))
+        self.assertTrue(i.settled)
+        i.retell()
+        self.assertEqual(list(i.sending()), [(0, 5), (8, 9)])
 
     def test_the_due_minibatch_is_let_into_a_full_queue(self) -> None:
         i = intake(limit=250)

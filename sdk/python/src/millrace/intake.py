@@ -123,13 +123,13 @@ class Intake:
         return lease.epoch != self.epoch or not Ranges([(lease.first, lease.end)]).minus(self.owned)
 
     def granted(self, lease: Lease) -> bool:
-        """Takes a lease. False: it is of another epoch, or nothing of it is wanted; give it back."""
+        """Takes a lease. False: it is empty, or of another epoch; give it back."""
         if lease.epoch != self.epoch or lease.end <= lease.first:
             return False
-        missing = Ranges([(lease.first, lease.end)]).minus(self.durable)
-        if not missing:
-            return False
-        lease.todo = deque(n for a, b in missing for n in range(a, b) if not self._have(n))
+        span = Ranges([(lease.first, lease.end)])
+        # What it is to make and was acknowledged, its maker does not know of: a new leader knows of whole splits only.
+        self.retell(span)
+        lease.todo = deque(n for n in range(lease.first, lease.end) if not self._have(n))
         self.leases[lease.id] = lease
         return True
 
@@ -264,6 +264,13 @@ class Intake:
         if epoch == self.epoch:
             for a, b in numbers:
                 self.durable.add(a, b)
+
+    def retell(self, within: Optional[Ranges] = None) -> None:
+        """The control plane forgot acknowledgements, of these numbers or of any: they are told again."""
+        again = self.progress.acknowledged if within is None else within.minus(within.minus(self.progress.acknowledged))
+        self.durable = self.durable.minus(again)
+        for a, b in again:
+            self.unsent.add(a, b)
 
     @property
     def delivered(self) -> bool:

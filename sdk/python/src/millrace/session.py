@@ -30,7 +30,12 @@ log = logging.getLogger("millrace")
 _MAX_LEASE = 1 << 20  # mini-batches; a split has 16
 _HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
+_RETELL = 5.0  # seconds that the next epoch may not begin before acknowledgements are told again
 _STUCK = 2.0  # seconds that the mini-batch that is due may be in nobody's hands
+
+
+class _NotYet(Exception):
+    """The next epoch does not begin."""
 
 
 class Session:
@@ -57,6 +62,7 @@ class Session:
         self._job_done = False
         self._attaching = False  # what the old session is answered does not count
         self._generation = 0  # of attaching
+        self._fence: Any = None  # of the leader that answered last
         self._adopt = False  # a new leader wants to hear what is held
         self._hurry = False  # somebody waits for acknowledgements to be durable
         self._again = False  # something was given back: ask for it anew
@@ -145,10 +151,17 @@ class Session:
             if self._job_done:
                 return False
             following = self.intake.epoch + 1
-        return self._replace(lambda: self._begin_epoch(following))
+        while True:
+            try:
+                return self._replace(lambda: self._begin_epoch(following))
+            except _NotYet:
+                # A leader that is new knows of whole splits only: it may wait for what was acknowledged to the one before.
+                with self.cond:
+                    self.intake.retell()
+                self.flush()
 
     def _begin_epoch(self, following: int) -> Optional[dict[str, Any]]:
-        pause = 0.05
+        pause, begun = 0.05, time.monotonic()
         while True:
             # To ask for a lease of the next epoch is what begins it.
             message = {"id": self.called, "session": self._session, "epoch": str(following), "want": 1, "waitSeconds": _HEARTBEAT}
@@ -163,6 +176,9 @@ class Session:
                 if answer.get("jobDone"):
                     self._job_done = True
                     return None
+                fence, self._fence = self._fence, answer.get("fence")
+                if fence != self._fence or time.monotonic() - begun > _RETELL:
+                    raise _NotYet
             if answer.get("grants") or answer.get("epochDone"):
                 # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just granted.
                 attached = self._attach(None)
@@ -245,13 +261,27 @@ class Session:
                 self._hurry = False
 
     def seal(self) -> bytes:
-        """This rank's token, sealed by the control plane."""
+        """This rank's token, sealed by the control plane: what was acknowledged before the call, or more."""
         with self.cond:
-            message = {"id": self.called, "session": self._session}
-        try:
-            return unb64(self.control.call("Checkpoint", message).get("token"))
-        except ServiceError as e:
-            raise self.named(e) from e
+            epoch, told = self.intake.epoch, self.intake.progress.acknowledged.copy()
+        while True:
+            self.flush()
+            with self.cond:
+                message = {"id": self.called, "session": self._session}
+            try:
+                sealed = unb64(self.control.call("Checkpoint", message).get("token"))
+            except ServiceError as e:
+                raise self.named(e) from e
+            token = read_token(sealed)
+            missing = told.minus(Ranges([(0, token.mark), *token.runs]))
+            if token.epoch > epoch or (token.epoch == epoch and not missing):
+                return sealed
+            with self.cond:
+                self.with_look()
+                if token.epoch != self.intake.epoch:
+                    raise MillraceError(f"a token of epoch {token.epoch}, this rank is in {self.intake.epoch}")
+                # The leader changed since it was told.
+                self.intake.retell(missing)
 
     def close(self) -> None:
         """Gives leases back and ends the threads."""
@@ -405,6 +435,10 @@ class Session:
         """Takes an answer of Lease. Returns how many leases were granted."""
         if answer.get("unknownSession"):
             raise self._fenced("the control plane does not know the session")
+        fence = answer.get("fence")
+        if self._fence is not None and fence != self._fence:
+            self.intake.retell()  # a new leader knows of whole splits only
+        self._fence = fence
         self._adopt = bool(answer.get("adopt"))
         self.intake.dropped(int(x) for x in answer.get("revoked", ()))
         grants = answer.get("grants", ())
