@@ -26,7 +26,7 @@ type stage struct {
 	nodes    []*node
 	client   *remote.Client
 	job      *remote.Job
-	identity [3]identity.Options // of the control plane, of nodes, of the trainer
+	identity [3]identity.Options // of the control plane, of a node, of the trainer
 }
 
 // newStage starts everything; the mini-batches of the job have so many rows, its partitions so many mini-batches.
@@ -53,7 +53,13 @@ func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of
 		return s, err
 	}
 	for i := range nodes {
-		n, err := startNode(ctx, s.dir, fmt.Sprintf("n%d", i), t, s.identity[1], s.member.url, batch, int64(rows)*of)
+		name := fmt.Sprintf("n%d", i)
+		if t == TLS { // a node is who its certificate says
+			if s.identity[1], err = s.issueFor(identity.Node, name); err != nil {
+				return s, err
+			}
+		}
+		n, err := startNode(ctx, s.dir, name, t, s.identity[1], s.member.url, batch, int64(rows)*of)
 		if err != nil {
 			return s, err
 		}
@@ -74,22 +80,27 @@ func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of
 	return s, err
 }
 
-// issue makes an authority and identities for all three.
-func (s *stage) issue() error {
-	dir := filepath.Join(s.dir, "pki")
-	if err := identity.InitAuthority(dir, "bench"); err != nil {
+// issue makes an authority, and identities of a member, a node and a trainer.
+func (s *stage) issue() (err error) {
+	if err := identity.InitAuthority(s.pki(), "bench"); err != nil {
 		return err
 	}
 	for i, role := range []identity.Role{identity.Control, identity.Node, identity.Launcher} {
-		name := "n0"
-		o := identity.Options{Cert: filepath.Join(dir, string(role)+".crt"), Key: filepath.Join(dir, string(role)+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
-		r := identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}
-		if err := identity.Issue(dir, r, o.Cert, o.Key); err != nil {
+		if s.identity[i], err = s.issueFor(role, "bench"); err != nil {
 			return err
 		}
-		s.identity[i] = o
 	}
 	return nil
+}
+
+func (s *stage) pki() string { return filepath.Join(s.dir, "pki") }
+
+// issueFor makes an identity.
+func (s *stage) issueFor(role identity.Role, name string) (identity.Options, error) {
+	stem := filepath.Join(s.pki(), string(role)+"-"+name)
+	o := identity.Options{Cert: stem + ".crt", Key: stem + ".key", CA: filepath.Join(s.pki(), identity.AuthorityCert)}
+	r := identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}
+	return o, identity.Issue(s.pki(), r, o.Cert, o.Key)
 }
 
 // awaitNodes waits until so many nodes are ready.
