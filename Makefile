@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all build demo test race fuzz golden lint cross bench sweep mutants generate deb clean
+.PHONY: all build demo test race fuzz golden lint cross bench bench-peers bench-python sweep mutants generate deb clean
 
 all: build
 
@@ -43,9 +43,20 @@ cross:
 	GOOS=linux GOARCH=arm64 $(GO) build ./... && GOOS=linux GOARCH=arm64 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
+# Our own tables, then ours beside the peers, which writes bench/results. On an idle machine: it takes about ten minutes, and two cores.
 bench: build
 	./bin/millrace bench rm --models rm1,rm5 --engine cpu --threads 1
+	./bin/millrace bench roofline --threads 1
 	./bin/millrace bench wire
+	$(MAKE) bench-peers
+
+# The first time this fetches DuckDB (120 MB) and wants gcc; without gcc there are all peers but DuckDB. PEERS=... are its flags: PEERS=-h tells.
+bench-peers:
+	cd bench/peers && $(GO) run . $(PEERS)
+
+# The same with the peers in Python, in an environment of their own that pip fills.
+bench-python:
+	cd bench/peers && python=$$(bash python/environment) && $(GO) run . -python "$$python" $(PEERS)
 
 # Exhaustive: Log over all 2^32 inputs, about ten minutes on two cores.
 sweep:
