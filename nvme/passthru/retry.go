@@ -32,6 +32,10 @@ func judge(status nvme.Status, err error) outcome {
 		return unsent
 	case errors.Is(err, syscall.EINTR): // the driver cancelled it: its timer ran out, or a reset came
 		return cut
+	case errors.Is(err, syscall.EFAULT):
+		// The memory is ours and pinned, so nothing is wrong with its address. Linux 6.1 says so now and then of io_uring commands
+		// that a reset of the controller comes upon.
+		return cut
 	case err != nil:
 		return finished
 	case status.Code() == hostPathError:

@@ -32,6 +32,7 @@ func TestCommandsOutliveAReconnection(t *testing.T) {
 		"not ready, told never": away(12, hostPathError|nvme.StatusDNR, nil),
 		"cancelled":             away(1, 0, syscall.EINTR),
 		"aborted by the driver": away(1, hostAbortedCommand, nil),
+		"memory not found":      away(1, 0, syscall.EFAULT),
 	} {
 		f := plain(t)
 		f.before = fail
