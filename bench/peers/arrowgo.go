@@ -14,7 +14,6 @@ import (
 
 // arrowDecoder is arrow-go's record reader.
 type arrowDecoder struct {
-	file   *file.Reader
 	reader pqarrow.RecordReader
 	record arrow.RecordBatch
 
@@ -23,20 +22,23 @@ type arrowDecoder struct {
 	filledID    []int64
 }
 
-func openArrow(ctx context.Context, d *dataset) (decoder, error) {
+// openArrow reads the footer once and returns what opens a decoder for each turn. The file is memory: nothing is left to close.
+func openArrow(d *dataset) (func(context.Context) (decoder, error), error) {
 	f, err := file.NewParquetReader(bytes.NewReader(d.Bytes))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("arrow-go: %w", err)
 	}
 	fr, err := pqarrow.NewFileReader(f, pqarrow.ArrowReadProperties{BatchSize: int64(d.Batch)}, memory.DefaultAllocator)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("arrow-go: %w", err)
 	}
-	r, err := fr.GetRecordReader(ctx, nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	return &arrowDecoder{file: f, reader: r}, nil
+	return func(ctx context.Context) (decoder, error) {
+		r, err := fr.GetRecordReader(ctx, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("arrow-go: %w", err)
+		}
+		return &arrowDecoder{reader: r}, nil
+	}, nil
 }
 
 func (a *arrowDecoder) next(context.Context) (int, error) {
@@ -49,7 +51,7 @@ func (a *arrowDecoder) next(context.Context) (int, error) {
 
 func (a *arrowDecoder) close() error {
 	a.reader.Release()
-	return a.file.Close()
+	return nil
 }
 
 func (a *arrowDecoder) int32s(column int) ([]int32, error) {

@@ -98,3 +98,26 @@ func TestMeasure(t *testing.T) {
 	_, err = linked{runner: &slow{1}}.measure(ctx, time.Hour)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// thinker is a runner that plans longer than it works.
+type thinker struct {
+	slow
+	wall float64
+}
+
+func (p *thinker) planned() (float64, float64) { return p.wall, 0 }
+func (p *thinker) turn(ctx context.Context, take func(int, func() (*block, error)) error) error {
+	begin := time.Now()
+	time.Sleep(50 * time.Millisecond)
+	p.wall += time.Since(begin).Seconds()
+	return p.slow.turn(ctx, take)
+}
+
+func TestPlanningIsNotCounted(t *testing.T) {
+	p := &thinker{slow: slow{1}}
+	before := time.Now()
+	s, err := linked{runner: p}.measure(t.Context(), time.Millisecond)
+	require.NoError(t, err)
+	assert.Positive(t, s.Wall)
+	assert.LessOrEqual(t, s.Wall, time.Since(before).Seconds()-p.wall)
+}

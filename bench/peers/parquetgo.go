@@ -39,12 +39,15 @@ type pageCursor struct {
 	index    []int32 // dictionary indices, nil if the page has none
 }
 
-func openParquet(d *dataset) (decoder, error) {
+// openParquet reads the footer once and returns what opens a decoder for each turn.
+func openParquet(d *dataset) (func(context.Context) (decoder, error), error) {
 	f, err := parquet.OpenFile(bytes.NewReader(d.Bytes), int64(len(d.Bytes)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("parquet-go: %w", err)
 	}
-	return &parquetDecoder{data: d, groups: f.RowGroups(), group: -1}, nil
+	return func(context.Context) (decoder, error) {
+		return &parquetDecoder{data: d, groups: f.RowGroups(), group: -1}, nil
+	}, nil
 }
 
 func (p *parquetDecoder) next(context.Context) (int, error) {

@@ -44,8 +44,8 @@ func goPeers() []peer {
 	}
 	arrow := func(ops func(*dataset) operators) func(context.Context, *dataset) (contender, error) {
 		return link(func(_ context.Context, d *dataset) (runner, error) {
-			open := func(ctx context.Context) (decoder, error) { return openArrow(ctx, d) }
-			return &goPeer{data: d, open: open, ops: ops(d)}, nil
+			open, err := openArrow(d)
+			return &goPeer{data: d, open: open, ops: ops(d)}, err
 		})
 	}
 	return []peer{
@@ -70,8 +70,8 @@ func goPeers() []peer {
 // openPlain is parquet-go with operators in Go, and with another hash the expectation for peers that have one.
 func openPlain(hash func(uint64) uint64) func(context.Context, *dataset) (runner, error) {
 	return func(_ context.Context, d *dataset) (runner, error) {
-		open := func(context.Context) (decoder, error) { return openParquet(d) }
-		return &goPeer{data: d, open: open, ops: &plain{borders: d.Borders, max: d.Max, hash: hash}}, nil
+		open, err := openParquet(d)
+		return &goPeer{data: d, open: open, ops: &plain{borders: d.Borders, max: d.Max, hash: hash}}, err
 	}
 }
 

@@ -43,15 +43,14 @@ class Arrow:
 
         pa.set_cpu_count(1)
         pa.set_io_thread_count(1)
-        self.c, self.pa, self.pc, self.pq = config, pa, pc, pq
+        self.c, self.pc = config, pc
+        self.file = pq.ParquetFile(pa.memory_map(config.path))
         self.version = "pyarrow %s, NumPy %s" % (pa.__version__, np.__version__)
 
     def turn(self):
         """Yields (label, dense, values, lengths) for each block; lengths are None where every row has one id."""
-        with self.pa.memory_map(self.c.path) as source:
-            file = self.pq.ParquetFile(source)
-            for batch in file.iter_batches(batch_size=self.c.batch, use_threads=False):
-                yield self.block(batch)
+        for batch in self.file.iter_batches(batch_size=self.c.batch, use_threads=False):
+            yield self.block(batch)
 
     def block(self, batch):
         c = self.c
