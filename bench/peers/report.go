@@ -195,9 +195,9 @@ func of(s spread, text func(float64) string) string {
 // si writes rows a second with three digits.
 func si(v float64) string {
 	switch {
-	case v >= 1e6:
+	case v >= 999_500: // which three digits make 1.00 M
 		return digits(v/1e6) + " M"
-	case v >= 1e3:
+	case v >= 999.5:
 		return digits(v/1e3) + " k"
 	}
 	return digits(v)
@@ -210,5 +210,9 @@ func digits(v float64) string {
 	if v <= 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%.*f", max(0, 2-int(math.Floor(math.Log10(v)))), v)
+	places := 2 - int(math.Floor(math.Log10(v)))
+	if math.Round(v*math.Pow10(places)) >= 1000 { // 9.996 is 10.0
+		places--
+	}
+	return fmt.Sprintf("%.*f", max(0, places), v)
 }

@@ -29,10 +29,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestDigits(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.123456: "0.123", 1: "1.00", 12.345: "12.3", 999.9: "1000", 41.06: "41.1", 12345: "12345"} {
+	for v, want := range map[float64]string{0: "0", 0.123456: "0.123", 1: "1.00", 12.345: "12.3", 999.9: "1000", 9.996: "10.0", 41.06: "41.1", 12345: "12345"} {
 		assert.Equal(t, want, digits(v))
 	}
-	for v, want := range map[float64]string{12: "12.0", 12_345: "12.3 k", 1_234_567: "1.23 M", 549_999: "550 k"} {
+	for v, want := range map[float64]string{12: "12.0", 12_345: "12.3 k", 1_234_567: "1.23 M", 549_999: "550 k", 999_700: "1.00 M", 999.7: "1.00 k", 999.4: "999"} {
 		assert.Equal(t, want, si(v))
 	}
 }
