@@ -36,6 +36,8 @@ type leader struct {
 	fenced chan struct{} // closed when a write told that another leads
 	fence  sync.Once
 
+	handing [64]sync.RWMutex // see handed; locked before mu
+
 	mu     sync.Mutex // guards what follows, the machines and all jobs
 	fleet  *fleet.Fleet
 	ledger *ledger.Ledger

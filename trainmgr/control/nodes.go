@@ -349,9 +349,7 @@ func (l *leader) tendOnce(a *agent) bool {
 	tell := drain != a.told
 	l.mu.Unlock()
 	for _, d := range over {
-		if err := l.finishOn(l.ctx, a.name, d); err != nil {
-			l.logger.Warn("finish a job that has ended on a node", "node", a.name, "digest", d.String()[:12], "err", err)
-		}
+		l.finishLeftOver(a.name, d)
 	}
 	ok := true
 	for _, it := range items {
@@ -399,6 +397,22 @@ func (l *leader) finishOn(ctx context.Context, node string, digest dataset.Diges
 	})
 }
 
+// finishLeftOver has a node forget what no job needs any more.
+func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
+	handing := l.handed(digest)
+	handing.Lock()
+	defer handing.Unlock()
+	l.mu.Lock()
+	used := l.inUse(digest)
+	l.mu.Unlock()
+	if used {
+		return // a job of the digest has begun
+	}
+	if err := l.finishOn(l.ctx, node, digest); err != nil {
+		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "err", err)
+	}
+}
+
 // prepare hands a generation to a node.
 func (l *leader) prepare(node string, j *job, g *generation) error {
 	manifest, err := g.data.Manifest.MarshalJSON()
@@ -407,6 +421,9 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	}
 	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest, Plan: wirePlan(j.plan), Weight: j.spec.Weight}
 	incarnation := l.incarnation(node)
+	handing := l.handed(g.Digest)
+	handing.RLock()
+	defer handing.RUnlock()
 	err = l.call(l.ctx, node, prepareTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
 		_, err := c.Prepare(ctx, req)
 		return err

@@ -376,27 +376,41 @@ func (l *leader) finish(j *job) {
 	ctx, cancel := context.WithTimeout(l.ctx, 2*nodeTime)
 	defer cancel()
 	for _, g := range j.generations {
-		l.mu.Lock()
-		var nodes []string
-		if !l.inUse(g.Digest) {
-			l.fleet.Live(func(s *apiv1.NodeStatus) {
-				if a := l.nodes[s.Name]; a != nil && a.prepared[g.Digest] {
-					nodes = append(nodes, s.Name)
-					delete(a.prepared, g.Digest)
-				}
-			})
-		}
-		l.mu.Unlock()
-		for _, n := range nodes {
-			err := l.finishOn(ctx, n, g.Digest)
-			if err != nil && ctx.Err() == nil {
-				l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "err", err)
-			}
-		}
+		l.finishGeneration(ctx, j, g)
 	}
 	if err := l.forget(ctx, l.o.History); err != nil && ctx.Err() == nil {
 		l.logger.Warn("forget old jobs", "err", err)
 	}
+}
+
+// finishGeneration has nodes forget a generation, unless another job is of the same digest. A job that begins meanwhile waits, to be prepared anew.
+func (l *leader) finishGeneration(ctx context.Context, j *job, g *generation) {
+	handing := l.handed(g.Digest)
+	handing.Lock()
+	defer handing.Unlock()
+	l.mu.Lock()
+	var nodes []string
+	if !l.inUse(g.Digest) {
+		l.fleet.Live(func(s *apiv1.NodeStatus) {
+			if a := l.nodes[s.Name]; a != nil && a.prepared[g.Digest] {
+				nodes = append(nodes, s.Name)
+				delete(a.prepared, g.Digest)
+			}
+		})
+	}
+	l.mu.Unlock()
+	for _, n := range nodes {
+		err := l.finishOn(ctx, n, g.Digest)
+		if err != nil && ctx.Err() == nil {
+			l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "err", err)
+		}
+	}
+}
+
+// handed is held, shared, while a job of the digest is handed to a node, and alone while one is taken back from nodes: two jobs
+// may follow each other with one digest.
+func (l *leader) handed(digest dataset.Digest) *sync.RWMutex {
+	return &l.handing[digest[0]%byte(len(l.handing))]
 }
 
 // inUse reports whether a job that runs has the digest: two of one pipeline, data and options share it. l.mu is held.

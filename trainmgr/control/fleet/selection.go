@@ -110,6 +110,11 @@ func (f *Fleet) selectAll(patterns, exclude []string, had func(name string) bool
 		if !n.whole {
 			return nil, fmt.Errorf("%w: %s", ErrNotYet, name)
 		}
+		for _, d := range n.status.Drives {
+			if d.State == "opening" && had == nil {
+				return nil, fmt.Errorf("%w: node %s is opening its drive %s", ErrNotYet, name, d.Name)
+			}
+		}
 		for _, p := range n.status.Partitions {
 			if !wanted(p.Name, patterns, exclude) || had != nil && had(p.Name) {
 				continue
