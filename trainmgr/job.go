@@ -21,6 +21,8 @@ type Job struct {
 	digest dataset.Digest
 	schema *tensor.Schema
 
+	recorder *recorder // of the iteration that runs, which alone uses it
+
 	mu        sync.Mutex
 	epoch     *Epoch // the current one, its Progress kept up to date
 	iterating bool
@@ -47,6 +49,7 @@ type JobOptions struct {
 	Epochs     int // 0 means 1; for what the report foretells
 	Order      Order
 	QueueBytes int64        // bound of the input queue, 0 means DefaultQueueBytes
+	Recording  Recording    // of moments in which the trainer starves
 	Logger     *slog.Logger // nil: silent
 }
 
@@ -182,10 +185,12 @@ func (j *Job) beginIteration() error {
 		return fmt.Errorf("%w: the job is being iterated already", ErrOptions)
 	}
 	j.iterating = true
+	j.recorder = j.o.Recording.record(j.o.Logger)
 	return nil
 }
 
 func (j *Job) endIteration() {
+	j.recorder.stop()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.iterating = false
@@ -210,8 +215,15 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 		return false, err
 	}
 	defer d.stop()
+	first := true // the wait for the first mini-batch is no starving
 	for {
+		got := func() {}
+		if !first {
+			got = j.recorder.wait()
+		}
 		mb, err := d.queue.get(ctx)
+		got()
+		first = false
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}

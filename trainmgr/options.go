@@ -76,7 +76,8 @@ type Options struct {
 	// Resume continues where a token left off. The data, the pipeline and what shapes the plan must be the same.
 	Resume *dataset.Token
 
-	Logger *slog.Logger // nil: silent
+	Recording Recording    // of moments in which the trainer starves
+	Logger    *slog.Logger // nil: silent
 }
 
 // plan returns the options of the plan of one epoch.

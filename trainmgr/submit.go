@@ -50,7 +50,7 @@ func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
 	err = s.allocate(ctx, schema)
 	var j *Job
 	if err == nil {
-		j, err = NewJob(ctx, s, JobOptions{Digest: digest, Schema: schema, Epochs: o.Epochs, Order: o.Order, QueueBytes: o.QueueBytes, Logger: o.Logger})
+		j, err = NewJob(ctx, s, JobOptions{Digest: digest, Schema: schema, Epochs: o.Epochs, Order: o.Order, QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: o.Logger})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("submit job: %w", err), storage.Finish(context.WithoutCancel(ctx), digest))

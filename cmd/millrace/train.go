@@ -22,7 +22,7 @@ import (
 // jobFlags are the flags of a job.
 type jobFlags struct {
 	batch, splitBatches, window, epochs, maxDrives int
-	tail, shuffle, order, queue                    string
+	tail, shuffle, order, queue, recording         string
 	seed                                           uint64
 	trainer                                        float64
 	measure                                        time.Duration
@@ -39,6 +39,7 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&j.shuffle, "shuffle", "splits", "none, splits or rows")
 	f.StringVar(&j.order, "order", "fastest", "fastest or deterministic")
 	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
+	f.StringVar(&j.recording, "record-starved", "", "folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
 	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
 	f.Float64Var(&j.trainer, "trainer-rows-per-second", 200_000, "speed of the stand-in trainer")
 	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
@@ -60,6 +61,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if o.Order, err = trainmgr.ParseOrder(j.order); err != nil {
 		return o, nil, usageError{err}
 	}
+	o.Recording.Dir = j.recording
 	if o.QueueBytes, err = parseQueue(j.queue); err != nil {
 		return o, nil, err
 	}

@@ -132,7 +132,7 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 		c.say(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 		id, token = status.Id, nil // the job resumes from it
 	}
-	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, QueueBytes: o.QueueBytes, Step: &o.Ranks[0], Throughput: o.Throughput})
+	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, QueueBytes: o.QueueBytes, Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,8 @@ type AttachOptions struct {
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
 
+	Recording trainmgr.Recording // of moments in which the trainer starves
+
 	refused time.Duration // 0 means refusedTime
 }
 
@@ -121,7 +123,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	}
 	r.acks = startAcks(c, r.id, resp.Session, o.Acks, o.AckDelay, r.landed)
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
-		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)), Order: order, QueueBytes: o.QueueBytes, Logger: c.o.Logger,
+		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)), Order: order, QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.o.Logger,
 	})
 	if err == nil && r.t == 0 && o.Step != nil {
 		err = r.measure(ctx, resp.MeanLength)
