@@ -77,8 +77,11 @@ func TestOraclesReadOurFiles(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, 300)
-		if c.msb || c.split || c.bare || c.codec == Gzip || c.codec == Brotli && c.v2 {
-			return // BIT_PACKED levels, cut rows, pages without a header of deltas, gzip of two members, and brotli of no bytes are read by neither or by one
+		// BIT_PACKED levels, cut rows, pages without a header of deltas, gzip of two members, and brotli of no bytes are read by
+		// neither of the others or by one.
+		c.msb, c.split, c.bare = false, false, false
+		if c.codec == Gzip || c.codec == Brotli && c.v2 {
+			c.codec = Zstd
 		}
 		b := c.file(rand.New(rand.NewSource(rapid.Int64().Draw(t, "layout"))))
 		f, err := ReadFooter(bytes.NewReader(b), int64(len(b)))
@@ -88,5 +91,5 @@ func TestOraclesReadOurFiles(t *testing.T) {
 			compared++
 		}
 	})
-	require.Greater(t, compared, 10)
+	require.Greater(t, compared, 10, "of the 100 files hardly any was read by another library")
 }
