@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 		o.Partitions = 2 * o.Drives
 	}
 	if o.RowsPerSecond == 0 {
-		o.RowsPerSecond = 2_500_000
+		o.RowsPerSecond = 5_000_000
 	}
 	if o.Epochs == 0 {
 		o.Epochs = 1
