@@ -30,7 +30,7 @@ type Options struct {
 	Rows          int64         // 0 means 3,145,728
 	Drives        int           // 0 means 2
 	Partitions    int           // 0 means two a drive
-	RowsPerSecond float64       // of the stand-in trainer; 0 means 2,500,000
+	RowsPerSecond float64       // of the stand-in trainer; 0 means 5,000,000
 	SLM           int64         // bytes of each drive's memory; 0 means its default
 	Epochs        int           // 0 means 1
 	Measure       time.Duration // of T and of each drive's P; 0 means 1 s
