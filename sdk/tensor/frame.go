@@ -4,10 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"strconv"
+
+	"github.com/millrace/millrace/internal/crc32c"
 )
 
 // ErrFrame says that bytes are not the frame of a mini-batch.
@@ -18,8 +19,6 @@ const FrameFormat = "millrace.frame/1"
 
 // MaxFrameHeader is the most bytes that a frame's JSON header may have, padding included.
 const MaxFrameHeader = 64 << 20
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Frame is a mini-batch ready to be sent: a header and views of the mini-batch's tensors, which must not be released
 // before the frame is written.
@@ -62,7 +61,7 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	f := Frame{Data: m.views(e)}
 	var crc uint32
 	for _, d := range f.Data {
-		crc = crc32.Update(crc, castagnoli, d)
+		crc = crc32c.Update(crc, d)
 	}
 	f.Header = appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), e, crc)
 	if len(f.Header) > MaxFrameHeader+8 {

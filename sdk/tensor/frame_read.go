@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"slices"
+
+	"github.com/millrace/millrace/internal/crc32c"
 )
 
 // frameHeader is what encoding/json makes of a header. The canonical form is checked afterwards, by writing it again.
@@ -41,9 +42,6 @@ type frameTensor struct {
 // shape is checked, the CRC32C too, the keyed jagged tensor's rules, and that the header is the one that WriteFrame
 // writes. What is allocated is bounded by the length of b. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
-
-// Castagnoli is the table of a frame's CRC32C.
-func Castagnoli() *crc32.Table { return castagnoli }
 
 // ReadFrameSummed is ReadFrame for a caller that has made the CRC32C of what follows the header itself: while it read the frame, when the bytes
 // were still in the processor's cache.
@@ -100,7 +98,7 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if sum != nil {
 		crc = *sum
 	} else {
-		crc = crc32.Checksum(data, castagnoli)
+		crc = crc32c.Checksum(data)
 	}
 	if want := fmt.Sprintf("%08x", crc); h.Metadata.CRC32C != want {
 		return nil, fmt.Errorf("CRC32C %s, the header says %.20q: the data was changed", want, h.Metadata.CRC32C)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net/http"
 	"net/url"
@@ -21,6 +20,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -244,7 +244,7 @@ func readSummed(r io.Reader, buf []byte) (crc uint32, err error) {
 			}
 		}
 		if from := max(uint64(at), data); from < uint64(end) {
-			crc = crc32.Update(crc, tensor.Castagnoli(), buf[from:end])
+			crc = crc32c.Update(crc, buf[from:end])
 		}
 		at = end
 	}

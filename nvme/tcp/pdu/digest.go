@@ -2,16 +2,15 @@ package pdu
 
 import (
 	"encoding/binary"
-	"hash/crc32"
+
+	"github.com/millrace/millrace/internal/crc32c"
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Digest is the CRC32C of b.
-func Digest(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+func Digest(b []byte) uint32 { return crc32c.Checksum(b) }
 
 // UpdateDigest continues a digest over more bytes; the digest of none is 0.
-func UpdateDigest(d uint32, b []byte) uint32 { return crc32.Update(d, castagnoli, b) }
+func UpdateDigest(d uint32, b []byte) uint32 { return crc32c.Update(d, b) }
 
 // PutDigest writes a digest's four bytes.
 func PutDigest(b []byte, d uint32) { binary.LittleEndian.PutUint32(b, d) }
