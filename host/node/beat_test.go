@@ -143,6 +143,27 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	f.wait("the drain to be told", func() bool { b := two.had(); return b[len(b)-1].Draining })
 }
 
+// TestADriveIsToldWithWhatItsDigestSays: a heartbeat in the moment between a drive's opening and its announcement lists what the
+// inventory's digest stands for, since the lists that follow are taken to be the same.
+func TestADriveIsToldWithWhatItsDigestSays(t *testing.T) {
+	f := start(t, nil, fill(t, "mem", content(t)))
+	whole, err := f.status(true)
+	require.NoError(t, err)
+	require.Len(t, whole.Drives[0].Partitions, 3)
+	v := f.drives[0]
+	f.mu.Lock()
+	d := v.drive
+	v.drive, v.state = nil, "opening"
+	f.mu.Unlock()
+	early, err := f.status(true)
+	f.mu.Lock()
+	v.drive, v.state = d, "ready"
+	f.mu.Unlock()
+	require.NoError(t, err)
+	require.Equal(t, whole.Inventory, early.Inventory)
+	assert.Equal(t, whole.Drives[0].Partitions, early.Drives[0].Partitions)
+}
+
 // TestANodeThatIsRefused, or whose control plane is too old, or away, serves all the same.
 func TestANodeThatIsRefused(t *testing.T) {
 	files := content(t)

@@ -44,13 +44,16 @@ func (a *Agent) status(full bool) (*apiv1.NodeStatus, error) {
 	}
 	a.mu.Unlock()
 	for i, d := range drives {
+		out := s.Drives[i]
+		// As the digest has it, even of a drive that the manager has and its supervisor has not announced yet: a list that differs from what its
+		// digest stands for would never be corrected.
+		out.Partitions = held[out.Name]
 		if d == nil {
 			continue
 		}
-		st, out := a.manager.Status(d), s.Drives[i]
+		st := a.manager.Status(d)
 		out.Uuid, out.Image, out.Computes, out.Threads, out.Streams = st.UUID, st.Image, st.Computes, int32(st.Threads), int32(st.Streams)
 		out.FreeBytes, out.PRowsPerSecond, out.Running = st.Free, st.Rates, int32(a.runs.running(st.Name))
-		out.Partitions = held[st.Name]
 	}
 	if full {
 		return s, inventory(s, inv)

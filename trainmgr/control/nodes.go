@@ -160,6 +160,8 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			if b, ok := l.fleet.Stored(e.Node); ok {
 				l.store("a node's record", store.Put(nodePrefix+e.Node, b))
 			}
+			a.listed = false // a drive may have more streams than it said before it was open
+			l.tend(e.Node)
 		case fleet.Forgotten:
 			for d := range a.drives {
 				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now) // unknown is as good
@@ -262,13 +264,9 @@ func (l *leader) list(a *agent, now time.Time) {
 		id := ledger.DriveID{Node: a.name, Name: d.Name}
 		have[d.Name] = true
 		state := driveState(d.State, draining)
-		err := l.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name]}, now)
-		switch {
-		case err != nil:
-		case state == driveFailed:
+		err := l.ledger.PutDrive(ledger.Drive{ID: id, Slots: int(max(d.Streams, 1)), Partitions: words[d.Name], Draining: state != driveReady}, now)
+		if err == nil && state == driveFailed {
 			err = l.ledger.LoseDrive(id, d.State, now)
-		default:
-			err = l.ledger.DrainDrive(id, state == driveDraining, now)
 		}
 		if err != nil {
 			l.logger.Error("list a drive", "node", a.name, "drive", d.Name, "err", err)

@@ -187,13 +187,21 @@ func (n *node) take(s *apiv1.NodeStatus) (Answer, bool) {
 		for _, d := range old.Drives {
 			names[d.Name] = d.Partitions
 		}
+		moved := false
 		for _, d := range s.Drives {
-			d.Partitions = names[d.Name]
+			// The digest covers these lists. One that has grown under it comes from an agent that sent the digest of a drive before the drive.
+			if had := names[d.Name]; len(d.Partitions) == 0 || len(d.Partitions) == len(had) {
+				d.Partitions = had
+			} else {
+				moved = true
+			}
 		}
-		return Answer{}, false
+		return Answer{}, moved
 	}
-	// An inventory that was left out is not an empty one, unless the node sends none when it is asked.
-	if len(s.Partitions) == 0 && !n.asked {
+	// An inventory that was left out is not an empty one, unless the node sends none when it is asked. Where its drives list
+	// partitions, it was left out once more: the answer that asked for it was lost.
+	holds := slices.ContainsFunc(s.Drives, func(d *apiv1.Drive) bool { return len(d.Partitions) > 0 })
+	if len(s.Partitions) == 0 && (holds || !n.asked) {
 		n.asked = true
 		if n.whole {
 			s.Partitions, s.Schemas = old.Partitions, old.Schemas

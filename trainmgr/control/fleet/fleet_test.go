@@ -137,6 +137,39 @@ func TestInventoryIsSentOnce(t *testing.T) {
 	assert.Greater(t, f.Version(), version)
 }
 
+// TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain: the answer that asked for it was lost.
+func TestAnInventoryThatWasAskedForAndLeftOutIsAskedForAgain(t *testing.T) {
+	f := New(Options{})
+	s := agent(t, "n", part(t, "p0", 10))
+	bare := proto.CloneOf(s)
+	bare.Partitions, bare.Schemas = nil, nil
+	for i := range 3 {
+		a, events, err := f.Beat(after(float64(i)), 1000, proto.CloneOf(bare))
+		require.NoError(t, err)
+		assert.True(t, a.WantInventory)
+		assert.NotContains(t, kinds(events), Inventory)
+	}
+	assert.Equal(t, []Kind{Inventory}, beat(t, f, after(4), s))
+	assert.Len(t, f.Words("n")["d"], 1)
+}
+
+// TestADriveThatIsListedLaterUnderTheSameDigest: an agent sent the digest of a drive's partitions before the drive said that it holds
+// them.
+func TestADriveThatIsListedLaterUnderTheSameDigest(t *testing.T) {
+	f := New(Options{})
+	s := agent(t, "n", part(t, "p0", 10))
+	early := proto.CloneOf(s)
+	early.Drives[0].Partitions = nil
+	assert.Equal(t, []Kind{Joined, Inventory, Changed}, beat(t, f, after(0), early))
+	assert.Empty(t, f.Words("n")["d"])
+	later := proto.CloneOf(s)
+	later.Partitions, later.Schemas = nil, nil
+	assert.Equal(t, []Kind{Inventory}, beat(t, f, after(1), later))
+	assert.Len(t, f.Words("n")["d"], 1)
+	assert.Empty(t, beat(t, f, after(2), later))
+	assert.Len(t, f.Words("n")["d"], 1)
+}
+
 func TestADriveHasOneNode(t *testing.T) {
 	f := New(Options{})
 	a, b := agent(t, "a"), agent(t, "b")

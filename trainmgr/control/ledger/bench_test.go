@@ -129,7 +129,7 @@ func BenchmarkBusyCluster(b *testing.B) {
 		}
 	}
 	for d := range drives {
-		require.NoError(b, l.PutDrive(Drive{DriveID{"n", fmt.Sprint(d)}, 2, []string{fmt.Sprintf("p%d", d)}}, now))
+		require.NoError(b, l.PutDrive(Drive{ID: DriveID{"n", fmt.Sprint(d)}, Slots: 2, Partitions: []string{fmt.Sprintf("p%d", d)}}, now))
 	}
 	for id := range sessions {
 		for r := range sessions[id] {

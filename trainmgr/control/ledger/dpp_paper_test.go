@@ -76,8 +76,8 @@ func (p *paper) finish(again int) {
 }
 
 var (
-	bigDrive  = Drive{DriveID{"n0", "d0"}, 2, []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
-	twinDrive = Drive{DriveID{"n1", "d0"}, 2, []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
+	bigDrive  = Drive{ID: DriveID{"n0", "d0"}, Slots: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
+	twinDrive = Drive{ID: DriveID{"n1", "d0"}, Slots: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
 )
 
 // TestDPPIIIB follows DPP, section III-B, "DPP Control Plane", where the ledger answers for it.
@@ -186,7 +186,7 @@ func TestDPPIIIB(t *testing.T) {
 	t.Run("scaling", func(t *testing.T) {
 		var drives []Drive
 		for i := range 4 {
-			drives = append(drives, Drive{DriveID{fmt.Sprint("n", i), "d"}, 1, bigDrive.Partitions})
+			drives = append(drives, Drive{ID: DriveID{fmt.Sprint("n", i), "d"}, Slots: 1, Partitions: bigDrive.Partitions})
 		}
 		p := newPaper(t, drives...)
 		running := func() int {
@@ -216,7 +216,7 @@ func TestPreStoIVB(t *testing.T) {
 	// the number of SmartSSD devices that need to be allocated": so many run at once, and yet every partition is read by a drive that
 	// holds it, for "PreSto ... preprocesses [a partition] where it is stored".
 	p := newPaper(t,
-		Drive{DriveID{"n0", "d0"}, 1, []string{"2021-01-01"}}, Drive{DriveID{"n0", "d1"}, 1, []string{"2021-01-02"}}, Drive{DriveID{"n1", "d0"}, 1, []string{"2021-01-03"}})
+		Drive{ID: DriveID{"n0", "d0"}, Slots: 1, Partitions: []string{"2021-01-01"}}, Drive{ID: DriveID{"n0", "d1"}, Slots: 1, Partitions: []string{"2021-01-02"}}, Drive{ID: DriveID{"n1", "d0"}, Slots: 1, Partitions: []string{"2021-01-03"}})
 	require.NoError(t, p.l.Allocate("x", 2, p.now))
 	holder := map[int]DriveID{0: {"n0", "d0"}, 1: {"n0", "d1"}, 2: {"n1", "d0"}}
 	used := map[DriveID]bool{}

@@ -25,6 +25,7 @@ type Drive struct {
 	ID         DriveID
 	Slots      int      // leases at once: its streams; at least 1
 	Partitions []string // what it holds, in the words of Epoch.Partitions
+	Draining   bool     // nothing is granted on it, as after DrainDrive
 }
 
 type driveState uint8
@@ -81,7 +82,7 @@ func (l *Ledger) PutDrive(p Drive, now time.Time) error {
 		d = l.addDrive(p.ID)
 	}
 	adopted := d.state == driveUnknown
-	d.state, d.why, d.slots = driveReady, "", p.Slots
+	d.state, d.why, d.slots, d.draining = driveReady, "", p.Slots, p.Draining
 	for adopted && d.busy > d.slots { // leases were adopted for it from more than one earlier leader
 		i := len(d.leases) - 1
 		for d.leases[i].Fetched {

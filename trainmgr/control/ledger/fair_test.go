@@ -36,7 +36,7 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 			require.NoError(t, err)
 			sessions = append(sessions, a.Session)
 		}
-		require.NoError(t, l.PutDrive(Drive{drive, slots, []string{"p0", "p1"}}, scriptStart))
+		require.NoError(t, l.PutDrive(Drive{ID: drive, Slots: slots, Partitions: []string{"p0", "p1"}}, scriptStart))
 		granted := make([]float64, n) // since both waited
 		var out []Grant
 		from := slices.Clone(granted)
@@ -92,7 +92,7 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 		require.NoError(t, err)
 		sessions[id] = at.Session
 	}
-	require.NoError(t, l.PutDrive(Drive{DriveID{"n", "d"}, 1, []string{"p"}}, scriptStart))
+	require.NoError(t, l.PutDrive(Drive{ID: DriveID{"n", "d"}, Slots: 1, Partitions: []string{"p"}}, scriptStart))
 	next := func() string {
 		g := l.Ready().Grants
 		require.Len(t, g, 1)
@@ -149,10 +149,10 @@ func TestLockstep(t *testing.T) {
 		order  Order
 		drives []Drive
 	}{
-		{"one slot", 0, Fastest, []Drive{{DriveID{"n", "0"}, 1, []string{"a", "b", "c"}}}},
-		{"two slots", 0, Deterministic, []Drive{{DriveID{"n", "0"}, 2, []string{"a", "b", "c"}}}},
-		{"one drive at once, each rank's data on another", 1, Fastest, []Drive{{DriveID{"n", "0"}, 1, []string{"a"}}, {DriveID{"n", "1"}, 1, []string{"b"}}, {DriveID{"n", "2"}, 1, []string{"c"}}}},
-		{"the same in order", 1, Deterministic, []Drive{{DriveID{"n", "0"}, 1, []string{"a"}}, {DriveID{"n", "1"}, 1, []string{"b"}}, {DriveID{"n", "2"}, 1, []string{"c"}}}},
+		{"one slot", 0, Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b", "c"}}}},
+		{"two slots", 0, Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b", "c"}}}},
+		{"one drive at once, each rank's data on another", 1, Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"the same in order", 1, Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := scriptStart

@@ -263,7 +263,7 @@ func (s *scripted) do(line string) string {
 		}
 		return s.effects(err)
 	case "drive":
-		return s.effects(s.l.PutDrive(Drive{driveID(w[1]), s.number("slots"), list(s.arg("holds"))}, s.now))
+		return s.effects(s.l.PutDrive(Drive{ID: driveID(w[1]), Slots: s.number("slots"), Partitions: list(s.arg("holds")), Draining: s.arg("state") == "draining"}, s.now))
 	case "drain", "undrain":
 		return s.effects(s.l.DrainDrive(driveID(w[1]), w[0] == "drain", s.now))
 	case "lose":
