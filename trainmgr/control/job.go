@@ -54,14 +54,22 @@ type job struct {
 // rank is what the leader knows of a rank beside the ledger.
 type rank struct {
 	report  *apiv1.RankReport
-	stalled float64 // seconds, of sessions that ended
-	grants  []ledger.Grant
+	stalled float64   // seconds, of sessions that ended
+	grants  []offered // that the rank has not named since
+	asks    uint64    // Lease calls that waited for grants: the last one withdraws what it wanted
 	revoked []uint64
 	wake    chan struct{} // closed and replaced when grants or revoked came
 	session ledger.Session
 	adopted bool // this leader has been told what the session holds
 	stays   bool // it will say when it is through
 	guessed bool // stays is: an earlier leader may have been told
+}
+
+// offered is a grant. It is said again, to every call, until the rank names it among those it holds: an answer may be lost on its way, or
+// reach somebody who has stopped listening.
+type offered struct {
+	ledger.Grant
+	said bool
 }
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.

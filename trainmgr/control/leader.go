@@ -196,14 +196,14 @@ func (l *leader) ready(now time.Time) {
 		e := l.ledger.Ready()
 		for _, g := range e.Grants {
 			if r := l.rank(g.Job, g.Rank); r != nil {
-				r.grants = append(r.grants, g)
+				r.grants = append(r.grants, offered{Grant: g})
 				r.notify()
 			}
 		}
 		for _, v := range e.Revoked {
 			if r := l.rank(v.Job, v.Rank); r != nil {
 				r.revoked = append(r.revoked, v.Lease)
-				r.grants = slices.DeleteFunc(r.grants, func(g ledger.Grant) bool { return g.ID == v.Lease })
+				r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return g.ID == v.Lease })
 				r.notify()
 				l.logger.Debug("lease revoked", "job", v.Job, "rank", v.Rank, "lease", v.Lease, "why", v.Why)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -198,9 +199,12 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		l.ready(now)
 		return resp, l.answer(j, r, session, req.Epoch, resp)
 	}
-	if err := l.ledger.Want(j.ID, session, req.Epoch, int(req.Want), now); err != nil {
+	// What it was granted and has not heard of is of what it wants.
+	if err := l.ledger.Want(j.ID, session, req.Epoch, max(0, int(req.Want)-len(r.grants)), now); err != nil {
 		return nil, l.wire(err)
 	}
+	r.asks++
+	asks := r.asks
 	l.ready(now)
 	for len(r.grants) == 0 && len(r.revoked) == 0 && !j.Phase.ended() {
 		wake := r.wake
@@ -230,14 +234,35 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	if over, err := leaseEnded(j, resp); over || err != nil {
 		return resp, err
 	}
-	if ctx.Err() == nil { // else the grants wait for the next call, and expire if there is none
-		if err := l.ledger.Want(j.ID, session, req.Epoch, 0, time.Now()); err != nil {
-			return nil, l.wire(err)
-		}
-		l.ready(time.Now())
-		return resp, l.answer(j, r, session, req.Epoch, resp)
+	if err := l.withdraw(j, r, session, req.Epoch, asks, ctx.Err() != nil); err != nil {
+		return nil, l.wire(err)
 	}
-	return nil, l.wire(ctx.Err())
+	if err := ctx.Err(); err != nil {
+		return nil, l.wire(err)
+	}
+	return resp, l.answer(j, r, session, req.Epoch, resp)
+}
+
+// withdraw ends what a Lease call wanted, unless a later call of the rank waits by now. When the caller has gone, what came for it and
+// was never said goes back, for others to have. l.mu is held.
+func (l *leader) withdraw(j *job, r *rank, session ledger.Session, epoch, asks uint64, gone bool) error {
+	if r.asks != asks {
+		return nil
+	}
+	now := time.Now()
+	err := l.ledger.Want(j.ID, session, epoch, 0, now)
+	if err == nil && gone {
+		var back []uint64
+		r.grants = slices.DeleteFunc(r.grants, func(g offered) bool {
+			if !g.said {
+				back = append(back, g.ID)
+			}
+			return !g.said
+		})
+		err = l.ledger.Release(j.ID, session, back, ledger.Stopped, "", now)
+	}
+	l.ready(now)
+	return err
 }
 
 // leaseEnded answers for a job that is over.
@@ -275,6 +300,8 @@ func (l *leader) hold(j *job, r *rank, session ledger.Session, req *apiv1.LeaseR
 	if err != nil {
 		return err
 	}
+	r.named(req.Held, req.Fetched)
+	r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return !l.ledger.Leased(j.ID, session.Rank, g.ID) })
 	r.adopted, r.session = true, session
 	r.stays, r.guessed = req.SaysDone, false
 	resp.Revoked = append(resp.Revoked, revoked...)
@@ -284,17 +311,36 @@ func (l *leader) hold(j *job, r *rank, session ledger.Session, req *apiv1.LeaseR
 	return nil
 }
 
+// named takes note that the rank knows of leases.
+func (r *rank) named(lists ...[]uint64) {
+	if len(r.grants) == 0 {
+		return
+	}
+	known := map[uint64]bool{}
+	for _, ids := range lists {
+		for _, id := range ids {
+			known[id] = true
+		}
+	}
+	r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return known[g.ID] })
+}
+
 // answer fills in what a rank is granted and where it stands. l.mu is held.
 func (l *leader) answer(j *job, r *rank, session ledger.Session, epoch uint64, resp *apiv1.LeaseResponse) error {
 	now := time.Now()
-	for _, g := range r.grants {
+	for i := range r.grants {
+		g := &r.grants[i]
+		if !l.ledger.Leased(j.ID, session.Rank, g.ID) {
+			continue // acknowledged, or given back, while this call waited
+		}
+		g.said = true
 		resp.Grants = append(resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
 			Node: g.Drive.Node, Urls: l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
 		})
 	}
 	resp.Revoked = append(resp.Revoked, r.revoked...)
-	r.grants, r.revoked = nil, nil
+	r.revoked = nil
 	st, err := l.ledger.Rank(j.ID, session.Rank, now)
 	if err != nil {
 		return l.wire(err)

@@ -80,6 +80,8 @@ type cluster struct {
 	ask      bool // a new leader: it wants to be told what is held
 	submits  int
 	notFirst bool // the first SubmitJob succeeds and its answer is lost
+	lose     int  // of so many Lease answers with grants, one is lost; 0: none
+	answers  int  // of Lease, with grants
 	spoil    func(*apiv1.Grant)
 }
 
@@ -89,6 +91,8 @@ type fakeRank struct {
 	owned     []dataset.Run
 	delivered *dataset.Progress
 	leases    map[uint64]*apiv1.Grant
+	unread    []*apiv1.Grant // granted, and not named since
+	said      []*apiv1.Grant // all of them
 }
 
 type clusterOptions struct {
@@ -144,6 +148,7 @@ func (c *cluster) enter(rank uint32, epoch uint64) {
 	r.epoch, r.delivered = epoch, dataset.NewProgress(c.digest, epoch, total)
 	r.owned = []dataset.Run{{From: uint64(rank) * each, To: uint64(rank+1) * each}}
 	clear(r.leases)
+	r.unread, r.said = nil, nil
 }
 
 func (c *cluster) hook(name string) error {
@@ -277,6 +282,7 @@ func (c *cluster) Attach(_ context.Context, req *apiv1.AttachRequest) (*apiv1.At
 	c.seq++
 	r.session = []byte(fmt.Sprintf("session %d", c.seq))
 	clear(r.leases)
+	r.unread, r.said = nil, nil
 	schema, _ := json.Marshal(testSchema)
 	man, _ := c.man.MarshalJSON()
 	token, _ := r.delivered.Token().MarshalBinary()
@@ -356,7 +362,11 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 			resp.Revoked = append(resp.Revoked, id)
 		}
 	}
-	for range min(req.Want, 4) {
+	r.unread = slices.DeleteFunc(r.unread, func(g *apiv1.Grant) bool {
+		return r.leases[g.Lease] == nil || slices.Contains(req.Held, g.Lease)
+	})
+	resp.Grants = slices.Clone(r.unread)
+	for range min(int(req.Want)-len(r.unread), 4) {
 		g := c.next(r)
 		if g == nil {
 			break
@@ -365,7 +375,13 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 			c.spoil(g)
 		}
 		r.leases[g.Lease] = g
+		r.unread, r.said = append(r.unread, g), append(r.said, g)
 		resp.Grants = append(resp.Grants, g)
+	}
+	if len(resp.Grants) > 0 {
+		if c.answers++; c.lose > 0 && c.answers%c.lose == 0 {
+			return nil, connect.NewError(connect.CodeUnavailable, errors.New("the answer is lost"))
+		}
 	}
 	return resp, nil
 }

@@ -47,6 +47,53 @@ func TestEveryMiniBatchComesOnce(t *testing.T) {
 	}
 }
 
+// TestAnswersThatAreLostAreSaidAgain: the leader says a grant until it hears that it came; one that comes when the lease is over is
+// passed over.
+func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 300, batch: 10, split: 3})
+	c.set(func() { c.lose = 2 })
+	j := c.attach(t, c.dial(t), AttachOptions{Pieces: 2})
+	got := take(t, c, j, 12, nil)
+	require.NoError(t, got.err)
+	asked := false
+	rest := take(t, c, j, -1, func(*tensor.MiniBatch) { // the asking was broken off, and has begun anew
+		j.rank.mu.Lock()
+		l := j.rank.leases
+		j.rank.mu.Unlock()
+		c.mu.Lock()
+		said := slices.Clone(c.ranks[0].said)
+		c.mu.Unlock()
+		for _, g := range said {
+			l.mu.Lock()
+			over := l.over.has(g.Lease)
+			l.mu.Unlock()
+			if !over {
+				continue
+			}
+			asked = true
+			require.NoError(t, l.take(&apiv1.LeaseResponse{Grants: []*apiv1.Grant{g}}))
+			l.mu.Lock()
+			require.NotContains(t, l.held, g.Lease)
+			l.mu.Unlock()
+		}
+	})
+	require.NoError(t, rest.err)
+	require.True(t, asked)
+	require.Equal(t, all(0, 30), sorted(append(got.numbers, rest.numbers...)))
+	require.NoError(t, j.Close())
+}
+
+func TestLeasesThatAreOverAreRememberedForAWhile(t *testing.T) {
+	var o over
+	assert.False(t, o.has(0))
+	for id := uint64(1); id <= 3*uint64(len(o.ring)); id++ {
+		o.add(id)
+		assert.True(t, o.has(id))
+	}
+	assert.Len(t, o.ids, len(o.ring))
+	assert.False(t, o.has(1))
+}
+
 // TestTheBatchMayBeThePipelines: a job that says no batch has its pipeline's.
 func TestTheBatchMayBeThePipelines(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 95, batch: 10, split: 3})

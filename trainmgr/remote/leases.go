@@ -46,6 +46,7 @@ type leases struct {
 	back    map[string][]uint64 // leases to give back, by reason
 	adopt   bool
 	refused map[int]time.Time // since when a split has been refused, by its place
+	over    over              // leases that are no longer held
 	dueAt   time.Time         // since when what is due is nobody's
 	changed chan struct{}     // closed and renewed when ready or err change
 	err     error
@@ -317,8 +318,9 @@ func (l *leases) take(resp *apiv1.LeaseResponse) error {
 		}
 	}
 	for _, p := range pieces {
-		if l.held[p.lease] != nil {
-			continue
+		if l.held[p.lease] != nil || l.over.has(p.lease) {
+			p.cancel(nil)
+			continue // the leader says a grant until it has heard that it came
 		}
 		l.held[p.lease] = p
 		l.ready = append(l.ready, p)
@@ -331,6 +333,24 @@ func (l *leases) take(resp *apiv1.LeaseResponse) error {
 		l.wake()
 	}
 	return nil
+}
+
+// over remembers the last leases that are over: while the leader does not know, it may say them again.
+type over struct {
+	ids  map[uint64]struct{}
+	ring [1 << 10]uint64 // many times what can be over and not yet known to be
+	next int
+}
+
+func (o *over) has(id uint64) bool { _, ok := o.ids[id]; return ok }
+
+func (o *over) add(id uint64) {
+	if o.ids == nil {
+		o.ids = make(map[uint64]struct{}, len(o.ring))
+	}
+	delete(o.ids, o.ring[o.next])
+	o.ids[id], o.ring[o.next] = struct{}{}, id
+	o.next = (o.next + 1) % len(o.ring)
 }
 
 // piece checks a grant.
@@ -352,6 +372,7 @@ func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
 // drop forgets a lease. l.mu is held.
 func (l *leases) drop(p *piece) {
 	delete(l.held, p.lease)
+	l.over.add(p.lease)
 	for i, q := range l.ready {
 		if q == p {
 			l.ready = append(l.ready[:i], l.ready[i+1:]...)

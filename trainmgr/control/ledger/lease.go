@@ -154,6 +154,12 @@ func (l *Ledger) mine(r *rank, id uint64) *lease {
 	return nil
 }
 
+// Leased reports whether a rank has this lease out: it was granted, and is neither all delivered nor back.
+func (l *Ledger) Leased(id string, rank uint32, lease uint64) bool {
+	le := l.leases[lease]
+	return le != nil && le.job.ID == id && le.rank.number == rank
+}
+
 // Want says that the rank waits for n pieces of the epoch; it replaces what it wanted before. The epoch is the rank's
 // or the next one, which it goes on to when it has acknowledged all of its own; another one is ErrArgument: attach with a token.
 func (l *Ledger) Want(id string, s Session, epoch uint64, n int, now time.Time) error {

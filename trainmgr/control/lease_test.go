@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+)
+
+// leased counts the leases that are out on all drives.
+func leased(s *Server) int {
+	l := s.leading.Load()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, d := range l.ledger.Drives() {
+		n += d.Leases
+	}
+	return n
+}
+
+// attached starts a member and a node with one drive of two slots, and attaches to a job of ten splits there.
+func attached(t *testing.T) (*Server, *client, *consumer) {
+	s, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 2}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	return s, c, k
+}
+
+// TestAGrantWhoseAnswerIsLostIsSaidAgain: to the rank's next call, whichever that is, until the rank names it.
+func TestAGrantWhoseAnswerIsLostIsSaidAgain(t *testing.T) {
+	t.Parallel()
+	s, c, k := attached(t)
+	ask := func(want int32, held ...uint64) (ids []uint64) {
+		r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+			return m.Lease(ctx, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: want, WaitSeconds: 20, Held: held})
+		})
+		require.NoError(t, err)
+		assert.Empty(t, r.Revoked)
+		for _, g := range r.Grants {
+			ids = append(ids, g.Lease)
+		}
+		return ids
+	}
+	lost := ask(1)
+	require.Len(t, lost, 1)
+	assert.Equal(t, lost, ask(0), "a report's answer has it too")
+	assert.Equal(t, lost, ask(1), "nothing is waited for while it is not known")
+	assert.Empty(t, ask(0, lost...))
+	more := ask(1, lost...)
+	require.Len(t, more, 1)
+	assert.NotEqual(t, lost, more)
+	assert.Equal(t, 2, leased(s))
+
+	// What is acknowledged or given back without ever having been named is over.
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+		return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Leases: more, Reason: "stop"})
+	})
+	require.NoError(t, err)
+	assert.Empty(t, ask(0, lost...))
+	assert.Equal(t, 1, leased(s))
+}
+
+// TestALeaseCallThatIsGivenUpHoldsNothing: what it wanted it wants no more, and what had come for it is others' to have.
+func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
+	t.Parallel()
+	s, _, k := attached(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Lease(gone, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: 1, WaitSeconds: 20})
+	require.Error(t, err)
+	assert.Zero(t, leased(s), "it came and was never said")
+
+	drain := func(on bool) {
+		_, err := s.DrainNode(t.Context(), &apiv1.DrainNodeRequest{Node: "n", Drain: on})
+		require.NoError(t, err)
+	}
+	drain(true)
+	waits, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Lease(waits, &apiv1.LeaseRequest{Id: k.id, Session: k.session, Want: 1, WaitSeconds: 20})
+		done <- err
+	}()
+	l := s.leading.Load()
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.jobs[k.id].ranks[0].asks == 2
+	}, 20*time.Second, time.Millisecond)
+	cancel()
+	require.Error(t, <-done)
+	drain(false)
+	assert.Zero(t, leased(s), "nobody waits for it any more")
+
+	// A later call that waits already is not harmed by the end of an earlier one.
+	r, err := k.lease(1, 0, 20)
+	require.NoError(t, err)
+	assert.Len(t, r.Grants, 1)
+}
