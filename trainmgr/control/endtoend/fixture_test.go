@@ -266,11 +266,13 @@ func dial(t testing.TB, members ...string) *remote.Client {
 	return c
 }
 
-// awaitPartitions waits until the ready nodes hold so many.
+// awaitPartitions waits until the ready nodes hold so many, and says what there was instead.
 func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want int) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		list, err := c.Nodes(t.Context())
+	var list []*apiv1.NodeRecord
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var err error
+		list, err = c.Nodes(t.Context())
 		require.NoError(t, err)
 		seen := map[string]bool{}
 		for _, n := range list {
@@ -282,8 +284,11 @@ func awaitPartitions(t testing.TB, c *remote.Client, nodes map[string]bool, want
 				}
 			}
 		}
-		return len(seen) == want
-	}, time.Minute, 20*time.Millisecond)
+		if len(seen) == want {
+			return
+		}
+	}
+	require.FailNow(t, "the nodes do not hold what they should", "%d partitions wanted: %v", want, list)
 }
 
 // check compares what came with what one machine gives.

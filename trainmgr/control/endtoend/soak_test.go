@@ -140,11 +140,14 @@ func digestOf(t testing.TB, c *remote.Client, id string) [32]byte {
 // awaitDone waits until a job has ended well.
 func awaitDone(t testing.TB, c *remote.Client, id string) (st *apiv1.JobStatus) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) { // the leader may have died between the last words and the end
 		var err error
 		st, err = c.Get(t.Context(), id)
 		require.NoError(t, err)
-		return st.State == "done"
-	}, 2*time.Minute, 5*time.Millisecond) // the leader may have died between the last words and the end
-	return st
+		if st.State == "done" {
+			return st
+		}
+	}
+	require.FailNow(t, "the job does not end", "%v", st)
+	return nil
 }
