@@ -26,6 +26,7 @@ var units = map[string]func(){
 	"positivemodulus": positiveModulus,
 	"rowmajor":        rowMajor,
 	"sigridhash":      sigridHash,
+	"text":            textKernels,
 	"zeroextend":      zeroExtend,
 }
 

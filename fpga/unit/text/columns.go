@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // check tells whether rows first to first+n-1 are within every buffer that is not nil.
@@ -34,29 +35,39 @@ func (c *Columns) column(field int) (values []int64, valid []byte) {
 
 // deal moves the first n rows of the block to rows first, first+1, ... of c.
 func (d *Decoder) deal(c *Columns, first, n int) {
-	cells, bits := d.cells[:n], d.valid[:n]
+	from, known := 0, false
+	if d.vectors {
+		from = d.to.columns((*byte)(unsafe.Pointer(&d.cells)), first, n)
+		d.to.validity(&d.planes, first, n)
+		known = true
+	}
 	for f := range fields {
 		values, valid := c.column(f)
 		if values != nil {
-			values = values[first : first+n]
-			switch {
-			case f < d.first:
-				clear(values)
-			case f <= Dense:
-				for r := range values {
-					values[r] = int64(int32(cells[r][f]))
-				}
-			default:
-				for r := range values {
-					values[r] = int64(cells[r][f])
-				}
+			d.dealCells(values[first:first+n], f, from)
+		}
+		if valid != nil && !known {
+			plane, valid := &d.planes[f/8], valid[first:first+n]
+			for r := range valid {
+				valid[r] = plane[r] >> (f % 8) & 1
 			}
 		}
-		if valid != nil {
-			valid = valid[first : first+n]
-			for r := range valid {
-				valid[r] = byte(bits[r]>>f) & 1
-			}
+	}
+}
+
+// dealCells moves a field of the block's rows from, from+1, ...
+func (d *Decoder) dealCells(values []int64, f, from int) {
+	cells := d.cells[:len(values)]
+	switch {
+	case f < d.first:
+		clear(values)
+	case f <= Dense:
+		for r := from; r < len(values); r++ {
+			values[r] = int64(int32(cells[r][f]))
+		}
+	default:
+		for r := from; r < len(values); r++ {
+			values[r] = int64(cells[r][f])
 		}
 	}
 }

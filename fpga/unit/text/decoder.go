@@ -26,9 +26,14 @@ type Decoder struct {
 	first int // the field that a line begins with: 0, or 1 without a label
 	at    Position
 
-	// Parsed rows on their way to the columns: the 32 bits of every cell, and a bit a field that holds a value.
-	cells [block][fields]uint32
-	valid [block]uint64
+	// Parsed rows on their way to the columns: the 32 bits of every cell, and a bit a field that holds a value, a byte a row and group of
+	// eight fields.
+	cells  [block][fields]uint32
+	planes [groups][block]byte
+
+	vectors bool
+	ahead   ahead
+	to      targets
 }
 
 // NewDecoder returns a decoder at the partition's start, or ErrOptions.
@@ -64,16 +69,29 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 		pos = len(byteOrderMark)
 	}
 	held := 0 // rows in the block
+	d.ahead.rows, d.ahead.reach = 0, block
+	if d.vectors = vectors(); d.vectors {
+		d.to.aim(c)
+	}
 	var failed error
 	for res.Rows+held < n {
 		if held == block {
 			d.deal(c, first+res.Rows, held)
 			res.Rows, held = res.Rows+held, 0
 		}
+		if d.vectors && d.ahead.look(window, pos, fields-d.first, n-res.Rows-held) {
+			if done := d.parse(window, d.ahead.rows, held); done > 0 {
+				pos = d.ahead.take(done, fields-d.first)
+				held += done
+				lines += int64(done)
+				continue
+			}
+			d.ahead.take(1, fields-d.first) // an odd one, which is taken below
+		}
 		rest := window[pos:]
 		if len(rest) >= fastRow {
 			if used, valid := fastLine((*[fastRow]byte)(rest), d.first, &d.cells[held]); used > 0 {
-				d.valid[held] = valid
+				d.note(held, valid)
 				held++
 				pos += used
 				lines++
@@ -111,6 +129,13 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 	return res, failed
 }
 
+// note keeps which fields of a row of the block hold values.
+func (d *Decoder) note(row int, valid uint64) {
+	for g := range d.planes {
+		d.planes[g][row] = byte(valid >> (8 * g))
+	}
+}
+
 // cutLine returns the line that rest begins with, without its line end, and where the next begins. It is not ok when
 // the line's end is not there, or too far.
 func cutLine(rest []byte, final bool) (line []byte, next int, ok bool) {
@@ -135,7 +160,7 @@ func (d *Decoder) carefulLine(line []byte, r int, counts *Counts) (kept bool, er
 	row := &d.cells[r]
 	valid, field, bad := parseLine(line, d.first, row)
 	if bad == nil {
-		d.valid[r] = valid
+		d.note(r, valid)
 		return true, nil
 	}
 	switch d.o.Policy {
@@ -144,7 +169,7 @@ func (d *Decoder) carefulLine(line []byte, r int, counts *Counts) (kept bool, er
 		return false, nil
 	case Null:
 		counts.Nulled++
-		d.valid[r] = valid
+		d.note(r, valid)
 		return true, nil
 	}
 	return false, d.rowError(0, 0, field, bad)

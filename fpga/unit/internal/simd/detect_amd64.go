@@ -14,3 +14,5 @@ func detect() Level {
 	}
 	return AVX512
 }
+
+func detectVBMI() bool { return cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VBMI2 }

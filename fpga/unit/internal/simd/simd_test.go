@@ -36,3 +36,13 @@ func TestForce(t *testing.T) {
 		require.Equal(t, before, Current())
 	}
 }
+
+func TestVBMIWantsAVX512(t *testing.T) {
+	for l := range AVX512 {
+		restore := Force(l)
+		require.False(t, VBMI())
+		restore()
+	}
+	defer Force(AVX512)()
+	require.Equal(t, Detected() == AVX512 && detectVBMI(), VBMI())
+}

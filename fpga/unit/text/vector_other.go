@@ -1,0 +1,15 @@
+//go:build !amd64 || purego
+
+package text
+
+// There are no vector kernels: nothing is ever ahead, and nothing is done.
+
+func vectors() bool { return false }
+
+func index([]byte, *[startsRoom]uint16, int, int) int { return 0 }
+
+func (d *Decoder) parse([]byte, int, int) int { return 0 }
+
+func (t *targets) columns(*byte, int, int) int { return 0 }
+
+func (t *targets) validity(*[groups][block]byte, int, int) {}
