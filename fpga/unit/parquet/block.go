@@ -22,7 +22,8 @@ type Block struct {
 	Valid []byte
 	// RowValid has a byte a row, 1 = a list, 0 = null, if ColumnType.NullableRows; else it is empty.
 	RowValid []byte
-	Lengths  []int32 // lists: value slots of each row
+	Lengths  []int32 // lists: value slots of each row; lists in a map: entries of each row
+	Inner    []int32 // lists in a map: value slots of each entry, none of a null or empty list
 	Nulls    int     // zeros in Valid
 	NullRows int     // zeros in RowValid
 
@@ -57,7 +58,7 @@ func (b *Block) Reset(k Kind) {
 	b.Kind, b.Rows, b.Nulls, b.NullRows = k, 0, 0, 0
 	b.I64, b.F32, b.F64 = b.I64[:0], b.F32[:0], b.F64[:0]
 	b.Offsets, b.Data = b.Offsets[:0], b.Data[:0]
-	b.Valid, b.RowValid, b.Lengths = b.Valid[:0], b.RowValid[:0], b.Lengths[:0]
+	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:0], b.RowValid[:0], b.Lengths[:0], b.Inner[:0]
 }
 
 // forget takes the block's own memory back, empty, in place of what was lent.
@@ -121,14 +122,18 @@ func (b *Block) Bytes(i int) []byte { return b.Data[b.Offsets[i]:b.Offsets[i+1]]
 type mark struct {
 	rows, nulls, nullRows              int
 	values, data, valid, rowValid, len int
-	lastLength                         int32
+	inner                              int
+	lastLength, lastInner              int32
 }
 
 func (b *Block) mark() mark {
 	m := mark{rows: b.Rows, nulls: b.Nulls, nullRows: b.NullRows, values: b.Values(), data: len(b.Data),
-		valid: len(b.Valid), rowValid: len(b.RowValid), len: len(b.Lengths)}
+		valid: len(b.Valid), rowValid: len(b.RowValid), len: len(b.Lengths), inner: len(b.Inner)}
 	if m.len > 0 {
 		m.lastLength = b.Lengths[m.len-1]
+	}
+	if m.inner > 0 {
+		m.lastInner = b.Inner[m.inner-1]
 	}
 	return m
 }
@@ -145,9 +150,12 @@ func (b *Block) rollback(m mark) {
 	case KindBytes:
 		b.Offsets, b.Data = b.Offsets[:min(len(b.Offsets), m.values+1)], b.Data[:m.data]
 	}
-	b.Valid, b.RowValid, b.Lengths = b.Valid[:m.valid], b.RowValid[:m.rowValid], b.Lengths[:m.len]
+	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:m.valid], b.RowValid[:m.rowValid], b.Lengths[:m.len], b.Inner[:m.inner]
 	if m.len > 0 {
 		b.Lengths[m.len-1] = m.lastLength
+	}
+	if m.inner > 0 {
+		b.Inner[m.inner-1] = m.lastInner
 	}
 }
 

@@ -132,7 +132,12 @@ const (
 	shapeListInGroup        // optional group { optional list of optional elements }: levels up to 4
 	shapeRepeated           // repeated leaf
 	shapeTwoLevel           // optional group (LIST) { repeated leaf }
-	shapes              = 9 // how many
+	shapes              = 9 // how many a file is made of
+
+	// Of one leaf of a map only, so for pages and chunks.
+	shapeInMap         shape = 9  // optional map to optional lists of optional elements
+	shapeInMapRequired shape = 10 // required map to required lists of required elements
+	pageShapes               = 11
 )
 
 // schema writes the shape's schema elements and tells how many there are.
@@ -224,8 +229,36 @@ func (s shape) levels() (maxDef, repDef uint8) {
 		return 2, 2
 	case shapeListInGroup:
 		return 4, 3
+	case shapeInMap:
+		return 5, 4
+	case shapeInMapRequired:
+		return 2, 2
 	}
 	return 0, 0
+}
+
+// entryDef is the definition level of a map's entry; 0 outside of maps.
+func (s shape) entryDef() uint8 {
+	switch s {
+	case shapeInMap:
+		return 2
+	case shapeInMapRequired:
+		return 1
+	}
+	return 0
+}
+
+// columnType is the type of a leaf of the shape.
+func (s shape) columnType() (ct ColumnType) {
+	ct.MaxDef, ct.RepDef = s.levels()
+	ct.EntryDef = s.entryDef()
+	if ct.List = ct.RepDef > 0; ct.List {
+		ct.MaxRep = 1
+	}
+	if ct.EntryDef > 0 {
+		ct.MaxRep = 2
+	}
+	return ct
 }
 
 // levelled is one pair of levels and its value, nil if there is none.
@@ -236,6 +269,9 @@ type levelled struct {
 
 // shred turns rows into levels, as the Dremel paper says. Where more than one level means null, r picks.
 func (c *built) shred(r *rand.Rand) []levelled {
+	if c.shape.entryDef() > 0 {
+		return c.shredMaps(r)
+	}
 	maxDef, repDef := c.shape.levels()
 	var out []levelled
 	for _, row := range c.rows {
@@ -256,6 +292,43 @@ func (c *built) shred(r *rand.Rand) []levelled {
 				l.def = maxDef - 1
 			}
 			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// shredMaps is shred for lists in a map.
+func (c *built) shredMaps(r *rand.Rand) []levelled {
+	maxDef, repDef := c.shape.levels()
+	entry := c.shape.entryDef()
+	var out []levelled
+	for _, row := range c.rows {
+		lists, _ := row.([]any)
+		switch {
+		case row == nil:
+			out = append(out, levelled{0, byte(r.Intn(int(entry) - 1)), nil})
+		case len(lists) == 0:
+			out = append(out, levelled{0, entry - 1, nil})
+		}
+		for i, l := range lists {
+			list, _ := l.([]any)
+			first := byte(min(i, 1))
+			switch {
+			case l == nil:
+				out = append(out, levelled{first, entry + byte(r.Intn(int(repDef-entry)-1)), nil})
+			case len(list) == 0:
+				out = append(out, levelled{first, repDef - 1, nil})
+			}
+			for j, v := range list {
+				x := levelled{first, maxDef, v}
+				if j > 0 {
+					x.rep = 2
+				}
+				if v == nil {
+					x.def = maxDef - 1
+				}
+				out = append(out, x)
+			}
 		}
 	}
 	return out
@@ -543,7 +616,7 @@ func (c *built) dataPage(r *rand.Rand, levels []levelled, dict map[string]uint32
 	body := c.body(r, values, indices, entries)
 	repWidth, defWidth := 0, bitsFor(maxDef)
 	if repDef > 0 {
-		repWidth = 1
+		repWidth = bitsFor(c.shape.columnType().MaxRep)
 	}
 	if c.v2 {
 		h.Type, h.DefEncoding, h.RepEncoding = DataPageV2, 0, 0
@@ -731,14 +804,28 @@ func (c *built) randomRows(r *rand.Rand, n int, nulls float64, few bool) {
 			c.rows = append(c.rows, value(maxDef > 0))
 			continue
 		}
-		if repDef > 1 && r.Float64() < nulls/2 {
-			c.rows = append(c.rows, nil)
+		list := func() any {
+			if repDef > 1 && c.shape != shapeInMapRequired && r.Float64() < nulls/2 {
+				return nil
+			}
+			l := []any{}
+			for range r.Intn(1 + r.Intn(12)) {
+				l = append(l, value(maxDef > repDef))
+			}
+			return l
+		}
+		if entry := c.shape.entryDef(); entry > 0 {
+			var lists any
+			if entry == 1 || r.Float64() >= nulls/2 {
+				all := []any{}
+				for range r.Intn(1 + r.Intn(9)) {
+					all = append(all, list())
+				}
+				lists = all
+			}
+			c.rows = append(c.rows, lists)
 			continue
 		}
-		list := []any{}
-		for range r.Intn(1 + r.Intn(12)) {
-			list = append(list, value(maxDef > repDef))
-		}
-		c.rows = append(c.rows, list)
+		c.rows = append(c.rows, list())
 	}
 }

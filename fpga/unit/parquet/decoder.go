@@ -20,6 +20,7 @@ type Decoder struct {
 	err      error // what ended decoding
 	list     levelBatch
 	window   repWindow
+	nested   nestedLevels
 }
 
 var errNoPage = errors.New("parquet: decoder has no page")
@@ -32,6 +33,7 @@ var errNoPage = errors.New("parquet: decoder has no page")
 func (d *Decoder) Reset(ct *ColumnType, h *PageHeader, page []byte, dict *Dictionary) error {
 	d.ct, d.rows, d.levels, d.inRow, d.err = *ct, 0, 0, false, errNoPage
 	d.list.reset()
+	d.nested.pos, d.nested.end = 0, 0
 	if err := ct.Validate(); err != nil {
 		return err
 	}
@@ -119,7 +121,11 @@ func (d *Decoder) levelsV2(h *PageHeader, page []byte) ([]byte, error) {
 // countRows counts the rows that begin in the page: its values, or for a list the zeros among the repetition levels.
 func (d *Decoder) countRows(h *PageHeader, n int) error {
 	d.rows = n
-	if d.ct.List && n > 0 {
+	if d.ct.MaxRep == 2 && n > 0 {
+		if err := d.countNested(n); err != nil {
+			return err
+		}
+	} else if d.ct.List && n > 0 {
 		if err := d.window.fill(&d.rep, n); err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
@@ -157,7 +163,13 @@ func (d *Decoder) Continue(b *Block) error {
 		return fmt.Errorf("%w: the block does not hold that row", ErrContinues)
 	}
 	m := b.mark()
-	if err := d.nextList(b, 0); err != nil {
+	var err error
+	if d.ct.MaxRep == 2 {
+		err = d.nextNested(b, 0)
+	} else {
+		err = d.nextList(b, 0)
+	}
+	if err != nil {
 		b.rollback(m)
 		d.err = err
 		return err
@@ -174,10 +186,13 @@ func (d *Decoder) Skip(n int) error {
 	if n < 0 || n > d.rows {
 		return fmt.Errorf("parquet: skip %d rows of the page's %d", n, d.rows)
 	}
-	if !d.ct.List {
+	switch d.ct.MaxRep {
+	case 0:
 		d.err = d.skipFlat(n)
-	} else {
+	case 1:
 		d.err = d.skipList(n)
+	default:
+		d.err = d.skipNested(n)
 	}
 	d.rows -= n
 	d.inRow = false
@@ -207,10 +222,13 @@ func (d *Decoder) Next(b *Block, n int) (int, error) {
 	}
 	m := b.mark()
 	var err error
-	if d.ct.List {
-		err = d.nextList(b, n)
-	} else {
+	switch d.ct.MaxRep {
+	case 0:
 		err = d.nextFlat(b, n)
+	case 1:
+		err = d.nextList(b, n)
+	default:
+		err = d.nextNested(b, n)
 	}
 	if err != nil {
 		b.rollback(m)

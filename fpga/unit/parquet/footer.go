@@ -133,8 +133,8 @@ func (f *File) parse(b []byte) error {
 	case r.left() > 0 && !encrypted:
 		return corrupt("%d bytes after its metadata", r.left())
 	}
-	leaves, err := leavesOf(elements)
-	f.Leaves = leaves
+	var err error
+	f.Leaves, f.Maps, err = leavesOf(elements)
 	return err
 }
 

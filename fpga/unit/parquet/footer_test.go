@@ -187,7 +187,7 @@ func TestSchemaNesting(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			leaves, err := leavesOf(group("root", noRepetition, -1, c.root).elements())
+			leaves, _, err := leavesOf(group("root", noRepetition, -1, c.root).elements())
 			require.NoError(t, err)
 			require.Len(t, leaves, 1)
 			l := leaves[0]
@@ -229,7 +229,7 @@ func TestSchemaFaults(t *testing.T) {
 	}
 	for name, elements := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := leavesOf(elements)
+			_, _, err := leavesOf(elements)
 			require.ErrorIs(t, err, ErrCorrupt)
 		})
 	}
@@ -239,11 +239,11 @@ func TestSchemaFaults(t *testing.T) {
 	for i := range 100 {
 		many = append(many, change(leaf, func(e *element) { e.name = fmt.Sprint(i) }))
 	}
-	_, err := leavesOf(many)
+	_, _, err := leavesOf(many)
 	require.ErrorIs(t, err, ErrCorrupt)
 	// A type that we do not know refuses its column and no other.
 	for _, physical := range []Type{Int96, 8, unknown} {
-		leaves, err := leavesOf([]element{change(root, func(e *element) { e.children = 2 }), change(leaf, func(e *element) { e.physical = physical }), leaf})
+		leaves, _, err := leavesOf([]element{change(root, func(e *element) { e.children = 2 }), change(leaf, func(e *element) { e.physical = physical }), leaf})
 		require.NoError(t, err)
 		require.ErrorIs(t, leaves[0].Unsupported, ErrUnsupported)
 		require.NoError(t, leaves[1].Unsupported)

@@ -80,7 +80,7 @@ func FuzzPageHeader(f *testing.F) {
 // must agree on whether it is a page and on its rows.
 func FuzzPage(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
-	for i, c := range samples() {
+	for i, c := range append(samples(), nestedSamples()...) {
 		c.codec, c.split, c.pageRows = Uncompressed, false, 100
 		for _, p := range c.pages(r) {
 			if p.h.data() {
@@ -90,9 +90,8 @@ func FuzzPage(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, s, physical, encoding byte, v2 bool, values, rows, rep, def uint16, mix byte, body []byte) {
-		ct := ColumnType{Physical: Type(physical % 8), Unsigned: mix&1 != 0}
-		ct.MaxDef, ct.RepDef = (shape(s) % shapes).levels()
-		ct.List, ct.MaxRep = ct.RepDef > 0, min(ct.RepDef, 1)
+		ct := (shape(s) % pageShapes).columnType()
+		ct.Physical, ct.Unsigned = Type(physical%8), mix&1 != 0
 		if ct.Physical == FixedLenByteArray {
 			ct.TypeLength = 1 + int32(mix>>4)
 		}

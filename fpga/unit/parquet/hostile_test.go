@@ -36,6 +36,13 @@ func samples() []*built {
 	return all
 }
 
+// columnType is the type of the column's leaf.
+func (c *built) columnType() ColumnType {
+	ct := c.shape.columnType()
+	ct.Physical, ct.TypeLength, ct.Unsigned, ct.Codec = c.physical, c.length, c.unsigned, c.codec
+	return ct
+}
+
 // harms is how many times a page or a file is harmed: n, or a hundred times that with MILLRACE_SWEEP set.
 func harms(n int) int {
 	if os.Getenv("MILLRACE_SWEEP") != "" {
@@ -105,10 +112,9 @@ func TestFlippedBitsNeverPanicAndKeepTheShape(t *testing.T) {
 func TestHarmedPagesAreJudgedAlike(t *testing.T) {
 	r := rand.New(rand.NewSource(6))
 	failed, kept := 0, 0
-	for _, c := range samples() {
+	for _, c := range append(samples(), nestedSamples()...) {
 		c.codec, c.split = Uncompressed, false
-		maxDef, repDef := c.shape.levels()
-		ct := ColumnType{Physical: c.physical, TypeLength: c.length, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+		ct := c.columnType()
 		for _, p := range c.pages(r) {
 			if !p.h.data() || len(p.payload) == 0 {
 				continue

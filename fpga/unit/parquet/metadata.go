@@ -9,6 +9,7 @@ type File struct {
 	Rows         int64 // the sum of the row groups' rows
 	Size         int64 // of the file, bytes
 	Leaves       []Leaf
+	Maps         []Map
 	RowGroups    []RowGroup
 	FooterSHA256 [32]byte // of the file's end from the footer's first byte: Thrift, its length, the magic
 }
@@ -43,8 +44,10 @@ type Leaf struct {
 	BitWidth   int    // of an INT annotation: 8, 16, 32, 64; else 0
 	List       bool   // a row is a list of values
 	MaxDef     uint8  // the definition level of a value that is there
-	MaxRep     uint8  // 0, or 1 for a list; more is not supported
+	MaxRep     uint8  // 0, or 1 for a list, or 2 for lists in a map; more is not supported
 	RepDef     uint8  // lists: the definition level of an element, null or not; below it the list is empty (RepDef-1) or null
+	EntryDef   uint8  // lists in a map: the definition level of an entry of the map; else 0
+	Part       Part   // of a map: which of its leaves; such a leaf is no column by itself
 	// Unsupported says why the column cannot be read; nil if it can. It is an *UnsupportedError.
 	Unsupported error
 }
@@ -53,7 +56,7 @@ type Leaf struct {
 func (l *Leaf) ColumnType(codec Codec) ColumnType {
 	return ColumnType{
 		Physical: l.Physical, TypeLength: int32(l.TypeLength), Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth),
-		List: l.List, MaxDef: l.MaxDef, MaxRep: l.MaxRep, RepDef: l.RepDef, Codec: codec,
+		List: l.List, MaxDef: l.MaxDef, MaxRep: l.MaxRep, RepDef: l.RepDef, EntryDef: l.EntryDef, Codec: codec,
 	}
 }
 
@@ -105,8 +108,9 @@ type ColumnType struct {
 	Unsigned   bool
 	List       bool
 	MaxDef     uint8
-	MaxRep     uint8 // 1 for a list, else 0
+	MaxRep     uint8 // 1 for a list, 2 for lists in a map, else 0
 	RepDef     uint8 // lists: 1..MaxDef, see Leaf; else 0
+	EntryDef   uint8 // MaxRep 2: 1..RepDef-1, see Leaf; else 0
 }
 
 // Bounds on what a ColumnType may say.
@@ -122,8 +126,9 @@ func (ct *ColumnType) Kind() Kind { return ct.Physical.Kind() }
 // whose elements are not.
 func (ct *ColumnType) NullableValues() bool { return ct.MaxDef > ct.RepDef }
 
-// NullableRows tells whether a Block of this column has RowValid: a list that can be null as a whole.
-func (ct *ColumnType) NullableRows() bool { return ct.RepDef > 1 }
+// NullableRows tells whether a Block of this column has RowValid: a list that can be null as a whole. Of lists in a map
+// nobody asks.
+func (ct *ColumnType) NullableRows() bool { return ct.RepDef > 1 && ct.MaxRep == 1 }
 
 // Validate checks that the type can be decoded and contradicts itself nowhere.
 func (ct *ColumnType) Validate() error {
@@ -142,11 +147,14 @@ func (ct *ColumnType) Validate() error {
 	if ct.MaxDef > maxLevel {
 		return corrupt("column type: definition level %d is above %d", ct.MaxDef, maxLevel)
 	}
-	if ct.MaxRep > 1 {
+	if ct.MaxRep > 2 {
 		return &UnsupportedError{What: "nesting", Name: fmt.Sprintf("repetition level %d", ct.MaxRep)}
 	}
-	if ct.List != (ct.MaxRep == 1) || ct.List != (ct.RepDef > 0) || ct.RepDef > ct.MaxDef {
+	if ct.List != (ct.MaxRep > 0) || ct.List != (ct.RepDef > 0) || ct.RepDef > ct.MaxDef {
 		return corrupt("column type: list %t with levels %d, %d, %d", ct.List, ct.MaxDef, ct.MaxRep, ct.RepDef)
+	}
+	if (ct.MaxRep == 2) != (ct.EntryDef > 0) || ct.EntryDef > 0 && ct.EntryDef >= ct.RepDef {
+		return corrupt("column type: entries at level %d, elements at %d, repetition level %d", ct.EntryDef, ct.RepDef, ct.MaxRep)
 	}
 	return nil
 }

@@ -88,6 +88,8 @@ func addLevels(rows []any, leaf *Leaf, rep, def int, v any) []any {
 	switch {
 	case !leaf.List:
 		return append(rows, v)
+	case leaf.MaxRep == 2:
+		return addNestedLevels(rows, leaf, rep, def, v)
 	case rep > 0:
 		list := rows[len(rows)-1].([]any)
 		rows[len(rows)-1] = append(list, v)
@@ -98,6 +100,27 @@ func addLevels(rows []any, leaf *Leaf, rep, def int, v any) []any {
 		return append(rows, []any{})
 	}
 	return append(rows, nil)
+}
+
+// addNestedLevels is addLevels for lists in a map.
+func addNestedLevels(rows []any, leaf *Leaf, rep, def int, v any) []any {
+	list := addLevels(nil, &Leaf{List: true, MaxDef: leaf.MaxDef, RepDef: leaf.RepDef}, 0, def, v)[0]
+	if rep == 0 {
+		switch {
+		case def >= int(leaf.EntryDef):
+			return append(rows, []any{list})
+		case def == int(leaf.EntryDef)-1:
+			return append(rows, []any{})
+		}
+		return append(rows, nil)
+	}
+	entries := rows[len(rows)-1].([]any)
+	if rep == 1 {
+		rows[len(rows)-1] = append(entries, list)
+		return rows
+	}
+	entries[len(entries)-1] = append(entries[len(entries)-1].([]any), v)
+	return rows
 }
 
 // arrowGoRows reads a column with arrow-go.

@@ -15,7 +15,8 @@ import (
 )
 
 // Column is a whole chunk as the reference decodes it. A row is nil (null) or a value: int64, float32, float64 or
-// []byte; a row of a list is nil or a []any of nils and values.
+// []byte; a row of a list is nil or a []any of nils and values; a row of lists in a map is nil or a []any of lists, null
+// or not.
 type Column struct {
 	Kind Kind
 	List bool
@@ -199,6 +200,8 @@ func (ref *reference) add(rep, def uint32, v any) error {
 	switch {
 	case !c.List:
 		c.Rows = append(c.Rows, v)
+	case ref.ct.MaxRep == 2:
+		return ref.addNested(rep, def, v)
 	case rep == 0 && def+1 < element:
 		c.Rows = append(c.Rows, nil)
 	case rep == 0 && def < element:
@@ -215,6 +218,48 @@ func (ref *reference) add(rep, def uint32, v any) error {
 		}
 		c.Rows[len(c.Rows)-1] = append(list, v)
 	}
+	return nil
+}
+
+// addNested adds what a pair of levels says of lists in a map: a row, an entry of the last row, or an element of the last
+// entry.
+func (ref *reference) addNested(rep, def uint32, v any) error {
+	c := &ref.column
+	entry, element := uint32(ref.ct.EntryDef), uint32(ref.ct.RepDef)
+	var list any // an entry that begins: nil, []any{} or with one element
+	switch {
+	case def >= element:
+		list = []any{v}
+	case def+1 == element:
+		list = []any{}
+	}
+	if rep == 0 {
+		switch {
+		case def >= entry:
+			c.Rows = append(c.Rows, []any{list})
+		case def+1 == entry:
+			c.Rows = append(c.Rows, []any{})
+		default:
+			c.Rows = append(c.Rows, nil)
+		}
+		return nil
+	}
+	if len(c.Rows) == 0 {
+		return corrupt("chunk begins inside a row")
+	}
+	entries, _ := c.Rows[len(c.Rows)-1].([]any)
+	if len(entries) == 0 || def < entry {
+		return corrupt("an empty or null map goes on")
+	}
+	if rep == 1 {
+		c.Rows[len(c.Rows)-1] = append(entries, list)
+		return nil
+	}
+	last, _ := entries[len(entries)-1].([]any)
+	if len(last) == 0 || def < element {
+		return corrupt("an empty or null list goes on")
+	}
+	entries[len(entries)-1] = append(last, v)
 	return nil
 }
 

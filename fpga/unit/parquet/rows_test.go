@@ -27,7 +27,7 @@ func rowsOf(b *Block, ct *ColumnType) []any {
 		return append([]byte{}, b.Bytes(i)...)
 	}
 	rows := make([]any, 0, b.Rows)
-	slot := 0
+	slot, entry := 0, 0
 	for r := range b.Rows {
 		if !ct.List {
 			rows = append(rows, value(r))
@@ -35,6 +35,20 @@ func rowsOf(b *Block, ct *ColumnType) []any {
 		}
 		if len(b.RowValid) > 0 && b.RowValid[r] == 0 {
 			rows = append(rows, nil)
+			continue
+		}
+		if ct.MaxRep == 2 {
+			lists := nestedRow{}
+			for range b.Lengths[r] {
+				list := []any{}
+				for range b.Inner[entry] {
+					list = append(list, value(slot))
+					slot++
+				}
+				lists = append(lists, list)
+				entry++
+			}
+			rows = append(rows, lists)
 			continue
 		}
 		list := []any{}
@@ -47,8 +61,28 @@ func rowsOf(b *Block, ct *ColumnType) []any {
 	return rows
 }
 
+// nestedRow is a row of lists in a map as the kernel gives it: what is null comes out empty.
+type nestedRow [][]any
+
+// is tells whether row, as the reference gives it, is n.
+func (n nestedRow) is(row any) bool {
+	lists, _ := row.([]any)
+	if len(lists) != len(n) {
+		return false
+	}
+	for i := range lists {
+		if list, _ := lists[i].([]any); !same(append([]any{}, list...), append([]any{}, n[i]...)) {
+			return false
+		}
+	}
+	return true
+}
+
 // same compares values by their bits, so that NaNs are equal and zeros of two signs are not.
 func same(a, b any) bool {
+	if n, ok := b.(nestedRow); ok {
+		return n.is(a)
+	}
 	switch x := a.(type) {
 	case nil:
 		return b == nil
@@ -106,6 +140,22 @@ func broken(b *Block, ct *ColumnType) string {
 		return "RowValid of lists that cannot be null"
 	}
 	sum := 0
+	if ct.MaxRep == 2 {
+		for _, n := range b.Lengths {
+			sum += int(n)
+		}
+		if sum != len(b.Inner) {
+			return "sum of Lengths of lists in a map"
+		}
+		sum = 0
+		for _, n := range b.Inner {
+			sum += int(n)
+		}
+		if sum != slots {
+			return "sum of Inner"
+		}
+		return ""
+	}
 	for i, n := range b.Lengths {
 		sum += int(n)
 		if len(b.RowValid) > 0 && b.RowValid[i] == 0 && n != 0 {

@@ -182,6 +182,7 @@ type tree struct {
 	elements []element
 	next     int
 	leaves   []Leaf
+	maps     []Map
 	path     []string
 	bytes    int // of all paths so far
 }
@@ -192,28 +193,30 @@ type branch struct {
 	parent           *element
 	listDepth        int    // of the path's names that name the list; 0: no list yet
 	inList           bool   // below a list's repeated node
+	inMap            bool   // below a map that is read
+	entryDef         uint8  // below a map that is read: the definition level of an entry
 	refused          string // why leaves below are not read; "" if they are
 }
 
-// leavesOf checks the schema and returns its leaves.
-func leavesOf(elements []element) ([]Leaf, error) {
+// leavesOf checks the schema and returns its leaves and its maps.
+func leavesOf(elements []element) ([]Leaf, []Map, error) {
 	if len(elements) == 0 {
-		return nil, corrupt("schema is empty")
+		return nil, nil, corrupt("schema is empty")
 	}
 	root := &elements[0]
 	if root.hasType || root.children < 0 {
-		return nil, corrupt("schema's root is not a group")
+		return nil, nil, corrupt("schema's root is not a group")
 	}
 	t := tree{elements: elements, next: 1}
 	for range root.children {
 		if err := t.node(branch{parent: root}, 1); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if t.next != len(elements) {
-		return nil, corrupt("schema has %d elements, its groups hold %d", len(elements), t.next)
+		return nil, nil, corrupt("schema has %d elements, its groups hold %d", len(elements), t.next)
 	}
-	return t.leaves, nil
+	return t.leaves, t.maps, nil
 }
 
 func (t *tree) node(b branch, depth int) error {
@@ -246,10 +249,15 @@ func (t *tree) node(b branch, depth int) error {
 	if e.hasType {
 		return t.leaf(e, b)
 	}
-	if b.refused == "" && e.note == noteMap {
-		b.refused = "map"
+	if b.refused == "" && e.note == noteMap && !b.inMap {
+		return t.mapNode(e, b, depth)
 	}
-	if b.refused == "" && b.inList && e.repetition != repeated {
+	return t.children(e, b, depth)
+}
+
+// children walks what a group holds.
+func (t *tree) children(e *element, b branch, depth int) error {
+	if b.refused == "" && b.inList && !b.inMap && e.repetition != repeated {
 		b.refused = "group in a list"
 		if e.note == noteList {
 			b.refused = "list in a list"
@@ -271,6 +279,12 @@ func (b *branch) enterRepeated(e *element, depth int) {
 	b.def++
 	b.rep++
 	b.repDef = b.def
+	if b.inMap {
+		if b.rep == 1 {
+			b.entryDef = b.def
+		}
+		return
+	}
 	annotated := b.parent.note == noteList && b.parent.children == 1
 	b.listDepth = depth
 	if annotated {
@@ -300,6 +314,9 @@ func (t *tree) leaf(e *element, b branch) error {
 	}
 	l.Path = strings.Join(t.path, ".")
 	l.Name = l.Path
+	if b.inMap {
+		t.part(&l, b)
+	}
 	if b.refused == "" && b.listDepth > 0 {
 		l.Name = strings.Join(t.path[:b.listDepth], ".")
 	}
