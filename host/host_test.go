@@ -349,6 +349,25 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A data set's pipeline is refused for one partition's sake; the refusal says which, also when it is the first.
+func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
+	type deep struct {
+		Label int64     `parquet:"label"`
+		Cat   [][]int64 `parquet:"cat,list"`
+	}
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]deep, 3))}), DriveOptions{}))
+	d, err := m.Dataset(t.Context())
+	require.NoError(t, err)
+	found := false
+	for _, c := range d.Columns {
+		if c.Unsupported != nil {
+			found = true
+			require.ErrorContains(t, c.Unsupported, "a.parquet: parquet: nesting")
+		}
+	}
+	assert.True(t, found, "a list of lists is not read: %v", d.Columns)
+}
+
 func TestManagersRefused(t *testing.T) {
 	a := map[string][]byte{"a.parquet": numbered(t, 0, 10)}
 	for name, c := range map[string]struct {

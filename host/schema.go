@@ -25,6 +25,11 @@ type schema struct {
 func (s *schema) add(p *sdk.Partition, o text.Options) error {
 	columns, values := Columns(p, o)
 	if s.columns == nil {
+		for i := range columns {
+			if c := &columns[i]; c.Unsupported != nil {
+				c.Unsupported = fmt.Errorf("%s: %w", p.Name, c.Unsupported)
+			}
+		}
 		s.first, s.columns, s.source, s.values = p.Name, columns, p.Source, map[string]float64{}
 	} else {
 		if s.source != p.Source {

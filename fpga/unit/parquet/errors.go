@@ -3,6 +3,7 @@ package parquet
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // What can be wrong; matched with errors.Is.
@@ -32,7 +33,8 @@ type UnsupportedError struct {
 
 // Error tells what is not supported, by name.
 func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("parquet: %s %s is not supported", e.What, e.Name)
+	name := strings.TrimPrefix(e.Name, e.What+" ") // a number without a name prints as "encoding 31" already
+	return fmt.Sprintf("parquet: %s %s is not supported", e.What, name)
 }
 
 // Is matches ErrUnsupported.
