@@ -11,7 +11,10 @@ import (
 )
 
 // runText executes the one task of a slice over text or binary rows. The decoding is part of the check: only it tells
-// whether the window holds the rows. Decoded columns lie in scratch until the chains have run over them.
+// whether the window holds the rows. Where every value's place is known beforehand, as where lengths are fixed, rows are decoded
+// and transformed in blocks that stay in the second-level cache, and a slice that lacks input at last has written rows that count for nothing: they
+// are written again, the same. Else a key's values lie behind all of the key's before, and all rows are decoded first. Decoded columns lie in
+// scratch until the chains have run over them.
 func (w *worker) runText() {
 	k := &w.walks[0]
 	r := &w.result.Tasks[0]
@@ -33,51 +36,81 @@ func (w *worker) textRows(k *walk, r *program.TaskResult) error {
 		return nil
 	}
 	rows := int(k.task.Count)
-	if need := w.layText(k, rows); need > uint64(len(k.scratch)) {
+	block := rows
+	if w.out.fixed || w.program.out.Keys == 0 {
+		block = min(rows, w.engine.blockRows)
+	}
+	if need := w.layText(k, block); need > uint64(len(k.scratch)) {
 		k.want(program.MoreRoom, need)
 		return nil
 	}
-	start := w.now()
-	c, res, err := w.decodeText(k, rows)
-	now := w.lap(program.UnitText, start, res.Rows*w.program.kept)
-	w.result.Decode += now - start
+	c, err := w.skipText(k, rows)
 	if err != nil || k.lack != program.Done {
 		return err
 	}
-	w.result.BytesIn += c.Page - k.cur.Page
-	w.result.Dropped += uint64(res.Dropped)
 	written := w.out.written
-	for i := range w.program.columns {
-		if err := w.textColumn(&w.program.columns[i], uint64(k.task.Row), rows); err != nil {
-			return fmt.Errorf("column %q: lines %d to %d: %w", w.program.columns[i].name, k.cur.Ordinal+1, c.Ordinal, err)
+	var total text.Result
+	for total.Rows < rows {
+		n := min(block, rows-total.Rows)
+		start := w.now()
+		from := c
+		res, err := w.decode(k, &c, &w.columns, n)
+		now := w.lap(program.UnitText, start, res.Rows*w.program.kept)
+		w.result.Decode += now - start
+		if err != nil {
+			return err
+		}
+		total.Consumed += res.Consumed
+		total.Dropped += res.Dropped
+		total.Rows += res.Rows
+		if res.Rows < n {
+			total.More = res.More
+			k.ready = uint32(total.Rows)
+			return k.moreText(total, rows)
+		}
+		err = w.textColumns(uint64(k.task.Row)+uint64(total.Rows-n), n)
+		w.result.Transform += w.now() - now
+		if err != nil {
+			return fmt.Errorf("lines %d to %d: %w", from.Ordinal+1, c.Ordinal, err)
 		}
 	}
+	w.result.BytesIn += c.Page - k.cur.Page
+	w.result.Dropped += uint64(total.Dropped)
 	if w.out.fixed {
 		w.out.written += uint64(w.program.out.Keys) * uint64(rows)
 	}
-	w.result.Transform += w.now() - now
 	r.Rows, r.Values = uint32(rows), w.out.written-written
 	w.result.Values, w.result.BytesOut = w.out.written, w.out.bytes
 	k.cur = c
 	return nil
 }
 
+// textPad is how many elements lie between two columns, a cache line, so that their rows do not all fall into the same sets of the cache.
+const textPad = 8
+
 // layText points w.columns at the columns' places in scratch, if it has room, and returns the room that they take: 8 bytes
-// a value and one of validity.
+// a value and, of text, one of validity.
 func (w *worker) layText(k *walk, rows int) uint64 {
-	kept := uint64(w.program.kept)
-	need := kept * uint64(rows) * 9
+	kept, each := uint64(w.program.kept), uint64(rows+textPad)
+	need := kept * each * 8
+	nulls := w.program.source == program.CriteoTSV
+	if nulls {
+		need += kept * each
+	}
 	w.columns = text.Columns{}
 	if need > uint64(len(k.scratch)) {
 		return need
 	}
-	values := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(k.scratch))), kept*uint64(rows))
-	valid := k.scratch[kept*uint64(rows)*8:]
+	values := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(k.scratch))), kept*each)
+	valid := k.scratch[kept*each*8:]
 	for f, used := range w.program.fields {
-		if used {
-			v, ok := w.field(uint16(f))
-			*v, values = values[:rows:rows], values[rows:]
-			*ok, valid = valid[:rows:rows], valid[rows:]
+		if !used {
+			continue
+		}
+		v, ok := w.field(uint16(f))
+		*v, values = values[:rows:rows], values[each:]
+		if nulls {
+			*ok, valid = valid[:rows:rows], valid[each:]
 		}
 	}
 	return need
@@ -94,34 +127,27 @@ func (w *worker) field(f uint16) (*[]int64, *[]byte) {
 	return &w.columns.Sparse[f-1-text.Dense], &w.columns.SparseValid[f-1-text.Dense]
 }
 
-// decodeText decodes the task's rows into w.columns, those that the cursor skips first.
-func (w *worker) decodeText(k *walk, rows int) (program.Cursor, text.Result, error) {
+// skipText passes the rows that the cursor skips, and returns where the task's begin.
+func (w *worker) skipText(k *walk, rows int) (program.Cursor, error) {
 	c := k.cur
-	var total text.Result
 	if c.Page > math.MaxInt64 || c.Skip > math.MaxInt32 {
-		return c, total, badSlice("skip %d rows of text from offset %d: out of bounds", c.Skip, c.Page)
+		return c, badSlice("skip %d rows of text from offset %d: out of bounds", c.Skip, c.Page)
 	}
 	for c.Skip > 0 {
+		start := w.now()
 		res, err := w.decode(k, &c, &text.Columns{}, int(c.Skip))
+		w.result.Decode += w.lap(program.UnitText, start, 0) - start
 		if err != nil {
-			return c, total, err
+			return c, err
 		}
 		c.Skip -= uint64(res.Rows)
 		w.result.Dropped += uint64(res.Dropped)
 		k.cur = c
 		if c.Skip > 0 {
-			return c, total, k.moreText(res, int(c.Skip)+rows)
+			return c, k.moreText(res, int(c.Skip)+rows)
 		}
 	}
-	res, err := w.decode(k, &c, &w.columns, rows)
-	if err != nil {
-		return c, res, err
-	}
-	if res.Rows < rows {
-		k.ready = uint32(res.Rows)
-		return c, res, k.moreText(res, rows)
-	}
-	return c, res, nil
+	return c, nil
 }
 
 // moreText asks for a window that holds so many rows, of which the last call decoded some.
@@ -167,17 +193,33 @@ func (w *worker) decode(k *walk, c *program.Cursor, to *text.Columns, n int) (re
 	return res, nil
 }
 
-// textColumn runs one column's rows through its sinks.
-func (w *worker) textColumn(col *column, row uint64, rows int) error {
+// textColumns runs the decoded rows through the chains, as rows row, row+1, ... of the mini-batch.
+func (w *worker) textColumns(row uint64, rows int) error {
+	var last [textFields]int // column that reads a field
+	for i := range w.program.columns {
+		last[w.program.columns[i].field] = i
+	}
+	for i := range w.program.columns {
+		col := &w.program.columns[i]
+		if err := w.textColumn(col, row, rows, last[col.field] == i); err != nil {
+			return fmt.Errorf("column %q: %w", col.name, err)
+		}
+	}
+	w.out.flushDense()
+	return nil
+}
+
+// textColumn runs one column's rows through its sinks. spent tells that nobody reads the field afterwards.
+func (w *worker) textColumn(col *column, row uint64, rows int, spent bool) error {
 	values, valid := w.field(col.field)
-	for _, sinks := range col.passes {
+	for i, sinks := range col.passes {
 		for at := 0; at < rows; at += w.engine.blockRows {
 			end := min(at+w.engine.blockRows, rows)
 			v := vec{kind: program.Int64, n: end - at, i64: (*values)[at:end]}
-			if bytes.IndexByte((*valid)[at:end], 0) >= 0 {
+			if *valid != nil && bytes.IndexByte((*valid)[at:end], 0) >= 0 {
 				v.valid = (*valid)[at:end]
 			}
-			if err := w.sinks(sinks, row+uint64(at), v, false); err != nil {
+			if err := w.sinks(sinks, row+uint64(at), v, spent && i == len(col.passes)-1); err != nil {
 				return err
 			}
 		}

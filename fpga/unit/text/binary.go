@@ -1,6 +1,9 @@
 package text
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // DecodeBinary decodes up to n binary rows of window into rows first, first+1, ... of c. window begins at position at,
 // which errors name; final says that the partition ends with it: bytes that are no whole row are ErrPartialRow then.
@@ -10,10 +13,14 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 		return res, err
 	}
 	whole := min(n, len(window)/BinaryRow)
+	var to targets
+	if vectors() {
+		to.aim(c)
+	}
 	for res.Rows < whole {
 		// A block of rows at a time stays in the first-level cache while its columns are gathered.
 		rows := min(whole-res.Rows, block)
-		gather(c, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
+		gather(c, &to, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
 		res.Rows += rows
 		res.Consumed += rows * BinaryRow
 	}
@@ -29,14 +36,21 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 	return res, nil
 }
 
-// gather moves whole binary rows to rows first, first+1, ... of c.
-func gather(c *Columns, first int, rows []byte) {
+// ones is a block of validity.
+var ones = [block]byte(bytes.Repeat([]byte{1}, block))
+
+// gather moves a block, at most, of binary rows to rows first, first+1, ... of c, which to aims at where there are vectors.
+func gather(c *Columns, to *targets, first int, rows []byte) {
 	n := len(rows) / BinaryRow
+	from := 0
+	if vectors() {
+		from = to.columns(&rows[0], first, n)
+	}
 	for f := range fields {
 		values, valid := c.column(f)
-		if values != nil {
-			values = values[first : first+n]
-			column := rows[4*f:]
+		if values != nil && from < n {
+			values = values[first+from : first+n]
+			column := rows[from*BinaryRow+4*f:]
 			if f <= Dense {
 				for r := range values {
 					values[r] = int64(int32(binary.LittleEndian.Uint32(column[r*BinaryRow:])))
@@ -48,10 +62,7 @@ func gather(c *Columns, first int, rows []byte) {
 			}
 		}
 		if valid != nil {
-			valid = valid[first : first+n]
-			for r := range valid {
-				valid[r] = 1
-			}
+			copy(valid[first:first+n], ones[:])
 		}
 	}
 }
