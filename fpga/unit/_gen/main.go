@@ -20,6 +20,7 @@ var units = map[string]func(){
 	"bucketize":       bucketizeKernels,
 	"clamp":           clampKernels,
 	"convert":         convertKernels,
+	"encoding":        encodings,
 	"fillnull":        fillNull,
 	"hextoint":        hexToInt,
 	"logn":            logN,

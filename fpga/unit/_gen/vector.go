@@ -265,7 +265,7 @@ type element struct {
 
 func elements(kind string) element {
 	switch kind {
-	case "float32", "uint32":
+	case "float32", "int32", "uint32":
 		return element{4, load32, store32}
 	}
 	return element{8, load64, store64}

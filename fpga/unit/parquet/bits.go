@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Bit-packed values lie least significant bit first. The functions here read w-bit values from src beginning at bit
+// Bit-packed values lie least significant bit first. The functions here read short ones, levels, from src beginning at bit
 // number bit; the caller has checked that the bits are there, but loads of eight bytes may pass the last value
-// within src.
+// within src. Package encoding reads the others.
 
 // one reads a single value of w <= 32 bits.
 func one(src []byte, bit int, w uint) uint32 {
@@ -21,93 +21,6 @@ func one(src []byte, bit int, w uint) uint32 {
 		x |= uint64(c) << (8 * i)
 	}
 	return uint32(x >> (uint(bit) & 7) & (1<<w - 1))
-}
-
-// unpack32 reads len(dst) values of w <= 32 bits.
-func unpack32(dst []uint32, src []byte, bit int, w uint) {
-	if w == 0 {
-		clear(dst)
-		return
-	}
-	for len(dst) > 0 && bit&7 != 0 {
-		dst[0] = one(src, bit, w)
-		dst, bit = dst[1:], bit+int(w)
-	}
-	var n int
-	switch p := src[min(bit>>3, len(src)):]; {
-	case w <= 8:
-		n = unpack32Narrow(dst, p, w)
-	case w <= 16:
-		n = unpack32Middle(dst, p, w)
-	default:
-		n = unpack32Wide(dst, p, w)
-	}
-	bit += n * int(w)
-	for i := n; i < len(dst); i++ {
-		dst[i] = one(src, bit, w)
-		bit += int(w)
-	}
-}
-
-// unpack32Narrow reads as many groups of eight values as one load each can hold and returns how many values.
-func unpack32Narrow(dst []uint32, src []byte, w uint) int {
-	mask := uint32(1)<<w - 1
-	n := 0
-	for len(dst) >= 8 && len(src) >= 8 {
-		x := binary.LittleEndian.Uint64(src)
-		d := dst[:8:8]
-		d[0] = uint32(x) & mask
-		d[1] = uint32(x>>(w&63)) & mask
-		d[2] = uint32(x>>(2*w&63)) & mask
-		d[3] = uint32(x>>(3*w&63)) & mask
-		d[4] = uint32(x>>(4*w&63)) & mask
-		d[5] = uint32(x>>(5*w&63)) & mask
-		d[6] = uint32(x>>(6*w&63)) & mask
-		d[7] = uint32(x>>(7*w&63)) & mask
-		dst, src = dst[8:], src[w:]
-		n += 8
-	}
-	return n
-}
-
-// unpack32Middle takes a load for four values: 4w+4 bits fit 64 as 4w is a multiple of 4 and w <= 15, or w is 16.
-func unpack32Middle(dst []uint32, src []byte, w uint) int {
-	mask := uint32(1)<<w - 1
-	half, shift := int(w>>1), 4*w&7
-	n := 0
-	for len(dst) >= 8 && len(src) >= half+8 {
-		x := binary.LittleEndian.Uint64(src)
-		y := binary.LittleEndian.Uint64(src[half:]) >> (shift & 63)
-		d := dst[:8:8]
-		d[0] = uint32(x) & mask
-		d[1] = uint32(x>>(w&63)) & mask
-		d[2] = uint32(x>>(2*w&63)) & mask
-		d[3] = uint32(x>>(3*w&63)) & mask
-		d[4] = uint32(y) & mask
-		d[5] = uint32(y>>(w&63)) & mask
-		d[6] = uint32(y>>(2*w&63)) & mask
-		d[7] = uint32(y>>(3*w&63)) & mask
-		dst, src = dst[8:], src[w:]
-		n += 8
-	}
-	return n
-}
-
-// unpack32Wide takes a load a value.
-func unpack32Wide(dst []uint32, src []byte, w uint) int {
-	mask := uint64(1)<<w - 1
-	last := int(7*w>>3) + 8
-	n := 0
-	for len(dst) >= 8 && len(src) >= last {
-		d := dst[:8:8]
-		for i := range d {
-			bit := uint(i) * w
-			d[i] = uint32(binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask)
-		}
-		dst, src = dst[8:], src[w:]
-		n += 8
-	}
-	return n
 }
 
 // unpack8 reads len(dst) values of w <= 6 bits.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/unit/encoding"
 )
 
 // flat writes the only page of a required or optional column.
@@ -314,7 +316,7 @@ func TestUnpackBits(t *testing.T) {
 			first := r.Intn(9)
 			b := src[:(int(w)*(n+first)+7)/8+r.Intn(12)]
 			dst, small := make([]uint32, n), make([]byte, n)
-			unpack32(dst, b, first*int(w), w)
+			encoding.Unpack32(dst, b, first*int(w), w)
 			if w > 0 && w <= 6 {
 				unpack8(small, b, first*int(w), w)
 			}

@@ -2,6 +2,8 @@ package parquet
 
 import (
 	"encoding/binary"
+
+	"github.com/millrace/millrace/fpga/unit/encoding"
 )
 
 // delta reads DELTA_BINARY_PACKED: a header, then blocks of so many miniblocks, each with its own bit width. What is in
@@ -120,13 +122,9 @@ func (d *delta) read(dst []int64) error {
 			}
 		}
 		k := min(len(dst), d.mini)
-		unpack64(dst[:k], d.packed, d.bit, d.width)
-		last := d.last
-		for i, x := range dst[:k] {
-			last += x + d.min
-			dst[i] = last
-		}
-		d.last = last
+		encoding.Unpack64(dst[:k], d.packed, d.bit, d.width)
+		encoding.Sum(dst[:k], d.min, d.last)
+		d.last = dst[k-1]
 		d.bit += k * int(d.width)
 		d.mini -= k
 		dst = dst[k:]
@@ -147,25 +145,4 @@ func (d *delta) rest() ([]byte, error) {
 		c.left -= min(c.left, c.size)
 	}
 	return c.src, nil
-}
-
-// unpack64 reads len(dst) values of w <= 64 bits from src, beginning at bit number bit; the caller has checked that
-// they are there, but loads of eight bytes may pass the last of them within src.
-func unpack64(dst []int64, src []byte, bit int, w uint) {
-	if w == 0 {
-		clear(dst)
-		return
-	}
-	mask := ^uint64(0) >> (64 - w)
-	i := 0
-	if w <= 57 {
-		for ; i < len(dst) && bit>>3+8 <= len(src); i++ {
-			dst[i] = int64(binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask)
-			bit += int(w)
-		}
-	}
-	for ; i < len(dst); i++ {
-		dst[i] = int64(loadBits(src, bit, int(w)))
-		bit += int(w)
-	}
 }

@@ -1,5 +1,7 @@
 package parquet
 
+import "github.com/millrace/millrace/fpga/unit/encoding"
+
 // appendNulls puts n empty slots at the end of b.
 func (b *Block) appendNulls(n int) {
 	switch b.Kind {
@@ -38,38 +40,20 @@ func (b *Block) spread(valid []byte, there int) {
 	switch b.Kind {
 	case KindInt64:
 		b.I64 = extend(b.I64, more)
-		spread(bitsOf[uint64](b.I64[len(b.I64)-len(valid):]), valid, there)
+		encoding.Spread(b.I64[len(b.I64)-len(valid):], valid, there)
 	case KindFloat32:
 		b.F32 = extend(b.F32, more)
-		spread(bitsOf[uint32](b.F32[len(b.F32)-len(valid):]), valid, there)
+		encoding.Spread(b.F32[len(b.F32)-len(valid):], valid, there)
 	case KindFloat64:
 		b.F64 = extend(b.F64, more)
-		spread(bitsOf[uint64](b.F64[len(b.F64)-len(valid):]), valid, there)
+		encoding.Spread(b.F64[len(b.F64)-len(valid):], valid, there)
 	case KindBytes:
 		b.Offsets = extend(b.Offsets, more)
 		spreadOffsets(b.Offsets[len(b.Offsets)-len(valid)-1:], valid, there)
 	}
 }
 
-// spread works from the end, where no value is overwritten before it has moved. Which slots are null is hard to
-// foretell, so nothing branches on it.
-func spread[T uint32 | uint64](v []T, valid []byte, there int) {
-	v = v[:len(valid)]
-	for i := len(valid) - 1; i >= 0; i-- {
-		if there == 0 {
-			clear(v[:i+1])
-			return
-		}
-		if there == i+1 {
-			return // the rest is in its place
-		}
-		is := valid[i] & 1
-		v[i] = v[there-1] & -T(is)
-		there -= int(is)
-	}
-}
-
-// spreadOffsets does the same to the ends of byte arrays: a null ends where the value before it does. off has one
+// spreadOffsets does to the ends of byte arrays what encoding.Spread does to values: a null ends where the value before it does. off has one
 // more entry than valid, the first being where the first value begins.
 func spreadOffsets(off []uint32, valid []byte, there int) {
 	for i := len(valid) - 1; i >= 0; i-- {

@@ -1,5 +1,10 @@
 package parquet
 
+import (
+	"github.com/millrace/millrace/fpga/unit/convert"
+	"github.com/millrace/millrace/fpga/unit/encoding"
+)
+
 // split reads BYTE_STREAM_SPLIT: byte k of every value in stream k, the streams one behind the other.
 type split struct {
 	src []byte
@@ -34,10 +39,7 @@ func (s *split) words4(dst []uint32) error {
 	if err != nil {
 		return err
 	}
-	b0, b1, b2, b3 := s.stream(0, at, n), s.stream(1, at, n), s.stream(2, at, n), s.stream(3, at, n)
-	for i := range dst {
-		dst[i] = uint32(b0[i]) | uint32(b1[i])<<8 | uint32(b2[i])<<16 | uint32(b3[i])<<24
-	}
+	encoding.Join4(dst, s.src[at:], s.n)
 	return nil
 }
 
@@ -48,32 +50,26 @@ func (s *split) words8(dst []uint64) error {
 	if err != nil {
 		return err
 	}
-	clear(dst)
-	for k := range 8 {
-		for i, c := range s.stream(k, at, n) {
-			dst[i] |= uint64(c) << (8 * k)
-		}
-	}
+	encoding.Join8(dst, s.src[at:], s.n)
 	return nil
 }
 
-// ints decodes integers of four or eight bytes.
-func (s *split) ints(dst []int64, ct *ColumnType) error {
+// ints decodes integers of four or eight bytes, the former by way of some.
+func (s *split) ints(dst []int64, ct *ColumnType, some []uint32) error {
 	if ct.Physical == Int64 {
 		return s.words8(bitsOf[uint64](dst))
 	}
-	n := len(dst)
-	at, err := s.take(n)
-	if err != nil {
-		return err
-	}
-	b0, b1, b2, b3 := s.stream(0, at, n), s.stream(1, at, n), s.stream(2, at, n), s.stream(3, at, n)
-	for i := range dst {
-		x := uint32(b0[i]) | uint32(b1[i])<<8 | uint32(b2[i])<<16 | uint32(b3[i])<<24
-		dst[i] = int64(int32(x))
-		if ct.Unsigned {
-			dst[i] = int64(x)
+	for len(dst) > 0 {
+		k := min(len(dst), len(some))
+		if err := s.words4(some[:k]); err != nil {
+			return err
 		}
+		if ct.Unsigned {
+			convert.Uint32ToInt64(dst[:k], rawBytes(some[:k]))
+		} else {
+			convert.Int32ToInt64(dst[:k], rawBytes(some[:k]))
+		}
+		dst = dst[k:]
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/unit/convert"
+	"github.com/millrace/millrace/fpga/unit/encoding"
 )
 
 // source is how the values section of a page is read.
@@ -248,7 +249,7 @@ func (v *values) ints(dst []int64) error {
 	case v.from == fromDelta:
 		return v.deltas(dst)
 	case v.from == fromSplit:
-		return v.split.ints(dst, &v.ct)
+		return v.split.ints(dst, &v.ct, v.idx[:])
 	case v.ct.Physical == Int64:
 		return v.copyTo(rawBytes(dst))
 	}
@@ -339,7 +340,7 @@ func (v *values) indices(n int) (idx []uint32, repeat int, err error) {
 		return nil, k, nil
 	}
 	idx = v.idx[:min(k, indexBatch)]
-	unpack32(idx, v.runs.packed, v.runs.bit, v.runs.width)
+	encoding.Unpack32(idx, v.runs.packed, v.runs.bit, v.runs.width)
 	v.runs.take(len(idx))
 	return idx, 0, nil
 }
@@ -360,12 +361,8 @@ func gather[T number](v *values, dst, dict []T) error {
 			dst = dst[repeat:]
 			continue
 		}
-		d := dst[:len(idx)]
-		for i, x := range idx {
-			if uint(x) >= uint(len(dict)) {
-				return errIndex(x, len(dict))
-			}
-			d[i] = dict[x]
+		if done := encoding.Gather(dst, dict, idx); done < len(idx) {
+			return errIndex(idx[done], len(dict))
 		}
 		dst = dst[len(idx):]
 	}

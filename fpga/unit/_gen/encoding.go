@@ -1,0 +1,222 @@
+package main
+
+import (
+	"strconv"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// encodings writes what Parquet's encodings become values by.
+func encodings() {
+	unpackKernels()
+	for _, w := range []vector{z512, y256} {
+		gather("gather64", "uint64", "uint64", w, func(m Mem, r reg.GPVirtual) { MOVQ(m, r) })
+		gather("gather32", "uint32", "uint32", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) })
+		gather("gatherSigned", "int32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVLQSX(m, r) })
+		gather("gatherUnsigned", "uint32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) })
+	}
+	sums()
+	spread("spread64x512", "uint64")
+	spread("spread32x512", "uint32")
+	join4()
+	join8()
+}
+
+func sizeName(w vector) string { return "x" + strconv.Itoa(w.bits) }
+
+// gather writes the looking up of values in a dictionary. The processor's own gathers take as long as loads one by one,
+// so those it is; a vector at a time, the indices are checked before any is used.
+func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual)) {
+	lanes := w.bytes / 4
+	name += sizeName(w)
+	TEXT(name, NOSPLIT, "func(dst *"+to+", dict *"+from+", idx *uint32, n, size int) (done int)")
+	Doc(name+" sets dst[i] to dict[idx[i]] for the first of n indices, so many vectors of "+strconv.Itoa(lanes)+" as are whole and have all indices",
+		"below size. It returns how many it did.")
+	Pragma("noescape")
+	get := func(name string) reg.GPVirtual { return Load(Param(name), GP64()).(reg.GPVirtual) }
+	dst, dict, idx, n, total := get("dst"), get("dict"), get("idx"), get("n"), GP64()
+	MOVQ(n, total)
+	size := w.reg()
+	limit := get("size")
+	if w.bits == 512 {
+		VPBROADCASTD(limit.As32(), size)
+	} else {
+		x := XMM()
+		VMOVD(limit.As32(), x)
+		VPBROADCASTD(x, size)
+	}
+	read, write := elements(from).size, elements(to).size
+	Label("loop")
+	CMPQ(n, I32(lanes))
+	JL(LabelRef("end"))
+	x := w.reg()
+	load32(Mem{Base: idx}, nil, x)
+	if w.bits == 512 {
+		beyond := K()
+		VPCMPUD(Imm(5), size, x, beyond)
+		KTESTW(beyond, beyond)
+	} else {
+		greater := YMM()
+		VPMAXUD(size, x, greater)
+		VPCMPEQD(x, greater, greater)
+		VPTEST(greater, greater)
+	}
+	JNZ(LabelRef("end"))
+	for i := range lanes {
+		r := GP64()
+		MOVL(Mem{Base: idx, Disp: 4 * i}, r.As32())
+		load(Mem{Base: dict, Index: r, Scale: uint8(read)}, r)
+		if write == 8 {
+			MOVQ(r, Mem{Base: dst, Disp: 8 * i})
+		} else {
+			MOVL(r.As32(), Mem{Base: dst, Disp: 4 * i})
+		}
+	}
+	ADDQ(I32(4*lanes), idx)
+	ADDQ(I32(write*lanes), dst)
+	SUBQ(I32(lanes), n)
+	JMP(LabelRef("loop"))
+	Label("end")
+	SUBQ(n, total)
+	Store(total, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// sums writes the sums of deltas. Within a vector, each lane gets those below it by three shifted additions; what the
+// vectors before come to is one addition from vector to vector, so that the vectors overlap.
+func sums() {
+	TEXT("sums512", NOSPLIT, "func(v *int64, n int, least, last int64)")
+	Doc("sums512 adds to each of n values least and the sum so far, which begins with last.")
+	Pragma("noescape")
+	v, n := Load(Param("v"), GP64()), Load(Param("n"), GP64()).(reg.GPVirtual)
+	least, last := z512.param64("least"), z512.param64("last")
+	zero, top := ZMM(), z512.all(7)
+	VPXORQ(zero, zero, zero)
+	loop{n: n, lanes: 8, masked: true,
+		body: func(_ int, k reg.Register) {
+			x, t := ZMM(), ZMM()
+			load64(Mem{Base: v}, k, x)
+			VPADDQ(least, x, x)
+			for _, lanes := range []uint64{7, 6, 4} {
+				VALIGNQ(Imm(lanes), zero, x, t)
+				VPADDQ(t, x, x)
+			}
+			VPERMQ(x, top, t)
+			VPADDQ(last, x, x)
+			VPADDQ(t, last, last)
+			store64(x, k, Mem{Base: v})
+		},
+		advance: func(elements int) { ADDQ(I32(8*elements), v) }}.emit()
+}
+
+// spread writes the taking apart of values so that they stand where bytes are 1. It goes from the end, so that it
+// reads no value after it wrote there.
+func spread(name, kind string) {
+	e := elements(kind)
+	lanes := 64 / e.size
+	TEXT(name, NOSPLIT, "func(v *"+kind+", valid *byte, n, there int)")
+	Doc(name + " moves the first there of n values to where valid has the there ones, and puts 0 elsewhere. n is a multiple of " + strconv.Itoa(lanes) + ".")
+	Pragma("noescape")
+	v, valid := Load(Param("v"), GP64()), Load(Param("valid"), GP64())
+	n, there := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("there"), GP64()).(reg.GPVirtual)
+	ones := GP64()
+	MOVQ(I32(-1), ones)
+	Label("loop")
+	SUBQ(I32(lanes), n)
+	JL(LabelRef("end"))
+	flags, is := XMM(), K()
+	if lanes == 8 {
+		VMOVQ(Mem{Base: valid, Index: n, Scale: 1}, flags)
+	} else {
+		VMOVDQU8(Mem{Base: valid, Index: n, Scale: 1}, flags)
+	}
+	VPTESTMB(flags, flags, is)
+	count, bits, some := GP64(), GP64(), K()
+	KMOVQ(is, count)
+	POPCNTQ(count, count)
+	SUBQ(count, there)
+	JL(LabelRef("end"))
+	BZHIQ(count, ones, bits)
+	KMOVQ(bits, some)
+	x := ZMM()
+	e.load(Mem{Base: v, Index: there, Scale: uint8(e.size)}, some, x)
+	if e.size == 8 {
+		VPEXPANDQ_Z(x, is, x)
+	} else {
+		VPEXPANDD_Z(x, is, x)
+	}
+	e.store(x, nil, Mem{Base: v, Index: n, Scale: uint8(e.size)})
+	JMP(LabelRef("loop"))
+	Label("end")
+	VZEROUPPER()
+	RET()
+}
+
+// join4 and join8 write the putting together of values whose bytes lie in streams.
+func join4() {
+	TEXT("join4x512", NOSPLIT, "func(dst *uint32, src *byte, n, stride int)")
+	Doc("join4x512 puts together n values of 4 bytes, which lie stride bytes apart.")
+	Pragma("noescape")
+	join(4, 16, func(m Mem, k reg.Register, x reg.VecVirtual) {
+		if k != nil {
+			VPMOVZXBD_Z(m, k, x)
+			return
+		}
+		VPMOVZXBD(m, x)
+	}, func(n uint64, x reg.VecVirtual) { VPSLLD(Imm(n), x, x) })
+}
+
+func join8() {
+	TEXT("join8x512", NOSPLIT, "func(dst *uint64, src *byte, n, stride int)")
+	Doc("join8x512 puts together n values of 8 bytes, which lie stride bytes apart.")
+	Pragma("noescape")
+	join(8, 8, func(m Mem, k reg.Register, x reg.VecVirtual) {
+		if k != nil {
+			VPMOVZXBQ_Z(m, k, x)
+			return
+		}
+		VPMOVZXBQ(m, x)
+	}, func(n uint64, x reg.VecVirtual) { VPSLLQ(Imm(n), x, x) })
+}
+
+func join(size, lanes int, load func(m Mem, k reg.Register, x reg.VecVirtual), shift func(n uint64, x reg.VecVirtual)) {
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	n, stride := Load(Param("n"), GP64()).(reg.GPVirtual), Load(Param("stride"), GP64())
+	streams := make([]reg.GPVirtual, size)
+	for i := range streams {
+		streams[i] = GP64()
+		if i == 0 {
+			MOVQ(src, streams[i])
+			continue
+		}
+		LEAQ(Mem{Base: streams[i-1], Index: stride, Scale: 1}, streams[i])
+	}
+	at := GP64()
+	XORQ(at, at)
+	loop{n: n, lanes: lanes, masked: true,
+		body: func(_ int, k reg.Register) {
+			var sum reg.VecVirtual
+			for i := range streams {
+				x := ZMM()
+				load(Mem{Base: streams[i], Index: at, Scale: 1}, k, x)
+				if i == 0 {
+					sum = x
+					continue
+				}
+				shift(uint64(8*i), x)
+				VPORQ(x, sum, sum)
+			}
+			if size == 4 {
+				store32(sum, k, Mem{Base: dst})
+			} else {
+				store64(sum, k, Mem{Base: dst})
+			}
+		},
+		advance: func(elements int) {
+			ADDQ(I32(elements), at)
+			ADDQ(I32(size*elements), dst)
+		}}.emit()
+}

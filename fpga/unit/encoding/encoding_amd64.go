@@ -1,0 +1,151 @@
+//go:build !purego
+
+package encoding
+
+import "github.com/millrace/millrace/fpga/unit/internal/simd"
+
+var (
+	unpack32       = simd.Paths[func(dst []uint32, src []byte, bit int, width uint)]{unpack32Generic, unpack32AVX2, unpack32AVX512}
+	unpack64       = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{unpack64Generic, unpack64AVX2, unpack64AVX512}
+	gather64       = simd.Paths[func(dst, dict []uint64, idx []uint32) int]{gatherGeneric[uint64], gather64AVX2, gather64AVX512}
+	gather32       = simd.Paths[func(dst, dict []uint32, idx []uint32) int]{gatherGeneric[uint32], gather32AVX2, gather32AVX512}
+	gatherSigned   = simd.Paths[func(dst []int64, dict []int32, idx []uint32) int]{widenGeneric[int32], gatherSignedAVX2, gatherSignedAVX512}
+	gatherUnsigned = simd.Paths[func(dst []int64, dict []uint32, idx []uint32) int]{widenGeneric[uint32], gatherUnsignedAVX2, gatherUnsignedAVX512}
+	sum            = simd.Paths[func(v []int64, least, last int64)]{sumGeneric, sumGeneric, sumAVX512}
+	join4          = simd.Paths[func(dst []uint32, src []byte, stride int)]{join4Generic, join4Generic, join4AVX512}
+	join8          = simd.Paths[func(dst []uint64, src []byte, stride int)]{join8Generic, join8Generic, join8AVX512}
+	spread64       = simd.Paths[func(v []uint64, valid []byte, there int)]{spreadGeneric[uint64], spreadGeneric[uint64], spread64AVX512}
+	spread32       = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spreadGeneric[uint32], spread32AVX512}
+)
+
+// The most bits that a value can have where it is taken from two words of 16 bits, from four, or with AVX2 from four bytes or
+// from eight, at any bit of the first.
+const (
+	narrow512, widest512 = 17, 49
+	narrow256, widest256 = 25, 57
+)
+
+func unpack32AVX512(dst []uint32, src []byte, bit int, width uint) {
+	switch {
+	case len(dst) == 0:
+	case len(src) == 0:
+		clear(dst)
+	case width <= narrow512:
+		unpackNarrow512(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+	default:
+		unpackWide512(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+	}
+}
+
+func unpack64AVX512(dst []int64, src []byte, bit int, width uint) {
+	if len(dst) == 0 || len(src) == 0 || width > widest512 {
+		unpack64Generic(dst, src, bit, width)
+		return
+	}
+	unpackWidest512(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+}
+
+func unpack32AVX2(dst []uint32, src []byte, bit int, width uint) {
+	done := 0
+	switch {
+	case len(dst) == 0 || len(src) == 0:
+	case width <= narrow256:
+		done = unpackNarrow256(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+	default:
+		done = unpackWide256(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+	}
+	unpack32Generic(dst[done:], src[min(done/8*int(width), len(src)):], bit, width)
+}
+
+func unpack64AVX2(dst []int64, src []byte, bit int, width uint) {
+	done := 0
+	if len(dst) > 0 && len(src) > 0 && width <= widest256 {
+		done = unpackWidest256(&dst[0], &src[0], len(dst), bit, int(width), len(src))
+	}
+	unpack64Generic(dst[done:], src[min(done/8*int(width), len(src)):], bit, width)
+}
+
+// The kernels stop before a vector in which an index is none; the plain path finds it there.
+
+func gather64AVX512(dst, dict []uint64, idx []uint32) int {
+	return lookUp(gather64x512, gatherGeneric[uint64], dst, dict, idx)
+}
+
+func gather32AVX512(dst, dict []uint32, idx []uint32) int {
+	return lookUp(gather32x512, gatherGeneric[uint32], dst, dict, idx)
+}
+
+func gatherSignedAVX512(dst []int64, dict []int32, idx []uint32) int {
+	return lookUp(gatherSignedx512, widenGeneric[int32], dst, dict, idx)
+}
+
+func gatherUnsignedAVX512(dst []int64, dict []uint32, idx []uint32) int {
+	return lookUp(gatherUnsignedx512, widenGeneric[uint32], dst, dict, idx)
+}
+
+func gather64AVX2(dst, dict []uint64, idx []uint32) int {
+	return lookUp(gather64x256, gatherGeneric[uint64], dst, dict, idx)
+}
+
+func gather32AVX2(dst, dict []uint32, idx []uint32) int {
+	return lookUp(gather32x256, gatherGeneric[uint32], dst, dict, idx)
+}
+
+func gatherSignedAVX2(dst []int64, dict []int32, idx []uint32) int {
+	return lookUp(gatherSignedx256, widenGeneric[int32], dst, dict, idx)
+}
+
+func gatherUnsignedAVX2(dst []int64, dict []uint32, idx []uint32) int {
+	return lookUp(gatherUnsignedx256, widenGeneric[uint32], dst, dict, idx)
+}
+
+// lookUp does what the kernel can and leaves the rest to the plain path.
+func lookUp[D, S Word](kernel func(dst *D, dict *S, idx *uint32, n, size int) int, plain func(dst []D, dict []S, idx []uint32) int, dst []D, dict []S, idx []uint32) int {
+	done := 0
+	if len(idx) > 0 && len(dict) > 0 {
+		done = kernel(&dst[0], &dict[0], &idx[0], len(idx), min(len(dict), 1<<32-1))
+	}
+	return done + plain(dst[done:], dict, idx[done:])
+}
+
+func sumAVX512(v []int64, least, last int64) {
+	if len(v) > 0 {
+		sums512(&v[0], len(v), least, last)
+	}
+}
+
+func join4AVX512(dst []uint32, src []byte, stride int) {
+	join4x512(&dst[0], &src[0], len(dst), stride)
+}
+
+func join8AVX512(dst []uint64, src []byte, stride int) {
+	join8x512(&dst[0], &src[0], len(dst), stride)
+}
+
+// The kernels take whole vectors; what is behind them, the plain path has moved before.
+
+func spread64AVX512(v []uint64, valid []byte, there int) {
+	whole := len(valid) &^ 7
+	there = spreadRest(v, valid, whole, there)
+	if whole > 0 {
+		spread64x512(&v[0], &valid[0], whole, there)
+	}
+}
+
+func spread32AVX512(v []uint32, valid []byte, there int) {
+	whole := len(valid) &^ 15
+	there = spreadRest(v, valid, whole, there)
+	if whole > 0 {
+		spread32x512(&v[0], &valid[0], whole, there)
+	}
+}
+
+// spreadRest places the values from slot whole on, and returns how many are left for those before.
+func spreadRest[T uint32 | uint64](v []T, valid []byte, whole, there int) int {
+	for i := len(valid) - 1; i >= whole; i-- {
+		is := int(valid[i] & 1)
+		there -= is
+		v[i] = v[max(there, 0)] & -T(is)
+	}
+	return max(there, 0)
+}
