@@ -115,9 +115,7 @@ func (o *tensors) sparse(key, row uint64, v *vec) error {
 	}
 	lengths := o.lengths[4*(key*o.rows+row):]
 	if v.valid == nil {
-		for i := range src {
-			le.PutUint32(lengths[4*i:], 1)
-		}
+		repeat32(lengths[:4*len(src)], 1)
 	} else {
 		kept := 0
 		for i, ok := range v.valid[:v.n] {
@@ -138,18 +136,19 @@ func (o *tensors) sparse(key, row uint64, v *vec) error {
 
 // lists writes as many whole rows of a list as fit and returns how many, and how many elements all of them want.
 func (o *tensors) lists(key, row uint64, v *vec) (rows int, want uint64, err error) {
-	fit := 0
-	for _, l := range v.lengths {
-		want += uint64(l)
-		if o.written+want <= o.capacity {
+	rows, fit := len(v.lengths), v.n
+	want = uint64(v.n)
+	if want > o.capacity-o.written {
+		rows, fit = 0, 0
+		for _, l := range v.lengths {
+			if uint64(fit)+uint64(l) > o.capacity-o.written {
+				break
+			}
 			rows++
 			fit += int(l)
 		}
 	}
-	lengths := o.lengths[4*(key*o.rows+row):]
-	for i, l := range v.lengths[:rows] {
-		le.PutUint32(lengths[4*i:], uint32(l))
-	}
+	copy(o.lengths[4*(key*o.rows+row):], bytesOf(v.lengths[:rows]))
 	if err := o.putIDs(o.written, row, v.i64[:fit]); err != nil {
 		return 0, 0, err
 	}
@@ -186,8 +185,24 @@ func (o *tensors) putIDs(at, row uint64, ids []int64) error {
 		return nil
 	}
 	if dst := o.ids(at, len(ids)); len(ids) > 0 && (dst == nil || &dst[0] != &ids[0]) {
-		copy(o.values[8*at:][:8*len(ids)], unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(ids))), 8*len(ids)))
+		copy(o.values[8*at:][:8*len(ids)], bytesOf(ids))
 	}
 	o.bytes += 8 * uint64(len(ids))
 	return nil
+}
+
+// bytesOf is the memory of v, on a little-endian machine.
+func bytesOf[T int32 | int64](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+}
+
+// repeat32 fills dst, which holds whole numbers, with x.
+func repeat32(dst []byte, x uint32) {
+	if len(dst) == 0 {
+		return
+	}
+	le.PutUint32(dst, x)
+	for n := 4; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
+	}
 }

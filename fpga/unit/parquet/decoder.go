@@ -323,10 +323,9 @@ func (d *Decoder) skipLevels(n int) (int, error) {
 	there := 0
 	for n > 0 {
 		k := min(n, levelBatchSize)
-		if err := d.def.planes(&d.list.def, k); err != nil {
+		if err := d.def.ask(k, []question{{uint32(d.ct.MaxDef), &d.list.present}}); err != nil {
 			return 0, err
 		}
-		d.list.def.atLeast(&d.list.present, uint32(d.ct.MaxDef), (k+63)/64)
 		there += d.list.present.count(0, k)
 		n -= k
 	}

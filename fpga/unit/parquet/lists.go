@@ -7,10 +7,9 @@ import (
 
 // levelBatch holds the levels of a list, as questions answered: those from pos to end are not used yet.
 type levelBatch struct {
-	def      planes
 	starts   bitmap // a row begins
 	listed   bitmap // a value slot: of the others, a null or an empty list has one level
-	present  bitmap // a value
+	present  bitmap // a value; if slots can be null
 	rowThere bitmap // a list, not a null; if rows can be null
 	pos, end int
 }
@@ -58,21 +57,28 @@ func (d *Decoder) fillLevels() (bool, error) {
 		l.starts[w] = ^x
 	}
 	d.window.at += n
-	if err := d.def.planes(&l.def, n); err != nil {
+	if err := d.listLevels(n); err != nil {
 		return false, fmt.Errorf("definition levels: %w", err)
-	}
-	l.def.atLeast(&l.listed, uint32(d.ct.RepDef), words)
-	if d.ct.NullableValues() {
-		l.def.atLeast(&l.present, uint32(d.ct.MaxDef), words)
-	} else {
-		l.present = l.listed
-	}
-	if d.ct.NullableRows() {
-		l.def.atLeast(&l.rowThere, uint32(d.ct.RepDef-1), words)
 	}
 	l.pos, l.end = 0, n
 	d.levels -= n
 	return true, nil
+}
+
+// listLevels reads the definition levels of a batch.
+func (d *Decoder) listLevels(n int) error {
+	l, ct := &d.list, &d.ct
+	questions := [3]question{{uint32(ct.RepDef), &l.listed}}
+	asked := 1
+	if ct.NullableValues() {
+		questions[asked] = question{uint32(ct.MaxDef), &l.present}
+		asked++
+	}
+	if ct.NullableRows() {
+		questions[asked] = question{uint32(ct.RepDef - 1), &l.rowThere}
+		asked++
+	}
+	return d.def.ask(n, questions[:asked])
 }
 
 // nextList appends n rows, or with n = 0 the values up to the next row's beginning, which belong to the block's last
@@ -151,29 +157,42 @@ func (d *Decoder) lengths(b *Block, end int) (rows int, err error) {
 	}
 	rows = l.starts.count(first, end)
 	at := len(b.Lengths)
-	b.Lengths = extend(b.Lengths, rows)
+	b.Lengths = extend(b.Lengths, rows+placesSlack)
+	places(b.Lengths[at:], &l.starts, first, end)
+	b.Lengths = b.Lengths[:at+rows]
 	lengths := b.Lengths[at:]
-	k, last := 0, first
-	for w := (first + 1) >> 6; w<<6 < end; w++ {
-		for x := l.starts[w] & rangeOf(w, first+1, end); x != 0; x &= x - 1 {
-			s := w<<6 + bits.TrailingZeros64(x)
-			lengths[k] = int32(s - last)
-			k, last = k+1, s
-		}
+	for i := range lengths[1:] {
+		lengths[i] = lengths[i+1] - lengths[i]
 	}
-	lengths[k] = int32(end - last)
-	l.listed.without(&l.starts, first, end, func(rank int) { lengths[rank] = 0 })
+	lengths[rows-1] = int32(end) - lengths[rows-1]
+	d.emptyRows(b, lengths, first, end)
+	return rows, nil
+}
+
+// emptyRows tells empty and null lists, which have a level and no slot, from lists of one: among the rows that begin in [first, end).
+func (d *Decoder) emptyRows(b *Block, lengths []int32, first, end int) {
+	l := &d.list
+	var valid []byte
 	if d.ct.NullableRows() {
 		at := len(b.RowValid)
-		b.RowValid = extend(b.RowValid, rows)
-		valid := b.RowValid[at:]
+		b.RowValid = extend(b.RowValid, len(lengths))
+		valid = b.RowValid[at:]
 		fillBytes(valid, 1)
-		l.rowThere.without(&l.starts, first, end, func(rank int) {
-			valid[rank] = 0
-			b.NullRows++
-		})
 	}
-	return rows, nil
+	row := 0
+	for w := first >> 6; w<<6 < end; w++ {
+		starts := l.starts[w] & rangeOf(w, first, end)
+		for none := starts &^ l.listed[w]; none != 0; none &= none - 1 {
+			one := none & -none
+			k := row + bits.OnesCount64(starts&(one-1))
+			lengths[k] = 0
+			if valid != nil && l.rowThere[w]&one == 0 {
+				valid[k] = 0
+				b.NullRows++
+			}
+		}
+		row += bits.OnesCount64(starts)
+	}
 }
 
 // slots decodes the value slots up to end.
@@ -189,10 +208,7 @@ func (d *Decoder) slots(b *Block, end int) error {
 		b.Valid = extend(b.Valid, slots)
 		valid := b.Valid[at:]
 		fillBytes(valid, 1)
-		l.present.without(&l.listed, l.pos, end, func(rank int) {
-			valid[rank] = 0
-			there--
-		})
+		there -= l.nullSlots(valid, end)
 	}
 	if err := d.vals.append(b, there); err != nil {
 		return err
@@ -202,6 +218,20 @@ func (d *Decoder) slots(b *Block, end int) error {
 		b.Nulls += slots - there
 	}
 	return nil
+}
+
+// nullSlots sets valid to 0 for the slots up to end that are null, and returns how many.
+func (l *levelBatch) nullSlots(valid []byte, end int) int {
+	slot, nulls := 0, 0
+	for w := l.pos >> 6; w<<6 < end; w++ {
+		slots := l.listed[w] & rangeOf(w, l.pos, end)
+		for none := slots &^ l.present[w]; none != 0; none &= none - 1 {
+			valid[slot+bits.OnesCount64(slots&(none&-none-1))] = 0
+			nulls++
+		}
+		slot += bits.OnesCount64(slots)
+	}
+	return nulls
 }
 
 // skipList moves past the rest of the row before the page and n rows.
@@ -220,7 +250,11 @@ func (d *Decoder) skipList(n int) error {
 		}
 		end := l.starts.nth(n, l.pos, l.end)
 		n -= l.starts.count(l.pos, end)
-		there := l.present.count(l.pos, end)
+		present := &l.listed
+		if d.ct.NullableValues() {
+			present = &l.present
+		}
+		there := present.count(l.pos, end)
 		l.pos = end
 		if err := d.vals.skip(there); err != nil {
 			return err

@@ -7,29 +7,25 @@ import (
 
 // levelBatchSize is how many levels of a list are looked at a time, levelWords the words that hold a bit of each.
 const (
-	levelBatchSize = 1024
+	levelBatchSize = 4096
 	levelWords     = levelBatchSize / 64
 )
 
 // bitmap has a bit for each level of a batch: bit i%64 of word i/64.
 type bitmap [levelWords]uint64
 
-// planes holds levels bit by bit: bit i of plane k is bit k of level i. Questions about levels become a few
-// operations for 64 of them.
-type planes struct {
-	width uint // planes in use, at most 8
-	bits  [8]bitmap
+// question asks of every level of a batch whether it is at least a threshold.
+type question struct {
+	threshold uint32
+	answer    *bitmap
 }
 
-// planes reads n <= levelBatchSize levels.
-func (r *runs) planes(dst *planes, n int) error {
-	dst.width = r.width
-	if r.width == 1 {
-		return r.oneBit(dst.bits[0][:], n)
-	}
+// ask reads n <= levelBatchSize levels and answers questions about them. A run of one level is a range of bits; only packed runs
+// are looked at level by level, 64 at a time. Bits past the levels are 0 up to the end of their word.
+func (r *runs) ask(n int, questions []question) error {
 	words := (n + 63) / 64
-	for k := range dst.bits[:r.width] {
-		clear(dst.bits[k][:words])
+	for i := range questions {
+		clear(questions[i].answer[:words])
 	}
 	for at := 0; at < n; {
 		if err := r.run(); err != nil {
@@ -37,93 +33,99 @@ func (r *runs) planes(dst *planes, n int) error {
 		}
 		k := min(n-at, r.left)
 		if r.isPacked {
-			r.packedPlanes(dst, at, k)
+			if err := r.askPacked(at, k, questions); err != nil {
+				return err
+			}
 		} else {
-			for b := range dst.bits[:r.width] {
-				if r.value>>b&1 == 1 {
-					dst.bits[b].set(at, at+k)
+			for i := range questions {
+				if q := &questions[i]; r.value >= q.threshold {
+					q.answer.set(at, at+k)
 				}
 			}
 		}
 		r.take(k)
 		at += k
 	}
-	if r.limit+1 != 1<<r.width {
-		var above bitmap
-		dst.atLeast(&above, r.limit+1, words)
-		if above.any(0, n) {
+	return nil
+}
+
+// askPacked answers for n levels of a packed run, as levels at, at+1, ... of the batch.
+func (r *runs) askPacked(at, n int, questions []question) error {
+	checked := r.limit+1 != 1<<r.width
+	for bit := r.bit; n > 0; {
+		var p planes
+		k := min(n, 64)
+		r.planes(&p, bit, k)
+		if checked && p.atLeast(r.width, r.limit+1)&lowBits(k) != 0 {
 			return corrupt("a level above %d", r.limit)
 		}
+		for i := range questions {
+			q := &questions[i]
+			q.answer.or(at, p.atLeast(r.width, q.threshold)&lowBits(k))
+		}
+		at, n, bit = at+k, n-k, bit+k*int(r.width)
 	}
 	return nil
 }
 
-// packedPlanes reads n levels of a packed run, as levels at, at+1, ... of the batch.
-func (r *runs) packedPlanes(dst *planes, at, n int) {
-	bit := r.bit
-	for n > 0 {
-		k := min(n, 64)
-		switch {
-		case r.width == 2 && !r.msb:
-			lo := loadBits(r.packed, bit, min(2*k, 64))
-			hi := uint64(0)
-			if k > 32 {
-				hi = loadBits(r.packed, bit+64, 2*k-64)
-			}
-			dst.bits[0].or(at, evenBits(lo)|evenBits(hi)<<32)
-			dst.bits[1].or(at, evenBits(lo>>1)|evenBits(hi>>1)<<32)
-		default:
-			r.bytePlanes(dst, at, bit, k)
+// planes holds up to 64 levels bit by bit: bit i of plane k is bit k of level i. Questions about levels become a few
+// operations for all of them.
+type planes [8]uint64
+
+// planes reads n <= 64 levels of a packed run from bit on.
+func (r *runs) planes(p *planes, bit, n int) {
+	switch {
+	case r.width == 1 && !r.msb:
+		p[0] = loadBits(r.packed, bit, n)
+	case r.width == 2 && !r.msb:
+		lo := loadBits(r.packed, bit, min(2*n, 64))
+		hi := uint64(0)
+		if n > 32 {
+			hi = loadBits(r.packed, bit+64, 2*n-64)
 		}
-		at, n, bit = at+k, n-k, bit+k*int(r.width)
+		p[0] = evenBits(lo) | evenBits(hi)<<32
+		p[1] = evenBits(lo>>1) | evenBits(hi>>1)<<32
+	default:
+		r.bytePlanes(p, bit, n)
 	}
 }
 
 // bytePlanes reads n <= 64 levels of any width by way of bytes.
-func (r *runs) bytePlanes(dst *planes, at, bit, n int) {
+func (r *runs) bytePlanes(p *planes, bit, n int) {
 	var buf [64]byte
 	if r.msb {
 		r.bitPackedLevels(buf[:n], bit)
 	} else {
 		unpack8(buf[:n], r.packed, bit, r.width)
 	}
-	for k := range dst.bits[:r.width] {
-		var word uint64
+	for k := range p[:r.width] {
 		for i := 0; i < n; i += 8 {
 			// Byte i's lowest bit comes to bit 56+i of the product, and none beside it.
 			x := binary.LittleEndian.Uint64(buf[i:]) >> k & 0x0101010101010101
-			word |= x * 0x0102040810204080 >> 56 << i
+			p[k] |= x * 0x0102040810204080 >> 56 << i
 		}
-		dst.bits[k].or(at, word)
 	}
 }
 
-// atLeast sets, in the first words of dst, the bits of levels that are at least threshold. Bits past the levels that were read are
-// those of level 0.
-func (p *planes) atLeast(dst *bitmap, threshold uint32, words int) {
+// atLeast returns the bits of levels that are at least threshold. Bits past the levels that were read are those of level 0.
+func (p *planes) atLeast(width uint, threshold uint32) uint64 {
 	switch {
 	case threshold == 0:
-		for w := range dst[:words] {
-			dst[w] = ^uint64(0)
-		}
-		return
-	case threshold>>p.width != 0:
-		clear(dst[:words])
-		return
+		return ^uint64(0)
+	case threshold>>width != 0:
+		return 0
 	}
-	for w := range dst[:words] {
-		above, equal := uint64(0), ^uint64(0)
-		for k := int(p.width) - 1; k >= 0; k-- {
-			x := p.bits[k][w]
-			if threshold>>k&1 == 1 {
-				equal &= x
-			} else {
-				above |= equal & x
-				equal &^= x
-			}
+	above, equal := uint64(0), ^uint64(0)
+	for k := int(width) - 1; k >= 0; k-- {
+		x := p[k]
+		if threshold>>k&1 == 1 {
+			equal &= x
+		} else {
+			above |= equal & x
+			equal &^= x
 		}
-		dst[w] = above | equal
 	}
+	return above | equal
 }
 
 // evenBits moves bits 0, 2, 4, ... together.
@@ -168,33 +170,29 @@ func (b *bitmap) or(at int, word uint64) {
 	}
 }
 
-// set sets bits [from, to).
+// set sets bits [from, to), of which there is one at least.
 func (b *bitmap) set(from, to int) {
-	for w := from >> 6; w<<6 < to; w++ {
-		b[w] |= rangeOf(w, from, to)
+	w, last := from>>6, (to-1)>>6
+	first, end := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
+	if w == last {
+		b[w] |= first & end
+		return
 	}
+	b[w] |= first
+	fill(b[w+1:last], ^uint64(0))
+	b[last] |= end
 }
 
-// rangeOf has those bits of word w set that lie in [from, to).
+// rangeOf has those bits of word w set that lie in [from, to); some do.
 func rangeOf(w, from, to int) uint64 {
 	m := ^uint64(0)
-	if d := from - w<<6; d > 0 {
-		m <<= d
+	if w == from>>6 {
+		m <<= from & 63
 	}
-	if d := to - w<<6; d < 64 {
-		m &= lowBits(d)
+	if w == (to-1)>>6 {
+		m &= ^uint64(0) >> (63 - (to-1)&63)
 	}
 	return m
-}
-
-// any tells whether a bit of [from, to) is set.
-func (b *bitmap) any(from, to int) bool {
-	for w := from >> 6; w<<6 < to; w++ {
-		if b[w]&rangeOf(w, from, to) != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // count counts the bits set in [from, to).
@@ -222,15 +220,27 @@ func (b *bitmap) nth(n, from, to int) int {
 	return to
 }
 
-// without calls fn, in ascending order, for each position in [from, to) that is set in among and not in b, with its
-// rank among those set in among.
-func (b *bitmap) without(among *bitmap, from, to int, fn func(rank int)) {
-	rank := 0
+// placesSlack is how many elements behind its answer places may write to.
+const placesSlack = 3
+
+// places writes the positions of the bits set in [from, to), ascending. How many a word has is hard to foretell, so four at a time
+// are written, some of them for nothing.
+func places(dst []int32, b *bitmap, from, to int) {
+	n := 0
 	for w := from >> 6; w<<6 < to; w++ {
-		a := among[w] & rangeOf(w, from, to)
-		for x := a &^ b[w]; x != 0; x &= x - 1 {
-			fn(rank + bits.OnesCount64(a&(x&-x-1)))
+		x, base := b[w]&rangeOf(w, from, to), int32(w<<6)
+		end := n + bits.OnesCount64(x)
+		for ; n < end; n += 4 {
+			four := dst[n : n+4 : n+4]
+			four[0] = base + int32(bits.TrailingZeros64(x))
+			x &= x - 1
+			four[1] = base + int32(bits.TrailingZeros64(x))
+			x &= x - 1
+			four[2] = base + int32(bits.TrailingZeros64(x))
+			x &= x - 1
+			four[3] = base + int32(bits.TrailingZeros64(x))
+			x &= x - 1
 		}
-		rank += bits.OnesCount64(a)
+		n = end
 	}
 }

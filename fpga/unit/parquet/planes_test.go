@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPlanes compares planes and the bitmaps made of them with levels read one by one, for every width, both ways of packing, and runs
+// TestQuestions compares answers about levels with levels read one by one, for every width, both ways of packing, and runs
 // cut at every place of a batch.
-func TestPlanes(t *testing.T) {
+func TestQuestions(t *testing.T) {
 	r := rand.New(rand.NewSource(7))
 	for width := uint(0); width <= 6; width++ {
 		for range 60 {
@@ -37,25 +37,34 @@ func TestPlanes(t *testing.T) {
 			}
 			whole := section
 			first := r.Intn(n + 1)
-			var p planes
+			answers := make([]bitmap, limit+2)
+			questions := make([]question, len(answers))
+			for i := range questions {
+				questions[i] = question{uint32(i), &answers[i]}
+				answers[i].set(r.Intn(2000), 2001+r.Intn(2000)) // of another batch
+			}
 			for _, part := range [][]byte{levels[:first], levels[first:]} {
-				require.NoError(t, section.planes(&p, len(part)))
-				words := (len(part) + 63) / 64
-				for threshold := uint32(0); threshold <= limit+1; threshold++ {
-					var got bitmap
-					p.atLeast(&got, threshold, words)
-					from, ones := r.Intn(len(part)+1), 0
+				require.NoError(t, section.ask(len(part), questions))
+				for threshold := range limit + 2 {
+					got := &answers[threshold]
+					from := r.Intn(len(part) + 1)
+					var ones []int32
 					for i, l := range part {
 						is := uint32(l) >= threshold
 						require.Equal(t, is, got[i>>6]>>(i&63)&1 == 1, "width %d, level %d of %d at least %d", width, i, n, threshold)
 						if i >= from && is {
-							require.Equal(t, i, got.nth(ones, from, len(part)))
-							ones++
+							require.Equal(t, i, got.nth(len(ones), from, len(part)))
+							ones = append(ones, int32(i))
 						}
 					}
-					require.Equal(t, ones, got.count(from, len(part)))
-					require.Equal(t, ones > 0, got.any(from, len(part)))
-					require.Equal(t, len(part), got.nth(ones, from, len(part)))
+					if tail := len(part) & 63; tail > 0 {
+						require.Zero(t, got[len(part)>>6]>>tail, "bits behind the levels")
+					}
+					require.Equal(t, len(ones), got.count(from, len(part)))
+					require.Equal(t, len(part), got.nth(len(ones), from, len(part)))
+					where := make([]int32, len(ones)+placesSlack)
+					places(where, got, from, len(part))
+					require.Equal(t, ones, append([]int32(nil), where[:len(ones)]...))
 				}
 			}
 			if limit > 0 {
@@ -66,7 +75,7 @@ func TestPlanes(t *testing.T) {
 				}
 				if uint32(top) == limit && levelWidth(uint8(limit-1)) == width {
 					whole.limit--
-					require.Error(t, whole.planes(&p, n))
+					require.Error(t, whole.ask(n, questions))
 				}
 			}
 		}

@@ -1,6 +1,9 @@
 package parquet
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // runs reads the RLE / bit-packed hybrid that holds levels, booleans and dictionary indices, a run at a time. What is
 // in front is the current run: left values, either all value or packed.
@@ -154,34 +157,23 @@ func (r *runs) bitPackedLevels(dst []byte, bit int) {
 	}
 }
 
-// oneBit reads n values of one bit into the words of dst. It is what levels of 1 are read by, so it does without a
-// call a run: lists of some twenty elements have two or three short runs each.
+// oneBit reads n values of one bit into the words of dst.
 func (r *runs) oneBit(dst []uint64, n int) error {
 	words := (n + 63) / 64
 	dst = dst[:words]
 	clear(dst)
 	for at := 0; at < n; {
 		if r.left == 0 {
-			if b := r.b; len(b) >= 2 && b[0] < 0x80 && b[0]&1 == 0 && b[1] <= byte(r.limit) {
-				r.left, r.isPacked, r.value, r.b = int(b[0]>>1), false, uint32(b[1]), b[2:]
-			} else if len(b) >= 2 && b[0] == 3 && n-at >= 8 {
-				// A packed run of eight, the shortest, whole.
-				w, shift, x := at>>6, at&63, uint64(b[1])
-				dst[w] |= x << shift
-				if shift > 56 {
-					dst[w+1] |= x >> (64 - shift)
-				}
-				at, r.b = at+8, b[2:]
-				continue
-			} else if err := r.run(); err != nil {
+			if at = r.shortRuns(dst, at, n); at == n {
+				return nil
+			}
+			if err := r.run(); err != nil {
 				return err
 			}
 		}
 		k := min(n-at, r.left)
 		switch {
 		case !r.isPacked && r.value == 0:
-		case !r.isPacked && k <= 64:
-			orWord(dst, at, lowBits(k))
 		case !r.isPacked:
 			for i := at; i < at+k; i += 64 {
 				orWord(dst, i, lowBits(min(64, at+k-i)))
@@ -196,13 +188,60 @@ func (r *runs) oneBit(dst []uint64, n int) error {
 				orWord(dst, at+i, loadBits(r.packed, r.bit+i, min(64, k-i)))
 			}
 		}
-		r.left -= k
-		if r.isPacked {
-			r.bit += k
-		}
+		r.take(k)
 		at += k
 	}
 	return nil
+}
+
+// shortRuns reads whole runs of at most 63 values of one bit to position at of dst and behind, and returns where it stopped: at a run
+// that is longer, faulty, or near the end of the section or of the n values. Lists of some twenty elements have a
+// packed run and one of ones by turns. Where a run lies follows from the one before it, so as little as possible is done
+// between them; whether a word is full makes no branch.
+func (r *runs) shortRuns(dst []uint64, at, n int) int {
+	b, i := r.b, 0
+	w, shift := at>>6, uint(at&63)
+	if n-at < 64 {
+		return at
+	}
+	word := dst[w]
+	for n-at >= 64 && len(b)-i >= 9 {
+		h := uint(b[i])
+		var bits uint64
+		var k uint
+		if h&1 == 1 {
+			groups := h >> 1
+			if groups-1 >= 7 {
+				break
+			}
+			k = 8 * groups
+			bits = binary.LittleEndian.Uint64(b[i+1:]) & (1<<k - 1)
+			i += 1 + int(groups)
+		} else {
+			v := uint64(b[i+1])
+			if h >= 0x80 || v > 1 {
+				break
+			}
+			k = h >> 1
+			bits = -v & (1<<k - 1)
+			i += 2
+		}
+		word |= bits << (shift & 63)
+		dst[w] = word
+		over := bits >> 1 >> (63 - shift&63)
+		at += int(k)
+		shift += k
+		if shift >= 64 {
+			word = over
+		}
+		w += int(shift >> 6)
+		shift &= 63
+	}
+	if shift > 0 {
+		dst[w] = word
+	}
+	r.b = b[i:]
+	return at
 }
 
 // orWord puts a word's bits at position at of dst and behind; those past its end must be 0.
