@@ -1,11 +1,12 @@
-// Package rm measures RM1 to RM5 (PreSto, Table I) on this machine: how many rows a second one engine preprocesses, and
+// Package rm measures RM1 to RM5 (PreSto, Table I), and Criteo's rows, on this machine: how many rows a second one engine preprocesses, and
 // which stage takes the time.
 //
 // # What is measured
 //
 // A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so that a row of
 // RM5 has the 8,908 bytes that models reckon with), read into memory, and preprocessed again and again by one stream a thread until enough
-// time has passed. Files are PLAIN and uncompressed unless Options say otherwise. With Options.Threads threads the Go scheduler has as many
+// time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two workloads are no Parquet: Criteo's rows as text ([CriteoTSV])
+// and packed ([CriteoBinary]), through MiniPipe's stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go scheduler has as many
 // processors, so that nothing runs beside them. Bytes in are the column chunk bytes that were decoded, bytes out the tensors' bytes.
 //
 // # Errors
@@ -60,6 +61,8 @@ type Result struct {
 	Rows                 int64   `json:"rows"`
 	ElapsedSeconds       float64 `json:"elapsed_seconds"`
 	RowsPerSecond        float64 `json:"rows_per_second"`
+	CPUSeconds           float64 `json:"cpu_seconds"` // of the whole process; 0 where the system does not tell
+	RowsPerCPUSecond     float64 `json:"rows_per_cpu_second"`
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
 	WaitShare            float64 `json:"wait_share"` // for an engine thread
@@ -107,42 +110,66 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 }
 
 func run(ctx context.Context, o Options, name string) (r Result, err error) {
-	m, err := workload.Find(name)
-	if err != nil {
+	if err := Known(name); err != nil {
 		return r, err
-	}
-	spec, err := pipeline.Named(m.Name)
-	if err != nil {
-		return r, err
-	}
-	rows := o.Rows
-	if rows == 0 {
-		rows = defaultRows(m)
 	}
 	dir, err := os.MkdirTemp("", "millrace-bench-")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	o.Progress(fmt.Sprintf("%s: generate %d rows", m.Name, rows))
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name), Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
+	named, path, err := generate(ctx, o, name, dir)
 	if err != nil {
 		return r, err
 	}
-	b := &bench{o: o, spec: spec}
-	if err := b.open(ctx, files[0].Path); err != nil {
+	spec, err := pipeline.Named(named)
+	if err != nil {
+		return r, err
+	}
+	b := &bench{o: o, spec: spec, source: sourceOf(name)}
+	if err := b.open(ctx, path); err != nil {
 		return r, errors.Join(err, b.close())
 	}
-	o.Progress(fmt.Sprintf("%s: measure for %v", m.Name, o.Time))
+	o.Progress(fmt.Sprintf("%s: measure for %v", name, o.Time))
 	r, err = b.measure(ctx)
-	r.Model = m.Name
+	r.Model = name
+	if b.source != program.Parquet {
+		r.Codec, r.Encoding = "none", name
+	}
 	return r, errors.Join(err, b.close())
+}
+
+// generate writes a workload's partition to dir, and names its pipeline.
+func generate(ctx context.Context, o Options, name, dir string) (named, path string, err error) {
+	rows := o.Rows
+	if isCriteo(name) {
+		if rows == 0 {
+			rows = criteoRows
+		}
+		o.Progress(fmt.Sprintf("%s: generate %d rows", name, rows))
+		path, err = generateCriteo(dir, name, rows, o.Seed)
+		return criteoPipeline, path, err
+	}
+	m, err := workload.Find(name)
+	if err != nil {
+		return "", "", err
+	}
+	if rows == 0 {
+		rows = defaultRows(m)
+	}
+	o.Progress(fmt.Sprintf("%s: generate %d rows", m.Name, rows))
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name), Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
+	if err != nil {
+		return "", "", err
+	}
+	return m.Name, files[0].Path, nil
 }
 
 // bench is one measurement in the making.
 type bench struct {
 	o         Options
 	spec      *pipeline.Spec
+	source    program.Source
 	partition *sdk.Partition
 	processor sdk.Processor
 	device    *sdk.Device
@@ -164,7 +191,7 @@ func (b *bench) open(ctx context.Context, path string) error {
 		}
 		po.Extents = extents[:1]
 	}
-	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), program.Parquet, po)
+	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source, po)
 	if err != nil {
 		return err
 	}
@@ -198,18 +225,21 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	before := b.processor.Stats()
-	begin := time.Now()
+	begin, used := time.Now(), processorTime()
 	if err := b.turns(ctx, b.o.Time); err != nil {
 		return Result{}, err
 	}
-	elapsed := time.Since(begin).Seconds()
+	elapsed, cpu := time.Since(begin).Seconds(), (processorTime() - used).Seconds()
 	s := b.processor.Stats().Sub(before)
 	busy := elapsed * float64(b.o.Threads)
 	r := Result{
 		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"), Encoding: or(b.o.Encoding, "plain"),
-		Rows: s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed,
+		Rows: s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed, CPUSeconds: cpu,
 		InputBytesPerSecond: float64(s.BytesIn) / elapsed, OutputBytesPerSecond: float64(s.BytesOut) / elapsed,
 		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
+	}
+	if cpu > 0 {
+		r.RowsPerCPUSecond = float64(s.Rows) / cpu
 	}
 	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
 	return r, nil

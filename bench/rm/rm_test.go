@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 )
@@ -78,8 +80,48 @@ func TestRefusals(t *testing.T) {
 func TestResultsJSON(t *testing.T) {
 	b, err := json.Marshal(Result{})
 	require.NoError(t, err)
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds", "rows_per_cpu_second", "input_bytes_per_second", "output_bytes_per_second",
 		"move_share", "decode_share", "transform_share", "fetch_share", "other_share"} {
 		assert.Contains(t, string(b), `"`+key+`":`)
 	}
+}
+
+// TestCriteoRows: text and packed rows hold the same, and their shape is Criteo's.
+func TestCriteoRows(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, threads := range []int{1, 2} {
+		results, err := Run(t.Context(), Options{Models: []string{CriteoTSV, CriteoBinary}, Rows: 20_000, Time: time.Millisecond, Threads: threads})
+		require.NoError(t, err)
+		require.Len(t, results, 2)
+		for _, r := range results {
+			assert.Zero(t, r.Rows%20_000)
+			assert.Equal(t, r.Model, r.Encoding)
+			assert.InDelta(t, 4*(1+13+26), r.OutputBytesPerSecond/r.RowsPerSecond, 0.1, "bytes of tensors a row")
+		}
+		assert.InDelta(t, 250, results[0].InputBytesPerSecond/results[0].RowsPerSecond, 3, "day 11 has 250 bytes a row")
+		assert.InDelta(t, 160, results[1].InputBytesPerSecond/results[1].RowsPerSecond, 0.1)
+	}
+	var reads [2][]text.Row
+	for i, name := range []string{CriteoTSV, CriteoBinary} {
+		path, err := generateCriteo(t.TempDir(), name, 300, 7)
+		require.NoError(t, err)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if name == CriteoTSV {
+			reads[i], _, err = text.Reference(data, text.Options{})
+		} else {
+			reads[i], err = text.ReferenceBinary(data)
+		}
+		require.NoError(t, err)
+		require.Len(t, reads[i], 300)
+	}
+	for r := range reads[0] {
+		for f := range reads[0][r] {
+			require.Equal(t, reads[0][r][f].Value, reads[1][r][f].Value, "row %d, field %d", r, f)
+		}
+	}
+	require.NoError(t, Known("rm5"))
+	require.ErrorIs(t, Known("criteo"), workload.ErrOptions)
+	_, err := generateCriteo(filepath.Join(t.TempDir(), "none"), CriteoTSV, 1, 0)
+	require.ErrorContains(t, err, "write criteo-tsv")
 }

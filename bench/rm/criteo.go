@@ -1,0 +1,161 @@
+package rm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/text"
+)
+
+// The workloads that are no Parquet: Criteo's rows as text, and packed. Both go through MiniPipe's stateless pipeline (fill,
+// Neg2Zero, logarithm; modulus), which the named pipeline criteo-8k is.
+const (
+	CriteoTSV    = "criteo-tsv"
+	CriteoBinary = "criteo-bin"
+
+	criteoPipeline = "criteo-8k"
+	criteoRows     = 524_288 // 128 MB of text, 84 MB packed
+)
+
+// Known tells whether there is a workload of that name; the error wraps workload.ErrOptions.
+func Known(name string) error {
+	if name == CriteoTSV || name == CriteoBinary {
+		return nil
+	}
+	if _, err := workload.Find(name); err != nil {
+		return fmt.Errorf("%w, %s or %s", err, CriteoTSV, CriteoBinary)
+	}
+	return nil
+}
+
+// The shape of a day of Criteo's 1TB click logs, from 3,000 rows of day 11: how many in a thousand of the dense features have no digits,
+// one, two ... (3,030 characters of 13 features in all), how many are negative (the sign counts as a digit there), and how many of the
+// sparse features are empty; the others have eight digits.
+var (
+	denseLengths = [...]int{185, 506, 168, 75, 43, 19, 4}
+	negatives    = 5
+	emptySparse  = 79
+)
+
+// criteoFeatures draws the cells of a row. Cells that are not there are nil in ok.
+type criteoFeatures struct {
+	label  int32
+	dense  [text.Dense]int32
+	sparse [text.Sparse]uint32
+	ok     [text.Dense + text.Sparse]bool
+}
+
+func (f *criteoFeatures) draw(rng *rand.Rand) {
+	f.label = 0
+	if rng.IntN(32) == 0 {
+		f.label = 1
+	}
+	for i := range f.dense {
+		pick, digits := rng.IntN(1000), 0
+		for pick >= denseLengths[digits] {
+			pick -= denseLengths[digits]
+			digits++
+		}
+		f.dense[i], f.ok[i] = 0, digits > 0
+		if digits > 0 {
+			most := int32(1)
+			for range digits {
+				most *= 10
+			}
+			f.dense[i] = rng.Int32N(most-most/10) + most/10
+			if digits == 1 {
+				f.dense[i] = rng.Int32N(10)
+			}
+			if rng.IntN(1000) < negatives {
+				f.dense[i] = -1
+			}
+		}
+	}
+	for i := range f.sparse {
+		f.sparse[i], f.ok[text.Dense+i] = rng.Uint32(), rng.IntN(1000) >= emptySparse
+	}
+}
+
+// generateCriteo writes a partition of text or of packed rows, whose missing cells are 0.
+func generateCriteo(dir, name string, rows int64, seed uint64) (path string, err error) {
+	rng := rand.New(rand.NewPCG(seed, 0x637269746f))
+	var f criteoFeatures
+	var out []byte
+	if name == CriteoBinary {
+		out = make([]byte, 0, rows*text.BinaryRow)
+	} else {
+		out = make([]byte, 0, rows*260)
+	}
+	for range rows {
+		f.draw(rng)
+		if name == CriteoBinary {
+			out = f.appendBinary(out)
+		} else {
+			out = f.appendText(out)
+		}
+	}
+	path = filepath.Join(dir, strings.ReplaceAll(name, "-", "."))
+	if err := os.WriteFile(path, out, 0o600); err != nil {
+		return "", fmt.Errorf("write %s: %w", name, err)
+	}
+	return path, nil
+}
+
+func (f *criteoFeatures) appendText(to []byte) []byte {
+	to = strconv.AppendInt(to, int64(f.label), 10)
+	for i, v := range f.dense {
+		to = append(to, '\t')
+		if f.ok[i] {
+			to = strconv.AppendInt(to, int64(v), 10)
+		}
+	}
+	for i, v := range f.sparse {
+		to = append(to, '\t')
+		if f.ok[text.Dense+i] {
+			const digits = "0123456789abcdef"
+			for shift := 28; shift >= 0; shift -= 4 {
+				to = append(to, digits[v>>shift&15])
+			}
+		}
+	}
+	return append(to, '\n')
+}
+
+func (f *criteoFeatures) appendBinary(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint32(to, uint32(f.label))
+	for i, v := range f.dense {
+		if !f.ok[i] {
+			v = 0
+		}
+		to = binary.LittleEndian.AppendUint32(to, uint32(v))
+	}
+	for i, v := range f.sparse {
+		if !f.ok[text.Dense+i] {
+			v = 0
+		}
+		to = binary.LittleEndian.AppendUint32(to, v)
+	}
+	return to
+}
+
+// sourceOf is the format of a workload's partition.
+func sourceOf(name string) program.Source {
+	switch name {
+	case CriteoTSV:
+		return program.CriteoTSV
+	case CriteoBinary:
+		return program.CriteoBinary
+	}
+	return program.Parquet
+}
+
+// isCriteo tells whether a workload is one of this file's.
+func isCriteo(name string) bool { return slices.Contains([]string{CriteoTSV, CriteoBinary}, name) }
