@@ -46,7 +46,7 @@ func reciprocal(n float64) pair {
 }
 
 func (a pair) times(b float64) pair {
-	hi := a.hi * b
+	hi := float64(a.hi * b) // rounded here: quickSum's sum, inlined, would be fused with it on arm64
 	lo := math.FMA(a.hi, b, -hi) + float64(a.lo*b)
 	return quickSum(hi, lo)
 }
