@@ -18,7 +18,7 @@ import (
 )
 
 func (c *command) control() *cobra.Command {
-	return group("control", "The control plane", c.controlRun())
+	return group("control", "The control plane", c.controlRun(), c.controlMembers())
 }
 
 // controlReady bounds how long a member waits for the others when it starts.
@@ -40,7 +40,8 @@ Between hosts it wants TLS: --cert, --key and --ca (millrace pki). Without, it l
 names the network that is trusted. /metrics is Prometheus', /readyz says whether the member is ready and if not, why.`,
 		Example: "  millrace control run --data /var/lib/millrace/control\n" +
 			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca ca.pem " +
-			"--peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461",
+			"--peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461\n" +
+			"  millrace control run --data d3 --name m3 --peers m3=https://10.0.0.4:7461 --join https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Peers = peers
@@ -54,6 +55,7 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.StringVar(&o.Data, "data", "", "folder of the embedded etcd; made if it is not there")
 	f.StringVar(&o.Name, "name", "", "name of this member among --peers")
 	f.StringSliceVar(&peers, "peers", nil, "NAME=URL of every member, this one too, at which they reach each other; none: one member alone")
+	f.StringSliceVar(&o.Join, "join", nil, "URLs of members of a control plane to which this one was added (control members add); --peers then names this one alone")
 	f.StringSliceVar(&o.Etcd, "etcd", nil, "endpoints of an etcd that runs elsewhere, instead of embedding one")
 	f.StringVar(&o.EtcdClient, "etcd-client", "", "URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
 	f.Int64Var(&o.EtcdQuota, "etcd-quota", 0, "bytes that the embedded etcd holds at most (default 2 GiB)")
@@ -101,8 +103,10 @@ func (c *command) runControl(ctx context.Context, o control.Options) (err error)
 	switch {
 	case len(o.Etcd) > 0:
 		r.Etcd = "at " + strings.Join(o.Etcd, ", ")
-	case len(o.Peers) > 0:
-		r.Etcd = fmt.Sprintf("embedded, %d members", len(o.Peers))
+	default:
+		if list, err := s.ListMembers(starting, nil); err == nil && len(list.Members) != 1 {
+			r.Etcd = fmt.Sprintf("embedded, %d members", len(list.Members))
+		}
 	}
 	err = c.print(r, func(w io.Writer) {
 		does := "follows"
@@ -114,8 +118,12 @@ func (c *command) runControl(ctx context.Context, o control.Options) (err error)
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return nil
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Stopped():
+		return errors.New("this member's etcd has ended: it was removed (millrace control members list, of another member), or its disk failed; the log says more")
+	}
 }
 
 // controlEnv names the control plane where --control does not.

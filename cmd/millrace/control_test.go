@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -133,6 +136,62 @@ func service(t *testing.T, do func(args ...string)) {
 	do("nodes", "drain", "node0", "--control", url)
 	do("jobs", "cancel", "ads", "--control", url)
 	do("jobs", "watch", "ads", "--control", url)
+	peer := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		return "http://" + l.Addr().String()
+	}
+	url = controlRun(t, "--name", "m0", "--peers", "m0="+peer())
+	next := peer()
+	do("control", "members", "add", next, "--control", url)
+	do("control", "members", "list", "--control", url)
+	do("control", "members", "remove", next, "--control", url)
+}
+
+// TestMembersFromTheCommandLine: one is added, joins, and is removed again, which ends it.
+func TestMembersFromTheCommandLine(t *testing.T) {
+	peer := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		return "http://" + l.Addr().String()
+	}
+	url := controlRun(t, "--name", "m0", "--peers", "m0="+peer())
+	t.Setenv(controlEnv, url)
+	assert.Regexp(t, `(?m)^m0 +[0-9a-f]+ +http://127.0.0.1:[0-9]+ +votes$`, must(t, "control", "members", "list"))
+	next := peer()
+	out := must(t, "control", "members", "add", next)
+	assert.Contains(t, out, "--peers NAME="+next+" --join "+url)
+	assert.Regexp(t, `(?m)^- +[0-9a-f]+ +`+next+` +added, not started yet$`, must(t, "control", "members", "list"))
+
+	ended := make(chan string, 1)
+	go func() {
+		code, _, errs := millrace(t, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "m1", "--peers", "m1="+next, "--join", url, "--progress", "none")
+		ended <- fmt.Sprint(code, " ", errs)
+	}()
+	state := func(want string) {
+		require.Eventually(t, func() bool {
+			code, out, _ := millrace(t, "control", "members", "list")
+			return code == exitDone && regexp.MustCompile(`(?m)^m1 .* `+want+`$`).MatchString(out)
+		}, time.Minute, 50*time.Millisecond)
+	}
+	state("votes")
+	require.Eventually(t, func() bool { // etcd wants members to have been in touch for some seconds
+		code, _, _ := millrace(t, "control", "members", "remove", "m1")
+		return code == exitDone
+	}, time.Minute, 200*time.Millisecond)
+	select {
+	case how := <-ended:
+		assert.Contains(t, how, fmt.Sprint(exitFailed))
+		assert.Contains(t, how, "it was removed")
+	case <-time.After(time.Minute):
+		t.Error("a member that was removed goes on")
+	}
+	assert.NotContains(t, must(t, "control", "members", "list"), "m1")
+	code, _, errs := millrace(t, "control", "members", "remove", "m0")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "the only one")
 }
 
 func TestAJobFromTheCommandLine(t *testing.T) {

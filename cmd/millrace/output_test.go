@@ -33,6 +33,9 @@ func everyCommand(t *testing.T) map[string]string {
 		if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
 			name += " " + args[1]
 		}
+		if name == "control members" {
+			name += " " + args[2]
+		}
 		out[name] = must(t, append(args, "--output", "json", "--progress", "none")...)
 	}
 	do("dataset", "generate", "--rows", "100", "--out", dir+"/generated")

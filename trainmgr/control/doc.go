@@ -32,6 +32,16 @@
 // two fifths of that time. A new leader loads jobs and ledger, waits two beats in which nodes report and launchers present what they hold, and
 // goes on. What the old one still writes is refused by the fence. A job in the middle of being prepared is prepared again.
 //
+// # Members
+//
+// Members of the embedded etcd are added without a vote, which the leader gives them when they have caught up (Server.promote): one that never comes
+// costs nobody the majority. A member that joins asks another for the list. docs/operations.md has the steps.
+//
+// # Leases and lost answers
+//
+// A grant is said with every answer to its rank until the rank names the lease: what was lost on its way, or was read by an iteration that has
+// ended since, comes with the next call. A Lease call that is given up gives back what had come for it.
+//
 // # Generations
 //
 // A job with follow takes, when all its epochs are delivered, the partitions that match and were not there before as

@@ -16,7 +16,9 @@ type Options struct {
 	Data  string   // folder of the embedded etcd member
 	Name  string   // of this member among Peers
 	Peers []string // NAME=URL of all embedded members, this one too; none: one member
-	Etcd  []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
+	// Join are URLs of members of a control plane that this one was added to (AddMember); Peers then need not name more than this one.
+	Join []string
+	Etcd []string // endpoints of an etcd that runs elsewhere; then nothing is embedded
 	// EtcdClient lets etcdctl in: http://127.0.0.1:2379 or unix:///PATH.
 	EtcdClient string
 	EtcdQuota  int64 // bytes; 0: 2 GiB

@@ -34,6 +34,7 @@ var allowed = map[string][]identity.Role{
 	"Acknowledge": {identity.Launcher, identity.Operator},
 	"Release":     {identity.Launcher, identity.Operator},
 	"Checkpoint":  {identity.Launcher, identity.Operator},
+	"ListMembers": {identity.Operator, identity.Control},
 }
 
 type peerKey struct{}

@@ -50,12 +50,15 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
+	if err := join(ctx, &o); err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
+	}
 	l, err := identity.Listen(ctx, o.Listen, tlsConfig != nil, o.Trusted)
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	st, err := store.Open(ctx, store.Options{
-		Data: o.Data, Name: o.Name, Peers: o.Peers, External: o.Etcd, ClientURL: o.EtcdClient, Quota: o.EtcdQuota,
+		Data: o.Data, Name: o.Name, Peers: o.Peers, Join: len(o.Join) > 0, External: o.Etcd, ClientURL: o.EtcdClient, Quota: o.EtcdQuota,
 		Cert: o.Identity.Cert, Key: o.Identity.Key, CA: o.Identity.CA,
 		TTL: o.LeaderTTL, Tick: o.Tick, Election: o.Election, Logger: o.Logger,
 	})
@@ -80,6 +83,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
+	s.wg.Go(func() { s.promote(running) })
 	s.wg.Add(3)
 	go func() {
 		defer s.wg.Done()
@@ -118,6 +122,9 @@ func (s *Server) URL() string { return s.url }
 
 // Leads reports whether this member leads now.
 func (s *Server) Leads() bool { return s.leading.Load() != nil }
+
+// Stopped is closed when the member's etcd has ended by itself: it was removed, or failed. Then Close it.
+func (s *Server) Stopped() <-chan struct{} { return s.store.Stopped() }
 
 // Close stops leading, so that another member may at once, and ends the member.
 func (s *Server) Close() error {

@@ -40,3 +40,33 @@ func (c *Client) Decisions(ctx context.Context, id string) ([]string, error) {
 	}
 	return resp.Decisions, nil
 }
+
+// Members lists the members of the control plane.
+func (c *Client) Members(ctx context.Context) ([]*apiv1.Member, error) {
+	resp, err := call(ctx, c, 2*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListMembersResponse, error) {
+		return m.ListMembers(ctx, &apiv1.ListMembersRequest{})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	return resp.Members, nil
+}
+
+// AddMember makes room for a member of the control plane that the others will reach at the URL. Start it then, and have it join.
+func (c *Client) AddMember(ctx context.Context, peerURL string) (*apiv1.Member, error) {
+	resp, err := call(ctx, c, 5*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AddMemberResponse, error) {
+		return m.AddMember(ctx, &apiv1.AddMemberRequest{PeerUrl: peerURL})
+	})
+	if err != nil {
+		return nil, err // it names the URL
+	}
+	return resp.GetMember(), nil
+}
+
+// RemoveMember takes a member out of the control plane for good: by its name, its id, or the URL at which the others reach it.
+func (c *Client) RemoveMember(ctx context.Context, member string) error {
+	_, err := call(ctx, c, 2*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.RemoveMemberResponse, error) {
+		return m.RemoveMember(ctx, &apiv1.RemoveMemberRequest{Member: member})
+	})
+	return err // it names the member
+}

@@ -1565,6 +1565,330 @@ func (x *NextMiniBatchResponse) GetFrame() []byte {
 	return nil
 }
 
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                             // etcd's, hex
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                         // empty until it has been started
+	PeerUrls      []string               `protobuf:"bytes,3,rep,name=peer_urls,json=peerUrls,proto3" json:"peer_urls,omitempty"` // where the others reach it
+	Votes         bool                   `protobuf:"varint,4,opt,name=votes,proto3" json:"votes,omitempty"`                      // false: it has not caught up yet
+	Answers       bool                   `protobuf:"varint,5,opt,name=answers,proto3" json:"answers,omitempty"`                  // it accepts connections at one of its URLs, as the member that was asked sees it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_millrace_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Member) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Member) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Member) GetPeerUrls() []string {
+	if x != nil {
+		return x.PeerUrls
+	}
+	return nil
+}
+
+func (x *Member) GetVotes() bool {
+	if x != nil {
+		return x.Votes
+	}
+	return false
+}
+
+func (x *Member) GetAnswers() bool {
+	if x != nil {
+		return x.Answers
+	}
+	return false
+}
+
+type ListMembersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersRequest) Reset() {
+	*x = ListMembersRequest{}
+	mi := &file_millrace_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersRequest) ProtoMessage() {}
+
+func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
+func (*ListMembersRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{26}
+}
+
+type ListMembersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMembersResponse) Reset() {
+	*x = ListMembersResponse{}
+	mi := &file_millrace_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMembersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMembersResponse) ProtoMessage() {}
+
+func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
+func (*ListMembersResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListMembersResponse) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+type AddMemberRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PeerUrl       string                 `protobuf:"bytes,1,opt,name=peer_url,json=peerUrl,proto3" json:"peer_url,omitempty"` // http://HOST:PORT or https://HOST:PORT
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMemberRequest) Reset() {
+	*x = AddMemberRequest{}
+	mi := &file_millrace_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMemberRequest) ProtoMessage() {}
+
+func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
+func (*AddMemberRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *AddMemberRequest) GetPeerUrl() string {
+	if x != nil {
+		return x.PeerUrl
+	}
+	return ""
+}
+
+type AddMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        *Member                `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddMemberResponse) Reset() {
+	*x = AddMemberResponse{}
+	mi := &file_millrace_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddMemberResponse) ProtoMessage() {}
+
+func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
+func (*AddMemberResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *AddMemberResponse) GetMember() *Member {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
+type RemoveMemberRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"` // its name, its id, or one of its URLs
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberRequest) Reset() {
+	*x = RemoveMemberRequest{}
+	mi := &file_millrace_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberRequest) ProtoMessage() {}
+
+func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
+func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RemoveMemberRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type RemoveMemberResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMemberResponse) Reset() {
+	*x = RemoveMemberResponse{}
+	mi := &file_millrace_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMemberResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMemberResponse) ProtoMessage() {}
+
+func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
+func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{31}
+}
+
 type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *NodeStatus            `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
@@ -1574,7 +1898,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1910,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1923,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -1624,7 +1948,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1636,7 +1960,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1649,7 +1973,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -1709,7 +2033,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +2045,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +2058,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 type ListNodesResponse struct {
@@ -1746,7 +2070,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +2082,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +2095,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -1793,7 +2117,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2129,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2142,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -1859,7 +2183,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +2195,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +2208,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -1910,7 +2234,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2246,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2259,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -1967,7 +2291,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2303,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2316,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobSpec) GetName() string {
@@ -2102,7 +2426,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2114,7 +2438,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2127,7 +2451,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2146,7 +2470,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2482,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2495,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2205,7 +2529,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2541,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2554,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2359,7 +2683,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2695,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2708,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -2437,7 +2761,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2773,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2786,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 type ListJobsResponse struct {
@@ -2474,7 +2798,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2810,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2823,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -2518,7 +2842,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2854,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2867,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -2562,7 +2886,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2574,7 +2898,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2587,7 +2911,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -2606,7 +2930,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2942,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2955,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -2650,7 +2974,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2986,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2999,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -2693,7 +3017,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +3029,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +3042,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 type DecisionsRequest struct {
@@ -2730,7 +3054,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +3066,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +3079,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -2774,7 +3098,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +3110,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +3123,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -2823,7 +3147,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +3159,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +3172,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -2896,7 +3220,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3232,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3245,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -2997,7 +3321,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3333,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3346,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3053,7 +3377,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3389,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3402,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3141,7 +3465,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3477,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3490,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -3254,7 +3578,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3266,7 +3590,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3279,7 +3603,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -3332,22 +3656,23 @@ func (x *HeldLease) GetTo() uint64 {
 }
 
 type LeaseResponse struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Grants         []*Grant               `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
-	Fence          uint64                 `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
-	EpochDone      bool                   `protobuf:"varint,3,opt,name=epoch_done,json=epochDone,proto3" json:"epoch_done,omitempty"` // every mini-batch of this rank's epoch is delivered or leased out; go on to the next when those are acknowledged
-	JobDone        bool                   `protobuf:"varint,4,opt,name=job_done,json=jobDone,proto3" json:"job_done,omitempty"`
-	Waiting        string                 `protobuf:"bytes,5,opt,name=waiting,proto3" json:"waiting,omitempty"`                                      // why nothing was granted, in words; empty: everything is out
-	UnknownSession bool                   `protobuf:"varint,6,opt,name=unknown_session,json=unknownSession,proto3" json:"unknown_session,omitempty"` // attach again
-	Revoked        []uint64               `protobuf:"varint,7,rep,packed,name=revoked,proto3" json:"revoked,omitempty"`                              // of held: another holder has them; drop what they still make
-	Adopt          bool                   `protobuf:"varint,8,opt,name=adopt,proto3" json:"adopt,omitempty"`                                         // a new leader: send adopt with the next call
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was granted and not named in held or fetched since: said again with every answer until it is, since an answer may be lost.
+	Grants         []*Grant `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	Fence          uint64   `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	EpochDone      bool     `protobuf:"varint,3,opt,name=epoch_done,json=epochDone,proto3" json:"epoch_done,omitempty"` // every mini-batch of this rank's epoch is delivered or leased out; go on to the next when those are acknowledged
+	JobDone        bool     `protobuf:"varint,4,opt,name=job_done,json=jobDone,proto3" json:"job_done,omitempty"`
+	Waiting        string   `protobuf:"bytes,5,opt,name=waiting,proto3" json:"waiting,omitempty"`                                      // why nothing was granted, in words; empty: everything is out
+	UnknownSession bool     `protobuf:"varint,6,opt,name=unknown_session,json=unknownSession,proto3" json:"unknown_session,omitempty"` // attach again
+	Revoked        []uint64 `protobuf:"varint,7,rep,packed,name=revoked,proto3" json:"revoked,omitempty"`                              // of held: another holder has them; drop what they still make
+	Adopt          bool     `protobuf:"varint,8,opt,name=adopt,proto3" json:"adopt,omitempty"`                                         // a new leader: send adopt with the next call
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +3684,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +3697,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -3447,7 +3772,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3784,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3797,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -3543,7 +3868,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3880,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3893,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -3608,7 +3933,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3945,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3958,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -3655,7 +3980,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3992,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +4005,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -3719,7 +4044,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +4056,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +4069,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 type CheckpointRequest struct {
@@ -3757,7 +4082,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +4094,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +4107,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -3808,7 +4133,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3820,7 +4145,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3833,7 +4158,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -3853,7 +4178,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3865,7 +4190,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3878,7 +4203,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4016,7 +4341,23 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05until\x18\x05 \x01(\x04R\x05until\"-\n" +
 	"\x15NextMiniBatchResponse\x12\x14\n" +
-	"\x05frame\x18\x01 \x01(\fR\x05frame\"C\n" +
+	"\x05frame\x18\x01 \x01(\fR\x05frame\"y\n" +
+	"\x06Member\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\tpeer_urls\x18\x03 \x03(\tR\bpeerUrls\x12\x14\n" +
+	"\x05votes\x18\x04 \x01(\bR\x05votes\x12\x18\n" +
+	"\aanswers\x18\x05 \x01(\bR\aanswers\"\x14\n" +
+	"\x12ListMembersRequest\"D\n" +
+	"\x13ListMembersResponse\x12-\n" +
+	"\amembers\x18\x01 \x03(\v2\x13.millrace.v1.MemberR\amembers\"-\n" +
+	"\x10AddMemberRequest\x12\x19\n" +
+	"\bpeer_url\x18\x01 \x01(\tR\apeerUrl\"@\n" +
+	"\x11AddMemberResponse\x12+\n" +
+	"\x06member\x18\x01 \x01(\v2\x13.millrace.v1.MemberR\x06member\"-\n" +
+	"\x13RemoveMemberRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"\x16\n" +
+	"\x14RemoveMemberResponse\"C\n" +
 	"\x10HeartbeatRequest\x12/\n" +
 	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\"\x82\x02\n" +
 	"\x11HeartbeatResponse\x12\x1a\n" +
@@ -4209,7 +4550,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06Rescan\x12\x1a.millrace.v1.RescanRequest\x1a\x1b.millrace.v1.RescanResponse\x12;\n" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x90\b\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x83\n" +
+	"\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
 	"\tListNodes\x12\x1d.millrace.v1.ListNodesRequest\x1a\x1e.millrace.v1.ListNodesResponse\x12J\n" +
@@ -4225,7 +4567,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\vAcknowledge\x12\x1f.millrace.v1.AcknowledgeRequest\x1a .millrace.v1.AcknowledgeResponse\x12D\n" +
 	"\aRelease\x12\x1b.millrace.v1.ReleaseRequest\x1a\x1c.millrace.v1.ReleaseResponse\x12M\n" +
 	"\n" +
-	"Checkpoint\x12\x1e.millrace.v1.CheckpointRequest\x1a\x1f.millrace.v1.CheckpointResponseB0Z.github.com/millrace/millrace/host/api/v1;apiv1b\x06proto3"
+	"Checkpoint\x12\x1e.millrace.v1.CheckpointRequest\x1a\x1f.millrace.v1.CheckpointResponse\x12P\n" +
+	"\vListMembers\x12\x1f.millrace.v1.ListMembersRequest\x1a .millrace.v1.ListMembersResponse\x12J\n" +
+	"\tAddMember\x12\x1d.millrace.v1.AddMemberRequest\x1a\x1e.millrace.v1.AddMemberResponse\x12S\n" +
+	"\fRemoveMember\x12 .millrace.v1.RemoveMemberRequest\x1a!.millrace.v1.RemoveMemberResponseB0Z.github.com/millrace/millrace/host/api/v1;apiv1b\x06proto3"
 
 var (
 	file_millrace_proto_rawDescOnce sync.Once
@@ -4239,7 +4584,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -4266,125 +4611,140 @@ var file_millrace_proto_goTypes = []any{
 	(*VerifyResponse)(nil),        // 22: millrace.v1.VerifyResponse
 	(*NextMiniBatchRequest)(nil),  // 23: millrace.v1.NextMiniBatchRequest
 	(*NextMiniBatchResponse)(nil), // 24: millrace.v1.NextMiniBatchResponse
-	(*HeartbeatRequest)(nil),      // 25: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 26: millrace.v1.HeartbeatResponse
-	(*ListNodesRequest)(nil),      // 27: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 28: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 29: millrace.v1.NodeRecord
-	(*DrainNodeRequest)(nil),      // 30: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 31: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 32: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 33: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 34: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 35: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 36: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 37: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 38: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 39: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 40: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 41: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 42: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 43: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 44: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 45: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 46: millrace.v1.AttachRequest
-	(*AttachResponse)(nil),        // 47: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 48: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 49: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 50: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 51: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 52: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 53: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 54: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 55: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 56: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 57: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 58: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 59: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 60: millrace.v1.NotLeader
-	nil,                           // 61: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 62: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 63: millrace.v1.AttachResponse.MeanLengthEntry
+	(*Member)(nil),                // 25: millrace.v1.Member
+	(*ListMembersRequest)(nil),    // 26: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 27: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),      // 28: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 29: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 30: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 31: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),      // 32: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),     // 33: millrace.v1.HeartbeatResponse
+	(*ListNodesRequest)(nil),      // 34: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 35: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 36: millrace.v1.NodeRecord
+	(*DrainNodeRequest)(nil),      // 37: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 38: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 39: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 40: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 41: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 42: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 43: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 44: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 45: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 46: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 47: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 48: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 49: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 50: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 51: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 52: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 53: millrace.v1.AttachRequest
+	(*AttachResponse)(nil),        // 54: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 55: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 56: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 57: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 58: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 59: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 60: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 61: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 62: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 63: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 64: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 65: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 66: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 67: millrace.v1.NotLeader
+	nil,                           // 68: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 69: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 70: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	61, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	62, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	68, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	69, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
 	8,  // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
 	2,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	5,  // 8: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	29, // 9: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	5,  // 10: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	8,  // 11: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	32, // 12: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	35, // 13: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	32, // 14: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	36, // 15: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	35, // 16: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	35, // 17: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	35, // 18: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	48, // 19: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	63, // 20: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	49, // 21: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	51, // 22: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	53, // 23: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	48, // 24: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	0,  // 25: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	6,  // 26: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	9,  // 27: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	11, // 28: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	13, // 29: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	15, // 30: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	17, // 31: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	19, // 32: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	21, // 33: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	23, // 34: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	25, // 35: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	27, // 36: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	30, // 37: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	33, // 38: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	37, // 39: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	39, // 40: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	42, // 41: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	41, // 42: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	44, // 43: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	46, // 44: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	50, // 45: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	54, // 46: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	56, // 47: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	58, // 48: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	1,  // 49: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 50: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 51: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 52: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 53: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 54: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 55: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 56: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 57: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	24, // 58: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	26, // 59: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	28, // 60: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	31, // 61: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	34, // 62: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	38, // 63: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	40, // 64: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	43, // 65: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	40, // 66: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	45, // 67: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	47, // 68: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	52, // 69: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	55, // 70: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	57, // 71: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	59, // 72: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	49, // [49:73] is the sub-list for method output_type
-	25, // [25:49] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	25, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	25, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	5,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	36, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	5,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	8,  // 13: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	39, // 14: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	42, // 15: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	39, // 16: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	43, // 17: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	42, // 18: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	42, // 19: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	42, // 20: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	55, // 21: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	70, // 22: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	56, // 23: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	58, // 24: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	60, // 25: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	55, // 26: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	0,  // 27: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	6,  // 28: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	9,  // 29: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	11, // 30: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	13, // 31: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	15, // 32: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	17, // 33: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	19, // 34: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	21, // 35: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	23, // 36: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	32, // 37: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	34, // 38: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	37, // 39: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	40, // 40: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	44, // 41: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	46, // 42: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	49, // 43: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	48, // 44: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	51, // 45: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	53, // 46: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	57, // 47: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	61, // 48: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	63, // 49: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	65, // 50: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	26, // 51: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	28, // 52: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	30, // 53: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	1,  // 54: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	7,  // 55: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	10, // 56: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	12, // 57: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	14, // 58: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	16, // 59: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	18, // 60: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	20, // 61: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	22, // 62: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	24, // 63: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	33, // 64: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	35, // 65: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	38, // 66: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	41, // 67: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	45, // 68: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	47, // 69: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	50, // 70: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	47, // 71: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	52, // 72: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	54, // 73: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	59, // 74: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	62, // 75: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	64, // 76: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	66, // 77: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	27, // 78: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	29, // 79: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	31, // 80: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	54, // [54:81] is the sub-list for method output_type
+	27, // [27:54] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -4398,7 +4758,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -15,6 +15,11 @@
 // Keys live under one prefix ([Options.Prefix]); "leader/" below it is the election's, "format" says how the rest is
 // laid out. Values stay small: a bitmap of 1,024 splits, a job's document; nothing is written per split.
 //
+// # Members
+//
+// [Store.AddMember], [Store.RemoveMember] and [Store.Promote] change who is of the cluster that the embedded members form. A member is added as
+// etcd's learner, without a vote.
+//
 // # Concurrency
 //
 // Store, Term and Journal may be used from any number of goroutines. A Journal's source is called from its own
@@ -24,7 +29,7 @@
 //
 // [ErrFenced]: another leads now, or nobody; the term is over. [ErrNoSpace]: etcd's quota is used up and it takes no
 // writes until somebody made room (docs/operations.md): reads and everything in memory go on. [ErrFormat]: another
-// build's data.
+// build's data. [ErrMembers]: the members cannot be changed so.
 //
 // # Debugging
 //

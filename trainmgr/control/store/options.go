@@ -19,6 +19,9 @@ type Options struct {
 	// Peers are all embedded members, this one included, as NAME=URL with the URL at which the others reach it. None means
 	// one member alone.
 	Peers []string
+	// Join says that Peers are the members of a cluster that runs, and that this one was added to it. It does not matter to a member that has been
+	// started before.
+	Join bool
 	// External are the endpoints of an etcd that runs elsewhere; then nothing is embedded.
 	External []string
 	// Cert, Key and CA are PEM files for TLS between members, and to an external etcd. Empty: in clear.
@@ -86,10 +89,10 @@ func (o Options) withDefaults() (Options, error) {
 // peers splits Peers into etcd's initial cluster and this member's URL.
 func (o *Options) peers() (cluster string, own url.URL, err error) {
 	if len(o.Peers) == 0 {
-		own = url.URL{Scheme: "http", Host: "localhost:0"} // never dialled, never listened at: there is no other member
+		own = url.URL{Scheme: "http", Host: lonely} // never dialled, never listened at: there is no other member
 		return o.Name + "=" + own.String(), own, nil
 	}
-	if len(o.Peers)%2 == 0 {
+	if len(o.Peers)%2 == 0 && !o.Join {
 		o.Logger.Warn("an even number of members survives no more failures than one fewer", "members", len(o.Peers))
 	}
 	found := false
@@ -121,6 +124,9 @@ func (o *Options) config() (*embed.Config, error) {
 		return nil, err
 	}
 	c.InitialCluster, c.InitialClusterToken = cluster, "millrace"
+	if o.Join {
+		c.ClusterState = embed.ClusterStateFlagExisting
+	}
 	c.AdvertisePeerUrls = []url.URL{own}
 	c.ListenPeerUrls = nil
 	if len(o.Peers) > 0 {

@@ -56,6 +56,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.reachable(ctx); err != nil {
+		s.client.Close()
+		s.server.Close()
+		return nil, err
+	}
 	watch, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.wg.Add(1)
@@ -230,7 +235,7 @@ func (s *Store) Bytes() int64 {
 
 // Healthy asks etcd whether it commits: an error if it does not within the context.
 func (s *Store) Healthy(ctx context.Context) (Health, error) {
-	h := Health{Members: max(1, len(s.o.Peers))}
+	h := Health{}
 	if s.server != nil {
 		h.Bytes, h.Quota = s.Bytes(), s.o.Quota
 	}
@@ -238,6 +243,11 @@ func (s *Store) Healthy(ctx context.Context) (Health, error) {
 	if _, err := s.client.Get(ctx, s.key("format")); err != nil {
 		return h, fmt.Errorf("etcd does not answer: %w", err)
 	}
+	members, err := s.client.MemberList(ctx)
+	if err != nil {
+		return h, fmt.Errorf("etcd's members: %w", err)
+	}
+	h.Members = len(members.Members)
 	r, err := s.client.AlarmList(ctx)
 	if err != nil {
 		return h, fmt.Errorf("etcd's alarms: %w", err)

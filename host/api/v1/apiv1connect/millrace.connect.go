@@ -92,6 +92,12 @@ const (
 	ControlReleaseProcedure = "/millrace.v1.Control/Release"
 	// ControlCheckpointProcedure is the fully-qualified name of the Control's Checkpoint RPC.
 	ControlCheckpointProcedure = "/millrace.v1.Control/Checkpoint"
+	// ControlListMembersProcedure is the fully-qualified name of the Control's ListMembers RPC.
+	ControlListMembersProcedure = "/millrace.v1.Control/ListMembers"
+	// ControlAddMemberProcedure is the fully-qualified name of the Control's AddMember RPC.
+	ControlAddMemberProcedure = "/millrace.v1.Control/AddMember"
+	// ControlRemoveMemberProcedure is the fully-qualified name of the Control's RemoveMember RPC.
+	ControlRemoveMemberProcedure = "/millrace.v1.Control/RemoveMember"
 )
 
 // NodeClient is a client for the millrace.v1.Node service.
@@ -522,6 +528,12 @@ type ControlClient interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the token of the whole job, all ranks together, integrity-protected.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// The members of the control plane itself, as its embedded etcd has them. Any member answers that is in touch with a majority.
+	ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error)
+	// AddMember makes room for a member, which is to be started after that and told to join. It has no vote until it has caught up.
+	AddMember(context.Context, *v1.AddMemberRequest) (*v1.AddMemberResponse, error)
+	// RemoveMember takes a member out for good. What it kept is the others' too.
+	RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error)
 }
 
 // NewControlClient constructs a client for the millrace.v1.Control service. By default, it uses the
@@ -619,25 +631,46 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(controlMethods.ByName("Checkpoint")),
 			connect.WithClientOptions(opts...),
 		),
+		listMembers: connect.NewClient[v1.ListMembersRequest, v1.ListMembersResponse](
+			httpClient,
+			baseURL+ControlListMembersProcedure,
+			connect.WithSchema(controlMethods.ByName("ListMembers")),
+			connect.WithClientOptions(opts...),
+		),
+		addMember: connect.NewClient[v1.AddMemberRequest, v1.AddMemberResponse](
+			httpClient,
+			baseURL+ControlAddMemberProcedure,
+			connect.WithSchema(controlMethods.ByName("AddMember")),
+			connect.WithClientOptions(opts...),
+		),
+		removeMember: connect.NewClient[v1.RemoveMemberRequest, v1.RemoveMemberResponse](
+			httpClient,
+			baseURL+ControlRemoveMemberProcedure,
+			connect.WithSchema(controlMethods.ByName("RemoveMember")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // controlClient implements ControlClient.
 type controlClient struct {
-	heartbeat   *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
-	listNodes   *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
-	drainNode   *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
-	submitJob   *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
-	listJobs    *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
-	getJob      *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
-	cancelJob   *connect.Client[v1.CancelJobRequest, v1.CancelJobResponse]
-	watchJob    *connect.Client[v1.WatchJobRequest, v1.GetJobResponse]
-	decisions   *connect.Client[v1.DecisionsRequest, v1.DecisionsResponse]
-	attach      *connect.Client[v1.AttachRequest, v1.AttachResponse]
-	lease       *connect.Client[v1.LeaseRequest, v1.LeaseResponse]
-	acknowledge *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
-	release     *connect.Client[v1.ReleaseRequest, v1.ReleaseResponse]
-	checkpoint  *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
+	heartbeat    *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
+	listNodes    *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
+	drainNode    *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	submitJob    *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
+	listJobs     *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
+	getJob       *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
+	cancelJob    *connect.Client[v1.CancelJobRequest, v1.CancelJobResponse]
+	watchJob     *connect.Client[v1.WatchJobRequest, v1.GetJobResponse]
+	decisions    *connect.Client[v1.DecisionsRequest, v1.DecisionsResponse]
+	attach       *connect.Client[v1.AttachRequest, v1.AttachResponse]
+	lease        *connect.Client[v1.LeaseRequest, v1.LeaseResponse]
+	acknowledge  *connect.Client[v1.AcknowledgeRequest, v1.AcknowledgeResponse]
+	release      *connect.Client[v1.ReleaseRequest, v1.ReleaseResponse]
+	checkpoint   *connect.Client[v1.CheckpointRequest, v1.CheckpointResponse]
+	listMembers  *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
+	addMember    *connect.Client[v1.AddMemberRequest, v1.AddMemberResponse]
+	removeMember *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
 }
 
 // Heartbeat calls millrace.v1.Control.Heartbeat.
@@ -762,6 +795,33 @@ func (c *controlClient) Checkpoint(ctx context.Context, req *v1.CheckpointReques
 	return nil, err
 }
 
+// ListMembers calls millrace.v1.Control.ListMembers.
+func (c *controlClient) ListMembers(ctx context.Context, req *v1.ListMembersRequest) (*v1.ListMembersResponse, error) {
+	response, err := c.listMembers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AddMember calls millrace.v1.Control.AddMember.
+func (c *controlClient) AddMember(ctx context.Context, req *v1.AddMemberRequest) (*v1.AddMemberResponse, error) {
+	response, err := c.addMember.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveMember calls millrace.v1.Control.RemoveMember.
+func (c *controlClient) RemoveMember(ctx context.Context, req *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error) {
+	response, err := c.removeMember.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ControlHandler is an implementation of the millrace.v1.Control service.
 type ControlHandler interface {
 	// Heartbeat registers a node and keeps it alive. A node that misses beats for the time the answer names is taken for
@@ -788,6 +848,12 @@ type ControlHandler interface {
 	Release(context.Context, *v1.ReleaseRequest) (*v1.ReleaseResponse, error)
 	// Checkpoint returns the token of the whole job, all ranks together, integrity-protected.
 	Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error)
+	// The members of the control plane itself, as its embedded etcd has them. Any member answers that is in touch with a majority.
+	ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error)
+	// AddMember makes room for a member, which is to be started after that and told to join. It has no vote until it has caught up.
+	AddMember(context.Context, *v1.AddMemberRequest) (*v1.AddMemberResponse, error)
+	// RemoveMember takes a member out for good. What it kept is the others' too.
+	RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error)
 }
 
 // NewControlHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -881,6 +947,24 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(controlMethods.ByName("Checkpoint")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListMembersHandler := connect.NewUnaryHandlerSimple(
+		ControlListMembersProcedure,
+		svc.ListMembers,
+		connect.WithSchema(controlMethods.ByName("ListMembers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlAddMemberHandler := connect.NewUnaryHandlerSimple(
+		ControlAddMemberProcedure,
+		svc.AddMember,
+		connect.WithSchema(controlMethods.ByName("AddMember")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlRemoveMemberHandler := connect.NewUnaryHandlerSimple(
+		ControlRemoveMemberProcedure,
+		svc.RemoveMember,
+		connect.WithSchema(controlMethods.ByName("RemoveMember")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/millrace.v1.Control/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ControlHeartbeatProcedure:
@@ -911,6 +995,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlReleaseHandler.ServeHTTP(w, r)
 		case ControlCheckpointProcedure:
 			controlCheckpointHandler.ServeHTTP(w, r)
+		case ControlListMembersProcedure:
+			controlListMembersHandler.ServeHTTP(w, r)
+		case ControlAddMemberProcedure:
+			controlAddMemberHandler.ServeHTTP(w, r)
+		case ControlRemoveMemberProcedure:
+			controlRemoveMemberHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -974,4 +1064,16 @@ func (UnimplementedControlHandler) Release(context.Context, *v1.ReleaseRequest) 
 
 func (UnimplementedControlHandler) Checkpoint(context.Context, *v1.CheckpointRequest) (*v1.CheckpointResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.Checkpoint is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListMembers(context.Context, *v1.ListMembersRequest) (*v1.ListMembersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.ListMembers is not implemented"))
+}
+
+func (UnimplementedControlHandler) AddMember(context.Context, *v1.AddMemberRequest) (*v1.AddMemberResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.AddMember is not implemented"))
+}
+
+func (UnimplementedControlHandler) RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.RemoveMember is not implemented"))
 }

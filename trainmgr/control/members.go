@@ -1,0 +1,173 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// How long a call that is about members may take, and a connection to one.
+const (
+	membersTime = 5 * time.Second
+	addTime     = 20 * time.Second
+	reachTime   = time.Second
+)
+
+// ListMembers implements the service. Whoever is in touch with a majority answers, also when nobody leads.
+func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (*apiv1.ListMembersResponse, error) {
+	asking, cancel := context.WithTimeout(ctx, membersTime)
+	defer cancel()
+	list, err := s.store.Members(asking)
+	if err != nil {
+		return nil, memberError(err)
+	}
+	resp := &apiv1.ListMembersResponse{}
+	var wg sync.WaitGroup
+	for _, m := range list {
+		w := wireMember(m)
+		resp.Members = append(resp.Members, w)
+		wg.Go(func() {
+			w.Answers = slices.ContainsFunc(m.PeerURLs, func(u string) bool { return knock(ctx, u, reachTime) == nil })
+		})
+	}
+	wg.Wait()
+	return resp, nil
+}
+
+// AddMember implements the service.
+func (s *Server) AddMember(ctx context.Context, req *apiv1.AddMemberRequest) (*apiv1.AddMemberResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, addTime)
+	defer cancel()
+	m, err := s.store.AddMember(ctx, req.PeerUrl)
+	if err != nil {
+		return nil, memberError(err)
+	}
+	s.logger.Warn("a member was added", "peer", req.PeerUrl, "id", strconv.FormatUint(m.ID, 16), "by", peerOf(ctx).String())
+	return &apiv1.AddMemberResponse{Member: wireMember(m)}, nil
+}
+
+// RemoveMember implements the service.
+func (s *Server) RemoveMember(ctx context.Context, req *apiv1.RemoveMemberRequest) (*apiv1.RemoveMemberResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, membersTime)
+	defer cancel()
+	m, err := s.store.RemoveMember(ctx, req.Member)
+	if err != nil {
+		return nil, memberError(err)
+	}
+	s.logger.Warn("a member was removed", "member", m.Name, "id", strconv.FormatUint(m.ID, 16), "by", peerOf(ctx).String())
+	return &apiv1.RemoveMemberResponse{}, nil
+}
+
+func wireMember(m store.Member) *apiv1.Member {
+	return &apiv1.Member{Id: strconv.FormatUint(m.ID, 16), Name: m.Name, PeerUrls: m.PeerURLs, Votes: m.Votes}
+}
+
+// memberError gives an error of a call about members its code.
+func memberError(err error) error {
+	code := connect.CodeUnavailable
+	switch {
+	case errors.Is(err, store.ErrMembers):
+		code = connect.CodeFailedPrecondition
+	case errors.Is(err, store.ErrNoSpace):
+		code = connect.CodeResourceExhausted
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("no majority of the members answers: %w", err)
+	}
+	return connect.NewError(code, err)
+}
+
+// promote gives members that were added their vote when they have caught up, as long as this member leads.
+func (s *Server) promote(ctx context.Context) {
+	for sleep(ctx, s.o.LeaderTTL/5) {
+		if !s.Leads() {
+			continue
+		}
+		asking, cancel := context.WithTimeout(ctx, membersTime)
+		list, err := s.store.Promote(asking)
+		cancel()
+		for _, m := range list {
+			s.logger.Info("a member that was added has caught up and votes", "member", m.Name, "id", strconv.FormatUint(m.ID, 16))
+		}
+		if err != nil && ctx.Err() == nil {
+			s.logger.Warn("give a new member its vote", "err", err)
+		}
+	}
+}
+
+// join asks a control plane for its members, of which this one is to be: the peers of the option, which name this member alone, become those
+// of all. A member that has been started before knows them.
+func join(ctx context.Context, o *Options) error {
+	if len(o.Join) == 0 || store.Founded(o.Data) {
+		return nil
+	}
+	own := ""
+	for _, p := range o.Peers {
+		if name, at, ok := strings.Cut(p, "="); ok && name == o.Name {
+			own = at
+		}
+	}
+	if own == "" {
+		return fmt.Errorf("join %s: this member is called %q: name it, and say among the peers at which URL the others reach it", strings.Join(o.Join, ", "), o.Name)
+	}
+	c, err := identity.HTTPClient(o.Identity)
+	if err != nil {
+		return err
+	}
+	defer c.CloseIdleConnections()
+	var errs []error
+	for _, at := range o.Join {
+		base, err := identity.BaseURL(at)
+		if err != nil {
+			return fmt.Errorf("join %s: %w", at, err)
+		}
+		asking, cancel := context.WithTimeout(ctx, membersTime+reachTime)
+		r, err := apiv1connect.NewControlClient(c, base).ListMembers(asking, &apiv1.ListMembersRequest{})
+		cancel()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("join %s: %w", at, err))
+			continue
+		}
+		o.Peers, err = peersOf(r.Members, o.Name, own)
+		if err != nil {
+			return fmt.Errorf("join %s: %w", at, err)
+		}
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// peersOf lists members as NAME=URL, with this one's name at its URL.
+func peersOf(members []*apiv1.Member, name, own string) ([]string, error) {
+	var peers []string
+	found := false
+	for _, m := range members {
+		who := m.Name
+		switch {
+		case slices.Contains(m.PeerUrls, own):
+			who, found = name, true
+		case who == name:
+			return nil, fmt.Errorf("a member called %s is there already, at %s: remove it, or choose another name", name, strings.Join(m.PeerUrls, ", "))
+		case who == "":
+			who = "added-" + m.Id // not started yet; only its URL matters
+		}
+		for _, u := range m.PeerUrls {
+			peers = append(peers, who+"="+u)
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("nobody has added %s: millrace control members add %s", own, own)
+	}
+	return peers, nil
+}

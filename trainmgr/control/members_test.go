@@ -1,0 +1,151 @@
+package control
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+)
+
+// TestAMemberIsReplacedForGood: of three the one that leads dies with its disk in the middle of an epoch. It is removed, another is added and joins, and
+// when a second of the first three dies the job goes on, with all that was acknowledged.
+func TestAMemberIsReplacedForGood(t *testing.T) {
+	t.Parallel()
+	members, c := startCluster(t, 3)
+	defer func() { closeAll(t, members) }()
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	require.NoError(t, k.consume(6))
+	delivered := get(t, c, "job").Delivered
+	require.GreaterOrEqual(t, delivered, uint64(30))
+
+	at := leads(t, members)
+	dead := members[at]
+	members[at] = nil
+	require.NoError(t, kill(dead))
+	next := members[(at+1)%3]
+	list := func() map[string]*apiv1.Member {
+		r, err := next.ListMembers(patient(t), &apiv1.ListMembersRequest{})
+		require.NoError(t, err)
+		by := map[string]*apiv1.Member{}
+		for _, m := range r.Members {
+			by[m.Name] = m
+		}
+		return by
+	}
+	require.Len(t, list(), 3)
+	for name, m := range list() {
+		assert.Equal(t, name != dead.o.Name, m.Answers, name)
+		assert.True(t, m.Votes)
+	}
+	_, err := next.RemoveMember(patient(t), &apiv1.RemoveMemberRequest{Member: dead.o.Name})
+	require.NoError(t, err)
+
+	o := testOptions(t)
+	o.Name, o.Peers, o.LeaderTTL = "m3", freePeers(t, 1, "http"), time.Second
+	url := strings.TrimPrefix(o.Peers[0], "m0=")
+	o.Peers = []string{"m3=" + url}
+	o.Join = []string{"http://127.0.0.1:1", next.URL()} // the first is away
+	_, err = Start(patient(t), o)
+	require.ErrorContains(t, err, "nobody has added "+url)
+	_, err = next.AddMember(patient(t), &apiv1.AddMemberRequest{PeerUrl: url})
+	require.NoError(t, err)
+	clash := o
+	clash.Name, clash.Peers = next.o.Name, []string{next.o.Name + "=" + url}
+	_, err = Start(patient(t), clash)
+	require.ErrorContains(t, err, "is there already")
+	joined, err := Start(patient(t), o)
+	require.NoError(t, err)
+	members[at] = joined
+	require.Eventually(t, func() bool { m := list()["m3"]; return m != nil && m.Votes }, 20*time.Second, 10*time.Millisecond)
+
+	// The one that led is replaced by now; the second of the first three goes.
+	other := members[(at+2)%3]
+	members[(at+2)%3] = nil
+	require.NoError(t, kill(other))
+	c = newClient(next, joined)
+	k.c = c
+	n.beats(t, c)
+	await(t, c, "n")
+	assert.GreaterOrEqual(t, get(t, c, "job").Delivered, delivered)
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 100)
+
+	// It is started again as it was: it knows the others, and asks nobody.
+	members[at] = nil
+	require.NoError(t, joined.Close())
+	o.Join = []string{"http://127.0.0.1:1"}
+	members[at], err = Start(patient(t), o)
+	require.NoError(t, err)
+}
+
+func TestMembersThatCannotBeChanged(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	k := c.members[0]
+	r, err := k.ListMembers(patient(t), &apiv1.ListMembersRequest{})
+	require.NoError(t, err)
+	require.Len(t, r.Members, 1)
+	assert.True(t, r.Members[0].Votes)
+	for _, bad := range []string{"", "nobody", r.Members[0].Name, r.Members[0].Id} {
+		_, err = k.RemoveMember(patient(t), &apiv1.RemoveMemberRequest{Member: bad})
+		assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%q: %v", bad, err)
+	}
+	_, err = k.AddMember(patient(t), &apiv1.AddMemberRequest{PeerUrl: "http://127.0.0.1:9"})
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "was started alone")
+
+	for name, change := range map[string]func(*Options){
+		"this member is called": func(o *Options) { o.Name = "m9" },
+		"connection refused":    func(o *Options) { o.Join = []string{"http://127.0.0.1:1"} },
+		"ftp":                   func(o *Options) { o.Join = []string{"ftp://x"} },
+		"nobody has added":      func(o *Options) {},
+	} {
+		o := testOptions(t)
+		o.Name, o.Peers, o.Join = "m1", []string{"m1=http://127.0.0.1:9"}, []string{s.URL()}
+		change(&o)
+		_, err := Start(patient(t), o)
+		assert.ErrorContains(t, err, name)
+	}
+}
+
+// TestWhoMayChangeMembers: operators; members may look, since one that joins has to.
+func TestWhoMayChangeMembers(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	o := testOptions(t)
+	o.Identity = a.issue("control", "m0")
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, s.Close()) }()
+	for role, may := range map[string][2]bool{"operator": {true, true}, "control": {true, false}, "node": {}, "launcher": {}} {
+		k := a.client(s, identity.Role(role), role)
+		for i, do := range []func(context.Context, apiv1connect.ControlClient) error{
+			func(ctx context.Context, k apiv1connect.ControlClient) error {
+				_, err := k.ListMembers(ctx, &apiv1.ListMembersRequest{})
+				return err
+			},
+			func(ctx context.Context, k apiv1connect.ControlClient) error {
+				_, err := k.RemoveMember(ctx, &apiv1.RemoveMemberRequest{Member: "nobody"})
+				return err
+			},
+		} {
+			err := do(patient(t), k)
+			assert.Equal(t, !may[i], connect.CodeOf(err) == connect.CodePermissionDenied, "%s, call %d: %v", role, i, err)
+		}
+	}
+}
