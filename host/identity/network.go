@@ -114,12 +114,13 @@ func HTTPClient(o Options) (*http.Client, error) {
 			}
 			return dialer.DialContext(ctx, network, addr)
 		},
-		TLSClientConfig:       conf,
-		TLSHandshakeTimeout:   5 * time.Second,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       time.Minute,
-		DisableCompression:    true,
-		ReadBufferSize:        64 << 10,
+		TLSClientConfig:     conf,
+		TLSHandshakeTimeout: 5 * time.Second,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+		// Small: what of a mini-batch comes with the answer's header is copied once more.
+		ReadBufferSize:        4 << 10,
 		WriteBufferSize:       64 << 10,
 		ExpectContinueTimeout: time.Second,
 	}

@@ -130,13 +130,19 @@ func (d DType) safetensors() string {
 	return ""
 }
 
+// appendShapes appends the JSON up to the number of rows.
+func appendShapes(b []byte, name Name) []byte {
+	b = append(b, `{"__metadata__":{"format":"`+FrameFormat+`","name":"`...)
+	b = append(b, name.String()...)
+	return append(b, `","shapes":"{\"rows\":`...)
+}
+
 // appendHeader appends a frame's length and JSON.
 func appendHeader(b []byte, name Name, s *Schema, rows, values int, e Extents, crc uint32) []byte {
 	start := len(b)
 	b = append(b, make([]byte, 8)...)
-	b = append(b, `{"__metadata__":{"format":"`+FrameFormat+`","name":"`...)
-	b = append(b, name.String()...)
-	b = fmt.Appendf(b, `","shapes":"{\"rows\":%d,\"dense\":%d,\"keys\":%d,\"values\":%d}`, rows, len(s.Dense), len(s.Keys), values)
+	b = appendShapes(b, name)
+	b = fmt.Appendf(b, `%d,\"dense\":%d,\"keys\":%d,\"values\":%d}`, rows, len(s.Dense), len(s.Keys), values)
 	var list []byte // a JSON text inside a JSON string
 	for i, d := range s.Dense {
 		list = appendJSON(comma(list, i), d)

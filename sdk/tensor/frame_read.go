@@ -43,9 +43,76 @@ type frameTensor struct {
 // writes. What is allocated is bounded by the length of b. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
-// ReadFrameSummed is ReadFrame for a caller that has made the CRC32C of what follows the header itself: while it read the frame, when the bytes
-// were still in the processor's cache.
-func ReadFrameSummed(b []byte, crc uint32) (*MiniBatch, error) { return readSummed(b, &crc) }
+// ReadFrameOf is ReadFrame for a caller that knows which mini-batch it asked for, and has made the CRC32C of what follows the header itself: while
+// it read the frame, when the bytes were still in the processor's cache. Since a mini-batch has one frame, the header is compared with the one that it
+// must have, and is parsed only to say what is wrong. The error wraps ErrFrame.
+func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error) {
+	if m := readExpected(b, crc, name, s); m != nil {
+		return m, nil
+	}
+	m, err := readSummed(b, &crc)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Name != name:
+		return nil, fmt.Errorf("%w: it is mini-batch %v, not %v", ErrFrame, m.Name, name)
+	case !m.Schema.Equal(s):
+		return nil, fmt.Errorf("%w: mini-batch %v has another schema", ErrFrame, m.Name)
+	}
+	return m, nil
+}
+
+// readExpected returns nil where anything is not as it should be.
+func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
+	if len(b) < 8 {
+		return nil
+	}
+	n := binary.LittleEndian.Uint64(b)
+	if n > MaxFrameHeader || n > uint64(len(b)-8) {
+		return nil
+	}
+	head := b[:8+n]
+	rest, ok := bytes.CutPrefix(head[8:], appendShapes(nil, name))
+	if !ok {
+		return nil
+	}
+	rows, rest, ok := cutNumber(rest, MaxRows)
+	if !ok {
+		return nil
+	}
+	rest, ok = bytes.CutPrefix(rest, fmt.Appendf(nil, `,\"dense\":%d,\"keys\":%d,\"values\":`, len(s.Dense), len(s.Keys)))
+	if !ok {
+		return nil
+	}
+	values, _, ok := cutNumber(rest, MaxValues)
+	if !ok {
+		return nil
+	}
+	e, err := Packed(s, int(rows), int(values))
+	if err != nil || e.Bytes != int64(len(b)-len(head)) || !bytes.Equal(head, appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), e, crc)) {
+		return nil
+	}
+	m, err := FromMemory(s, int(rows), int(values), b[len(head):], e, nil)
+	if err != nil {
+		return nil
+	}
+	m.Name = name
+	if m.Validate() != nil {
+		return nil
+	}
+	return m
+}
+
+// cutNumber reads digits, of a number up to most, and returns what follows.
+func cutNumber(b []byte, most int64) (n int64, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
+		if n = 10*n + int64(b[i]-'0'); n > most {
+			return 0, nil, false
+		}
+	}
+	return n, b[i:], i > 0
+}
 
 func readSummed(b []byte, sum *uint32) (*MiniBatch, error) {
 	m, err := readFrame(b, sum)

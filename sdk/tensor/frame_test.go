@@ -254,6 +254,67 @@ func TestReadFrameRefusesBytes(t *testing.T) {
 	}
 }
 
+// TestReadFrameOf: who knows what a frame must be reads the same, and anything else is refused as ReadFrame refuses it.
+func TestReadFrameOf(t *testing.T) {
+	for name, s := range schemas() {
+		for _, rows := range []int{0, 1, 5, 1000} {
+			t.Run(fmt.Sprint(name, " ", rows), func(t *testing.T) {
+				m := random(t, s, rows, 7)
+				b, err := AppendFrame(nil, m)
+				require.NoError(t, err)
+				crc := dataSum(b)
+				require.NotNil(t, readExpected(b, crc, m.Name, s), "it was parsed")
+				back, err := ReadFrameOf(b, crc, m.Name, s)
+				require.NoError(t, err)
+				require.Empty(t, Diff(m, back))
+				require.Equal(t, m.Name, back.Name)
+
+				_, err = ReadFrameOf(b, crc+1, m.Name, s)
+				require.ErrorIs(t, err, ErrFrame)
+				require.ErrorContains(t, err, "CRC32C")
+				other := m.Name
+				other.Number++
+				_, err = ReadFrameOf(b, crc, other, s)
+				require.ErrorIs(t, err, ErrFrame)
+				require.ErrorContains(t, err, other.String())
+				for _, wrong := range schemas() {
+					if !wrong.Equal(s) {
+						_, err = ReadFrameOf(b, crc, m.Name, wrong)
+						require.ErrorIs(t, err, ErrFrame)
+						require.ErrorContains(t, err, "another schema")
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestReadFrameOfRefusesBytes(t *testing.T) {
+	for _, schema := range []string{"lists int64", "fixed int32"} {
+		m := random(t, schemas()[schema], 4, 1)
+		b, err := AppendFrame(nil, m)
+		require.NoError(t, err)
+		n := 8 + binary.LittleEndian.Uint64(b)
+		sum := dataSum(b)
+		for i := range b {
+			for bit := range 8 {
+				c := bytes.Clone(b)
+				c[i] ^= 1 << bit
+				crc := sum
+				if uint64(i) >= n {
+					crc = dataSum(c)
+				}
+				_, err := ReadFrameOf(c, crc, m.Name, m.Schema)
+				require.ErrorIs(t, err, ErrFrame, "bit %d of byte %d of %d (data from %d)", bit, i, len(b), n)
+			}
+			_, err := ReadFrameOf(b[:i], sum, m.Name, m.Schema)
+			require.ErrorIs(t, err, ErrFrame, "cut to %d", i)
+		}
+		_, err = ReadFrameOf(append(bytes.Clone(b), 0), sum, m.Name, m.Schema)
+		require.ErrorIs(t, err, ErrFrame)
+	}
+}
+
 // A frame with a right CRC may still break the rules of its lengths.
 func TestReadFrameRefusesWrongLengths(t *testing.T) {
 	m := random(t, schemas()["lists int64"], 4, 1)
@@ -271,10 +332,18 @@ func TestReadFrameRefusesWrongLengths(t *testing.T) {
 		_, err := ReadFrame(b)
 		require.ErrorIs(t, err, ErrFrame)
 		require.ErrorIs(t, err, ErrShape)
+		_, err = ReadFrameOf(b, dataSum(b), m.Name, m.Schema)
+		require.ErrorIs(t, err, ErrShape)
 	}
 }
 
+// dataSum is the CRC32C of what follows a frame's header.
+func dataSum(b []byte) uint32 {
+	return crc32.Checksum(b[8+binary.LittleEndian.Uint64(b):], crc32.MakeTable(crc32.Castagnoli))
+}
+
 func FuzzReadFrame(f *testing.F) {
+	expected := random(f, schemas()["lists int64"], 3, 1)
 	for _, s := range schemas() {
 		for _, rows := range []int{0, 3} {
 			b, err := AppendFrame(nil, random(f, s, rows, 1))
@@ -298,9 +367,14 @@ func FuzzReadFrame(f *testing.F) {
 		m, err := ReadFrame(b)
 		if err != nil {
 			require.ErrorIs(t, err, ErrFrame)
+			_, err = ReadFrameOf(b, dataSum(b), expected.Name, expected.Schema)
+			require.ErrorIs(t, err, ErrFrame)
 			return
 		}
 		require.NoError(t, m.Validate())
+		known, err := ReadFrameOf(b, dataSum(b), m.Name, m.Schema)
+		require.NoError(t, err)
+		require.Empty(t, Diff(m, known))
 		again, err := AppendFrame(nil, m)
 		require.NoError(t, err)
 		require.Equal(t, b, again)

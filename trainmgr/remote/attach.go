@@ -19,7 +19,7 @@ import (
 
 // Defaults of AttachOptions.
 const (
-	DefaultCredits  = 4
+	DefaultCredits  = 4 // of mini-batches below 2 MiB
 	DefaultPieces   = 64
 	DefaultDeadline = 15 * time.Second
 	DefaultAckDelay = 50 * time.Millisecond
@@ -34,7 +34,7 @@ type AttachOptions struct {
 	Token []byte
 
 	QueueBytes int64         // bound of the input queue and of what is on its way to it; 0 means trainmgr.DefaultQueueBytes
-	Credits    int           // requests under way, and answers waiting, of one piece; 0 means DefaultCredits
+	Credits    int           // requests under way, and answers waiting, of one piece; 0 means as many as make 8 MiB, from 2 to DefaultCredits
 	Pieces     int           // most pieces at once; 0 means DefaultPieces. The control plane decides how many drives run
 	Deadline   time.Duration // for one mini-batch from a node, before another way is tried; 0 means DefaultDeadline
 	AckDelay   time.Duration // the longest that an acknowledgement waits for company; 0 means DefaultAckDelay
@@ -56,7 +56,7 @@ func (o AttachOptions) withDefaults() (AttachOptions, error) {
 		name  string
 		value *int
 		want  int
-	}{{"credits", &o.Credits, DefaultCredits}, {"pieces", &o.Pieces, DefaultPieces}, {"acks", &o.Acks, DefaultAcks}} {
+	}{{"credits", &o.Credits, 0}, {"pieces", &o.Pieces, DefaultPieces}, {"acks", &o.Acks, DefaultAcks}} {
 		if *d.value == 0 {
 			*d.value = d.want
 		}

@@ -208,16 +208,10 @@ func (n *node) read(body io.Reader, buf []byte, a *ask, schema *tensor.Schema, p
 	if err != nil {
 		return nil, fmt.Errorf("the answer was cut: %w", err)
 	}
-	got, err := tensor.ReadFrameSummed(buf, crc)
+	want := tensor.Name{Job: a.job, Epoch: a.epoch, Number: a.number}
+	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
 	if err != nil {
 		return nil, err
-	}
-	want := tensor.Name{Job: a.job, Epoch: a.epoch, Number: a.number}
-	if got.Name != want {
-		return nil, fmt.Errorf("it sent mini-batch %v for %v", got.Name, want)
-	}
-	if !got.Schema.Equal(schema) {
-		return nil, fmt.Errorf("mini-batch %v has another schema than the job", got.Name)
 	}
 	mb := tensor.New(schema, got.Rows, func() { pool.put(buf) })
 	mb.Name = got.Name

@@ -336,6 +336,14 @@ func TestBuffersAreAlignedAndBounded(t *testing.T) {
 	require.Same(t, &b[:1][0], &p.get(10)[:1][0])
 }
 
+// TestCredits: of small mini-batches more are asked for at once than of large ones, unless it is said how many.
+func TestCredits(t *testing.T) {
+	for bytes, want := range map[int64]int{0: 4, 1: 4, 2 << 20: 4, 2<<20 + 1: 3, 3 << 20: 2, 4_300_000: 2, 1 << 31: 2} {
+		require.Equal(t, want, credits(AttachOptions{}, bytes), "%d bytes", bytes)
+		require.Equal(t, 7, credits(AttachOptions{Credits: 7}, bytes))
+	}
+}
+
 // TestTheSumOfAFrame is the same whether it is made on the way or at the end, wherever the header ends.
 func TestTheSumOfAFrame(t *testing.T) {
 	for _, rows := range []int{1, 100, 9000, 40_000} {
@@ -349,10 +357,10 @@ func TestTheSumOfAFrame(t *testing.T) {
 			crc, err = readSummed(bytes.NewReader(frame), buf)
 			require.NoError(t, err)
 		}
-		got, err := tensor.ReadFrameSummed(buf, crc)
+		got, err := tensor.ReadFrameOf(buf, crc, mb.Name, mb.Schema)
 		require.NoError(t, err)
 		require.Empty(t, tensor.Diff(mb, got))
-		_, err = tensor.ReadFrameSummed(buf, crc+1)
+		_, err = tensor.ReadFrameOf(buf, crc+1, mb.Name, mb.Schema)
 		require.ErrorIs(t, err, tensor.ErrFrame)
 	}
 	for _, junk := range []string{"", "short", "\xff\xff\xff\xff\xff\xff\xff\xff, a header beyond all bounds", strings.Repeat("\x00", 300_000)} {

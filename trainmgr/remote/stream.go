@@ -34,8 +34,20 @@ type fetch struct {
 	err    error
 }
 
+// creditBytes is what is asked for at once from a piece, unless AttachOptions says how many mini-batches: twice what a fast network has under way. More
+// connections with more bytes each would only push each other out of the caches.
+const creditBytes = 8 << 20
+
+// credits is how many requests of a piece are under way at once, for mini-batches of so many bytes.
+func credits(o AttachOptions, bytes int64) int {
+	if o.Credits > 0 {
+		return o.Credits
+	}
+	return int(min(max(creditBytes/max(bytes, 1), 2), DefaultCredits))
+}
+
 func openStream(p *piece) *stream {
-	credits := p.l.rank.o.Credits
+	credits := credits(p.l.rank.o, p.l.rank.estimate())
 	s := &stream{p: p, credit: make(chan struct{}, credits), out: make(chan *fetch, credits)}
 	s.ctx, s.cancel = context.WithCancelCause(p.ctx)
 	s.wg.Go(s.feed)
