@@ -40,7 +40,7 @@ type Options struct {
 	Encoding     string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
 	Seed         uint64
 	Coverage     float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
-	Overwrite    bool    // replace partitions that exist
+	Overwrite    bool    // replace the numbered partitions that exist, all of them
 
 	// Progress, if not nil, is told how many rows of all are written. It is called from one goroutine at a time.
 	Progress func(done, total int64)
@@ -159,7 +159,11 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 	close(next)
 	wg.Wait()
 	whole := slices.DeleteFunc(g.files, func(f File) bool { return f.Path == "" })
-	if err := context.Cause(ctx); err != nil {
+	err = context.Cause(ctx)
+	if err == nil && o.Overwrite {
+		err = removeBeyond(o.Out, o.Partitions)
+	}
+	if err != nil {
 		return whole, fmt.Errorf("generate: %w", err)
 	}
 	return whole, nil

@@ -531,6 +531,34 @@ func TestGenerateLeavesWhatIsThere(t *testing.T) {
 	require.Error(t, err, "the folder is a file")
 }
 
+// TestOverwriteLeavesNoRowsOfTheSetBefore: a folder is read as one data set, whatever was in it before.
+func TestOverwriteLeavesNoRowsOfTheSetBefore(t *testing.T) {
+	out := t.TempDir()
+	names := func() (n []string) {
+		entries, err := os.ReadDir(out)
+		require.NoError(t, err)
+		for _, e := range entries {
+			n = append(n, e.Name())
+		}
+		return n
+	}
+	mine := []string{"part-1.parquet", "part-00004.parquet.txt", "part-00007-0f3a.snappy.parquet"}
+	for _, name := range mine {
+		require.NoError(t, os.WriteFile(filepath.Join(out, name), nil, 0o644))
+	}
+	o := Options{Model: small(false), Rows: 60, Out: out, Partitions: 6}
+	_, err := Generate(t.Context(), o)
+	require.NoError(t, err)
+	o.Rows, o.Partitions, o.Overwrite = 20, 2, true
+	_, err = Generate(t.Context(), o)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, append([]string{"part-00000.parquet", "part-00001.parquet"}, mine...), names())
+
+	_, _, err = Import(t.Context(), strings.NewReader(""), ImportOptions{Out: out, Overwrite: true})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, append([]string{"part-00000.parquet"}, mine...), names())
+}
+
 func TestGenerateStops(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -78,6 +78,9 @@ func Import(ctx context.Context, in io.Reader, o ImportOptions) ([]File, Counts,
 		return nil, Counts{}, fmt.Errorf("import: %w", err)
 	}
 	err = im.run(ctx)
+	if err == nil && o.Overwrite {
+		err = removeBeyond(o.Out, len(im.files))
+	}
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)
 	}

@@ -16,9 +16,33 @@ type partitionFile struct {
 	path string
 }
 
+// partitionName is the name of partition i.
+func partitionName(i int) string { return fmt.Sprintf("part-%05d.parquet", i) }
+
+// removeBeyond removes the partitions of an earlier, larger data set whose first ones were overwritten: a folder is
+// read as one data set, and their rows would be among the new ones.
+func removeBeyond(folder string, partitions int) error {
+	there, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range there {
+		var i int
+		if _, err := fmt.Sscanf(e.Name(), "part-%d.parquet", &i); err != nil || partitionName(i) != e.Name() {
+			continue // not a name that we give
+		}
+		if i >= partitions {
+			if err := os.Remove(filepath.Join(folder, e.Name())); err != nil {
+				return fmt.Errorf("remove what was overwritten: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // createPartition starts partition i of a folder.
 func createPartition(folder string, i int, overwrite bool) (*partitionFile, error) {
-	path := filepath.Join(folder, fmt.Sprintf("part-%05d.parquet", i))
+	path := filepath.Join(folder, partitionName(i))
 	if _, err := os.Lstat(path); err == nil && !overwrite {
 		return nil, fmt.Errorf("%s: %w: remove it or ask to overwrite", path, fs.ErrExist)
 	}

@@ -142,7 +142,7 @@ func (c *column) integer(s *stream) int32 {
 // float is 100 u/(1-u), with its sign turned in one case of 64.
 func (c *column) float(s *stream) float32 {
 	r := s.next()
-	u := float64(r>>11) * (1.0 / (1 << 53))
+	u := float64(float64(r>>11) * (1.0 / (1 << 53))) // exact
 	v := float32(float64(100*u) / (1 - u))
 	if r&63 == 0 {
 		v = -v
