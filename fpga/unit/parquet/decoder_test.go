@@ -2,9 +2,11 @@ package parquet
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand"
 	"testing"
 
@@ -251,9 +253,55 @@ func TestDictionaryMemory(t *testing.T) {
 	require.ErrorIs(t, err, ErrCorrupt)
 }
 
+// TestDictionaryOfIntegers holds integers around the ends of 32 bits against what they were, at the size that they take.
+func TestDictionaryOfIntegers(t *testing.T) {
+	for _, c := range []struct {
+		ct     ColumnType
+		values []int64
+		size   int
+	}{
+		{ColumnType{Physical: Int64}, []int64{0, -1, math.MaxInt32, math.MinInt32}, 4},
+		{ColumnType{Physical: Int64}, []int64{math.MaxInt32 + 1, 1, 2}, 8},
+		{ColumnType{Physical: Int64}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, math.MinInt32 - 1}, 8},
+		{ColumnType{Physical: Int64}, []int64{math.MinInt64, math.MaxInt64}, 8},
+		{ColumnType{Physical: Int64}, []int64{}, 4},
+		{ColumnType{Physical: Int32}, []int64{math.MaxInt32, math.MinInt32, -1}, 4},
+		{ColumnType{Physical: Int32, BitWidth: 32, Unsigned: true}, []int64{math.MaxUint32, 0, 1 << 31}, 4},
+		{ColumnType{Physical: Boolean}, []int64{1, 0, 1, 1, 0, 1, 0, 0, 1}, 4},
+	} {
+		for skip := range 9 { // the page may begin anywhere
+			page := make([]byte, skip, 200)
+			for i, v := range c.values {
+				switch {
+				case c.ct.Physical == Int64:
+					page = binary.LittleEndian.AppendUint64(page, uint64(v))
+				case c.ct.Physical == Int32:
+					page = binary.LittleEndian.AppendUint32(page, uint32(v))
+				case i%8 == 0:
+					page = append(page, byte(v))
+				default:
+					page[len(page)-1] |= byte(v) << (i % 8)
+				}
+			}
+			page = page[skip:]
+			h := PageHeader{Type: DictionaryPage, NumValues: int32(len(c.values)), Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+			mem := alignedBytes(int(DictionarySize(&h, &c.ct)))
+			used, err := DecodeDictionary(mem, &h, page, &c.ct)
+			require.NoError(t, err)
+			require.Equal(t, dictionaryHeader+c.size*len(c.values), used)
+			d, err := OpenDictionary(mem[:used], &c.ct)
+			require.NoError(t, err)
+			require.Equal(t, len(c.values), d.Len())
+			got := lookAll(t, &d, &c.ct)
+			for i, v := range c.values {
+				require.EqualValues(t, v, got[i], "value %d of %v", i, c.values)
+			}
+		}
+	}
+}
+
 func TestDictionaryIndexOutOfRange(t *testing.T) {
-	for _, physical := range []Type{Int64, Float, Double, ByteArray} {
-		ct := ColumnType{Physical: physical}
+	for _, ct := range []ColumnType{{Physical: Int64}, {Physical: Int32}, {Physical: Int32, BitWidth: 32, Unsigned: true}, {Physical: Float}, {Physical: Double}, {Physical: ByteArray}} {
 		dict, _ := fuzzDictionary(&ct, 3)
 		for _, indices := range [][]uint32{{0, 1, 3}, {3, 3, 3, 3, 3, 3, 3, 3, 3}} {
 			body := append([]byte{2}, plainRuns(indices, 2)...)

@@ -241,7 +241,7 @@ func (v *values) lend(b *Block, n int) (ok bool) {
 func (v *values) ints(dst []int64) error {
 	switch {
 	case v.from == fromDict:
-		return gather(v, dst, v.dict.i64)
+		return v.gatherInts(dst)
 	case v.from == fromBits:
 		return v.bits(dst)
 	case v.from == fromBoolRuns:
@@ -351,17 +351,33 @@ func errIndex(i uint32, n int) error {
 
 // gather decodes len(dst) values through the dictionary.
 func gather[T number](v *values, dst, dict []T) error {
+	return lookUp(v, dst, dict, encoding.Gather[T], func(x T) T { return x })
+}
+
+// gatherInts is gather for integers, of which the dictionary may hold the lower 32 bits only.
+func (v *values) gatherInts(dst []int64) error {
+	switch d := v.dict; {
+	case d.i32 != nil:
+		return lookUp(v, dst, d.i32, encoding.GatherNarrow[int32], func(x int32) int64 { return int64(x) })
+	case d.u32 != nil:
+		return lookUp(v, dst, d.u32, encoding.GatherNarrow[uint32], func(x uint32) int64 { return int64(x) })
+	default:
+		return gather(v, dst, d.i64)
+	}
+}
+
+func lookUp[D, S any](v *values, dst []D, dict []S, gather func(dst []D, dict []S, idx []uint32) int, wide func(x S) D) error {
 	for len(dst) > 0 {
 		idx, repeat, err := v.indices(len(dst))
 		if err != nil {
 			return err
 		}
 		if repeat > 0 {
-			fill(dst[:repeat], dict[v.runs.value])
+			fill(dst[:repeat], wide(dict[v.runs.value]))
 			dst = dst[repeat:]
 			continue
 		}
-		if done := encoding.Gather(dst, dict, idx); done < len(idx) {
+		if done := gather(dst, dict, idx); done < len(idx) {
 			return errIndex(idx[done], len(dict))
 		}
 		dst = dst[len(idx):]
