@@ -81,7 +81,7 @@ func writeFlags(cmd *cobra.Command, o *workload.Options) {
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the numbered partitions that exist, all of them")
 }
 
 func (c *command) datasetGenerate() *cobra.Command {

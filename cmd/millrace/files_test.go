@@ -71,3 +71,25 @@ func TestCheckpointThatCannotBeWrittenLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, left, 1)
 }
+
+// TestACheckpointWithoutAPlaceIsFoundBeforeTheJob: nothing is trained whose token could not be kept.
+func TestACheckpointWithoutAPlaceIsFoundBeforeTheJob(t *testing.T) {
+	data, dir := generate(t, "--rows", "10"), t.TempDir()
+	token := filepath.Join(dir, "no such folder", "token")
+	for name, where := range map[string][]string{
+		"here":             {"--in", data},
+		"on storage nodes": {"--control", "unix:" + filepath.Join(dir, "nobody")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := millrace(t, append([]string{"train", "--pipeline", "rm1", "--checkpoint", token}, where...)...)
+			assert.Equal(t, exitFailed, code)
+			assert.Empty(t, stdout)
+			errorLine(t, stderr, "checkpoint", token, "no such file")
+			assert.NotContains(t, stderr, "rows/s", "T was measured")
+		})
+	}
+	require.NoError(t, checkCheckpoint(filepath.Join(dir, "token")))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left, "trying leaves nothing")
+}

@@ -91,7 +91,7 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
-	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist")
+	f.BoolVar(&o.Overwrite, "overwrite", false, "replace partitions that exist; of Criteo rows all the numbered ones")
 	return cmd
 }
 

@@ -156,6 +156,9 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if o.Resume, err = readToken(checkpoint); err != nil {
 				return err
 			}
+			if err := checkCheckpoint(checkpoint); err != nil {
+				return err
+			}
 			config, err := in.config(cmd)
 			if err != nil {
 				return err
@@ -249,6 +252,22 @@ func writeToken(path string, t dataset.Token) error {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return replaceFile(path, b)
+}
+
+// checkCheckpoint finds out before a job runs, not when it has, that its token has no place to go.
+func checkCheckpoint(path string) error {
+	if path == "" {
+		return nil
+	}
+	partial := path + ".partial"
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(partial))
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
 }
 
 // replaceFile writes a checkpoint by rename.

@@ -109,6 +109,9 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
+	if err := checkCheckpoint(checkpoint); err != nil {
+		return err
+	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
 		if spec, err = s.spec(jf, pipe, token); err != nil {
