@@ -8,9 +8,11 @@
 // preprocesses anything, since that is measured elsewhere (bench rm) and would hide the wire on a machine with few cores. Leases
 // and acknowledgements go to a control plane in a process of its own.
 //
-// Beside each cell, in turns with it in the same run, as many raw connections of the same kind copy blocks of the same
-// size: one goroutine writes each, and one reads it, into as many buffers in turn as the trainer's queue holds. The ratio of the two suffers less from what else the machine does than either
-// rate; the processor times, of this whole process, suffer least.
+// Beside each cell, in turns with it in the same run, raw connections of the same kind copy blocks of the same size: one goroutine writes each, and
+// one reads it. They are as many as the nodes wrote to at once in a first turn, and their blocks go, in turn, into as many buffers as the
+// trainer's mini-batches lay in then, so that both sides meet the caches alike. Nodes all write the same mini-batch, and raw connections
+// the same block. The ratio of the two suffers less from what else the machine does than either rate; the processor times, of this whole
+// process, suffer least.
 //
 // Ledger: a job of many splits of one mini-batch each; its ranks acknowledge them all, in groups, several calls at a time. An
 // acknowledgement counts when the control plane has said that it is durable. The resident memory of the control plane's process is read then.

@@ -83,6 +83,9 @@ type node struct {
 
 	batch *tensor.MiniBatch
 	bytes atomic.Int64 // of frames written
+
+	mu            sync.Mutex
+	writing, most int // frames that are being written, and the most at once
 }
 
 // startNode serves one partition of so many rows, and beats.
@@ -233,8 +236,25 @@ func (n *node) miniBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", apiv1.FrameType)
 	w.Header().Set("Content-Length", strconv.FormatInt(frame.Len(), 10))
+	n.writes(1)
+	defer n.writes(-1)
 	written, _ := frame.WriteTo(w) // a trainer that hangs up has what it wanted
 	n.bytes.Add(written)
+}
+
+// writes counts frames that are being written.
+func (n *node) writes(more int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.writing += more
+	n.most = max(n.most, n.writing)
+}
+
+// atOnce is the most frames that were written at once: a connection each.
+func (n *node) atOnce() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.most
 }
 
 // makeBatch makes a mini-batch that neither compresses nor repeats.

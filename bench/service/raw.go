@@ -18,14 +18,14 @@ import (
 type raw struct {
 	pairs [][2]net.Conn // writing end, reading end
 	block []byte
-	into  [][]byte // where blocks go, in turn: as many as a trainer's queue holds
+	into  [][]byte // where blocks go, in turn
 }
 
-// newRaw makes n connections of a kind.
-func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block, queue int) (_ *raw, err error) {
+// newRaw makes n connections of a kind, over which blocks of so many bytes go into so many buffers, n at least.
+func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block, buffers int) (_ *raw, err error) {
 	r := &raw{block: make([]byte, block)}
 	fill(r.block)
-	for range queue {
+	for range buffers {
 		r.into = append(r.into, make([]byte, block))
 	}
 	defer func() {

@@ -57,7 +57,9 @@ type Wire struct {
 	CPUSecondsPerGB float64   `json:"cpu_seconds_per_gb"`
 	RawPerSecond    float64   `json:"raw_bytes_per_second"`
 	RawCPUPerGB     float64   `json:"raw_cpu_seconds_per_gb"`
-	Ratio           float64   `json:"ratio"` // of the rates
+	Ratio           float64   `json:"ratio"`       // of the rates
+	Connections     int       `json:"connections"` // that nodes wrote to at once; raw, as many
+	Buffers         int       `json:"buffers"`     // that the trainer's mini-batches lay in; raw blocks are read into as many
 }
 
 // Ledger is what the control plane sustains.

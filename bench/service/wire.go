@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unsafe"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
@@ -165,25 +166,32 @@ func (o *Options) wire(ctx context.Context, t Transport, nodes int) (_ *Wire, er
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	size := s.nodes[0].batch.Bytes()
-	r, err := newRaw(ctx, s.dir, t, s.identity[1], s.identity[2], nodes, int(size), queue)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	ours, raws, err := s.turns(ctx, r, o.Time/rounds)
+	var r *raw
+	defer func() {
+		if r != nil {
+			err = errors.Join(err, r.close())
+		}
+	}()
+	ours, raws, err := s.turns(ctx, o.Time/rounds, func(connections, buffers int) (_ *raw, err error) {
+		r, err = newRaw(ctx, s.dir, t, s.identity[1], s.identity[2], connections, int(size), buffers)
+		return r, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	w := &Wire{
 		Transport: t, Nodes: nodes, MiniBatchBytes: size, BytesPerSecond: ours.perSecond(), CPUSecondsPerGB: ours.cpuPerGB(),
-		RawPerSecond: raws.perSecond(), RawCPUPerGB: raws.cpuPerGB(),
+		RawPerSecond: raws.perSecond(), RawCPUPerGB: raws.cpuPerGB(), Connections: len(r.pairs), Buffers: len(r.into),
 	}
 	w.Ratio = w.BytesPerSecond / w.RawPerSecond
 	return w, nil
 }
 
-// turns lets the trainer and the raw connections take turns. What the service moved is what the nodes wrote.
-func (s *stage) turns(ctx context.Context, r *raw, each time.Duration) (ours, raws sum, err error) {
+// turns lets the trainer and raw connections take turns. What the service moved is what the nodes wrote. The raw connections are made after the first turn,
+// which warms up: as many as nodes wrote to at once, into as many buffers as the trainer's mini-batches lay in.
+func (s *stage) turns(ctx context.Context, each time.Duration, newRaw func(connections, buffers int) (*raw, error)) (ours, raws sum, err error) {
+	var r *raw
+	buffers := map[*int64]bool{}
 	written := func() (n int64) {
 		for _, node := range s.nodes {
 			n += node.bytes.Load()
@@ -191,9 +199,12 @@ func (s *stage) turns(ctx context.Context, r *raw, each time.Duration) (ours, ra
 		return n
 	}
 	turn, from, bytes, cpu := -1, time.Time{}, int64(0), time.Duration(0) // the first warms up
-	for _, err := range s.job.MiniBatches(ctx) {
+	for mb, err := range s.job.MiniBatches(ctx) {
 		if err != nil {
 			return ours, raws, err
+		}
+		if r == nil {
+			buffers[unsafe.SliceData(mb.Values64)] = true
 		}
 		if from.IsZero() {
 			from, bytes, cpu = time.Now(), written(), processorTime()
@@ -209,6 +220,15 @@ func (s *stage) turns(ctx context.Context, r *raw, each time.Duration) (ours, ra
 		}
 		if err := settle(ctx, written); err != nil {
 			return ours, raws, err
+		}
+		if r == nil {
+			connections := 0
+			for _, n := range s.nodes {
+				connections += n.atOnce()
+			}
+			if r, err = newRaw(connections, max(connections, len(buffers))); err != nil {
+				return ours, raws, err
+			}
 		}
 		from, cpu = time.Now(), processorTime()
 		n, err := r.run(each)

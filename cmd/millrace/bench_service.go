@@ -70,9 +70,9 @@ a leader's death is felt.`,
 }
 
 func printService(w io.Writer, r *benchservice.Result) {
-	fmt.Fprintf(w, "transport\tnodes\tGB/s\traw GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\n")
+	fmt.Fprintf(w, "transport\tnodes\tconnections\tGB/s\traw GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\n")
 	for _, x := range r.Wire {
-		fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%.0f%%\t%.2f\t%.2f\n", x.Transport, x.Nodes, x.BytesPerSecond/1e9, x.RawPerSecond/1e9, 100*x.Ratio, x.CPUSecondsPerGB, x.RawCPUPerGB)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.2f\t%.0f%%\t%.2f\t%.2f\n", x.Transport, x.Nodes, x.Connections, x.BytesPerSecond/1e9, x.RawPerSecond/1e9, 100*x.Ratio, x.CPUSecondsPerGB, x.RawCPUPerGB)
 	}
 	if l := r.Ledger; l != nil {
 		fmt.Fprintf(w, "\n%d splits acknowledged in %.2f s: %.0f a second, durable; control plane %.0f MB, at most %.0f MB\n", l.Splits, l.Seconds, l.PerSecond,
