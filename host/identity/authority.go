@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 )
 
@@ -55,6 +56,10 @@ func InitAuthority(dir, name string) error {
 	return nil
 }
 
+// hostName is a name as DNS has it, also of all hosts of a domain (*.example.net). What does not match would be signed and never
+// found by those who call.
+var hostName = regexp.MustCompile(`^(\*\.)?[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*$`)
+
 // Request asks for a certificate.
 type Request struct {
 	Identity
@@ -92,10 +97,13 @@ func Issue(dir string, r Request, certPath, keyPath string) error {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	for _, h := range r.Hosts {
-		if ip := net.ParseIP(h); ip != nil {
+		switch ip := net.ParseIP(h); {
+		case ip != nil:
 			template.IPAddresses = append(template.IPAddresses, ip)
-		} else {
+		case hostName.MatchString(h):
 			template.DNSNames = append(template.DNSNames, h)
+		default:
+			return fmt.Errorf("issue certificate: host %q is no name and no address: want it as in node0.example.net or 10.0.0.7, without port or scheme", h)
 		}
 	}
 	if template.NotAfter.After(ca.NotAfter) {

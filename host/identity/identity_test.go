@@ -180,6 +180,11 @@ func TestIssueRefuses(t *testing.T) {
 		require.Error(t, Issue(dir, Request{Identity: bad, Hosts: []string{"h"}}, path("x.pem"), path("x.key")), "%+v", bad)
 	}
 	require.ErrorContains(t, Issue(dir, Request{Identity: Identity{Node, "n"}}, path("x.pem"), path("x.key")), "--host")
+	for _, bad := range []string{"", "a b", "a/b", "10.0.0.7:7070", "https://node0", "[::1]", "a..b", "-a", "a-", ".a", "a.*.b", "node\x000"} {
+		require.ErrorContains(t, Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", bad}}, path("x.pem"), path("x.key")), "without port", "%q", bad)
+	}
+	require.NoFileExists(t, path("x.key"))
+	require.NoError(t, Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", "10.0.0.7", "::1", "a-b.Example.net", "*.example.net", "a_b"}}, path("x.pem"), path("x.key")))
 	info, err := os.Stat(path("a.key"))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
