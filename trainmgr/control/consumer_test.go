@@ -18,10 +18,11 @@ import (
 
 // consumer is a rank that takes every mini-batch it is granted and acknowledges it. It never sees data: a lease is the delivery.
 type consumer struct {
-	t    testing.TB
-	c    *client
-	id   string
-	rank uint32
+	t     testing.TB
+	c     *client
+	id    string
+	rank  uint32
+	stays bool // it says when it is through
 
 	session []byte
 	epoch   uint64
@@ -39,7 +40,7 @@ func newConsumer(t testing.TB, c *client, id string, rank uint32) *consumer {
 
 func (k *consumer) attach(token []byte) error {
 	r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: k.id, Rank: k.rank, Token: token})
+		return m.Attach(ctx, &apiv1.AttachRequest{Id: k.id, Rank: k.rank, Token: token, SaysDone: k.stays})
 	})
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (k *consumer) attach(token []byte) error {
 func (k *consumer) lease(want int32, epoch uint64, wait float64) (*apiv1.LeaseResponse, error) {
 	adopt := false
 	for {
-		req := &apiv1.LeaseRequest{Id: k.id, Session: k.session, Epoch: epoch, Want: want, WaitSeconds: wait, Report: &apiv1.RankReport{QueueBatches: 1}}
+		req := &apiv1.LeaseRequest{Id: k.id, Session: k.session, Epoch: epoch, Want: want, WaitSeconds: wait, Report: &apiv1.RankReport{QueueBatches: 1}, SaysDone: k.stays}
 		for id, g := range k.held {
 			req.Held = append(req.Held, id)
 			if adopt {

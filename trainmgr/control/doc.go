@@ -18,6 +18,7 @@
 // Below the store's prefix ("/millrace/v1/"), each write guarded by the leader's fence:
 //
 //	format                   the layout
+//	fences                   where fences begin: seconds of the first term, times 2^20
 //	key                      32 random bytes: the cluster's key, under which checkpoint tokens are tagged
 //	node/NAME                a node's URLs, drives and whether an operator drained it; never its partitions
 //	job/ID/spec              what was submitted, at most 256 KiB; never changed

@@ -244,6 +244,64 @@ func TestARestartGoesOn(t *testing.T) {
 	assert.Equal(t, dataset.Digest(st.Digest), tok.Job)
 }
 
+// TestWhoStaysIsStored: the next leader knows which ranks will say when they are through, and waits for these alone, however long it
+// takes.
+func TestWhoStaysIsStored(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	s, err := Start(patient(t), o)
+	require.NoError(t, err)
+	c := newClient(s)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	stop := n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Ranks: 3})
+	until(t, c, "job", "running")
+	ranks := make([]*consumer, 3)
+	for i := range ranks {
+		ranks[i] = newConsumer(t, c, st.Id, uint32(i))
+		ranks[i].stays = i > 0
+		require.NoError(t, ranks[i].attach(nil))
+	}
+	through := func(k *consumer) {
+		_, err := callControl(t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+			return m.Release(ctx, &apiv1.ReleaseRequest{Id: k.id, Session: k.session, Reason: "done"})
+		})
+		require.NoError(t, err)
+	}
+	through(ranks[2])
+	stop()
+	require.NoError(t, s.Close())
+
+	s, c = start(t, o)
+	n.beats(t, c)
+	await(t, c, "n")
+	l := s.leading.Load()
+	l.mu.Lock()
+	for i, r := range l.jobs[st.Id].ranks {
+		assert.Equal(t, i == 1, r.stays, "rank %d", i)
+		assert.False(t, r.guessed, "rank %d", i)
+	}
+	l.mu.Unlock()
+	for i, k := range ranks {
+		k.c, k.stays = c, i == 1
+		require.NoError(t, k.attach(nil))
+		for range 20 { // three mini-batches each
+			r, err := k.lease(4, 0, 0.05)
+			require.NoError(t, err)
+			for _, g := range k.held {
+				require.NoError(t, k.acknowledge(g))
+			}
+			if r.EpochDone || r.JobDone {
+				break
+			}
+		}
+	}
+	until(t, c, "job", "waiting: every mini-batch is delivered, for the ranks to say that they are through")
+	through(ranks[1])
+	until(t, c, "job", "done")
+}
+
 // TestAJobInTheMiddleOfBeingMeasured: the next leader prepares and measures it again. Its decisions replay.
 func TestAJobInTheMiddleOfBeingMeasured(t *testing.T) {
 	t.Parallel()

@@ -37,6 +37,7 @@ type fakeNode struct {
 	status   *apiv1.NodeStatus
 	prepared map[string]int // by digest, how often
 	finished map[string]int
+	fences   []string // that calls came with, each change
 	drains   []bool
 	refuse   error              // what Prepare says
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
@@ -116,7 +117,14 @@ func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *f
 	t.Helper()
 	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{}}
 	_, h := apiv1connect.NewNodeHandler(n)
-	srv := httptest.NewServer(h)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n.mu.Lock()
+		if f := r.Header.Get(apiv1.FenceHeader); len(n.fences) == 0 || n.fences[len(n.fences)-1] != f {
+			n.fences = append(n.fences, f)
+		}
+		n.mu.Unlock()
+		h.ServeHTTP(w, r)
+	}))
 	t.Cleanup(srv.Close)
 	n.url = srv.URL
 	n.status = &apiv1.NodeStatus{Name: name, Incarnation: name + "-1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, ClockSeconds: seconds(time.Now())}

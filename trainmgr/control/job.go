@@ -45,10 +45,12 @@ type job struct {
 	urgent      bool          // and must not wait for a second to have gone by
 	stored      time.Time     // when it was last
 	scaler      *autoscale.Controller
-	rows        float64             // acknowledged since this leader began, by all ranks
-	decisions   [][]byte            // the autoscaler's last
-	had         map[string]struct{} // partitions of generations that are gone
-	scaled      int                 // drives allowed at once, as the ledger was told; 0: no bound
+	rows        float64              // acknowledged since this leader began, by all ranks
+	decisions   [][]byte             // the autoscaler's last
+	had         map[string]struct{}  // partitions of generations that are gone
+	scaled      int                  // drives allowed at once, as the ledger was told; 0: no bound
+	measures    bool                 // P of a drive that has joined
+	unmeasured  map[string]time.Time // drives whose P could not be measured, and when
 }
 
 // rank is what the leader knows of a rank beside the ledger.
@@ -62,7 +64,44 @@ type rank struct {
 	session ledger.Session
 	adopted bool // this leader has been told what the session holds
 	stays   bool // it will say when it is through
-	guessed bool // stays is: an earlier leader may have been told
+	guessed bool // stays is: an earlier leader that did not store it may have been told
+}
+
+// hears notes whether a rank will say when it is through; true when that is news, which is to be stored.
+func (j *job) hears(r *rank, stays bool) bool {
+	news := r.stays != stays || r.guessed
+	r.stays, r.guessed = stays, false
+	if news {
+		j.dirty = true
+	}
+	return news
+}
+
+// staying lists who stays, a character a rank, as it is stored.
+func (j *job) staying() string {
+	b := make([]byte, len(j.ranks))
+	for i, r := range j.ranks {
+		switch {
+		case r.guessed:
+			b[i] = '?'
+		case r.stays:
+			b[i] = '1'
+		default:
+			b[i] = '0'
+		}
+	}
+	return string(b)
+}
+
+// restoreStays is staying's inverse. What no leader has stored is guessed.
+func (j *job) restoreStays() {
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		r.stays, r.guessed = true, true
+		if i < len(j.Stays) && j.Stays[i] != '?' {
+			r.stays, r.guessed = j.Stays[i] == '1', false
+		}
+	}
 }
 
 // offered is a grant. It is said again, to every call, until the rank names it among those it holds: an answer may be lost on its way, or
@@ -167,6 +206,7 @@ func newJob(stored storedSpec, spec *apiv1.JobSpec, key []byte) (*job, bool, err
 	if j.plan, err = planOptions(spec.Plan, j.pipeline.Batch); err != nil {
 		return nil, false, fmt.Errorf("%w: %w", errSpec, err)
 	}
+	spec.Plan = wirePlan(whole(j.plan))
 	sealed := true
 	if len(spec.Resume) > 0 {
 		var t dataset.Token
@@ -215,7 +255,18 @@ func planOptions(p *apiv1.PlanOptions, batch int) (dataset.Options, error) {
 	return o, nil
 }
 
-// wirePlan is a plan's options as nodes are told: with the defaults that the digest has.
+// whole fills in what dataset.NewPlan would.
+func whole(o dataset.Options) dataset.Options {
+	if o.Batch == 0 {
+		o.Batch = dataset.DefaultBatch
+	}
+	if o.SplitBatches == 0 {
+		o.SplitBatches = dataset.DefaultSplitBatches
+	}
+	return o
+}
+
+// wirePlan is a plan's options as nodes and launchers are told.
 func wirePlan(o dataset.Options) *apiv1.PlanOptions {
 	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}
 }

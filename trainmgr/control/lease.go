@@ -48,11 +48,15 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	now := time.Now()
 	l.mu.Lock()
 	resp, err := l.attach(j, req.Rank, token, now)
+	news := false
 	if err == nil {
-		j.ranks[req.Rank].stays, j.ranks[req.Rank].guessed = req.SaysDone, false
+		news = j.hears(&j.ranks[req.Rank], req.SaysDone)
 		l.reopen(j, now)
 	}
 	l.mu.Unlock()
+	if err == nil && news {
+		err = l.storeState(ctx, j) // whoever leads knows whom the job waits for
+	}
 	if err != nil {
 		return nil, l.wire(err)
 	}
@@ -303,7 +307,7 @@ func (l *leader) hold(j *job, r *rank, session ledger.Session, req *apiv1.LeaseR
 	r.named(req.Held, req.Fetched)
 	r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return !l.ledger.Leased(j.ID, session.Rank, g.ID) })
 	r.adopted, r.session = true, session
-	r.stays, r.guessed = req.SaysDone, false
+	j.hears(r, req.SaysDone)
 	resp.Revoked = append(resp.Revoked, revoked...)
 	if req.Report != nil {
 		r.report = req.Report
@@ -428,25 +432,33 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	default:
 		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
 	}
+	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), through)
+	if err == nil && news {
+		err = l.storeState(ctx, j)
+		j.poke()
+	}
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	return &apiv1.ReleaseResponse{}, nil
+}
+
+// release takes leases back, and hears that a rank is through; news says that this is to be stored.
+func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why string, through bool) (j *job, news bool, err error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	j, err := l.find(ctx, req.Id)
-	if err != nil {
-		return nil, err
+	if j, err = l.find(ctx, id); err != nil || j.Phase.ended() {
+		return j, false, err
 	}
-	if j.Phase.ended() {
-		return &apiv1.ReleaseResponse{}, nil
-	}
-	if err := l.ledger.Release(j.ID, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), now); err != nil {
-		return nil, l.wire(err)
+	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
+		return j, false, err
 	}
 	if through {
-		j.ranks[session.Rank].stays = false
-		j.poke()
+		news = j.hears(&j.ranks[session.Rank], false)
 	}
 	l.ready(now)
-	return &apiv1.ReleaseResponse{}, nil
+	return j, news, nil
 }
 
 // Checkpoint implements the service.

@@ -157,9 +157,7 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	if !j.Phase.begun() {
 		return j, nil
 	}
-	for i := range j.ranks {
-		j.ranks[i].stays, j.ranks[i].guessed = true, true
-	}
+	j.restoreStays()
 	return j, l.restoreLedger(j, v.records, now)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -443,6 +444,17 @@ func (l *leader) incarnation(node string) string {
 	return l.fleet.Status(node).GetIncarnation()
 }
 
+// fencing tells nodes with every call which leader calls: they refuse one that was replaced.
+func (l *leader) fencing() connect.UnaryInterceptorFunc {
+	fence := strconv.FormatUint(l.term.Fence(), 10)
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			r.Header().Set(apiv1.FenceHeader, fence)
+			return next(ctx, r)
+		}
+	}
+}
+
 // call calls a node at its URLs in turn until one is reached.
 func (l *leader) call(ctx context.Context, node string, most time.Duration, fn func(context.Context, apiv1connect.NodeClient) error) error {
 	l.mu.Lock()
@@ -457,7 +469,7 @@ func (l *leader) call(ctx context.Context, node string, most time.Duration, fn f
 			err = berr
 			continue
 		}
-		err = fn(ctx, apiv1connect.NewNodeClient(l.s.nodes, base, connect.WithReadMaxBytes(maxBeat)))
+		err = fn(ctx, apiv1connect.NewNodeClient(l.s.nodes, base, connect.WithReadMaxBytes(maxBeat), connect.WithInterceptors(l.fencing())))
 		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
 			return err
 		}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +144,36 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 		defer b.mu.Unlock()
 		return b.prepared[string(st.Digest)] > 0
 	}, 20*time.Second, 5*time.Millisecond)
+}
+
+// TestADriveThatJoinsIsMeasured: T/P is of all drives that hold data, those that came later too.
+func TestADriveThatJoinsIsMeasured(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, testOptions(t))
+	a := newNode(t, "a", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}})
+	a.p["d"] = 500
+	a.beats(t, c)
+	await(t, c, "a")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", TRowsPerSecond: 2000})
+	st = until(t, c, st.Id, "running")
+	assert.EqualValues(t, 4, st.DrivesWanted)
+	b := newNode(t, "b", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000)}, "e": {partition(t, "p0", 1000)}})
+	b.p["d"], b.p["e"] = 1500, 1500
+	b.beats(t, c)
+	measured := func() map[string]float64 {
+		l := s.leading.Load()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return maps.Clone(l.jobs[st.Id].P)
+	}
+	require.Eventually(t, func() bool { return len(measured()) == 3 }, 20*time.Second, 5*time.Millisecond)
+	assert.Equal(t, map[string]float64{"a/d": 500, "b/d": 1500, "b/e": 1500}, measured())
+	st = get(t, c, st.Id)
+	assert.InDelta(t, 3500.0/3, st.PRowsPerSecond, 1)
+	assert.EqualValues(t, 2, st.DrivesWanted)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	assert.Equal(t, []string{strconv.FormatUint(s.leading.Load().term.Fence(), 10)}, a.fences, "every call says which leader makes it")
 }
 
 func TestNodesThatAreRefused(t *testing.T) {

@@ -50,6 +50,7 @@ type storedState struct {
 	T           float64             `json:"t_rows_per_second,omitempty"`
 	Allocation  trainmgr.Allocation `json:"allocation"`
 	Redelivered uint64              `json:"redelivered,omitempty"` // before the present leader
+	Stays       string              `json:"stays,omitempty"`       // see job.staying
 	Ended       time.Time           `json:"ended,omitzero"`
 	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }

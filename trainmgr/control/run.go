@@ -41,6 +41,7 @@ func (l *leader) run(j *job) {
 		select {
 		case <-ticker.C:
 			l.scale(j)
+			l.measureJoined(j)
 		case <-j.wake:
 		case <-l.ctx.Done():
 			return
@@ -137,8 +138,31 @@ func (l *leader) startJob(j *job) error {
 const prepareTries = 3
 
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
-// every partition has a holder that does not.
+// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and says so.
 func (l *leader) prepareAll(j *job, g *generation) error {
+	for {
+		err := l.prepareOnce(j, g)
+		if err == nil || connect.CodeOf(err) != connect.CodeResourceExhausted {
+			return err
+		}
+		l.mu.Lock()
+		over := j.Phase.ended()
+		if !over {
+			at := j.Phase
+			if at != preparing {
+				at = waiting
+			}
+			l.set(j, at, "for room: "+err.Error())
+		}
+		l.mu.Unlock()
+		if over || !sleep(l.ctx, min(retryNode, 10*l.o.Beat)) {
+			return err
+		}
+	}
+}
+
+// prepareOnce asks every node once, and those that cannot be reached a few times.
+func (l *leader) prepareOnce(j *job, g *generation) error {
 	l.awaitHolders(g)
 	l.mu.Lock()
 	g.prepared = true // nodes that come from now on are asked when they do
@@ -180,16 +204,22 @@ func (l *leader) prepareAll(j *job, g *generation) error {
 			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "err", err)
 		}
 	}
+	return l.prepared(g, nodes)
+}
+
+// prepared says what keeps a generation from being served, of what its nodes answered.
+func (l *leader) prepared(g *generation, nodes map[string]error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var full error
 	for i, holders := range l.fleet.Holders(g.data.Manifest) {
 		var why error
 		ok := false
 		for _, h := range holders {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
-			if err != nil {
-				why = err
+			if err != nil && (why == nil || connect.CodeOf(err) == connect.CodeResourceExhausted) {
+				why = err // there may be room later: of several holders that one counts
 			}
 		}
 		if !ok {
@@ -197,10 +227,16 @@ func (l *leader) prepareAll(j *job, g *generation) error {
 			if why == nil {
 				return fmt.Errorf("partition %s: no live node holds it any more", name)
 			}
-			return fmt.Errorf("partition %s: %w", name, why)
+			why = fmt.Errorf("partition %s: %w", name, why)
+			if connect.CodeOf(why) != connect.CodeResourceExhausted {
+				return why
+			}
+			if full == nil {
+				full = why // if nothing else is wrong, it waits
+			}
 		}
 	}
-	return nil
+	return full
 }
 
 // awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
@@ -339,6 +375,7 @@ func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState))
 		l.mu.Unlock()
 		return nil // forgotten, or somebody else has stored it
 	}
+	j.Stays = j.staying()
 	next := j.storedState
 	if change != nil && !next.Phase.ended() {
 		change(&next)

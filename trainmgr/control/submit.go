@@ -140,7 +140,11 @@ func (l *leader) selected(ctx context.Context, j *job) (*fleet.Selection, error)
 		if err == nil && young && time.Since(l.began) < 2*l.o.Beat {
 			err = fleet.ErrNotYet // nodes that no leader knew may be about to beat
 		}
-		if err == nil || !(young || errors.Is(err, fleet.ErrNotYet) && time.Since(j.Submitted) < l.o.DeadAfter) {
+		waited := time.Since(j.Submitted)
+		if err == nil || !(young || errors.Is(err, fleet.ErrNotYet) && waited < l.o.DeadAfter) {
+			if errors.Is(err, fleet.ErrNotYet) {
+				err = fmt.Errorf("%w (waited for %v; ask again in a moment)", err, waited.Round(100*time.Millisecond))
+			}
 			return data, err
 		}
 		if !sleep(ctx, l.o.Beat/10) {

@@ -205,6 +205,43 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 	assert.Len(t, k.got, 10)
 }
 
+// TestANodeWithoutRoomIsWaitedFor: the job says what it waits for, and goes on when there is room; or it is cancelled.
+func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p1", 100)}})
+	n.refuse = connect.NewError(connect.CodeResourceExhausted, errors.New("too many jobs: 4 are prepared"))
+	n.beats(t, c)
+	await(t, c, "n")
+	const why = "preparing: for room: partition p0: node n: prepare: resource_exhausted: too many jobs: 4 are prepared"
+	submit(t, c, &apiv1.JobSpec{Name: "waits"})
+	until(t, c, "waits", why)
+	submit(t, c, &apiv1.JobSpec{Name: "gives-up", Partitions: []string{"p0"}})
+	until(t, c, "gives-up", why)
+	_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: "gives-up"})
+	})
+	require.NoError(t, err)
+	n.mu.Lock()
+	n.refuse = nil
+	n.mu.Unlock()
+	until(t, c, "waits", "running")
+	assert.Equal(t, "cancelled", get(t, c, "gives-up").State)
+}
+
+// TestTheStatusSaysHowTheJobIsCut: also where the pipeline or a default decides.
+func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job"})
+	assert.EqualExportedValues(t, &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: 16}, st.Spec.Plan)
+	st = submit(t, c, &apiv1.JobSpec{Name: "default", Pipeline: []byte("name: test\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n")})
+	assert.EqualValues(t, dataset.DefaultBatch, st.Spec.Plan.Batch)
+}
+
 // TestEndedJobsAreForgotten: the oldest first.
 func TestEndedJobsAreForgotten(t *testing.T) {
 	t.Parallel()

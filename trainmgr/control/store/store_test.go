@@ -191,6 +191,31 @@ func TestAnotherLeadsAfterADeath(t *testing.T) {
 	}
 }
 
+// TestFencesGrowWhereverTheyAreCounted: over a restart, and where etcd is begun anew because all of it was lost.
+func TestFencesGrowWhereverTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	last := uint64(0)
+	lead := func(o Options, writes int) {
+		s := open(t, o)
+		term, err := s.Campaign(patient(t), "x")
+		require.NoError(t, err)
+		assert.Greater(t, term.Fence(), last)
+		last = term.Fence()
+		for range writes {
+			require.NoError(t, term.Commit(patient(t), Put("k", nil)))
+		}
+		require.NoError(t, term.Resign(patient(t)))
+		require.NoError(t, s.Close())
+	}
+	o := Options{Data: t.TempDir()}
+	lead(o, 20)
+	lead(o, 20)
+	for at := time.Now().Unix(); time.Now().Unix() == at; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	lead(Options{Data: t.TempDir()}, 0)
+}
+
 // TestAMajorityCarriesOn: with one member of three gone for good, another leads and commits.
 func TestAMajorityCarriesOn(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (s *Store) Campaign(ctx context.Context, value string) (*Term, error) {
 		return nil, fmt.Errorf("campaign: %w", words(err))
 	}
 	t := &Term{
-		s: s, session: session, election: e, fence: uint64(e.Rev()),
+		s: s, session: session, election: e,
 		guard: clientv3.Compare(clientv3.CreateRevision(e.Key()), "=", e.Rev()),
 	}
 	// The candidate's key may have gone with its lease while it waited for the others' keys to go.
@@ -73,13 +74,39 @@ func (t *Term) initialise(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case !ok:
-		return t.Commit(ctx, Put("format", []byte(Format)))
-	case string(value) != Format:
+	case ok && string(value) != Format:
 		return fmt.Errorf("%w: %q is stored under %s, this build reads %q", ErrFormat, value, t.s.o.Prefix, Format)
+	case !ok:
+		if err := t.Commit(ctx, Put("format", []byte(Format))); err != nil {
+			return err
+		}
 	}
+	return t.number(ctx)
+}
+
+// number gives the term its fence: the revision at which its key was created, above what this etcd began to count from. That is from when it was
+// first led: nodes remember the greatest fence they saw, and one of an etcd that was begun anew has to be greater than all of one
+// that is lost.
+func (t *Term) number(ctx context.Context) error {
+	const key = "fences"
+	value, ok, err := t.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	first := uint64(time.Now().Unix()) << fenceBits
+	if ok {
+		if first, err = strconv.ParseUint(string(value), 10, 64); err != nil {
+			return fmt.Errorf("%w: key %s: %w", ErrFormat, key, err)
+		}
+	} else if err := t.Commit(ctx, Put(key, strconv.AppendUint(nil, first, 10))); err != nil {
+		return err
+	}
+	t.fence = first + uint64(t.election.Rev())
 	return nil
 }
+
+// fenceBits leaves room for a million revisions a second.
+const fenceBits = 20
 
 // Fence returns the term's number; later terms have greater ones.
 func (t *Term) Fence() uint64 { return t.fence }

@@ -1,0 +1,84 @@
+package control
+
+import (
+	"time"
+
+	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+)
+
+// measureAgain is how long to leave a drive alone whose P could not be measured.
+const measureAgain = time.Minute
+
+// measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants is decided
+// by the mean. A node that knows P of the pipeline answers at once; else the drive is measured while it may work already,
+// and counts for a little less than it can do alone.
+func (l *leader) measureJoined(j *job) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j.Phase != running || j.measures {
+		return
+	}
+	v, err := l.ledger.Status(j.ID, now)
+	if err != nil {
+		return // nothing was begun
+	}
+	g := j.generationOf(v.Epoch)
+	if g == nil {
+		return
+	}
+	at, ok := l.unmeasured(j, g, now)
+	if !ok {
+		return
+	}
+	j.measures = true
+	l.wg.Go(func() {
+		rows, err := l.measure(at.Node, at.Drive, g.Digest)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		j.measures = false
+		if err != nil {
+			if j.unmeasured == nil {
+				j.unmeasured = map[string]time.Time{}
+			}
+			j.unmeasured[driveName(at)] = time.Now()
+			l.logger.Warn("measure P", "job", j.ID, "node", at.Node, "drive", at.Drive, "err", err)
+			return
+		}
+		l.joined(j, g, at, rows)
+	})
+}
+
+// unmeasured finds a drive that works for a generation and whose P is not known. l.mu is held.
+func (l *leader) unmeasured(j *job, g *generation, now time.Time) (fleet.Place, bool) {
+	for _, holders := range g.holders(l.fleet) {
+		for _, h := range holders {
+			a, name := l.nodes[h.Node], driveName(h)
+			failed, tried := j.unmeasured[name]
+			if j.P[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried && now.Sub(failed) < measureAgain {
+				continue
+			}
+			return h, true
+		}
+	}
+	return fleet.Place{}, false
+}
+
+// joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides. l.mu is held.
+func (l *leader) joined(j *job, g *generation, at fleet.Place, rows float64) {
+	if j.Phase.ended() {
+		return
+	}
+	if j.P == nil {
+		j.P = map[string]float64{}
+	}
+	j.P[driveName(at)] = rows
+	delete(j.unmeasured, driveName(at))
+	j.dirty = true
+	l.logger.Info("measured P", "job", j.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
+	if a, err := trainmgr.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives)); err == nil && j.T > 0 {
+		j.Allocation.Wanted, j.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
+	}
+	j.poke()
+}
