@@ -24,7 +24,8 @@ const (
 	textGroups = textFields / 8
 	// mixedDecimals is how many fields of the second group are decimals: those before are the label and 7 dense features.
 	mixedDecimals = 1 + 13 - 8
-	textBlock     = 64 // rows of a block: bytes of a plane
+	textBlock     = 64       // rows of a block: bytes of a plane
+	textAhead     = 16 << 10 // bytes that a block of lines has, about
 )
 
 // table returns 64 bytes of memory.
@@ -244,6 +245,13 @@ func textRows() {
 	VPXORQ(r.bad, r.bad, r.bad)
 	VPXORQ(r.longest, r.longest, r.longest)
 	valid := GP32()
+	// What is parsed a block of lines later comes nearer meanwhile: a line's length of it for each line.
+	soon := GP64()
+	MOVWQZX(Mem{Base: p}, soon)
+	ADDQ(data, soon)
+	for i := range 4 {
+		PREFETCHT1(Mem{Base: soon, Disp: textAhead + 64*i})
+	}
 	for g := range textGroups {
 		r.group(g, valid)
 		if g == 0 {
@@ -408,16 +416,18 @@ func (r *rowParser) group(g int, valid reg.GPVirtual) {
 // textColumns writes the way from rows to columns: eight rows of eight cells are widened and transposed in registers.
 func textColumns(name string, signs bool) {
 	if signs {
-		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows int, signed uint8)")
+		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int, signed uint8)")
 		Doc(name+" writes rows/8*8 rows of eight 32-bit cells, 160 bytes from one row to the next, to eight columns from element first on; those of signed",
-			"are sign-extended. A nil column is left out.")
+			"are sign-extended. A nil column is left out. Meanwhile it asks for 32 bytes a row from ahead bytes behind src on.")
 	} else {
-		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows int)")
+		TEXT(name, NOSPLIT, "func(dst **int64, src *byte, first, rows, ahead int)")
 		Doc(name + " is columns512 where none is signed.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	first, n := Load(Param("first"), GP64()), Load(Param("rows"), GP64()).(reg.GPVirtual)
+	soon := Load(Param("ahead"), GP64())
+	ADDQ(src, soon)
 	signed512 := K()
 	if signs {
 		mask := GP32()
@@ -427,6 +437,9 @@ func textColumns(name string, signs bool) {
 	}
 	loop{n: n, lanes: 8,
 		body: func(int, reg.Register) {
+			for i := range 4 {
+				PREFETCHT0(Mem{Base: soon, Disp: 64 * i})
+			}
 			r, t := z512.regs(8), z512.regs(8)
 			r.each(func(i int, x reg.VecVirtual) {
 				m := Mem{Base: src, Disp: 4 * textFields * i}
@@ -461,6 +474,7 @@ func textColumns(name string, signs bool) {
 		},
 		advance: func(elements int) {
 			ADDQ(I32(4*textFields*elements), src)
+			ADDQ(I32(4*8*elements), soon)
 			ADDQ(I32(elements), first)
 		}}.emit()
 }

@@ -44,7 +44,7 @@ func gather(c *Columns, to *targets, first int, rows []byte) {
 	n := len(rows) / BinaryRow
 	from := 0
 	if vectors() {
-		from = to.columns(&rows[0], first, n)
+		from = to.columns(&rows[0], first, n, len(rows))
 	}
 	for f := range fields {
 		values, valid := c.column(f)

@@ -37,7 +37,7 @@ func (c *Columns) column(field int) (values []int64, valid []byte) {
 func (d *Decoder) deal(c *Columns, first, n int) {
 	from, known := 0, false
 	if d.vectors {
-		from = d.to.columns((*byte)(unsafe.Pointer(&d.cells)), first, n)
+		from = d.to.columns((*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
 		d.to.validity(&d.planes, first, n)
 		known = true
 	}

@@ -91,7 +91,7 @@ DATA iota<>+56(SB)/8, $0x3f3e3d3c3b3a3938
 GLOBL iota<>(SB), RODATA|NOPTR, $64
 
 // func rows512(data *byte, starts *uint16, fields int, rows int, label uint8, cr uint8, cells *uint32, planes *byte) (done int)
-// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VL
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VL, MMX+
 TEXT ·rows512(SB), NOSPLIT, $0-64
 	MOVQ         data+0(FP), AX
 	MOVQ         starts+8(FP), CX
@@ -147,6 +147,12 @@ row:
 	JZ           done
 	VPXORQ       Z22, Z22, Z22
 	VPXORQ       X23, X23, X23
+	MOVWQZX      (CX), R11
+	ADDQ         AX, R11
+	PREFETCHT1   16384(R11)
+	PREFETCHT1   16448(R11)
+	PREFETCHT1   16512(R11)
+	PREFETCHT1   16576(R11)
 	VMOVDQU32    2(CX), X24
 	VPSUBW       (CX), X24, X25
 	VPMAXUW      X25, X23, K2, X23
@@ -457,20 +463,26 @@ GLOBL word0000000000000001<>(SB), RODATA|NOPTR, $8
 DATA word0000000000000009<>+0(SB)/8, $0x0000000000000009
 GLOBL word0000000000000009<>(SB), RODATA|NOPTR, $8
 
-// func columns512(dst **int64, src *byte, first int, rows int, signed uint8)
-// Requires: AVX, AVX512DQ, AVX512F
-TEXT ·columns512(SB), NOSPLIT, $0-33
+// func columns512(dst **int64, src *byte, first int, rows int, ahead int, signed uint8)
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
+TEXT ·columns512(SB), NOSPLIT, $0-41
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    first+16(FP), DX
 	MOVQ    rows+24(FP), BX
-	MOVB    signed+32(FP), SI
-	MOVBLZX SI, SI
-	KMOVB   SI, K1
+	MOVQ    ahead+32(FP), SI
+	ADDQ    CX, SI
+	MOVB    signed+40(FP), DI
+	MOVBLZX DI, DI
+	KMOVB   DI, K1
 
 loop1:
 	CMPQ        BX, $+8
 	JL          behind1
+	PREFETCHT0  (SI)
+	PREFETCHT0  64(SI)
+	PREFETCHT0  128(SI)
+	PREFETCHT0  192(SI)
 	VPMOVZXDQ   (CX), Z0
 	VPMOVSXDQ   (CX), K1, Z0
 	VPMOVZXDQ   160(CX), Z1
@@ -511,55 +523,56 @@ loop1:
 	VSHUFI64X2  $0xdd, Z6, Z2, Z5
 	VSHUFI64X2  $0x88, Z7, Z3, Z10
 	VSHUFI64X2  $0xdd, Z7, Z3, Z7
-	MOVQ        (AX), SI
-	TESTQ       SI, SI
+	MOVQ        (AX), DI
+	TESTQ       DI, DI
 	JZ          none0
-	VMOVDQU64   Z8, (SI)(DX*8)
+	VMOVDQU64   Z8, (DI)(DX*8)
 
 none0:
-	MOVQ      8(AX), SI
-	TESTQ     SI, SI
+	MOVQ      8(AX), DI
+	TESTQ     DI, DI
 	JZ        none1
-	VMOVDQU64 Z9, (SI)(DX*8)
+	VMOVDQU64 Z9, (DI)(DX*8)
 
 none1:
-	MOVQ      16(AX), SI
-	TESTQ     SI, SI
+	MOVQ      16(AX), DI
+	TESTQ     DI, DI
 	JZ        none2
-	VMOVDQU64 Z1, (SI)(DX*8)
+	VMOVDQU64 Z1, (DI)(DX*8)
 
 none2:
-	MOVQ      24(AX), SI
-	TESTQ     SI, SI
+	MOVQ      24(AX), DI
+	TESTQ     DI, DI
 	JZ        none3
-	VMOVDQU64 Z10, (SI)(DX*8)
+	VMOVDQU64 Z10, (DI)(DX*8)
 
 none3:
-	MOVQ      32(AX), SI
-	TESTQ     SI, SI
+	MOVQ      32(AX), DI
+	TESTQ     DI, DI
 	JZ        none4
-	VMOVDQU64 Z11, (SI)(DX*8)
+	VMOVDQU64 Z11, (DI)(DX*8)
 
 none4:
-	MOVQ      40(AX), SI
-	TESTQ     SI, SI
+	MOVQ      40(AX), DI
+	TESTQ     DI, DI
 	JZ        none5
-	VMOVDQU64 Z12, (SI)(DX*8)
+	VMOVDQU64 Z12, (DI)(DX*8)
 
 none5:
-	MOVQ      48(AX), SI
-	TESTQ     SI, SI
+	MOVQ      48(AX), DI
+	TESTQ     DI, DI
 	JZ        none6
-	VMOVDQU64 Z5, (SI)(DX*8)
+	VMOVDQU64 Z5, (DI)(DX*8)
 
 none6:
-	MOVQ      56(AX), SI
-	TESTQ     SI, SI
+	MOVQ      56(AX), DI
+	TESTQ     DI, DI
 	JZ        none7
-	VMOVDQU64 Z7, (SI)(DX*8)
+	VMOVDQU64 Z7, (DI)(DX*8)
 
 none7:
 	ADDQ $+1280, CX
+	ADDQ $+256, SI
 	ADDQ $+8, DX
 	SUBQ $+8, BX
 	JMP  loop1
@@ -568,17 +581,23 @@ behind1:
 	VZEROUPPER
 	RET
 
-// func unsigned512(dst **int64, src *byte, first int, rows int)
-// Requires: AVX, AVX512F
-TEXT ·unsigned512(SB), NOSPLIT, $0-32
+// func unsigned512(dst **int64, src *byte, first int, rows int, ahead int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·unsigned512(SB), NOSPLIT, $0-40
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ first+16(FP), DX
 	MOVQ rows+24(FP), BX
+	MOVQ ahead+32(FP), SI
+	ADDQ CX, SI
 
 loop1:
 	CMPQ        BX, $+8
 	JL          behind1
+	PREFETCHT0  (SI)
+	PREFETCHT0  64(SI)
+	PREFETCHT0  128(SI)
+	PREFETCHT0  192(SI)
 	VPMOVZXDQ   (CX), Z0
 	VPMOVZXDQ   160(CX), Z1
 	VPMOVZXDQ   320(CX), Z2
@@ -611,55 +630,56 @@ loop1:
 	VSHUFI64X2  $0xdd, Z6, Z2, Z5
 	VSHUFI64X2  $0x88, Z7, Z3, Z10
 	VSHUFI64X2  $0xdd, Z7, Z3, Z7
-	MOVQ        (AX), SI
-	TESTQ       SI, SI
+	MOVQ        (AX), DI
+	TESTQ       DI, DI
 	JZ          none0
-	VMOVDQU64   Z8, (SI)(DX*8)
+	VMOVDQU64   Z8, (DI)(DX*8)
 
 none0:
-	MOVQ      8(AX), SI
-	TESTQ     SI, SI
+	MOVQ      8(AX), DI
+	TESTQ     DI, DI
 	JZ        none1
-	VMOVDQU64 Z9, (SI)(DX*8)
+	VMOVDQU64 Z9, (DI)(DX*8)
 
 none1:
-	MOVQ      16(AX), SI
-	TESTQ     SI, SI
+	MOVQ      16(AX), DI
+	TESTQ     DI, DI
 	JZ        none2
-	VMOVDQU64 Z1, (SI)(DX*8)
+	VMOVDQU64 Z1, (DI)(DX*8)
 
 none2:
-	MOVQ      24(AX), SI
-	TESTQ     SI, SI
+	MOVQ      24(AX), DI
+	TESTQ     DI, DI
 	JZ        none3
-	VMOVDQU64 Z10, (SI)(DX*8)
+	VMOVDQU64 Z10, (DI)(DX*8)
 
 none3:
-	MOVQ      32(AX), SI
-	TESTQ     SI, SI
+	MOVQ      32(AX), DI
+	TESTQ     DI, DI
 	JZ        none4
-	VMOVDQU64 Z11, (SI)(DX*8)
+	VMOVDQU64 Z11, (DI)(DX*8)
 
 none4:
-	MOVQ      40(AX), SI
-	TESTQ     SI, SI
+	MOVQ      40(AX), DI
+	TESTQ     DI, DI
 	JZ        none5
-	VMOVDQU64 Z12, (SI)(DX*8)
+	VMOVDQU64 Z12, (DI)(DX*8)
 
 none5:
-	MOVQ      48(AX), SI
-	TESTQ     SI, SI
+	MOVQ      48(AX), DI
+	TESTQ     DI, DI
 	JZ        none6
-	VMOVDQU64 Z5, (SI)(DX*8)
+	VMOVDQU64 Z5, (DI)(DX*8)
 
 none6:
-	MOVQ      56(AX), SI
-	TESTQ     SI, SI
+	MOVQ      56(AX), DI
+	TESTQ     DI, DI
 	JZ        none7
-	VMOVDQU64 Z7, (SI)(DX*8)
+	VMOVDQU64 Z7, (DI)(DX*8)
 
 none7:
 	ADDQ $+1280, CX
+	ADDQ $+256, SI
 	ADDQ $+8, DX
 	SUBQ $+8, BX
 	JMP  loop1

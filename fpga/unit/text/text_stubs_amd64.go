@@ -18,15 +18,15 @@ func index512(data *byte, blocks int, starts *uint16, fields int, want int) (sep
 func rows512(data *byte, starts *uint16, fields int, rows int, label uint8, cr uint8, cells *uint32, planes *byte) (done int)
 
 // columns512 writes rows/8*8 rows of eight 32-bit cells, 160 bytes from one row to the next, to eight columns from element first on; those of signed
-// are sign-extended. A nil column is left out.
+// are sign-extended. A nil column is left out. Meanwhile it asks for 32 bytes a row from ahead bytes behind src on.
 //
 //go:noescape
-func columns512(dst **int64, src *byte, first int, rows int, signed uint8)
+func columns512(dst **int64, src *byte, first int, rows int, ahead int, signed uint8)
 
 // unsigned512 is columns512 where none is signed.
 //
 //go:noescape
-func unsigned512(dst **int64, src *byte, first int, rows int)
+func unsigned512(dst **int64, src *byte, first int, rows int, ahead int)
 
 // validity512 writes rows, 64 at most, of a plane, a byte a row, to eight columns of a byte each from element first on: column i is bit i. A nil column
 // is left out.

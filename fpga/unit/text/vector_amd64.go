@@ -34,18 +34,21 @@ func (d *Decoder) parse(window []byte, n, held int) (done int) {
 }
 
 // columns moves whole eights of the first n rows, 40 cells of 32 bits each, to rows first, first+1, ... of the columns, and returns how
-// many rows that are.
-func (t *targets) columns(rows *byte, first, n int) (done int) {
+// many rows that are. ahead is how far behind rows the next ones lie, or 0.
+func (t *targets) columns(rows *byte, first, n, ahead int) (done int) {
 	n &^= 7
 	for g := range groups {
 		if n == 0 || !t.wanted[g].values {
 			continue
 		}
-		src := (*byte)(unsafe.Add(unsafe.Pointer(rows), 32*g))
+		src, soon := (*byte)(unsafe.Add(unsafe.Pointer(rows), 32*g)), 0
+		if ahead > 0 {
+			soon = ahead + 32*g*(n-1)
+		}
 		if s := signed(g); s != 0 {
-			columns512(&t.values[8*g], src, first, n, s)
+			columns512(&t.values[8*g], src, first, n, soon, s)
 		} else {
-			unsigned512(&t.values[8*g], src, first, n)
+			unsigned512(&t.values[8*g], src, first, n, soon)
 		}
 	}
 	return n

@@ -10,6 +10,6 @@ func index([]byte, *[startsRoom]uint16, int, int) int { return 0 }
 
 func (d *Decoder) parse([]byte, int, int) int { return 0 }
 
-func (t *targets) columns(*byte, int, int) int { return 0 }
+func (t *targets) columns(*byte, int, int, int) int { return 0 }
 
 func (t *targets) validity(*[groups][block]byte, int, int) {}
