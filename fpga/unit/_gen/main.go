@@ -18,6 +18,7 @@ import (
 
 var units = map[string]func(){
 	"bucketize":       bucketizeKernels,
+	"checksum":        checksumKernels,
 	"clamp":           clampKernels,
 	"convert":         convertKernels,
 	"encoding":        encodings,

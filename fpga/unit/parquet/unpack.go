@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 
@@ -13,6 +12,8 @@ import (
 	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/millrace/millrace/fpga/unit/checksum"
 )
 
 // Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
@@ -28,7 +29,7 @@ func Unpack(dst []byte, h *PageHeader, payload []byte, ct *ColumnType) ([]byte, 
 	}
 	payload = payload[:h.Compressed]
 	if h.HasCRC {
-		if got := crc32.ChecksumIEEE(payload); got != h.CRC {
+		if got := checksum.Page(payload); got != h.CRC {
 			return nil, fmt.Errorf("%w: header says %08x, page has %08x", ErrCRC, h.CRC, got)
 		}
 	}

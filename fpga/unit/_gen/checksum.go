@@ -1,0 +1,93 @@
+package main
+
+import (
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	ieeePolynomial = 0x04c11db7 // without x^32, bit i being the coefficient of x^i
+
+	crcLanes  = 4 // registers that are folded side by side
+	crcStride = 64 * crcLanes
+)
+
+// checksumKernels writes fold512.
+func checksumKernels() {
+	far, near, last := crcFactors("far", 8*crcStride), crcFactors("near", 8*64), crcFactors("last", 8*16)
+	TEXT("fold512", NOSPLIT, "func(left *[16]byte, state uint32, p *byte, n int)")
+	Doc("fold512 sets left to a message with the remainder of the n bytes at p, a multiple of 256 above 0, before which state is added to them.")
+	Pragma("noescape")
+	left, state := Load(Param("left"), GP64()), Load(Param("state"), GP32())
+	p, n := Load(Param("p"), GP64()), Load(Param("n"), GP64())
+	k := ZMM()
+	VMOVDQU64(far, k)
+	acc := z512.regs(crcLanes)
+	acc.each(func(i int, a reg.VecVirtual) { VMOVDQU64(Mem{Base: p, Disp: 64 * i}, a) })
+	first := ZMM()
+	VMOVD(state, first.AsX()) // clears the rest
+	VPXORQ(first, acc[0], acc[0])
+	Label("loop")
+	ADDQ(I32(crcStride), p)
+	SUBQ(I32(crcStride), n)
+	JZ(LabelRef("folded"))
+	acc.each(func(i int, a reg.VecVirtual) {
+		low := ZMM()
+		VPCLMULQDQ(Imm(0x00), k, a, low)
+		VPCLMULQDQ(Imm(0x11), k, a, a)
+		VPTERNLOGQ(Imm(0x96), Mem{Base: p, Disp: 64 * i}, low, a) // of three, the exclusive or
+	})
+	JMP(LabelRef("loop"))
+	Label("folded")
+	VMOVDQU64(near, k)
+	acc[:crcLanes-1].each(func(i int, a reg.VecVirtual) {
+		low := ZMM()
+		VPCLMULQDQ(Imm(0x00), k, a, low)
+		VPCLMULQDQ(Imm(0x11), k, a, a)
+		VPTERNLOGQ(Imm(0x96), a, low, acc[i+1])
+	})
+	// The four times 128 bits of what is left, the same way.
+	VMOVDQU(last, k.AsX())
+	rest, sum := acc[crcLanes-1], XMM()
+	VMOVDQA(rest.AsX(), sum)
+	for lane := range uint64(3) {
+		low, next := XMM(), XMM()
+		VEXTRACTI32X4(Imm(lane+1), rest, next)
+		VPCLMULQDQ(Imm(0x00), k.AsX(), sum, low)
+		VPCLMULQDQ(Imm(0x11), k.AsX(), sum, sum)
+		VPXOR(low, sum, sum)
+		VPXOR(next, sum, sum)
+	}
+	VMOVDQU(sum, Mem{Base: left})
+	VZEROUPPER()
+	RET()
+}
+
+// crcFactors returns, in every 128 bits, the pair of factors that move 128 bits of a message d bits further. The checksum reads bits
+// from the lowest: in 128 bits bit i is the coefficient of x^(127-i), so that the low half carries x^64 more than the high one. A
+// carry-less product of two reflected words is short of one x, which the factors leave out.
+func crcFactors(name string, d int) Mem {
+	low, high := bits.Reverse64(uint64(crcPower(d+63))), bits.Reverse64(uint64(crcPower(d-1)))
+	m := GLOBL(name, RODATA|NOPTR)
+	for lane := range 4 {
+		DATA(16*lane, U64(low))
+		DATA(16*lane+8, U64(high))
+	}
+	return m
+}
+
+// crcPower returns x^n modulo the polynomial.
+func crcPower(n int) uint32 {
+	r := uint32(1)
+	for range n {
+		carry := r >> 31
+		r <<= 1
+		if carry == 1 {
+			r ^= ieeePolynomial
+		}
+	}
+	return r
+}
