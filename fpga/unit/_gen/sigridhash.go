@@ -6,20 +6,31 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// sigridHash writes four kernels: two widths, and floorMod by divisors of two sizes.
+// sigridHash writes eight kernels: two widths, floorMod by divisors of two sizes, and hashes as int64 and as int32.
 func sigridHash() {
-	hashKernel("hashWide512", "AVX-512", z512, newWide512)
-	hashKernel("hashSmall512", "AVX-512", z512, newSmall512)
-	hashKernel("hashWide256", "AVX2", y256, newWide256)
-	hashKernel("hashSmall256", "AVX2", y256, newSmall256)
+	for _, to := range []idStore{{name: "", kind: "int64", size: 8, store: store64}, {name: "To32x", kind: "byte", size: 4, store: storeLow32}} {
+		hashKernel("hashWide", "512", z512, newWide512, to)
+		hashKernel("hashSmall", "512", z512, newSmall512, to)
+		hashKernel("hashWide", "256", y256, newWide256, to)
+		hashKernel("hashSmall", "256", y256, newSmall256, to)
+	}
 }
 
-func hashKernel(name, set string, v vector, divisor func() modulus) {
-	TEXT(name, NOSPLIT, "func(dst, src *int64, n int, salt, d uint64, inverse float64)")
+// idStore is how ids go out.
+type idStore struct {
+	name, kind string
+	size       int
+	store      func(x, k reg.Register, m Mem)
+}
+
+func hashKernel(name, width string, v vector, divisor func() modulus, to idStore) {
+	name += to.name + width
+	TEXT(name, NOSPLIT, "func(dst *"+to.kind+", src *int64, n int, salt, d uint64, inverse float64)")
+	as := map[int]string{8: "", 4: ", to the low 32 bits of each,"}[to.size]
 	if v.bits == 512 {
-		Doc(name + " hashes n ids with " + set + ".")
+		Doc(name + " hashes n ids" + as + " with AVX-512.")
 	} else {
-		Doc(name + " hashes the first n/4*4 of n ids with " + set + ".")
+		Doc(name + " hashes the first n/4*4 of n ids" + as + " with AVX2.")
 	}
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
@@ -36,11 +47,11 @@ func hashKernel(name, set string, v vector, divisor func() modulus) {
 			xs.each(func(i int, x reg.VecVirtual) { load64(Mem{Base: src, Disp: i * v.bytes}, k, x) })
 			h.mix(xs)
 			m.mod(xs)
-			xs.each(func(i int, x reg.VecVirtual) { store64(x, k, Mem{Base: dst, Disp: i * v.bytes}) })
+			xs.each(func(i int, x reg.VecVirtual) { to.store(x, k, Mem{Base: dst, Disp: i * to.size * v.lanes64()}) })
 		},
 		advance: func(elements int) {
 			ADDQ(I32(8*elements), src)
-			ADDQ(I32(8*elements), dst)
+			ADDQ(I32(to.size*elements), dst)
 		}}.emit()
 }
 

@@ -256,6 +256,21 @@ func store64(from, k reg.Register, m Mem) {
 	}
 }
 
+// storeLow32 stores the low half of 64-bit lanes, those of k if there is one, one behind the other.
+func storeLow32(from, k reg.Register, m Mem) {
+	x := from.(reg.VecVirtual)
+	if x.Size() == 64 {
+		low := YMM()
+		VPMOVQD(x, low)
+		store32(low, k, m)
+		return
+	}
+	high, low := XMM(), XMM()
+	VEXTRACTI128(Imm(1), x, high)
+	VSHUFPS(Imm(0x88), high, x.AsX(), low)
+	VMOVUPS(low, m)
+}
+
 // element is how a type lies in memory.
 type element struct {
 	size  int

@@ -13,6 +13,7 @@ import (
 
 func TestPaths(t *testing.T) {
 	proving.Picks(t, &hash, "hashGeneric", "hashAVX2", "hashAVX512")
+	proving.Picks(t, &hash32, "hash32Generic", "hash32AVX2", "hash32AVX512")
 }
 
 // Small and wide divisors on both sides of where one becomes the other, and of every width.
@@ -57,6 +58,55 @@ func TestEveryPathInEveryPlace(t *testing.T) {
 	})
 }
 
+// Bytes of the destination are at every alignment and end at the fence.
+func TestHash32InEveryPlace(t *testing.T) {
+	limits := maxima()
+	proving.EachLevel(t, func(t *testing.T) {
+		turn := 0
+		want := make([]int64, proving.Lengths)
+		to := proving.NewFence(t, 4*proving.Lengths+64)
+		proving.Places(t, id, func(_, src []int64) {
+			turn++
+			h, err := New(Params{Salt: id(turn), Max: limits[turn%len(limits)]})
+			require.NoError(t, err)
+			h.Hash(want, src)
+			for _, dst := range [][]byte{proving.End[byte](to, 4*len(src)), proving.Start[byte](to, turn%64, 4*len(src))} {
+				clear(dst)
+				h.Hash32(dst, src)
+				for i := range src {
+					if got := binary.LittleEndian.Uint32(dst[4*i:]); got != uint32(want[i]) {
+						require.Equal(t, uint32(want[i]), got, "id %d of %d, max %d", i, len(src), limits[turn%len(limits)])
+					}
+				}
+			}
+		})
+	})
+}
+
+func TestHash32EqualsReference(t *testing.T) {
+	proving.EachLevel(t, func(t *testing.T) {
+		for _, limit := range maxima() {
+			src, dst := make([]int64, 61), make([]byte, 62*4)
+			for i := range src {
+				src[i] = id(i)
+			}
+			copy(dst[61*4:], "past")
+			h, err := New(Params{Salt: limit * 7, Max: limit})
+			require.NoError(t, err)
+			require.Equal(t, limit <= 1<<31, h.Fits32())
+			h.Hash32(dst, src)
+			for i, x := range src {
+				want := Reference(x, limit*7, limit)
+				if h.Fits32() {
+					require.EqualValues(t, int32(want), want)
+				}
+				require.Equal(t, uint32(want), binary.LittleEndian.Uint32(dst[4*i:]), "id %d, max %d", x, limit)
+			}
+			require.Equal(t, "past", string(dst[61*4:]))
+		}
+	})
+}
+
 func TestEveryPathEqualsReference(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		for _, limit := range maxima() {
@@ -77,11 +127,11 @@ func TestEveryPathEqualsReference(t *testing.T) {
 }
 
 func TestHashAllocatesNothing(t *testing.T) {
-	src, dst := make([]int64, 100), make([]int64, 100)
+	src, dst, narrow := make([]int64, 100), make([]int64, 100), make([]byte, 400)
 	h, err := New(Params{Max: 1000})
 	require.NoError(t, err)
 	proving.EachLevel(t, func(t *testing.T) {
-		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src); h.Hash32(narrow, src) }))
 	})
 }
 
@@ -104,5 +154,10 @@ func FuzzHash(f *testing.F) {
 		}
 		h.Hash(got, src)
 		require.Equal(t, want, got)
+		narrow := make([]byte, 4*len(src))
+		h.Hash32(narrow, src)
+		for i, x := range want {
+			require.Equal(t, uint32(x), binary.LittleEndian.Uint32(narrow[4*i:]))
+		}
 	})
 }

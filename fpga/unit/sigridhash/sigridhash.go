@@ -42,3 +42,17 @@ func (h *Hasher) Hash(dst, src []int64) {
 	}
 	hash.Pick()(h, dst, src)
 }
+
+// Fits32 tells whether every hash is an int32.
+func (h *Hasher) Fits32() bool { return h.one || h.div.D() <= 1<<31 }
+
+// Hash32 writes the low 32 bits of the hash of src[i], which are all of it where Fits32 is true, as little-endian bytes
+// dst[4*i:4*i+4], for every i of src. dst must have room for all, and share no byte with src.
+func (h *Hasher) Hash32(dst []byte, src []int64) {
+	dst = dst[:4*len(src)]
+	if h.one {
+		clear(dst)
+		return
+	}
+	hash32.Pick()(h, dst, src)
+}

@@ -7,7 +7,10 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-var hash = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric, hashAVX2, hashAVX512}
+var (
+	hash   = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric, hashAVX2, hashAVX512}
+	hash32 = simd.Paths[func(h *Hasher, dst []byte, src []int64)]{hash32Generic, hash32AVX2, hash32AVX512}
+)
 
 func hashAVX512(h *Hasher, dst, src []int64) {
 	if len(src) == 0 {
@@ -30,4 +33,27 @@ func hashAVX2(h *Hasher, dst, src []int64) {
 		kernel(&dst[0], &src[0], whole, h.salt, h.div.D(), h.div.Inverse())
 	}
 	hashGeneric(h, dst[whole:], src[whole:])
+}
+
+func hash32AVX512(h *Hasher, dst []byte, src []int64) {
+	if len(src) == 0 {
+		return
+	}
+	kernel := hashWideTo32x512
+	if h.div.D() < floormod.WideFrom {
+		kernel = hashSmallTo32x512
+	}
+	kernel(&dst[0], &src[0], len(src), h.salt, h.div.D(), h.div.Inverse())
+}
+
+func hash32AVX2(h *Hasher, dst []byte, src []int64) {
+	whole := len(src) &^ 3
+	if whole > 0 {
+		kernel := hashWideTo32x256
+		if h.div.D() < floormod.WideFrom {
+			kernel = hashSmallTo32x256
+		}
+		kernel(&dst[0], &src[0], whole, h.salt, h.div.D(), h.div.Inverse())
+	}
+	hash32Generic(h, dst[4*whole:], src[whole:])
 }

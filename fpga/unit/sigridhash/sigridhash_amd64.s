@@ -987,3 +987,948 @@ loop1:
 behind1:
 	VZEROUPPER
 	RET
+
+// func hashWideTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·hashWideTo32x512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ salt+24(FP), Z0
+	VPBROADCASTQ wordffffffffffffffff<>+0(SB), Z1
+	VPBROADCASTQ word9ddfea08eb382d69<>+0(SB), Z2
+	VPBROADCASTQ word00000000001fffff<>+0(SB), Z3
+	VPBROADCASTQ word0000000000000109<>+0(SB), Z4
+	VPBROADCASTQ word0000000000000015<>+0(SB), Z5
+	VPBROADCASTQ word0000000080000001<>+0(SB), Z6
+	VPBROADCASTQ d+32(FP), Z7
+	VPBROADCASTQ inverse+40(FP), Z8
+	VPBROADCASTQ word4338000000000000<>+0(SB), Z9
+	VPMULLQ      Z9, Z7, Z10
+
+loop4:
+	CMPQ        DX, $+32
+	JL          behind4
+	VMOVDQU64   (CX), Z11
+	VMOVDQU64   64(CX), Z12
+	VMOVDQU64   128(CX), Z13
+	VMOVDQU64   192(CX), Z14
+	VPMULLQ     Z3, Z11, Z11
+	VPMULLQ     Z3, Z12, Z12
+	VPMULLQ     Z3, Z13, Z13
+	VPMULLQ     Z3, Z14, Z14
+	VPADDQ      Z1, Z11, Z11
+	VPADDQ      Z1, Z12, Z12
+	VPADDQ      Z1, Z13, Z13
+	VPADDQ      Z1, Z14, Z14
+	VPSRLQ      $0x18, Z11, Z15
+	VPSRLQ      $0x18, Z12, Z16
+	VPSRLQ      $0x18, Z13, Z17
+	VPSRLQ      $0x18, Z14, Z18
+	VPXORQ      Z15, Z11, Z11
+	VPXORQ      Z16, Z12, Z12
+	VPXORQ      Z17, Z13, Z13
+	VPXORQ      Z18, Z14, Z14
+	VPMULLQ     Z4, Z11, Z11
+	VPMULLQ     Z4, Z12, Z12
+	VPMULLQ     Z4, Z13, Z13
+	VPMULLQ     Z4, Z14, Z14
+	VPSRLQ      $0x0e, Z11, Z15
+	VPSRLQ      $0x0e, Z12, Z16
+	VPSRLQ      $0x0e, Z13, Z17
+	VPSRLQ      $0x0e, Z14, Z18
+	VPXORQ      Z15, Z11, Z11
+	VPXORQ      Z16, Z12, Z12
+	VPXORQ      Z17, Z13, Z13
+	VPXORQ      Z18, Z14, Z14
+	VPMULLQ     Z5, Z11, Z11
+	VPMULLQ     Z5, Z12, Z12
+	VPMULLQ     Z5, Z13, Z13
+	VPMULLQ     Z5, Z14, Z14
+	VPSRLQ      $0x1c, Z11, Z15
+	VPSRLQ      $0x1c, Z12, Z16
+	VPSRLQ      $0x1c, Z13, Z17
+	VPSRLQ      $0x1c, Z14, Z18
+	VPXORQ      Z15, Z11, Z11
+	VPXORQ      Z16, Z12, Z12
+	VPXORQ      Z17, Z13, Z13
+	VPXORQ      Z18, Z14, Z14
+	VPMULLQ     Z6, Z11, Z11
+	VPMULLQ     Z6, Z12, Z12
+	VPMULLQ     Z6, Z13, Z13
+	VPMULLQ     Z6, Z14, Z14
+	VPXORQ      Z0, Z11, Z11
+	VPXORQ      Z0, Z12, Z12
+	VPXORQ      Z0, Z13, Z13
+	VPXORQ      Z0, Z14, Z14
+	VPMULLQ     Z2, Z11, Z11
+	VPMULLQ     Z2, Z12, Z12
+	VPMULLQ     Z2, Z13, Z13
+	VPMULLQ     Z2, Z14, Z14
+	VPSRLQ      $0x2f, Z11, Z15
+	VPSRLQ      $0x2f, Z12, Z16
+	VPSRLQ      $0x2f, Z13, Z17
+	VPSRLQ      $0x2f, Z14, Z18
+	VPTERNLOGQ  $0x96, Z0, Z15, Z11
+	VPTERNLOGQ  $0x96, Z0, Z16, Z12
+	VPTERNLOGQ  $0x96, Z0, Z17, Z13
+	VPTERNLOGQ  $0x96, Z0, Z18, Z14
+	VPMULLQ     Z2, Z11, Z11
+	VPMULLQ     Z2, Z12, Z12
+	VPMULLQ     Z2, Z13, Z13
+	VPMULLQ     Z2, Z14, Z14
+	VPSRLQ      $0x2f, Z11, Z15
+	VPSRLQ      $0x2f, Z12, Z16
+	VPSRLQ      $0x2f, Z13, Z17
+	VPSRLQ      $0x2f, Z14, Z18
+	VPXORQ      Z15, Z11, Z11
+	VPXORQ      Z16, Z12, Z12
+	VPXORQ      Z17, Z13, Z13
+	VPXORQ      Z18, Z14, Z14
+	VPMULLQ     Z2, Z11, Z11
+	VPMULLQ     Z2, Z12, Z12
+	VPMULLQ     Z2, Z13, Z13
+	VPMULLQ     Z2, Z14, Z14
+	VCVTQQ2PD   Z11, Z15
+	VCVTQQ2PD   Z12, Z16
+	VCVTQQ2PD   Z13, Z17
+	VCVTQQ2PD   Z14, Z18
+	VPADDQ      Z10, Z11, Z11
+	VPADDQ      Z10, Z12, Z12
+	VPADDQ      Z10, Z13, Z13
+	VPADDQ      Z10, Z14, Z14
+	VFMADD213PD Z9, Z8, Z15
+	VFMADD213PD Z9, Z8, Z16
+	VFMADD213PD Z9, Z8, Z17
+	VFMADD213PD Z9, Z8, Z18
+	VPMULLQ     Z7, Z15, Z15
+	VPMULLQ     Z7, Z16, Z16
+	VPMULLQ     Z7, Z17, Z17
+	VPMULLQ     Z7, Z18, Z18
+	VPSUBQ      Z15, Z11, Z11
+	VPSUBQ      Z16, Z12, Z12
+	VPSUBQ      Z17, Z13, Z13
+	VPSUBQ      Z18, Z14, Z14
+	VPADDQ      Z7, Z11, Z15
+	VPADDQ      Z7, Z12, Z16
+	VPADDQ      Z7, Z13, Z17
+	VPADDQ      Z7, Z14, Z18
+	VPMINUQ     Z15, Z11, Z11
+	VPMINUQ     Z16, Z12, Z12
+	VPMINUQ     Z17, Z13, Z13
+	VPMINUQ     Z18, Z14, Z14
+	VPMOVQD     Z11, Y11
+	VMOVDQU     Y11, (AX)
+	VPMOVQD     Z12, Y11
+	VMOVDQU     Y11, 32(AX)
+	VPMOVQD     Z13, Y11
+	VMOVDQU     Y11, 64(AX)
+	VPMOVQD     Z14, Y11
+	VMOVDQU     Y11, 96(AX)
+	ADDQ        $+256, CX
+	ADDQ        $+128, AX
+	SUBQ        $+32, DX
+	JMP         loop4
+
+behind4:
+loop1:
+	CMPQ        DX, $+8
+	JL          behind1
+	VMOVDQU64   (CX), Z11
+	VPMULLQ     Z3, Z11, Z11
+	VPADDQ      Z1, Z11, Z11
+	VPSRLQ      $0x18, Z11, Z12
+	VPXORQ      Z12, Z11, Z11
+	VPMULLQ     Z4, Z11, Z11
+	VPSRLQ      $0x0e, Z11, Z12
+	VPXORQ      Z12, Z11, Z11
+	VPMULLQ     Z5, Z11, Z11
+	VPSRLQ      $0x1c, Z11, Z12
+	VPXORQ      Z12, Z11, Z11
+	VPMULLQ     Z6, Z11, Z11
+	VPXORQ      Z0, Z11, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VPSRLQ      $0x2f, Z11, Z12
+	VPTERNLOGQ  $0x96, Z0, Z12, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VPSRLQ      $0x2f, Z11, Z12
+	VPXORQ      Z12, Z11, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VCVTQQ2PD   Z11, Z12
+	VPADDQ      Z10, Z11, Z11
+	VFMADD213PD Z9, Z8, Z12
+	VPMULLQ     Z7, Z12, Z12
+	VPSUBQ      Z12, Z11, Z11
+	VPADDQ      Z7, Z11, Z12
+	VPMINUQ     Z12, Z11, Z11
+	VPMOVQD     Z11, Y11
+	VMOVDQU     Y11, (AX)
+	ADDQ        $+64, CX
+	ADDQ        $+32, AX
+	SUBQ        $+8, DX
+	JMP         loop1
+
+behind1:
+	TESTQ       DX, DX
+	JZ          done
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU64.Z (CX), K1, Z11
+	VPMULLQ     Z3, Z11, Z11
+	VPADDQ      Z1, Z11, Z11
+	VPSRLQ      $0x18, Z11, Z1
+	VPXORQ      Z1, Z11, Z11
+	VPMULLQ     Z4, Z11, Z11
+	VPSRLQ      $0x0e, Z11, Z1
+	VPXORQ      Z1, Z11, Z11
+	VPMULLQ     Z5, Z11, Z11
+	VPSRLQ      $0x1c, Z11, Z1
+	VPXORQ      Z1, Z11, Z11
+	VPMULLQ     Z6, Z11, Z11
+	VPXORQ      Z0, Z11, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VPSRLQ      $0x2f, Z11, Z1
+	VPTERNLOGQ  $0x96, Z0, Z1, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VPSRLQ      $0x2f, Z11, Z0
+	VPXORQ      Z0, Z11, Z11
+	VPMULLQ     Z2, Z11, Z11
+	VCVTQQ2PD   Z11, Z0
+	VPADDQ      Z10, Z11, Z11
+	VFMADD213PD Z9, Z8, Z0
+	VPMULLQ     Z7, Z0, Z0
+	VPSUBQ      Z0, Z11, Z11
+	VPADDQ      Z7, Z11, Z0
+	VPMINUQ     Z0, Z11, Z11
+	VPMOVQD     Z11, Y0
+	VMOVDQU32   Y0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hashSmallTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+TEXT ·hashSmallTo32x512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ salt+24(FP), Z0
+	VPBROADCASTQ wordffffffffffffffff<>+0(SB), Z1
+	VPBROADCASTQ word9ddfea08eb382d69<>+0(SB), Z2
+	VPBROADCASTQ word00000000001fffff<>+0(SB), Z3
+	VPBROADCASTQ word0000000000000109<>+0(SB), Z4
+	VPBROADCASTQ word0000000000000015<>+0(SB), Z5
+	VPBROADCASTQ word0000000080000001<>+0(SB), Z6
+	VPBROADCASTQ d+32(FP), Z7
+	VPBROADCASTQ inverse+40(FP), Z8
+
+loop4:
+	CMPQ       DX, $+32
+	JL         behind4
+	VMOVDQU64  (CX), Z9
+	VMOVDQU64  64(CX), Z10
+	VMOVDQU64  128(CX), Z11
+	VMOVDQU64  192(CX), Z12
+	VPMULLQ    Z3, Z9, Z9
+	VPMULLQ    Z3, Z10, Z10
+	VPMULLQ    Z3, Z11, Z11
+	VPMULLQ    Z3, Z12, Z12
+	VPADDQ     Z1, Z9, Z9
+	VPADDQ     Z1, Z10, Z10
+	VPADDQ     Z1, Z11, Z11
+	VPADDQ     Z1, Z12, Z12
+	VPSRLQ     $0x18, Z9, Z13
+	VPSRLQ     $0x18, Z10, Z14
+	VPSRLQ     $0x18, Z11, Z15
+	VPSRLQ     $0x18, Z12, Z16
+	VPXORQ     Z13, Z9, Z9
+	VPXORQ     Z14, Z10, Z10
+	VPXORQ     Z15, Z11, Z11
+	VPXORQ     Z16, Z12, Z12
+	VPMULLQ    Z4, Z9, Z9
+	VPMULLQ    Z4, Z10, Z10
+	VPMULLQ    Z4, Z11, Z11
+	VPMULLQ    Z4, Z12, Z12
+	VPSRLQ     $0x0e, Z9, Z13
+	VPSRLQ     $0x0e, Z10, Z14
+	VPSRLQ     $0x0e, Z11, Z15
+	VPSRLQ     $0x0e, Z12, Z16
+	VPXORQ     Z13, Z9, Z9
+	VPXORQ     Z14, Z10, Z10
+	VPXORQ     Z15, Z11, Z11
+	VPXORQ     Z16, Z12, Z12
+	VPMULLQ    Z5, Z9, Z9
+	VPMULLQ    Z5, Z10, Z10
+	VPMULLQ    Z5, Z11, Z11
+	VPMULLQ    Z5, Z12, Z12
+	VPSRLQ     $0x1c, Z9, Z13
+	VPSRLQ     $0x1c, Z10, Z14
+	VPSRLQ     $0x1c, Z11, Z15
+	VPSRLQ     $0x1c, Z12, Z16
+	VPXORQ     Z13, Z9, Z9
+	VPXORQ     Z14, Z10, Z10
+	VPXORQ     Z15, Z11, Z11
+	VPXORQ     Z16, Z12, Z12
+	VPMULLQ    Z6, Z9, Z9
+	VPMULLQ    Z6, Z10, Z10
+	VPMULLQ    Z6, Z11, Z11
+	VPMULLQ    Z6, Z12, Z12
+	VPXORQ     Z0, Z9, Z9
+	VPXORQ     Z0, Z10, Z10
+	VPXORQ     Z0, Z11, Z11
+	VPXORQ     Z0, Z12, Z12
+	VPMULLQ    Z2, Z9, Z9
+	VPMULLQ    Z2, Z10, Z10
+	VPMULLQ    Z2, Z11, Z11
+	VPMULLQ    Z2, Z12, Z12
+	VPSRLQ     $0x2f, Z9, Z13
+	VPSRLQ     $0x2f, Z10, Z14
+	VPSRLQ     $0x2f, Z11, Z15
+	VPSRLQ     $0x2f, Z12, Z16
+	VPTERNLOGQ $0x96, Z0, Z13, Z9
+	VPTERNLOGQ $0x96, Z0, Z14, Z10
+	VPTERNLOGQ $0x96, Z0, Z15, Z11
+	VPTERNLOGQ $0x96, Z0, Z16, Z12
+	VPMULLQ    Z2, Z9, Z9
+	VPMULLQ    Z2, Z10, Z10
+	VPMULLQ    Z2, Z11, Z11
+	VPMULLQ    Z2, Z12, Z12
+	VPSRLQ     $0x2f, Z9, Z13
+	VPSRLQ     $0x2f, Z10, Z14
+	VPSRLQ     $0x2f, Z11, Z15
+	VPSRLQ     $0x2f, Z12, Z16
+	VPXORQ     Z13, Z9, Z9
+	VPXORQ     Z14, Z10, Z10
+	VPXORQ     Z15, Z11, Z11
+	VPXORQ     Z16, Z12, Z12
+	VPMULLQ    Z2, Z9, Z9
+	VPMULLQ    Z2, Z10, Z10
+	VPMULLQ    Z2, Z11, Z11
+	VPMULLQ    Z2, Z12, Z12
+	VCVTQQ2PD  Z9, Z13
+	VCVTQQ2PD  Z10, Z14
+	VCVTQQ2PD  Z11, Z15
+	VCVTQQ2PD  Z12, Z16
+	VMULPD     Z8, Z13, Z13
+	VMULPD     Z8, Z14, Z14
+	VMULPD     Z8, Z15, Z15
+	VMULPD     Z8, Z16, Z16
+	VCVTPD2QQ  Z13, Z13
+	VCVTPD2QQ  Z14, Z14
+	VCVTPD2QQ  Z15, Z15
+	VCVTPD2QQ  Z16, Z16
+	VPMULLQ    Z7, Z13, Z13
+	VPMULLQ    Z7, Z14, Z14
+	VPMULLQ    Z7, Z15, Z15
+	VPMULLQ    Z7, Z16, Z16
+	VPSUBQ     Z13, Z9, Z9
+	VPSUBQ     Z14, Z10, Z10
+	VPSUBQ     Z15, Z11, Z11
+	VPSUBQ     Z16, Z12, Z12
+	VCVTQQ2PD  Z9, Z13
+	VCVTQQ2PD  Z10, Z14
+	VCVTQQ2PD  Z11, Z15
+	VCVTQQ2PD  Z12, Z16
+	VMULPD     Z8, Z13, Z13
+	VMULPD     Z8, Z14, Z14
+	VMULPD     Z8, Z15, Z15
+	VMULPD     Z8, Z16, Z16
+	VCVTPD2QQ  Z13, Z13
+	VCVTPD2QQ  Z14, Z14
+	VCVTPD2QQ  Z15, Z15
+	VCVTPD2QQ  Z16, Z16
+	VPMULLQ    Z7, Z13, Z13
+	VPMULLQ    Z7, Z14, Z14
+	VPMULLQ    Z7, Z15, Z15
+	VPMULLQ    Z7, Z16, Z16
+	VPSUBQ     Z13, Z9, Z9
+	VPSUBQ     Z14, Z10, Z10
+	VPSUBQ     Z15, Z11, Z11
+	VPSUBQ     Z16, Z12, Z12
+	VPADDQ     Z7, Z9, Z13
+	VPADDQ     Z7, Z10, Z14
+	VPADDQ     Z7, Z11, Z15
+	VPADDQ     Z7, Z12, Z16
+	VPMINUQ    Z13, Z9, Z9
+	VPMINUQ    Z14, Z10, Z10
+	VPMINUQ    Z15, Z11, Z11
+	VPMINUQ    Z16, Z12, Z12
+	VPMOVQD    Z9, Y9
+	VMOVDQU    Y9, (AX)
+	VPMOVQD    Z10, Y9
+	VMOVDQU    Y9, 32(AX)
+	VPMOVQD    Z11, Y9
+	VMOVDQU    Y9, 64(AX)
+	VPMOVQD    Z12, Y9
+	VMOVDQU    Y9, 96(AX)
+	ADDQ       $+256, CX
+	ADDQ       $+128, AX
+	SUBQ       $+32, DX
+	JMP        loop4
+
+behind4:
+loop1:
+	CMPQ       DX, $+8
+	JL         behind1
+	VMOVDQU64  (CX), Z9
+	VPMULLQ    Z3, Z9, Z9
+	VPADDQ     Z1, Z9, Z9
+	VPSRLQ     $0x18, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z4, Z9, Z9
+	VPSRLQ     $0x0e, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z5, Z9, Z9
+	VPSRLQ     $0x1c, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z6, Z9, Z9
+	VPXORQ     Z0, Z9, Z9
+	VPMULLQ    Z2, Z9, Z9
+	VPSRLQ     $0x2f, Z9, Z10
+	VPTERNLOGQ $0x96, Z0, Z10, Z9
+	VPMULLQ    Z2, Z9, Z9
+	VPSRLQ     $0x2f, Z9, Z10
+	VPXORQ     Z10, Z9, Z9
+	VPMULLQ    Z2, Z9, Z9
+	VCVTQQ2PD  Z9, Z10
+	VMULPD     Z8, Z10, Z10
+	VCVTPD2QQ  Z10, Z10
+	VPMULLQ    Z7, Z10, Z10
+	VPSUBQ     Z10, Z9, Z9
+	VCVTQQ2PD  Z9, Z10
+	VMULPD     Z8, Z10, Z10
+	VCVTPD2QQ  Z10, Z10
+	VPMULLQ    Z7, Z10, Z10
+	VPSUBQ     Z10, Z9, Z9
+	VPADDQ     Z7, Z9, Z10
+	VPMINUQ    Z10, Z9, Z9
+	VPMOVQD    Z9, Y9
+	VMOVDQU    Y9, (AX)
+	ADDQ       $+64, CX
+	ADDQ       $+32, AX
+	SUBQ       $+8, DX
+	JMP        loop1
+
+behind1:
+	TESTQ       DX, DX
+	JZ          done
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU64.Z (CX), K1, Z9
+	VPMULLQ     Z3, Z9, Z9
+	VPADDQ      Z1, Z9, Z9
+	VPSRLQ      $0x18, Z9, Z1
+	VPXORQ      Z1, Z9, Z9
+	VPMULLQ     Z4, Z9, Z9
+	VPSRLQ      $0x0e, Z9, Z1
+	VPXORQ      Z1, Z9, Z9
+	VPMULLQ     Z5, Z9, Z9
+	VPSRLQ      $0x1c, Z9, Z1
+	VPXORQ      Z1, Z9, Z9
+	VPMULLQ     Z6, Z9, Z9
+	VPXORQ      Z0, Z9, Z9
+	VPMULLQ     Z2, Z9, Z9
+	VPSRLQ      $0x2f, Z9, Z1
+	VPTERNLOGQ  $0x96, Z0, Z1, Z9
+	VPMULLQ     Z2, Z9, Z9
+	VPSRLQ      $0x2f, Z9, Z0
+	VPXORQ      Z0, Z9, Z9
+	VPMULLQ     Z2, Z9, Z9
+	VCVTQQ2PD   Z9, Z0
+	VMULPD      Z8, Z0, Z0
+	VCVTPD2QQ   Z0, Z0
+	VPMULLQ     Z7, Z0, Z0
+	VPSUBQ      Z0, Z9, Z9
+	VCVTQQ2PD   Z9, Z0
+	VMULPD      Z8, Z0, Z0
+	VCVTPD2QQ   Z0, Z0
+	VPMULLQ     Z7, Z0, Z0
+	VPSUBQ      Z0, Z9, Z9
+	VPADDQ      Z7, Z9, Z0
+	VPMINUQ     Z0, Z9, Z9
+	VPMOVQD     Z9, Y0
+	VMOVDQU32   Y0, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func hashWideTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·hashWideTo32x256(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ salt+24(FP), Y0
+	VPBROADCASTQ d+32(FP), Y1
+	VPBROADCASTQ inverse+40(FP), Y3
+	VPSRLQ       $0x20, Y1, Y2
+	VPXOR        Y4, Y4, Y4
+
+loop2:
+	CMPQ         DX, $+8
+	JL           behind2
+	VMOVDQU      (CX), Y5
+	VMOVDQU      32(CX), Y6
+	VPSLLQ       $0x15, Y5, Y7
+	VPSLLQ       $0x15, Y6, Y8
+	VPSUBQ       Y5, Y7, Y5
+	VPSUBQ       Y6, Y8, Y6
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y5, Y5
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y6, Y6
+	VPSRLQ       $0x18, Y5, Y7
+	VPSRLQ       $0x18, Y6, Y8
+	VPXOR        Y7, Y5, Y5
+	VPXOR        Y8, Y6, Y6
+	VPSLLQ       $0x03, Y5, Y7
+	VPSLLQ       $0x03, Y6, Y8
+	VPSLLQ       $0x08, Y5, Y9
+	VPSLLQ       $0x08, Y6, Y10
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPADDQ       Y9, Y5, Y5
+	VPADDQ       Y10, Y6, Y6
+	VPSRLQ       $0x0e, Y5, Y7
+	VPSRLQ       $0x0e, Y6, Y8
+	VPXOR        Y7, Y5, Y5
+	VPXOR        Y8, Y6, Y6
+	VPSLLQ       $0x02, Y5, Y7
+	VPSLLQ       $0x02, Y6, Y8
+	VPSLLQ       $0x04, Y5, Y9
+	VPSLLQ       $0x04, Y6, Y10
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPADDQ       Y9, Y5, Y5
+	VPADDQ       Y10, Y6, Y6
+	VPSRLQ       $0x1c, Y5, Y7
+	VPSRLQ       $0x1c, Y6, Y8
+	VPXOR        Y7, Y5, Y5
+	VPXOR        Y8, Y6, Y6
+	VPSLLQ       $0x1f, Y5, Y7
+	VPSLLQ       $0x1f, Y6, Y8
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPXOR        Y0, Y5, Y5
+	VPXOR        Y0, Y6, Y6
+	VPSRLQ       $0x20, Y5, Y9
+	VPSRLQ       $0x20, Y6, Y10
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ       Y9, Y7, Y7
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y7, Y7
+	VPSLLQ       $0x20, Y8, Y8
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSRLQ       $0x2f, Y5, Y7
+	VPSRLQ       $0x2f, Y6, Y8
+	VPXOR        Y7, Y5, Y5
+	VPXOR        Y8, Y6, Y6
+	VPXOR        Y0, Y5, Y5
+	VPXOR        Y0, Y6, Y6
+	VPSRLQ       $0x20, Y5, Y9
+	VPSRLQ       $0x20, Y6, Y10
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ       Y9, Y7, Y7
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y7, Y7
+	VPSLLQ       $0x20, Y8, Y8
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSRLQ       $0x2f, Y5, Y7
+	VPSRLQ       $0x2f, Y6, Y8
+	VPXOR        Y7, Y5, Y5
+	VPXOR        Y8, Y6, Y6
+	VPSRLQ       $0x20, Y5, Y9
+	VPSRLQ       $0x20, Y6, Y10
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y6, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y9, Y9
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y10, Y10
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y6, Y6
+	VPADDQ       Y9, Y7, Y7
+	VPADDQ       Y10, Y8, Y8
+	VPSLLQ       $0x20, Y7, Y7
+	VPSLLQ       $0x20, Y8, Y8
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSRLQ       $0x20, Y5, Y7
+	VPSRLQ       $0x20, Y6, Y8
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y5, Y9
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y6, Y10
+	VPXOR        words4330000080000000<>+0(SB), Y7, Y7
+	VPXOR        words4330000080000000<>+0(SB), Y8, Y8
+	VSUBPD       words4330000000000000<>+0(SB), Y9, Y9
+	VSUBPD       words4330000000000000<>+0(SB), Y10, Y10
+	VSUBPD       words4330000080000000<>+0(SB), Y7, Y7
+	VSUBPD       words4330000080000000<>+0(SB), Y8, Y8
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y9, Y7
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y10, Y8
+	VFMADD213PD  words4338000000000000<>+0(SB), Y3, Y7
+	VFMADD213PD  words4338000000000000<>+0(SB), Y3, Y8
+	VPSUBQ       words4338000000000000<>+0(SB), Y7, Y7
+	VPSUBQ       words4338000000000000<>+0(SB), Y8, Y8
+	VPSRLQ       $0x20, Y7, Y11
+	VPSRLQ       $0x20, Y8, Y12
+	VPMULUDQ     Y2, Y7, Y9
+	VPMULUDQ     Y2, Y8, Y10
+	VPMULUDQ     Y1, Y11, Y11
+	VPMULUDQ     Y1, Y12, Y12
+	VPMULUDQ     Y1, Y7, Y7
+	VPMULUDQ     Y1, Y8, Y8
+	VPADDQ       Y11, Y9, Y9
+	VPADDQ       Y12, Y10, Y10
+	VPSLLQ       $0x20, Y9, Y9
+	VPSLLQ       $0x20, Y10, Y10
+	VPADDQ       Y9, Y7, Y7
+	VPADDQ       Y10, Y8, Y8
+	VPSUBQ       Y7, Y5, Y5
+	VPSUBQ       Y8, Y6, Y6
+	VPCMPGTQ     Y5, Y4, Y7
+	VPCMPGTQ     Y6, Y4, Y8
+	VPAND        Y1, Y7, Y7
+	VPAND        Y1, Y8, Y8
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VEXTRACTI128 $0x01, Y5, X7
+	VSHUFPS      $0x88, X7, X5, X5
+	VMOVUPS      X5, (AX)
+	VEXTRACTI128 $0x01, Y6, X5
+	VSHUFPS      $0x88, X5, X6, X5
+	VMOVUPS      X5, 16(AX)
+	ADDQ         $+64, CX
+	ADDQ         $+32, AX
+	SUBQ         $+8, DX
+	JMP          loop2
+
+behind2:
+loop1:
+	CMPQ         DX, $+4
+	JL           behind1
+	VMOVDQU      (CX), Y5
+	VPSLLQ       $0x15, Y5, Y6
+	VPSUBQ       Y5, Y6, Y5
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y5, Y5
+	VPSRLQ       $0x18, Y5, Y6
+	VPXOR        Y6, Y5, Y5
+	VPSLLQ       $0x03, Y5, Y6
+	VPSLLQ       $0x08, Y5, Y7
+	VPADDQ       Y6, Y5, Y5
+	VPADDQ       Y7, Y5, Y5
+	VPSRLQ       $0x0e, Y5, Y6
+	VPXOR        Y6, Y5, Y5
+	VPSLLQ       $0x02, Y5, Y6
+	VPSLLQ       $0x04, Y5, Y7
+	VPADDQ       Y6, Y5, Y5
+	VPADDQ       Y7, Y5, Y5
+	VPSRLQ       $0x1c, Y5, Y6
+	VPXOR        Y6, Y5, Y5
+	VPSLLQ       $0x1f, Y5, Y6
+	VPADDQ       Y6, Y5, Y5
+	VPXOR        Y0, Y5, Y5
+	VPSRLQ       $0x20, Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ       Y7, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y6, Y5, Y5
+	VPSRLQ       $0x2f, Y5, Y6
+	VPXOR        Y6, Y5, Y5
+	VPXOR        Y0, Y5, Y5
+	VPSRLQ       $0x20, Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ       Y7, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y6, Y5, Y5
+	VPSRLQ       $0x2f, Y5, Y6
+	VPXOR        Y6, Y5, Y5
+	VPSRLQ       $0x20, Y5, Y7
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y5, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPADDQ       Y7, Y6, Y6
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y6, Y5, Y5
+	VPSRLQ       $0x20, Y5, Y6
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y5, Y7
+	VPXOR        words4330000080000000<>+0(SB), Y6, Y6
+	VSUBPD       words4330000000000000<>+0(SB), Y7, Y7
+	VSUBPD       words4330000080000000<>+0(SB), Y6, Y6
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y7, Y6
+	VFMADD213PD  words4338000000000000<>+0(SB), Y3, Y6
+	VPSUBQ       words4338000000000000<>+0(SB), Y6, Y6
+	VPSRLQ       $0x20, Y6, Y8
+	VPMULUDQ     Y2, Y6, Y7
+	VPMULUDQ     Y1, Y8, Y8
+	VPMULUDQ     Y1, Y6, Y6
+	VPADDQ       Y8, Y7, Y7
+	VPSLLQ       $0x20, Y7, Y7
+	VPADDQ       Y7, Y6, Y6
+	VPSUBQ       Y6, Y5, Y5
+	VPCMPGTQ     Y5, Y4, Y6
+	VPAND        Y1, Y6, Y6
+	VPADDQ       Y6, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X6
+	VSHUFPS      $0x88, X6, X5, X5
+	VMOVUPS      X5, (AX)
+	ADDQ         $+32, CX
+	ADDQ         $+16, AX
+	SUBQ         $+4, DX
+	JMP          loop1
+
+behind1:
+	VZEROUPPER
+	RET
+
+// func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+// Requires: AVX, AVX2, FMA3
+TEXT ·hashSmallTo32x256(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ salt+24(FP), Y0
+	VPBROADCASTQ d+32(FP), Y1
+	VPBROADCASTQ inverse+40(FP), Y2
+	VPOR         words4330000000000000<>+0(SB), Y1, Y1
+	VSUBPD       words4330000000000000<>+0(SB), Y1, Y1
+
+loop2:
+	CMPQ         DX, $+8
+	JL           behind2
+	VMOVDQU      (CX), Y3
+	VMOVDQU      32(CX), Y4
+	VPSLLQ       $0x15, Y3, Y5
+	VPSLLQ       $0x15, Y4, Y6
+	VPSUBQ       Y3, Y5, Y3
+	VPSUBQ       Y4, Y6, Y4
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y3, Y3
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y4, Y4
+	VPSRLQ       $0x18, Y3, Y5
+	VPSRLQ       $0x18, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x03, Y3, Y5
+	VPSLLQ       $0x03, Y4, Y6
+	VPSLLQ       $0x08, Y3, Y7
+	VPSLLQ       $0x08, Y4, Y8
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPADDQ       Y8, Y4, Y4
+	VPSRLQ       $0x0e, Y3, Y5
+	VPSRLQ       $0x0e, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x02, Y3, Y5
+	VPSLLQ       $0x02, Y4, Y6
+	VPSLLQ       $0x04, Y3, Y7
+	VPSLLQ       $0x04, Y4, Y8
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPADDQ       Y7, Y3, Y3
+	VPADDQ       Y8, Y4, Y4
+	VPSRLQ       $0x1c, Y3, Y5
+	VPSRLQ       $0x1c, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSLLQ       $0x1f, Y3, Y5
+	VPSLLQ       $0x1f, Y4, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPXOR        Y0, Y3, Y3
+	VPXOR        Y0, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x2f, Y3, Y5
+	VPSRLQ       $0x2f, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPXOR        Y0, Y3, Y3
+	VPXOR        Y0, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x2f, Y3, Y5
+	VPSRLQ       $0x2f, Y4, Y6
+	VPXOR        Y5, Y3, Y3
+	VPXOR        Y6, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y7
+	VPSRLQ       $0x20, Y4, Y8
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y4, Y6
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y7, Y7
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y8, Y8
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y4, Y4
+	VPADDQ       Y7, Y5, Y5
+	VPADDQ       Y8, Y6, Y6
+	VPSLLQ       $0x20, Y5, Y5
+	VPSLLQ       $0x20, Y6, Y6
+	VPADDQ       Y5, Y3, Y3
+	VPADDQ       Y6, Y4, Y4
+	VPSRLQ       $0x20, Y3, Y5
+	VPSRLQ       $0x20, Y4, Y6
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y3, Y7
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y4, Y8
+	VPXOR        words4330000080000000<>+0(SB), Y5, Y5
+	VPXOR        words4330000080000000<>+0(SB), Y6, Y6
+	VSUBPD       words4330000000000000<>+0(SB), Y7, Y7
+	VSUBPD       words4330000000000000<>+0(SB), Y8, Y8
+	VSUBPD       words4330000080000000<>+0(SB), Y5, Y5
+	VSUBPD       words4330000080000000<>+0(SB), Y6, Y6
+	VMULPD       Y2, Y5, Y3
+	VMULPD       Y2, Y6, Y4
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y4, Y4
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y4, Y4
+	VFNMADD231PD Y1, Y3, Y5
+	VFNMADD231PD Y1, Y4, Y6
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y7, Y5
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y8, Y6
+	VMULPD       Y2, Y5, Y3
+	VMULPD       Y2, Y6, Y4
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y4, Y4
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y4, Y4
+	VFNMADD231PD Y1, Y3, Y5
+	VFNMADD231PD Y1, Y4, Y6
+	VADDPD       Y1, Y5, Y7
+	VADDPD       Y1, Y6, Y8
+	VBLENDVPD    Y5, Y7, Y5, Y5
+	VBLENDVPD    Y6, Y8, Y6, Y6
+	VADDPD       words4330000000000000<>+0(SB), Y5, Y5
+	VADDPD       words4330000000000000<>+0(SB), Y6, Y6
+	VPXOR        words4330000000000000<>+0(SB), Y5, Y3
+	VPXOR        words4330000000000000<>+0(SB), Y6, Y4
+	VEXTRACTI128 $0x01, Y3, X5
+	VSHUFPS      $0x88, X5, X3, X3
+	VMOVUPS      X3, (AX)
+	VEXTRACTI128 $0x01, Y4, X3
+	VSHUFPS      $0x88, X3, X4, X3
+	VMOVUPS      X3, 16(AX)
+	ADDQ         $+64, CX
+	ADDQ         $+32, AX
+	SUBQ         $+8, DX
+	JMP          loop2
+
+behind2:
+loop1:
+	CMPQ         DX, $+4
+	JL           behind1
+	VMOVDQU      (CX), Y3
+	VPSLLQ       $0x15, Y3, Y4
+	VPSUBQ       Y3, Y4, Y3
+	VPADDQ       wordsffffffffffffffff<>+0(SB), Y3, Y3
+	VPSRLQ       $0x18, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x03, Y3, Y4
+	VPSLLQ       $0x08, Y3, Y5
+	VPADDQ       Y4, Y3, Y3
+	VPADDQ       Y5, Y3, Y3
+	VPSRLQ       $0x0e, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x02, Y3, Y4
+	VPSLLQ       $0x04, Y3, Y5
+	VPADDQ       Y4, Y3, Y3
+	VPADDQ       Y5, Y3, Y3
+	VPSRLQ       $0x1c, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSLLQ       $0x1f, Y3, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPXOR        Y0, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x2f, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPXOR        Y0, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x2f, Y3, Y4
+	VPXOR        Y4, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y5
+	VPMULUDQ     words000000009ddfea08<>+0(SB), Y3, Y4
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y5, Y5
+	VPMULUDQ     words9ddfea08eb382d69<>+0(SB), Y3, Y3
+	VPADDQ       Y5, Y4, Y4
+	VPSLLQ       $0x20, Y4, Y4
+	VPADDQ       Y4, Y3, Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPBLENDD     $0xaa, words4330000000000000<>+0(SB), Y3, Y5
+	VPXOR        words4330000080000000<>+0(SB), Y4, Y4
+	VSUBPD       words4330000000000000<>+0(SB), Y5, Y5
+	VSUBPD       words4330000080000000<>+0(SB), Y4, Y4
+	VMULPD       Y2, Y4, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VFNMADD231PD Y1, Y3, Y4
+	VFMADD132PD  words41f0000000000000<>+0(SB), Y5, Y4
+	VMULPD       Y2, Y4, Y3
+	VADDPD       words4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD       words4338000000000000<>+0(SB), Y3, Y3
+	VFNMADD231PD Y1, Y3, Y4
+	VADDPD       Y1, Y4, Y5
+	VBLENDVPD    Y4, Y5, Y4, Y4
+	VADDPD       words4330000000000000<>+0(SB), Y4, Y4
+	VPXOR        words4330000000000000<>+0(SB), Y4, Y3
+	VEXTRACTI128 $0x01, Y3, X4
+	VSHUFPS      $0x88, X4, X3, X3
+	VMOVUPS      X3, (AX)
+	ADDQ         $+32, CX
+	ADDQ         $+16, AX
+	SUBQ         $+4, DX
+	JMP          loop1
+
+behind1:
+	VZEROUPPER
+	RET

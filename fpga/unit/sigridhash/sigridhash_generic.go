@@ -1,10 +1,20 @@
 package sigridhash
 
+import "encoding/binary"
+
 // hashGeneric is the path of plain Go, and the oracle of the others.
 func hashGeneric(h *Hasher, dst, src []int64) {
 	salt, div := h.salt, h.div
 	for i, id := range src {
 		dst[i] = div.Mod(int64(mix(salt, uint64(id))))
+	}
+}
+
+// hash32Generic is the same of Hash32.
+func hash32Generic(h *Hasher, dst []byte, src []int64) {
+	salt, div := h.salt, h.div
+	for i, id := range src {
+		binary.LittleEndian.PutUint32(dst[4*i:], uint32(div.Mod(int64(mix(salt, uint64(id))))))
 	}
 }
 

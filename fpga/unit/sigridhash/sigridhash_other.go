@@ -4,4 +4,7 @@ package sigridhash
 
 import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
-var hash = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric}
+var (
+	hash   = simd.Paths[func(h *Hasher, dst, src []int64)]{hashGeneric}
+	hash32 = simd.Paths[func(h *Hasher, dst []byte, src []int64)]{hash32Generic}
+)

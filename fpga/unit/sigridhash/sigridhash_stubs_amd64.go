@@ -23,3 +23,23 @@ func hashWide256(dst *int64, src *int64, n int, salt uint64, d uint64, inverse f
 //
 //go:noescape
 func hashSmall256(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashWideTo32x512 hashes n ids, to the low 32 bits of each, with AVX-512.
+//
+//go:noescape
+func hashWideTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashSmallTo32x512 hashes n ids, to the low 32 bits of each, with AVX-512.
+//
+//go:noescape
+func hashSmallTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashWideTo32x256 hashes the first n/4*4 of n ids, to the low 32 bits of each, with AVX2.
+//
+//go:noescape
+func hashWideTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashSmallTo32x256 hashes the first n/4*4 of n ids, to the low 32 bits of each, with AVX2.
+//
+//go:noescape
+func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)

@@ -64,12 +64,13 @@ func TestKernelEqualsReference(t *testing.T) {
 }
 
 func BenchmarkHash(b *testing.B) {
-	src, dst := make([]int64, 2048), make([]int64, 2048)
+	src, dst, narrow := make([]int64, 2048), make([]int64, 2048), make([]byte, 4*2048)
 	for i := range src {
 		src[i] = int64(i) * 7919
 	}
 	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
 		h, _ := sigridhash.New(sigridhash.Params{Max: limit})
 		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash(dst, src) }) })
+		b.Run(name+"/int32", func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash32(narrow, src) }) })
 	}
 }
