@@ -30,6 +30,8 @@ type vec struct {
 
 	// What the chain may overwrite. False: other sinks still read it.
 	mine, myValid, myLengths bool
+
+	placed bool // the values are ids of 32 bits, which lie where they stay
 }
 
 // buffers are the block memory of one engine thread that operators write to. They grow to the largest block met.
@@ -40,12 +42,30 @@ type buffers struct {
 	valid   []byte
 	lengths []int32
 	drop    []byte
-	// ids is where a chain's last operator may write its result, if that is so many ids without nulls: their final
-	// place. nil: nowhere.
-	ids   []int64
-	final []int64 // ids, while the last operator runs
-	// dense is the same for float32 on their way to dense, and finalDense for its last operator.
-	dense, finalDense []float32
+	// end is where a chain's last operator may write its result, and final the same while that one runs.
+	end, final place
+}
+
+// place is the final place of a chain's values, as far as there is one that they can be written to straight away.
+type place struct {
+	ids    []int64   // of ids without nulls
+	narrow []byte    // of those as int32, four bytes each
+	dense  []float32 // of values on their way to dense
+}
+
+// of cuts the place to n values, some of them null if nulls is true.
+func (p place) of(n int, nulls bool) place {
+	var q place
+	if !nulls && len(p.ids) >= n {
+		q.ids = p.ids[:n]
+	}
+	if !nulls && len(p.narrow) >= 4*n {
+		q.narrow = p.narrow[:4*n]
+	}
+	if len(p.dense) >= n {
+		q.dense = p.dense[:n]
+	}
+	return q
 }
 
 // room returns the first n elements of *buf, which it lengthens when it must.
@@ -58,16 +78,16 @@ func room[T any](buf *[]T, n int) []T {
 
 // made is where an operator that reads other memory than it writes puts n integers.
 func (b *buffers) made(n int) []int64 {
-	if b.final != nil {
-		return b.final
+	if b.final.ids != nil {
+		return b.final.ids
 	}
 	return room(&b.i64, n)
 }
 
 // madeDense is where an operator that reads other memory than it writes puts n float32.
 func (b *buffers) madeDense(n int) []float32 {
-	if b.finalDense != nil {
-		return b.finalDense
+	if b.final.dense != nil {
+		return b.final.dense
 	}
 	return room(&b.f32, n)
 }
@@ -90,14 +110,11 @@ func (w *worker) chain(steps []step, v *vec) error {
 		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
 			b.dropLists(v)
 		}
-		if i == len(steps)-1 && v.valid == nil && len(b.ids) >= n {
-			b.final = b.ids[:n]
-		}
-		if i == len(steps)-1 && len(b.dense) >= n {
-			b.finalDense = b.dense[:n]
+		if i == len(steps)-1 {
+			b.final = b.end.of(n, v.valid != nil)
 		}
 		err := b.step(s, v)
-		b.final, b.finalDense = nil, nil
+		b.final = place{}
 		if err != nil {
 			return err
 		}
@@ -142,6 +159,11 @@ func (b *buffers) step(s *step, v *vec) error {
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:
+		if b.final.narrow != nil && s.hash.Fits32() {
+			s.hash.Hash32(b.final.narrow, v.i64[:v.n])
+			v.i64, v.placed = nil, true
+			return nil
+		}
 		dst := b.made(v.n)
 		s.hash.Hash(dst, v.i64)
 		v.i64, v.mine = dst, true

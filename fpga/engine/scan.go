@@ -366,7 +366,7 @@ func (w *worker) flush(s *scan) (int, error) {
 	}
 	if v.list {
 		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
-		w.buffers.ids, w.buffers.dense = w.out.ids(w.out.written, int(w.out.capacity-w.out.written)), nil
+		w.buffers.end = w.out.idRoom(w.out.written, v.n)
 		if err := w.chain(s.sinks[0].steps, &v); err != nil {
 			return 0, s.at(&s.cur, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1, err))
 		}
@@ -391,12 +391,12 @@ func (w *worker) sinks(sinks []sink, row uint64, v vec, spent bool) error {
 		s := &sinks[i]
 		v := v
 		v.mine = spent && i == len(sinks)-1
-		w.buffers.ids, w.buffers.dense = nil, nil
+		w.buffers.end = place{}
 		switch s.to {
 		case program.ToSparse:
-			w.buffers.ids = w.out.ids(w.out.at(uint64(s.index), row), v.n)
+			w.buffers.end = w.out.idRoom(w.out.at(uint64(s.index), row), v.n)
 		case program.ToDense:
-			w.buffers.dense = w.out.denseRoom(uint64(s.index), row, v.n)
+			w.buffers.end.dense = w.out.denseRoom(uint64(s.index), row, v.n)
 		}
 		if err := w.chain(s.steps, &v); err != nil {
 			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.n)-1, err)

@@ -106,31 +106,31 @@ func noNull(row uint64, v *vec, tensor string) error {
 
 // sparse writes a scalar's values; of a null there is none. Room for all of them was checked.
 func (o *tensors) sparse(key, row uint64, v *vec) error {
-	src := v.i64[:v.n]
 	if o.fixed {
 		if err := noNull(row, v, "a key whose lengths are all 1"); err != nil {
 			return err
 		}
-		return o.putIDs(o.at(key, row), row, src)
+		return o.putIDs(o.at(key, row), row, v, v.n)
 	}
 	lengths := o.lengths[4*(key*o.rows+row):]
+	kept := v.n
 	if v.valid == nil {
-		repeat32(lengths[:4*len(src)], 1)
+		repeat32(lengths[:4*v.n], 1)
 	} else {
-		kept := 0
+		kept = 0
+		src := v.i64[:v.n]
 		for i, ok := range v.valid[:v.n] {
 			le.PutUint32(lengths[4*i:], uint32(ok))
 			// A null's slot is overwritten by the next value.
 			src[kept] = src[i]
 			kept += int(ok)
 		}
-		src = src[:kept]
 	}
 	o.bytes += 4 * uint64(v.n)
-	if err := o.putIDs(o.written, row, src); err != nil {
+	if err := o.putIDs(o.written, row, v, kept); err != nil {
 		return err
 	}
-	o.written += uint64(len(src))
+	o.written += uint64(kept)
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (o *tensors) lists(key, row uint64, v *vec) (rows int, want uint64, err err
 		}
 	}
 	copy(o.lengths[4*(key*o.rows+row):], bytesOf(v.lengths[:rows]))
-	if err := o.putIDs(o.written, row, v.i64[:fit]); err != nil {
+	if err := o.putIDs(o.written, row, v, fit); err != nil {
 		return 0, 0, err
 	}
 	want += o.written
@@ -175,19 +175,37 @@ func (o *tensors) ids(at uint64, n int) []int64 {
 	return unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(o.values))), o.capacity)[at:][:n]
 }
 
-// putIDs writes ids from element at on.
-func (o *tensors) putIDs(at, row uint64, ids []int64) error {
-	if o.ids32 {
-		if n := zeroextend.Narrow(o.values[4*at:][:4*len(ids)], ids); n < len(ids) {
-			return badData("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", ids[n], row)
-		}
-		o.bytes += 4 * uint64(len(ids))
+// narrowIDs is the same of ids of 32 bits.
+func (o *tensors) narrowIDs(at uint64, n int) []byte {
+	if !o.ids32 || at > o.capacity || uint64(n) > o.capacity-at {
 		return nil
 	}
-	if dst := o.ids(at, len(ids)); len(ids) > 0 && (dst == nil || &dst[0] != &ids[0]) {
-		copy(o.values[8*at:][:8*len(ids)], bytesOf(ids))
+	return o.values[4*at:][:4*n]
+}
+
+// idRoom is the place of n ids from element at on.
+func (o *tensors) idRoom(at uint64, n int) place {
+	return place{ids: o.ids(at, n), narrow: o.narrowIDs(at, n)}
+}
+
+// putIDs writes the first n ids of v from element at on, if they are not there.
+func (o *tensors) putIDs(at, row uint64, v *vec, n int) error {
+	if o.ids32 {
+		o.bytes += 4 * uint64(n)
+		if v.placed {
+			return nil
+		}
+		ids := v.i64[:n]
+		if fit := zeroextend.Narrow(o.values[4*at:][:4*n], ids); fit < n {
+			return badData("id %d (near row %d of the mini-batch) does not fit int32: use ids: int64", ids[fit], row)
+		}
+		return nil
 	}
-	o.bytes += 8 * uint64(len(ids))
+	o.bytes += 8 * uint64(n)
+	ids := v.i64[:n]
+	if dst := o.ids(at, n); n > 0 && (dst == nil || &dst[0] != &ids[0]) {
+		copy(o.values[8*at:][:8*n], bytesOf(ids))
+	}
 	return nil
 }
 
