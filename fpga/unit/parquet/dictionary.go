@@ -13,7 +13,7 @@ import (
 //
 // In memory a dictionary is a header of 32 bytes, all little endian, and then its values: float32 or float64, count+1
 // offsets of 32 bits and the bytes that they cut, or integers, which take 4 bytes each where all of them fit int32, or
-// uint32 if they are INT(w, unsigned), and else 8: a dictionary is read all over, and what is half as large stays in
+// are an INT32 that is unsigned, and else 8: a dictionary is read all over, and what is half as large stays in
 // a nearer cache.
 //
 //	0  4  magic "MRD1"
@@ -236,7 +236,7 @@ func OpenDictionary(b []byte, ct *ColumnType) (Dictionary, error) {
 		switch {
 		case size == 8:
 			d.i64, ok = numbers[int64](values)
-		case ct.Unsigned:
+		case ct.Unsigned && ct.Physical == Int32:
 			d.u32, ok = numbers[uint32](values)
 		default:
 			d.i32, ok = numbers[int32](values)

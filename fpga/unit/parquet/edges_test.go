@@ -247,3 +247,18 @@ func TestNamesPrint(t *testing.T) {
 	require.Equal(t, `row group 1: column "a": page 2 at offset 3: parquet: corrupt: x`,
 		(&PageError{RowGroup: 1, Column: "a", Page: 2, Offset: 3, Err: corrupt("x")}).Error())
 }
+
+// A dictionary of INT64 that is unsigned may hold what looks negative, and small: it keeps its bits.
+func TestDictionaryOfUnsigned64(t *testing.T) {
+	c := &built{physical: Int64}
+	want := []any{int64(-5), int64(7), int64(-1 << 31)}
+	page := c.plain(want)
+	ct := ColumnType{Physical: Int64, Unsigned: true, BitWidth: 64}
+	h := PageHeader{Type: DictionaryPage, NumValues: 3, Encoding: Plain, Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+	mem := alignedBytes(int(DictionarySize(&h, &ct)))
+	used, err := DecodeDictionary(mem, &h, page, &ct)
+	require.NoError(t, err)
+	d, err := OpenDictionary(mem[:used], &ct)
+	require.NoError(t, err)
+	require.Equal(t, want, lookAll(t, &d, &ct))
+}
