@@ -49,7 +49,7 @@
 //
 // A stream fails with a *[DataError] that names partition, row group, column and page or line ([ErrData], [ErrSchema],
 // [ErrUnsupported]), with an *[ErrSLM], with an *[EngineError], or with what the device said; [OpenPartition] with
-// [ErrPartition].
+// [ErrPartition]. A panic on the way ends the stream with a *[PanicError], never the process.
 //
 // # Debugging
 //

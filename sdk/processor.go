@@ -31,7 +31,8 @@ type Processor interface {
 // Stream yields the mini-batches of a run, in order. It has one consumer.
 type Stream interface {
 	// Next returns the next mini-batch, io.EOF behind the last. The caller releases it. When Next's own ctx ends first it
-	// returns ctx's error and the stream goes on; any other error is the stream's end, and is returned again.
+	// returns ctx's error and the stream goes on; any other error is the stream's end, and is returned again. A panic on the way is a *PanicError: it
+	// ends the stream, and the processor opens no other; those that are open go on.
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	// Close ends the stream and waits for its work to end. Mini-batches that were handed out stay valid.
 	Close() error
@@ -92,6 +93,7 @@ type runner struct {
 	streams map[*stream]struct{}
 	closed  bool
 	end     error
+	broken  error // a stream panicked
 }
 
 // learned is what was seen of a column so far: a guess for chunks not yet looked at.
@@ -248,10 +250,23 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 		r.lanes <- l
 		return nil, fmt.Errorf("%s: open a stream: %w", p.Name, ErrClosed)
 	}
+	if r.broken != nil {
+		r.lanes <- l
+		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w", p.Name, r.broken)
+	}
 	copy(w.learned, r.learned)
 	s := newStream(ctx, w)
 	r.streams[s] = struct{}{}
 	return s, nil
+}
+
+// fail keeps streams from being opened.
+func (r *runner) fail(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken == nil {
+		r.broken = why
+	}
 }
 
 // done takes back what a stream held.

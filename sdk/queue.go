@@ -67,6 +67,7 @@ func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Fut
 		defer q.running.Done()
 		defer func() { <-q.slots }()
 		defer close(f.done)
+		defer Contain("a command to the drive", &f.err) // a drive in this process is a part of it
 		f.completion, f.err = q.trace.io(ctx, q.conn, &sent, data)
 	}()
 	return f

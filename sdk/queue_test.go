@@ -147,3 +147,22 @@ func TestQueueManySubmittersAndAClose(t *testing.T) {
 	require.NoError(t, q.Close())
 	wg.Wait()
 }
+
+// panicking is a connection of a driver in this process that has a bug.
+type panicking struct{ slowConn }
+
+func (*panicking) IO(context.Context, *nvme.Command, []byte) (nvme.Completion, error) {
+	panic("a bug in a driver")
+}
+
+func TestAConnectionThatPanicsFailsItsCommand(t *testing.T) {
+	q := newQueue(&panicking{}, 1, nil)
+	for range 3 { // the slot is given back
+		_, err := q.Submit(t.Context(), numbered(1), nil).Wait()
+		require.ErrorIs(t, err, ErrPanic)
+		require.ErrorContains(t, err, "a bug in a driver")
+	}
+	_, err := inBackground(func() (nvme.Completion, error) { panic("another") }).Wait()
+	require.ErrorIs(t, err, ErrPanic)
+	require.NoError(t, q.Close())
+}

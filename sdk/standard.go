@@ -210,6 +210,7 @@ func inBackground(f func() (nvme.Completion, error)) *Future {
 	u := &Future{done: make(chan struct{})}
 	go func() {
 		defer close(u.done)
+		defer Contain("a command to the drive", &u.err)
 		u.completion, u.err = f()
 	}()
 	return u

@@ -2,6 +2,8 @@ package sdk
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/millrace/millrace/sdk/tensor"
@@ -32,7 +34,7 @@ func newStream(ctx context.Context, w *worker) *stream {
 func (s *stream) ahead() {
 	defer close(s.out)
 	for {
-		m, err := s.w.next(s.ctx)
+		m, err := s.next()
 		if err != nil {
 			s.err = err
 			return
@@ -80,6 +82,18 @@ func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
 	if s.ctx.Err() != nil {
 		return nil, context.Cause(s.ctx)
 	}
+	return s.next()
+}
+
+// next has the worker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is not known: the
+// processor opens no stream after it.
+func (s *stream) next() (m *tensor.MiniBatch, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			m, err = nil, &PanicError{Where: fmt.Sprintf("%s: rows from %d on", s.w.part.Name, s.w.row), Value: p, Stack: debug.Stack()}
+			s.w.r.fail(err)
+		}
+	}()
 	return s.w.next(s.ctx)
 }
 

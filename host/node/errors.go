@@ -70,7 +70,7 @@ var kinds = []struct {
 	{dataset.ErrOptions, connect.CodeInvalidArgument},
 	{dataset.ErrManifest, connect.CodeInvalidArgument},
 	{pipeline.ErrUnsupported, connect.CodeFailedPrecondition},
-	{ErrPanic, connect.CodeUnavailable}, // another drive, or the same when it is open again, may do it
+	{sdk.ErrPanic, connect.CodeUnavailable}, // another drive, or the same when it is open again, may do it
 	{context.Canceled, connect.CodeCanceled},
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 }
@@ -152,5 +152,5 @@ func driveFault(err error) bool {
 			return false
 		}
 	}
-	return errors.Is(err, ErrPanic) || codeOf(err) == connect.CodeUnavailable
+	return errors.Is(err, sdk.ErrPanic) || codeOf(err) == connect.CodeUnavailable
 }

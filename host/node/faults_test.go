@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -84,6 +86,40 @@ func TestAnAssociationThatEnds(t *testing.T) {
 	assert.True(t, bytes.Equal(want[1], last))
 }
 
+// fallen is flash with a bug: it panics while it is told to.
+type fallen struct {
+	controller.Flash
+	now *atomic.Bool
+}
+
+func (f fallen) ReadAt(p []byte, off int64) (int, error) {
+	if f.now.Load() {
+		panic("a bug in a drive")
+	}
+	return f.Flash.ReadAt(p, off)
+}
+
+// TestADriveThatPanics: a drive in the node's own process is no danger to it.
+func TestADriveThatPanics(t *testing.T) {
+	files := content(t)
+	now := new(atomic.Bool)
+	c := DefaultConfig()
+	c.Name, c.Listen, c.Drives = "n0", []string{"127.0.0.1:0"}, []DriveConfig{{Name: "d0", URI: fill(t, "file", files)}}
+	f := startWith(t, c, Options{Device: func(_ string, o *sdk.DeviceOptions) {
+		o.WrapFlash = func(flash controller.Flash) controller.Flash { return fallen{flash, now} }
+	}})
+	j := f.prepare(dataset.Options{SplitBatches: 8})
+	want := truth(t, files, j)
+	now.Store(true)
+	status, _, _ := f.get(f.link(j, "d0", 0, 8))
+	assert.NotEqual(t, http.StatusOK, status)
+	now.Store(false)
+	f.wait("it to serve again", func() bool {
+		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 8))
+		return err == nil && status == http.StatusOK && bytes.Equal(want[0], b)
+	})
+}
+
 // TestAWorkerThatPanics: the split fails in words, the node lives, and the drive serves on.
 func TestAWorkerThatPanics(t *testing.T) {
 	files := content(t)
@@ -100,7 +136,7 @@ func TestAWorkerThatPanics(t *testing.T) {
 	want := truth(t, files, j)
 	status, b, _ := f.get(f.link(j, "d0", 0, 8))
 	assert.Equal(t, http.StatusServiceUnavailable, status)
-	assert.Contains(t, string(b), "the worker panicked: a bug")
+	assert.Contains(t, string(b), "the worker: the program panicked: a bug")
 	assert.NotContains(t, string(b), "goroutine", "the stack is for the log")
 	f.wait("it to serve again", func() bool {
 		status, b, _, err := f.try(t.Context(), f.link(j, "d0", 0, 8))

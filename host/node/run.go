@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
-
-// ErrPanic says that the worker of a split panicked: a fault of the program, never of the data.
-var ErrPanic = errors.New("the worker panicked")
 
 // jump is how many mini-batches a run makes unasked to reach one that is asked for; past that it opens the split anew there.
 const jump = 8
@@ -234,22 +231,9 @@ func (r *run) take(s api.Stream) (mb *tensor.MiniBatch, err error) {
 	return mb, err
 }
 
-// panicError is a panic; its stack is for the log.
-type panicError struct {
-	value any
-	stack []byte
-}
-
-func (e *panicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.value) }
-func (e *panicError) Unwrap() error { return ErrPanic }
-
-// guarded turns a panic into an error.
+// guarded turns a panic into an error, an *sdk.PanicError.
 func guarded(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicError{p, debug.Stack()}
-		}
-	}()
+	defer sdk.Contain("the worker", &err)
 	return f()
 }
 

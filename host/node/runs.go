@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -362,8 +363,8 @@ func (s *runs) fault(r *run, err error) {
 		return
 	}
 	s.o.log.Warn("split failed", "job", short(r.key.job), "split", r.key.place, "epoch", r.key.epoch, "drive", r.key.drive, "fence", s.o.fence(), "error", err)
-	if p := (*panicError)(nil); errors.As(err, &p) {
-		s.o.log.Error("the worker panicked", "drive", r.key.drive, "panic", p.value, "stack", string(p.stack))
+	if p := (*sdk.PanicError)(nil); errors.As(err, &p) {
+		s.o.log.Error("the worker panicked", "drive", r.key.drive, "panic", p.Value, "stack", string(p.Stack))
 	}
 	s.o.failed(r.key.drive, err)
 }

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"runtime/debug"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
@@ -182,10 +183,22 @@ func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Comman
 	if st := c.begin(r); !st.OK() {
 		return nvme.NewCompletion(cmd.CID(), st.Final())
 	}
-	st = c.end(r, h.run(r))
+	st = c.end(r, r.contained())
 	out := nvme.NewCompletion(cmd.CID(), st)
 	out.SetResult(r.result)
 	return out
+}
+
+// contained runs the command. A flash or a compute that panics fails its command, with Internal Error, and takes no drive down: they are called
+// with no lock held.
+func (r *request) contained() (st nvme.Status) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.c.sub.log.Error("a command panicked", "command", r.h.name, "panic", p, "stack", string(debug.Stack()))
+			st, r.result = nvme.InternalError, 0
+		}
+	}()
+	return r.h.run(r)
 }
 
 func (r *request) key() uint32 { return uint32(r.queue)<<16 | uint32(r.cmd.CID()) }

@@ -43,7 +43,8 @@
 //
 // Every command completes with a status of the specification; the do-not-retry bit is set by one rule (nvme.Status.Final). An
 // error of Flash becomes Unrecovered Read Error, Write Fault or, for ENOSPC, Capacity Exceeded; media errors also make
-// an entry in the error information log, with the first block that failed, and count in the SMART log.
+// an entry in the error information log, with the first block that failed, and count in the SMART log. A Flash or a Compute that panics fails its command
+// with Internal Error.
 //
 // # Debugging
 //
