@@ -39,6 +39,7 @@ type jobView struct {
 	Stall       float64    `json:"expected_stall_seconds"`
 	Allocation  string     `json:"allocation"`
 	Redelivered uint64     `json:"leases_redelivered"`
+	WaitsFor    string     `json:"waits_for"`
 	Follows     bool       `json:"follows"`
 	Ranks       []rankView `json:"per_rank"`
 }
@@ -58,7 +59,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(), Delivered: s.GetDelivered(), Rows: s.GetRows(),
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(), Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
-		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), Follows: s.GetSpec().GetFollow(), Ranks: []rankView{},
+		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(), Follows: s.GetSpec().GetFollow(), Ranks: []rankView{},
 	}
 	for _, r := range s.GetRanks() {
 		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches, r.StallSeconds})
@@ -78,6 +79,9 @@ func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest, v.Submitted)
 	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs, v.Delivered, v.MiniBatches, v.share(), v.Rows)
 	fmt.Fprintf(w, "T\t%.0f rows/s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.T, v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+	if v.WaitsFor != "" {
+		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
+	}
 	if len(v.Ranks) > 0 {
 		fmt.Fprintf(w, "\nrank\tattached\tdelivered\tof\tqueue\tstall\n")
 		for _, r := range v.Ranks {

@@ -343,6 +343,20 @@ func (l *leader) active() int {
 	return len(l.names)
 }
 
+// waitsFor says which partitions a job cannot go on with, and why. l.mu is held.
+func (l *leader) waitsFor(j *job) string {
+	const most = 4 // that are named
+	words, n := l.ledger.Missing(j.ID, most)
+	var parts []string
+	for _, w := range words {
+		parts = append(parts, l.fleet.Lost(w))
+	}
+	if n > len(words) {
+		parts = append(parts, fmt.Sprintf("and %d partitions more", n-len(words)))
+	}
+	return strings.Join(parts, "; ")
+}
+
 // status describes a job. l.mu is held.
 func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	if len(j.Final) > 0 {
@@ -366,7 +380,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	if err != nil {
 		return s // nothing was begun
 	}
-	s.Epoch, s.Minibatches, s.Delivered = v.Epoch, v.MiniBatches, v.Delivered
+	s.Epoch, s.Minibatches, s.Delivered, s.WaitsFor = v.Epoch, v.MiniBatches, v.Delivered, l.waitsFor(j)
 	s.Redelivered += v.Redelivered
 	if g := j.generationOf(v.Epoch); g != nil {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()

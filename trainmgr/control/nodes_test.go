@@ -146,6 +146,57 @@ func TestANodeThatJoinsTakesPart(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 }
 
+// TestAPartitionThatVanishesOrChanges: a job that runs is granted nothing of it, says which it waits for and why, and goes on when it is back.
+func TestAPartitionThatVanishesOrChanges(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	whole := map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), partition(t, "p@1", 100)}}
+	n := newNode(t, "n", whole)
+	n.beats(t, c)
+	await(t, c, "n")
+	st := submit(t, c, &apiv1.JobSpec{Name: "job", Plan: &apiv1.PlanOptions{SplitBatches: 5}})
+	until(t, c, "job", "running")
+	k := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, k.attach(nil))
+	assert.Empty(t, get(t, c, "job").WaitsFor)
+	waits := func(want string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return get(t, c, "job").WaitsFor == want }, 20*time.Second, 5*time.Millisecond, want)
+	}
+	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	waits("partition p@1: no live node holds it")
+	other := partition(t, "p@1", 100)
+	other.FooterSha256 = make([]byte, 32)
+	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100), other}})
+	waits("partition p@1: the file of this name on node n is not the one that the job was submitted with")
+	for len(k.got) < 10 {
+		r, err := k.lease(1, 0, 0.05)
+		require.NoError(t, err)
+		for _, g := range r.Grants {
+			k.deliver(g)
+			require.NoError(t, k.acknowledge(g))
+		}
+	}
+	r, err := k.lease(1, 0, 0.05)
+	require.NoError(t, err)
+	assert.Empty(t, r.Grants)
+	assert.Contains(t, r.Waiting, "no drive holds partition p@1")
+	n.holds(t, whole)
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "n", Drain: true})
+	})
+	require.NoError(t, err)
+	waits("partition p@1: node n holds it and does not take work on it")
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
+		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: "n", Drain: false})
+	})
+	require.NoError(t, err)
+	waits("")
+	require.NoError(t, k.consume(0))
+	until(t, c, "job", "done")
+	assert.Len(t, k.got, 20)
+}
+
 // TestADriveThatJoinsIsMeasured: T/P is of all drives that hold data, those that came later too.
 func TestADriveThatJoinsIsMeasured(t *testing.T) {
 	t.Parallel()

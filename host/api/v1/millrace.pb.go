@@ -2523,6 +2523,7 @@ type JobStatus struct {
 	Ranks                []*RankStatus          `protobuf:"bytes,14,rep,name=ranks,proto3" json:"ranks,omitempty"`
 	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"` // Unix time
 	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                    // leases that came back and were granted again
+	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                           // partitions that no drive can make now, and why; empty: there are none
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -2667,6 +2668,13 @@ func (x *JobStatus) GetRedelivered() uint64 {
 		return x.Redelivered
 	}
 	return 0
+}
+
+func (x *JobStatus) GetWaitsFor() string {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return ""
 }
 
 type RankStatus struct {
@@ -4404,7 +4412,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x99\x04\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xb6\x04\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -4424,7 +4432,8 @@ const file_millrace_proto_rawDesc = "" +
 	"allocation\x12-\n" +
 	"\x05ranks\x18\x0e \x03(\v2\x17.millrace.v1.RankStatusR\x05ranks\x12+\n" +
 	"\x11submitted_seconds\x18\x0f \x01(\x01R\x10submittedSeconds\x12 \n" +
-	"\vredelivered\x18\x10 \x01(\x04R\vredelivered\"\xc6\x01\n" +
+	"\vredelivered\x18\x10 \x01(\x04R\vredelivered\x12\x1b\n" +
+	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\"\xc6\x01\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +

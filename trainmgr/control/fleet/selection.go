@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -187,6 +188,29 @@ func (f *Fleet) missing(found map[string]*apiv1.Partition, patterns, exclude []s
 // was submitted with.
 func Word(name string, footer []byte) string {
 	return name + "@" + hex.EncodeToString(footer[:min(len(footer), 8)])
+}
+
+// Lost says in words why nobody makes mini-batches of a partition, which is given as a Word.
+func (f *Fleet) Lost(word string) string {
+	partition := word
+	if i := strings.LastIndexByte(word, '@'); i >= 0 {
+		partition = word[:i]
+	}
+	changed := ""
+	for _, name := range f.names() {
+		n := f.nodes[name]
+		switch have := n.partition[partition]; {
+		case !n.alive || have == nil:
+		case Word(partition, have.FooterSha256) == word:
+			return fmt.Sprintf("partition %s: node %s holds it and does not take work on it", partition, name)
+		default:
+			changed = name
+		}
+	}
+	if changed != "" {
+		return fmt.Sprintf("partition %s: the file of this name on node %s is not the one that the job was submitted with", partition, changed)
+	}
+	return fmt.Sprintf("partition %s: no live node holds it", partition)
 }
 
 // Words lists what each drive of a node holds, in Words.
