@@ -7,7 +7,8 @@
 // that lasts (a dictionary, an unpacked page) lies in the ranges and is checked when it is used again.
 //
 //	check     every number of the slice against the ranges and the program; then each task's page headers: do the
-//	          window, the scratch and the dictionary room hold what its rows touch? If anything lacks, nothing is written
+//	          window, the scratch and the dictionary room hold what its rows touch? If anything lacks, nothing is written; only of
+//	          text, whose rows are found by decoding it, rows may be, which count for nothing and are written again
 //	execute   task by task, page by page, block by block: decode a block of rows, run it through every sink's chain,
 //	          write it to its final place. A block is small enough to stay in the first-level cache
 //

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -164,4 +165,84 @@ func TestTextRefused(t *testing.T) {
 	_, err := h.miniBatch(0, 19)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, h.stats.Dropped)
+}
+
+// textSlice is a slice of the first rows of a text in memory, and the memory.
+func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
+	code := p.Marshal()
+	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows), Place: p.Output.Place(uint32(rows))}
+	s.ValueCap = uint64(rows) * uint64(p.Output.Keys)
+	m := engine.Memory{Program: code, Input: data, Scratch: make([]byte, 40*9*(rows+64))}
+	m.Output = make([]byte, s.Place.Values+s.ValueCap*p.Output.IDs.Bytes())
+	m.Result = make([]byte, program.ResultSize(1))
+	s.Tasks = []program.Task{{Count: uint32(rows), Window: program.Span{Len: uint64(len(data))}, ChunkLen: uint64(len(data)),
+		Scratch: program.Span{Len: uint64(len(m.Scratch))}}}
+	return s, m
+}
+
+func TestTextAllocatesNothing(t *testing.T) {
+	for _, source := range []program.Source{program.CriteoTSV, program.CriteoBinary} {
+		rng := rand.New(rand.NewPCG(2, uint64(source)))
+		p := criteo(rng, source, true)
+		require.NoError(t, p.Validate())
+		data := randomBinary(rng, 500)
+		if source == program.CriteoTSV {
+			data = randomText(rng, 500, true, false)
+		}
+		s, m := textSlice(p, data, 500)
+		e, args := engine.New(engine.Options{BlockRows: 128}), s.AppendTo(nil)
+		run := func() {
+			if state := e.Execute(t.Context(), m, args); state != program.Done {
+				t.Fatal(state)
+			}
+		}
+		run()
+		require.Zero(t, testing.AllocsPerRun(20, run), "%v", source)
+	}
+}
+
+// Where lengths are fixed a slice that lacks input at its end has written rows. They count for nothing: the result says so, and once
+// the input is there all is as if it had been there from the beginning.
+func TestTextThatLacksInputCountsForNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	p := criteo(rng, program.CriteoTSV, true)
+	p.Output.Fixed = true
+	for i := range p.Columns {
+		for j := range p.Columns[i].Sinks {
+			if ops := p.Columns[i].Sinks[j].Ops; ops[0] != program.Op(program.FillNull{}) {
+				p.Columns[i].Sinks[j].Ops = append([]program.Op{program.FillNull{}}, ops...)
+			}
+		}
+	}
+	require.NoError(t, p.Validate())
+	const rows = 300
+	data := randomText(rng, rows, true, false)
+	e := engine.New(engine.Options{BlockRows: 64})
+	s, whole := textSlice(p, data, rows)
+	require.Equal(t, program.Done, e.Execute(t.Context(), whole, s.AppendTo(nil)))
+
+	_, m := textSlice(p, data, rows)
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for _, have := range []int{0, 1, 63, 64, 65, 200, 299} {
+		s.Tasks[0].Window.Len = uint64(len(bytes.Join(lines[:have], nil)))
+		require.Equal(t, program.MoreInput, e.Execute(t.Context(), m, s.AppendTo(nil)))
+		r, err := program.UnmarshalResult(m.Result)
+		require.NoError(t, err)
+		require.EqualValues(t, have, r.Tasks[0].Ready)
+		require.Zero(t, r.Tasks[0].Rows)
+		require.Zero(t, r.Tasks[0].Values)
+		require.Zero(t, r.Values)
+		require.Zero(t, r.BytesOut)
+		require.Equal(t, program.Cursor{}, r.Tasks[0].Cursor)
+		require.Greater(t, r.Tasks[0].Need, s.Tasks[0].Window.Len)
+	}
+	s.Tasks[0].Window.Len = uint64(len(data))
+	require.Equal(t, program.Done, e.Execute(t.Context(), m, s.AppendTo(nil)))
+	require.True(t, bytes.Equal(whole.Output, m.Output))
+
+	// Scratch is for a block of rows, not for all.
+	s.Tasks[0].Scratch.Len = 40*9*(64+8) - 1
+	require.Equal(t, program.Done, e.Execute(t.Context(), m, s.AppendTo(nil)), "not all 40 fields are read")
+	s.Tasks[0].Scratch.Len = 40
+	require.Equal(t, program.MoreRoom, e.Execute(t.Context(), m, s.AppendTo(nil)))
 }
