@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +74,55 @@ func TestTheLeaderDies(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	until(t, c, "job", "done")
 	assert.Len(t, k.got, 200)
+}
+
+// TestFailoverUnderTenSeconds with the times that a cluster has by default. On demand, since a machine may be busy: MILLRACE_LONG=1.
+func TestFailoverUnderTenSeconds(t *testing.T) {
+	o, err := Options{}.withDefaults()
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Second, o.LeaderTTL)
+	require.Equal(t, time.Second, o.Beat)
+	if os.Getenv("MILLRACE_LONG") == "" {
+		t.Skip("MILLRACE_LONG=1 measures how long a cluster is without a leader")
+	}
+	for name, end := range map[string]func(*Server){
+		"its process dies":                     func(s *Server) { require.NoError(t, s.http.Close()) },
+		"its host is gone, and nobody refuses": func(*Server) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			peers := freePeers(t, 3, "http")
+			members := make([]*Server, 3)
+			var wg sync.WaitGroup
+			for i := range members {
+				wg.Go(func() {
+					s, err := Start(patient(t), Options{Data: t.TempDir(), Name: memberName(i), Peers: peers, Listen: "127.0.0.1:0", Logger: testLogger(t)})
+					if assert.NoError(t, err) {
+						members[i] = s
+					}
+				})
+			}
+			wg.Wait()
+			defer func() { closeAll(t, members) }()
+			at := leads(t, members)
+			for i, m := range members { // the others have seen it lead
+				require.Eventually(t, func() bool { l, _ := m.store.Leader(); return l == members[at].URL() }, 20*time.Second, time.Millisecond, "member %d", i)
+			}
+			sleep(t.Context(), 3*time.Second)
+			dead := members[at]
+			members[at] = nil
+			begin := time.Now()
+			end(dead)
+			require.NoError(t, dead.store.Close()) // no word to anybody
+			leads(t, members)
+			took := time.Since(begin)
+			t.Logf("%s: another leads after %v", name, took.Round(time.Millisecond))
+			assert.Less(t, took, 10*time.Second)
+			dead.stop()
+			assert.NoError(t, dead.http.Close())
+			dead.wg.Wait()
+			dead.metrics.unregister()
+		})
+	}
 }
 
 // kill ends a member without a word to anybody, as when its process is killed: etcd goes first, so that nothing is resigned and
