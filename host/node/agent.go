@@ -70,13 +70,13 @@ type Agent struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
+	fence     *fence
 	sums      *sums
 	verifying chan struct{} // holds one while a partition is verified
 	preparing sync.Mutex    // held while a job is prepared or finished
 
 	mu       sync.Mutex // guards what follows, and what supervisors say
 	draining bool
-	fence    uint64 // the latest leader's
 	closing  bool
 	closed   chan struct{}
 	closeErr error
@@ -96,7 +96,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.sums = openSums(c.StateDir, a.log)
+	a.fence, a.sums = openFence(c.StateDir, a.log), openSums(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
@@ -112,7 +112,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		open = o.wrap(open)
 	}
 	a.runs = newRuns(runsOptions{
-		open: open, failed: a.failed, log: a.log, fence: a.latestFence, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
+		open: open, failed: a.failed, log: a.log, fence: a.fence.get, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
 		idle: time.Duration(c.Runs.Idle), abandoned: time.Duration(c.Runs.Abandoned), busyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry
@@ -271,13 +271,6 @@ func (a *Agent) failed(drive string, err error) {
 	if v := a.supervisor(drive); v != nil {
 		v.fault(err)
 	}
-}
-
-// latestFence is that of the latest leader seen, 0 if none was.
-func (a *Agent) latestFence() uint64 {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.fence
 }
 
 func (a *Agent) supervisor(drive string) *supervisor {

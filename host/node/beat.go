@@ -147,10 +147,16 @@ func (b *beater) find(url string) int {
 	return len(b.urls) - 1
 }
 
-// notLeading is the answer of a member that does not lead.
-type notLeading struct{ url string }
+// notLeading is the answer of a member that does not lead, or does not any more.
+type notLeading struct {
+	url      string
+	replaced error // it thinks that it does
+}
 
 func (e *notLeading) Error() string {
+	if e.replaced != nil {
+		return e.replaced.Error()
+	}
 	if e.url == "" {
 		return "it does not lead, and knows no leader"
 	}
@@ -178,8 +184,8 @@ func (b *beater) send(ctx context.Context, url string) (time.Duration, error) {
 	if err := apiv1.Speaks(m.GetProtocol()); err != nil {
 		return 0, connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	if err := a.seeFence(m.GetFence()); err != nil {
-		return 0, &notLeading{}
+	if err := a.fence.see(m.GetFence()); err != nil {
+		return 0, &notLeading{replaced: err}
 	}
 	if full {
 		b.told = status.Inventory
@@ -220,7 +226,7 @@ func leading(err error) error {
 	for _, d := range ce.Details() {
 		if v, verr := d.Value(); verr == nil {
 			if n, ok := v.(*apiv1.NotLeader); ok {
-				return &notLeading{n.GetLeaderUrl()}
+				return &notLeading{url: n.GetLeaderUrl()}
 			}
 		}
 	}

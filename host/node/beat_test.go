@@ -131,9 +131,7 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	three.set(func() { three.leads = true })
 	two.set(func() { two.err = connect.NewError(connect.CodeUnavailable, errors.New("on its way down")) })
 	f.wait("both to be asked", func() bool { return len(three.had()) > 2 && len(two.had()) > 2 })
-	f.mu.Lock()
-	assert.EqualValues(t, 9, f.fence)
-	f.mu.Unlock()
+	assert.EqualValues(t, 9, f.fence.get())
 	two.set(func() { two.err = nil })
 	f.wait("beats to the leader", func() bool { return len(two.had()) > 2 })
 
@@ -183,23 +181,4 @@ func TestANodeThatIsRefused(t *testing.T) {
 	m.set(func() { m.leads = false })
 	_, err = newBeater(f.Agent).beat(t.Context())
 	require.ErrorContains(t, err, "knows no leader")
-}
-
-// TestAnOlderLeaderIsRefused: a call that names a fence below the latest.
-func TestAnOlderLeaderIsRefused(t *testing.T) {
-	f := start(t, nil)
-	call := func(fence string) error {
-		ctx, info := connect.NewClientContext(t.Context())
-		info.RequestHeader().Set(apiv1.FenceHeader, fence)
-		_, err := f.node.Rescan(ctx, &apiv1.RescanRequest{})
-		return err
-	}
-	require.NoError(t, call("5"))
-	require.NoError(t, call("5"))
-	err := call("4")
-	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
-	assert.ErrorContains(t, err, "its fence is 4, a leader of fence 5 was here")
-	require.NoError(t, call("6"))
-	require.Error(t, call("5"))
-	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(call("x")))
 }

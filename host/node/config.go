@@ -30,7 +30,7 @@ type Config struct {
 	InsecureNetwork string        `yaml:"insecure_network" doc:"a CIDR whose addresses may be served without TLS, because everybody in it is trusted; empty: none"`
 	TLS             TLSConfig     `yaml:"tls" doc:"identity of this node towards others; all three files or none (millrace pki)"`
 	Control         []string      `yaml:"control" doc:"URLs of the control plane's members; empty: the node works alone"`
-	StateDir        string        `yaml:"state_dir" doc:"folder for what is kept over restarts, as measured P; empty: nothing is kept"`
+	StateDir        string        `yaml:"state_dir" doc:"folder for what is kept over restarts: measured P, checksums, the latest leader's fence; empty: nothing is kept"`
 	Drives          []DriveConfig `yaml:"drives" doc:"the node's drives"`
 	Text            TextConfig    `yaml:"text" doc:"how partitions of format criteo-tsv are read"`
 	Buffers         BufferConfig  `yaml:"buffers" doc:"mini-batches that are made and not yet written to a launcher"`

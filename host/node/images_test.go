@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -96,6 +97,10 @@ func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	f.frame(j, "d0", 0, 1)
 	_, b, _ := f.get(f.base + "/metrics")
 	assert.Contains(t, string(b), `millrace_device_image_drift{drive="d0"} 0`)
+	for _, drive := range []string{"d0", "d1"} {
+		assert.Contains(t, string(b), fmt.Sprintf(`millrace_device_image_info{drive=%q,image=%q} 1`, drive, m.ID.String()))
+	}
+	assert.NotContains(t, string(b), stock, "one image a drive")
 }
 
 // TestAnImageThatIsRefused: the drives keep what they run, say so, and serve.

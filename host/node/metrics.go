@@ -21,7 +21,7 @@ type metrics struct {
 	latency  *prometheus.HistogramVec
 
 	buffered, bufferedBytes, jobs, draining, fence *prometheus.Desc
-	busy, running, ready, opens, p, drift          *prometheus.Desc
+	busy, running, ready, opens, p, drift, image   *prometheus.Desc
 }
 
 func newMetrics(a *Agent, registry *prometheus.Registry) (*metrics, error) {
@@ -52,6 +52,7 @@ func newMetrics(a *Agent, registry *prometheus.Registry) (*metrics, error) {
 		ready:         desc("device_ready", "1 while the drive takes splits.", "drive"),
 		opens:         desc("device_opens_total", "How often the drive was opened since the node started.", "drive"),
 		drift:         desc("device_image_drift", "1 while the drive is not at the image that the configuration names.", "drive"),
+		image:         desc("device_image_info", "1, labelled with the image that the drive runs.", "drive", "image"),
 		p:             desc("device_p_rows_per_second", "P as measured, by pipeline.", "drive", "pipeline"),
 	}
 	for _, c := range []prometheus.Collector{m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, m} {
@@ -72,7 +73,7 @@ func (m *metrics) served(drive string, rows int, bytes int64, took time.Duration
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.buffered, m.bufferedBytes, m.jobs, m.draining, m.fence, m.busy, m.running, m.ready, m.opens, m.drift, m.p} {
+	for _, d := range []*prometheus.Desc{m.buffered, m.bufferedBytes, m.jobs, m.draining, m.fence, m.busy, m.running, m.ready, m.opens, m.drift, m.image, m.p} {
 		ch <- d
 	}
 }
@@ -99,17 +100,19 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(m.jobs, float64(len(s.Jobs)))
 	gauge(m.draining, one(s.Draining))
 	a.mu.Lock()
-	fence := a.fence
 	opens, drift := make([]int, len(a.drives)), make([]bool, len(a.drives))
 	for i, v := range a.drives {
 		opens[i], drift[i] = v.opens, v.drift != ""
 	}
 	a.mu.Unlock()
-	gauge(m.fence, float64(fence))
+	gauge(m.fence, float64(a.fence.get()))
 	for i, d := range s.Drives {
 		gauge(m.busy, d.Busy, d.Name)
 		gauge(m.running, float64(d.Running), d.Name)
 		gauge(m.drift, one(drift[i]), d.Name)
+		if d.Image != "" {
+			gauge(m.image, 1, d.Name, d.Image)
+		}
 		gauge(m.ready, one(d.State == "ready"), d.Name)
 		ch <- prometheus.MustNewConstMetric(m.opens, prometheus.CounterValue, float64(opens[i]), d.Name)
 		for pipeline, rate := range d.PRowsPerSecond {

@@ -54,21 +54,7 @@ func (a *Agent) mayCall(ctx context.Context, r connect.AnyRequest) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s %.40q: want a number", ErrRequest, apiv1.FenceHeader, text)
 	}
-	return a.seeFence(fence)
-}
-
-// seeFence remembers the latest leader's fence and refuses older ones. It is forgotten at a restart.
-func (a *Agent) seeFence(fence uint64) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if fence < a.fence {
-		return fmt.Errorf("%w: its fence is %d, a leader of fence %d was here", ErrOldLeader, fence, a.fence)
-	}
-	if fence > a.fence {
-		a.log.Info("leader", "fence", fence, "from", a.fence)
-		a.fence = fence
-	}
-	return nil
+	return a.fence.see(fence)
 }
 
 func (s *service) Describe(context.Context, *apiv1.DescribeRequest) (*apiv1.DescribeResponse, error) {

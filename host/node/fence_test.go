@@ -1,0 +1,100 @@
+package node
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+)
+
+// TestAnOlderLeaderIsRefused: a call that names a fence below the latest.
+func TestAnOlderLeaderIsRefused(t *testing.T) {
+	f := start(t, nil)
+	call := func(fence string) error {
+		ctx, info := connect.NewClientContext(t.Context())
+		info.RequestHeader().Set(apiv1.FenceHeader, fence)
+		_, err := f.node.Rescan(ctx, &apiv1.RescanRequest{})
+		return err
+	}
+	require.NoError(t, call("5"))
+	require.NoError(t, call("5"))
+	err := call("4")
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err))
+	assert.ErrorContains(t, err, "its fence is 4, a leader of fence 5 was here")
+	require.NoError(t, call("6"))
+	require.Error(t, call("5"))
+	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(call("x")))
+}
+
+// TestAFenceSurvivesARestart: neither a call nor the answer to a heartbeat of a leader that was replaced before the restart is listened to after it.
+func TestAFenceSurvivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	m := newMember(t)
+	m.set(func() {
+		m.leads, m.answer = true, &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01}
+	})
+	begin := func() *fixture {
+		return start(t, func(c *Config) { c.StateDir, c.Control = dir, []string{m.url} })
+	}
+	f := begin()
+	f.wait("the leader's fence", func() bool { return f.fence.get() == 7 })
+	require.NoError(t, f.Close())
+
+	m.set(func() { m.answer.Fence = 6 }) // it was away while another led
+	f = begin()
+	assert.EqualValues(t, 7, f.fence.get())
+	_, err := newBeater(f.Agent).beat(t.Context())
+	require.ErrorContains(t, err, "its fence is 6, a leader of fence 7 was here")
+	call := func(fence string) error {
+		ctx, info := connect.NewClientContext(t.Context())
+		info.RequestHeader().Set(apiv1.FenceHeader, fence)
+		_, err := f.node.Rescan(ctx, &apiv1.RescanRequest{})
+		return err
+	}
+	assert.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(call("6")))
+	require.NoError(t, call("8"))
+	require.NoError(t, f.Close())
+
+	f = begin()
+	assert.EqualValues(t, 8, f.fence.get())
+	_, b, _ := f.get(f.base + "/metrics")
+	assert.Contains(t, string(b), "millrace_node_fence 8")
+	assert.Error(t, call("7"))
+}
+
+// TestAFenceThatIsNotKept: a file that cannot be read or written costs its protection and nothing else.
+func TestAFenceThatIsNotKept(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	dir := t.TempDir()
+	path := filepath.Join(dir, "fence.json")
+	for _, junk := range []string{"", "{", `{"fence": -1}`, `{"fence": "7"}`, "\x00\x00"} {
+		log.Reset()
+		require.NoError(t, os.WriteFile(path, []byte(junk), 0o600))
+		f := openFence(dir, logger)
+		assert.Zero(t, f.get(), "%q", junk)
+		assert.Contains(t, log.String(), "cannot be read")
+		require.NoError(t, f.see(3))
+		assert.EqualValues(t, 3, openFence(dir, logger).get())
+	}
+	// A crash between writing and renaming leaves the old one.
+	require.NoError(t, os.WriteFile(path+".partial", []byte(`{"fe`), 0o600))
+	assert.EqualValues(t, 3, openFence(dir, logger).get())
+
+	log.Reset()
+	f := openFence(filepath.Join(path, "no folder"), logger)
+	require.NoError(t, f.see(5))
+	require.ErrorIs(t, f.see(4), ErrOldLeader)
+	assert.Contains(t, log.String(), "is not kept")
+
+	f = openFence("", logger)
+	require.NoError(t, f.see(5))
+	require.ErrorIs(t, f.see(4), ErrOldLeader)
+}
