@@ -96,7 +96,7 @@ func (c *command) imageActivate() *cobra.Command {
 		Use: "activate URI SLOT|ID", Short: "Make an image that a drive holds the active one",
 		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it, instead. The drive tests it first, and the image that
 was active goes on running until the test is passed. While a host holds memory of the drive, or executes, it is refused.`,
-		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash 03657ba3cfb4efb4",
+		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash da4c21672900be58",
 		Args:    exactArgs("URI", "SLOT|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			find, err := parseSlot(args[1])

@@ -65,7 +65,7 @@ func (c *command) imageTrust() *cobra.Command {
 change: if it may not take the active image any more, it goes back to the one before. A drive that is served elsewhere is told there, by the same
 flags of millrace drive serve: no host may change what a drive trusts.`,
 		Example: "  millrace image trust file:d0.flash --image-policy require --image-key signing.pub.pem\n" +
-			"  millrace image trust file:d0.flash --image-revoke image:03657ba3cfb4efb412040767820f2a2fd0e69a686edeef8ff817ffce9bb40fee",
+			"  millrace image trust file:d0.flash --image-revoke image:da4c21672900be58db0d520c30c2dc76d1ef81466e65c1bb7d2421a8e43b0a3c",
 		Args: exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			u, err := sdk.ParseURI(args[0])

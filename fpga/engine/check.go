@@ -25,6 +25,9 @@ func (w *worker) checkSlice() error {
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
 		k, err := w.checkTask(t)
+		if err == nil && k.col != nil {
+			err = w.checkPart(i, k.col)
+		}
 		if err != nil {
 			return &fault{stateOf(err), fmt.Errorf("task %d: %w", i, err)}
 		}
@@ -47,7 +50,7 @@ func (w *worker) valuesFit(col *column, t *program.Task, appended *uint64) (need
 	switch {
 	case col == nil: // text: all columns
 		need = s.Values + uint64(out.Keys)*uint64(t.Count)
-	case col.list:
+	case col.list || col.part != program.NoPart:
 		return 0, true
 	default:
 		*appended += uint64(col.keys) * uint64(t.Count)
@@ -116,7 +119,7 @@ func (k *walk) setType(c *program.ChunkType) error {
 	}
 	k.ct = parquet.ColumnType{
 		Physical: parquet.Type(c.Physical), Codec: parquet.Codec(c.Codec), TypeLength: int32(c.TypeLength), BitWidth: c.BitWidth,
-		Unsigned: c.Unsigned, List: c.MaxRep > 0, MaxDef: c.MaxDef, MaxRep: c.MaxRep, RepDef: c.ElementDef,
+		Unsigned: c.Unsigned, List: c.MaxRep > 0, MaxDef: c.MaxDef, MaxRep: c.MaxRep, RepDef: c.ElementDef, EntryDef: c.EntryDef,
 	}
 	if err := k.ct.Validate(); err != nil {
 		if state := stateOf(err); state == program.NoSupport {
@@ -124,8 +127,8 @@ func (k *walk) setType(c *program.ChunkType) error {
 		}
 		return badSlice("column %q: %w", k.col.name, err)
 	}
-	if got := kindOf(k.ct.Kind()); got != k.col.kind || k.ct.List != k.col.list {
-		return badSlice("column %q: the chunk holds %v (list: %t), the program reads %v (list: %t)", k.col.name, got, k.ct.List, k.col.kind, k.col.list)
+	if got, rep := kindOf(k.ct.Kind()), k.col.repetition(); got != k.col.kind || k.ct.MaxRep != rep {
+		return badSlice("column %q: the chunk holds %v (repetition level %d), the program reads %v (%d)", k.col.name, got, k.ct.MaxRep, k.col.kind, rep)
 	}
 	return nil
 }

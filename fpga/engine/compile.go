@@ -32,6 +32,8 @@ type column struct {
 	kind  program.Kind
 	list  bool
 	keys  int // sparse sinks
+	part  program.Part
+	plan  *mapPlan // of a map: what is made of it, the same for all its columns
 	// passes are the runs over the column's rows, each with the sinks that one feeds. There is one, but where values
 	// are appended and the column feeds several keys, whose values lie one behind the other, there is one a key.
 	passes [][]sink
@@ -82,6 +84,11 @@ func compile(p *program.Program, units []program.UnitRef) (*compiled, error) {
 	for i := range p.Columns {
 		from, to := &p.Columns[i], &c.columns[i]
 		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List}
+		if to.part = from.Part; to.part == program.MapKeys {
+			to.plan = &mapPlan{parts: p.Parts(i)}
+		} else if to.part != program.NoPart {
+			to.plan = c.columns[i-1].plan
+		}
 		if p.Source != program.Parquet && !c.fields[from.Field] {
 			c.fields[from.Field] = true
 			c.kept++
@@ -97,7 +104,12 @@ func compile(p *program.Program, units []program.UnitRef) (*compiled, error) {
 				to.keys++
 			}
 		}
-		to.passes = split(sinks, p.Output.Fixed)
+		switch to.part {
+		case program.NoPart:
+			to.passes = split(sinks, p.Output.Fixed)
+		case program.MapValues:
+			to.plan.take(from, sinks)
+		}
 	}
 	return c, nil
 }

@@ -21,7 +21,7 @@ func numbers(f *parquet.File) *program.Program {
 	var rest []program.Column
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		readable := l.Unsupported == nil && l.Physical.Kind() != parquet.KindBytes && l.Physical != parquet.Int96
+		readable := l.Unsupported == nil && l.Part == parquet.NoPart && l.Physical.Kind() != parquet.KindBytes && l.Physical != parquet.Int96
 		for _, g := range f.RowGroups {
 			readable = readable && g.Columns[i].Unsupported == nil
 		}

@@ -111,6 +111,7 @@ func (e *Engine) release(w *worker) {
 	w.ctx, w.mem = nil, Memory{}
 	w.program, w.page.bytes, w.walks = nil, nil, clearWalks(w.walks)
 	w.dict.open, w.result.Message = false, ""
+	w.parts.release()
 	w.block.Reset(w.block.Kind) // what a page lent it is gone
 	if w.bytes() > maxKept {
 		return
@@ -178,8 +179,18 @@ func (w *worker) runParquet() {
 	if lacks {
 		return
 	}
-	for i := range w.walks {
+	for i := 0; i < len(w.walks); i++ {
 		k := &w.walks[i]
+		if plan := k.col.plan; plan != nil {
+			if lacks, err := w.runMap(plan, i); err != nil {
+				w.fault(err)
+				return
+			} else if lacks {
+				return
+			}
+			i += plan.parts - 1
+			continue
+		}
 		r := &w.result.Tasks[i]
 		err := w.runTask(k, r)
 		r.Cursor, r.Page = k.cur, uint32(k.inside)

@@ -21,6 +21,7 @@ func same(t require.TestingT, want, got *reference.Tensors) {
 	for i := range want.Values {
 		require.Equal(t, want.Values[i], got.Values[i], "value %d", i)
 	}
+	floats(t, "weights", want.Weights, got.Weights)
 	floats(t, "label", want.Label, got.Label)
 	floats(t, "dense", want.Dense, got.Dense)
 }

@@ -21,9 +21,13 @@ type col struct {
 	unsigned int  // INT(w, unsigned); 0: plain
 	encoding string
 	codec    string
-	noCRC    bool  // pages written by hand
-	rows     []any // nil, int64, float32, float64, []byte, or []any of those
+	noCRC    bool    // pages written by hand
+	nested   *levels // pages of a map's leaf, written by hand
+	rows     []any   // nil, int64, float32, float64, []byte, or []any of those
 }
+
+// levels are the greatest levels of a leaf of a map, and those at which an element and an entry are there.
+type levels struct{ def, rep, element, entry int }
 
 func (c *col) kind() program.Kind {
 	switch c.physical.Kind() {

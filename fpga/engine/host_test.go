@@ -132,6 +132,9 @@ func (h *host) jobs(first int64, rows int) []*job {
 	}
 	var jobs []*job
 	for i := range h.prog.Columns {
+		if h.prog.Columns[i].Part > program.MapKeys {
+			continue // with the keys
+		}
 		group, row, left := 0, first, rows
 		for row >= h.file.RowGroups[group].Rows {
 			row -= h.file.RowGroups[group].Rows
@@ -140,10 +143,10 @@ func (h *host) jobs(first int64, rows int) []*job {
 		at := uint32(0)
 		for left > 0 {
 			n := int(min(int64(left), h.file.RowGroups[group].Rows-row))
-			if n > 0 {
-				j := &job{column: i, group: group, row: at, count: uint32(n), next: uint64(row) + uint64(n),
+			for c := i; n > 0 && c < i+h.prog.Parts(i); c++ {
+				j := &job{column: c, group: group, row: at, count: uint32(n), next: uint64(row) + uint64(n),
 					cursor: program.Cursor{Skip: uint64(row)}}
-				if p := &h.cols[i]; p.group == group && p.row == uint64(row) && h.rng.IntN(8) > 0 {
+				if p := &h.cols[c]; p.group == group && p.row == uint64(row) && h.rng.IntN(8) > 0 {
 					j.cursor, j.page = p.cursor, p.page
 				}
 				jobs = append(jobs, j)
@@ -170,13 +173,17 @@ const guard = 0xa5
 // grow makes an output range that holds n values, with a byte pattern in what no tensor covers.
 func (m *batch) grow(n uint64) {
 	base := uint64(program.Align * m.rng.IntN(3))
-	p := m.prog.Output.Place(m.rows)
-	p = program.Placement{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base, Values: p.Values + base}
-	output := bytes.Repeat([]byte{guard}, int(p.Values+n*m.prog.Output.IDs.Bytes())+33)
+	size := m.prog.Output.Size(m.rows, n)
+	p, room := m.prog.Output.PlaceIn(m.rows, size)
+	p = program.Placement{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base, Values: p.Values + base, Weights: p.Weights + base}
+	output := bytes.Repeat([]byte{guard}, int(base+size)+33)
 	if m.output != nil {
 		copy(output[base:], m.output[m.place.Dense:][:m.place.Values-m.place.Dense+m.written*m.prog.Output.IDs.Bytes()])
+		if m.prog.Output.Weights {
+			copy(output[p.Weights:], m.output[m.place.Weights:][:4*m.written])
+		}
 	}
-	m.output, m.place, m.capacity = output, p, n
+	m.output, m.place, m.capacity = output, p, max(n, room)
 }
 
 // chunk is a column's chunk: its bytes and type. Of text it is the partition.
@@ -190,7 +197,7 @@ func (h *host) chunk(j *job) ([]byte, program.ChunkType) {
 	}
 	c := h.file.RowGroups[j.group].Columns[l.Index]
 	return h.data[c.Offset : c.Offset+c.Compressed], program.ChunkType{
-		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef,
+		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef, EntryDef: l.EntryDef,
 		Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), TypeLength: uint32(l.TypeLength), Values: uint64(c.NumValues),
 	}
 }
@@ -236,6 +243,9 @@ func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
 			n = i + 1
 			break
 		}
+	}
+	for n < len(jobs) && m.prog.Columns[jobs[n].column].Part > program.MapKeys {
+		n++ // a map's tasks come together
 	}
 	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Place: m.place, Values: m.written, ValueCap: m.capacity}
 	var input []byte
@@ -319,6 +329,9 @@ func (m *batch) cut(j *job, n uint32) {
 
 // mayCut tells whether a job's rows may come in several tasks.
 func (m *batch) mayCut(j *job) bool {
+	if m.prog.Columns[j.column].Part != program.NoPart {
+		return false // all parts together, or none
+	}
 	keys := 0
 	for _, s := range m.prog.Columns[j.column].Sinks {
 		if s.To == program.ToSparse {
@@ -418,6 +431,21 @@ func (m *batch) tensors() (*reference.Tensors, error) {
 			v = v&0xffffffff | int64(word(m.place.Values+i*8+4))<<32
 		}
 		t.Values = append(t.Values, v)
+		if out.Weights {
+			t.Weights = append(t.Weights, math.Float32frombits(word(m.place.Weights+4*i)))
+		}
+	}
+	for i := range m.prog.Columns {
+		if m.prog.Columns[i].Part != program.NoPart && out.Keys > 0 {
+			// Maps are put in order in what room there is behind.
+			for b := range m.capacity * out.IDs.Bytes() {
+				used[m.place.Values+b] = true
+			}
+			for b := range m.capacity * 4 {
+				used[m.place.Weights+b] = used[m.place.Weights+b] || out.Weights
+			}
+			break
+		}
 	}
 	for i, b := range m.output {
 		if !used[i] && b != guard {

@@ -120,6 +120,9 @@ func plain(c *col, e []entry) []byte {
 
 // levelBytes is the greatest levels of the column.
 func (c *col) max() (def, rep int) {
+	if c.nested != nil {
+		return c.nested.def, c.nested.rep
+	}
 	if c.optional {
 		def++
 	}
@@ -213,9 +216,11 @@ func header(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []
 }
 
 // chunk cuts a column's entries into pages of about mean entries.
-func (c *col) chunk(rng *rand.Rand, mean int) []byte {
+func (c *col) chunk(rng *rand.Rand, mean int) []byte { return c.cut(rng, c.entries(), mean) }
+
+// cut cuts entries into pages of about mean entries.
+func (c *col) cut(rng *rand.Rand, e []entry, mean int) []byte {
 	var b []byte
-	e := c.entries()
 	for len(e) > 0 {
 		if rng.IntN(12) == 0 { // an index page, which readers pass over
 			b = append(b, header(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})...)

@@ -7,7 +7,7 @@ import (
 )
 
 // UnitTime is what one unit did. A run is one block of one column through one operator, or out of one decoder (text: all
-// columns of a slice; Parquet: a decoded dictionary is a run too). Times are in nanoseconds.
+// columns of a block of rows; Parquet: a decoded dictionary is a run too). Times are in nanoseconds.
 type UnitTime struct {
 	Runs, Values             uint64
 	Total, Shortest, Longest uint64
@@ -27,7 +27,7 @@ func (t *UnitTime) add(ns, values uint64) {
 // Profile is what each unit did in one execution, by the unit's number. An operator that finds nothing to do in a block, as
 // fill_null does where there are no nulls, has run for 0 ns. Where the operators' times end the writing of tensors begins:
 // Result.Transform is the sum of both.
-type Profile [program.UnitText + 1]UnitTime
+type Profile [program.UnitMap + 1]UnitTime
 
 // stopwatch reads the monotonic clock and keeps the profile of a slice.
 type stopwatch struct {

@@ -274,38 +274,68 @@ func (w *worker) reopen(s *scan) error {
 
 // lastRow writes the last row of a v1 page of lists, which is whole only when the next page begins with another.
 func (w *worker) lastRow(s *scan) error {
+	last, err := w.readLastRow(s)
+	if err != nil || s.lack != program.Done {
+		return err
+	}
+	written, err := w.flush(s)
+	if err != nil {
+		return err
+	}
+	if written == 0 { // no room in the output
+		last.stay(s)
+		return nil
+	}
+	s.done++
+	last.goOn(s)
+	return nil
+}
+
+// rowEnd is where a row ends that was the last of its page.
+type rowEnd struct {
+	c       program.Cursor // behind the row
+	scratch page           // whose page lies unpacked in scratch
+	opened  bool           // the page at c is in the decoder
+}
+
+// goOn moves the cursor behind the row.
+func (e *rowEnd) goOn(s *scan) { s.cur, s.open = e.c, e.opened }
+
+// stay leaves the cursor before the row.
+func (e *rowEnd) stay(s *scan) { s.settle(s.holds(&e.scratch), &e.scratch) }
+
+// readLastRow decodes the last row of a v1 page of lists into the block, and what the pages behind have of it. The cursor stays
+// at the row's beginning.
+func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 	w.block.Reset(s.ct.Kind())
 	w.block.Lend = false // the row may go on in a page that takes this one's place
 	if n, err := w.decoder.Next(&w.block, 1); err != nil {
-		return s.at(&s.cur, err)
+		return end, s.at(&s.cur, err)
 	} else if n != 1 {
-		return s.at(&s.cur, badData("a row is missing"))
+		return end, s.at(&s.cur, badData("a row is missing"))
 	}
-	var (
-		c       = s.cur  // walks on; s.cur stays at the row's beginning until the row is written
-		scratch = w.page // whose page lies unpacked in scratch
-		opened  bool
-	)
+	c := s.cur
+	end.scratch = w.page
 	for {
 		pass(&c, &w.page)
 		c.Skip = 0
 		if s.ended(&c) {
 			if c.Seen < s.task.Chunk.Values {
-				return s.short(&c, 0)
+				return end, s.short(&c, 0)
 			}
 			break
 		}
 		ok, err := s.header(&c, &w.page)
 		if err != nil {
-			return err
+			return end, err
 		}
 		if !ok {
 			s.want(program.MoreInput, min(c.Page+max(headerGuess, 2*s.have(c.Page)), s.task.ChunkLen)-s.cur.Page)
-			s.settle(s.holds(&scratch), &scratch)
-			return nil
+			end.stay(s)
+			return end, nil
 		}
 		if w.page.header.Type == parquet.DictionaryPage {
-			return s.at(&c, badData("a dictionary page behind the chunk's first page"))
+			return end, s.at(&c, badData("a dictionary page behind the chunk's first page"))
 		}
 		if !w.page.data() {
 			continue
@@ -315,35 +345,26 @@ func (w *worker) lastRow(s *scan) error {
 		}
 		ok, err = w.openPage(s, &c)
 		if err != nil {
-			return err
+			return end, err
 		}
 		if !ok {
-			s.settle(s.holds(&scratch), &scratch)
-			return nil
+			end.stay(s)
+			return end, nil
 		}
 		if w.page.packed(&s.ct) {
-			scratch = w.page
+			end.scratch = w.page
 		}
 		if w.decoder.Continues() {
 			if err := w.decoder.Continue(&w.block); err != nil {
-				return s.at(&c, err)
+				return end, s.at(&c, err)
 			}
 		}
-		if opened = w.decoder.Rows() > 0; opened {
+		if end.opened = w.decoder.Rows() > 0; end.opened {
 			break
 		}
 	}
-	written, err := w.flush(s)
-	if err != nil {
-		return err
-	}
-	if written == 0 { // no room in the output
-		s.settle(s.holds(&scratch), &scratch)
-		return nil
-	}
-	s.done++
-	s.cur, s.open = c, opened
-	return nil
+	end.c = c
+	return end, nil
 }
 
 // holds tells whether the page that was unpacked last is the cursor's.

@@ -21,6 +21,7 @@ type tensors struct {
 	lengths     []byte // empty when fixed
 	label       []byte
 	values      []byte
+	weights     []byte // empty without weights
 	capacity    uint64 // elements
 	written     uint64 // elements, earlier slices included
 	bytes       uint64 // written by this slice
@@ -59,6 +60,14 @@ func (o *tensors) place(mem []byte, s *program.Slice, out *program.Output) error
 	}
 	if s.Values > s.ValueCap {
 		return badSlice("%d values written, there is room for %d", s.Values, s.ValueCap)
+	}
+	if out.Weights {
+		if s.ValueCap > uint64(len(mem))/4 {
+			return badSlice("%d weights in an output range of %d bytes", s.ValueCap, len(mem))
+		}
+		if err := cut(&o.weights, s.Place.Weights, s.ValueCap*4, "weights"); err != nil {
+			return err
+		}
 	}
 	if out.Keys > 0 {
 		return cut(&o.values, s.Place.Values, s.ValueCap*out.IDs.Bytes(), "values")
@@ -130,6 +139,7 @@ func (o *tensors) sparse(key, row uint64, v *vec) error {
 	if err := o.putIDs(o.written, row, v, kept); err != nil {
 		return err
 	}
+	o.putOnes(o.written, kept)
 	o.written += uint64(kept)
 	return nil
 }
@@ -152,6 +162,7 @@ func (o *tensors) lists(key, row uint64, v *vec) (rows int, want uint64, err err
 	if err := o.putIDs(o.written, row, v, fit); err != nil {
 		return 0, 0, err
 	}
+	o.putOnes(o.written, fit)
 	want += o.written
 	o.written += uint64(fit)
 	o.bytes += 4 * uint64(rows)
@@ -207,6 +218,14 @@ func (o *tensors) putIDs(at, row uint64, v *vec, n int) error {
 		copy(o.values[8*at:][:8*n], bytesOf(ids))
 	}
 	return nil
+}
+
+// putOnes writes weights of 1 from element at on, where there are weights.
+func (o *tensors) putOnes(at uint64, n int) {
+	if len(o.weights) > 0 {
+		repeat32(o.weights[4*at:][:4*n], math.Float32bits(1))
+		o.bytes += 4 * uint64(n)
+	}
 }
 
 // bytesOf is the memory of v, on a little-endian machine.

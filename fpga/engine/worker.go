@@ -32,6 +32,8 @@ type worker struct {
 	text        *text.Decoder
 	textOptions text.Options
 	columns     text.Columns
+
+	parts parts // of maps
 }
 
 func newWorker(e *Engine) *worker {
@@ -48,5 +50,5 @@ const maxBlockData = 16 << 20
 func (w *worker) bytes() int {
 	b, u := &w.block, &w.buffers
 	return 8*(cap(b.I64)+cap(b.F64)+cap(u.i64)+cap(u.f64)) + 4*(cap(b.F32)+cap(b.Offsets)+cap(b.Lengths)+cap(u.f32)+cap(u.lengths)) +
-		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.drop)
+		cap(b.Data) + cap(b.Valid) + cap(b.RowValid) + cap(u.valid) + cap(u.drop) + w.parts.bytes()
 }

@@ -28,7 +28,7 @@ func Stock() ([]byte, error) {
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
 		Clocks:    []Clock{{Name: "kernel", Requested: 223000, Granted: 223000, Screened: 223000}},
 		Partition: Partition{Slots: 2},
-		SelfTest:  []Vector{rowsVector(), chunksVector()},
+		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector()},
 		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
@@ -82,6 +82,8 @@ func stockKernel(u program.Unit) stockUnit {
 		return stockUnit{lanes: 8, in: []string{"bytes"}, out: "values"}
 	case program.UnitText:
 		return stockUnit{lanes: 1, in: []string{"bytes"}, out: "values"}
+	case program.UnitMap:
+		return stockUnit{lanes: 1, args: []string{"key", "scored"}, in: []string{"values"}, out: "same"}
 	}
 	return stockUnit{lanes: 1, in: []string{"int64"}, out: "int64"}
 }
@@ -193,6 +195,75 @@ func chunksVector() Vector {
 	}
 	return Vector{
 		Name: "parquet pages", Units: unitsOf(p), Program: body, Input: append(hex, ids...), Args: slice.Marshal(),
+		Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
+	}
+}
+
+// mapsVector is a known answer for maps: one of ids to scored lists, by hand. Row 0 is {4: {50: 0.5, 60: 1.5}, 9: {70: 2}},
+// row 1 is {9: {}}, row 2 is {9: {80: 3}, 4: {90: 4}}.
+func mapsVector() Vector {
+	const rows = 3
+	sink := func(key uint32, ops ...program.Op) program.Sink {
+		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
+	}
+	p := &program.Program{
+		Source: program.Parquet,
+		Columns: []program.Column{
+			{Name: "m.key_value.key", Kind: program.Int64, Part: program.MapKeys},
+			{Name: "m.key_value.value.key_value.key", Kind: program.Int64, List: true, Part: program.MapValues,
+				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})}, Picks: []program.Pick{{Key: 9, Scored: true}, {Key: 4}}},
+			{Name: "m.key_value.value.key_value.value", Kind: program.Float32, List: true, Part: program.MapScores},
+		},
+		Output: program.Output{Keys: 2, IDs: program.IDs64, Weights: true},
+	}
+	le := binary.LittleEndian
+	section := func(b ...byte) []byte { return append(le.AppendUint32(nil, uint32(len(b))), b...) }
+	// Levels are packed: from the lowest bit on one bit each for the keys, two for what is inside the lists.
+	keys := append(section(0x03, 0b10010), section(5<<1, 1)...)
+	for _, k := range []uint64{4, 9, 9, 9, 4} {
+		keys = le.AppendUint64(keys, k)
+	}
+	keys = dataPage(keys, 5)
+	// Repetition 0 2 1 0 0 1, definition 2 2 2 1 2 2.
+	inner := append(section(0x03, 0b00_01_10_00, 0b01_00), section(3<<1, 2, 1<<1, 1, 2<<1, 2)...)
+	ids, scores := inner[:len(inner):len(inner)], inner[:len(inner):len(inner)]
+	for _, id := range []uint64{50, 60, 70, 80, 90} {
+		ids = le.AppendUint64(ids, id)
+	}
+	for _, s := range []float32{0.5, 1.5, 2, 3, 4} {
+		scores = le.AppendUint32(scores, math.Float32bits(s))
+	}
+	ids, scores = dataPage(ids, 6), dataPage(scores, 6)
+
+	body := p.Marshal()
+	const room = 64
+	size := p.Output.Size(rows, room)
+	place, _ := p.Output.PlaceIn(rows, size)
+	out := make([]byte, size)
+	for i, n := range []uint32{1, 0, 1, 1, 0, 1} { // lengths, key by key
+		le.PutUint32(out[place.Lengths+uint64(i)*4:], n)
+	}
+	// Behind the values lies what they were put in order from: row by row.
+	for i, v := range []uint64{70, 80, 50, 90, 70, 50, 80, 90} {
+		le.PutUint64(out[place.Values+uint64(i)*8:], v)
+	}
+	for i, w := range []float32{2, 3, 1, 1, 2, 1, 3, 1} {
+		le.PutUint32(out[place.Weights+uint64(i)*4:], math.Float32bits(w))
+	}
+	k, i, s := uint64(len(keys)), uint64(len(ids)), uint64(len(scores))
+	nested := program.ChunkType{Physical: 2, MaxDef: 2, MaxRep: 2, ElementDef: 2, EntryDef: 1, Values: 6}
+	reals := nested
+	reals.Physical = 4
+	slice := &program.Slice{
+		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: room,
+		Tasks: []program.Task{
+			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 5}, Window: program.Span{Len: k}, ChunkLen: k},
+			{Column: 1, Count: rows, Chunk: nested, Window: program.Span{Off: k, Len: i}, ChunkLen: i},
+			{Column: 2, Count: rows, Chunk: reals, Window: program.Span{Off: k + i, Len: s}, ChunkLen: s},
+		},
+	}
+	return Vector{
+		Name: "maps", Units: unitsOf(p), Program: body, Input: append(append(keys, ids...), scores...), Args: slice.Marshal(),
 		Scratch: 4096, Dict: 4096, State: uint64(program.Done), Output: out,
 	}
 }

@@ -23,16 +23,30 @@ func (p *Program) String() string {
 			kind = "list<" + kind + ">"
 		}
 		fmt.Fprintf(&b, "column %d %q %s", i, c.Name, kind)
+		if c.Part != NoPart {
+			fmt.Fprintf(&b, " map %v", c.Part)
+		}
 		if p.Source != Parquet {
 			fmt.Fprintf(&b, " field %d", c.Field)
 		}
 		b.WriteByte('\n')
 		for j := range c.Sinks {
-			fmt.Fprintf(&b, "  %s\n", c.Sinks[j].render(c.Kind))
+			b.WriteString("  ")
+			if j < len(c.Picks) {
+				fmt.Fprintf(&b, "[%d] ", c.Picks[j].Key)
+				if c.Picks[j].Scored {
+					b.WriteString("scored ")
+				}
+			}
+			b.WriteString(c.Sinks[j].render(c.Kind) + "\n")
 		}
 	}
 	o := p.Output
-	fmt.Fprintf(&b, "output label %t, dense %d, keys %d, ids %v, fixed %t\n", o.Label, o.Dense, o.Keys, o.IDs, o.Fixed)
+	fmt.Fprintf(&b, "output label %t, dense %d, keys %d, ids %v, fixed %t", o.Label, o.Dense, o.Keys, o.IDs, o.Fixed)
+	if o.Weights {
+		b.WriteString(", weights")
+	}
+	b.WriteByte('\n')
 	return b.String()
 }
 

@@ -14,8 +14,14 @@ func (p *Program) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
 	b = le.AppendUint16(b, Major)
-	b = le.AppendUint16(b, Minor)
-	b = le.AppendUint32(b, 4)
+	maps := p.maps()
+	if maps {
+		b = le.AppendUint16(b, Minor)
+		b = le.AppendUint32(b, 5)
+	} else {
+		b = le.AppendUint16(b, 0)
+		b = le.AppendUint32(b, 4)
+	}
 	b = append(b, make([]byte, headerSize-lengthOffset)...) // length, checksum: known at the end
 
 	b = section(b, sectionSource, func(b []byte) []byte {
@@ -45,6 +51,9 @@ func (p *Program) AppendTo(b []byte) []byte {
 		b = le.AppendUint32(b, o.Keys)
 		return le.AppendUint32(b, 0)
 	})
+	if maps {
+		b = section(b, sectionMaps, p.appendMaps)
+	}
 
 	whole := b[start:]
 	le.PutUint64(whole[lengthOffset:], uint64(len(whole)))

@@ -43,7 +43,9 @@ type Column struct {
 	Field uint16 // text: 0 label, 1..13 int_0..int_12, 14..39 cat_0..cat_25 (with or without a label field)
 	Kind  Kind   // as decoded
 	List  bool   // a list of Kind; its sinks can only be sparse
-	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar
+	Sinks []Sink // at least one; at most one of them is sparse, unless the column is a scalar; see Part for maps
+	Part  Part   // which leaf of a map it is
+	Picks []Pick // MapValues: of each sink, the key whose value it takes
 }
 
 // Dest is a tensor that a sink writes.
@@ -71,6 +73,8 @@ type Output struct {
 	Keys  uint32 // keys of the keyed jagged tensor
 	IDs   IDs    // type of its values
 	Fixed bool   // every length is 1 by construction: no lengths tensor, and values of key f start at element f*B
+	// Weights: there is a tensor of float32, one for each of kjt.values.
+	Weights bool
 }
 
 // IDs is the element type of kjt.values.
@@ -95,6 +99,7 @@ const Align = 64
 // Placement says where a mini-batch's tensors lie in the output range, in bytes from its start.
 type Placement struct {
 	Dense, Lengths, Label, Values uint64
+	Weights                       uint64 // 0 where there are none; see Output.PlaceIn
 }
 
 // Place lays out a mini-batch of rows rows: dense, lengths, label, each aligned to Align; the values, whose number is
@@ -140,6 +145,7 @@ const (
 	// Decoding units: no operators, but listed by the image.
 	UnitParquet Unit = 64
 	UnitText    Unit = 65
+	UnitMap     Unit = 66 // takes keys out of maps
 )
 
 // FillNull replaces a null value (in a list: a null element) by a constant. Int is used for Int64, Float otherwise

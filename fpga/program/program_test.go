@@ -262,7 +262,7 @@ func TestUnits(t *testing.T) {
 		assert.Contains(t, known, ref)
 	}
 	assert.Len(t, everyOp().Units(), 11, "ten operators and the decoding unit")
-	assert.Len(t, known, 12)
+	assert.Len(t, known, 13)
 }
 
 func TestProgramString(t *testing.T) {
@@ -287,6 +287,7 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Add(everyOp().Marshal())
 	f.Add(textProgram().Marshal())
 	f.Add(appended(77, 0))
+	f.Add(mapProgram().Marshal())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize {
 			b = reseal(bytes.Clone(b)) // else the fuzzer would never get past the checksum

@@ -43,8 +43,9 @@ type ChunkType struct {
 	Physical   uint8  // parquet.Type
 	Codec      uint8  // parquet.CompressionCodec
 	MaxDef     uint8  // definition level of a present value
-	MaxRep     uint8  // 0 scalar, 1 list
+	MaxRep     uint8  // 0 scalar, 1 list, 2 list in a map
 	ElementDef uint8  // lists: definition level at which an element exists, null or not (below it: null or empty list)
+	EntryDef   uint8  // lists in a map: definition level at which an entry exists
 	Unsigned   bool   // INT(w, unsigned)
 	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY

@@ -11,14 +11,16 @@ import (
 //	 16  digest, 32 bytes
 //	 48  program u64, rows u32, 4 reserved
 //	 64  place of dense, lengths, label, values u64 each
-//	 96  values u64, value capacity u64, 16 reserved
+//	 96  values u64, value capacity u64, place of weights u64, 8 reserved
 //	128  tasks, 128 bytes each:
 //	       0  column u32, row u32, count u32, type length u32
-//	      16  physical, codec, max def, max rep, element def, unsigned, bit width u8 each, 1 reserved
+//	      16  physical, codec, max def, max rep, element def, unsigned, bit width, entry def u8 each
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
 //	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked)
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
+
+// Place of weights and entry def are zero before version 1.2.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -29,13 +31,7 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	size := SliceHeader + SliceTask*len(s.Tasks)
 	b = slices.Grow(b, size)[:start+size]
 	h := b[start : start+SliceHeader]
-	minor := 0
-	for i := range s.Tasks {
-		if s.Tasks[i].Cursor.Checked {
-			minor = SliceMinor
-		}
-	}
-	putHead(h, sliceMagic, minor, size, len(s.Tasks))
+	putHead(h, sliceMagic, s.minor(), size, len(s.Tasks))
 	copy(h[16:48], s.Digest[:])
 	le.PutUint64(h[48:], s.Program)
 	le.PutUint32(h[56:], s.Rows)
@@ -46,11 +42,29 @@ func (s *Slice) AppendTo(b []byte) []byte {
 	le.PutUint64(h[88:], s.Place.Values)
 	le.PutUint64(h[96:], s.Values)
 	le.PutUint64(h[104:], s.ValueCap)
-	clear(h[112:])
+	le.PutUint64(h[112:], s.Place.Weights)
+	clear(h[120:])
 	for i := range s.Tasks {
 		s.Tasks[i].put(b[start+SliceHeader+SliceTask*i:][:SliceTask])
 	}
 	return b
+}
+
+// minor is the least minor version that says what the slice says.
+func (s *Slice) minor() int {
+	minor := 0
+	if s.Place.Weights != 0 {
+		return 2
+	}
+	for i := range s.Tasks {
+		if s.Tasks[i].Chunk.EntryDef != 0 {
+			return 2
+		}
+		if s.Tasks[i].Cursor.Checked {
+			minor = 1
+		}
+	}
+	return minor
 }
 
 // UnmarshalSlice reads a slice. b must be the whole of it and nothing else. Offsets and counts are not judged: the
@@ -77,11 +91,11 @@ func (s *Slice) DecodeFrom(b []byte) error {
 	copy(s.Digest[:], h[16:48])
 	s.Program = le.Uint64(h[48:])
 	s.Rows = le.Uint32(h[56:])
-	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]), Values: le.Uint64(h[88:])}
+	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]), Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
 	s.Values = le.Uint64(h[96:])
 	s.ValueCap = le.Uint64(h[104:])
 	r.zeros(h[60:64], "header")
-	r.zeros(h[112:], "header")
+	r.zeros(h[120:], "header")
 	s.Tasks = slices.Grow(s.Tasks[:0], n)[:n]
 	for i := range s.Tasks {
 		s.Tasks[i].get(&r)
@@ -126,7 +140,7 @@ func (t *Task) put(b []byte) {
 	le.PutUint32(b[8:], t.Count)
 	c := &t.Chunk
 	le.PutUint32(b[12:], c.TypeLength)
-	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, bit(c.Unsigned), c.BitWidth, 0})
+	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, bit(c.Unsigned), c.BitWidth, c.EntryDef})
 	le.PutUint64(b[24:], c.Values)
 	t.Window.put(b[32:])
 	le.PutUint64(b[48:], t.WindowAt)
@@ -144,9 +158,8 @@ func (t *Task) get(r *reader) {
 	t.Column, t.Row, t.Count = le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
 	t.Chunk = ChunkType{
 		TypeLength: le.Uint32(b[12:]), Physical: b[16], Codec: b[17], MaxDef: b[18], MaxRep: b[19], ElementDef: b[20],
-		Unsigned: r.flag(b[21], "unsigned"), BitWidth: b[22], Values: le.Uint64(b[24:]),
+		Unsigned: r.flag(b[21], "unsigned"), BitWidth: b[22], EntryDef: b[23], Values: le.Uint64(b[24:]),
 	}
-	r.zeros(b[23:24], "task")
 	t.Window = spanAt(b[32:])
 	t.WindowAt, t.ChunkLen = le.Uint64(b[48:]), le.Uint64(b[56:])
 	t.Cursor.get(r, b[64:96])

@@ -22,6 +22,7 @@ var units = map[Unit]struct {
 	UnitConvert:         {"convert", 1},
 	UnitParquet:         {"parquet", 1},
 	UnitText:            {"text", 1},
+	UnitMap:             {"map", 1},
 }
 
 // Version returns the version of the unit that this build knows; 0 when it does not know the unit.
@@ -59,6 +60,9 @@ func (p *Program) Units() []UnitRef {
 		decode = UnitText
 	}
 	refs := []UnitRef{{decode, decode.Version()}}
+	if p.maps() {
+		refs = append(refs, UnitRef{UnitMap, UnitMap.Version()})
+	}
 	for i := range p.Columns {
 		for j := range p.Columns[i].Sinks {
 			for _, op := range p.Columns[i].Sinks[j].Ops {

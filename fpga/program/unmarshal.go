@@ -27,7 +27,7 @@ func Unmarshal(b []byte) (*Program, error) {
 			r.fail("section %d behind section %d", id, last)
 		}
 		last = id
-		if flags&^flagRequired != 0 || id <= sectionOutput && flags != flagRequired {
+		if flags&^flagRequired != 0 || id <= sectionMaps && flags != flagRequired {
 			r.fail("section %d has flags %#x", id, flags)
 		}
 		r.zeros(head[4:8], "section")
@@ -42,6 +42,8 @@ func Unmarshal(b []byte) (*Program, error) {
 			p.readColumns(&s, &tables)
 		case sectionOutput:
 			p.readOutput(&s)
+		case sectionMaps:
+			p.readMaps(&s)
 		default:
 			if s.err == nil && flags&flagRequired != 0 {
 				return nil, &UnknownError{Section: id}
@@ -153,7 +155,11 @@ func (c *Column) read(r *reader, tables *tableSet) {
 		r.fail("the name %q is no UTF-8", name)
 	}
 	c.Name = string(name)
-	c.Sinks = make([]Sink, r.count(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks"))
+	sinks := r.count(uint64(le.Uint32(b[8:])), MaxSinks, sinkSize, "sinks")
+	if sinks == 0 {
+		return // of a map's keys or scores; Validate refuses others
+	}
+	c.Sinks = make([]Sink, sinks)
 	for i := range c.Sinks {
 		c.Sinks[i].read(r, tables)
 		if r.err != nil {

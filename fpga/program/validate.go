@@ -48,10 +48,16 @@ func (p *Program) validate() error {
 		return fmt.Errorf("%d keys, want at most %d", p.Output.Keys, MaxColumns)
 	case p.Output.IDs > IDs32:
 		return fmt.Errorf("%v is no type of ids", p.Output.IDs)
+	case p.Output.Weights && !p.scored():
+		return fmt.Errorf("weights, and no scores to make them of")
 	}
 	seen := coverage{out: p.Output, dense: make([]bool, p.Output.Dense), tables: map[tableKey]bool{}}
 	for i := range p.Columns {
-		if err := p.validateColumn(&p.Columns[i], &seen); err != nil {
+		err := p.validatePart(i)
+		if err == nil {
+			err = p.validateColumn(&p.Columns[i], &seen)
+		}
+		if err != nil {
 			return fmt.Errorf("column %d %q: %w", i, p.Columns[i].Name, err)
 		}
 	}
@@ -72,9 +78,11 @@ func (p *Program) validateColumn(c *Column, seen *coverage) error {
 		return fmt.Errorf("field %d, want 0 to %d", c.Field, textFields-1)
 	case p.Source == CriteoTSV && c.Field == 0 && !p.Label:
 		return fmt.Errorf("rows without a label field have no field 0")
+	case c.Part == MapKeys || c.Part == MapScores:
+		return nil // the values have the sinks
 	case len(c.Sinks) == 0:
 		return fmt.Errorf("no sinks")
-	case c.List && len(c.Sinks) > 1:
+	case c.List && c.Part == NoPart && len(c.Sinks) > 1:
 		return fmt.Errorf("a list feeds %d sinks, want 1", len(c.Sinks))
 	}
 	before := seen.keys

@@ -7,11 +7,11 @@ import (
 )
 
 // The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least minor
-// version that says what it says: a slice is 1.1 only if it has a cursor that is Checked.
+// version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program only if it has maps.
 const (
 	Major       = 1
-	Minor       = 0 // of programs
-	SliceMinor  = 1 // 1: Cursor.Checked
+	Minor       = 1 // of programs. 1: maps
+	SliceMinor  = 2 // 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )
 
@@ -23,6 +23,8 @@ const (
 	sinkSize       = 16
 	opSize         = 8
 	tableSize      = 8
+	partSize       = 16
+	pickSize       = 16
 	sourceSize     = 8
 	outputSize     = 16
 	bucketizeSize  = 8
@@ -46,11 +48,14 @@ const (
 //	tables   count u32, 4 reserved; then tables
 //	columns  count u32, 4 reserved; then columns
 //	output   label u8, ids u8, fixed u8, 1 reserved, dense u32, keys u32, 4 reserved
+//	maps     parts u32, weights u8, 3 reserved; then parts in order of their columns. Only if there are maps
 //
 //	table    kind u8, 3 reserved, count u32; borders of 4 or 8 bytes, padded. Each list is written once, however many
 //	         operators use it, in order of first use
 //	column   kind u8, list u8, field u16, length of name u32, sinks u32, 4 reserved; name, padded; then sinks
 //	sink     to u8, 3 reserved, index u32, operators u32, 4 reserved; then operators
+//	part     column u32, part u8, 3 reserved, keys u32, 4 reserved; then for each of the column's sinks key i64, scored u8,
+//	         7 reserved
 //	operator unit u16, version u16, length of parameters u32; parameters, padded
 //
 // Parameters, all of version 1 of their units:
@@ -69,6 +74,7 @@ const (
 	sectionTables  = 2
 	sectionColumns = 3
 	sectionOutput  = 4
+	sectionMaps    = 5
 )
 
 // magic begins a program: 8 bytes. Behind it: major u16, minor u16, sections u32, length u64, CRC32C u32, 4 reserved.

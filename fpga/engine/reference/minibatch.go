@@ -13,6 +13,7 @@ type Tensors struct {
 	Dense   []float32 // [B, D] row-major
 	Lengths []int32   // [F, B], also where the output leaves them out because all are 1
 	Values  []int64   // feature-major, then batch
+	Weights []float32 // of each of Values; nil if the output has none
 }
 
 // MiniBatch builds the mini-batch of rows rows from row first of the partition on.
@@ -26,61 +27,96 @@ func (d *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 		t.Label = make([]float32, rows)
 	}
 	// lists[f][b] is the list of key f in row b.
-	lists := make([][][]int64, out.Keys)
+	lists := make([][]weighted, out.Keys)
 	for f := range lists {
-		lists[f] = make([][]int64, rows)
+		lists[f] = make([]weighted, rows)
 	}
-	for i := range d.program.Columns {
-		c := &d.program.Columns[i]
+	for i := 0; i < len(d.program.Columns); i += d.program.Parts(i) {
 		for b := range rows {
-			v, err := d.value(i, first+int64(b))
-			if err != nil {
+			if err := d.row(t, lists, i, b, first+int64(b)); err != nil {
 				return nil, fmt.Errorf("reference: %w", err)
-			}
-			for j := range c.Sinks {
-				if err := d.put(t, lists, c, &c.Sinks[j], b, v); err != nil {
-					return nil, fmt.Errorf("reference: column %q: row %d: %w", c.Name, first+int64(b), err)
-				}
 			}
 		}
 	}
 	for f := range lists {
 		for b, list := range lists[f] {
-			t.Lengths[f*rows+b] = int32(len(list))
-			t.Values = append(t.Values, list...)
+			t.Lengths[f*rows+b] = int32(len(list.ids))
+			t.Values = append(t.Values, list.ids...)
+			t.Weights = append(t.Weights, list.weights...)
 		}
 	}
 	return t, nil
 }
 
-// put runs one row's value through a sink's chain and into its tensor.
-func (d *Reader) put(t *Tensors, lists [][][]int64, c *program.Column, s *program.Sink, b int, v any) error {
+// weighted is a list of ids, and where the output has weights the weight of each.
+type weighted struct {
+	ids     []int64
+	weights []float32
+}
+
+// row runs the sinks of column i, or of the map that begins there, over a row of the partition, which is row b of the
+// mini-batch.
+func (d *Reader) row(t *Tensors, lists [][]weighted, i, b int, row int64) error {
+	parts := d.program.Parts(i)
+	c := &d.program.Columns[i]
+	var v any
+	var m *mapRow
+	var err error
+	if parts == 1 {
+		v, err = d.value(i, row)
+	} else {
+		c = &d.program.Columns[i+1]
+		m, err = d.mapRow(i, parts, row)
+	}
+	if err != nil {
+		return err
+	}
+	for j := range c.Sinks {
+		var scores []any
+		scored := false
+		if m != nil {
+			v, scores = m.pick(c.Picks[j])
+			scored = c.Picks[j].Scored
+		}
+		s := &c.Sinks[j]
+		list, err := d.put(t, c, s, b, v)
+		if err != nil {
+			return fmt.Errorf("column %q: row %d: %w", c.Name, row, err)
+		}
+		if s.To == program.ToSparse {
+			lists[s.Index][b].ids = list
+			if d.program.Output.Weights {
+				lists[s.Index][b].weights = weights(len(list), scored, scores)
+			}
+		}
+	}
+	return nil
+}
+
+// put runs one row's value through a sink's chain and into its tensor, or returns what is to go into a keyed jagged one.
+func (d *Reader) put(t *Tensors, c *program.Column, s *program.Sink, b int, v any) ([]int64, error) {
 	out := d.program.Output
 	v, err := d.eval.chain(s.Ops, c, v)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if s.To != program.ToSparse {
 		x, ok := v.(float32)
 		if !ok {
-			return fmt.Errorf("%w: a null reaches %v", ErrData, s.To)
+			return nil, fmt.Errorf("%w: a null reaches %v", ErrData, s.To)
 		}
 		if s.To == program.ToLabel {
 			t.Label[b] = x
 		} else {
 			t.Dense[b*int(out.Dense)+int(s.Index)] = x
 		}
-		return nil
+		return nil, nil
 	}
 	list, err := ids(v, out.IDs)
-	if err != nil {
-		return err
+	if err == nil && out.Fixed && len(list) != 1 {
+		err = fmt.Errorf("%w: a length of %d where all are 1", ErrData, len(list))
 	}
-	if out.Fixed && len(list) != 1 {
-		return fmt.Errorf("%w: a length of %d where all are 1", ErrData, len(list))
-	}
-	lists[s.Index][b] = list
-	return nil
+	return list, err
 }
 
 // ids is the list that a row's value is in a keyed jagged tensor.

@@ -41,9 +41,9 @@ func NewParquet(p *program.Program, f *parquet.File, r io.ReaderAt) (*Reader, er
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case kindOf(l.Physical.Kind()) != c.Kind || l.List != c.List:
+		case kindOf(l.Physical.Kind()) != c.Kind || isList(l) != c.List || l.Part != partOf(c.Part):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
-				c.Name, l.Physical, l.List, c.Kind, c.List)
+				c.Name, l.Physical, isList(l), c.Kind, c.List)
 		}
 		d.leaves = append(d.leaves, l.Index)
 		d.chunks[i].group = -1

@@ -1,0 +1,461 @@
+package engine
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/convert"
+	"github.com/millrace/millrace/fpga/unit/parquet"
+)
+
+// joined is what is made of a block of a map: of each feature its values, row by row, through its chain of operators.
+type joined struct {
+	places []uint32 // slots x rows: the entry that a row has for a slot, plus 1; 0: none
+	starts []uint32 // of lists: where an entry's elements begin; one more than there are entries
+	scored []uint32 // places of a feature, without lists with a null score
+
+	// The feature at hand.
+	i64     []int64
+	f32     []float32
+	f64     []float64
+	valid   []byte
+	lengths []int32
+	whole   []int32   // lengths before the operators
+	scores  []float32 // of each element before the operators
+	reals   []float32 // the block's scores, where they are no float32
+
+	// Of all features that become keys, one behind the other.
+	ids     []int64
+	weights []float32
+	counts  []int32 // keys x rows
+	byRow   []int64 // ids, row by row
+	byRowW  []float32
+	at      []uint64 // of each key
+}
+
+func (j *joined) bytes() int {
+	return 4*(cap(j.places)+cap(j.starts)+cap(j.scored)+cap(j.f32)+cap(j.lengths)+cap(j.whole)+cap(j.scores)+cap(j.reals)+cap(j.weights)+cap(j.counts)+cap(j.byRowW)) +
+		8*(cap(j.i64)+cap(j.f64)+cap(j.ids)+cap(j.byRow)+cap(j.at)) + cap(j.valid)
+}
+
+// join makes of the block of n rows, the first of which is a row of the mini-batch, what goes into the tensors. It is not ok if
+// they lack room. at is the part that an error is of.
+func (w *worker) join(plan *mapPlan, row uint64, n int, base uint64) (ok bool, at int, err error) {
+	p := &w.parts
+	clock := w.now()
+	if at, err := p.fits(); err != nil {
+		return false, at, p.scans[at].at(&p.scans[at].cur, err)
+	}
+	p.findPlaces(plan, n)
+	keys, values := &p.readers[0].block, &p.readers[1].block
+	list := p.scans[1].col.list
+	if list {
+		p.findStarts(values.Inner)
+	}
+	if plan.scored {
+		p.readScores(&p.readers[2].block)
+	}
+	w.lap(program.UnitMap, clock, len(keys.I64))
+
+	j := &p.joined
+	j.ids, j.weights, j.counts = j.ids[:0], j.weights[:0], j.counts[:0]
+	for i := range plan.picks {
+		k := &plan.picks[i]
+		if list {
+			err = w.pickList(k, values, n)
+		} else {
+			err = w.pickScalar(k, values, row, n)
+		}
+		if err != nil {
+			s := &p.scans[1]
+			return false, 1, s.at(&s.cur, err)
+		}
+	}
+	if plan.keys == 0 || w.out.fixed {
+		return true, 0, nil
+	}
+	ok, err = w.stage(plan, row, n, base)
+	return ok, 1, err
+}
+
+// fits checks that the leaves have as many entries, and scores as many elements as ids.
+func (p *parts) fits() (at int, err error) {
+	keys := &p.readers[0].block
+	for i := 1; i < len(p.scans); i++ {
+		b := &p.readers[i].block
+		if !slices.Equal(b.Lengths, keys.Lengths) {
+			return i, badData("another number of entries than the map has keys")
+		}
+		if i == 2 && !slices.Equal(b.Inner, p.readers[1].block.Inner) {
+			return i, badData("another number of scores than of ids")
+		}
+	}
+	return 0, nil
+}
+
+// findPlaces finds the entry of each slot in each of n rows. Of several with one key the last counts; an entry with a null
+// for a key is nobody's.
+func (p *parts) findPlaces(plan *mapPlan, n int) {
+	b := &p.readers[0].block
+	p.places = room(&p.places, plan.slots*n)
+	clear(p.places)
+	keys, valid := b.I64, b.Valid
+	if b.Nulls == 0 {
+		valid = nil
+	}
+	e := 0
+	for r, l := range b.Lengths {
+		for end := e + int(l); e < end; e++ {
+			slot := plan.table.find(keys[e])
+			if slot == 0 || valid != nil && valid[e] == 0 {
+				continue
+			}
+			p.places[int(slot-1)*n+r] = uint32(e) + 1
+		}
+	}
+}
+
+func (p *parts) findStarts(inner []int32) {
+	p.starts = room(&p.starts, len(inner)+1)
+	at := uint32(0)
+	for i, l := range inner {
+		p.starts[i] = at
+		at += uint32(l)
+	}
+	p.starts[len(inner)] = at
+}
+
+// readScores makes float32 of the block's scores.
+func (p *parts) readScores(b *parquet.Block) {
+	switch b.Kind {
+	case parquet.KindFloat32:
+		// As they are, see score.
+	case parquet.KindFloat64:
+		p.reals = room(&p.reals, len(b.F64))
+		convert.Float64ToFloat32(p.reals, b.F64)
+	default:
+		p.reals = room(&p.reals, len(b.I64))
+		convert.Int64ToFloat32(p.reals, b.I64)
+	}
+}
+
+// score is the block's scores as float32.
+func (p *parts) score(b *parquet.Block) []float32 {
+	if b.Kind == parquet.KindFloat32 {
+		return b.F32
+	}
+	return p.reals
+}
+
+// pickScalar runs one feature of a map to numbers through its chain and writes it, or where its ids are appended to those of
+// other keys adds it to them.
+func (w *worker) pickScalar(k *pick, b *parquet.Block, row uint64, n int) error {
+	clock := w.now()
+	p := &w.parts
+	j := &p.joined
+	places := j.places[k.slot*n:][:n]
+	v := vec{kind: p.scans[1].col.kind, n: n, mine: true, myValid: true}
+	switch v.kind {
+	case program.Int64:
+		v.i64 = take(&j.i64, b.I64, places)
+	case program.Float32:
+		v.f32 = take(&j.f32, b.F32, places)
+	default:
+		v.f64 = take(&j.f64, b.F64, places)
+	}
+	j.valid = room(&j.valid, n)
+	nulls := 0
+	for r, e := range places {
+		ok := byte(1)
+		if e == 0 || b.Nulls > 0 && b.Valid[e-1] == 0 {
+			ok = 0
+			nulls++
+		}
+		j.valid[r] = ok
+	}
+	if nulls > 0 {
+		v.valid = j.valid
+	}
+	w.lap(program.UnitMap, clock, n)
+	w.buffers.end = place{}
+	switch {
+	case k.to == program.ToDense:
+		w.buffers.end.dense = w.out.denseRoom(uint64(k.index), row, n)
+	case k.to == program.ToSparse && w.out.fixed:
+		w.buffers.end = w.out.idRoom(w.out.at(uint64(k.index), row), n)
+	}
+	if err := w.chain(k.steps, &v); err != nil {
+		return err
+	}
+	if k.to != program.ToSparse || w.out.fixed {
+		return w.out.store(&k.sink, row, &v)
+	}
+	for r, id := range v.i64[:n] {
+		there := v.valid == nil || v.valid[r] != 0
+		if there {
+			j.ids = append(j.ids, id)
+			j.counts = append(j.counts, 1)
+		} else {
+			j.counts = append(j.counts, 0)
+		}
+	}
+	j.ones(len(w.out.weights) > 0)
+	return nil
+}
+
+// take gathers what places name. Where there is nothing it leaves a 0, as decoders do for nulls.
+func take[T any](to *[]T, from []T, places []uint32) []T {
+	dst := room(to, len(places))
+	*to = dst
+	for r, e := range places {
+		var v T
+		if e != 0 {
+			v = from[e-1]
+		}
+		dst[r] = v
+	}
+	return dst
+}
+
+// ones gives weight 1 to ids that have none yet.
+func (j *joined) ones(weighted bool) {
+	if weighted {
+		for len(j.weights) < len(j.ids) {
+			j.weights = append(j.weights, 1)
+		}
+	}
+}
+
+// pickList runs one feature of a map to lists through its chain and adds its ids to those of other keys.
+func (w *worker) pickList(k *pick, b *parquet.Block, n int) error {
+	clock := w.now()
+	p := &w.parts
+	j := &p.joined
+	places := j.places[k.slot*n:][:n]
+	v := vec{kind: p.scans[1].col.kind, list: true, mine: true, myValid: true, myLengths: true}
+	var scores []float32
+	var scoreValid []byte
+	if k.scored {
+		s := &p.readers[2].block
+		if scores = p.score(s); s.Nulls > 0 {
+			scoreValid = s.Valid
+		}
+	}
+	if scoreValid != nil {
+		j.scored = append(j.scored[:0], places...) // others may take the same key without scores
+		places = j.scored
+	}
+	j.lengths = room(&j.lengths, n)
+	for r, e := range places {
+		j.lengths[r] = 0
+		if e == 0 {
+			continue
+		}
+		from, to := j.starts[e-1], j.starts[e]
+		if scoreValid != nil && bytes.IndexByte(scoreValid[from:to], 0) >= 0 {
+			places[r] = 0
+			continue
+		}
+		j.lengths[r] = int32(to - from)
+		v.n += int(to - from)
+	}
+	switch v.kind {
+	case program.Int64:
+		v.i64 = takeLists(&j.i64, b.I64, places, j.starts, v.n)
+	case program.Float32:
+		v.f32 = takeLists(&j.f32, b.F32, places, j.starts, v.n)
+	default:
+		v.f64 = takeLists(&j.f64, b.F64, places, j.starts, v.n)
+	}
+	if b.Nulls > 0 {
+		v.valid = takeLists(&j.valid, b.Valid, places, j.starts, v.n)
+		if bytes.IndexByte(v.valid, 0) < 0 {
+			v.valid = nil
+		}
+	}
+	if k.scored {
+		takeLists(&j.scores, scores, places, j.starts, v.n)
+		j.whole = append(j.whole[:0], j.lengths...)
+	}
+	v.lengths = j.lengths
+	w.lap(program.UnitMap, clock, v.n)
+	w.buffers.end = place{}
+	if err := w.chain(k.steps, &v); err != nil {
+		return err
+	}
+	j.ids = append(j.ids, v.i64[:v.n]...)
+	j.counts = append(j.counts, v.lengths[:n]...)
+	if k.scored {
+		// Operators leave the first elements of a list, all or none.
+		at := 0
+		for r, l := range v.lengths[:n] {
+			j.weights = append(j.weights, j.scores[at:at+int(l)]...)
+			at += int(j.whole[r])
+		}
+	}
+	j.ones(len(w.out.weights) > 0)
+	return nil
+}
+
+// takeLists gathers the n elements of the lists that places name.
+func takeLists[T any](to *[]T, from []T, places, starts []uint32, n int) []T {
+	dst := room(to, n)[:0]
+	for _, e := range places {
+		if e != 0 {
+			dst = append(dst, from[starts[e-1]:starts[e]]...)
+		}
+	}
+	*to = dst
+	return dst
+}
+
+// staged returns the element of kjt.values at which the map's values begin. Those of earlier tasks lie there row by row, in
+// the keys' order, so that their lengths tell how many they are.
+func (w *worker) staged(plan *mapPlan, t *program.Task) (base uint64, err error) {
+	base = w.out.written
+	if w.out.fixed || plan.keys == 0 || t.Row == 0 {
+		return base, nil
+	}
+	sum := uint64(0)
+	for k := range uint64(plan.keys) {
+		lengths := w.out.lengths[4*(uint64(plan.first)+k)*w.out.rows:]
+		for r := range uint64(t.Row) {
+			sum += uint64(le.Uint32(lengths[4*r:]))
+		}
+	}
+	if sum > base {
+		return 0, badSlice("%d values lie in the rows before %d, %d were written", sum, t.Row, base)
+	}
+	return base - sum, nil
+}
+
+// stage writes lengths, and ids and weights behind those of the rows before, row by row. It is not ok if the output lacks room
+// for them, or for putting them in order; then it says how much it wants.
+func (w *worker) stage(plan *mapPlan, row uint64, n int, base uint64) (ok bool, err error) {
+	clock := w.now()
+	p, o := &w.parts, &w.out
+	j := &p.joined
+	end := o.written + uint64(len(j.ids))
+	need := end
+	if plan.keys > 1 {
+		need += end - base
+	}
+	if need > o.capacity {
+		p.scans[1].want(program.MoreOutput, need)
+		return false, nil
+	}
+	for k := range plan.keys {
+		copy(o.lengths[4*((uint64(plan.first)+uint64(k))*o.rows+row):], bytesOf(j.counts[k*n:][:n]))
+	}
+	o.bytes += 4 * uint64(plan.keys*n)
+	ids, weights := j.ids, j.weights
+	if plan.keys > 1 {
+		ids, weights = j.rows(plan.keys, n)
+	}
+	if err := o.putIDs(o.written, row, &vec{i64: ids}, len(ids)); err != nil {
+		return false, err
+	}
+	o.putWeights(o.written, weights)
+	o.written = end
+	w.lap(program.UnitMap, clock, len(ids))
+	return true, nil
+}
+
+// rows puts the ids, which lie key by key, in the order of rows, and so their weights.
+func (j *joined) rows(keys, n int) ([]int64, []float32) {
+	j.at = room(&j.at, keys)
+	at := uint64(0)
+	for k := range keys {
+		j.at[k] = at
+		for _, l := range j.counts[k*n:][:n] {
+			at += uint64(l)
+		}
+	}
+	j.byRow, j.byRowW = room(&j.byRow, len(j.ids))[:0], room(&j.byRowW, len(j.weights))[:0]
+	for r := range n {
+		for k := range keys {
+			l := uint64(j.counts[k*n+r])
+			if l == 0 {
+				continue
+			}
+			from := j.at[k]
+			j.at[k] = from + l
+			j.byRow = append(j.byRow, j.ids[from:from+l]...)
+			if len(j.weights) > 0 {
+				j.byRowW = append(j.byRowW, j.weights[from:from+l]...)
+			}
+		}
+	}
+	return j.byRow, j.byRowW
+}
+
+// unstage puts a map's values, which lie row by row, key by key: it copies them behind themselves and from there to their
+// places. What lengths say is checked as they are read: they lie in memory that the host writes, too.
+func (w *worker) unstage(plan *mapPlan, base uint64) error {
+	o, j := &w.out, &w.parts.joined
+	n := o.written - base
+	if plan.keys < 2 || n == 0 {
+		return nil
+	}
+	if o.written+n > o.capacity {
+		return badSlice("no room to put %d values of a map in order", n)
+	}
+	j.at = room(&j.at, plan.keys)
+	at := base
+	for k := range j.at {
+		j.at[k] = at
+		lengths := o.lengths[4*(uint64(plan.first)+uint64(k))*o.rows:]
+		for r := range o.rows {
+			at += uint64(le.Uint32(lengths[4*r:]))
+		}
+	}
+	if at != o.written {
+		return badSlice("the lengths of a map sum to %d, %d values were written", at-base, n)
+	}
+	size := uint64(8)
+	if o.ids32 {
+		size = 4
+	}
+	if err := o.order(o.values, size, plan, j.at, base, n); err != nil || len(o.weights) == 0 {
+		return err
+	}
+	at = base
+	for k := range j.at { // from the beginning again
+		j.at[k], at = at, j.at[k]
+	}
+	return o.order(o.weights, 4, plan, j.at, base, n)
+}
+
+// order copies n elements that lie row by row from element base on to the places of their keys, which it moves on.
+func (o *tensors) order(b []byte, size uint64, plan *mapPlan, places []uint64, base, n uint64) error {
+	from := b[size*(base+n):][:size*n]
+	copy(from, b[size*base:])
+	for r := range o.rows {
+		for k := range places {
+			l := uint64(le.Uint32(o.lengths[4*((uint64(plan.first)+uint64(k))*o.rows+r):])) * size
+			if l == 0 {
+				continue
+			}
+			to := places[k] * size
+			if l > uint64(len(from)) || to+l > size*(base+n) {
+				return badSlice("the lengths of a map changed while they were read")
+			}
+			copy(b[to:], from[:l])
+			from = from[l:]
+			places[k] += l / size
+		}
+	}
+	return nil
+}
+
+// putWeights writes weights from element at on.
+func (o *tensors) putWeights(at uint64, weights []float32) {
+	if len(o.weights) > 0 {
+		for i, x := range weights {
+			le.PutUint32(o.weights[4*(at+uint64(i)):], math.Float32bits(x))
+		}
+		o.bytes += 4 * uint64(len(weights))
+	}
+}

@@ -1,0 +1,230 @@
+package program
+
+import "fmt"
+
+// A map of the source (feature id to value, to list, or to scored list) is two or three columns that follow each other: its
+// keys, its values, and where scores are wanted its scores. They are read together, a row's keys beside its values; the
+// values' sinks each take what one key has. Which columns are a map's is a section of its own, so that a program without
+// maps is what it always was.
+
+// Part says which leaf of a map a column is.
+type Part uint8
+
+// The parts of a map, in the order in which their columns follow each other.
+const (
+	NoPart    Part = 0 // a column by itself
+	MapKeys   Part = 1 // Int64, a list a row; has no sinks
+	MapValues Part = 2 // as many a row as keys: Kind, or with List lists of Kind; has the sinks
+	MapScores Part = 3 // as many lists a row as keys, as long as those of MapValues; has no sinks
+)
+
+// String names the part.
+func (p Part) String() string {
+	switch p {
+	case NoPart:
+		return "none"
+	case MapKeys:
+		return "keys"
+	case MapValues:
+		return "values"
+	case MapScores:
+		return "scores"
+	}
+	return fmt.Sprintf("part(%d)", uint8(p))
+}
+
+// Pick is what a sink of a map's values takes: the value of the last entry with a key; a null, or where values are lists one
+// of length 0, when there is none.
+type Pick struct {
+	Key int64
+	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its scores
+	// becomes length 0. Otherwise every id weighs 1.
+	Scored bool
+}
+
+// Parts is how many columns the map that begins at column i has: 1 for a column by itself.
+func (p *Program) Parts(i int) int {
+	if p.Columns[i].Part != MapKeys {
+		return 1
+	}
+	n := 1
+	for i+n < len(p.Columns) && p.Columns[i+n].Part > p.Columns[i+n-1].Part {
+		n++
+	}
+	return n
+}
+
+// maps tells whether a column is a map's.
+func (p *Program) maps() bool {
+	for i := range p.Columns {
+		if p.Columns[i].Part != NoPart {
+			return true
+		}
+	}
+	return false
+}
+
+// scored tells whether a sink takes scores.
+func (p *Program) scored() bool {
+	for i := range p.Columns {
+		for _, k := range p.Columns[i].Picks {
+			if k.Scored {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// PlaceIn is Place in an output range of size bytes, and how many elements of kjt.values it holds. Where there are weights
+// they lie behind the room for the values, element by element; how much room that is, the size says.
+func (o Output) PlaceIn(rows uint32, size uint64) (p Placement, values uint64) {
+	p = o.Place(rows)
+	if o.Keys == 0 || size < p.Values {
+		return p, 0
+	}
+	room, id := size-p.Values, o.IDs.Bytes()
+	if !o.Weights {
+		return p, room / id
+	}
+	// A multiple of Align values keeps both tensors aligned.
+	values = room / (id + 4) &^ (Align - 1)
+	p.Weights = p.Values + values*id
+	return p, values
+}
+
+// Size is how many bytes of an output range a mini-batch of rows rows and so many values takes at most.
+func (o Output) Size(rows uint32, values uint64) uint64 {
+	at := o.Place(rows).Values
+	switch {
+	case o.Keys == 0:
+		return at
+	case !o.Weights:
+		return at + values*o.IDs.Bytes()
+	}
+	return at + (values+Align-1)&^(Align-1)*(o.IDs.Bytes()+4)
+}
+
+// validatePart checks what a map's column has beyond what any has.
+func (p *Program) validatePart(i int) error {
+	c := &p.Columns[i]
+	before, behind := NoPart, NoPart
+	if i > 0 {
+		before = p.Columns[i-1].Part
+	}
+	if i+1 < len(p.Columns) {
+		behind = p.Columns[i+1].Part
+	}
+	switch {
+	case c.Part > MapScores:
+		return fmt.Errorf("%v is no part of a map", c.Part)
+	case c.Part != NoPart && p.Source != Parquet:
+		return fmt.Errorf("a map with source %v", p.Source)
+	case c.Part != MapValues && len(c.Picks) > 0:
+		return fmt.Errorf("picks keys, and is no map's values")
+	case (c.Part == MapKeys || c.Part == MapScores) && len(c.Sinks) > 0:
+		return fmt.Errorf("the %v of a map feed %d sinks, want none", c.Part, len(c.Sinks))
+	}
+	switch c.Part {
+	case MapKeys:
+		switch {
+		case c.Kind != Int64 || c.List:
+			return fmt.Errorf("keys are %v (list: %t), want int64", c.Kind, c.List)
+		case behind != MapValues:
+			return fmt.Errorf("keys of a map without its values")
+		}
+	case MapValues:
+		switch {
+		case before != MapKeys:
+			return fmt.Errorf("values of a map without its keys")
+		case c.Kind == Bytes:
+			return fmt.Errorf("values of a map are %v, want numbers", c.Kind)
+		case len(c.Picks) != len(c.Sinks):
+			return fmt.Errorf("%d keys for %d sinks", len(c.Picks), len(c.Sinks))
+		}
+		for j := range c.Picks {
+			if c.Picks[j].Scored && (behind != MapScores || !p.Output.Weights) {
+				return fmt.Errorf("sink %d: scores that are not read, or have no tensor", j)
+			}
+		}
+	case MapScores:
+		switch {
+		case before != MapValues || !p.Columns[i-1].List:
+			return fmt.Errorf("scores of a map without lists of ids")
+		case c.Kind == Bytes || !c.List:
+			return fmt.Errorf("scores are %v (list: %t), want lists of numbers", c.Kind, c.List)
+		}
+	}
+	return nil
+}
+
+// appendMaps appends the section of maps.
+func (p *Program) appendMaps(b []byte) []byte {
+	n := uint32(0)
+	for i := range p.Columns {
+		if p.Columns[i].Part != NoPart {
+			n++
+		}
+	}
+	b = le.AppendUint32(b, n)
+	b = append(b, bit(p.Output.Weights), 0, 0, 0)
+	for i := range p.Columns {
+		c := &p.Columns[i]
+		if c.Part == NoPart {
+			continue
+		}
+		b = le.AppendUint32(b, uint32(i))
+		b = append(b, byte(c.Part), 0, 0, 0)
+		b = le.AppendUint32(b, uint32(len(c.Picks)))
+		b = le.AppendUint32(b, 0)
+		for _, k := range c.Picks {
+			b = le.AppendUint64(b, uint64(k.Key))
+			b = append(b, bit(k.Scored), 0, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	return b
+}
+
+// readMaps reads the section of maps, behind that of the columns.
+func (p *Program) readMaps(r *reader) {
+	head := r.take(8, "maps")
+	if r.err != nil {
+		return
+	}
+	p.Output.Weights = r.flag(head[4], "weights")
+	r.zeros(head[5:], "maps")
+	last := -1
+	parts := r.count(uint64(le.Uint32(head)), MaxColumns, partSize, "parts of maps")
+	if r.err == nil && parts == 0 {
+		r.fail("a section of maps without one")
+	}
+	for range parts {
+		b := r.take(partSize, "part")
+		if r.err != nil {
+			return
+		}
+		i := int(le.Uint32(b))
+		if i <= last || i >= len(p.Columns) || b[4] == 0 {
+			r.fail("part %v of column %d of %d, behind column %d", Part(b[4]), i, len(p.Columns), last)
+			return
+		}
+		last = i
+		c := &p.Columns[i]
+		c.Part = Part(b[4])
+		r.zeros(b[5:8], "part")
+		r.zeros(b[12:], "part")
+		n := r.count(uint64(le.Uint32(b[8:])), MaxSinks, pickSize, "keys")
+		if n == 0 {
+			continue
+		}
+		c.Picks = make([]Pick, n)
+		for j := range c.Picks {
+			k := r.take(pickSize, "key")
+			if r.err != nil {
+				return
+			}
+			c.Picks[j] = Pick{Key: int64(le.Uint64(k)), Scored: r.flag(k[8], "scored")}
+			r.zeros(k[9:], "key")
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package program
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// mapProgram reads one map of each shape, as DPP's tables have them.
+func mapProgram() *Program {
+	hash := []Op{SigridHash{Max: 1000}}
+	return &Program{
+		Source: Parquet,
+		Columns: []Column{
+			{Name: "s.key_value.key", Kind: Int64, Part: MapKeys},
+			{Name: "s.key_value.value.key_value.key", Kind: Int64, List: true, Part: MapValues,
+				Sinks: []Sink{{To: ToSparse, Ops: []Op{FirstX{N: 3}, SigridHash{Max: 1000}}}, {To: ToSparse, Index: 1, Ops: hash}},
+				Picks: []Pick{{Key: 9, Scored: true}, {Key: -1}}},
+			{Name: "s.key_value.value.key_value.value", Kind: Float64, List: true, Part: MapScores},
+			{Name: "l.key_value.key", Kind: Int64, Part: MapKeys},
+			{Name: "l.key_value.value.list.element", Kind: Int64, List: true, Part: MapValues,
+				Sinks: []Sink{{To: ToSparse, Index: 2, Ops: hash}}, Picks: []Pick{{Key: 9}}},
+			{Name: "id", Kind: Int64, Sinks: []Sink{{To: ToSparse, Index: 3}}},
+			{Name: "f.key_value.key", Kind: Int64, Part: MapKeys},
+			{Name: "f.key_value.value", Kind: Float32, Part: MapValues, Sinks: []Sink{
+				{To: ToSparse, Index: 4, Ops: []Op{&Bucketize{Borders32: []float32{1, 2}}}},
+				{To: ToDense, Index: 1, Ops: []Op{FillNull{}}},
+				{To: ToDense, Ops: []Op{FillNull{}, Log{Add: 1}}}, {To: ToLabel, Ops: []Op{FillNull{}}},
+			}, Picks: []Pick{{Key: 1}, {Key: 1}, {Key: 2}, {Key: 3}}},
+		},
+		Output: Output{Label: true, Dense: 2, Keys: 5, IDs: IDs32, Weights: true},
+	}
+}
+
+func TestMapsGolden(t *testing.T) {
+	golden(t, "maps.v1.1.hex", mapProgram().Marshal())
+	golden(t, "slice.v1.2.hex", mapSlice().Marshal())
+}
+
+// mapSlice is a slice with what version 1.2 is needed for.
+func mapSlice() *Slice {
+	s := someSlice()
+	s.Place.Weights = 1 << 20
+	s.Tasks[0].Chunk.MaxRep, s.Tasks[0].Chunk.EntryDef = 2, 1
+	return s
+}
+
+func TestMapsRoundTrip(t *testing.T) {
+	p := mapProgram()
+	require.NoError(t, p.Validate())
+	b := p.Marshal()
+	q, err := Unmarshal(b)
+	require.NoError(t, err)
+	assert.Equal(t, p, q)
+	assert.Equal(t, b, q.Marshal())
+	s, err := UnmarshalSlice(mapSlice().Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, mapSlice(), s)
+	assert.Equal(t, uint16(2), le.Uint16(mapSlice().Marshal()[6:]))
+}
+
+// A program without maps is written as it was before there were any.
+func TestMapsRaiseTheVersion(t *testing.T) {
+	assert.Equal(t, uint16(1), le.Uint16(mapProgram().Marshal()[10:]))
+	assert.Equal(t, uint16(0), le.Uint16(everyOp().Marshal()[10:]))
+}
+
+func TestMapsDamage(t *testing.T) {
+	good := mapProgram().Marshal()
+	for n := headerSize; n < len(good); n++ {
+		_, err := Unmarshal(reseal(bytes.Clone(good[:n])))
+		require.ErrorIs(t, err, ErrCorrupt, "%d bytes", n)
+	}
+	b := bytes.Clone(good)
+	for i := 8 * headerSize; i < 8*len(b); i++ {
+		b[i/8] ^= 1 << (i % 8)
+		if p, err := Unmarshal(reseal(b)); err == nil {
+			require.NotEqual(t, good, p.Marshal(), "bit %d is not read", i)
+		}
+		b[i/8] ^= 1 << (i % 8)
+	}
+	// A section that names no map says nothing, and one that names a column twice too much.
+	empty := mapProgram()
+	for i := range empty.Columns {
+		empty.Columns[i].Part, empty.Columns[i].Picks = NoPart, nil
+	}
+	_, err := Unmarshal(reseal(section(empty.Marshal(), sectionMaps, empty.appendMaps)))
+	require.ErrorIs(t, err, ErrCorrupt)
+	whole := mapProgram().Marshal()
+	at := bytes.LastIndex(whole, []byte{sectionMaps, 0, flagRequired, 0}) + sectionSize + 8
+	le.PutUint32(whole[at:], 1)
+	_, err = Unmarshal(reseal(whole))
+	require.ErrorIs(t, err, ErrCorrupt)
+}
+
+func TestMapsUnits(t *testing.T) {
+	assert.Contains(t, mapProgram().Units(), UnitRef{UnitMap, 1})
+	assert.NotContains(t, everyOp().Units(), UnitRef{UnitMap, 1})
+	assert.Contains(t, Known(), UnitRef{UnitMap, 1})
+	assert.Equal(t, "map", UnitMap.String())
+}
+
+func TestMapsParts(t *testing.T) {
+	p := mapProgram()
+	var parts []int
+	for i := 0; i < len(p.Columns); i += p.Parts(i) {
+		parts = append(parts, p.Parts(i))
+	}
+	assert.Equal(t, []int{3, 2, 1, 2}, parts)
+}
+
+func TestMapsString(t *testing.T) {
+	text := mapProgram().String()
+	for _, s := range []string{
+		`column 1 "s.key_value.value.key_value.key" list<int64> map values`, "  [9] scored sparse 0: firstx 3 | sigrid_hash salt 0 max 1000",
+		`column 3 "l.key_value.key" int64 map keys`, "  [1] dense 1: fill_null 0", "ids int32, fixed false, weights",
+	} {
+		assert.Contains(t, text, s)
+	}
+	assert.Equal(t, "none keys values scores part(4)", NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(4).String())
+}
+
+func TestMapsValidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(p *Program)
+		want string
+	}{
+		"no part":            {func(p *Program) { p.Columns[0].Part = 4 }, "part(4) is no part of a map"},
+		"of text":            {func(p *Program) { p.Source = CriteoTSV }, "a map with source criteo-tsv"},
+		"a plain pick":       {func(p *Program) { p.Columns[5].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
+		"keys with a sink":   {func(p *Program) { p.Columns[0].Sinks = []Sink{{To: ToSparse}} }, "the keys of a map feed 1 sinks, want none"},
+		"scores with a sink": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToSparse}} }, "the scores of a map feed 1 sinks, want none"},
+		"keys of reals":      {func(p *Program) { p.Columns[0].Kind = Float32 }, "keys are float32 (list: false), want int64"},
+		"lists of keys":      {func(p *Program) { p.Columns[0].List = true }, "keys are int64 (list: true), want int64"},
+		"keys alone":         {func(p *Program) { p.Columns[4].Part = NoPart; p.Columns[4].Picks = nil }, "keys of a map without its values"},
+		"values alone":       {func(p *Program) { p.Columns[3].Part = NoPart; p.Columns[3].Sinks = p.Columns[4].Sinks }, "values of a map without its keys"},
+		"values of bytes":    {func(p *Program) { p.Columns[4].Kind = Bytes }, "values of a map are bytes, want numbers"},
+		"a pick too few":     {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
+		"scores not there":   {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
+		"scores of scalars":  {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil }, "scores of a map without"},
+		"scores alone":       {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},
+		"scores of bytes":    {func(p *Program) { p.Columns[2].Kind = Bytes }, "scores are bytes (list: true), want lists of numbers"},
+		"scores of scalar":   {func(p *Program) { p.Columns[2].List = false }, "scores are float64 (list: false), want lists of numbers"},
+		"no scores":          {func(p *Program) { p.Columns[1].Picks[0].Scored = false }, "weights, and no scores to make them of"},
+		"no tensor":          {func(p *Program) { p.Output.Weights = false }, "sink 0: scores that are not read, or have no tensor"},
+		"no sinks":           {func(p *Program) { p.Columns[7].Sinks, p.Columns[7].Picks = nil, nil }, "no sinks"},
+		"a list in dense":    {func(p *Program) { p.Columns[7].List = true }, "cannot be"},
+		"fixed lists":        {func(p *Program) { p.Output.Fixed = true }, "a list in an output where every length is 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := mapProgram()
+			c.edit(p)
+			err := p.Validate()
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// Size is the least output range in which PlaceIn finds room, the tensors are aligned, and do not touch.
+func TestPlaceIn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Output{
+			Label: rapid.Bool().Draw(t, "label"), Dense: rapid.Uint32Range(0, 3).Draw(t, "dense"), Keys: rapid.Uint32Range(0, 3).Draw(t, "keys"),
+			IDs: IDs(rapid.IntRange(0, 1).Draw(t, "ids")), Weights: rapid.Bool().Draw(t, "weights"),
+		}
+		rows, values := rapid.Uint32Range(1, 1000).Draw(t, "rows"), rapid.Uint64Range(0, 5000).Draw(t, "values")
+		size := o.Size(rows, values)
+		p, room := o.PlaceIn(rows, size)
+		if o.Keys == 0 {
+			require.Zero(t, room)
+			return
+		}
+		require.GreaterOrEqual(t, room, values)
+		require.Less(t, room, values+Align)
+		require.LessOrEqual(t, p.Values+room*o.IDs.Bytes(), size)
+		if !o.Weights {
+			require.Zero(t, p.Weights)
+			return
+		}
+		require.Zero(t, p.Weights%Align)
+		require.GreaterOrEqual(t, p.Weights, p.Values+room*o.IDs.Bytes())
+		require.LessOrEqual(t, p.Weights+4*room, size)
+		_, room = o.PlaceIn(rows, p.Values)
+		require.Zero(t, room)
+	})
+}
