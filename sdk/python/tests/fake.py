@@ -466,6 +466,8 @@ class Cluster:
         if m["id"] not in ("rm1", "j1"):
             raise Refusal(404, "not_found", f"no job {m['id']}")
         if method == "Attach":
+            if ledger.state in ("cancelled", "failed"):
+                raise Refusal(409, "aborted", f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume")
             return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")))
         if method == "Lease":
             return ledger.lease(m)

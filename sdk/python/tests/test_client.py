@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import base64
+import gc
 import logging
+import os
+import pathlib
+import re
 import tempfile
 import threading
 import unittest
+import weakref
 from typing import Any
 
 import millrace
@@ -24,6 +29,7 @@ from millrace import (
     TokenError,
     UnreachableError,
 )
+from millrace.control import _PLAN, _SPEC
 from millrace.token import Ranges
 
 from .fake import JOB, SCHEMA, Cluster, content
@@ -182,6 +188,25 @@ class Acknowledgement(unittest.TestCase):
             self.assertEqual(len(numbers(job)), 200)
             self.assertLess(c.calls.count("Acknowledge"), 100)
 
+    def test_a_job_that_nobody_has_any_more_is_closed(self) -> None:
+        with Cluster(total=40) as c:
+            job = Job(c.urls, "rm1")
+            it = job.minibatches()
+            first = next(it)
+            session = weakref.ref(job._session)
+            threads = {t for t in threading.enumerate() if t.name.startswith("millrace")}
+            self.assertTrue(threads)
+            del job, it
+            gc.collect()
+            for t in threading.enumerate():
+                if t in threads or t.name == "millrace-close":
+                    t.join(30)
+                    self.assertFalse(t.is_alive(), t.name)
+            self.assertEqual(c.ledger.leases, {})
+            self.assertEqual(first.label.nbytes, 4 * first.rows)
+            gc.collect()
+            self.assertIsNone(session())
+
     def test_close_tells_the_last_and_gives_leases_back(self) -> None:
         with Cluster(total=40) as c:
             with Job(c.urls, "rm1") as job:
@@ -255,6 +280,10 @@ class Checkpoints(unittest.TestCase):
                 Job(c.urls, "rm1", token=b"MRCT nonsense")
             with self.assertRaises(TokenError):
                 Job(c.urls, "rm1", token={"version": 7})
+            with self.assertRaisesRegex(TokenError, "without its token"):
+                Job(c.urls, "rm1", token={"version": 1})
+            with self.assertRaisesRegex(TypeError, "not int"):
+                Job(c.urls, "rm1", token=5)  # type: ignore[arg-type]
             with Job(c.urls, "rm1") as job:
                 state = job.state_dict()
                 self.assertEqual(Token.parse(state["token"]), Token(JOB))
@@ -449,6 +478,12 @@ class Faults(unittest.TestCase):
                 for _ in it:
                     pass
 
+    def test_a_job_that_ended_before(self) -> None:
+        with Cluster() as c:
+            c.ledger.state = "failed"
+            with self.assertRaisesRegex(JobEndedError, "has ended .failed.: submit it again"):
+                Job(c.urls, "rm1")
+
     def test_answers_that_make_no_sense(self) -> None:
         for grant in (
             {"lease": "1", "from": "38", "to": "41", "urls": []},
@@ -595,6 +630,37 @@ class Failover(unittest.TestCase):
             self.assertEqual(status["id"], "j1")
             self.assertEqual(c.spec, {"name": "rm1", "pipeline": "bmFtZTogcm0xCg==", "resume": "TVJDVA==", "ranks": 2})
             self.assertEqual(control.jobs()[0]["id"], "j1")
+
+    def test_submit_refuses_what_is_no_field(self) -> None:
+        with Cluster() as c, Control(c.urls) as control:
+            for spec, says in (
+                ({"name": "a", "epoch": 3}, "job: no field 'epoch'; did you mean 'epochs'"),
+                ({"rank_tails": "keep"}, "rank_tail"),
+                ({"batch": 512}, "no field 'batch'"),
+                ({"plan": {"batches": 512}}, "job: plan: no field 'batches'; did you mean 'batch'"),
+                ({"plan": {7: 512}}, "no field 7"),
+            ):
+                with self.subTest(spec), self.assertRaisesRegex(ValueError, says):
+                    control.submit(spec)
+            for wrong in (None, "rm1", {"plan": "none"}):
+                with self.subTest(wrong), self.assertRaisesRegex(TypeError, "want a mapping"):
+                    control.submit(wrong)  # type: ignore[arg-type]
+            self.assertEqual(c.spec, {})
+            control.submit({"rankTail": "keep", "t_rows_per_second": 1.0, "plan": {"splitBatches": "4", "split_batches": 4}})
+
+    def test_fields_are_those_of_the_protocol(self) -> None:
+        repository = pathlib.Path(os.environ.get("MILLRACE_REPOSITORY") or pathlib.Path(__file__).parents[3])
+        proto = repository / "host" / "api" / "v1" / "millrace.proto"
+        for message, known in (("JobSpec", _SPEC), ("PlanOptions", _PLAN)):
+            found = re.search(rf"^message {message} {{(.*?)^}}", proto.read_text(), re.M | re.S)
+            assert found is not None
+            fields = set(re.findall(r"^  (?:repeated )?[\w.]+ (\w+) = \d+;", found[1], re.M))
+            self.assertEqual(known, fields)
+
+    def test_tls_files_that_are_not_there_are_named(self) -> None:
+        with tempfile.NamedTemporaryFile() as there, self.assertRaises(FileNotFoundError) as e:
+            Control("https://127.0.0.1:1", tls=(there.name, "/nowhere/node.key", there.name))
+        self.assertEqual(e.exception.filename, "/nowhere/node.key")
 
     def test_urls(self) -> None:
         for bad in ("ftp://h:1", "http://h:1/path", "unix:", "h:1", []):

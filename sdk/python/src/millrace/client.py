@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from .control import Control, b64, unb64
@@ -106,6 +108,8 @@ class Job:
         self._cond = self._session.cond  # guards what changes here, too
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
+        # Threads and leases of a Job that nobody closed and nobody has any more go, too.
+        weakref.finalize(self, _abandoned, self._session).atexit = False
 
     # --- the job ------------------------------------------------------------------------------------------------------
 
@@ -339,14 +343,22 @@ class Job:
         self._session.close()
 
 
+def _abandoned(session: Session) -> None:
+    """Closes a session elsewhere: this may be any thread, also one of the session's, in the middle of anything."""
+    if not session.closed:
+        threading.Thread(target=session.close, name="millrace-close", daemon=True).start()
+
+
 def _bytes_of(position: Position) -> Optional[bytes]:
     """The token that a position holds, checked as far as it can be here."""
     if position is None:
         return None
     if isinstance(position, Mapping):
         sealed = position.get("sealed")
-        if position.get("version") != 1 or not isinstance(sealed, str):
+        if position.get("version") != 1:
             raise TokenError(f"a state of version {position.get('version')!r}; this version reads 1")
+        if not isinstance(sealed, str):
+            raise TokenError("a state without its token (sealed): it is not what state_dict() gave")
         if not sealed:
             raise JobEndedError("the state is of a job that was done: nothing is left of it")
         try:
@@ -357,5 +369,7 @@ def _bytes_of(position: Position) -> Optional[bytes]:
         return position.to_bytes()
     if isinstance(position, str):
         return Token.parse(position).to_bytes()
+    if not isinstance(position, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a position is a token or what state_dict() gave, not {type(position).__name__}")
     read_token(bytes(position))
     return bytes(position)

@@ -8,7 +8,9 @@ does, for as long as its ``patience`` lasts. Messages are plain dictionaries wit
 from __future__ import annotations
 
 import base64
+import difflib
 import json
+import re
 import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
@@ -19,6 +21,11 @@ from .wire import BROKEN, TLS, Address, Connections
 __all__ = ["Control", "b64", "unb64"]
 
 _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
+# Fields of JobSpec and of its plan. The service passes over those that it does not know, as a newer client's.
+_SPEC = frozenset(
+    "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume follow exclude".split()
+)
+_PLAN = frozenset("batch tail shuffle seed split_batches window".split())
 _AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}
 
 
@@ -31,6 +38,17 @@ def unb64(text: Optional[str]) -> bytes:
     """The reverse; padded or not, either alphabet, as protobuf's JSON allows."""
     text = (text or "").replace("-", "+").replace("_", "/").rstrip("=")
     return base64.b64decode(text + "=" * (-len(text) % 4))
+
+
+def _known(where: str, given: Any, fields: frozenset[str]) -> None:
+    """Refuses keys that are no fields, in either of protobuf's spellings: what is misspelled would be left out."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{where}: want a mapping of {', '.join(sorted(fields))}")
+    names = fields | {re.sub("_([a-z])", lambda m: m[1].upper(), f) for f in fields}
+    for key in given:
+        if key not in names:
+            near = difflib.get_close_matches(str(key), names, 1)
+            raise ValueError(f"{where}: no field {key!r}" + (f"; did you mean {near[0]!r}?" if near else f"; want one of {', '.join(sorted(fields))}"))
 
 
 def _leader(details: Any) -> Optional[str]:
@@ -195,7 +213,12 @@ class Control:
         Args:
             spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, ``resume`` a
                 token as bytes, sealed or not.
+
+        Raises:
+            ValueError: a key of ``spec``, or of its ``plan``, is no field.
         """
+        _known("job", spec, _SPEC)
+        _known("job: plan", spec.get("plan") or {}, _PLAN)
         doc = dict(spec)
         for field in ("pipeline", "resume"):
             value = doc.get(field)

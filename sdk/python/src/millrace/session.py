@@ -97,6 +97,8 @@ class Session:
             # A job whose drives are being measured says so, and to ask again.
             return self.control.call("Attach", message, wait=20, busy=600)
         except ServiceError as e:
+            if e.code == "aborted":
+                raise JobEndedError(f"job {self.id}: {e.message}") from e
             raise of_token(e) from e
 
     def _with_begin(self, answer: dict[str, Any]) -> None:
@@ -319,6 +321,11 @@ class Session:
             log.info("job %s, rank %d: closing: %s", self.id, self.rank, e)
 
     # --- threads: leases ----------------------------------------------------------------------------------------------
+
+    @property
+    def closed(self) -> bool:
+        """:meth:`close` was called."""
+        return self._closed
 
     @property
     def ending(self) -> bool:

@@ -23,6 +23,9 @@ def context(tls: TLS) -> Optional[ssl.SSLContext]:
     if tls is None or isinstance(tls, ssl.SSLContext):
         return tls
     cert, key, ca = tls
+    for path in tls:
+        with open(path, "rb"):  # the errors of ssl do not say which file
+            pass
     made = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=ca)
     made.minimum_version = ssl.TLSVersion.TLSv1_3
     made.load_cert_chain(cert, key)
