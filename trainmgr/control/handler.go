@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/pprof"
 	"strings"
@@ -14,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 )
 
 // Bounds of requests, unpacked.
@@ -49,40 +48,15 @@ func (s *Server) handler(secure bool) http.Handler {
 	})
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
 	mux := http.NewServeMux()
-	mux.Handle(path, &guard{next: service, tls: secure, rates: newRates(s.o.Rate), errors: connect.NewErrorWriter()})
-	mux.Handle("GET /metrics", reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
-	mux.Handle("GET /readyz", reader(secure, http.HandlerFunc(s.readyz)))
+	mux.Handle(path, guard.New(service, secure, s.o.Rate))
+	mux.Handle("GET /metrics", guard.Reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
+	mux.Handle("GET /readyz", guard.Reader(secure, http.HandlerFunc(s.readyz)))
 	if s.o.Profile {
-		mux.Handle("/debug/pprof/", onLoopback(http.HandlerFunc(pprof.Index)))
-		mux.Handle("/debug/pprof/profile", onLoopback(http.HandlerFunc(pprof.Profile)))
-		mux.Handle("/debug/pprof/trace", onLoopback(http.HandlerFunc(pprof.Trace)))
+		mux.Handle("/debug/pprof/", guard.OnLoopback(http.HandlerFunc(pprof.Index)))
+		mux.Handle("/debug/pprof/profile", guard.OnLoopback(http.HandlerFunc(pprof.Profile)))
+		mux.Handle("/debug/pprof/trace", guard.OnLoopback(http.HandlerFunc(pprof.Trace)))
 	}
 	return mux
-}
-
-// reader lets operators and members read where identities are checked.
-func reader(secure bool, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if secure {
-			if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {
-				http.Error(w, err.Error(), http.StatusForbidden)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// onLoopback refuses callers of other machines.
-func onLoopback(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err == nil && !net.ParseIP(host).IsLoopback() {
-			http.Error(w, "profiles are for callers on this machine", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // readiness is what /readyz says.

@@ -16,6 +16,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -324,7 +325,7 @@ func (l *leader) find(ctx context.Context, id string) (*job, error) {
 	if j == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list", shorten(id)))
 	}
-	return j, mayUse(ctx, j.Owner)
+	return j, guard.MayUse(ctx, j.Owner)
 }
 
 // shorten bounds what a caller wrote before it is sent back.

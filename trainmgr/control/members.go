@@ -15,6 +15,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -54,7 +55,7 @@ func (s *Server) AddMember(ctx context.Context, req *apiv1.AddMemberRequest) (*a
 	if err != nil {
 		return nil, memberError(err)
 	}
-	s.logger.Warn("a member was added", "peer", req.PeerUrl, "id", strconv.FormatUint(m.ID, 16), "by", peerOf(ctx).String())
+	s.logger.Warn("a member was added", "peer", req.PeerUrl, "id", strconv.FormatUint(m.ID, 16), "by", guard.Peer(ctx).String())
 	return &apiv1.AddMemberResponse{Member: wireMember(m)}, nil
 }
 
@@ -66,7 +67,7 @@ func (s *Server) RemoveMember(ctx context.Context, req *apiv1.RemoveMemberReques
 	if err != nil {
 		return nil, memberError(err)
 	}
-	s.logger.Warn("a member was removed", "member", m.Name, "id", strconv.FormatUint(m.ID, 16), "by", peerOf(ctx).String())
+	s.logger.Warn("a member was removed", "member", m.Name, "id", strconv.FormatUint(m.ID, 16), "by", guard.Peer(ctx).String())
 	return &apiv1.RemoveMemberResponse{}, nil
 }
 

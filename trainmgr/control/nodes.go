@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -45,7 +46,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	if err != nil {
 		return nil, err
 	}
-	if id := peerOf(ctx); id.Role == identity.Node && req.GetStatus().GetName() != id.Name {
+	if id := guard.Peer(ctx); id.Role == identity.Node && req.GetStatus().GetName() != id.Name {
 		return nil, connect.NewError(connect.CodePermissionDenied, fmt.Errorf("node %s beats for node %s: a node's name is its certificate's; change name in its configuration, or issue it another (millrace pki issue --role node --name NAME)", id.Name, shorten(req.GetStatus().GetName())))
 	}
 	now, wall := time.Now(), seconds(time.Now())

@@ -504,19 +504,6 @@ func TestAJobIsWatched(t *testing.T) {
 
 // TestPeersThatAskTooOftenAreToldSo: one peer's haste is not another's.
 func TestPeersThatAskTooOftenAreToldSo(t *testing.T) {
-	r := newRates(10)
-	now := time.Now()
-	for range 10 {
-		assert.True(t, r.allow("a", now))
-	}
-	assert.False(t, r.allow("a", now))
-	assert.True(t, r.allow("b", now))
-	assert.True(t, r.allow("a", now.Add(time.Second)))
-	for i := range 2 * maxPeers {
-		r.allow(fmt.Sprint(i), now.Add(time.Second))
-	}
-	assert.LessOrEqual(t, len(r.peers), maxPeers+1)
-
 	o := testOptions(t)
 	o.Rate = 1
 	s, _ := start(t, o)

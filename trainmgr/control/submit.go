@@ -18,6 +18,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", errSpec, len(raw), MaxSpec))
 	}
 	now := time.Now()
-	stored := storedSpec{ID: newID(req.Spec.Name), Owner: owner(peerOf(ctx)), Submitted: now.UTC(), Spec: raw}
+	stored := storedSpec{ID: newID(req.Spec.Name), Owner: guard.Owner(guard.Peer(ctx)), Submitted: now.UTC(), Spec: raw}
 	j, sealed, err := newJob(stored, req.Spec, l.key)
 	if err != nil {
 		return nil, l.wire(err)
@@ -243,7 +244,7 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	defer l.mu.Unlock()
 	jobs := make([]*job, 0, len(l.jobs))
 	for _, j := range l.jobs {
-		if mayUse(ctx, j.Owner) == nil {
+		if guard.MayUse(ctx, j.Owner) == nil {
 			jobs = append(jobs, j)
 		}
 	}

@@ -1,18 +1,14 @@
-package control
+package guard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"path"
-	"strings"
-	"sync"
 	"time"
 
 	"connectrpc.com/connect"
-	"golang.org/x/time/rate"
 
 	"github.com/millrace/millrace/host/identity"
 )
@@ -39,13 +35,17 @@ var allowed = map[string][]identity.Role{
 
 type peerKey struct{}
 
-// peerOf returns who calls; the zero Identity where nobody is asked who they are.
-func peerOf(ctx context.Context) identity.Identity {
+// Peer returns who calls; the zero Identity where nobody is asked who they are.
+func Peer(ctx context.Context) identity.Identity {
 	id, _ := ctx.Value(peerKey{}).(identity.Identity)
 	return id
 }
 
-// guard checks a caller's role and rate before the call is read.
+// New checks a caller's role, where tls says that callers show who they are, and rate, in requests a second of one peer, before next reads the call.
+func New(next http.Handler, tls bool, rate float64) http.Handler {
+	return &guard{next: next, tls: tls, rates: newRates(rate), errors: connect.NewErrorWriter()}
+}
+
 type guard struct {
 	next   http.Handler
 	tls    bool
@@ -84,70 +84,27 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code
 	_ = g.errors.Write(w, r, connect.NewError(code, err)) // the caller is gone if it fails
 }
 
-// rates holds a token bucket a peer.
-type rates struct {
-	limit float64
-
-	mu    sync.Mutex
-	peers map[string]*rate.Limiter
-	swept time.Time
-}
-
-// maxPeers bounds the buckets kept; peers beyond share one.
-const maxPeers = 10_000
-
-func newRates(limit float64) *rates { return &rates{limit: limit, peers: map[string]*rate.Limiter{}} }
-
-func (r *rates) allow(peer string, now time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l := r.peers[peer]
-	if l == nil {
-		if len(r.peers) >= maxPeers {
-			r.sweep(now)
-			if len(r.peers) >= maxPeers {
-				peer = "the others"
+// Reader lets operators, members and nodes read, where identities are checked.
+func Reader(tls bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tls {
+			if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {
+				http.Error(w, err.Error(), http.StatusForbidden)
+				return
 			}
 		}
-		if l = r.peers[peer]; l == nil {
-			l = rate.NewLimiter(rate.Limit(r.limit), max(1, int(min(r.limit, 1e9))))
-			r.peers[peer] = l
+		next.ServeHTTP(w, r)
+	})
+}
+
+// OnLoopback refuses callers of other machines.
+func OnLoopback(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		if err == nil && !net.ParseIP(host).IsLoopback() {
+			http.Error(w, "profiles are for callers on this machine", http.StatusForbidden)
+			return
 		}
-	}
-	return l.AllowN(now, 1)
-}
-
-// sweep forgets those that have not called for a second, whose buckets are full; once a second at most.
-func (r *rates) sweep(now time.Time) {
-	if now.Sub(r.swept) < time.Second {
-		return
-	}
-	r.swept = now
-	for p, l := range r.peers {
-		if l.TokensAt(now) >= float64(l.Burst()) {
-			delete(r.peers, p)
-		}
-	}
-}
-
-// errOwner says that a job belongs to somebody else.
-var errOwner = errors.New("the job belongs to another launcher")
-
-// owner names who may use a job that this peer submits: launchers whose name begins the same up to the first dot, so that the
-// ranks of one trainer on several hosts ("ads.host-3") share it. Empty: everybody.
-func owner(id identity.Identity) string {
-	if id.Role != identity.Launcher {
-		return ""
-	}
-	name, _, _ := strings.Cut(id.Name, ".")
-	return name
-}
-
-// mayUse returns an error unless the peer may use a job of the owner.
-func mayUse(ctx context.Context, jobOwner string) error {
-	id := peerOf(ctx)
-	if id.Role != identity.Launcher || jobOwner == "" || owner(id) == jobOwner {
-		return nil
-	}
-	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: %s, you are %s", errOwner, jobOwner, id.Name))
+		next.ServeHTTP(w, r)
+	})
 }

@@ -1,0 +1,122 @@
+package guard
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+)
+
+func TestRates(t *testing.T) {
+	r := newRates(10)
+	now := time.Now()
+	for range 10 {
+		assert.True(t, r.allow("a", now))
+	}
+	assert.False(t, r.allow("a", now))
+	assert.True(t, r.allow("b", now))
+	assert.True(t, r.allow("a", now.Add(time.Second)))
+	for i := range 2 * maxPeers {
+		r.allow(fmt.Sprint(i), now.Add(time.Second))
+	}
+	assert.LessOrEqual(t, len(r.peers), maxPeers+1)
+}
+
+// TestEveryMethodHasItsRoles: what is not listed is an operator's, and what is listed exists.
+func TestEveryMethodHasItsRoles(t *testing.T) {
+	service := reflect.TypeFor[apiv1connect.ControlHandler]()
+	methods := map[string]bool{}
+	for i := range service.NumMethod() {
+		methods[service.Method(i).Name] = true
+	}
+	for name, roles := range allowed {
+		assert.True(t, methods[name], name)
+		assert.NotEmpty(t, roles, name)
+	}
+	for _, name := range []string{"AddMember", "RemoveMember"} {
+		assert.True(t, methods[name])
+		assert.NotContains(t, allowed, name)
+	}
+}
+
+// asPeer is a request over TLS by whom a certificate names.
+func asPeer(role identity.Role, name, path string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, nil)
+	r.Header.Set("Content-Type", "application/json")
+	u := &url.URL{Scheme: "spiffe", Host: "millrace", Path: "/" + string(role) + "/" + name}
+	cert := []*x509.Certificate{{URIs: []*url.URL{u}}}
+	r.TLS = &tls.ConnectionState{HandshakeComplete: true, PeerCertificates: cert, VerifiedChains: [][]*x509.Certificate{cert}}
+	return r
+}
+
+func TestRolesBeforeTheCallIsRead(t *testing.T) {
+	var who identity.Identity
+	g := New(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { who = Peer(r.Context()) }), true, 100)
+	for _, c := range []struct {
+		role   identity.Role
+		method string
+		status int
+	}{
+		{identity.Node, "Heartbeat", http.StatusOK},
+		{identity.Launcher, "Heartbeat", http.StatusForbidden},
+		{identity.Launcher, "Lease", http.StatusOK},
+		{identity.Node, "Lease", http.StatusForbidden},
+		{identity.Control, "ListMembers", http.StatusOK},
+		{identity.Control, "RemoveMember", http.StatusForbidden},
+		{identity.Operator, "RemoveMember", http.StatusOK},
+		{identity.Operator, "NotThereYet", http.StatusOK},
+		{identity.Launcher, "NotThereYet", http.StatusForbidden},
+	} {
+		who = identity.Identity{}
+		w := httptest.NewRecorder()
+		g.ServeHTTP(w, asPeer(c.role, "x", "/millrace.v1.Control/"+c.method))
+		require.Equal(t, c.status, w.Code, "%s %s: %s", c.role, c.method, w.Body)
+		if c.status == http.StatusOK {
+			assert.Equal(t, identity.Identity{Role: c.role, Name: "x"}, who)
+		}
+	}
+}
+
+func TestJobsHaveOwners(t *testing.T) {
+	as := func(role identity.Role, name string) context.Context {
+		return context.WithValue(t.Context(), peerKey{}, identity.Identity{Role: role, Name: name})
+	}
+	assert.Equal(t, "ads", Owner(identity.Identity{Role: identity.Launcher, Name: "ads.host-3"}))
+	assert.Empty(t, Owner(identity.Identity{Role: identity.Operator, Name: "ann"}))
+	assert.NoError(t, MayUse(as(identity.Launcher, "ads.host-1"), "ads"))
+	assert.NoError(t, MayUse(as(identity.Operator, "ann"), "ads"))
+	assert.NoError(t, MayUse(as(identity.Launcher, "news"), ""))
+	assert.NoError(t, MayUse(t.Context(), "ads"), "nobody is asked who they are")
+	err := MayUse(as(identity.Launcher, "news"), "ads")
+	assert.ErrorIs(t, err, ErrOwner)
+	assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
+}
+
+func TestReadersAndLoopback(t *testing.T) {
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	status := func(h http.Handler, r *http.Request) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	assert.Equal(t, http.StatusOK, status(Reader(true, ok), asPeer(identity.Operator, "x", "/metrics")))
+	assert.Equal(t, http.StatusForbidden, status(Reader(true, ok), asPeer(identity.Launcher, "x", "/metrics")))
+	plain := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	assert.Equal(t, http.StatusOK, status(Reader(false, ok), plain))
+	assert.Equal(t, http.StatusForbidden, status(OnLoopback(ok), plain), "httptest's callers are at 192.0.2.1")
+	plain.RemoteAddr = "127.0.0.1:7"
+	assert.Equal(t, http.StatusOK, status(OnLoopback(ok), plain))
+}
