@@ -107,6 +107,10 @@ func (w *worker) chain(steps []step, v *vec) error {
 			at = w.lap(s.unit, at, n)
 			continue
 		}
+		if s.joined {
+			w.profile[s.unit].add(0, uint64(n))
+			continue
+		}
 		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
 			b.dropLists(v)
 		}
@@ -154,7 +158,7 @@ func (b *buffers) step(s *step, v *vec) error {
 		}
 	case program.UnitLog:
 		dst := b.madeDense(v.n)
-		logn.Log(dst, v.f32, s.add)
+		logn.LogClamped(dst, v.f32, s.add, s.lo, s.hi)
 		v.f32, v.mine = dst, true
 	case program.UnitBucketize:
 		return b.bucketize(s, v)

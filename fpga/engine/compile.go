@@ -58,8 +58,10 @@ type step struct {
 	i0, i1 int64        // fill; bounds; n
 	f0, f1 float64      // fill; bounds
 	add    float32
-	zero   bool // fill_null, the first of its chain, with the 0 that the decoder leaves in null slots: nothing to do
-	guard  bool // bucketize: a NaN is an error, so null slots must not hold one
+	lo, hi float32 // log: what its values are clamped to first
+	joined bool    // clamp: the log behind it does it
+	zero   bool    // fill_null, the first of its chain, with the 0 that the decoder leaves in null slots: nothing to do
+	guard  bool    // bucketize: a NaN is an error, so null slots must not hold one
 	hash   *sigridhash.Hasher
 	mod    *positivemodulus.Modulus
 	table  *bucketize.Table
@@ -146,6 +148,9 @@ func (s sink) inPlace() int {
 			}
 			return 1
 		case program.UnitClamp, program.UnitZeroExtend:
+			if s.steps[i].joined {
+				continue
+			}
 			return 1
 		}
 		return 0
@@ -164,7 +169,19 @@ func compileSink(s *program.Sink, kind program.Kind, tables map[*program.Bucketi
 		to.steps[i] = st
 		kind = op.Out(kind)
 	}
+	joinClamps(to.steps)
 	return to, nil
+}
+
+// joinClamps has a log do the work of the clamp before it, which saves a pass and often a copy.
+func joinClamps(steps []step) {
+	for i := range steps[:max(0, len(steps)-1)] {
+		s, next := &steps[i], &steps[i+1]
+		lo, hi := float32(s.f0), float32(s.f1)
+		if s.unit == program.UnitClamp && s.in == program.Float32 && next.unit == program.UnitLog && lo <= hi {
+			s.joined, next.lo, next.hi = true, lo, hi
+		}
+	}
 }
 
 func compileOp(op program.Op, in program.Kind, tables map[*program.Bucketize]*bucketize.Table) (step, error) {
@@ -177,7 +194,7 @@ func compileOp(op program.Op, in program.Kind, tables map[*program.Bucketize]*bu
 	case program.Clamp:
 		st.i0, st.i1, st.f0, st.f1 = o.IntLo, o.IntHi, o.FloatLo, o.FloatHi
 	case program.Log:
-		st.add = o.Add
+		st.add, st.lo, st.hi = o.Add, float32(math.Inf(-1)), float32(math.Inf(1))
 	case *program.Bucketize:
 		st.guard = o.NaN == program.NaNError && in != program.Int64
 		if st.table = tables[o]; st.table == nil {

@@ -25,8 +25,8 @@ func (t *UnitTime) add(ns, values uint64) {
 }
 
 // Profile is what each unit did in one execution, by the unit's number. An operator that finds nothing to do in a block, as
-// fill_null does where there are no nulls, has run for 0 ns. Where the operators' times end the writing of tensors begins:
-// Result.Transform is the sum of both.
+// fill_null does where there are no nulls, or that the next one does as well, as a log does a clamp, has run for 0 ns. Where the
+// operators' times end the writing of tensors begins: Result.Transform is the sum of both.
 type Profile [program.UnitMap + 1]UnitTime
 
 // stopwatch reads the monotonic clock and keeps the profile of a slice.

@@ -27,8 +27,8 @@ const (
 
 // log512 takes 16 values at a time, in two vectors of float64. A table of 16 entries lies in registers.
 func log512() {
-	TEXT("log512", NOSPLIT, "func(dst, src *float32, n int, add float32, table *[2][16]float64) (done int)")
-	Doc("log512 works on n values with AVX-512 until some need more than the vectors' precision: of the next 16, if there are so many.",
+	TEXT("log512", NOSPLIT, "func(dst, src *float32, n int, add, lo, hi float32, table *[2][16]float64) (done int)")
+	Doc("log512 works on n values, clamped, with AVX-512 until some need more than the vectors' precision: of the next 16, if there are so many.",
 		"It returns how many are done.")
 	Pragma("noescape")
 	dst, src, table := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("table"), GP64())
@@ -36,7 +36,7 @@ func log512() {
 	MOVQ(n, total)
 
 	v := z512
-	add := v.paramFloat32("add")
+	add, lo, hi := v.paramFloat32("add"), v.paramFloat32("lo"), v.paramFloat32("hi")
 	entries := v.regs(4) // reciprocals 0 to 7 and 8 to 15, logarithms 0 to 7 and 8 to 15
 	entries.each(func(i int, x reg.VecVirtual) { VMOVUPD(Mem{Base: table, Disp: 64 * i}, x) })
 	nan := v.all32(0x7fc00000)
@@ -48,6 +48,7 @@ func log512() {
 			ys := v.regs(vectors)
 			ys.each(func(i int, y reg.VecVirtual) {
 				load32(Mem{Base: src, Disp: 64 * i}, k, y)
+				clamp("float32", v, lo, hi, y)
 				VADDPS(add, y, y)
 			})
 			x := v.regs(2 * vectors) // y as float64, then z, then r
@@ -126,22 +127,24 @@ func log512() {
 // of 64 bits, and gathers are slow where there is no AVX-512. It divides instead, once a value:
 // ln z = 2 s (1 + s^2/3 + s^4/5 + ...), s = (z-1)/(z+1), |s| < 0.175.
 func log256() {
-	TEXT("log256", NOSPLIT, "func(dst, src *float32, n int, add float32) (done int)")
-	Doc("log256 works on the first n/8*8 of n values with AVX2 until some are special, subnormal, or need more than the vectors' precision:",
+	TEXT("log256", NOSPLIT, "func(dst, src *float32, n int, add, lo, hi float32) (done int)")
+	Doc("log256 works on the first n/8*8 of n values, clamped, with AVX2 until some are special, subnormal, or need more than the vectors' precision:",
 		"of the next 8. It returns how many are done.")
 	Pragma("noescape")
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()
 	MOVQ(n, total)
 	v := y256
-	add := v.paramFloat32("add")
+	add, lo, hi := v.paramFloat32("add"), v.paramFloat32("lo"), v.paramFloat32("hi")
 	ints := func(x uint32) Mem { return repeated(v, uint64(x)<<32|uint64(x)) }
 	floats := func(x float64) Mem { return repeated(v, math.Float64bits(x)) }
 
 	loop{n: n, lanes: 8,
 		body: func(_ int, _ reg.Register) {
 			y := YMM()
-			VADDPS(Mem{Base: src}, add, y)
+			VMOVUPS(Mem{Base: src}, y)
+			clamp("float32", v, lo, hi, y)
+			VADDPS(add, y, y)
 			// Normal, positive and finite: between the smallest normal number and +Inf, as integers.
 			under, over := YMM(), YMM()
 			VMOVDQU(ints(0x00800000), under)

@@ -21,9 +21,14 @@ const (
 )
 
 // logGeneric is the path of plain Go, and the oracle of the others.
-func logGeneric(dst, src []float32, add float32) {
+func logGeneric(dst, src []float32, add, lo, hi float32) {
 	dst = dst[:len(src)]
 	for i, x := range src {
+		if x < lo {
+			x = lo
+		} else if hi < x {
+			x = hi
+		}
 		y := x + add
 		// Positive and finite: the bits of 0, +Inf, NaN and all that is negative wrap around or lie above.
 		if math.Float32bits(y)-1 >= 0x7f800000-1 {

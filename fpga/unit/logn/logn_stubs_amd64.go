@@ -4,14 +4,14 @@
 
 package logn
 
-// log512 works on n values with AVX-512 until some need more than the vectors' precision: of the next 16, if there are so many.
+// log512 works on n values, clamped, with AVX-512 until some need more than the vectors' precision: of the next 16, if there are so many.
 // It returns how many are done.
 //
 //go:noescape
-func log512(dst *float32, src *float32, n int, add float32, table *[2][16]float64) (done int)
+func log512(dst *float32, src *float32, n int, add float32, lo float32, hi float32, table *[2][16]float64) (done int)
 
-// log256 works on the first n/8*8 of n values with AVX2 until some are special, subnormal, or need more than the vectors' precision:
+// log256 works on the first n/8*8 of n values, clamped, with AVX2 until some are special, subnormal, or need more than the vectors' precision:
 // of the next 8. It returns how many are done.
 //
 //go:noescape
-func log256(dst *float32, src *float32, n int, add float32) (done int)
+func log256(dst *float32, src *float32, n int, add float32, lo float32, hi float32) (done int)

@@ -3,6 +3,7 @@
 package logn
 
 import (
+	"math"
 	"testing"
 
 	"github.com/millrace/millrace/fpga/unit/internal/proving"
@@ -12,20 +13,21 @@ import (
 // Ordinary values, none of which Ziv's test stops at, as their results being right with no way back shows.
 func TestKernelsDoOrdinaryValues(t *testing.T) {
 	const n = 1000
+	lo, hi := float32(math.Inf(-1)), float32(math.Inf(1))
 	src, dst, want := make([]float32, n), make([]float32, n), make([]float32, n)
 	for i := range src {
 		src[i] = float32(i)
 	}
-	logGeneric(want, src, 1)
+	logGeneric(want, src, 1, lo, hi)
 	t.Run("avx512", func(t *testing.T) {
-		proving.Whole(t, simd.AVX512, n, func() int { return log512(&dst[0], &src[0], n, 1, &vectorTable) })
+		proving.Whole(t, simd.AVX512, n, func() int { return log512(&dst[0], &src[0], n, 1, lo, hi, &vectorTable) })
 		same(t, want, dst, src, 1)
 	})
 	t.Run("avx512, special values", func(t *testing.T) {
-		proving.Whole(t, simd.AVX512, n, func() int { return log512(&dst[0], &src[0], n, -500, &vectorTable) })
+		proving.Whole(t, simd.AVX512, n, func() int { return log512(&dst[0], &src[0], n, -500, lo, hi, &vectorTable) })
 	})
 	t.Run("avx2", func(t *testing.T) {
-		proving.Whole(t, simd.AVX2, n, func() int { return log256(&dst[0], &src[0], n, 1) })
+		proving.Whole(t, simd.AVX2, n, func() int { return log256(&dst[0], &src[0], n, 1, lo, hi) })
 		same(t, want, dst, src, 1)
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/fpga/unit/clamp"
 	"github.com/millrace/millrace/fpga/unit/internal/proving"
 )
 
@@ -33,6 +34,18 @@ func value(i int) float32 {
 	return f(0x3f000000 + r>>6&0xffffff)
 }
 
+// bounds are what values are clamped to: nothing, what rm5 has, a range, one number, zeros of both signs.
+var bounds = [][2]float32{{float32(math.Inf(-1)), float32(math.Inf(1))}, {0, float32(math.Inf(1))}, {-2.5, 1000}, {3, 3}, {float32(math.Copysign(0, -1)), 0}}
+
+// clampedLog is the oracle: two steps, the logarithm's by plain Go.
+func clampedLog(dst, src []float32, add, lo, hi float32) {
+	within := make([]float32, len(src))
+	for i, x := range src {
+		within[i] = clamp.Reference(x, lo, hi)
+	}
+	logGeneric(dst[:len(src)], within, add, float32(math.Inf(-1)), float32(math.Inf(1)))
+}
+
 func same(t require.TestingT, want, got []float32, src []float32, add float32) {
 	for i, x := range src {
 		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
@@ -48,12 +61,17 @@ func TestEveryPathInEveryPlace(t *testing.T) {
 		proving.Places(t, value, func(dst, src []float32) {
 			turn++
 			add := []float32{0, 1, 3, -0.5}[turn%4]
-			logGeneric(want, src, add)
-			Log(dst, src, add)
+			lo, hi := bounds[turn%len(bounds)][0], bounds[turn%len(bounds)][1]
+			clampedLog(want, src, add, lo, hi)
+			LogClamped(dst, src, add, lo, hi)
 			same(t, want, dst, src, add)
 			copy(keep, src)
-			Log(src, src, add)
+			LogClamped(src, src, add, lo, hi)
 			same(t, want, src, keep[:len(src)], add)
+			copy(src, keep)
+			clampedLog(want, src, add, bounds[0][0], bounds[0][1])
+			Log(dst, src, add)
+			same(t, want, dst, src, add)
 		})
 	})
 }
@@ -64,21 +82,24 @@ func TestLogAllocatesNothing(t *testing.T) {
 		src[i] = value(i)
 	}
 	proving.EachLevel(t, func(t *testing.T) {
-		require.Zero(t, testing.AllocsPerRun(10, func() { Log(dst, src, 0) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { Log(dst, src, 0); LogClamped(dst, src, 0, 0, 1) }))
 	})
 }
 
 func FuzzLog(f *testing.F) {
-	f.Add(make([]byte, 80), float32(0))
-	f.Add([]byte("a value of four bytes, and some more than that of it"), float32(1))
-	f.Fuzz(func(t *testing.T, data []byte, add float32) {
+	f.Add(make([]byte, 80), float32(0), float32(0), float32(1))
+	f.Add([]byte("a value of four bytes, and some more than that of it"), float32(1), float32(-1), float32(math.Inf(1)))
+	f.Fuzz(func(t *testing.T, data []byte, add, lo, hi float32) {
+		if !(lo <= hi) {
+			lo, hi = bounds[0][0], bounds[0][1]
+		}
 		src := make([]float32, len(data)/4)
 		for i := range src {
 			src[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 		}
 		want, got := make([]float32, len(src)), make([]float32, len(src))
-		logGeneric(want, src, add)
-		Log(got, src, add)
+		clampedLog(want, src, add, lo, hi)
+		LogClamped(got, src, add, lo, hi)
 		same(t, want, got, src, add)
 	})
 }

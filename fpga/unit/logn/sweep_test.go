@@ -52,7 +52,7 @@ func sweep(t *testing.T, first, end uint64, stride uint64) (undecided int64, nea
 		for _, p := range paths {
 			for at := 0; at < len(src); at += p.piece {
 				end := min(at+p.piece, len(src))
-				log[p.level](p.dst[at:end], src[at:end], 0)
+				log[p.level](p.dst[at:end], src[at:end], 0, float32(math.Inf(-1)), float32(math.Inf(1)))
 			}
 		}
 		for i, x := range src {

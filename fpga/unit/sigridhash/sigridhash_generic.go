@@ -12,9 +12,14 @@ func hashGeneric(h *Hasher, dst, src []int64) {
 
 // hash32Generic is the same of Hash32.
 func hash32Generic(h *Hasher, dst []byte, src []int64) {
-	salt, div := h.salt, h.div
-	for i, id := range src {
-		binary.LittleEndian.PutUint32(dst[4*i:], uint32(div.Mod(int64(mix(salt, uint64(id))))))
+	var block [64]int64
+	for len(src) > 0 {
+		n := min(len(block), len(src))
+		hashGeneric(h, block[:n], src[:n])
+		for i, x := range block[:n] {
+			binary.LittleEndian.PutUint32(dst[4*i:], uint32(x))
+		}
+		dst, src = dst[4*n:], src[n:]
 	}
 }
 
