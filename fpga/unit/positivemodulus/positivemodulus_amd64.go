@@ -13,6 +13,10 @@ func modAVX512(m *Modulus, dst, src []int64) {
 	if len(src) == 0 {
 		return
 	}
+	if m.bits {
+		modMask512(&dst[0], &src[0], len(src), uint64(m.mask))
+		return
+	}
 	kernel := modWide512
 	if m.div.D() < floormod.WideFrom {
 		kernel = modSmall512
@@ -22,7 +26,11 @@ func modAVX512(m *Modulus, dst, src []int64) {
 
 func modAVX2(m *Modulus, dst, src []int64) {
 	whole := len(src) &^ 3
-	if whole > 0 {
+	switch {
+	case whole == 0:
+	case m.bits:
+		modMask256(&dst[0], &src[0], whole, uint64(m.mask))
+	default:
 		kernel := modWide256
 		if m.div.D() < floormod.WideFrom {
 			kernel = modSmall256

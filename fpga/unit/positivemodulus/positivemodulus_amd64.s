@@ -385,3 +385,89 @@ loop1:
 behind1:
 	VZEROUPPER
 	RET
+
+// func modMask512(dst *int64, src *int64, n int, mask uint64)
+// Requires: AVX, AVX512BW, AVX512F, BMI2
+TEXT ·modMask512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ mask+24(FP), Z0
+
+loop2:
+	CMPQ      DX, $+16
+	JL        behind2
+	VMOVDQU64 (CX), Z1
+	VPANDQ    Z0, Z1, Z1
+	VMOVDQU64 Z1, (AX)
+	VMOVDQU64 64(CX), Z1
+	VPANDQ    Z0, Z1, Z1
+	VMOVDQU64 Z1, 64(AX)
+	ADDQ      $+128, CX
+	ADDQ      $+128, AX
+	SUBQ      $+16, DX
+	JMP       loop2
+
+behind2:
+loop1:
+	CMPQ      DX, $+8
+	JL        behind1
+	VMOVDQU64 (CX), Z1
+	VPANDQ    Z0, Z1, Z1
+	VMOVDQU64 Z1, (AX)
+	ADDQ      $+64, CX
+	ADDQ      $+64, AX
+	SUBQ      $+8, DX
+	JMP       loop1
+
+behind1:
+	TESTQ       DX, DX
+	JZ          done
+	MOVQ        $-1, BX
+	BZHIQ       DX, BX, BX
+	KMOVQ       BX, K1
+	VMOVDQU64.Z (CX), K1, Z1
+	VPANDQ      Z0, Z1, Z1
+	VMOVDQU64   Z1, K1, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func modMask256(dst *int64, src *int64, n int, mask uint64)
+// Requires: AVX, AVX2
+TEXT ·modMask256(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTQ mask+24(FP), Y0
+
+loop2:
+	CMPQ    DX, $+8
+	JL      behind2
+	VMOVDQU (CX), Y1
+	VPAND   Y0, Y1, Y1
+	VMOVDQU Y1, (AX)
+	VMOVDQU 32(CX), Y1
+	VPAND   Y0, Y1, Y1
+	VMOVDQU Y1, 32(AX)
+	ADDQ    $+64, CX
+	ADDQ    $+64, AX
+	SUBQ    $+8, DX
+	JMP     loop2
+
+behind2:
+loop1:
+	CMPQ    DX, $+4
+	JL      behind1
+	VMOVDQU (CX), Y1
+	VPAND   Y0, Y1, Y1
+	VMOVDQU Y1, (AX)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	SUBQ    $+4, DX
+	JMP     loop1
+
+behind1:
+	VZEROUPPER
+	RET

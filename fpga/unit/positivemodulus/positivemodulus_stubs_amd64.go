@@ -23,3 +23,13 @@ func modWide256(dst *int64, src *int64, n int, d uint64, inverse float64)
 //
 //go:noescape
 func modSmall256(dst *int64, src *int64, n int, d uint64, inverse float64)
+
+// modMask512 takes the lower bits of n numbers with AVX-512.
+//
+//go:noescape
+func modMask512(dst *int64, src *int64, n int, mask uint64)
+
+// modMask256 takes the lower bits of the first n/4*4 of n numbers with AVX2.
+//
+//go:noescape
+func modMask256(dst *int64, src *int64, n int, mask uint64)

@@ -58,7 +58,7 @@ func BenchmarkMod(b *testing.B) {
 		v[i] = int64(uint64(i) * 0x9e3779b97f4a7c15)
 	}
 	dst := make([]int64, len(v))
-	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
+	for name, limit := range map[string]int64{"power of two": 8192, "small": 8191, "rm": 500000, "any": 1<<62 + 1} {
 		m, _ := positivemodulus.New(limit)
 		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(v), func() { m.Mod(dst, v) }) })
 	}

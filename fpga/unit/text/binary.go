@@ -1,9 +1,6 @@
 package text
 
-import (
-	"bytes"
-	"encoding/binary"
-)
+import "encoding/binary"
 
 // DecodeBinary decodes up to n binary rows of window into rows first, first+1, ... of c. window begins at position at,
 // which errors name; final says that the partition ends with it: bytes that are no whole row are ErrPartialRow then.
@@ -36,19 +33,30 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 	return res, nil
 }
 
-// ones is a block of validity.
-var ones = [block]byte(bytes.Repeat([]byte{1}, block))
+// full is the planes of a block in which every field holds a value.
+var full = func() (p [groups][block]byte) {
+	for g := range p {
+		for r := range p[g] {
+			p[g][r] = 0xff
+		}
+	}
+	return p
+}()
 
 // gather moves a block, at most, of binary rows to rows first, first+1, ... of c, which to aims at where there are vectors.
 func gather(c *Columns, to *targets, first int, rows []byte) {
 	n := len(rows) / BinaryRow
-	from := 0
+	from, known := 0, false
 	if vectors() {
-		from = to.columns(&rows[0], first, n, len(rows))
+		from, known = to.columns(&rows[0], first, n, len(rows)), true
+		to.validity(&full, first, n)
+	}
+	if from == n && known {
+		return
 	}
 	for f := range fields {
 		values, valid := c.column(f)
-		if values != nil && from < n {
+		if values != nil {
 			values = values[first+from : first+n]
 			column := rows[from*BinaryRow+4*f:]
 			if f <= Dense {
@@ -61,8 +69,11 @@ func gather(c *Columns, to *targets, first int, rows []byte) {
 				}
 			}
 		}
-		if valid != nil {
-			copy(valid[first:first+n], ones[:])
+		if valid != nil && !known {
+			valid = valid[first : first+n]
+			for r := range valid {
+				valid[r] = 1
+			}
 		}
 	}
 }

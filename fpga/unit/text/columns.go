@@ -33,13 +33,17 @@ func (c *Columns) column(field int) (values []int64, valid []byte) {
 	return c.Sparse[field-1-Dense], c.SparseValid[field-1-Dense]
 }
 
-// deal moves the first n rows of the block to rows first, first+1, ... of c.
+// deal moves the first n rows of the block to rows first, first+1, ... of c. A label that is absent is a cell that nothing but 0 is ever
+// written to.
 func (d *Decoder) deal(c *Columns, first, n int) {
 	from, known := 0, false
 	if d.vectors {
 		from = d.to.columns((*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
 		d.to.validity(&d.planes, first, n)
 		known = true
+	}
+	if from == n && known {
+		return
 	}
 	for f := range fields {
 		values, valid := c.column(f)
@@ -58,16 +62,13 @@ func (d *Decoder) deal(c *Columns, first, n int) {
 // dealCells moves a field of the block's rows from, from+1, ...
 func (d *Decoder) dealCells(values []int64, f, from int) {
 	cells := d.cells[:len(values)]
-	switch {
-	case f < d.first:
-		clear(values)
-	case f <= Dense:
+	if f <= Dense {
 		for r := from; r < len(values); r++ {
 			values[r] = int64(int32(cells[r][f]))
 		}
-	default:
-		for r := from; r < len(values); r++ {
-			values[r] = int64(cells[r][f])
-		}
+		return
+	}
+	for r := from; r < len(values); r++ {
+		values[r] = int64(cells[r][f])
 	}
 }
