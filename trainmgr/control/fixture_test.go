@@ -160,6 +160,13 @@ func (n *fakeNode) holds(t testing.TB, drives map[string][]*apiv1.Partition) {
 	n.status.Inventory = h.Sum(nil)
 }
 
+// set changes what a node says of itself.
+func (n *fakeNode) set(change func(*apiv1.NodeStatus)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change(n.status)
+}
+
 // beat sends one heartbeat.
 func (n *fakeNode) beat(t testing.TB, c *client) error {
 	n.mu.Lock()

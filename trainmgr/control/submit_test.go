@@ -205,6 +205,28 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 	assert.Len(t, k.got, 10)
 }
 
+// TestADriveThatIsBeingOpenedIsWaitedFor: what it holds may be of the job. The wait is as long as a node may be silent, and is told.
+func TestADriveThatIsBeingOpenedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.DeadAfter = 500 * time.Millisecond
+	s, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.set(func(st *apiv1.NodeStatus) {
+		st.Drives = append(st.Drives, &apiv1.Drive{Name: "e", State: "opening"})
+	})
+	n.beats(t, c)
+	await(t, c, "n")
+	_, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "early", Pipeline: []byte(testPipeline)}})
+	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err), "%v", err)
+	assert.ErrorContains(t, err, "node n is opening its drive e (waited for ")
+	n.holds(t, map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}, "e": {partition(t, "p1", 100)}})
+	require.Eventually(t, func() bool {
+		st, err := s.SubmitJob(patient(t), &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "whole", Pipeline: []byte(testPipeline)}})
+		return err == nil && st.Job.Rows == 200
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
 // TestANodeWithoutRoomIsWaitedFor: the job says what it waits for, and goes on when there is room; or it is cancelled.
 func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	t.Parallel()
