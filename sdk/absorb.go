@@ -35,6 +35,9 @@ func (w *worker) absorb(ctx context.Context) error {
 	progress, further := false, false
 	for i, k := range w.seated {
 		j, t := &w.jobs[k], &res.Tasks[i]
+		if n := uint64(w.r.prog.Columns[j.c.column].Part); n > 1 && t.Rows != res.Tasks[i-int(n)+1].Rows {
+			return w.against("task %d of a map wrote %d rows, its keys' %d", i, t.Rows, res.Tasks[i-int(n)+1].Rows)
+		}
 		if t.Rows > j.take || t.State == program.Done && t.Rows < j.take {
 			return w.against("task %d wrote %d of %d rows and is %v", i, t.Rows, j.take, t.State)
 		}

@@ -77,6 +77,7 @@ type window struct {
 	seg      segment
 	from, to uint64
 	users    int
+	serial   uint64 // slice whose moves brought the last of its bytes
 }
 
 // begin is the chunk offset from which on the window is wanted: where the cursor's page begins, or ends, if that page lies
@@ -210,7 +211,7 @@ func chunkOf(p *Partition, column int, leaf *parquet.Leaf, g int) *chunk {
 	c.unpacked = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
 	c.coded = m.DictOffset > 0 || m.Encodings.Has(parquet.RLEDictionary) || m.Encodings.Has(parquet.PlainDictionary)
 	c.kind = program.ChunkType{
-		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef,
+		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef,
 		Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),
 	}
 	return c

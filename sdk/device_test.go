@@ -481,9 +481,9 @@ func TestPreprocess(t *testing.T) {
 		}
 		l, err := d.Counters(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, uint64(6), l.Executions)
-		assert.Equal(t, uint64(6), l.FlashToDRAM.Commands)
-		assert.Equal(t, uint64(6*512), l.FlashToDRAM.Bytes)
+		assert.Equal(t, uint64(9), l.Executions)
+		assert.Equal(t, uint64(9), l.FlashToDRAM.Commands)
+		assert.Equal(t, uint64(9*512), l.FlashToDRAM.Bytes)
 
 		broken := vectors[0]
 		broken.Args = []byte("no slice")

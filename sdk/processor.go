@@ -153,6 +153,11 @@ func start(ctx context.Context, t Target, prog *program.Program, schema *tensor.
 			r.shares = 2
 		}
 	}
+	for i := range prog.Columns {
+		if n := prog.Parts(i); n > r.tasks {
+			return nil, fmt.Errorf("%s takes %d tasks a slice: column %q is of a map, which wants %d together", r.lim.Engine, r.tasks, prog.Columns[i].Name, n)
+		}
+	}
 	result := up(uint64(program.ResultSize(r.tasks)))
 	if least := head + uint64(r.shares)*(result+grain); r.memory < least {
 		return nil, &ErrSLM{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.shares}
@@ -178,6 +183,10 @@ func separate(prog *program.Program) *program.Program {
 	p := *prog
 	p.Columns = nil
 	for _, col := range prog.Columns {
+		if col.Part != program.NoPart {
+			p.Columns = append(p.Columns, col) // the engine puts all of a map's features in order itself
+			continue
+		}
 		rest := col
 		rest.Sinks = nil
 		var apart []program.Column
@@ -208,7 +217,7 @@ func agree(out program.Output, s *tensor.Schema) error {
 		ids = tensor.Int32
 	}
 	switch {
-	case out.Label != s.Label, int(out.Dense) != len(s.Dense), int(out.Keys) != len(s.Keys), s.Weights,
+	case out.Label != s.Label, int(out.Dense) != len(s.Dense), int(out.Keys) != len(s.Keys), out.Weights != s.Weights,
 		out.Keys > 0 && (ids != s.IDs || out.Fixed != s.Fixed()):
 		return fmt.Errorf("%w: the program's output (label %t, %d dense, %d keys of %v, fixed %t) is not the schema's (label %t, %d dense, %d keys of %v, fixed %t)",
 			tensor.ErrShape, out.Label, out.Dense, out.Keys, out.IDs, out.Fixed, s.Label, len(s.Dense), len(s.Keys), s.IDs, s.Fixed())

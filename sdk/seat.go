@@ -39,15 +39,15 @@ func (w *worker) seatSome() (again bool) {
 	w.seated, w.exec.Moves = w.seated[:0], w.exec.Moves[:0]
 	w.planned, w.unneeded, w.reread = 0, 0, 0
 	evicted, looked, bytes := w.evicted, false, uint64(0)
-	for i := w.next0; i < len(w.jobs) && len(w.seated) < w.r.tasks; i++ {
+	for i, n := w.next0, 0; i < len(w.jobs) && len(w.seated) < w.r.tasks; i += n {
 		j := &w.jobs[i]
-		if j.count == 0 {
+		if n = w.together(i); j.count == 0 {
 			continue
 		}
-		if len(w.seated) > 0 && (w.alone || bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
+		if len(w.seated) > 0 && (w.alone || len(w.seated)+n > w.r.tasks || bytes > sliceBytes || w.r.lim.Moves > 0 && len(w.exec.Moves) > w.r.lim.Moves/2) {
 			break
 		}
-		ok := w.seat(i)
+		ok := w.seatTogether(i, n)
 		if !looked && (!ok || w.evicted != evicted) {
 			if looked = true; w.cramped() {
 				return true
@@ -56,8 +56,11 @@ func (w *worker) seatSome() (again bool) {
 		if !ok {
 			break
 		}
-		w.seated = append(w.seated, i)
-		bytes += j.c.wants(int64(j.take), &w.learned[j.c.column])
+		for k := i; k < i+n; k++ {
+			w.seated = append(w.seated, k)
+			c := w.jobs[k].c
+			bytes += c.wants(int64(j.take), &w.learned[c.column])
+		}
 		if j.take < j.count && !w.r.prog.Output.Fixed {
 			break // the rest of its values comes before the next column's
 		}
@@ -201,7 +204,7 @@ func (w *worker) gather(i int, lo, hi uint64) bool {
 // load plans the move of shifted offsets [lo, hi) to the window's end and counts which of the bytes the chunks want.
 func (w *worker) load(v *window, lo, hi uint64, chunks ...*chunk) {
 	w.exec.Moves = w.geo.moves(w.exec.Moves, lo, hi, w.lane.inBase+v.seg.off+lo-v.from)
-	v.to = hi
+	v.to, v.serial = hi, w.serial
 	wanted := uint64(0)
 	for _, c := range chunks {
 		begin := c.at + w.geo.phase
@@ -378,18 +381,18 @@ func (w *worker) windowOf(c *chunk, n uint64) uint64 {
 // total is what the jobs from the next one on want, around to those that are done, as far as budget goes; n is how
 // many that are.
 func (w *worker) total(budget uint64) (in, dict, scratch uint64, n int) {
-	for k := range w.jobs {
-		j := &w.jobs[(w.next0+k)%len(w.jobs)]
-		if j.c.row >= j.c.rows {
-			n++ // ended: its memory is free
+	for k, m := 0, 0; k < len(w.jobs); k += m {
+		i := (w.next0 + k) % len(w.jobs)
+		if m = w.together(i); w.jobs[i].c.row >= w.jobs[i].c.rows {
+			n += m // ended: its memory is free
 			continue
 		}
-		a, b, c := w.foot(j)
+		a, b, c := w.footOf(i, m)
 		if a > budget || b > budget || c > budget || in+dict+scratch+a+b+c > budget {
 			break
 		}
 		in, dict, scratch = in+a, dict+b, scratch+c
-		n++
+		n += m
 	}
 	return in, dict, scratch, n
 }
@@ -397,11 +400,11 @@ func (w *worker) total(budget uint64) (in, dict, scratch uint64, n int) {
 // resident is how to share the memory when it does not hold all that the jobs want, but their dictionaries and unpacked
 // pages: windows come and go then, a page is moved once. It is not ok when no window finds room beside those.
 func (w *worker) resident() (in, dict, scratch uint64, ok bool) {
-	for k := range w.jobs {
-		if w.jobs[k].c.row >= w.jobs[k].c.rows {
+	for k, m := 0, 0; k < len(w.jobs); k += m {
+		if m = w.together(k); w.jobs[k].c.row >= w.jobs[k].c.rows {
 			continue
 		}
-		a, b, c := w.foot(&w.jobs[k])
+		a, b, c := w.footOf(k, m)
 		if a > mostNeed || b > mostNeed || c > mostNeed {
 			return 0, 0, 0, false
 		}
@@ -459,7 +462,7 @@ func (w *worker) stopGuessing() (some bool) {
 // share arranges the areas for as many jobs as the memory holds, or for the next one alone.
 func (w *worker) share() {
 	if w.alone {
-		in, dict, scratch := w.foot(&w.jobs[w.next0])
+		in, dict, scratch := w.footOf(w.next0, w.together(w.next0))
 		if max(in, dict, scratch) <= w.lane.room() && in+dict+scratch <= w.lane.room() {
 			w.arrange(in, dict, scratch, false)
 			return
@@ -498,8 +501,9 @@ func (w *worker) arrange(in, dict, scratch uint64, all bool) {
 // that job, makes do with a single output slot, asks for no more than the engine did, cuts the job; and if all that
 // does not help the error is an *ErrSLM.
 func (w *worker) makeRoom(ctx context.Context) error {
-	j := &w.jobs[w.next0]
-	c := j.c
+	n := w.together(w.next0)
+	group := w.jobs[w.next0:][:n]
+	j := &group[0]
 	room := w.lane.room()
 	if _, _, _, n := w.total(room); n < len(w.jobs) {
 		if _, _, _, ok := w.resident(); !ok && w.stopGuessing() {
@@ -507,7 +511,7 @@ func (w *worker) makeRoom(ctx context.Context) error {
 			return nil
 		}
 	}
-	in, dict, scratch := w.foot(j)
+	in, dict, scratch := w.footOf(w.next0, n)
 	if in <= room && dict <= room && scratch <= room && in+dict+scratch <= room {
 		l := w.lane
 		if l.in.size >= in && l.dict.size >= dict && l.scratch.size >= scratch && w.held() == 0 {
@@ -517,16 +521,14 @@ func (w *worker) makeRoom(ctx context.Context) error {
 		return nil
 	}
 	switch {
-	case c.lean < noGuess:
-		c.lean = noGuess
+	case lean(group, noGuess):
 		return nil
 	case !w.snug:
 		w.snug = true
 		return w.resize(ctx, 1, w.least())
-	case c.lean < noForesight:
-		c.lean = noForesight
+	case lean(group, noForesight):
 		return nil
-	case !w.direct && w.again(j)+dict+scratch > room:
+	case !w.direct && w.againOf(group)+dict+scratch > room:
 		// Fewer rows make no smaller dictionary.
 	case j.take > 1 && w.mayCut():
 		have := room - min(room, dict+scratch)
@@ -534,12 +536,14 @@ func (w *worker) makeRoom(ctx context.Context) error {
 		if in > 0 && have < in {
 			cut = uint64(float64(j.take) * float64(have) / float64(in))
 		}
-		j.most = uint32(min(max(cut, 1), uint64(j.take)-1))
-		j.take, c.fit = j.most, j.most
-		c.need = 0
+		most := uint32(min(max(cut, 1), uint64(j.take)-1))
+		for k := range group {
+			group[k].most, group[k].take = most, most
+			group[k].c.fit, group[k].c.need = most, 0
+		}
 		return nil
 	}
-	return w.tooSmall(c, in+dict+scratch)
+	return w.tooSmall(widest(group), in+dict+scratch)
 }
 
 // mayCut tells whether a job may be done in several tasks. Text has all keys in one task, so that a cut would put the
@@ -572,11 +576,17 @@ func (w *worker) resize(ctx context.Context, n int, size uint64) error {
 	if len(l.ring) == n && l.slotSize == up(size) && w.slot != nil {
 		return nil
 	}
-	var kept []byte
+	var kept, weights []byte
 	if w.slot != nil {
 		if w.dirty {
-			kept = aligned(min(w.sizeFor(w.rows, w.made()), w.slot.size))
-			if err := w.r.target.Load(ctx, w.slot.addr, kept); err != nil {
+			at, _ := w.r.prog.Output.PlaceIn(w.rows, w.slot.size)
+			kept = aligned(min(at.Values+w.made()*w.r.prog.Output.IDs.Bytes(), w.slot.size))
+			err := w.r.target.Load(ctx, w.slot.addr, kept)
+			if w.r.prog.Output.Weights && err == nil {
+				weights = aligned(4 * w.made())
+				err = w.r.target.Load(ctx, w.slot.addr+at.Weights, weights)
+			}
+			if err != nil {
 				return fmt.Errorf("%s: move a mini-batch to a larger place: %w", w.part.Name, err)
 			}
 		}
@@ -594,7 +604,12 @@ func (w *worker) resize(ctx context.Context, n int, size uint64) error {
 		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, ErrEngine)
 	}
 	if kept != nil {
-		if err := w.r.target.Store(ctx, w.slot.addr, kept); err != nil {
+		err := w.r.target.Store(ctx, w.slot.addr, kept)
+		if len(weights) > 0 && err == nil {
+			at, _ := w.r.prog.Output.PlaceIn(w.rows, w.slot.size)
+			err = w.r.target.Store(ctx, w.slot.addr+at.Weights, weights)
+		}
+		if err != nil {
 			return fmt.Errorf("%s: move a mini-batch to a larger place: %w", w.part.Name, err)
 		}
 	}

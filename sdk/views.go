@@ -24,6 +24,9 @@ func lay(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
 	if !s.Fixed() {
 		m.Lengths = typed[int32](b, at.Lengths, f*rows)
 	}
+	if s.Weights {
+		m.Weights = typed[float32](b, at.Weights, values)
+	}
 	if s.IDs == tensor.Int32 {
 		m.Values32 = typed[int32](b, at.Values, values)
 	} else {

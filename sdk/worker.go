@@ -113,8 +113,8 @@ func (w *worker) bind() error {
 		if leaf.Unsupported != nil {
 			return fail(ErrUnsupported, "%v", leaf.Unsupported)
 		}
-		if k := kindOf(leaf.Physical); k != col.Kind || leaf.List != col.List {
-			return fail(ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)", k, leaf.List, col.Kind, col.List)
+		if k := kindOf(leaf.Physical); k != col.Kind || listed(leaf) != col.List || leaf.Part != partOf(col.Part) {
+			return fail(ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)", k, listed(leaf), col.Kind, col.List)
 		}
 		for g := w.part.group(w.row); g < len(w.part.groups) && w.part.groups[g].first < w.end; g++ {
 			if err := w.part.File.RowGroups[g].Columns[leaf.Index].Unsupported; err != nil {
@@ -205,14 +205,16 @@ func (w *worker) plan() {
 	w.place = w.r.prog.Output.Place(w.rows)
 	end := w.row + int64(w.rows)
 	first := w.part.group(w.row)
-	for c := range w.leaves {
+	for column := 0; column < len(w.leaves); column += w.r.prog.Parts(column) {
 		for g, at := first, w.row; at < end; g++ {
 			until := min(end, w.part.groups[g].first+w.part.groups[g].rows)
 			if until <= at {
 				continue
 			}
 			n := uint32(until - at)
-			w.jobs = append(w.jobs, job{c: w.chunk(c, g, at), row: uint32(at - w.row), count: n, take: n})
+			for c := column; c < column+w.r.prog.Parts(column); c++ {
+				w.jobs = append(w.jobs, job{c: w.chunk(c, g, at), row: uint32(at - w.row), count: n, take: n})
+			}
 			at = until
 		}
 	}
@@ -267,12 +269,7 @@ func (w *worker) ring(size uint64) bool {
 
 // sizeFor is the size of a mini-batch's output.
 func (w *worker) sizeFor(rows uint32, values uint64) uint64 {
-	out := w.r.prog.Output
-	at := out.Place(rows).Values
-	if out.Keys == 0 {
-		return max(at, grain)
-	}
-	return max(at+values*out.IDs.Bytes(), grain)
+	return max(w.r.prog.Output.Size(rows, values), grain)
 }
 
 // guess bounds or guesses the values of a mini-batch.
@@ -285,6 +282,10 @@ func (w *worker) guess(rows uint32) uint64 {
 	g := min(w.part.group(w.row), len(w.part.groups)-1)
 	for i, leaf := range w.leaves {
 		if leaf == nil || !leaf.List {
+			continue
+		}
+		if w.r.prog.Columns[i].Part != program.NoPart {
+			n += w.guessMap(i, g, rows)
 			continue
 		}
 		values, held := uint64(w.part.File.RowGroups[g].Columns[leaf.Index].NumValues), uint64(max(w.part.groups[g].rows, 1))
@@ -324,10 +325,8 @@ func (w *worker) made() uint64 {
 
 // valueCap is how many values the slot holds.
 func (w *worker) valueCap() uint64 {
-	if w.slot.size < w.place.Values {
-		return 0
-	}
-	return (w.slot.size - w.place.Values) / w.r.prog.Output.IDs.Bytes()
+	_, values := w.r.prog.Output.PlaceIn(w.rows, w.slot.size)
+	return values
 }
 
 // execute runs the slice that was placed and takes in its result.
@@ -355,7 +354,8 @@ func (w *worker) execute(ctx context.Context) error {
 // compose writes the slice.
 func (w *worker) compose() {
 	l, s := w.lane, &w.slice
-	s.Rows, s.Place, s.Values, s.ValueCap = w.rows, w.place, w.values, w.valueCap()
+	w.place, s.ValueCap = w.r.prog.Output.PlaceIn(w.rows, w.slot.size)
+	s.Rows, s.Place, s.Values = w.rows, w.place, w.values
 	s.Tasks = s.Tasks[:0]
 	for _, i := range w.seated {
 		j := &w.jobs[i]
@@ -443,7 +443,7 @@ func (w *worker) finish(ctx context.Context) (*tensor.MiniBatch, error) {
 	w.slot = nil
 	values := w.made()
 	bytes := w.sizeFor(w.rows, values)
-	view, mapped := w.r.target.View(Span{Addr: slot.addr, Len: bytes})
+	view, mapped := w.r.target.View(Span{Addr: slot.addr, Len: w.extent(values)})
 	if mapped && !w.r.opts.Copy && l.spare() >= freeSlots {
 		m := tensor.New(w.r.schema, int(w.rows), func() { l.giveBack(slot) })
 		lay(m, w.place, values, view)
@@ -453,13 +453,16 @@ func (w *worker) finish(ctx context.Context) (*tensor.MiniBatch, error) {
 	defer l.giveBack(slot)
 	start := time.Now()
 	own := aligned(bytes)
-	if mapped {
-		copy(own, view)
-	} else if err := w.r.target.Load(ctx, slot.addr, own); err != nil {
-		return nil, fmt.Errorf("%s: rows %d+%d: fetch: %w", w.part.Name, w.row, w.rows, err)
+	at, _ := w.r.prog.Output.PlaceIn(w.rows, bytes)
+	for _, p := range w.pieces(at, values, bytes) {
+		if mapped {
+			copy(own[p.to:][:p.n], view[p.from:])
+		} else if err := w.r.target.Load(ctx, slot.addr+p.from, own[p.to:][:p.n]); err != nil {
+			return nil, fmt.Errorf("%s: rows %d+%d: fetch: %w", w.part.Name, w.row, w.rows, err)
+		}
 	}
 	m := tensor.New(w.r.schema, int(w.rows), nil)
-	lay(m, w.place, values, own)
+	lay(m, at, values, own)
 	w.r.stats.fetched.Add(int64(bytes))
 	w.r.stats.fetch.Add(int64(time.Since(start)))
 	return m, nil

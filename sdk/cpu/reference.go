@@ -132,6 +132,7 @@ func (r *referee) miniBatch(t *reference.Tensors) (*tensor.MiniBatch, error) {
 	copy(m.Label, t.Label)
 	copy(m.Dense, t.Dense)
 	copy(m.Lengths, t.Lengths)
+	copy(m.Weights, t.Weights)
 	copy(m.Values64, t.Values)
 	if m.Values32 != nil {
 		for i, id := range t.Values {
