@@ -31,6 +31,8 @@ type role struct {
 	Member  *control.Options
 	Node    *node.Config
 	Trainer *trainer
+
+	Link *link // nil: in the network of this process; else in one of its own, behind a link
 }
 
 func TestMain(m *testing.M) {
@@ -53,6 +55,11 @@ func play(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return err
+	}
+	if r.Link != nil {
+		if err := r.Link.await(); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -105,7 +112,13 @@ func start(t testing.TB, r role) *process {
 	require.NoError(t, err)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
+	if r.Link != nil {
+		r.Link.apart(p.cmd)
+	}
 	require.NoError(t, p.cmd.Start())
+	if r.Link != nil {
+		r.Link.plug(t, p.cmd.Process.Pid)
+	}
 	line, rerr := bufio.NewReader(out).ReadString('\n')
 	go func() {
 		p.err = p.cmd.Wait()
