@@ -2,12 +2,14 @@ package main
 
 import (
 	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// hexToInt writes a kernel a width.
+// hexToInt writes a kernel a width, and one for tokens of any length.
 func hexToInt() {
+	hexAny()
 	hexKernel("hex512", z512)
 	hexKernel("hex256", y256)
 }
@@ -101,6 +103,102 @@ func hexKernel(name string, w vector) {
 			TESTQ(valid, valid)
 			JZ(LabelRef("next"))
 			ADDQ(I32(tokens), valid)
+			Label("next")
+		},
+		advance: func(elements int) {
+			ADDQ(I32(4*elements), offsets)
+			ADDQ(I32(8*elements), dst)
+		},
+		end: func() {
+			SUBQ(n, total)
+			Store(total, ReturnIndex(0))
+		}}.emit()
+}
+
+// lowerHalf emits an instruction of 256 bits and tells the allocator that it sets all of the register: the rest is cleared.
+func lowerHalf(to reg.VecVirtual, opcode string, from ...Op) {
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: append(from[:len(from):len(from)], to.AsY()), Inputs: from, Outputs: []Op{to}})
+}
+
+// hexAny writes a loop over blocks of eight tokens, one behind the other, with permutations of bytes: one moves each token to the end of
+// a 64-bit lane of its own, another turns digits into their values.
+func hexAny() {
+	TEXT("hexAny512", NOSPLIT, "func(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)")
+	Doc("hexAny512 parses n tokens, and makes nulls of empty ones, until one of the next eight is malformed, or empty where valid is nil. The parameters are",
+		"those of hex512. It returns how many are done, a multiple of eight.")
+	Pragma("noescape")
+	dst, offsets, data := Load(Param("dst"), GP64()), Load(Param("offsets"), GP64()), Load(Param("data"), GP64())
+	size, valid := Load(Param("size"), GP64()), Load(Param("valid"), GP64())
+	n, total := Load(Param("n"), GP64()).(reg.GPVirtual), GP64()
+	MOVQ(n, total)
+	spread := constant("spread", func(i int) byte { return byte(i / 8 * 4) })
+	longer := constant("longer", lane(func(j int) byte { return byte(7 - j) }))
+	offset := constant("offset", lane(func(j int) byte { return byte(j - 8) }))
+	low := constant("digitsLow", func(i int) byte { return hexDigit(byte(i)) })
+	high := constant("digitsHigh", func(i int) byte { return hexDigit(byte(64 + i)) })
+	order, weights := ZMM(), z512.all(0x0110011001100110)
+	VBROADCASTI32X4(hexOrder(), order)
+
+	loop{n: n, lanes: 8,
+		body: func(int, reg.Register) {
+			from, to := GP64(), GP64()
+			MOVL(Mem{Base: offsets}, from.As32())
+			MOVL(Mem{Base: offsets, Disp: 32}, to.As32())
+			ends, lengths, odd := ZMM(), ZMM(), K()
+			lowerHalf(ends, "VMOVDQU64", Mem{Base: offsets, Disp: 4})
+			lowerHalf(lengths, "VPSUBD", Mem{Base: offsets}, ends.AsY())
+			VPCMPUD_BCST(Imm(6), word(8), lengths.AsY(), odd)
+			KORTESTB(odd, odd)
+			JNZ(LabelRef("end"))
+			CMPQ(from, to)
+			JA(LabelRef("end"))
+			CMPQ(to, size)
+			JA(LabelRef("end"))
+
+			// Nulls have no bytes. What has none is null afterwards.
+			filled, all := K(), GP32()
+			TESTQ(valid, valid)
+			JZ(LabelRef("all"))
+			flags, wide := XMM(), YMM()
+			VPMOVZXBD(Mem{Base: valid}, wide)
+			VPTESTMD(wide, wide, filled)
+			VMOVDQA32_Z(lengths.AsY(), filled, lengths.AsY())
+			VPTESTMD(lengths.AsY(), lengths.AsY(), filled)
+			VMOVDQU8_Z(Mem{Base: valid}, filled, flags)
+			JMP(LabelRef("some"))
+			Label("all")
+			VPTESTMD(lengths.AsY(), lengths.AsY(), filled)
+			KMOVB(filled, all)
+			CMPL(all, U32(255))
+			JNE(LabelRef("end"))
+			Label("some")
+
+			mine, index := K(), ZMM()
+			VPERMB(lengths, spread, lengths)
+			VPCMPUB(Imm(6), longer, lengths, mine)
+			start := YMM()
+			VPBROADCASTD(from.As32(), start)
+			VPSUBD(start, ends.AsY(), ends.AsY())
+			VPERMB(ends, spread, index)
+			VPADDB(offset, index, index)
+			SUBQ(from, to)
+			token, x := firstLanes(to), ZMM()
+			VMOVDQU8_Z(Mem{Base: data, Index: from, Scale: 1}, token, x)
+			VPERMB_Z(x, index, mine, x)
+			digit := ZMM()
+			VMOVDQA64(x, digit)
+			VPERMI2B_Z(high, low, mine, digit)
+			VPORQ(digit, x, x)
+			VPMOVB2M(x, mine)
+			KORTESTQ(mine, mine)
+			JNZ(LabelRef("end"))
+			VPMADDUBSW(weights, digit, digit)
+			VPSHUFB(order, digit, digit)
+			store64(digit, nil, Mem{Base: dst})
+			TESTQ(valid, valid)
+			JZ(LabelRef("next"))
+			VMOVQ(flags, Mem{Base: valid})
+			ADDQ(I32(8), valid)
 			Label("next")
 		},
 		advance: func(elements int) {

@@ -7,7 +7,7 @@
 // is a token: Python's int(s, 16) also takes "0x1a", "1_0", "+1a", blanks and more than eight digits; this does not.
 //
 // Parse reads one token; Hex a column of byte strings held as offsets into their bytes. Tokens of eight digits, one behind the
-// other, go eight (AVX-512) or four (AVX2) at a time.
+// other, go eight (AVX-512) or four (AVX2) at a time; with permutations of bytes (VBMI) so do tokens of any length, and nulls.
 //
 // # Concurrency
 //

@@ -4,6 +4,153 @@
 
 #include "textflag.h"
 
+// func hexAny512(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
+// Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VBMI, AVX512VL, BMI2
+TEXT ·hexAny512(SB), NOSPLIT, $0-56
+	MOVQ            dst+0(FP), AX
+	MOVQ            offsets+8(FP), CX
+	MOVQ            data+16(FP), DX
+	MOVQ            size+24(FP), BX
+	MOVQ            valid+32(FP), SI
+	MOVQ            n+40(FP), DI
+	MOVQ            DI, R8
+	VMOVDQU64       spread<>+0(SB), Z0
+	VMOVDQU64       longer<>+0(SB), Z1
+	VMOVDQU64       offset<>+0(SB), Z2
+	VMOVDQU64       digitsLow<>+0(SB), Z3
+	VMOVDQU64       digitsHigh<>+0(SB), Z4
+	VPBROADCASTQ    word0110011001100110<>+0(SB), Z6
+	VBROADCASTI32X4 hexOrder<>+0(SB), Z5
+
+loop1:
+	CMPQ         DI, $+8
+	JL           behind1
+	MOVL         (CX), R9
+	MOVL         32(CX), R10
+	VMOVDQU64    4(CX), Y7
+	VPSUBD       (CX), Y7, Y8
+	VPCMPUD.BCST $0x06, word0000000000000008<>+0(SB), Y8, K1
+	KORTESTB     K1, K1
+	JNZ          end
+	CMPQ         R9, R10
+	JA           end
+	CMPQ         R10, BX
+	JA           end
+	TESTQ        SI, SI
+	JZ           all
+	VPMOVZXBD    (SI), Y9
+	VPTESTMD     Y9, Y9, K1
+	VMOVDQA32.Z  Y8, K1, Y8
+	VPTESTMD     Y8, Y8, K1
+	VMOVDQU8.Z   (SI), K1, X9
+	JMP          some
+
+all:
+	VPTESTMD Y8, Y8, K1
+	KMOVB    K1, R11
+	CMPL     R11, $0x000000ff
+	JNE      end
+
+some:
+	VPERMB       Z8, Z0, Z8
+	VPCMPUB      $0x06, Z1, Z8, K1
+	VPBROADCASTD R9, Y8
+	VPSUBD       Y8, Y7, Y7
+	VPERMB       Z7, Z0, Z7
+	VPADDB       Z2, Z7, Z7
+	SUBQ         R9, R10
+	MOVQ         $-1, R11
+	BZHIQ        R10, R11, R11
+	KMOVQ        R11, K2
+	VMOVDQU8.Z   (DX)(R9*1), K2, Z8
+	VPERMB.Z     Z8, Z7, K1, Z8
+	VMOVDQA64    Z8, Z7
+	VPERMI2B.Z   Z4, Z3, K1, Z7
+	VPORQ        Z7, Z8, Z8
+	VPMOVB2M     Z8, K1
+	KORTESTQ     K1, K1
+	JNZ          end
+	VPMADDUBSW   Z6, Z7, Z7
+	VPSHUFB      Z5, Z7, Z7
+	VMOVDQU64    Z7, (AX)
+	TESTQ        SI, SI
+	JZ           next
+	VMOVQ        X9, (SI)
+	ADDQ         $+8, SI
+
+next:
+	ADDQ $+32, CX
+	ADDQ $+64, AX
+	SUBQ $+8, DI
+	JMP  loop1
+
+behind1:
+end:
+	SUBQ DI, R8
+	MOVQ R8, done+48(FP)
+	VZEROUPPER
+	RET
+
+DATA spread<>+0(SB)/8, $0x0000000000000000
+DATA spread<>+8(SB)/8, $0x0404040404040404
+DATA spread<>+16(SB)/8, $0x0808080808080808
+DATA spread<>+24(SB)/8, $0x0c0c0c0c0c0c0c0c
+DATA spread<>+32(SB)/8, $0x1010101010101010
+DATA spread<>+40(SB)/8, $0x1414141414141414
+DATA spread<>+48(SB)/8, $0x1818181818181818
+DATA spread<>+56(SB)/8, $0x1c1c1c1c1c1c1c1c
+GLOBL spread<>(SB), RODATA|NOPTR, $64
+
+DATA longer<>+0(SB)/8, $0x0001020304050607
+DATA longer<>+8(SB)/8, $0x0001020304050607
+DATA longer<>+16(SB)/8, $0x0001020304050607
+DATA longer<>+24(SB)/8, $0x0001020304050607
+DATA longer<>+32(SB)/8, $0x0001020304050607
+DATA longer<>+40(SB)/8, $0x0001020304050607
+DATA longer<>+48(SB)/8, $0x0001020304050607
+DATA longer<>+56(SB)/8, $0x0001020304050607
+GLOBL longer<>(SB), RODATA|NOPTR, $64
+
+DATA offset<>+0(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+8(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+16(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+24(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+32(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+40(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+48(SB)/8, $0xfffefdfcfbfaf9f8
+DATA offset<>+56(SB)/8, $0xfffefdfcfbfaf9f8
+GLOBL offset<>(SB), RODATA|NOPTR, $64
+
+DATA digitsLow<>+0(SB)/8, $0x8080808080808080
+DATA digitsLow<>+8(SB)/8, $0x8080808080808080
+DATA digitsLow<>+16(SB)/8, $0x8080808080808080
+DATA digitsLow<>+24(SB)/8, $0x8080808080808080
+DATA digitsLow<>+32(SB)/8, $0x8080808080808080
+DATA digitsLow<>+40(SB)/8, $0x8080808080808080
+DATA digitsLow<>+48(SB)/8, $0x0706050403020100
+DATA digitsLow<>+56(SB)/8, $0x8080808080800908
+GLOBL digitsLow<>(SB), RODATA|NOPTR, $64
+
+DATA digitsHigh<>+0(SB)/8, $0x800f0e0d0c0b0a80
+DATA digitsHigh<>+8(SB)/8, $0x8080808080808080
+DATA digitsHigh<>+16(SB)/8, $0x8080808080808080
+DATA digitsHigh<>+24(SB)/8, $0x8080808080808080
+DATA digitsHigh<>+32(SB)/8, $0x800f0e0d0c0b0a80
+DATA digitsHigh<>+40(SB)/8, $0x8080808080808080
+DATA digitsHigh<>+48(SB)/8, $0x8080808080808080
+DATA digitsHigh<>+56(SB)/8, $0x8080808080808080
+GLOBL digitsHigh<>(SB), RODATA|NOPTR, $64
+
+DATA word0110011001100110<>+0(SB)/8, $0x0110011001100110
+GLOBL word0110011001100110<>(SB), RODATA|NOPTR, $8
+
+DATA hexOrder<>+0(SB)/8, $0x8080808000020406
+DATA hexOrder<>+8(SB)/8, $0x80808080080a0c0e
+GLOBL hexOrder<>(SB), RODATA|NOPTR, $16
+
+DATA word0000000000000008<>+0(SB)/8, $0x0000000000000008
+GLOBL word0000000000000008<>(SB), RODATA|NOPTR, $8
+
 // func hex512(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
 // Requires: AVX, AVX2, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI
 TEXT ·hex512(SB), NOSPLIT, $0-56
@@ -94,16 +241,6 @@ GLOBL word0909090909090909<>(SB), RODATA|NOPTR, $8
 
 DATA word0505050505050505<>+0(SB)/8, $0x0505050505050505
 GLOBL word0505050505050505<>(SB), RODATA|NOPTR, $8
-
-DATA word0110011001100110<>+0(SB)/8, $0x0110011001100110
-GLOBL word0110011001100110<>(SB), RODATA|NOPTR, $8
-
-DATA hexOrder<>+0(SB)/8, $0x8080808000020406
-DATA hexOrder<>+8(SB)/8, $0x80808080080a0c0e
-GLOBL hexOrder<>(SB), RODATA|NOPTR, $16
-
-DATA word0000000000000008<>+0(SB)/8, $0x0000000000000008
-GLOBL word0000000000000008<>(SB), RODATA|NOPTR, $8
 
 // func hex256(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
 // Requires: AVX, AVX2, BMI

@@ -4,6 +4,12 @@
 
 package hextoint
 
+// hexAny512 parses n tokens, and makes nulls of empty ones, until one of the next eight is malformed, or empty where valid is nil. The parameters are
+// those of hex512. It returns how many are done, a multiple of eight.
+//
+//go:noescape
+func hexAny512(dst *int64, offsets *uint32, data *byte, size int, valid *byte, n int) (done int)
+
 // hex512 parses n tokens until one of the next few is null or does not have eight digits. offsets are one more than tokens, size is
 // how many bytes of data there are, valid may be nil. It returns how many are done, a whole number of vectors.
 //
