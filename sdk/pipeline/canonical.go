@@ -94,6 +94,9 @@ func (c *canonical) features(name string, list []Feature) {
 
 func (c *canonical) feature(f *Feature) {
 	c.str(`{"name":`).text(f.Name).str(`,"column":`).text(f.Column.Name)
+	if f.Column.Map.IsMap() {
+		c.str(`,"key":`).int(f.Key).str(`,"scores":`).bool(f.scored())
+	}
 	c.str(`,"kind":"` + f.Column.Kind.String() + `","list":`).bool(f.Column.List).str(`,"ops":[`)
 	kind, n := f.Column.Kind, 0
 	for _, op := range f.Ops {

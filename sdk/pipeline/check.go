@@ -72,7 +72,7 @@ func checkName(p *problems, as string, a at) {
 		p.add(a, ErrValue, "want at most %d bytes of UTF-8", maxName)
 		return
 	}
-	if _, err := expandName(as, "x0", 0); err != "" {
+	if _, err := expandName(as, "x0", "0", 0); err != "" {
 		p.add(a, ErrValue, "%s", err)
 	}
 }

@@ -12,6 +12,9 @@
 // docs/pipeline.schema.json are derived. What the operators compute is the affair of fpga/unit; this package knows
 // only what they take and give.
 //
+// A column may be a map ([MapInfo]); its features are columns by another name, "ids[101]", and lowering puts those that
+// one walk over the map can make together.
+//
 // [Resolved.Canonical] is the pipeline's part of a job's identity: patterns expanded, defaults filled in, borders as
 // bits. Two specs that make the same mini-batches from a dataset have the same canonical form, however they are
 // written.

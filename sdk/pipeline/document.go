@@ -137,7 +137,7 @@ func JSONSchema() []byte {
 	root["$defs"] = m{
 		"group": object([]string{"columns"}, m{
 			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": str},
-			"ops":     m{"$ref": "#/$defs/ops"}, "as": str,
+			"ops":     m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"}, "default": "keep"},
 		}),
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
 	}

@@ -10,6 +10,9 @@ import (
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
 // The error is of type [Errors], or wraps program.ErrInvalid when the pipeline passes a limit of programs.
 //
+// A map is two or three columns, which take all its features: those that are no keys, and keys that stand side by side. Keys
+// of it that stand apart are made in another walk over it.
+//
 // Columns come in key order, each with the dense columns and the label that read the same leaf; then the leaves that
 // feed only dense columns and the label, in that order. A leaf that feeds several keys is read once for consecutive
 // ones when lengths are fixed, because the place of every value is then known; otherwise once a key.
@@ -35,7 +38,7 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	out := &program.Program{
 		Source: r.Source, Malformed: r.Malformed, Label: r.LabelField,
 		Output: program.Output{
-			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed,
+			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed, Weights: r.Weights(),
 		},
 	}
 	l := lowering{out: out, first: make(map[string]int)}
@@ -59,7 +62,11 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 // present refuses a feature that may lack a value where the tensor has no place for that.
 func (r *Resolved) present(p *problems, f *Feature, what string) {
 	if f.null(r.Malformed) {
-		p.add(f.at, ErrNull, "the column may be null and %s %q has no place for one; put fill_null first", what, f.Name)
+		why := "the column may be null"
+		if f.Column.Map.IsMap() {
+			why = "a row may lack the key"
+		}
+		p.add(f.at, ErrNull, "%s and %s %q has no place for one; put fill_null first", why, what, f.Name)
 	}
 }
 
@@ -72,6 +79,10 @@ type lowering struct {
 // sink adds a feature's sink to the column that reads its leaf already, when it may share one, or else to a new one.
 func (l *lowering) sink(f *Feature, to program.Dest, index int, share bool) {
 	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops}
+	if f.Column.Map.IsMap() {
+		l.mapSink(f, s)
+		return
+	}
 	i, have := l.first[f.Column.Name]
 	if to == program.ToSparse {
 		i = len(l.out.Columns) - 1
@@ -91,7 +102,7 @@ func (l *lowering) sink(f *Feature, to program.Dest, index int, share bool) {
 }
 
 func (r *Resolved) schema() *tensor.Schema {
-	s := &tensor.Schema{Label: r.Label != nil, IDs: tensor.Int64}
+	s := &tensor.Schema{Label: r.Label != nil, IDs: tensor.Int64, Weights: r.Weights()}
 	if r.IDs == program.IDs32 {
 		s.IDs = tensor.Int32
 	}
@@ -108,12 +119,19 @@ func (r *Resolved) schema() *tensor.Schema {
 // Notes tells what is allowed but worth knowing, a line each.
 func (r *Resolved) Notes() []string {
 	var notes []string
+	unscored, weights := 0, r.Weights()
 	for i := range r.Keys {
+		if weights && !r.Keys[i].scored() {
+			unscored++
+		}
 		if f := &r.Keys[i]; f.NumEmbeddings == 0 {
 			notes = append(notes, fmt.Sprintf(
 				"key %q: the pipeline does not bound its ids, so the size of its embedding table is unknown; end with sigrid_hash, positive_modulus or clamp",
 				f.Name))
 		}
+	}
+	if unscored > 0 {
+		notes = append(notes, fmt.Sprintf("%d of %d keys have no scores: each of their ids weighs 1", unscored, len(r.Keys)))
 	}
 	return notes
 }

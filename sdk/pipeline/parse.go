@@ -288,7 +288,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 var (
 	specKeys  = []string{"name", "batch", "ids", "label", "dense", "sparse", "generated"}
 	labelKeys = []string{"column", "ops"}
-	groupKeys = []string{"columns", "ops", "as"}
+	groupKeys = []string{"columns", "ops", "as", "scores"}
 )
 
 func (p *parser) label(n *yaml.Node, a at) *Label {
@@ -320,6 +320,14 @@ func (p *parser) groups(n *yaml.Node, a at) []Group {
 				})
 			case "ops":
 				g.Ops = p.ops(v, a)
+			case "scores":
+				switch t := p.text(v, a, "keep or drop"); t {
+				case "drop":
+					g.DropScores = true
+				case "keep", "":
+				default:
+					p.add(a, ErrValue, "%q, want keep or drop", clip(t))
+				}
 			case "as":
 				g.As = p.text(v, a, "a name for the features")
 				checkName(&p.problems, g.As, a)

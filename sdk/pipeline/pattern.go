@@ -9,19 +9,22 @@ import (
 // maxRange bounds the columns that one range names.
 const maxRange = maxFeatures
 
-// match returns the indices of the columns that a pattern names, or what is wrong, without a place.
-func match(text string, schema []ColumnInfo, byName map[string]int) ([]int, *Error) {
+// match returns the columns that a pattern names, or what is wrong, without a place.
+func match(text string, schema []ColumnInfo, byName map[string]int) ([]named, *Error) {
 	if i, ok := byName[text]; ok {
-		return []int{i}, nil
+		return []named{{column: i}}, nil
+	}
+	if found, wrong, ok := matchMap(text, schema, byName); ok {
+		return found, wrong
 	}
 	if first, last, ok := strings.Cut(text, ".."); ok {
 		return matchRange(text, first, last, byName)
 	}
 	if strings.Contains(text, "*") {
-		var found []int
+		var found []named
 		for i := range schema {
 			if glob(text, schema[i].Name) {
-				found = append(found, i)
+				found = append(found, named{column: i})
 			}
 		}
 		if len(found) == 0 {
@@ -37,10 +40,10 @@ func mismatch(err error, format string, args ...any) *Error {
 }
 
 // matchRange expands prefix_0..prefix_12.
-func matchRange(text, first, last string, byName map[string]int) ([]int, *Error) {
+func matchRange(text, first, last string, byName map[string]int) ([]named, *Error) {
 	prefix, lo := splitNumber(first)
 	prefix2, hi := splitNumber(last)
-	bad := func(format string, args ...any) ([]int, *Error) {
+	bad := func(format string, args ...any) ([]named, *Error) {
 		return nil, mismatch(ErrPattern, "%q: %s", clip(text), fmt.Sprintf(format, args...))
 	}
 	if lo == "" || hi == "" {
@@ -65,14 +68,14 @@ func matchRange(text, first, last string, byName map[string]int) ([]int, *Error)
 		}
 		width = len(lo)
 	}
-	var found []int
+	var found []named
 	for n := a; n <= b; n++ {
 		name := prefix + fmt.Sprintf("%0*d", width, n)
 		i, ok := byName[name]
 		if !ok {
 			return nil, mismatch(ErrMissingColumn, "%q, of %q, is not in the dataset", clip(name), clip(text))
 		}
-		found = append(found, i)
+		found = append(found, named{column: i})
 	}
 	return found, nil
 }
@@ -112,8 +115,8 @@ func glob(pattern, name string) bool {
 	return len(name) >= len(last) && strings.HasSuffix(name, last)
 }
 
-// expandName fills in the braces of a feature's name, or says what is wrong with them.
-func expandName(as, column string, place int) (name, wrong string) {
+// expandName fills in the braces of a feature's name, with a column's name and the number at its end, or says what is wrong with them.
+func expandName(as, column, digits string, place int) (name, wrong string) {
 	if as == "" {
 		return column, ""
 	}
@@ -136,7 +139,6 @@ func expandName(as, column string, place int) (name, wrong string) {
 		case "{i}":
 			b.WriteString(strconv.Itoa(place))
 		case "{n}":
-			_, digits := splitNumber(column)
 			if digits == "" {
 				return "", fmt.Sprintf("%q: the column has no number at its end for {n}; use {column} or {i}", clip(as))
 			}

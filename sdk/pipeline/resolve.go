@@ -27,7 +27,10 @@ type Resolved struct {
 type Feature struct {
 	Name   string
 	Column ColumnInfo
+	Key    int64        // whose value it is, where the column is a map
 	Ops    []program.Op // conversions included
+	// DropScores: the scores of a scored list do not become weights.
+	DropScores bool
 	// NumEmbeddings is, for a key, the size of the embedding table that its ids need: ids are in [0, NumEmbeddings). 0
 	// when the operators do not bound them.
 	NumEmbeddings int64
@@ -133,12 +136,21 @@ func (r *resolver) spent() bool { return len(r.list) >= maxErrors }
 
 func (r *resolver) label(l *Label) *Feature {
 	a := at{path: "label", pos: l.Pos}
-	i, ok := r.byName[l.Column]
-	if !ok {
-		r.add(a.key("column", l.Pos), ErrMissingColumn, "%q is not in the dataset%s", clip(l.Column), suggest(l.Column, names(r.schema)))
+	found, wrong, isMap := matchMap(l.Column, r.schema, r.byName)
+	if i, ok := r.byName[l.Column]; ok {
+		found, wrong = []named{{column: i}}, nil
+	} else if !isMap {
+		wrong = mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(l.Column), suggest(l.Column, names(r.schema)))
+	}
+	switch {
+	case wrong != nil:
+		r.add(a.key("column", l.Pos), wrong.Err, "%s", wrong.Detail)
+		return nil
+	case len(found) != 1:
+		r.add(a.key("column", l.Pos), ErrPattern, "%q names %d features, want one", clip(l.Column), len(found))
 		return nil
 	}
-	return r.feature(r.schema[i], l.Column, l.Ops, program.ToLabel, a)
+	return r.feature(found[0], l.Column, l.Ops, program.ToLabel, a)
 }
 
 func (r *resolver) groups(k kind) []Feature {
@@ -165,14 +177,20 @@ func (r *resolver) groups(k kind) []Feature {
 				if r.spent() {
 					return features
 				}
-				name, wrong := expandName(g.As, r.schema[c].Name, place)
+				column, digits := c.name(r.schema)
+				name, wrong := expandName(g.As, column, digits, place)
 				place++
 				if wrong != "" {
-					here.column = r.schema[c].Name
+					here.column = column
 					r.add(here, ErrPattern, "%s", wrong)
 					continue
 				}
-				if f := r.feature(r.schema[c], name, g.Ops, k.to, a); f != nil {
+				if f := r.feature(c, name, g.Ops, k.to, a); f != nil {
+					if f.DropScores = g.DropScores; g.DropScores && f.Column.Map.Scores == "" {
+						here.column = column
+						r.add(here, ErrColumnType, "scores: drop, and it has none")
+						continue
+					}
 					features = append(features, *f)
 				}
 			}
@@ -182,14 +200,18 @@ func (r *resolver) groups(k kind) []Feature {
 }
 
 // feature types a chain of operators for one column; nil when it cannot be.
-func (r *resolver) feature(c ColumnInfo, name string, ops []Op, to program.Dest, a at) *Feature {
-	a.column = c.Name
+func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at) *Feature {
+	c := r.schema[n.column]
+	a.column, _ = n.name(r.schema)
 	switch {
 	case c.Unsupported != nil:
 		r.add(a, ErrUnsupported, "%s", strings.ReplaceAll(c.Unsupported.Error(), "\n", "; "))
 		return nil
 	case r.twice[c.Name]:
 		r.add(a, ErrUnsupported, "the dataset has several columns of this name")
+		return nil
+	case c.Map.IsMap() && !n.isMap:
+		r.add(a, ErrColumnType, "it is a map: name its features, as %s[101]", clip(c.Name))
 		return nil
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
@@ -217,7 +239,7 @@ func (r *resolver) feature(c ColumnInfo, name string, ops []Op, to program.Dest,
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	f := &Feature{Name: name, Column: c, Ops: ch.ops, at: a, chain: ch.nulls, ids: ch.ids}
+	f := &Feature{Name: name, Column: c, Key: n.key, Ops: ch.ops, at: a, chain: ch.nulls, ids: ch.ids}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}

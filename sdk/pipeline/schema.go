@@ -18,6 +18,8 @@ type ColumnInfo struct {
 	// Bits is the width that the source guarantees for integers (8, 16, 32, with Unsigned; 1: a boolean); 0: any Int64.
 	Bits     uint8
 	Unsigned bool
+	// Map says that the column is a map: Kind, List, Bits and Unsigned are those of a feature of it, which a row may lack.
+	Map MapInfo
 	// Unsupported says why the column cannot be read; nil when it can. It matters only to pipelines that name it.
 	Unsupported error
 }

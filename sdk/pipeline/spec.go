@@ -31,14 +31,17 @@ type Label struct {
 type Group struct {
 	Columns []Pattern // in order; see Pattern
 	Ops     []Op      // from the column to the tensor
-	// As names the features: {column} is the column's name, {n} the number at its end, {i} its place in the group from
+	// As names the features: {column} is the column's name, {n} the number at its end or the key in a map, {i} its place in the group from
 	// 0. Empty: the column's name.
-	As  string
-	Pos Pos
+	As string
+	// DropScores leaves out the scores of scored lists, which would become the weights of their ids.
+	DropScores bool
+	Pos        Pos
 }
 
 // Pattern names columns: "int_0", "int_0..int_12" (in numeric order, both ends included) or "int_*" (in the schema's
-// order). A column whose name is the whole text comes before either reading.
+// order); or features of a column that is a map: "ids[101]", "ids[101..120, 205]". A column whose name is the whole text
+// comes before any other reading.
 type Pattern struct {
 	Text string
 	Pos  Pos

@@ -44,6 +44,9 @@ func (s *Spec) YAML() []byte {
 			if g.As != "" {
 				w.WriteString("    as: " + yamlText(g.As) + "\n")
 			}
+			if g.DropScores {
+				w.WriteString("    scores: drop\n")
+			}
 			if len(g.Ops) > 0 {
 				w.WriteString("    ops: " + yamlOps(g.Ops) + "\n")
 			}

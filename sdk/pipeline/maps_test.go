@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// mapSchema is the schema of DPP's rows: a label and the three maps.
+func mapSchema() []ColumnInfo {
+	return []ColumnInfo{
+		{Name: "label", Kind: program.Float32},
+		{Name: "float_features", Kind: program.Float32, Nullable: true, Map: MapInfo{Keys: "float_features.key_value.key", Values: "float_features.key_value.value"}},
+		{Name: "id_list_features", Kind: program.Int64, List: true, Nullable: true,
+			Map: MapInfo{Keys: "id_list_features.key_value.key", Values: "id_list_features.key_value.value.list.element"}},
+		{Name: "id_score_list_features", Kind: program.Int64, List: true, Nullable: true,
+			Map: MapInfo{Keys: "s.key", Values: "s.id", Scores: "s.score", ScoreKind: program.Float64}},
+		{Name: "names", Unsupported: errors.New("map whose keys are BYTE_ARRAY")},
+		{Name: "odd[1]", Kind: program.Int64},
+	}
+}
+
+const mapDocument = `
+label: {column: label}
+dense:
+  - columns: ["float_features[1..3, 9]"]
+    ops: [fill_null: 0, log: {add: 1}]
+sparse:
+  - columns: ["id_list_features[101]", "id_list_features[7]"]
+    as: "ids_{n}"
+    ops: [firstx: 20, sigrid_hash: {max: 1000}]
+  - columns: ["id_score_list_features[-5..-4]"]
+    ops: [sigrid_hash: {max: 1000}]
+  - columns: ["id_score_list_features[8]"]
+    scores: drop
+    ops: [sigrid_hash: {max: 1000}]
+generated:
+  - columns: ["float_features[2]"]
+    as: bucket
+    ops: [fill_null: 0, bucketize: {borders: [0.5, 1.0]}]
+`
+
+func lowerMaps(t *testing.T, document string) (*Resolved, *program.Program) {
+	s, err := Parse([]byte(document))
+	require.NoError(t, err)
+	again, err := Parse(s.YAML())
+	require.NoError(t, err)
+	assert.Equal(t, string(s.YAML()), string(again.YAML()))
+	r, err := s.Resolve(mapSchema())
+	require.NoError(t, err)
+	p, schema, err := Lower(r)
+	require.NoError(t, err)
+	require.NoError(t, schema.Validate())
+	assert.Equal(t, p.Output.Weights, schema.Weights)
+	return r, p
+}
+
+// Features of one map are made in one walk over it, where they may.
+func TestMapsLower(t *testing.T) {
+	r, p := lowerMaps(t, mapDocument)
+	assert.Equal(t, `source parquet
+column 0 "id_list_features.key_value.key" int64 map keys
+column 1 "id_list_features.key_value.value.list.element" list<int64> map values
+  [101] sparse 0: firstx 20 | sigrid_hash salt 0 max 1000
+  [7] sparse 1: firstx 20 | sigrid_hash salt 0 max 1000
+column 2 "s.key" int64 map keys
+column 3 "s.id" list<int64> map values
+  [-5] scored sparse 2: sigrid_hash salt 0 max 1000
+  [-4] scored sparse 3: sigrid_hash salt 0 max 1000
+  [8] sparse 4: sigrid_hash salt 0 max 1000
+column 4 "s.score" list<float64> map scores
+column 5 "float_features.key_value.key" int64 map keys
+column 6 "float_features.key_value.value" float32 map values
+  [2] sparse 5: fill_null 0 | bucketize float32 [0.5 1] side left nan torcharrow
+  [1] dense 0: fill_null 0 | log +1
+  [2] dense 1: fill_null 0 | log +1
+  [3] dense 2: fill_null 0 | log +1
+  [9] dense 3: fill_null 0 | log +1
+column 7 "label" float32
+  label:
+output label true, dense 4, keys 6, ids int64, fixed false, weights
+`, p.String())
+	var keys []string
+	for _, f := range r.Keys {
+		keys = append(keys, f.Name)
+	}
+	assert.Equal(t, []string{"ids_101", "ids_7", "id_score_list_features[-5]", "id_score_list_features[-4]", "id_score_list_features[8]", "bucket"}, keys)
+	assert.Equal(t, []string{"float_features[1]", "float_features[2]", "float_features[3]", "float_features[9]"},
+		[]string{r.Dense[0].Name, r.Dense[1].Name, r.Dense[2].Name, r.Dense[3].Name})
+	assert.Contains(t, strings.Join(r.Notes(), "\n"), "4 of 6 keys have no scores: each of their ids weighs 1")
+}
+
+// Keys of a map that stand apart are made in two walks; a scalar whose nulls are filled has one id a row.
+func TestMapsLowerApart(t *testing.T) {
+	_, p := lowerMaps(t, `
+generated:
+  - columns: ["float_features[1]"]
+    ops: [fill_null: 0, bucketize: {borders: [1]}]
+sparse:
+  - columns: ["odd[1]"]
+`)
+	assert.True(t, p.Output.Fixed)
+	assert.False(t, p.Output.Weights)
+	_, p = lowerMaps(t, `
+sparse:
+  - columns: ["id_list_features[1]", "odd[1]", "id_list_features[2..3]"]
+`)
+	assert.Len(t, p.Columns, 5)
+	assert.False(t, p.Output.Fixed)
+	_, p = lowerMaps(t, `
+sparse:
+  - columns: ["id_score_list_features[1]"]
+    scores: drop
+  - columns: ["id_score_list_features[2]"]
+    scores: keep
+`)
+	assert.Len(t, p.Columns, 3)
+	assert.Equal(t, []program.Pick{{Key: 1}, {Key: 2, Scored: true}}, p.Columns[1].Picks)
+	_, p = lowerMaps(t, "label: {column: \"float_features[7]\", ops: [fill_null: 0]}")
+	assert.Equal(t, program.ToLabel, p.Columns[1].Sinks[0].To)
+}
+
+func TestMapsCanonical(t *testing.T) {
+	r, _ := lowerMaps(t, `{sparse: [{columns: ["id_score_list_features[1]"]}]}`)
+	assert.Equal(t, `{"pipeline":1,"ids":"int64","fixed":false,"dense":[],"keys":[{"name":"id_score_list_features[1]","column":"id_score_list_features",`+
+		`"key":1,"scores":true,"kind":"int64","list":true,"ops":[]}],"borders":[]}`, string(r.Canonical()))
+	digest := func(document string) [32]byte {
+		r, _ := lowerMaps(t, document)
+		return r.Digest()
+	}
+	one := digest(`{sparse: [{columns: ["id_list_features[1..2]"]}]}`)
+	assert.Equal(t, one, digest(`{sparse: [{columns: ["id_list_features[1, 2]"]}]}`))
+	assert.Equal(t, one, digest(`{sparse: [{columns: ["id_list_features[1]"]}, {columns: ["id_list_features[ 2 ]"]}]}`))
+	assert.NotEqual(t, one, digest(`{sparse: [{columns: ["id_list_features[2, 1]"]}]}`))
+	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_list_features[1]"], as: x}]}`), digest(`{sparse: [{columns: ["id_list_features[2]"], as: x}]}`))
+	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_score_list_features[1]"]}]}`), digest(`{sparse: [{columns: ["id_score_list_features[1]"], scores: drop}]}`))
+}
+
+func TestMapsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		document string
+		want     error
+		says     string
+	}{
+		"the map itself":      {`{sparse: [{columns: [id_list_features]}]}`, ErrColumnType, "it is a map: name its features, as id_list_features[101]"},
+		"a pattern of it":     {`{sparse: [{columns: ["id_list*"]}]}`, ErrColumnType, "it is a map"},
+		"all its features":    {`{sparse: [{columns: ["id_list_features[*]"]}]}`, ErrPattern, "only its rows tell"},
+		"no map":              {`{dense: [{columns: ["label[1]"]}]}`, ErrPattern, "label is no map"},
+		"no such map":         {`{dense: [{columns: ["float_feature[1]"]}]}`, ErrMissingColumn, `did you mean "float_features"`},
+		"no key":              {`{dense: [{columns: ["float_features[]"]}]}`, ErrPattern, `"" is no key`},
+		"a word":              {`{dense: [{columns: ["float_features[1, x]"]}]}`, ErrPattern, `"x" is no key`},
+		"a key too large":     {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, ErrPattern, "is no key"},
+		"backwards":           {`{dense: [{columns: ["float_features[3..1]"]}]}`, ErrPattern, "the first key of \"3..1\" is above the last"},
+		"very many":           {`{dense: [{columns: ["float_features[-9223372036854775808..9223372036854775807]"]}]}`, ErrPattern, "more than"},
+		"many by and by":      {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, ErrPattern, "more than"},
+		"keys of text":        {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
+		"a list in dense":     {`{dense: [{columns: ["id_list_features[1]"]}]}`, ErrColumnType, "a list cannot be dense"},
+		"a null in dense":     {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
+		"scores of none":      {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, ErrColumnType, "scores: drop, and it has none"},
+		"scores of anything":  {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, ErrValue, `"some", want keep or drop`},
+		"a feature twice":     {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, ErrDuplicate, ""},
+		"reals for ids":       {`{sparse: [{columns: ["float_features[1]"]}]}`, ErrColumnType, "bucketize makes ids"},
+		"two for a label":     {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, ErrPattern, "names 2 features, want one"},
+		"a label of no map":   {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
+		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType, "log of a list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Parse([]byte(c.document))
+			var r *Resolved
+			if err == nil {
+				if r, err = s.Resolve(mapSchema()); err == nil {
+					_, _, err = Lower(r)
+				}
+			}
+			require.ErrorIs(t, err, c.want)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// A column whose name is the whole text comes first.
+func TestMapsNameComesFirst(t *testing.T) {
+	r, _ := lowerMaps(t, `{sparse: [{columns: ["odd[1]"]}]}`)
+	assert.False(t, r.Keys[0].Column.Map.IsMap())
+}
