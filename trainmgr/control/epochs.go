@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"slices"
 	"time"
 )
@@ -19,9 +20,9 @@ func (l *leader) epochsDone(j *job) error {
 		switch {
 		case !j.finished: // a rank has gone back meanwhile
 		case l.stay(j, now):
-			l.set(j, waiting, "every mini-batch is delivered, for the ranks to say that they are through")
+			l.set(j, record.Waiting, "every mini-batch is delivered, for the ranks to say that they are through")
 		default:
-			l.end(j, done, "", now)
+			l.end(j, record.Done, "", now)
 		}
 		return nil
 	}
@@ -31,7 +32,7 @@ func (l *leader) epochsDone(j *job) error {
 		if err != nil {
 			why = err.Error()
 		}
-		l.set(j, waiting, why)
+		l.set(j, record.Waiting, why)
 		l.mu.Unlock()
 		return nil
 	}
@@ -64,8 +65,8 @@ func (l *leader) reopen(j *job, now time.Time) {
 	}
 	if st, err := l.ledger.Status(j.ID, now); err == nil && (st.Epoch+1 < j.end() || st.Delivered < st.MiniBatches) {
 		j.finished = false
-		if j.Phase == waiting {
-			l.set(j, running, "")
+		if j.Phase == record.Waiting {
+			l.set(j, record.Running, "")
 		}
 	}
 }
@@ -125,7 +126,7 @@ func (l *leader) further(j *job, g *generation) error {
 	}()
 	if err != nil {
 		l.mu.Lock()
-		l.set(j, waiting, err.Error())
+		l.set(j, record.Waiting, err.Error())
 		l.mu.Unlock()
 		return nil
 	}
@@ -133,14 +134,14 @@ func (l *leader) further(j *job, g *generation) error {
 	generations, stored := j.with(g)
 	l.mu.Unlock()
 	// As when a job begins to run: the generation is durable before anything of it can be acknowledged.
-	err = l.storeAs(l.ctx, j, func(s *storedState) { s.Phase, s.Why, s.Generations, s.Taken = running, "", stored, g.Number+1 })
+	err = l.storeAs(l.ctx, j, func(s *record.State) { s.Phase, s.Why, s.Generations, s.Taken = record.Running, "", stored, g.Number+1 })
 	if err != nil {
 		return err
 	}
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		return nil
 	}
 	for _, o := range j.generations[:len(j.generations)+1-len(generations)] {
@@ -152,7 +153,7 @@ func (l *leader) further(j *job, g *generation) error {
 	if err := l.begin(j, g.First, now); err != nil {
 		return err
 	}
-	l.set(j, running, "")
+	l.set(j, record.Running, "")
 	l.logger.Info("a further generation", "job", j.ID, "generation", g.Number, "epoch", g.First, "partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
 	l.ready(now)
 	for i := range j.ranks {

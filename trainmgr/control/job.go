@@ -2,14 +2,9 @@ package control
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math"
-	"regexp"
 	"sync"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/millrace/millrace/fpga/program"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
@@ -19,29 +14,27 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
-
-// errSpec says that a job can never be as it was submitted.
-var errSpec = errors.New("job")
 
 // job is a job that the leader knows. All but the first block is guarded by leader.mu.
 type job struct {
-	storedSpec
+	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
 	pipeline *pipeline.Spec
 	plan     dataset.Options // without an epoch
 	resume   *dataset.Token
 	storing  sync.Mutex // held while the state is written; before leader.mu
 
-	storedState
-	generations []*generation // in the order of storedState.Generations
+	record.State
+	generations []*generation // in the order of State.Generations
 	ranks       []rank
 	coming      *generation   // that is being prepared
 	changed     chan struct{} // closed and replaced when the phase changes
 	wake        chan struct{} // of the job's goroutine
 	finished    bool          // every epoch there is is acknowledged
 	since       time.Time     // when it was
-	dirty       bool          // storedState differs from what is stored
+	dirty       bool          // State differs from what is stored
 	urgent      bool          // and must not wait for a second to have gone by
 	stored      time.Time     // when it was last
 	scaler      *autoscale.Controller
@@ -113,7 +106,7 @@ type offered struct {
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.
 type generation struct {
-	storedGeneration
+	record.Generation
 	data     *fleet.Selection
 	resolved *pipeline.Resolved
 	schema   *tensor.Schema
@@ -127,148 +120,43 @@ type generation struct {
 func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*generation, error) {
 	resolved, err := j.pipeline.Resolve(data.Columns)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", errSpec, err)
+		return nil, fmt.Errorf("%w: the pipeline does not fit the partitions: %w", record.ErrSpec, err)
 	}
 	resolved.Malformed = program.Malformed(data.Malformed)
 	_, schema, err := pipeline.Lower(resolved)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	manifest, err := data.Manifest.Digest()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	digest, err := dataset.JobDigest(manifest, resolved.Canonical(), j.plan)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSpec, err)
+		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
-	g := &generation{storedGeneration: storedGeneration{Number: number, First: first, Digest: digest}, data: data, resolved: resolved, schema: schema}
+	g := &generation{Generation: record.Generation{Number: number, First: first, Digest: digest}, data: data, resolved: resolved, schema: schema}
 	for _, p := range data.Manifest.Partitions {
 		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))
 	}
 	return g, nil
 }
 
-// names of jobs go into keys, metrics and paths.
-var jobName = regexp.MustCompile(`^[a-z0-9-]{1,63}$`)
-
-// newJob checks a spec and fills defaults in. The error wraps errSpec, or says what is wrong with the pipeline, line by line, or with the
-// token.
-func newJob(stored storedSpec, spec *apiv1.JobSpec, key []byte) (*job, bool, error) {
-	spec = proto.CloneOf(spec)
-	if spec.Plan == nil {
-		spec.Plan = &apiv1.PlanOptions{}
+// newJob makes a job of a submission. The error wraps record.ErrSpec, or says what is wrong with the pipeline, line by line, or with the
+// token; sealed is as record.Check has it.
+func newJob(stored record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
+	s, sealed, err := record.Check(spec, key)
+	if err != nil {
+		return nil, false, err
 	}
-	if spec.Epochs == 0 {
-		spec.Epochs = 1
+	j := &job{
+		Submission: stored, spec: s.Job, pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
+		changed: make(chan struct{}), wake: make(chan struct{}, 1), had: map[string]struct{}{}, ranks: make([]rank, s.Job.Ranks),
 	}
-	if spec.Ranks == 0 {
-		spec.Ranks = 1
-	}
-	if spec.Weight == 0 {
-		spec.Weight = 1
-	}
-	if spec.RankTail == "" {
-		spec.RankTail = "drop"
-	}
-	if spec.Order == "" {
-		spec.Order = "fastest"
-	}
-	switch {
-	case !jobName.MatchString(spec.Name):
-		return nil, false, fmt.Errorf("%w: name %q: want 1 to 63 of a-z 0-9 -", errSpec, spec.Name)
-	case len(spec.Pipeline) == 0:
-		return nil, false, fmt.Errorf("%w: there is no pipeline", errSpec)
-	case spec.Epochs > MaxEpoch:
-		return nil, false, fmt.Errorf("%w: %d epochs, at most %d", errSpec, spec.Epochs, MaxEpoch)
-	case spec.Ranks > MaxRanks:
-		return nil, false, fmt.Errorf("%w: %d ranks, at most %d", errSpec, spec.Ranks, MaxRanks)
-	case spec.RankTail != "drop" && spec.RankTail != "keep":
-		return nil, false, fmt.Errorf("%w: rank_tail %q: want drop or keep", errSpec, spec.RankTail)
-	case spec.Order != "fastest" && spec.Order != "deterministic":
-		return nil, false, fmt.Errorf("%w: order %q: want fastest or deterministic", errSpec, spec.Order)
-	case !(spec.Weight > 0) || spec.Weight > 1e6:
-		return nil, false, fmt.Errorf("%w: weight %v: want more than 0, at most 1e6", errSpec, spec.Weight)
-	case !(spec.TRowsPerSecond >= 0) || math.IsInf(spec.TRowsPerSecond, 0) || spec.MaxDrives < 0:
-		return nil, false, fmt.Errorf("%w: T of %v rows/s, at most %d drives: want neither below 0", errSpec, spec.TRowsPerSecond, spec.MaxDrives)
-	}
-	j := &job{storedSpec: stored, spec: spec, changed: make(chan struct{}), wake: make(chan struct{}, 1), had: map[string]struct{}{}, ranks: make([]rank, spec.Ranks)}
 	for i := range j.ranks {
 		j.ranks[i].wake = make(chan struct{})
 	}
-	var err error
-	if err := errors.Join(fleet.CheckPatterns(spec.Partitions), fleet.CheckPatterns(spec.Exclude)); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errSpec, err)
-	}
-	if j.pipeline, err = pipeline.Parse(spec.Pipeline); err != nil {
-		return nil, false, fmt.Errorf("%w: pipeline: %w", errSpec, err)
-	}
-	if j.plan, err = planOptions(spec.Plan, j.pipeline.Batch); err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errSpec, err)
-	}
-	spec.Plan = wirePlan(whole(j.plan))
-	sealed := true
-	if len(spec.Resume) > 0 {
-		var t dataset.Token
-		if t, sealed, err = UnwrapToken(key, spec.Resume); err != nil {
-			return nil, false, fmt.Errorf("%w: resume: %w", errSpec, err)
-		}
-		if t.Epoch >= spec.Epochs {
-			return nil, false, fmt.Errorf("%w: resume: the token is of epoch %d, counted from 0, and the job has %d", errSpec, t.Epoch, spec.Epochs)
-		}
-		j.resume = &t
-	}
 	return j, sealed, nil
-}
-
-// planOptions reads a plan's options.
-func planOptions(p *apiv1.PlanOptions, batch int) (dataset.Options, error) {
-	o := dataset.Options{Batch: batch, Seed: p.Seed}
-	bound := func(v, most int64, what string) (int, error) {
-		if v < 0 || v > most {
-			return 0, fmt.Errorf("plan: %s %d, want 0 to %d", what, v, most)
-		}
-		return int(v), nil
-	}
-	var err error
-	if p.Batch != 0 {
-		if o.Batch, err = bound(p.Batch, dataset.MaxBatch, "batch"); err != nil {
-			return o, err
-		}
-	}
-	if o.SplitBatches, err = bound(p.SplitBatches, dataset.MaxSplitBatches, "split_batches"); err != nil {
-		return o, err
-	}
-	if o.Window, err = bound(p.Window, dataset.MaxSplitBatches, "window"); err != nil {
-		return o, err
-	}
-	if p.Tail != "" {
-		if err := o.Tail.UnmarshalText([]byte(p.Tail)); err != nil {
-			return o, fmt.Errorf("plan: tail: %w", err)
-		}
-	}
-	if p.Shuffle != "" {
-		if err := o.Shuffle.UnmarshalText([]byte(p.Shuffle)); err != nil {
-			return o, fmt.Errorf("plan: shuffle: %w", err)
-		}
-	}
-	return o, nil
-}
-
-// whole fills in what dataset.NewPlan would.
-func whole(o dataset.Options) dataset.Options {
-	if o.Batch == 0 {
-		o.Batch = dataset.DefaultBatch
-	}
-	if o.SplitBatches == 0 {
-		o.SplitBatches = dataset.DefaultSplitBatches
-	}
-	return o
-}
-
-// wirePlan is a plan's options as nodes and launchers are told.
-func wirePlan(o dataset.Options) *apiv1.PlanOptions {
-	return &apiv1.PlanOptions{Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window)}
 }
 
 // ledgerJob is the job in the ledger's words.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // measureAgain is how long to leave a drive alone whose P could not be measured.
@@ -17,7 +18,7 @@ func (l *leader) measureJoined(j *job) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase != running || j.measures {
+	if j.Phase != record.Running || j.measures {
 		return
 	}
 	v, err := l.ledger.Status(j.ID, now)
@@ -67,7 +68,7 @@ func (l *leader) unmeasured(j *job, g *generation, now time.Time) (fleet.Place, 
 
 // joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides. l.mu is held.
 func (l *leader) joined(j *job, g *generation, at fleet.Place, rows float64) {
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		return
 	}
 	if j.P == nil {

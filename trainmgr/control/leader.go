@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -66,7 +67,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		s.metrics.flush.Observe(took.Seconds())
 	}})
 	for _, j := range l.jobs {
-		if !j.Phase.ended() {
+		if !j.Phase.Ended() {
 			l.wg.Add(1)
 			go l.run(j)
 		}
@@ -112,9 +113,9 @@ func (l *leader) flush(most int) []store.Op {
 	ops := make([]store.Op, len(records))
 	for i, r := range records {
 		if r.Data == nil {
-			ops[i] = store.Delete(jobKey(r.Job, r.Key()))
+			ops[i] = store.Delete(record.Key(r.Job, r.Key()))
 		} else {
-			ops[i] = store.Put(jobKey(r.Job, r.Key()), r.Data)
+			ops[i] = store.Put(record.Key(r.Job, r.Key()), r.Data)
 		}
 	}
 	return ops
@@ -135,7 +136,7 @@ func (l *leader) wire(err error) error {
 		code = connect.CodeResourceExhausted
 	case errors.Is(err, ledger.ErrSession):
 		code = connect.CodeAborted
-	case errors.Is(err, ledger.ErrArgument), errors.Is(err, errSpec), errors.Is(err, dataset.ErrToken), errors.Is(err, dataset.ErrOtherJob), errors.Is(err, dataset.ErrNumber):
+	case errors.Is(err, ledger.ErrArgument), errors.Is(err, record.ErrSpec), errors.Is(err, dataset.ErrToken), errors.Is(err, dataset.ErrOtherJob), errors.Is(err, dataset.ErrNumber):
 		code = connect.CodeInvalidArgument
 	case errors.Is(err, ledger.ErrUnknown), errors.Is(err, fleet.ErrUnknown):
 		code = connect.CodeNotFound
@@ -211,7 +212,7 @@ func (l *leader) ready(now time.Time) {
 		}
 		for _, f := range e.Failed {
 			if j := l.jobs[f.Job]; j != nil {
-				l.end(j, failed, f.Why, now)
+				l.end(j, record.Failed, f.Why, now)
 			}
 		}
 		for _, d := range e.Done {
@@ -222,9 +223,9 @@ func (l *leader) ready(now time.Time) {
 		}
 		again := false
 		for _, n := range e.Needed {
-			if j := l.jobs[n.Job]; j != nil && j.Phase.begun() && j.generationOf(n.Number) != nil {
+			if j := l.jobs[n.Job]; j != nil && j.Phase.Begun() && j.generationOf(n.Number) != nil {
 				if err := l.begin(j, n.Number, now); err != nil {
-					l.end(j, failed, err.Error(), now)
+					l.end(j, record.Failed, err.Error(), now)
 				}
 				again = true // whoever waits for the epoch is granted pieces of it now
 			}
@@ -268,12 +269,12 @@ func (l *leader) begin(j *job, epoch uint64, now time.Time) error {
 }
 
 // set moves a job to another phase. l.mu is held.
-func (l *leader) set(j *job, to phase, why string) {
+func (l *leader) set(j *job, to record.Phase, why string) {
 	if j.Phase == to && j.Why == why {
 		return
 	}
 	if j.Phase != to {
-		if err := j.Phase.follow(to); err != nil {
+		if err := j.Phase.Follow(to); err != nil {
 			l.logger.Error("a transition that cannot be", "job", j.ID, "err", err)
 			return
 		}
@@ -286,12 +287,12 @@ func (l *leader) set(j *job, to phase, why string) {
 }
 
 // end ends a job. Its goroutine stores that, and tells the nodes. l.mu is held.
-func (l *leader) end(j *job, to phase, why string, now time.Time) {
-	if j.Phase.ended() {
+func (l *leader) end(j *job, to record.Phase, why string, now time.Time) {
+	if j.Phase.Ended() {
 		return
 	}
 	status := l.status(j, now)
-	status.State = to.words(why)
+	status.State = to.Words(why)
 	for _, r := range status.Ranks {
 		r.Attached = false
 	}
@@ -367,7 +368,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		}
 	}
 	s := &apiv1.JobStatus{
-		Id: j.ID, Spec: j.spec, State: j.Phase.words(j.Why), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
+		Id: j.ID, Spec: j.spec, State: j.Phase.Words(j.Why), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
 		Drives: int32(j.Allocation.Drives), DrivesWanted: int32(j.Allocation.Wanted), Allocation: j.Allocation.Note,
 		ExpectedStallSeconds: j.Allocation.ExpectedStall.Seconds(), Redelivered: j.Redelivered,
 	}

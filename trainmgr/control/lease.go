@@ -13,6 +13,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // Bounds of what one call names.
@@ -32,7 +33,7 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	}
 	var token *dataset.Token
 	if len(req.Token) > 0 {
-		t, sealed, err := UnwrapToken(l.key, req.Token)
+		t, sealed, err := record.UnwrapToken(l.key, req.Token)
 		if err == nil && !sealed {
 			err = fmt.Errorf("%w: it is not sealed: take the token that Checkpoint returns (a bare one is taken as a job's resume)", dataset.ErrToken)
 		}
@@ -81,15 +82,15 @@ func (l *leader) attachable(ctx context.Context, id string) (*job, error) {
 		at, why, changed := j.Phase, j.Why, j.changed
 		l.mu.Unlock()
 		switch {
-		case at.begun():
+		case at.Begun():
 			return j, nil
-		case at.ended():
-			return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, at.words(why)))
+		case at.Ended():
+			return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, at.Words(why)))
 		}
 		select {
 		case <-changed:
 		case <-t.C:
-			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID, at.words(why)))
+			return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("job %s is %s: ask again in a moment", j.ID, at.Words(why)))
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-l.ctx.Done():
@@ -179,8 +180,8 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	if over, err := leaseEnded(j, resp); over || err != nil {
 		return resp, err
 	}
-	if !j.Phase.begun() {
-		resp.Waiting = j.Phase.words(j.Why)
+	if !j.Phase.Begun() {
+		resp.Waiting = j.Phase.Words(j.Why)
 		return resp, nil
 	}
 	r := l.rank(j.ID, session.Rank)
@@ -210,7 +211,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	r.asks++
 	asks := r.asks
 	l.ready(now)
-	for len(r.grants) == 0 && len(r.revoked) == 0 && !j.Phase.ended() {
+	for len(r.grants) == 0 && len(r.revoked) == 0 && !j.Phase.Ended() {
 		wake := r.wake
 		l.mu.Unlock()
 		waited := true
@@ -272,11 +273,11 @@ func (l *leader) withdraw(j *job, r *rank, session ledger.Session, epoch, asks u
 // leaseEnded answers for a job that is over.
 func leaseEnded(j *job, resp *apiv1.LeaseResponse) (bool, error) {
 	switch {
-	case j.Phase == done:
+	case j.Phase == record.Done:
 		resp.JobDone = true
 		return true, nil
-	case j.Phase.ended():
-		return true, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.words(j.Why)))
+	case j.Phase.Ended():
+		return true, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.Words(j.Why)))
 	}
 	return false, nil
 }
@@ -383,12 +384,12 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		l.mu.Unlock()
 		return nil, err
 	}
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		l.mu.Unlock()
-		if j.Phase == done { // everything was acknowledged, this too: its answer was lost
+		if j.Phase == record.Done { // everything was acknowledged, this too: its answer was lost
 			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 		}
-		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.words(j.Why)))
+		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.Words(j.Why)))
 	}
 	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
 	if err == nil {
@@ -448,7 +449,7 @@ func (l *leader) release(ctx context.Context, id string, session ledger.Session,
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j, err = l.find(ctx, id); err != nil || j.Phase.ended() {
+	if j, err = l.find(ctx, id); err != nil || j.Phase.Ended() {
 		return j, false, err
 	}
 	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
@@ -479,7 +480,7 @@ func (s *Server) Checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	if err != nil {
 		return nil, l.wire(err)
 	}
-	return &apiv1.CheckpointResponse{Token: WrapToken(l.key, b)}, nil
+	return &apiv1.CheckpointResponse{Token: record.WrapToken(l.key, b)}, nil
 }
 
 func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (dataset.Token, bool, error) {
@@ -489,8 +490,8 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	if err != nil {
 		return dataset.Token{}, false, err
 	}
-	if !j.Phase.begun() {
-		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Phase.words(j.Why)))
+	if !j.Phase.Begun() {
+		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Phase.Words(j.Why)))
 	}
 	var token dataset.Token
 	if len(req.Session) == 0 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -27,11 +28,11 @@ func (l *leader) load() error {
 	ctx, cancel := context.WithTimeout(l.ctx, time.Minute)
 	defer cancel()
 	var err error
-	if l.key, err = l.term.Secret(ctx, clusterKey, keyBytes); err != nil {
+	if l.key, err = l.term.Secret(ctx, record.ClusterKey, record.KeyBytes); err != nil {
 		return err
 	}
 	now := time.Now()
-	err = l.term.Scan(ctx, nodePrefix, func(key string, value []byte) error {
+	err = l.term.Scan(ctx, record.NodePrefix, func(key string, value []byte) error {
 		if err := l.fleet.Restore(now, value); err != nil {
 			l.logger.Warn("a stored node cannot be read and is passed over", "key", key, "err", err)
 		}
@@ -41,8 +42,8 @@ func (l *leader) load() error {
 		return err
 	}
 	jobs := map[string]*loaded{}
-	err = l.term.Scan(ctx, jobPrefix, func(key string, value []byte) error {
-		id, rest, ok := splitJobKey(key)
+	err = l.term.Scan(ctx, record.JobPrefix, func(key string, value []byte) error {
+		id, rest, ok := record.SplitKey(key)
 		if !ok {
 			return nil
 		}
@@ -57,7 +58,7 @@ func (l *leader) load() error {
 	for id, v := range jobs {
 		if v.spec == nil {
 			// The submission never ended: its data were written and the job was not.
-			if err := l.commit(ctx, store.DeletePrefix(jobKey(id, ""))); err != nil {
+			if err := l.commit(ctx, store.DeletePrefix(record.Key(id, ""))); err != nil {
 				return err
 			}
 			continue
@@ -67,7 +68,7 @@ func (l *leader) load() error {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
 		l.jobs[id] = j
-		if !j.Phase.ended() {
+		if !j.Phase.Ended() {
 			l.names[j.spec.Name] = id
 		}
 	}
@@ -103,7 +104,7 @@ func (v *loaded) take(id, rest string, value []byte) error {
 
 // restore makes a job of what is stored, and brings the ledger to where it was.
 func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
-	stored, spec, err := readSpec(v.spec)
+	stored, spec, err := record.ReadSubmission(v.spec)
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
@@ -111,7 +112,7 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	if err := json.Unmarshal(v.state, &j.storedState); err != nil {
+	if err := json.Unmarshal(v.state, &j.State); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	if len(v.decisions) > 0 {
@@ -123,14 +124,14 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 			j.decisions = append(j.decisions, d)
 		}
 	}
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		return j, nil
 	}
 	for _, g := range j.Generations {
 		if len(v.pieces[g.Number]) != g.Pieces {
 			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]), g.Pieces)
 		}
-		data, err := unpack(v.pieces[g.Number])
+		data, err := record.Unpack(v.pieces[g.Number])
 		if err != nil {
 			return nil, fmt.Errorf("generation %d: %w", g.Number, err)
 		}
@@ -141,7 +142,7 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 		if full.Digest != g.Digest {
 			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data differently", g.Number, full.Digest, g.Digest)
 		}
-		full.storedGeneration = g
+		full.Generation = g
 		full.prepared = true // what an agent that restarted lacks is looked at when it beats
 		j.generations = append(j.generations, full)
 	}
@@ -151,10 +152,10 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
 		return nil, err
 	}
-	if j.Phase == measuring {
-		l.set(j, preparing, "")
+	if j.Phase == record.Measuring {
+		l.set(j, record.Preparing, "")
 	}
-	if !j.Phase.begun() {
+	if !j.Phase.Begun() {
 		return j, nil
 	}
 	j.restoreStays()
@@ -168,7 +169,7 @@ func (j *job) remember(pieces map[int][][]byte) error {
 		if n >= j.Taken || len(j.Generations) > 0 && n >= j.Generations[0].Number {
 			continue // still in use, or stored by a leader that did not come to use it
 		}
-		data, err := unpack(p)
+		data, err := record.Unpack(p)
 		if err != nil {
 			return fmt.Errorf("generation %d: %w", n, err)
 		}
@@ -220,7 +221,7 @@ func (l *leader) forget(ctx context.Context, keep int) error {
 	l.mu.Lock()
 	var over []*job
 	for _, j := range l.jobs {
-		if j.Phase.ended() && !j.dirty {
+		if j.Phase.Ended() && !j.dirty {
 			over = append(over, j)
 		}
 	}
@@ -239,7 +240,7 @@ func (l *leader) forget(ctx context.Context, keep int) error {
 func (l *leader) erase(ctx context.Context, j *job) error {
 	j.storing.Lock()
 	defer j.storing.Unlock()
-	if err := l.commit(ctx, store.DeletePrefix(jobKey(j.ID, ""))); err != nil {
+	if err := l.commit(ctx, store.DeletePrefix(record.Key(j.ID, ""))); err != nil {
 		return err
 	}
 	l.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // metrics are a member's. What describes jobs and nodes is read when it is asked for, from the leader alone.
@@ -89,10 +91,10 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	for s, n := range states {
 		gauge("millrace_control_nodes", float64(n), s)
 	}
-	phases := map[phase]int{}
+	phases := map[record.Phase]int{}
 	for _, j := range l.jobs {
 		phases[j.Phase]++
-		if !j.Phase.ended() {
+		if !j.Phase.Ended() {
 			m.job(l, j, now, gauge, counter)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -96,7 +97,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 		return nil, l.wire(err)
 	}
 	// An operator's word must outlive this leader.
-	if err := l.commit(ctx, store.Put(nodePrefix+req.Node, stored)); err != nil {
+	if err := l.commit(ctx, store.Put(record.NodePrefix+req.Node, stored)); err != nil {
 		return nil, l.wire(err)
 	}
 	now := time.Now()
@@ -149,7 +150,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			a.listed = false
 			l.tend(e.Node)
 			for _, j := range l.jobs {
-				if !j.Phase.ended() && j.spec.Follow {
+				if !j.Phase.Ended() && j.spec.Follow {
 					j.poke()
 				}
 			}
@@ -160,7 +161,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			l.logger.Warn("node refused", "node", e.Node, "why", e.Why)
 		case fleet.Changed:
 			if b, ok := l.fleet.Stored(e.Node); ok {
-				l.store("a node's record", store.Put(nodePrefix+e.Node, b))
+				l.store("a node's record", store.Put(record.NodePrefix+e.Node, b))
 			}
 			a.listed = false // a drive may have more streams than it said before it was open
 			l.tend(e.Node)
@@ -169,7 +170,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 				_ = l.ledger.RemoveDrive(ledger.DriveID{Node: e.Node, Name: d}, now) // unknown is as good
 			}
 			delete(l.nodes, e.Node)
-			l.store("a node's end", store.Delete(nodePrefix+e.Node))
+			l.store("a node's end", store.Delete(record.NodePrefix+e.Node))
 		}
 	}
 }
@@ -336,7 +337,7 @@ func (l *leader) tendOnce(a *agent) bool {
 		}
 	}
 	for _, j := range l.jobs {
-		if j.Phase.ended() {
+		if j.Phase.Ended() {
 			continue
 		}
 		for _, g := range j.generations {
@@ -419,7 +420,7 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	if err != nil {
 		return err
 	}
-	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest, Plan: wirePlan(j.plan), Weight: j.spec.Weight}
+	req := &apiv1.PrepareRequest{Job: g.Digest[:], Pipeline: j.spec.Pipeline, Manifest: manifest, Plan: record.WirePlan(j.plan), Weight: j.spec.Weight}
 	incarnation := l.incarnation(node)
 	handing := l.handed(g.Digest)
 	handing.RLock()

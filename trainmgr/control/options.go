@@ -58,10 +58,8 @@ const (
 	DefaultHistory    = 100
 	DefaultRate       = 20_000
 
-	MaxSpec  = 256 << 10 // bytes of a job's document
-	MaxRanks = 1024
-	MaxEpoch = 1 << 20
-	maxWait  = 30 * time.Second // of a Lease call
+	MaxSpec = 256 << 10        // bytes of a job's document
+	maxWait = 30 * time.Second // of a Lease call
 )
 
 func (o Options) withDefaults() (Options, error) {

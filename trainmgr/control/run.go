@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -28,7 +29,7 @@ func (l *leader) run(j *job) {
 			return // the next leader begins again
 		}
 		l.mu.Lock()
-		l.end(j, failed, err.Error(), time.Now())
+		l.end(j, record.Failed, err.Error(), time.Now())
 		l.mu.Unlock()
 	}
 	ticker := time.NewTicker(l.o.ScaleEvery)
@@ -52,7 +53,7 @@ func (l *leader) run(j *job) {
 // step does what is due of a job that was started; true when it has ended.
 func (l *leader) step(j *job) bool {
 	l.mu.Lock()
-	finished, over := j.finished, j.Phase.ended()
+	finished, over := j.finished, j.Phase.Ended()
 	l.mu.Unlock()
 	if finished && !over {
 		if err := l.epochsDone(j); err != nil && l.ctx.Err() == nil {
@@ -69,10 +70,10 @@ func (l *leader) step(j *job) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.dirty && !j.Phase.ended() { // too soon: look again when a second has gone by
+	if j.dirty && !j.Phase.Ended() { // too soon: look again when a second has gone by
 		time.AfterFunc(time.Second, j.poke)
 	}
-	return j.Phase.ended() && (!j.dirty || l.ctx.Err() != nil)
+	return j.Phase.Ended() && (!j.dirty || l.ctx.Err() != nil)
 }
 
 // startJob prepares, measures and allocates, unless an earlier leader did.
@@ -80,18 +81,18 @@ func (l *leader) startJob(j *job) error {
 	l.mu.Lock()
 	at, g := j.Phase, j.latest()
 	l.mu.Unlock()
-	if at != preparing {
+	if at != record.Preparing {
 		return nil
 	}
 	if err := l.prepareAll(j, g); err != nil {
 		return err
 	}
 	l.mu.Lock()
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		l.mu.Unlock()
 		return nil
 	}
-	l.set(j, measuring, "")
+	l.set(j, record.Measuring, "")
 	l.mu.Unlock()
 	if err := l.storeState(l.ctx, j); err != nil {
 		l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
@@ -111,7 +112,7 @@ func (l *leader) startJob(j *job) error {
 	// That it runs is durable before a rank can acknowledge anything: a leader that found it being measured would begin
 	// with nothing delivered.
 	for {
-		if err = l.storeAs(l.ctx, j, func(s *storedState) { s.Phase = running }); err == nil || l.ctx.Err() != nil {
+		if err = l.storeAs(l.ctx, j, func(s *record.State) { s.Phase = record.Running }); err == nil || l.ctx.Err() != nil {
 			break
 		}
 		l.logger.Warn("the job's state was not stored; trying again", "job", j.ID, "err", err)
@@ -123,13 +124,13 @@ func (l *leader) startJob(j *job) error {
 	now = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase.ended() {
+	if j.Phase.Ended() {
 		return nil
 	}
 	if err := l.begin(j, j.first(), now); err != nil {
 		return err
 	}
-	l.set(j, running, "")
+	l.set(j, record.Running, "")
 	l.ready(now)
 	return nil
 }
@@ -146,11 +147,11 @@ func (l *leader) prepareAll(j *job, g *generation) error {
 			return err
 		}
 		l.mu.Lock()
-		over := j.Phase.ended()
+		over := j.Phase.Ended()
 		if !over {
 			at := j.Phase
-			if at != preparing {
-				at = waiting
+			if at != record.Preparing {
+				at = record.Waiting
 			}
 			l.set(j, at, "for room: "+err.Error())
 		}
@@ -367,7 +368,7 @@ func (l *leader) storeState(ctx context.Context, j *job) error { return l.storeA
 
 // storeAs stores where a job stands, or, with change, where it is about to stand; then a job that has ended meanwhile stays ended.
 // One at a time, so that what is stored last is what was so last.
-func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState)) error {
+func (l *leader) storeAs(ctx context.Context, j *job, change func(*record.State)) error {
 	j.storing.Lock()
 	defer j.storing.Unlock()
 	l.mu.Lock()
@@ -376,12 +377,12 @@ func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState))
 		return nil // forgotten, or somebody else has stored it
 	}
 	j.Stays = j.staying()
-	next := j.storedState
-	if change != nil && !next.Phase.ended() {
+	next := j.State
+	if change != nil && !next.Phase.Ended() {
 		change(&next)
 	}
-	over := next.Phase.ended()
-	state, err := put(jobKey(j.ID, "state"), next)
+	over := next.Phase.Ended()
+	state, err := put(record.Key(j.ID, "state"), next)
 	ops := []store.Op{state}
 	if err == nil && len(j.decisions) > 0 {
 		list := make([]json.RawMessage, len(j.decisions))
@@ -389,14 +390,14 @@ func (l *leader) storeAs(ctx context.Context, j *job, change func(*storedState))
 			list[i] = d
 		}
 		var decisions store.Op
-		decisions, err = put(jobKey(j.ID, "decisions"), list)
+		decisions, err = put(record.Key(j.ID, "decisions"), list)
 		ops = append(ops, decisions)
 	}
 	j.dirty, j.urgent, j.stored = false, false, time.Now()
 	l.mu.Unlock()
 	if err == nil {
 		if over { // nothing will be resumed from these
-			ops = append(ops, store.DeletePrefix(jobKey(j.ID, "data/")), store.DeletePrefix(jobKey(j.ID, "e")), store.Delete(jobKey(j.ID, "ranks")))
+			ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")), store.Delete(record.Key(j.ID, "ranks")))
 		}
 		err = l.commit(ctx, ops...)
 	}
@@ -453,7 +454,7 @@ func (l *leader) handed(digest dataset.Digest) *sync.RWMutex {
 // inUse reports whether a job that runs has the digest: two of one pipeline, data and options share it. l.mu is held.
 func (l *leader) inUse(digest dataset.Digest) bool {
 	for _, j := range l.jobs {
-		if j.Phase.ended() {
+		if j.Phase.Ended() {
 			continue
 		}
 		for _, g := range j.generations {

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // maxDecisions is how many of the autoscaler's decisions are kept of a job, and stored with its state.
@@ -19,7 +20,7 @@ func (l *leader) scale(j *job) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase != running {
+	if j.Phase != record.Running {
 		return
 	}
 	l.learnT(j, now)

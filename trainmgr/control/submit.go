@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -29,17 +31,17 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, err
 	}
 	if req.Spec == nil {
-		return nil, l.wire(fmt.Errorf("%w: there is no spec", errSpec))
+		return nil, l.wire(fmt.Errorf("%w: there is no spec", record.ErrSpec))
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
 	if err != nil {
 		return nil, l.wire(err)
 	}
 	if len(raw) > MaxSpec {
-		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", errSpec, len(raw), MaxSpec))
+		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", record.ErrSpec, len(raw), MaxSpec))
 	}
 	now := time.Now()
-	stored := storedSpec{ID: newID(req.Spec.Name), Owner: guard.Owner(guard.Peer(ctx)), Submitted: now.UTC(), Spec: raw}
+	stored := record.Submission{ID: newID(req.Spec.Name), Owner: guard.Owner(guard.Peer(ctx)), Submitted: now.UTC(), Spec: raw}
 	j, sealed, err := newJob(stored, req.Spec, l.key)
 	if err != nil {
 		return nil, l.wire(err)
@@ -68,23 +70,23 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	ops, err := storeGeneration(j, g)
 	if err != nil {
-		return nil, l.wire(fmt.Errorf("%w: %w", errSpec, err))
+		return nil, l.wire(fmt.Errorf("%w: %w", record.ErrSpec, err))
 	}
-	j.Phase = preparing
+	j.Phase = record.Preparing
 	j.generations, j.Generations = j.with(g)
 	j.Taken = 1
-	spec, err := put(jobKey(j.ID, "spec"), j.storedSpec)
+	spec, err := put(record.Key(j.ID, "spec"), j.Submission)
 	if err != nil {
 		return nil, l.wire(err)
 	}
-	state, err := put(jobKey(j.ID, "state"), j.storedState)
+	state, err := put(record.Key(j.ID, "state"), j.State)
 	if err != nil {
 		return nil, l.wire(err)
 	}
 	// The job is there when its spec is: that comes last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
 		// Whether the last write came through is not known, and the caller is told that it did not.
-		l.store("what is left of a job that was not submitted", store.DeletePrefix(jobKey(j.ID, "")))
+		l.store("what is left of a job that was not submitted", store.DeletePrefix(record.Key(j.ID, "")))
 		return nil, l.wire(err)
 	}
 	l.mu.Lock()
@@ -96,7 +98,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, l.wire(err)
 	}
 	l.jobs[j.ID], l.names[j.spec.Name] = j, j.ID
-	l.logger.Info("job", "job", j.ID, "from", "", "to", string(preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
+	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.wg.Add(1)
 	go l.run(j)
 	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
@@ -177,21 +179,21 @@ func splits(m *dataset.Manifest, o dataset.Options) float64 {
 // checkPlan bounds what a job makes the leader hold, and refuses a token of another job before anything is stored.
 func checkPlan(j *job, g *generation, most int) error {
 	if n := splits(g.data.Manifest, j.plan); n > float64(most) {
-		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger batch", errSpec, n, most)
+		return fmt.Errorf("%w: an epoch of %.0f splits, at most %d: choose more mini-batches a split, or a larger batch", record.ErrSpec, n, most)
 	}
 	plan, err := dataset.NewPlan(g.data.Manifest, j.plan)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errSpec, err)
+		return fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
 	if plan.MiniBatches() == 0 {
-		return fmt.Errorf("%w: the partitions hold no mini-batch", errSpec)
+		return fmt.Errorf("%w: the partitions hold no mini-batch", record.ErrSpec)
 	}
 	if plan.MiniBatches() < uint64(j.spec.Ranks) && j.spec.RankTail == "drop" {
-		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", errSpec, plan.MiniBatches(), j.spec.Ranks)
+		return fmt.Errorf("%w: %d mini-batches for %d ranks: some would get none", record.ErrSpec, plan.MiniBatches(), j.spec.Ranks)
 	}
 	if j.resume != nil && g.Number == 0 {
 		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {
-			return fmt.Errorf("%w: resume: %w", errSpec, err)
+			return fmt.Errorf("%w: resume: %w", record.ErrSpec, err)
 		}
 	}
 	return nil
@@ -199,27 +201,36 @@ func checkPlan(j *job, g *generation, most int) error {
 
 // storeGeneration renders what a leader must know of a generation, in the order in which to write it.
 func storeGeneration(j *job, g *generation) ([]store.Op, error) {
-	pieces, err := pack(g.data)
+	pieces, err := record.Pack(g.data)
 	if err != nil {
 		return nil, err
 	}
 	g.Pieces = len(pieces)
 	ops := make([]store.Op, len(pieces))
 	for i, p := range pieces {
-		ops[i] = store.Put(dataKey(j.ID, g.Number, i), p)
+		ops[i] = store.Put(record.DataKey(j.ID, g.Number, i), p)
 	}
 	return ops, nil
 }
 
 // with returns the job's generations and one more, without those before the one that ranks may still be in.
-func (j *job) with(g *generation) ([]*generation, []storedGeneration) {
+func (j *job) with(g *generation) ([]*generation, []record.Generation) {
 	all := append(slices.Clone(j.generations), g)
 	all = all[max(0, len(all)-2):]
-	stored := make([]storedGeneration, len(all))
+	stored := make([]record.Generation, len(all))
 	for i, g := range all {
-		stored[i] = g.storedGeneration
+		stored[i] = g.Generation
 	}
 	return all, stored
+}
+
+// put renders a JSON record.
+func put(key string, v any) (store.Op, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return store.Op{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return store.Put(key, b), nil
 }
 
 // commitAll writes in as many transactions as it takes, in order.
@@ -250,8 +261,8 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	}
 	slices.SortFunc(jobs, func(a, b *job) int {
 		switch {
-		case a.Phase.ended() != b.Phase.ended():
-			if b.Phase.ended() {
+		case a.Phase.Ended() != b.Phase.Ended():
+			if b.Phase.Ended() {
 				return -1
 			}
 			return 1
@@ -303,7 +314,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, strea
 			return err
 		}
 		req.Id = j.ID // its name may be another's later
-		st, ended, changed := l.status(j, time.Now()), j.Phase.ended(), j.changed
+		st, ended, changed := l.status(j, time.Now()), j.Phase.Ended(), j.changed
 		l.mu.Unlock()
 		if last == nil || !proto.Equal(last, st) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
@@ -344,7 +355,7 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 		l.mu.Unlock()
 		return nil, err
 	}
-	l.end(j, cancelled, "", time.Now())
+	l.end(j, record.Cancelled, "", time.Now())
 	l.mu.Unlock()
 	if err := l.storeState(ctx, j); err != nil {
 		return nil, l.wire(err)

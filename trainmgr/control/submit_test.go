@@ -14,6 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // TestJobsThatCannotBeAreRefusedInWords: nothing of them is stored.
@@ -27,7 +28,7 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 1000), partition(t, "empty", 0), other}})
 	n.beats(t, c)
 	await(t, c, "n")
-	sealedElsewhere := WrapToken(make([]byte, keyBytes), bareToken(t))
+	sealedElsewhere := record.WrapToken(make([]byte, record.KeyBytes), bareToken(t))
 	foreign := bareToken(t)
 	for name, tc := range map[string]struct {
 		change func(*apiv1.JobSpec)
@@ -50,8 +51,8 @@ func TestJobsThatCannotBeAreRefusedInWords(t *testing.T) {
 		"rank tail":            {func(j *apiv1.JobSpec) { j.RankTail = "x" }, connect.CodeInvalidArgument, []string{"rank_tail"}},
 		"weight":               {func(j *apiv1.JobSpec) { j.Weight = -1 }, connect.CodeInvalidArgument, []string{"weight"}},
 		"T":                    {func(j *apiv1.JobSpec) { j.TRowsPerSecond = -1 }, connect.CodeInvalidArgument, []string{"T of"}},
-		"ranks":                {func(j *apiv1.JobSpec) { j.Ranks = MaxRanks + 1 }, connect.CodeInvalidArgument, []string{"ranks"}},
-		"epochs":               {func(j *apiv1.JobSpec) { j.Epochs = MaxEpoch + 1 }, connect.CodeInvalidArgument, []string{"epochs"}},
+		"ranks":                {func(j *apiv1.JobSpec) { j.Ranks = record.MaxRanks + 1 }, connect.CodeInvalidArgument, []string{"ranks"}},
+		"epochs":               {func(j *apiv1.JobSpec) { j.Epochs = record.MaxEpoch + 1 }, connect.CodeInvalidArgument, []string{"epochs"}},
 		"more ranks than work": {func(j *apiv1.JobSpec) { j.Ranks = 101 }, connect.CodeInvalidArgument, []string{"100 mini-batches for 101 ranks"}},
 		"batch":                {func(j *apiv1.JobSpec) { j.Plan.Batch = -3 }, connect.CodeInvalidArgument, []string{"batch -3"}},
 		"shuffle":              {func(j *apiv1.JobSpec) { j.Plan.Shuffle = "well" }, connect.CodeInvalidArgument, []string{"shuffle"}},
@@ -107,7 +108,7 @@ func TestAJobResumesFromAToken(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(k.attach(nil)), "it has ended")
-	bare := r.Token[len(tokenMagic) : len(r.Token)-32]
+	bare := r.Token[len("MRT1") : len(r.Token)-32]
 	for name, token := range map[string][]byte{"sealed": r.Token, "bare": bare} {
 		again := submit(t, c, &apiv1.JobSpec{Name: name, Epochs: 2, Resume: token, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 		assert.Equal(t, st.Digest, again.Digest)
@@ -288,8 +289,8 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 		return len(r.Jobs) == 2
 	}, 20*time.Second, 5*time.Millisecond)
 	stored := map[string]bool{}
-	require.NoError(t, s.leading.Load().term.Scan(patient(t), jobPrefix, func(key string, _ []byte) error {
-		id, rest, _ := splitJobKey(key)
+	require.NoError(t, s.leading.Load().term.Scan(patient(t), record.JobPrefix, func(key string, _ []byte) error {
+		id, rest, _ := record.SplitKey(key)
 		stored[id] = true
 		assert.False(t, strings.HasPrefix(rest, "data/"), key)
 		return nil
@@ -299,12 +300,9 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
 
-func TestPlansTravelWhole(t *testing.T) {
-	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63, SplitBatches: 7, Window: 3}
-	got, err := planOptions(wirePlan(o), 5)
+// bareToken is one that nobody has sealed.
+func bareToken(t testing.TB) []byte {
+	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Runs: []dataset.Run{{From: 102, To: 110}}}.MarshalBinary()
 	require.NoError(t, err)
-	assert.Equal(t, o, got)
-	got, err = planOptions(&apiv1.PlanOptions{}, 5)
-	require.NoError(t, err)
-	assert.Equal(t, dataset.Options{Batch: 5}, got)
+	return b
 }

@@ -1,7 +1,6 @@
-package control
+package record
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -26,12 +25,12 @@ func selection(t testing.TB, partitions int) *fleet.Selection {
 func TestGenerationsArePackedInPieces(t *testing.T) {
 	for _, n := range []int{1, 20_000} {
 		s := selection(t, n)
-		pieces, err := pack(s)
+		pieces, err := Pack(s)
 		require.NoError(t, err)
 		for _, p := range pieces {
 			assert.LessOrEqual(t, len(p), pieceBytes)
 		}
-		got, err := unpack(pieces)
+		got, err := Unpack(pieces)
 		require.NoError(t, err)
 		want, err := s.Manifest.Digest()
 		require.NoError(t, err)
@@ -41,53 +40,39 @@ func TestGenerationsArePackedInPieces(t *testing.T) {
 		s.Manifest, got.Manifest = nil, nil
 		assert.Equal(t, s, got)
 		if len(pieces) > 1 {
-			_, err = unpack(pieces[1:])
+			_, err = Unpack(pieces[1:])
 			assert.Error(t, err)
 		}
 	}
 }
 
 func FuzzUnpack(f *testing.F) {
-	pieces, err := pack(selection(f, 2))
+	pieces, err := Pack(selection(f, 2))
 	require.NoError(f, err)
 	f.Add(pieces[0])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := unpack([][]byte{b})
+		s, err := Unpack([][]byte{b})
 		if err != nil {
 			return
 		}
-		again, err := pack(s)
+		again, err := Pack(s)
 		require.NoError(t, err)
-		same, err := unpack(again)
+		same, err := Unpack(again)
 		require.NoError(t, err)
 		require.Equal(t, s.Columns, same.Columns)
 	})
 }
 
-func FuzzStoredKeys(f *testing.F) {
-	f.Add("spec", []byte(`{"id":"x"}`))
-	f.Add("data/0/0001", []byte{1})
-	f.Add("ranks", []byte{1})
-	f.Add("e0/mark", []byte{1})
-	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		v := &loaded{pieces: map[int][][]byte{}}
-		_ = v.take("id", key, value) // an error or not, it does not panic
-		_, _, _ = readSpec(value)
-		var s storedState
-		_ = json.Unmarshal(value, &s)
-	})
-}
-
 // TestPhasesFollowTheTable: nothing follows an end, and every phase can be reached and left.
 func TestPhasesFollowTheTable(t *testing.T) {
-	all := []phase{"", preparing, measuring, running, waiting, done, cancelled, failed}
-	reached := map[phase]bool{"": true}
+	all := []Phase{"", Preparing, Measuring, Running, Waiting, Done, Cancelled, Failed}
+	reached := map[Phase]bool{"": true}
 	for _, from := range all {
 		for _, to := range all {
-			if err := from.follow(to); err == nil {
+			if err := from.Follow(to); err == nil {
 				reached[to] = true
-				assert.False(t, from.ended(), "%s follows %s", to, from)
+				assert.False(t, from.Ended(), "%s follows %s", to, from)
 			} else {
 				assert.ErrorContains(t, err, "cannot become")
 			}
@@ -95,13 +80,13 @@ func TestPhasesFollowTheTable(t *testing.T) {
 	}
 	for _, p := range all {
 		assert.True(t, reached[p], p)
-		assert.Equal(t, p == done || p == cancelled || p == failed, p.ended(), p)
-		assert.Equal(t, p == running || p == waiting, p.begun(), p)
-		if p != "" && !p.ended() {
-			assert.NoError(t, p.follow(failed))
-			assert.NoError(t, p.follow(cancelled))
+		assert.Equal(t, p == Done || p == Cancelled || p == Failed, p.Ended(), p)
+		assert.Equal(t, p == Running || p == Waiting, p.Begun(), p)
+		if p != "" && !p.Ended() {
+			assert.NoError(t, p.Follow(Failed))
+			assert.NoError(t, p.Follow(Cancelled))
 		}
 	}
-	assert.Equal(t, "waiting: new partitions", waiting.words("new partitions"))
-	assert.Equal(t, "done", done.words(""))
+	assert.Equal(t, "waiting: new partitions", Waiting.Words("new partitions"))
+	assert.Equal(t, "done", Done.Words(""))
 }

@@ -1,4 +1,4 @@
-package control
+package record
 
 import (
 	"crypto/hmac"
@@ -15,8 +15,8 @@ import (
 // so that a job that is resumed from it is known to go on where this cluster said.
 const tokenMagic = "MRT1"
 
-// keyBytes is the length of the cluster's key.
-const keyBytes = 32
+// KeyBytes is the length of the cluster's key.
+const KeyBytes = 32
 
 // WrapToken seals a token of sdk/dataset under the cluster's key.
 func WrapToken(key, token []byte) []byte {

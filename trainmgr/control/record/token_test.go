@@ -1,4 +1,4 @@
-package control
+package record
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-var testKey = bytes.Repeat([]byte{1}, keyBytes)
+var testKey = bytes.Repeat([]byte{1}, KeyBytes)
 
 func bareToken(t testing.TB) []byte {
 	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Runs: []dataset.Run{{From: 102, To: 110}}}.MarshalBinary()
@@ -31,7 +31,7 @@ func TestTokensAreSealed(t *testing.T) {
 	assert.False(t, ok, "a bare one is told apart")
 	assert.EqualValues(t, 3, token.Epoch)
 
-	_, _, err = UnwrapToken(bytes.Repeat([]byte{2}, keyBytes), sealed)
+	_, _, err = UnwrapToken(bytes.Repeat([]byte{2}, KeyBytes), sealed)
 	assert.ErrorIs(t, err, dataset.ErrToken, "another cluster's key")
 	for i := range sealed {
 		changed := bytes.Clone(sealed)

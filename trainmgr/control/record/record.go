@@ -1,4 +1,4 @@
-package control
+package record
 
 import (
 	"bytes"
@@ -17,46 +17,46 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
-	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
 // Keys of the store.
 const (
-	nodePrefix = "node/"
-	jobPrefix  = "job/"
-	clusterKey = "key"
+	NodePrefix = "node/"
+	JobPrefix  = "job/"
+	ClusterKey = "key"
 )
 
-func jobKey(id, rest string) string { return jobPrefix + id + "/" + rest }
+// Key names a record of a job.
+func Key(id, rest string) string { return JobPrefix + id + "/" + rest }
 
-// dataKey names piece n of what generation g of a job is made of.
-func dataKey(id string, g, n int) string { return jobKey(id, fmt.Sprintf("data/%d/%04d", g, n)) }
+// DataKey names piece n of what generation g of a job is made of.
+func DataKey(id string, g, n int) string { return Key(id, fmt.Sprintf("data/%d/%04d", g, n)) }
 
-// storedSpec is job/ID/spec.
-type storedSpec struct {
+// Submission is job/ID/spec.
+type Submission struct {
 	ID        string    `json:"id"`
 	Owner     string    `json:"owner,omitempty"`
 	Submitted time.Time `json:"submitted"`
 	Spec      []byte    `json:"spec"` // apiv1.JobSpec, protobuf
 }
 
-// storedState is job/ID/state.
-type storedState struct {
-	Phase       phase               `json:"phase"`
+// State is job/ID/state.
+type State struct {
+	Phase       Phase               `json:"phase"`
 	Why         string              `json:"why,omitempty"`
-	Generations []storedGeneration  `json:"generations"` // those that ranks may still be in
+	Generations []Generation        `json:"generations"` // those that ranks may still be in
 	Taken       int                 `json:"taken"`       // generations ever
 	P           map[string]float64  `json:"p_rows_per_second,omitempty"`
 	T           float64             `json:"t_rows_per_second,omitempty"`
 	Allocation  trainmgr.Allocation `json:"allocation"`
 	Redelivered uint64              `json:"redelivered,omitempty"` // before the present leader
-	Stays       string              `json:"stays,omitempty"`       // see job.staying
+	Stays       string              `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
 	Ended       time.Time           `json:"ended,omitzero"`
 	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
 
-// storedGeneration says which epochs are of a generation; its data are under dataKey.
-type storedGeneration struct {
+// Generation says which epochs are of a generation; its data are under DataKey.
+type Generation struct {
 	Number int            `json:"number"`
 	First  uint64         `json:"first_epoch"`
 	Digest dataset.Digest `json:"digest"`
@@ -79,8 +79,8 @@ const (
 	maxData    = 512 << 20 // unpacked
 )
 
-// pack compresses a generation's data and cuts it into pieces.
-func pack(s *fleet.Selection) ([][]byte, error) {
+// Pack compresses a generation's data and cuts it into pieces.
+func Pack(s *fleet.Selection) ([][]byte, error) {
 	manifest, err := s.Manifest.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func pack(s *fleet.Selection) ([][]byte, error) {
 	return pieces, nil
 }
 
-// unpack is pack's inverse; holders are not stored.
-func unpack(pieces [][]byte) (*fleet.Selection, error) {
+// Unpack is Pack's inverse; holders are not stored.
+func Unpack(pieces [][]byte) (*fleet.Selection, error) {
 	raw, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(bytes.Join(pieces, nil))), maxData+1))
 	if err != nil {
 		return nil, err
@@ -139,18 +139,9 @@ func unpack(pieces [][]byte) (*fleet.Selection, error) {
 	return s, err
 }
 
-// put renders a JSON record.
-func put(key string, v any) (store.Op, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return store.Op{}, fmt.Errorf("%s: %w", key, err)
-	}
-	return store.Put(key, b), nil
-}
-
-// readSpec reads job/ID/spec.
-func readSpec(b []byte) (storedSpec, *apiv1.JobSpec, error) {
-	var s storedSpec
+// ReadSubmission reads job/ID/spec.
+func ReadSubmission(b []byte) (Submission, *apiv1.JobSpec, error) {
+	var s Submission
 	if err := json.Unmarshal(b, &s); err != nil {
 		return s, nil, err
 	}
@@ -158,9 +149,9 @@ func readSpec(b []byte) (storedSpec, *apiv1.JobSpec, error) {
 	return s, spec, proto.Unmarshal(s.Spec, spec)
 }
 
-// splitJobKey cuts "job/ID/REST".
-func splitJobKey(key string) (id, rest string, ok bool) {
-	key, ok = strings.CutPrefix(key, jobPrefix)
+// SplitKey cuts "job/ID/REST".
+func SplitKey(key string) (id, rest string, ok bool) {
+	key, ok = strings.CutPrefix(key, JobPrefix)
 	if !ok {
 		return "", "", false
 	}

@@ -1,0 +1,90 @@
+package record
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+const document = "name: test\nbatch: 10\nsparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 1000}]\n"
+
+// TestDefaultsAreFilledIn, in a copy.
+func TestDefaultsAreFilledIn(t *testing.T) {
+	given := &apiv1.JobSpec{Name: "job", Pipeline: []byte(document)}
+	before := proto.CloneOf(given)
+	s, sealed, err := Check(given, testKey)
+	require.NoError(t, err)
+	assert.True(t, sealed)
+	assert.True(t, proto.Equal(before, given))
+	want := &apiv1.JobSpec{
+		Name: "job", Pipeline: []byte(document), Epochs: 1, Ranks: 1, Weight: 1, RankTail: "drop", Order: "fastest",
+		Plan: &apiv1.PlanOptions{Batch: 10, Tail: "keep", Shuffle: "splits", SplitBatches: dataset.DefaultSplitBatches},
+	}
+	assert.True(t, proto.Equal(want, s.Job), "%v", s.Job)
+	assert.Equal(t, 10, s.Plan.Batch)
+	assert.Nil(t, s.Resume)
+	again, _, err := Check(s.Job, testKey)
+	require.NoError(t, err)
+	assert.True(t, proto.Equal(s.Job, again.Job), "what was filled in stays")
+}
+
+func TestSpecsThatCanNeverBe(t *testing.T) {
+	for name, change := range map[string]func(*apiv1.JobSpec){
+		"name":            func(j *apiv1.JobSpec) { j.Name = "a b" },
+		"no name":         func(j *apiv1.JobSpec) { j.Name = "" },
+		"no pipeline":     func(j *apiv1.JobSpec) { j.Pipeline = nil },
+		"pipeline":        func(j *apiv1.JobSpec) { j.Pipeline = []byte("sparse: 7") },
+		"epochs":          func(j *apiv1.JobSpec) { j.Epochs = MaxEpoch + 1 },
+		"ranks":           func(j *apiv1.JobSpec) { j.Ranks = MaxRanks + 1 },
+		"rank tail":       func(j *apiv1.JobSpec) { j.RankTail = "some" },
+		"order":           func(j *apiv1.JobSpec) { j.Order = "some" },
+		"weight":          func(j *apiv1.JobSpec) { j.Weight = math.NaN() },
+		"T":               func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.Inf(1) },
+		"no T":            func(j *apiv1.JobSpec) { j.TRowsPerSecond = math.NaN() },
+		"drives":          func(j *apiv1.JobSpec) { j.MaxDrives = -1 },
+		"pattern":         func(j *apiv1.JobSpec) { j.Exclude = []string{"[a"} },
+		"batch":           func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Batch: math.MaxInt64} },
+		"split":           func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{SplitBatches: -1} },
+		"window":          func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Window: math.MaxInt64} },
+		"tail":            func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Tail: "x"} },
+		"shuffle":         func(j *apiv1.JobSpec) { j.Plan = &apiv1.PlanOptions{Shuffle: "x"} },
+		"token":           func(j *apiv1.JobSpec) { j.Resume = []byte("x") },
+		"token's epoch":   func(j *apiv1.JobSpec) { j.Resume = WrapToken(testKey, bareToken(t)) },
+		"another cluster": func(j *apiv1.JobSpec) { j.Epochs, j.Resume = 9, WrapToken(make([]byte, KeyBytes), bareToken(t)) },
+	} {
+		spec := &apiv1.JobSpec{Name: "job", Pipeline: []byte(document)}
+		change(spec)
+		_, _, err := Check(spec, testKey)
+		assert.ErrorIs(t, err, ErrSpec, name)
+	}
+}
+
+// TestTokensAreReadWithTheSpec: sealed or not, and which it was.
+func TestTokensAreReadWithTheSpec(t *testing.T) {
+	for _, seal := range []bool{true, false} {
+		token := bareToken(t)
+		if seal {
+			token = WrapToken(testKey, token)
+		}
+		s, sealed, err := Check(&apiv1.JobSpec{Name: "job", Pipeline: []byte(document), Epochs: 4, Resume: token}, testKey)
+		require.NoError(t, err)
+		assert.Equal(t, seal, sealed)
+		assert.EqualValues(t, 3, s.Resume.Epoch)
+	}
+}
+
+func TestPlansTravelWhole(t *testing.T) {
+	o := dataset.Options{Batch: 100, Tail: dataset.DropTail, Shuffle: dataset.ShuffleRows, Seed: 1 << 63, SplitBatches: 7, Window: 3}
+	got, err := PlanOptions(WirePlan(o), 5)
+	require.NoError(t, err)
+	assert.Equal(t, o, got)
+	got, err = PlanOptions(&apiv1.PlanOptions{}, 5)
+	require.NoError(t, err)
+	assert.Equal(t, dataset.Options{Batch: 5}, got)
+}
