@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet"
@@ -71,7 +72,7 @@ func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
 		return nil // said already
 	case other.Unsupported != nil:
 		return fmt.Errorf("%s: %w", partition, other.Unsupported)
-	case other.Kind != c.Kind || other.List != c.List || other.Unsigned != c.Unsigned:
+	case other.Kind != c.Kind || other.List != c.List || other.Unsigned != c.Unsigned || other.Map != c.Map:
 		return fmt.Errorf("%w: it has another type in %s than in %s", ErrSchema, partition, s.first)
 	}
 	c.Nullable = c.Nullable || other.Nullable
@@ -102,7 +103,7 @@ func (s *schema) meanLength() map[string]float64 {
 }
 
 // Columns returns a partition's columns as a pipeline needs to know them (text as it is read with o), and the number of levels (elements, and one for each empty or null
-// list) of its list columns.
+// list) of its list columns; of maps to lists, of a feature that every row has. A map stands where its first leaf does; maps that cannot be read come last.
 func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
@@ -115,26 +116,64 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 	seen := map[string]bool{}
 	for i := range p.File.Leaves {
 		l := &p.File.Leaves[i]
+		if l.Part > parquet.MapKeys {
+			continue // with the keys
+		}
 		c := pipeline.ColumnInfo{
 			Name: l.Name, Source: program.Parquet, Kind: kindOf(l.Physical), List: l.List, Nullable: l.Nullable(),
 			ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
 		}
+		leaves := []int{i}
+		if l.Part == parquet.MapKeys {
+			c, leaves = mapColumn(p.File, i)
+		}
 		for g := range p.File.RowGroups {
-			chunk := &p.File.RowGroups[g].Columns[i]
-			if c.Unsupported == nil && chunk.Unsupported != nil {
-				c.Unsupported = chunk.Unsupported
+			chunks := p.File.RowGroups[g].Columns
+			for _, leaf := range leaves {
+				if c.Unsupported == nil && chunks[leaf].Unsupported != nil {
+					c.Unsupported = chunks[leaf].Unsupported
+				}
 			}
-			if l.List {
-				values[l.Name] += float64(chunk.NumValues)
+			switch {
+			case c.Map.IsMap() && c.List:
+				// The mean of a feature's lists, were it in every row.
+				values[c.Name] += float64(p.File.RowGroups[g].Rows) * float64(chunks[leaves[1]].NumValues) / float64(max(chunks[i].NumValues, 1))
+			case c.List:
+				values[c.Name] += float64(chunks[i].NumValues)
 			}
 		}
-		if seen[l.Name] {
-			c.Unsupported = errors.Join(c.Unsupported, fmt.Errorf("%w: two columns are called %s", ErrSchema, l.Name))
+		if seen[c.Name] {
+			c.Unsupported = errors.Join(c.Unsupported, fmt.Errorf("%w: two columns are called %s", ErrSchema, c.Name))
 		}
-		seen[l.Name] = true
+		seen[c.Name] = true
 		columns = append(columns, c)
 	}
+	for i := range p.File.Maps {
+		if m := &p.File.Maps[i]; m.Unsupported != nil && !seen[m.Name] {
+			seen[m.Name] = true
+			columns = append(columns, pipeline.ColumnInfo{Name: m.Name, Source: program.Parquet, Unsupported: m.Unsupported})
+		}
+	}
 	return columns, values
+}
+
+// mapColumn is the map whose keys are a leaf, and its leaves.
+func mapColumn(f *parquet.File, keys int) (pipeline.ColumnInfo, []int) {
+	i := slices.IndexFunc(f.Maps, func(m parquet.Map) bool { return m.Unsupported == nil && m.Keys == keys })
+	m := &f.Maps[i]
+	v := &f.Leaves[m.Values]
+	c := pipeline.ColumnInfo{
+		Name: m.Name, Source: program.Parquet, Kind: kindOf(v.Physical), List: m.List, Nullable: true, ElementNullable: m.List && v.MaxDef > v.RepDef,
+		Unsigned: v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
+	}
+	leaves := []int{keys, m.Values}
+	if m.Scores >= 0 {
+		s := &f.Leaves[m.Scores]
+		c.Map.Scores, c.Map.ScoreKind = s.Path, kindOf(s.Physical)
+		c.ElementNullable = c.ElementNullable || s.MaxDef > s.RepDef
+		leaves = append(leaves, m.Scores)
+	}
+	return c, leaves
 }
 
 // kindOf is the kind of a physical type's values as decoded.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 )
@@ -225,30 +226,56 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, format strin
 	d := p.Describe()
 	v = inspected{Path: path, Format: format, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups, Digest: d.Footer.String()}
 	columns, _ := host.Columns(p, o.Text)
-	for i, k := range columns {
+	leaf := 0 // of the file, that the column begins with
+	for _, k := range columns {
 		x := inspectedColumn{Name: k.Name, Type: typeName(k.Kind, k.List), Nullable: k.Nullable}
 		if k.Unsupported != nil {
 			x.Refused = k.Unsupported.Error()
 		}
-		if p.File != nil {
-			l := &p.File.Leaves[i]
-			x.Type = l.Physical.String()
-			if l.Logical != "" {
-				x.Type += " " + l.Logical
+		if p.File != nil && leaf < len(p.File.Leaves) {
+			n := 1
+			for leaf+n < len(p.File.Leaves) && p.File.Leaves[leaf+n].Part > parquet.MapKeys {
+				n++
 			}
-			if l.List {
-				x.Type = "list of " + x.Type
-			}
+			x.Type = leavesType(p.File.Leaves[leaf : leaf+n])
 			for g := range p.File.RowGroups {
-				chunk := &p.File.RowGroups[g].Columns[i]
-				x.Codec = chunk.Codec.String()
-				x.Compressed += chunk.Compressed
-				x.Unpacked += chunk.Uncompressed
+				for _, chunk := range p.File.RowGroups[g].Columns[leaf : leaf+n] {
+					x.Codec = chunk.Codec.String()
+					x.Compressed += chunk.Compressed
+					x.Unpacked += chunk.Uncompressed
+				}
 			}
+			leaf += n
+		} else if p.File != nil {
+			x.Type = "map"
 		}
 		v.Columns = append(v.Columns, x)
 	}
 	return v, nil
+}
+
+// leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.
+func leavesType(leaves []parquet.Leaf) string {
+	name := func(l *parquet.Leaf) string {
+		if l.Logical != "" {
+			return l.Physical.String() + " " + l.Logical
+		}
+		return l.Physical.String()
+	}
+	if len(leaves) == 1 {
+		if leaves[0].List {
+			return "list of " + name(&leaves[0])
+		}
+		return name(&leaves[0])
+	}
+	values := name(&leaves[1])
+	switch {
+	case len(leaves) == 3:
+		values = "list of " + values + " scored by " + name(&leaves[2])
+	case leaves[1].MaxRep == 2:
+		values = "list of " + values
+	}
+	return "map of " + name(&leaves[0]) + " to " + values
 }
 
 func typeName(k program.Kind, list bool) string {

@@ -21,15 +21,28 @@ type column struct {
 	Bits            uint8          `json:"bits,omitempty"`
 	Unsigned        bool           `json:"unsigned,omitempty"`
 	Unsupported     string         `json:"unsupported,omitempty"`
+	Map             *mapping       `json:"map,omitempty"`
+}
+
+// mapping is a pipeline.MapInfo on the wire.
+type mapping struct {
+	Keys      string       `json:"keys"`
+	Values    string       `json:"values"`
+	Scores    string       `json:"scores,omitempty"`
+	ScoreKind program.Kind `json:"score_kind,omitempty"`
 }
 
 // EncodeColumns writes columns as JSON: the field columns of apiv1.Schema. Equal columns give equal bytes.
 func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
-		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, ""}
+		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, "", nil}
 		if c.Unsupported != nil {
 			list[i].Unsupported = c.Unsupported.Error()
+		}
+		if c.Map.IsMap() {
+			m := mapping(c.Map)
+			list[i].Map = &m
 		}
 	}
 	b, err := json.Marshal(list)
@@ -53,6 +66,9 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 		}
 		if c.Unsupported != "" {
 			columns[i].Unsupported = errors.New(c.Unsupported)
+		}
+		if c.Map != nil {
+			columns[i].Map = pipeline.MapInfo(*c.Map)
 		}
 	}
 	return columns, nil
