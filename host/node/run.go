@@ -17,6 +17,11 @@ import (
 // jump is how many mini-batches a run makes unasked to reach one that is asked for; past that it opens the split anew there.
 const jump = 8
 
+// company is how long a stream is not opened in the middle of a split's rest: who asks for several mini-batches at once does so on several
+// connections, and the first to be heard of is seldom the first of them. Opened there, the stream would be opened a second time for those
+// before it, and what was made be made again.
+const company = 2 * time.Millisecond
+
 // runKey names a split of a job's epoch on a drive.
 type runKey struct {
 	job   dataset.Digest
@@ -42,6 +47,8 @@ type run struct {
 	asked   time.Time     // last request
 	failed  error         // of the last attempt; the next request makes another
 	source  bool          // the stream is open
+	opened  bool          // the stream was open before: it would go on at next
+	alone   bool          // the last step was to defer, and nobody came
 	ended   bool          // no more requests are taken
 
 	kick chan struct{} // something changed; capacity 1
@@ -76,13 +83,14 @@ type step int
 
 const (
 	stepWait  step = iota // until something changes
+	stepDefer             // for company, or until something changes
 	stepOpen              // the stream, at run.next
 	stepMake              // a mini-batch
 	stepClose             // the stream: there is nothing to make for it
 	stepEnd
 )
 
-func (s step) String() string { return [...]string{"wait", "open", "make", "close", "end"}[s] }
+func (s step) String() string { return [...]string{"wait", "defer", "open", "make", "close", "end"}[s] }
 
 // decide says what the producer does next. It is the only place where a run's course is set. runs.mu is held.
 func (r *run) decide() step {
@@ -90,6 +98,8 @@ func (r *run) decide() step {
 	switch {
 	case r.ended:
 		return stepEnd
+	case wanted && !r.source && !r.alone && r.before(least):
+		return stepDefer
 	case wanted && (least < r.next || least-r.next > jump || !r.source):
 		r.next, r.failed = least, nil
 		return stepOpen
@@ -124,6 +134,20 @@ func (r *run) lacks(to uint64) bool {
 	return false
 }
 
+// before tells whether a mini-batch before n, from where the stream would go on, was neither made nor taken. runs.mu is held.
+func (r *run) before(n uint64) bool {
+	from := r.split.FirstNumber
+	if r.opened {
+		from = r.next
+	}
+	for ; from < n; from++ {
+		if !r.taken[from] && r.ready[from] == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // least is the smallest number that is waited for and not made.
 func (r *run) least() (n uint64, ok bool) {
 	for number := range r.waiting {
@@ -147,10 +171,15 @@ func (r *run) produce() {
 		r.all.closed(r, err)
 	}
 	defer closeStream()
+	var patience <-chan time.Time // of stepDefer
 	for {
 		r.all.mu.Lock()
 		do, number := r.decide(), r.next
+		r.alone, r.opened = false, r.opened || do == stepOpen
 		r.all.mu.Unlock()
+		if do != stepDefer {
+			patience = nil
+		}
 		switch do {
 		case stepEnd:
 			return
@@ -159,6 +188,18 @@ func (r *run) produce() {
 		case stepWait:
 			select {
 			case <-r.kick:
+			case <-r.ctx.Done():
+			}
+		case stepDefer:
+			if patience == nil {
+				patience = time.After(company)
+			}
+			select {
+			case <-r.kick:
+			case <-patience:
+				r.all.mu.Lock()
+				r.alone = true
+				r.all.mu.Unlock()
 			case <-r.ctx.Done():
 			}
 		case stepOpen:
