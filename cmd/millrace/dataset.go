@@ -183,13 +183,13 @@ func (c *command) datasetInspect() *cobra.Command {
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", v.Path, v.Format, v.Rows, len(v.RowGroups), v.Bytes)
+					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", cell(v.Path), v.Format, v.Rows, len(v.RowGroups), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {
 							note = "refused: " + k.Refused
 						}
-						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", k.Name, k.Type, k.Compressed, note)
+						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", cell(k.Name), k.Type, k.Compressed, note)
 					}
 				}
 			})

@@ -165,7 +165,7 @@ func (c *command) printMembers(list []stored) error {
 	return c.print(list, func(w io.Writer) {
 		fmt.Fprintf(w, "name\tbytes\tat byte\n")
 		for _, m := range list {
-			fmt.Fprintf(w, "%s\t%d\t%d\n", m.Name, m.Bytes, m.Offset)
+			fmt.Fprintf(w, "%s\t%d\t%d\n", cell(m.Name), m.Bytes, m.Offset)
 		}
 	})
 }

@@ -60,7 +60,7 @@ func (c *command) say(s string) {
 	case "json":
 		_ = json.NewEncoder(c.err).Encode(map[string]string{"message": s})
 	default:
-		fmt.Fprintln(c.err, s)
+		fmt.Fprintln(c.err, visible(s))
 	}
 }
 

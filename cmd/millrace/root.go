@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(s.err, "millrace:", oneLine(err.Error()))
+	fmt.Fprintln(s.err, "millrace:", visible(oneLine(err.Error())))
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
@@ -144,7 +144,12 @@ func (c *command) print(v any, table func(w io.Writer)) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(v)
 	}
-	w := tabwriter.NewWriter(c.out, 0, 8, 2, ' ', 0)
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	table(w)
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(c.out, visible(b.String()))
+	return err
 }
