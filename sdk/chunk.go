@@ -77,7 +77,7 @@ type window struct {
 	seg      segment
 	from, to uint64
 	users    int
-	serial   uint64 // slice whose moves brought the last of its bytes
+	attempt  uint64 // at placing jobs, that planned the last of its moves
 }
 
 // begin is the chunk offset from which on the window is wanted: where the cursor's page begins, or ends, if that page lies

@@ -26,6 +26,10 @@ type sample struct {
 	List0 []int64  `parquet:"list_0,list"`
 	List1 []int64  `parquet:"list_1,list,dict"`
 	Extra []string `parquet:"extra,list"` // no pipeline reads it
+
+	Floats map[int32]float32           `parquet:"floats"`
+	Lists  map[int32][]int64           `parquet:"lists"`
+	Scored map[int64]map[int64]float32 `parquet:"scored"`
 }
 
 // layout says how a file is cut and packed.
@@ -59,6 +63,16 @@ func samples(l layout) []sample {
 		}
 		r.List0, r.List1 = list(12, 1<<40), list(6, 500)
 		r.Extra = []string{"not", "needed"}
+		r.Floats, r.Lists, r.Scored = map[int32]float32{}, map[int32][]int64{}, map[int64]map[int64]float32{}
+		for range rng.IntN(5) {
+			r.Floats[rng.Int32N(6)] = rng.Float32() * 100
+			r.Lists[rng.Int32N(6)] = list(9, 1<<40)
+			scored := map[int64]float32{}
+			for _, id := range list(5, 1000) {
+				scored[id] = rng.Float32()
+			}
+			r.Scored[rng.Int64N(6)] = scored
+		}
 	}
 	return rows
 }
@@ -128,8 +142,44 @@ func fixed() (*program.Program, *tensor.Schema) {
 	return p, s
 }
 
+// mapped is a program over the maps of sample, and a scalar and a list between them.
+func mapped() (*program.Program, *tensor.Schema) {
+	hash := []program.Op{program.SigridHash{Max: 1 << 20}}
+	part := func(name string, kind program.Kind, list bool, p program.Part) program.Column {
+		return program.Column{Name: name, Kind: kind, List: list, Part: p}
+	}
+	scored := part("scored.key_value.value.key_value.key", program.Int64, true, program.MapValues)
+	scored.Picks = []program.Pick{{Key: 1, Scored: true}, {Key: 2}, {Key: 9, Scored: true}, {Key: 3, Scored: true}}
+	lists := part("lists.key_value.value", program.Int64, true, program.MapValues)
+	lists.Picks = []program.Pick{{Key: 5}, {Key: 1}}
+	floats := part("floats.key_value.value", program.Float32, false, program.MapValues)
+	floats.Picks = []program.Pick{{Key: 2}, {Key: 2}, {Key: 4}}
+	s := &tensor.Schema{Dense: []string{"f2", "f4"}, IDs: tensor.Int64, Weights: true}
+	sparse := func(name string, ops ...program.Op) program.Sink {
+		s.Keys = append(s.Keys, tensor.Key{Name: name, List: true})
+		return program.Sink{To: program.ToSparse, Index: uint32(len(s.Keys) - 1), Ops: ops}
+	}
+	scored.Sinks = []program.Sink{sparse("s1", hash...), sparse("s2", program.FirstX{N: 2}), sparse("s9"), sparse("s3", program.FirstX{N: 1})}
+	cat := program.Column{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{sparse("cat_0", hash...)}}
+	list := program.Column{Name: "list_1", Kind: program.Int64, List: true, Sinks: []program.Sink{sparse("list_1", hash...)}}
+	lists.Sinks = []program.Sink{sparse("l5", hash...), sparse("l1", program.PositiveModulus{M: 5})}
+	floats.Sinks = []program.Sink{
+		sparse("b2", &program.Bucketize{Borders32: []float32{1, 10}}), {To: program.ToDense, Ops: []program.Op{program.FillNull{Float: 1}}},
+		{To: program.ToDense, Index: 1, Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}},
+	}
+	return &program.Program{
+		Source: program.Parquet, Output: program.Output{Dense: 2, Keys: uint32(len(s.Keys)), Weights: true},
+		Columns: []program.Column{
+			part("scored.key_value.key", program.Int64, false, program.MapKeys), scored, part("scored.key_value.value.key_value.value", program.Float32, true, program.MapScores),
+			cat, list,
+			part("lists.key_value.key", program.Int64, false, program.MapKeys), lists,
+			part("floats.key_value.key", program.Int64, false, program.MapKeys), floats,
+		},
+	}, s
+}
+
 // programs by what their lengths are.
-var programs = map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed}
+var programs = map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed, "mapped": mapped}
 
 // open opens a generated file, in memory if direct.
 func open(t testing.TB, data []byte, direct bool) *sdk.Partition {

@@ -113,7 +113,7 @@ func TestEnginesAgree(t *testing.T) {
 // TestAnyMemory runs files of many shapes in memories of many sizes, from extents on a device of blocks: a mini-batch
 // does not depend on any of that, and the bytes that the device moved are those that were planned.
 func TestAnyMemory(t *testing.T) {
-	kinds := []string{"fixed", "jagged"}
+	kinds := []string{"fixed", "jagged", "mapped"}
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		l := layout{

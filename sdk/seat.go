@@ -204,7 +204,7 @@ func (w *worker) gather(i int, lo, hi uint64) bool {
 // load plans the move of shifted offsets [lo, hi) to the window's end and counts which of the bytes the chunks want.
 func (w *worker) load(v *window, lo, hi uint64, chunks ...*chunk) {
 	w.exec.Moves = w.geo.moves(w.exec.Moves, lo, hi, w.lane.inBase+v.seg.off+lo-v.from)
-	v.to, v.serial = hi, w.serial
+	v.to, v.attempt = hi, w.attempt
 	wanted := uint64(0)
 	for _, c := range chunks {
 		begin := c.at + w.geo.phase

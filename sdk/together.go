@@ -13,15 +13,26 @@ func (w *worker) together(i int) int { return w.r.prog.Parts(w.jobs[i].c.column)
 
 // seatTogether finds room for n jobs that are one; false if there is none.
 func (w *worker) seatTogether(i, n int) bool {
-	for k := i; k < i+n; k++ {
-		if !w.seat(k) {
-			if n > 1 && len(w.seated) == 0 {
-				w.unload()
-			}
-			return false
-		}
-	}
+	w.attempt++
 	group := w.jobs[i:][:n]
+	if n == 1 {
+		return w.seat(i)
+	}
+	before, stretch := w.loads(), w.stretch
+	ok := w.seatEach(i, n)
+	if !ok {
+		// What one had beyond its window may be what the next one lacked.
+		w.unload(before)
+		w.stretch = 1
+		w.attempt++
+		if ok = w.seatEach(i, n); !ok {
+			w.unload(before)
+		}
+		w.stretch = stretch
+	}
+	if !ok {
+		return false
+	}
 	take := group[0].take
 	for k := range group {
 		take = min(take, group[k].take)
@@ -32,13 +43,41 @@ func (w *worker) seatTogether(i, n int) bool {
 	return true
 }
 
-// unload takes the windows whose bytes a slice was to bring that is not sent.
-func (w *worker) unload() {
+func (w *worker) seatEach(i, n int) bool {
+	for k := i; k < i+n; k++ {
+		if !w.seat(k) {
+			return false
+		}
+	}
+	return true
+}
+
+// loads is what a slice was to move before some jobs were placed.
+type loads struct {
+	moves                     int
+	last                      Move // which others may have been joined with
+	planned, unneeded, reread uint64
+}
+
+func (w *worker) loads() loads {
+	l := loads{moves: len(w.exec.Moves), planned: w.planned, unneeded: w.unneeded, reread: w.reread}
+	if l.moves > 0 {
+		l.last = w.exec.Moves[l.moves-1]
+	}
+	return l
+}
+
+// unload undoes the moves of the attempt at hand, and takes the windows that they were for.
+func (w *worker) unload(to loads) {
 	for i := range w.jobs {
-		if c := w.jobs[i].c; c.window != nil && c.window.serial == w.serial {
+		if c := w.jobs[i].c; c.window != nil && c.window.attempt == w.attempt {
 			w.dropWindow(c)
 		}
 	}
+	if w.exec.Moves = w.exec.Moves[:to.moves]; to.moves > 0 {
+		w.exec.Moves[to.moves-1] = to.last
+	}
+	w.planned, w.unneeded, w.reread = to.planned, to.unneeded, to.reread
 }
 
 // footOf is foot of n jobs that are one.

@@ -27,6 +27,7 @@ type worker struct {
 	live    [][]*chunk      // by program column: chunks begun and not ended
 	learned []learned       // by program column
 	serial  uint64          // of the slice being placed
+	attempt uint64          // of the jobs being placed in it
 	snug    bool            // memory is short: one output slot, as small as can be
 	stretch float64         // room for a window over what it wants, for what comes behind it
 
