@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all build demo test race fuzz golden lint cross bench bench-peers bench-python sweep mutants generate deb clean
+.PHONY: all build demo test race fuzz golden lint cross bench bench-peers bench-python sweep mutants generate deb container clean
 
 all: build
 
@@ -73,6 +73,10 @@ generate:
 # A Debian package of binary, units, completions and documents, in dist/.
 deb:
 	tools/package/deb
+
+# A container image of the static binary, offline, with buildah, podman or docker.
+container:
+	tools/package/container $(VERSION)
 
 clean:
 	rm -rf bin dist
