@@ -125,7 +125,13 @@ func newBatches(t testing.TB, e *engine.Engine, data []byte, p *program.Program,
 	if p.Output.Fixed {
 		b.slice.ValueCap = uint64(batch) * uint64(p.Output.Keys)
 	}
-	b.mem.Output = make([]byte, b.slice.Place.Values+b.slice.ValueCap*p.Output.IDs.Bytes())
+	if p.Output.Weights {
+		size := p.Output.Size(uint32(batch), b.slice.ValueCap)
+		b.slice.Place, b.slice.ValueCap = p.Output.PlaceIn(uint32(batch), size)
+		b.mem.Output = make([]byte, size)
+	} else {
+		b.mem.Output = make([]byte, b.slice.Place.Values+b.slice.ValueCap*p.Output.IDs.Bytes())
+	}
 	b.mem.Result = make([]byte, program.ResultSize(len(p.Columns)))
 	const room = 4 << 20
 	b.mem.Dict, b.mem.Scratch = make([]byte, room*len(p.Columns)), make([]byte, room*len(p.Columns))
@@ -135,7 +141,7 @@ func newBatches(t testing.TB, e *engine.Engine, data []byte, p *program.Program,
 		c := f.RowGroups[0].Columns[l.Index]
 		b.slice.Tasks = append(b.slice.Tasks, program.Task{Column: uint32(i), Count: uint32(batch),
 			Chunk: program.ChunkType{Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep,
-				ElementDef: l.RepDef, Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), Values: uint64(c.NumValues)},
+				ElementDef: l.RepDef, EntryDef: l.EntryDef, Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), Values: uint64(c.NumValues)},
 			Window: program.Span{Off: uint64(c.Offset), Len: uint64(c.Compressed)}, ChunkLen: uint64(c.Compressed),
 			Dict: program.Span{Off: uint64(room * i), Len: room}, Scratch: program.Span{Off: uint64(room * i), Len: room}})
 	}

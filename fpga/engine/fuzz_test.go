@@ -42,6 +42,29 @@ func stages(t testing.TB) []stage {
 		h.big, h.values = true, 2000
 		out = append(out, h.stage(t, 40))
 	}
+	for i, codec := range []string{"", "snappy"} {
+		rng := rand.New(rand.NewPCG(uint64(i), 6))
+		maps := randomMaps(rng, 3, 30)
+		for j := range maps {
+			maps[j].plainPages(codec)
+		}
+		maps[0].list, maps[0].scored = false, false
+		for r := range maps[0].rows {
+			for e := range maps[0].rows[r] {
+				maps[0].rows[r][e].value = maps[0].value.randomValue(rng, true)
+			}
+		}
+		data, f := assembleMaps(rng, maps, 30, 25)
+		p := &program.Program{Source: program.Parquet}
+		addMaps(rng, p, maps, f, false)
+		h := newHost(engine.New(engine.Options{}), p, f, data, 8)
+		h.furnish(4096)
+		for j := range h.rooms {
+			h.rooms[j] = rooms{0, 4096}
+		}
+		h.big, h.values = true, 4000
+		out = append(out, h.stage(t, 30))
+	}
 	b := small(t, "snappy", "dictionary")
 	const room = 4096
 	b.mem.Dict, b.mem.Scratch = b.mem.Dict[:4*room], b.mem.Scratch[:4*room]

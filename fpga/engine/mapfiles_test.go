@@ -23,7 +23,8 @@ type mapCol struct {
 	optional bool // the map
 	nullable bool // lists
 	rows     [][]mapEntry
-	null     []bool // rows that are null
+	null     []bool          // rows that are null
+	parted   map[int]*mapCol // leaves that are those of another map, as no writer should do
 }
 
 // mapEntry is one entry of a map's row.
@@ -315,6 +316,9 @@ func (m *mapCol) leaf(part int) col {
 
 // entries are the levels and values of rows of a leaf.
 func (m *mapCol) entries(part, from, to int) []entry {
+	if other := m.parted[part]; other != nil {
+		return other.entries(part, from, to)
+	}
 	var out []entry
 	for r := from; r < to; r++ {
 		for _, v := range m.levels(nil, r, part, 0) {
@@ -377,4 +381,14 @@ func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *
 	}
 	f.Size = int64(len(data))
 	return data, f
+}
+
+// plainPages makes the map one that can be written by hand: PLAIN, in a codec, without checksums.
+func (m *mapCol) plainPages(codec string) {
+	for _, c := range []*col{&m.value, &m.score} {
+		c.encoding, c.codec, c.noCRC = "", codec, true
+		if c.physical == parquet.Boolean {
+			c.physical = parquet.Int64
+		}
+	}
 }

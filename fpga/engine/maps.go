@@ -134,8 +134,10 @@ func (w *worker) checkPart(i int, c *column) error {
 	if keys.Column != t.Column-uint32(place) || keys.Row != t.Row || keys.Count != t.Count {
 		return badSlice("column %q: the %v of a map in rows %d+%d, behind column %d in rows %d+%d", c.name, c.part, t.Row, t.Count, keys.Column, keys.Row, keys.Count)
 	}
-	if c.part == program.MapKeys && i+c.plan.parts > len(tasks) {
-		return badSlice("column %q: the keys of a map without the rest of it", c.name)
+	for k := 1; c.part == program.MapKeys && k < c.plan.parts; k++ {
+		if i+k >= len(tasks) || tasks[i+k].Column != t.Column+uint32(k) {
+			return badSlice("column %q: the keys of a map without the rest of it", c.name)
+		}
 	}
 	return nil
 }

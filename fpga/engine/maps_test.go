@@ -78,15 +78,7 @@ func TestMapPagesCutAnywhere(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		maps := randomMaps(rng, rapid.IntRange(1, 2).Draw(t, "maps"), rows)
 		for i := range maps {
-			m := &maps[i]
-			for _, c := range []*col{&m.value, &m.score} {
-				if c.encoding = ""; c.codec != "" {
-					c.codec = "snappy"
-				}
-				if c.physical == parquet.Boolean {
-					c.physical = parquet.Int64
-				}
-			}
+			maps[i].plainPages([]string{"", "snappy"}[rng.IntN(2)])
 		}
 		data, f := assembleMaps(rng, maps, groupRows, mean)
 		p := &program.Program{Source: program.Parquet, Output: program.Output{IDs: program.IDs(rng.IntN(2))}}
@@ -105,4 +97,222 @@ func TestMapPagesCutAnywhere(t *testing.T) {
 			same(t, want, got)
 		}
 	})
+}
+
+// dpp makes a file and a program in DPP's shape: a map of numbers, one of lists and one of scored lists, of which some
+// features are read, as dense columns and keys.
+func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Program) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	leaf := func(physical parquet.Type) col { return col{physical: physical, codec: codec, encoding: encoding} }
+	list := func(mean int) []any {
+		l := make([]any, rng.IntN(2*mean))
+		for i := range l {
+			l[i] = rng.Int64N(1<<16) * 32771
+		}
+		return l
+	}
+	maps := []mapCol{
+		{name: "float_features", key: parquet.Int32, value: leaf(parquet.Float), optional: true},
+		{name: "id_list_features", key: parquet.Int32, value: leaf(parquet.Int64), list: true, optional: true},
+		{name: "id_score_list_features", key: parquet.Int32, value: leaf(parquet.Int64), score: leaf(parquet.Float), list: true, scored: true, optional: true},
+	}
+	for i, stored := range []int{60, 30, 10} {
+		m := &maps[i]
+		m.null = make([]bool, rows)
+		for range rows {
+			var row []mapEntry
+			for key := range stored {
+				if rng.IntN(100) >= 45 {
+					continue
+				}
+				e := mapEntry{key: int64(1000 + 7*key)}
+				if !m.list {
+					e.value = rng.Float32() * 1000
+				} else {
+					ids := list(20)
+					e.value = ids
+					for range ids {
+						e.scores = append(e.scores, rng.Float32())
+					}
+				}
+				row = append(row, e)
+			}
+			m.rows = append(m.rows, row)
+		}
+	}
+	data := writeMaps(t, nil, maps, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1})
+	f := footer(t, data)
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Weights: true}}
+	hash := program.SigridHash{Max: 500_000}
+	borders := &program.Bucketize{Borders32: logSpaced(1, 1000, 1024)}
+	for _, i := range []int{1, 2, 0} {
+		in, _ := f.Map(maps[i].name)
+		column := func(leaf int, kind program.Kind, part program.Part, list bool) program.Column {
+			return program.Column{Name: f.Leaves[leaf].Path, Kind: kind, Part: part, List: list}
+		}
+		values := column(in.Values, maps[i].value.kind(), program.MapValues, maps[i].list)
+		for k := range []int{30, 12, 4}[i] {
+			pick := program.Pick{Key: int64(1000 + 14*k), Scored: maps[i].scored}
+			s := program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{program.FirstX{N: 30}, hash}}
+			if i == 0 {
+				s = program.Sink{To: program.ToDense, Index: p.Output.Dense, Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}}
+				if k < 5 {
+					s = program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{borders, hash}}
+				}
+			}
+			if s.To == program.ToSparse {
+				p.Output.Keys++
+			} else {
+				p.Output.Dense++
+			}
+			values.Sinks, values.Picks = append(values.Sinks, s), append(values.Picks, pick)
+		}
+		p.Columns = append(p.Columns, column(in.Keys, program.Int64, program.MapKeys, false), values)
+		if maps[i].scored {
+			p.Columns = append(p.Columns, column(in.Scores, maps[i].score.kind(), program.MapScores, true))
+		}
+	}
+	require.NoError(t, p.Validate())
+	return data, p
+}
+
+func TestMapsAllocateNothing(t *testing.T) {
+	const rows, batch = 300, 75
+	data, p := dpp(t, rows, "snappy", "dictionary")
+	h := newBatches(t, engine.New(engine.Options{}), data, p, batch)
+	for range 2 * rows / batch {
+		h.next()
+	}
+	require.Zero(t, testing.AllocsPerRun(20, func() {
+		for range rows / batch {
+			h.next()
+		}
+	}))
+}
+
+// Tasks of a map that do not belong together, and lengths that the host has changed, end the slice in BadSlice.
+func TestMapSliceRefused(t *testing.T) {
+	data, p := dpp(t, 20, "", "")
+	for name, change := range map[string]func(b *batches){
+		"keys alone":             func(b *batches) { b.slice.Tasks = b.slice.Tasks[:1] },
+		"keys and values alone":  func(b *batches) { b.slice.Tasks = b.slice.Tasks[2:4] },
+		"values first":           func(b *batches) { b.slice.Tasks = b.slice.Tasks[1:] },
+		"values of another map":  func(b *batches) { b.slice.Tasks[1].Column = 3 },
+		"keys twice":             func(b *batches) { b.slice.Tasks[1] = b.slice.Tasks[0] },
+		"other rows":             func(b *batches) { b.slice.Tasks[1].Row, b.slice.Tasks[1].Count = 1, 9 },
+		"fewer rows":             func(b *batches) { b.slice.Tasks[3].Count-- },
+		"values as a list":       func(b *batches) { b.slice.Tasks[1].Chunk.MaxRep, b.slice.Tasks[1].Chunk.EntryDef = 1, 0 },
+		"keys as a scalar":       func(b *batches) { b.slice.Tasks[0].Chunk.MaxRep, b.slice.Tasks[0].Chunk.ElementDef = 0, 0 },
+		"no entry level":         func(b *batches) { b.slice.Tasks[1].Chunk.EntryDef = 0 },
+		"entries inside":         func(b *batches) { b.slice.Tasks[1].Chunk.EntryDef = 40 },
+		"weights not aligned":    func(b *batches) { b.slice.Place.Weights += 4 },
+		"weights behind":         func(b *batches) { b.slice.Place.Weights = uint64(len(b.mem.Output)) },
+		"weights wrap":           func(b *batches) { b.slice.Place.Weights = 1<<64 - 64 },
+		"lengths beyond written": func(b *batches) { b.later(1); b.mem.Output[b.slice.Place.Lengths] = 200 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBatches(t, engine.New(engine.Options{}), data, p, 10)
+			change(b)
+			state, r := b.execute()
+			require.Equal(t, program.BadSlice, state, r.Message)
+		})
+	}
+}
+
+// later makes the slice's first map go on at a row, as if others had written those before.
+func (b *batches) later(row uint32) {
+	b.slice.Tasks = b.slice.Tasks[:2]
+	for i := range b.slice.Tasks {
+		t := &b.slice.Tasks[i]
+		t.Row, t.Count, t.Cursor.Skip = row, t.Count-row, uint64(row)
+	}
+}
+
+// Leaves that do not fit together are bad data, whichever of them is at fault, and name it.
+func TestMapLeavesDisagree(t *testing.T) {
+	leaf := func(physical parquet.Type) col { return col{physical: physical} }
+	rows := [][]mapEntry{{{key: 1, value: []any{int64(1), int64(2)}, scores: []any{float32(1), float32(2)}}}, {{key: 2, value: []any{}}}}
+	for name, c := range map[string]struct {
+		part   int
+		change func(rows [][]mapEntry)
+		says   string
+	}{
+		"more keys than values": {0, func(rows [][]mapEntry) { rows[1] = append(rows[1], mapEntry{key: 3, value: []any{}}) }, "m.key_value.value"},
+		"fewer keys":            {0, func(rows [][]mapEntry) { rows[0] = nil }, "m.key_value.value"},
+		"fewer lists of scores": {2, func(rows [][]mapEntry) { rows[1] = nil }, "another number of entries"},
+		"fewer scores": {2, func(rows [][]mapEntry) {
+			rows[0] = []mapEntry{{key: 1, value: []any{int64(1)}, scores: []any{float32(1)}}}
+		}, "another number of scores"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := mapCol{name: "m", key: parquet.Int64, value: leaf(parquet.Int64), score: leaf(parquet.Float), list: true, scored: true, rows: rows, null: make([]bool, 2)}
+			other := m
+			other.rows = [][]mapEntry{rows[0], rows[1]}
+			c.change(other.rows)
+			m.parted = map[int]*mapCol{c.part: &other}
+			data, f := assembleMaps(rand.New(rand.NewPCG(1, 1)), []mapCol{m}, 10, 100)
+			p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1, Weights: true}, Columns: []program.Column{
+				{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
+				{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues, Sinks: []program.Sink{{To: program.ToSparse}}, Picks: []program.Pick{{Key: 1, Scored: true}}},
+				{Name: f.Leaves[2].Path, Kind: program.Float32, List: true, Part: program.MapScores},
+			}}
+			ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+			require.NoError(t, err)
+			_, err = ref.MiniBatch(0, 2)
+			require.ErrorIs(t, err, reference.ErrData)
+			_, err = newHost(engine.New(engine.Options{}), p, f, data, 1).miniBatch(0, 2)
+			var bad *stateError
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, program.BadData, bad.state)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
+
+// The rules, by example: the last entry with a key counts, one without a key is nobody's, a null or missing value is null or
+// length 0, a null score takes its list with it unless scores are not asked for.
+func TestMapRules(t *testing.T) {
+	type nothing = any
+	m := mapCol{name: "m", key: parquet.Int64, value: col{physical: parquet.Int64}, score: col{physical: parquet.Double, optional: true}, list: true,
+		scored: true, nullable: true, optional: true, null: []bool{false, true, false, false}, rows: [][]mapEntry{
+			{{key: 1, value: []any{int64(10)}, scores: []any{1.5}}, {key: 1, value: []any{int64(20), int64(21)}, scores: []any{2.5, 0.1}}},
+			nil,
+			{{key: 1, value: nothing(nil)}, {key: 2, value: []any{int64(30), int64(31)}, scores: []any{1.0, nothing(nil)}}},
+			{{key: 2, value: []any{int64(40), int64(41), int64(42)}, scores: []any{4.0, 5.0, 6.0}}, {key: 1, value: []any{}}},
+		}}
+	data := writeMaps(t, nil, []mapCol{m}, layout{groupRows: 10, pageBytes: 1 << 10, version: 1})
+	f := footer(t, data)
+	sink := func(key uint32, ops ...program.Op) program.Sink {
+		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
+	}
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 4, Weights: true}, Columns: []program.Column{
+		{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
+		{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues,
+			Sinks: []program.Sink{sink(0), sink(1), sink(2), sink(3, program.FirstX{N: 2})},
+			Picks: []program.Pick{{Key: 1, Scored: true}, {Key: 2, Scored: true}, {Key: 2}, {Key: 2, Scored: true}}},
+		{Name: f.Leaves[2].Path, Kind: program.Float64, List: true, Part: program.MapScores},
+	}}
+	want := &reference.Tensors{
+		Rows: 4, Dense: []float32{}, Lengths: []int32{2, 0, 0, 0, 0, 0, 0, 3, 0, 0, 2, 3, 0, 0, 0, 2},
+		Values:  []int64{20, 21, 40, 41, 42, 30, 31, 40, 41, 42, 40, 41},
+		Weights: []float32{2.5, 0.1, 4, 5, 6, 1, 1, 1, 1, 1, 4, 5},
+	}
+	ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
+	require.NoError(t, err)
+	got, err := ref.MiniBatch(0, 4)
+	require.NoError(t, err)
+	same(t, want, got)
+	got, err = newHost(engine.New(engine.Options{}), p, f, data, 1).miniBatch(0, 4)
+	require.NoError(t, err)
+	same(t, want, got)
+}
+
+func BenchmarkDPP(b *testing.B) {
+	const rows = 4096
+	for _, c := range []struct{ codec, encoding string }{{"", ""}, {"snappy", "dictionary"}} {
+		b.Run("codec="+c.codec+",encoding="+c.encoding, func(b *testing.B) {
+			data, p := dpp(b, rows, c.codec, c.encoding)
+			benchmarkModel(b, rows, 1024, data, p)
+		})
+	}
 }
