@@ -42,6 +42,8 @@ type fakeNode struct {
 	refuse   error              // what Prepare says
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
 	hang     chan struct{}      // Measure waits for it, if set
+
+	unmeasured error // what Measure says
 }
 
 func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
@@ -63,8 +65,11 @@ func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.P
 
 func (n *fakeNode) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
 	n.mu.Lock()
-	known, p, hang := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang
+	known, p, hang, refuse := n.prepared[string(r.Job)] > 0, n.p[r.Drive], n.hang, n.unmeasured
 	n.mu.Unlock()
+	if refuse != nil {
+		return nil, refuse
+	}
 	if !known {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("no such job"))
 	}

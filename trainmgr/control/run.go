@@ -97,7 +97,11 @@ func (l *leader) startJob(j *job) error {
 	if err := l.storeState(l.ctx, j); err != nil {
 		l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
 	}
-	p, err := l.measureAll(j, g)
+	var p map[string]float64
+	err := l.patiently(j, func() (err error) {
+		p, err = l.measureAll(j, g)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -139,21 +143,51 @@ func (l *leader) startJob(j *job) error {
 const prepareTries = 3
 
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
-// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and says so.
+// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one is away, or has a drive that is not open,
+// for its return; and says so.
 func (l *leader) prepareAll(j *job, g *generation) error {
+	return l.patiently(j, func() error { return l.prepareOnce(j, g) })
+}
+
+// awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node that is away: it may be being started
+// again.
+const awayTime = 12
+
+// later tells that what failed may do after a while.
+func later(err error) bool {
+	code := connect.CodeOf(err)
+	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
+}
+
+// patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without end, and for nodes that are away a
+// while.
+func (l *leader) patiently(j *job, do func() error) error {
+	var away time.Time // since when
 	for {
-		err := l.prepareOnce(j, g)
-		if err == nil || connect.CodeOf(err) != connect.CodeResourceExhausted {
+		err := do()
+		if err == nil || !later(err) {
 			return err
+		}
+		what := "for room: "
+		if connect.CodeOf(err) == connect.CodeUnavailable {
+			what = "for a node: "
+			if away.IsZero() {
+				away = time.Now()
+			}
+			if time.Since(away) > awayTime*l.o.DeadAfter {
+				return err
+			}
+		} else {
+			away = time.Time{}
 		}
 		l.mu.Lock()
 		over := j.Phase.Ended()
 		if !over {
 			at := j.Phase
-			if at != record.Preparing {
+			if at != record.Preparing && at != record.Measuring {
 				at = record.Waiting
 			}
-			l.set(j, at, "for room: "+err.Error())
+			l.set(j, at, what+err.Error())
 		}
 		l.mu.Unlock()
 		if over || !sleep(l.ctx, min(retryNode, 10*l.o.Beat)) {
@@ -212,32 +246,33 @@ func (l *leader) prepareOnce(j *job, g *generation) error {
 func (l *leader) prepared(g *generation, nodes map[string]error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var full error
+	var wait error
 	for i, holders := range l.fleet.Holders(g.data.Manifest) {
 		var why error
 		ok := false
 		for _, h := range holders {
 			err, asked := nodes[h.Node]
 			ok = ok || asked && err == nil
-			if err != nil && (why == nil || connect.CodeOf(err) == connect.CodeResourceExhausted) {
-				why = err // there may be room later: of several holders that one counts
+			if err != nil && (why == nil || later(err)) {
+				why = err // of several holders, one that may do it later counts
 			}
 		}
-		if !ok {
-			name := g.data.Manifest.Partitions[i].Name
-			if why == nil {
-				return fmt.Errorf("partition %s: no live node holds it any more", name)
-			}
-			why = fmt.Errorf("partition %s: %w", name, why)
-			if connect.CodeOf(why) != connect.CodeResourceExhausted {
-				return why
-			}
-			if full == nil {
-				full = why // if nothing else is wrong, it waits
-			}
+		if ok {
+			continue
+		}
+		name := g.data.Manifest.Partitions[i].Name
+		if why == nil {
+			why = connect.NewError(connect.CodeUnavailable, errors.New("no live node holds it any more"))
+		}
+		why = fmt.Errorf("partition %s: %w", name, why)
+		if !later(why) {
+			return why
+		}
+		if wait == nil {
+			wait = why // if nothing else is wrong
 		}
 	}
-	return full
+	return wait
 }
 
 // awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
@@ -308,8 +343,11 @@ func (l *leader) measure(node, drive string, job dataset.Digest) (float64, error
 		}
 		return err
 	})
-	if err == nil && !(rows > 0) {
+	switch {
+	case err == nil && !(rows > 0):
 		err = fmt.Errorf("it says %v rows/s", rows)
+	case connect.CodeOf(err) == connect.CodeNotFound: // it was started again since, and gets the job when it beats
+		err = connect.NewError(connect.CodeUnavailable, err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)

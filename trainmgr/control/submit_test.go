@@ -252,6 +252,49 @@ func TestANodeWithoutRoomIsWaitedFor(t *testing.T) {
 	assert.Equal(t, "cancelled", get(t, c, "gives-up").State)
 }
 
+// TestANodeThatIsAwayIsWaitedFor: a node that was killed when a job was being prepared, or measured, is started again, and the job goes on. Found by
+// killing nodes at random.
+func TestANodeThatIsAwayIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	_, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	closed := connect.NewError(connect.CodeUnavailable, errors.New("drive d is not open"))
+	n.refuse = closed
+	n.beats(t, c)
+	await(t, c, "n")
+	submit(t, c, &apiv1.JobSpec{Name: "job"})
+	until(t, c, "job", "preparing: for a node: partition p0: node n: prepare: unavailable: drive d is not open")
+	n.mu.Lock()
+	n.refuse, n.unmeasured = nil, closed
+	n.mu.Unlock()
+	until(t, c, "job", "measuring: for a node: no drive's P could be measured: node n: drive d: measure P: unavailable: drive d is not open")
+	n.mu.Lock()
+	n.unmeasured = connect.NewError(connect.CodeNotFound, errors.New("no such job"))
+	n.mu.Unlock()
+	require.Eventually(t, func() bool { return strings.Contains(get(t, c, "job").State, "no such job") }, 20*time.Second, 5*time.Millisecond)
+	n.mu.Lock()
+	n.unmeasured = nil
+	n.mu.Unlock()
+	until(t, c, "job", "running")
+}
+
+// TestANodeThatStaysAway fails the job, in words.
+func TestANodeThatStaysAway(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t)
+	o.DeadAfter = 200 * time.Millisecond
+	_, c := start(t, o)
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.refuse = connect.NewError(connect.CodeUnavailable, errors.New("drive d is not open"))
+	n.beats(t, c)
+	await(t, c, "n")
+	began := time.Now()
+	submit(t, c, &apiv1.JobSpec{Name: "never"})
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, "never").State, "failed: partition p0: ") }, 20*time.Second, 20*time.Millisecond)
+	assert.Greater(t, time.Since(began), awayTime*o.DeadAfter)
+}
+
 // TestTheStatusSaysHowTheJobIsCut: also where the pipeline or a default decides.
 func TestTheStatusSaysHowTheJobIsCut(t *testing.T) {
 	t.Parallel()
