@@ -299,6 +299,11 @@ type (
 		Label int32 `parquet:"label"`
 		Cat   int32 `parquet:"cat"`
 	}
+	mapped struct {
+		Lists  map[int32][]int64 `parquet:"lists"`
+		Floats map[int32]float32 `parquet:"floats"`
+		Words  map[string]int64  `parquet:"words"`
+	}
 	lists struct {
 		Label int32   `parquet:"label"`
 		Cat   []int64 `parquet:"cat,list"`
@@ -336,6 +341,19 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	assert.ErrorContains(t, find(d, "extra").Unsupported, "b.parquet has the column, a.parquet has not")
 	require.NoError(t, find(d, "label").Unsupported)
 	assert.InDelta(t, 4.0/12, d.MeanLength["cat"], 1e-9, "levels over rows")
+
+	// A map is one column; of its features' lists the mean is that of the lists that there are.
+	d = data(parquetOf(t, []mapped{{Lists: map[int32][]int64{1: {1, 2, 3}, 2: {4}}}, {Floats: map[int32]float32{1: 1}}}))
+	c := find(d, "lists")
+	require.ErrorIs(t, c.Unsupported, ErrSchema, "a.parquet has it not")
+	assert.True(t, c.Map.IsMap())
+	assert.True(t, c.List)
+	assert.Equal(t, pipeline.MapInfo{Keys: "lists.key_value.key", Values: "lists.key_value.value"}, c.Map)
+	assert.Nil(t, find(d, "lists.key_value.key"), "its leaves are no columns")
+	assert.False(t, find(d, "floats").List)
+	assert.False(t, find(d, "words").Map.IsMap(), "keys that are text")
+	assert.InDelta(t, 2*5.0/3/12, d.MeanLength["lists"], 1e-9, "elements over entries, in two of twelve rows")
+	d = data(parquetOf(t, []lists{{1, []int64{1, 2, 3}, 0}, {0, nil, 0}}))
 
 	// A column that disagrees is refused when a pipeline names it, and only then.
 	spec, err := pipeline.Parse([]byte(doc))

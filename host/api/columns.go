@@ -67,7 +67,7 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 		if c.Unsupported != "" {
 			columns[i].Unsupported = errors.New(c.Unsupported)
 		}
-		if c.Map != nil {
+		if c.Map != nil && c.Map.Keys != "" {
 			columns[i].Map = pipeline.MapInfo(*c.Map)
 		}
 	}

@@ -14,6 +14,8 @@ import (
 func TestColumnsTravel(t *testing.T) {
 	columns := append(pipeline.TextSchema(false),
 		pipeline.ColumnInfo{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true, ElementNullable: true, Nullable: true},
+		pipeline.ColumnInfo{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
+			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value", ScoreKind: program.Float32}},
 		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
 	b, err := EncodeColumns(columns)
 	require.NoError(t, err)
@@ -35,6 +37,7 @@ func FuzzDecodeColumns(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(b)
 	f.Add([]byte(`[{"name":"a","kind":1,"unsupported":"x"}]`))
+	f.Add([]byte(`[{"name":"m","kind":1,"map":{"keys":"k","values":"v","scores":"s","score_kind":2}},{"name":"n","map":{"keys":""}}]`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		columns, err := DecodeColumns(b)
 		if err != nil {
