@@ -17,6 +17,7 @@ func textKernels() {
 	textColumns("columns512", true)
 	textColumns("unsigned512", false)
 	textValidity()
+	text256Kernels()
 }
 
 const (

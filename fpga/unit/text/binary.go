@@ -11,13 +11,14 @@ func DecodeBinary(c *Columns, first, n int, window []byte, at Position, final bo
 	}
 	whole := min(n, len(window)/BinaryRow)
 	var to targets
-	if vectors() {
+	set := vectors()
+	if set > noVectors {
 		to.aim(c)
 	}
 	for res.Rows < whole {
 		// A block of rows at a time stays in the first-level cache while its columns are gathered.
 		rows := min(whole-res.Rows, block)
-		gather(c, &to, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
+		gather(c, &to, set, first+res.Rows, window[res.Consumed:res.Consumed+rows*BinaryRow])
 		res.Rows += rows
 		res.Consumed += rows * BinaryRow
 	}
@@ -44,19 +45,18 @@ var full = func() (p [groups][block]byte) {
 }()
 
 // gather moves a block, at most, of binary rows to rows first, first+1, ... of c, which to aims at where there are vectors.
-func gather(c *Columns, to *targets, first int, rows []byte) {
+func gather(c *Columns, to *targets, set vectorSet, first int, rows []byte) {
 	n := len(rows) / BinaryRow
 	from, known := 0, false
-	if vectors() {
-		from, known = to.columns(&rows[0], first, n, len(rows)), true
-		to.validity(&full, first, n)
+	if set > noVectors {
+		from, known = to.columns(set, &rows[0], first, n, len(rows)), to.validity(set, &full, first, n)
 	}
 	if from == n && known {
 		return
 	}
 	for f := range fields {
 		values, valid := c.column(f)
-		if values != nil {
+		if values != nil && from < n {
 			values = values[first+from : first+n]
 			column := rows[from*BinaryRow+4*f:]
 			if f <= Dense {

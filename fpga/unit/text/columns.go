@@ -37,10 +37,9 @@ func (c *Columns) column(field int) (values []int64, valid []byte) {
 // written to.
 func (d *Decoder) deal(c *Columns, first, n int) {
 	from, known := 0, false
-	if d.vectors {
-		from = d.to.columns((*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
-		d.to.validity(&d.planes, first, n)
-		known = true
+	if d.vectors > noVectors {
+		from = d.to.columns(d.vectors, (*byte)(unsafe.Pointer(&d.cells)), first, n, 0)
+		known = d.to.validity(d.vectors, &d.planes, first, n)
 	}
 	if from == n && known {
 		return

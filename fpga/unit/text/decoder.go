@@ -31,7 +31,7 @@ type Decoder struct {
 	cells  [block][fields]uint32
 	planes [groups][block]byte
 
-	vectors bool
+	vectors vectorSet
 	ahead   ahead
 	to      targets
 }
@@ -70,7 +70,7 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 	}
 	held := 0 // rows in the block
 	d.ahead.rows, d.ahead.reach = 0, block
-	if d.vectors = vectors(); d.vectors {
+	if d.vectors = vectors(); d.vectors > noVectors {
 		d.to.aim(c)
 	}
 	var failed error
@@ -79,7 +79,7 @@ func (d *Decoder) Decode(c *Columns, first, n int, window []byte, final bool) (R
 			d.deal(c, first+res.Rows, held)
 			res.Rows, held = res.Rows+held, 0
 		}
-		if d.vectors && d.ahead.look(window, pos, fields-d.first, n-res.Rows-held) {
+		if d.vectors > noVectors && d.ahead.look(d.vectors, window, pos, fields-d.first, n-res.Rows-held) {
 			if done := d.parse(window, d.ahead.rows, held); done > 0 {
 				pos = d.ahead.take(done, fields-d.first)
 				held += done

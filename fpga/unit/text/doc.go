@@ -19,6 +19,11 @@
 // A Decoder takes windows of a partition, each from a row boundary, and fills Columns; what a window's end cuts off is
 // left for the next window. NewIndex reads a partition once and counts its rows as the Decoder would.
 //
+// Lines are taken by one of three paths. Vector kernels (AVX2; AVX-512 with permutations of bytes) index and parse blocks of lines and stop before any
+// that is odd: a decimal of more than eight characters, an error. A path of plain Go takes well-formed lines of any kind, a field after the other, and
+// all of them where there are no kernels. The careful path takes whatever is left, and alone says what is wrong. Near a window's end, where
+// kernels would look past it, lines take the second path, then the third.
+//
 // # Concurrency
 //
 // A Decoder belongs to one goroutine at a time. Functions keep no state.

@@ -10,47 +10,54 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/unit/internal/proving"
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-// needVBMI lets the test use all that the machine has, and ends it where that does not suffice for the kernels.
-func needVBMI(t *testing.T) {
+// lead is what the lines of a window come behind, for kernels that look at what is before them.
+const lead = "\n-1f\xff\t9\n"
+
+// kernels are the sets of kernels that this machine has.
+func kernels(t *testing.T) []vectorSet {
 	t.Cleanup(simd.Force(simd.Detected()))
-	if !simd.VBMI() {
-		t.Skipf("this machine offers %v, or no permutations of bytes", simd.Detected())
+	switch vectors() {
+	case bytes512:
+		return []vectorSet{words256, bytes512}
+	case words256:
+		return []vectorSet{words256}
 	}
+	t.Skipf("this machine offers %v", simd.Detected())
+	return nil
 }
 
-// kernel parses the lines that data begins with, of which it indexes n, and returns how many it did.
-func kernel(d *Decoder, data []byte, n int) (done int) {
-	d.ahead.rows, d.ahead.reach = 0, block
-	if !d.ahead.look(data, 0, fields-d.first, n) {
+// kernel parses the lines behind lead, of which it indexes n, and returns how many it did.
+func kernel(s vectorSet, d *Decoder, data []byte, n int) (done int) {
+	d.vectors, d.ahead.rows, d.ahead.reach = s, 0, block
+	if !d.ahead.look(s, data, len(lead), fields-d.first, n) {
 		return 0
 	}
 	return d.parse(data, d.ahead.rows, 0)
 }
 
 func TestKernelTakesWellFormedLines(t *testing.T) {
-	needVBMI(t)
-	for _, labelAbsent := range []bool{false, true} {
-		for _, end := range []string{"\n", "\r\n"} {
-			rng := rand.New(rand.NewPCG(2, 2))
-			var data []byte
-			for range block {
-				data = append(data, decimalLine(rng, labelAbsent, end)...)
+	for _, set := range kernels(t) {
+		for _, labelAbsent := range []bool{false, true} {
+			for _, end := range []string{"\n", "\r\n"} {
+				rng := rand.New(rand.NewPCG(2, 2))
+				data := []byte(lead)
+				for range block {
+					data = append(data, decimalLine(rng, labelAbsent, end)...)
+				}
+				data = append(data, strings.Repeat("0", 2*vectorSlack)...)
+				d, err := NewDecoder(Options{LabelAbsent: labelAbsent})
+				require.NoError(t, err)
+				require.Equal(t, block, kernel(set, d, data, block))
 			}
-			data = append(data, strings.Repeat("0", 2*vectorSlack)...)
-			d, err := NewDecoder(Options{LabelAbsent: labelAbsent})
-			require.NoError(t, err)
-			proving.Whole(t, simd.AVX512, block, func() int { return kernel(d, data, block) })
 		}
 	}
 }
 
-// Every byte in place of every byte: the kernel takes the line only if the careful path does, with the same cells.
+// Every byte in place of every byte: the kernels take the line only if the careful path does, with the same cells.
 func TestKernelTakesNothingElse(t *testing.T) {
-	needVBMI(t)
 	lines := []string{
 		"0" + strings.Repeat("\t1", Dense) + strings.Repeat("\t05db9164", Sparse) + "\n",
 		"1" + strings.Repeat("\t", Dense+Sparse) + "\n",
@@ -58,99 +65,105 @@ func TestKernelTakesNothingElse(t *testing.T) {
 		"12" + strings.Repeat("\t\t345", 6) + "\t" + strings.Repeat("\t\t9a\tdeadbeef\tfade", 6) + "\tcafe\t1234567\n",
 		"-1\t-1" + strings.Repeat("\t", Dense+Sparse-2) + "a\tb\r\n",
 	}
-	for first := range 2 {
-		d, err := NewDecoder(Options{LabelAbsent: first == 1})
-		require.NoError(t, err)
-		behind := strings.Repeat("1"+strings.Repeat("\t", fields-first-1)+"\n", 8)
-		taken := 0
-		for _, line := range lines {
-			if first == 1 {
-				_, line, _ = strings.Cut(line, "\t")
-			}
-			data := []byte(line + behind)
-			require.Equal(t, 1, kernel(d, data, 1), "%q", line)
-			for at := range line {
-				for c := range 256 {
-					data[at] = byte(c)
-					if kernel(d, data, 1) == 0 {
-						continue
-					}
-					taken++
-					var want [fields]uint32
-					rest, next, ok := cutLine(data, false)
-					valid, _, bad := parseLine(rest, d.first, &want)
-					var got uint64
-					for g := range d.planes {
-						got |= uint64(d.planes[g][0]) << (8 * g)
-					}
-					cells := d.cells[0]
-					if !ok || bad != nil || int(d.ahead.starts[1+fields-d.first]) != next || got != valid || cells != want {
-						t.Fatalf("%q: %v, fields %x, want %x, cells %v, want %v", data[:next], bad, got, valid, cells, want)
-					}
+	for _, set := range kernels(t) {
+		for first := range 2 {
+			d, err := NewDecoder(Options{LabelAbsent: first == 1})
+			require.NoError(t, err)
+			behind := strings.Repeat("1"+strings.Repeat("\t", fields-first-1)+"\n", 8)
+			taken := 0
+			for _, line := range lines {
+				if first == 1 {
+					_, line, _ = strings.Cut(line, "\t")
 				}
-				data[at] = line[at]
+				data := []byte(lead + line + behind)
+				require.Equal(t, 1, kernel(set, d, data, 1), "%q", line)
+				for at := range line {
+					edited := &data[len(lead)+at]
+					for c := range 256 {
+						*edited = byte(c)
+						if kernel(set, d, data, 1) > 0 {
+							taken++
+							sameAsCareful(t, d, data[len(lead):])
+						}
+					}
+					*edited = line[at]
+				}
 			}
+			require.Greater(t, taken, 10_000, "most digits may be others")
 		}
-		require.Greater(t, taken, 10_000, "most digits may be others")
+	}
+}
+
+// sameAsCareful wants the block's first row to be what the careful path makes of the line.
+func sameAsCareful(t *testing.T, d *Decoder, data []byte) {
+	var want [fields]uint32
+	line, next, ok := cutLine(data, false)
+	valid, _, bad := parseLine(line, d.first, &want)
+	var got uint64
+	for g := range d.planes {
+		got |= uint64(d.planes[g][0]) << (8 * g)
+	}
+	if !ok || bad != nil || int(d.ahead.starts[1+fields-d.first]) != next || got != valid || d.cells[0] != want {
+		t.Fatalf("%q: %v, fields %x, want %x, cells %v, want %v", data[:next], bad, got, valid, d.cells[0], want)
 	}
 }
 
 // The index finds each separator, however many there are in 64 bytes, and stops before the 64 bytes in which a line is odd.
 func TestKernelIndexes(t *testing.T) {
-	needVBMI(t)
 	rng := rand.New(rand.NewPCG(6, 6))
-	for _, perLine := range []int{fields, fields - 1} {
-		for widest := range 12 {
-			var data []byte
-			var want []uint16
-			for len(want) < perLine*40 {
-				data = append(data, strings.Repeat("7", rng.IntN(widest+1))...)
-				sep := byte('\t')
-				if len(want)%perLine == perLine-1 {
-					sep = '\n'
+	for _, set := range kernels(t) {
+		for _, perLine := range []int{fields, fields - 1} {
+			for widest := range 12 {
+				var data []byte
+				var want []uint16
+				for len(want) < perLine*40 {
+					data = append(data, strings.Repeat("7", rng.IntN(widest+1))...)
+					sep := byte('\t')
+					if len(want)%perLine == perLine-1 {
+						sep = '\n'
+					}
+					data = append(data, sep)
+					want = append(want, uint16(len(data)))
 				}
-				data = append(data, sep)
-				want = append(want, uint16(len(data)))
-			}
-			end := len(data)
-			data = append(data, bytes.Repeat([]byte{'0'}, 128)...)
-			var starts [startsRoom]uint16
-			seps := index(data, &starts, perLine, len(want))
-			require.Equal(t, len(want), seps)
-			require.Equal(t, want, starts[2:2+seps])
+				end := len(data)
+				data = append(data, bytes.Repeat([]byte{'0'}, 128)...)
+				var starts [startsRoom]uint16
+				seps := set.index(data, &starts, perLine, len(want))
+				require.Equal(t, len(want), seps)
+				require.Equal(t, want, starts[2:2+seps])
 
-			// One separator is another: nothing from its 64 bytes on.
-			k := rng.IntN(len(want))
-			at := int(want[k]) - 1
-			data[at] ^= '\t' ^ '\n'
-			seps = index(data, &starts, perLine, len(want))
-			before := 0
-			for before < len(want) && int(want[before])-1 < at&^63 {
-				before++
+				// One separator is another: nothing from its 64 bytes on.
+				k := rng.IntN(len(want))
+				at := int(want[k]) - 1
+				data[at] ^= '\t' ^ '\n'
+				seps = set.index(data, &starts, perLine, len(want))
+				before := 0
+				for before < len(want) && int(want[before])-1 < at&^63 {
+					before++
+				}
+				require.Equal(t, before, seps, "separator %d of %d bytes", k, end)
+				require.Equal(t, want[:seps], starts[2:2+seps])
 			}
-			require.Equal(t, before, seps, "separator %d of %d bytes", k, end)
-			require.Equal(t, want[:seps], starts[2:2+seps])
 		}
 	}
 }
 
 // An index that ends at a line with another number of fields goes for one line next, then for more again.
 func TestKernelReach(t *testing.T) {
-	needVBMI(t)
 	good := strings.Repeat("\t", 39) + "\n"
-	data := []byte(strings.Repeat(good, 10) + "\n" + strings.Repeat(good, 200))
-	a := ahead{reach: block}
-	pos := 0
-	var rows []int
-	for a.look(data, pos, fields, block) {
-		rows = append(rows, a.rows)
-		pos = a.take(a.rows, fields)
-		if len(rows) == 1 {
-			require.Equal(t, 9*len(good), pos, "the last line before the odd one shares its 64 bytes")
-			pos = 10*len(good) + 1
+	data := []byte(lead + strings.Repeat(good, 10) + "\n" + strings.Repeat(good, 200))
+	for _, set := range kernels(t) {
+		a, pos := ahead{reach: block}, len(lead)
+		var rows []int
+		for a.look(set, data, pos, fields, block) {
+			rows = append(rows, a.rows)
+			pos = a.take(a.rows, fields)
+			if len(rows) == 1 {
+				require.Equal(t, len(lead)+9*len(good), pos, "the last line before the odd one shares its 64 bytes")
+				pos = len(lead) + 10*len(good) + 1
+			}
 		}
+		require.Equal(t, []int{9, 1, 2, 4, 8, 16, 32, 64}, rows[:8])
+		require.Less(t, len(data)-pos, vectorSlack+64+len(good), "what is left is too near to the end")
 	}
-	require.Equal(t, []int{9, 1, 2, 4, 8, 16, 32, 64}, rows[:8])
-	require.Less(t, len(data)-pos, vectorSlack+64+len(good), "what is left is too near to the end")
-	require.False(t, bytes.Contains(data[pos:], []byte("\n\n")))
 }

@@ -33,3 +33,33 @@ func unsigned512(dst **int64, src *byte, first int, rows int, ahead int)
 //
 //go:noescape
 func validity512(dst **byte, plane *byte, first int, rows int)
+
+// index256 does what index512 does, with AVX2 and BMI2.
+//
+//go:noescape
+func index256(data *byte, blocks int, starts *uint16, fields int, want int) (seps int)
+
+// rows256 does what rows512 does, with AVX2. It reads up to eight bytes before data.
+//
+//go:noescape
+func rows256(data *byte, starts *uint16, fields int, rows int, label uint8, cr uint8, cells *uint32, planes *byte) (done int)
+
+// signed256 does what columns512 does, with AVX2, where a group's cells are signed.
+//
+//go:noescape
+func signed256(dst **int64, src *byte, first int, rows int, ahead int)
+
+// mixed256 does what columns512 does, with AVX2, where a group's cells are signed but for the last two.
+//
+//go:noescape
+func mixed256(dst **int64, src *byte, first int, rows int, ahead int)
+
+// unsigned256 does what columns512 does, with AVX2, where a group's cells are not signed.
+//
+//go:noescape
+func unsigned256(dst **int64, src *byte, first int, rows int, ahead int)
+
+// validity256 does what validity512 does, for 64 rows, with AVX2.
+//
+//go:noescape
+func validity256(dst **byte, plane *byte, first int)

@@ -15,6 +15,23 @@ const (
 	startsRoom = 2 + block*fields + 64 + 64
 )
 
+// vectorSet is the kernels in use.
+type vectorSet uint8
+
+const (
+	noVectors vectorSet = iota
+	words256            // AVX2: four fields at a time
+	bytes512            // AVX-512 with permutations of bytes: eight
+)
+
+// before is how many bytes before a line the kernels may look at.
+func (s vectorSet) before() int {
+	if s == words256 {
+		return 8
+	}
+	return 0
+}
+
 // ahead is what is known of the lines in front: that so many have the right number of fields, and where those begin. Whether the fields are
 // well-formed is not known.
 type ahead struct {
@@ -29,17 +46,17 @@ type ahead struct {
 }
 
 // look makes an index of up to most lines from pos on, if there is none, and tells whether a line is known.
-func (a *ahead) look(window []byte, pos, fields, most int) bool {
+func (a *ahead) look(s vectorSet, window []byte, pos, fields, most int) bool {
 	if a.rows > 0 {
 		return true
 	}
 	room := min(len(window)-pos-vectorSlack, vectorBytes)
-	if room <= 0 {
+	if room <= 0 || pos < s.before() {
 		return false
 	}
 	want := min(most, a.reach)
 	a.starts[0], a.starts[1] = 0, 0
-	a.rows = min(index(window[pos:pos+room], &a.starts, fields, want*fields)/fields, want)
+	a.rows = min(s.index(window[pos:pos+room], &a.starts, fields, want*fields)/fields, want)
 	a.next, a.data, a.reach = 1, pos, min(2*a.reach, block)
 	if a.rows < want {
 		a.reach = 1
@@ -75,8 +92,5 @@ func (t *targets) aim(c *Columns) {
 	}
 }
 
-// signed has a bit a field of a group, set where cells are signed.
-func signed(group int) uint8 {
-	decimals := uint64(1<<(1+Dense) - 1)
-	return uint8(decimals >> (8 * group))
-}
+// signed is how many of a group's fields hold signed cells: the first so many.
+func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }

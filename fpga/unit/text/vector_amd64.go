@@ -8,16 +8,29 @@ import (
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
 
-// vectors tells whether the vector kernels run.
-func vectors() bool { return simd.VBMI() }
+// vectors returns which vector kernels run.
+func vectors() vectorSet {
+	switch {
+	case simd.VBMI():
+		return bytes512
+	case simd.Current() >= simd.AVX2:
+		return words256
+	}
+	return noVectors
+}
 
 // index notes where what is behind each separator of data begins, counted from data on, and returns how many there are before the block
 // of 64 bytes in which a line ends that has another number of fields, or once there are want of them.
-func index(data []byte, to *[startsRoom]uint16, fields, want int) (seps int) {
-	if len(data) < 64 {
+func (s vectorSet) index(data []byte, to *[startsRoom]uint16, fields, want int) (seps int) {
+	blocks := min(len(data), vectorBytes) / 64
+	if blocks == 0 {
 		return 0
 	}
-	return index512(&data[0], min(len(data), vectorBytes)/64, &to[2], fields, min(want, block*fields))
+	want = min(want, block*fields)
+	if s == bytes512 {
+		return index512(&data[0], blocks, &to[2], fields, want)
+	}
+	return index256(&data[0], blocks, &to[2], fields, want)
 }
 
 // parse parses lines that the index knows into rows held, held+1, ... of the block until one is odd, and returns how many it did.
@@ -26,16 +39,21 @@ func (d *Decoder) parse(window []byte, n, held int) (done int) {
 	n = min(n, block-held)
 	end := a.data + int(a.starts[a.next+n*perLine])
 	_ = window[end-1+vectorSlack]
+	_ = window[a.data-d.vectors.before()]
 	var cr uint8
 	if window[a.data+int(a.starts[a.next+perLine])-2] == '\r' {
 		cr = 1
 	}
-	return rows512(&window[a.data], &a.starts[a.next], perLine, n, uint8(1-d.first), cr, &d.cells[held][0], &d.planes[0][held])
+	data, starts, cells, plane := &window[a.data], &a.starts[a.next], &d.cells[held][0], &d.planes[0][held]
+	if d.vectors == bytes512 {
+		return rows512(data, starts, perLine, n, uint8(1-d.first), cr, cells, plane)
+	}
+	return rows256(data, starts, perLine, n, uint8(1-d.first), cr, cells, plane)
 }
 
 // columns moves whole eights of the first n rows, 40 cells of 32 bits each, to rows first, first+1, ... of the columns, and returns how
 // many rows that are. ahead is how far behind rows the next ones lie, or 0.
-func (t *targets) columns(rows *byte, first, n, ahead int) (done int) {
+func (t *targets) columns(s vectorSet, rows *byte, first, n, ahead int) (done int) {
 	n &^= 7
 	for g := range groups {
 		if n == 0 || !t.wanted[g].values {
@@ -45,20 +63,36 @@ func (t *targets) columns(rows *byte, first, n, ahead int) (done int) {
 		if ahead > 0 {
 			soon = ahead + 32*g*(n-1)
 		}
-		if s := signed(g); s != 0 {
-			columns512(&t.values[8*g], src, first, n, soon, s)
-		} else {
-			unsigned512(&t.values[8*g], src, first, n, soon)
+		dst, wide := &t.values[8*g], s == bytes512
+		switch signed := signed(g); {
+		case wide && signed > 0:
+			columns512(dst, src, first, n, soon, 1<<signed-1)
+		case wide:
+			unsigned512(dst, src, first, n, soon)
+		case signed == 8:
+			signed256(dst, src, first, n, soon)
+		case signed > 0:
+			mixed256(dst, src, first, n, soon)
+		default:
+			unsigned256(dst, src, first, n, soon)
 		}
 	}
 	return n
 }
 
-// validity moves the planes' first n rows.
-func (t *targets) validity(planes *[groups][block]byte, first, n int) {
+// validity moves the planes' first n rows, and tells whether it did.
+func (t *targets) validity(s vectorSet, planes *[groups][block]byte, first, n int) bool {
+	if s != bytes512 && n < block {
+		return false
+	}
 	for g := range groups {
-		if n > 0 && t.wanted[g].valid {
+		switch {
+		case n == 0 || !t.wanted[g].valid:
+		case s == bytes512:
 			validity512(&t.valid[8*g], &planes[g][0], first, n)
+		default:
+			validity256(&t.valid[8*g], &planes[g][0], first)
 		}
 	}
+	return true
 }
