@@ -27,6 +27,8 @@ Rules that hold for all of them:
 - NaN made by arithmetic is 7fc00000h. Operators that only move values keep their bits.
 - Sparse features: a null, or a list with a null element that reaches any operator but ` + "`fill_null`" + `, becomes a list
   of length 0. Dense features and the label have no place for a null: a pipeline that lets one through is refused.
+- Scored lists: operators work on the ids, and the scores, which become weights, stay with the ids that are left. ` + "`firstx`" + `
+  cuts both; a list with a null among its scores becomes length 0 before the first operator.
 
 `)
 	list := Catalogue()

@@ -55,15 +55,21 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../../docs/pipelines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, 4)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
 	named, err := Named("rm1")
 	require.NoError(t, err)
 	assert.Equal(t, bare(named), bare(first))
 
+	maps, err := Parse(blocks[1][1])
+	require.NoError(t, err)
+	r, err := maps.Resolve(mapSchema())
+	require.NoError(t, err)
+	assert.True(t, r.Weights())
+
 	var forms []string
-	for _, b := range blocks[1:] {
+	for _, b := range blocks[2:] {
 		s, err := Parse(b[1])
 		require.NoError(t, err)
 		r, err := s.Resolve([]ColumnInfo{{Name: "x", Kind: 1, Nullable: true}})
