@@ -12,10 +12,10 @@ import (
 func encodings() {
 	unpackKernels()
 	for _, w := range []vector{z512, y256} {
-		gather("gather64", "uint64", "uint64", w, func(m Mem, r reg.GPVirtual) { MOVQ(m, r) })
-		gather("gather32", "uint32", "uint32", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) })
-		gather("gatherSigned", "int32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVLQSX(m, r) })
-		gather("gatherUnsigned", "uint32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) })
+		gather("gather64", "uint64", "uint64", w, func(m Mem, r reg.GPVirtual) { MOVQ(m, r) }, func(m Mem, x reg.VecVirtual) { load64(m, nil, x) })
+		gather("gather32", "uint32", "uint32", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) }, func(m Mem, x reg.VecVirtual) { load32(m, nil, x) })
+		gather("gatherSigned", "int32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVLQSX(m, r) }, func(m Mem, x reg.VecVirtual) { VPMOVSXDQ(m, x) })
+		gather("gatherUnsigned", "uint32", "int64", w, func(m Mem, r reg.GPVirtual) { MOVL(m, r.As32()) }, func(m Mem, x reg.VecVirtual) { VPMOVZXDQ(m, x) })
 	}
 	sums()
 	spread("spread64x512", "uint64")
@@ -27,8 +27,9 @@ func encodings() {
 func sizeName(w vector) string { return "x" + strconv.Itoa(w.bits) }
 
 // gather writes the looking up of values in a dictionary. The processor's own gathers take as long as loads one by one,
-// so those it is; a vector at a time, the indices are checked before any is used.
-func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual)) {
+// so those it is; a vector at a time, the indices are checked before any is used. Where all values differ, as those of a
+// column of floats mostly do, the indices count up, and their values are next to each other.
+func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual), several func(m Mem, x reg.VecVirtual)) {
 	lanes := w.bytes / 4
 	name += sizeName(w)
 	TEXT(name, NOSPLIT, "func(dst *"+to+", dict *"+from+", idx *uint32, n, size int) (done int)")
@@ -48,6 +49,8 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual)) 
 		VPBROADCASTD(x, size)
 	}
 	read, write := elements(from).size, elements(to).size
+	numbers := w.reg()
+	VPMOVZXBD(laneNumbers(), numbers)
 	Label("loop")
 	CMPQ(n, I32(lanes))
 	JL(LabelRef("end"))
@@ -64,6 +67,21 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual)) 
 		VPTEST(greater, greater)
 	}
 	JNZ(LabelRef("end"))
+	up := w.reg()
+	VPBROADCASTD(x.AsX(), up)
+	VPADDD(numbers, up, up)
+	if w.bits == 512 {
+		same := K()
+		VPCMPEQD(x, up, same)
+		KORTESTW(same, same)
+		JCS(LabelRef("next"))
+	} else {
+		same := GP32()
+		VPCMPEQD(x, up, up)
+		VPMOVMSKB(up, same)
+		CMPL(same, I32(-1))
+		JEQ(LabelRef("next"))
+	}
 	for i := range lanes {
 		r := GP64()
 		MOVL(Mem{Base: idx, Disp: 4 * i}, r.As32())
@@ -74,10 +92,23 @@ func gather(name, from, to string, w vector, load func(m Mem, r reg.GPVirtual)) 
 			MOVL(r.As32(), Mem{Base: dst, Disp: 4 * i})
 		}
 	}
-	ADDQ(I32(4*lanes), idx)
-	ADDQ(I32(write*lanes), dst)
-	SUBQ(I32(lanes), n)
-	JMP(LabelRef("loop"))
+	advance := func() {
+		ADDQ(I32(4*lanes), idx)
+		ADDQ(I32(write*lanes), dst)
+		SUBQ(I32(lanes), n)
+		JMP(LabelRef("loop"))
+	}
+	advance()
+	Label("next")
+	first := GP64()
+	MOVL(Mem{Base: idx}, first.As32())
+	LEAQ(Mem{Base: dict, Index: first, Scale: uint8(read)}, first)
+	for i := range lanes * write / w.bytes {
+		values := w.reg()
+		several(Mem{Base: first, Disp: i * w.bytes / write * read}, values)
+		storeWhole(w, values, Mem{Base: dst, Disp: i * w.bytes})
+	}
+	advance()
 	Label("end")
 	SUBQ(n, total)
 	Store(total, ReturnIndex(0))

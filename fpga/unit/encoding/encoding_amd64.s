@@ -554,62 +554,80 @@ TEXT ·gather64x512(SB), NOSPLIT, $0-48
 	MOVQ         BX, SI
 	MOVQ         size+32(FP), DI
 	VPBROADCASTD DI, Z0
+	VPMOVZXBD    laneNumbers<>+0(SB), Z1
 
 loop:
-	CMPQ      BX, $+16
-	JL        end
-	VMOVDQU32 (DX), Z1
-	VPCMPUD   $0x05, Z0, Z1, K1
-	KTESTW    K1, K1
-	JNZ       end
+	CMPQ         BX, $+16
+	JL           end
+	VMOVDQU32    (DX), Z2
+	VPCMPUD      $0x05, Z0, Z2, K1
+	KTESTW       K1, K1
+	JNZ          end
+	VPBROADCASTD X2, Z3
+	VPADDD       Z1, Z3, Z3
+	VPCMPEQD     Z2, Z3, K1
+	KORTESTW     K1, K1
+	JCS          next
+	MOVL         (DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 56(AX)
+	MOVL         32(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 64(AX)
+	MOVL         36(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 72(AX)
+	MOVL         40(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 80(AX)
+	MOVL         44(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 88(AX)
+	MOVL         48(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 96(AX)
+	MOVL         52(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 104(AX)
+	MOVL         56(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 112(AX)
+	MOVL         60(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 120(AX)
+	ADDQ         $+64, DX
+	ADDQ         $+128, AX
+	SUBQ         $+16, BX
+	JMP          loop
+
+next:
 	MOVL      (DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, (AX)
-	MOVL      4(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 8(AX)
-	MOVL      8(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 16(AX)
-	MOVL      12(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 24(AX)
-	MOVL      16(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 32(AX)
-	MOVL      20(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 40(AX)
-	MOVL      24(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 48(AX)
-	MOVL      28(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 56(AX)
-	MOVL      32(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 64(AX)
-	MOVL      36(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 72(AX)
-	MOVL      40(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 80(AX)
-	MOVL      44(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 88(AX)
-	MOVL      48(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 96(AX)
-	MOVL      52(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 104(AX)
-	MOVL      56(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 112(AX)
-	MOVL      60(DX), DI
-	MOVQ      (CX)(DI*8), DI
-	MOVQ      DI, 120(AX)
+	LEAQ      (CX)(DI*8), DI
+	VMOVDQU64 (DI), Z2
+	VMOVDQU64 Z2, (AX)
+	VMOVDQU64 64(DI), Z2
+	VMOVDQU64 Z2, 64(AX)
 	ADDQ      $+64, DX
 	ADDQ      $+128, AX
 	SUBQ      $+16, BX
@@ -631,62 +649,78 @@ TEXT ·gather32x512(SB), NOSPLIT, $0-48
 	MOVQ         BX, SI
 	MOVQ         size+32(FP), DI
 	VPBROADCASTD DI, Z0
+	VPMOVZXBD    laneNumbers<>+0(SB), Z1
 
 loop:
-	CMPQ      BX, $+16
-	JL        end
-	VMOVDQU32 (DX), Z1
-	VPCMPUD   $0x05, Z0, Z1, K1
-	KTESTW    K1, K1
-	JNZ       end
+	CMPQ         BX, $+16
+	JL           end
+	VMOVDQU32    (DX), Z2
+	VPCMPUD      $0x05, Z0, Z2, K1
+	KTESTW       K1, K1
+	JNZ          end
+	VPBROADCASTD X2, Z3
+	VPADDD       Z1, Z3, Z3
+	VPCMPEQD     Z2, Z3, K1
+	KORTESTW     K1, K1
+	JCS          next
+	MOVL         (DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, (AX)
+	MOVL         4(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 4(AX)
+	MOVL         8(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 8(AX)
+	MOVL         12(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 12(AX)
+	MOVL         16(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 16(AX)
+	MOVL         20(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 20(AX)
+	MOVL         24(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 24(AX)
+	MOVL         28(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 28(AX)
+	MOVL         32(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 32(AX)
+	MOVL         36(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 36(AX)
+	MOVL         40(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 40(AX)
+	MOVL         44(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 44(AX)
+	MOVL         48(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 48(AX)
+	MOVL         52(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 52(AX)
+	MOVL         56(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 56(AX)
+	MOVL         60(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 60(AX)
+	ADDQ         $+64, DX
+	ADDQ         $+64, AX
+	SUBQ         $+16, BX
+	JMP          loop
+
+next:
 	MOVL      (DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, (AX)
-	MOVL      4(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 4(AX)
-	MOVL      8(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 8(AX)
-	MOVL      12(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 12(AX)
-	MOVL      16(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 16(AX)
-	MOVL      20(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 20(AX)
-	MOVL      24(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 24(AX)
-	MOVL      28(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 28(AX)
-	MOVL      32(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 32(AX)
-	MOVL      36(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 36(AX)
-	MOVL      40(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 40(AX)
-	MOVL      44(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 44(AX)
-	MOVL      48(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 48(AX)
-	MOVL      52(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 52(AX)
-	MOVL      56(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 56(AX)
-	MOVL      60(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVL      DI, 60(AX)
+	LEAQ      (CX)(DI*4), DI
+	VMOVDQU32 (DI), Z2
+	VMOVDQU64 Z2, (AX)
 	ADDQ      $+64, DX
 	ADDQ      $+64, AX
 	SUBQ      $+16, BX
@@ -708,62 +742,80 @@ TEXT ·gatherSignedx512(SB), NOSPLIT, $0-48
 	MOVQ         BX, SI
 	MOVQ         size+32(FP), DI
 	VPBROADCASTD DI, Z0
+	VPMOVZXBD    laneNumbers<>+0(SB), Z1
 
 loop:
-	CMPQ      BX, $+16
-	JL        end
-	VMOVDQU32 (DX), Z1
-	VPCMPUD   $0x05, Z0, Z1, K1
-	KTESTW    K1, K1
-	JNZ       end
+	CMPQ         BX, $+16
+	JL           end
+	VMOVDQU32    (DX), Z2
+	VPCMPUD      $0x05, Z0, Z2, K1
+	KTESTW       K1, K1
+	JNZ          end
+	VPBROADCASTD X2, Z3
+	VPADDD       Z1, Z3, Z3
+	VPCMPEQD     Z2, Z3, K1
+	KORTESTW     K1, K1
+	JCS          next
+	MOVL         (DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 56(AX)
+	MOVL         32(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 64(AX)
+	MOVL         36(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 72(AX)
+	MOVL         40(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 80(AX)
+	MOVL         44(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 88(AX)
+	MOVL         48(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 96(AX)
+	MOVL         52(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 104(AX)
+	MOVL         56(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 112(AX)
+	MOVL         60(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 120(AX)
+	ADDQ         $+64, DX
+	ADDQ         $+128, AX
+	SUBQ         $+16, BX
+	JMP          loop
+
+next:
 	MOVL      (DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, (AX)
-	MOVL      4(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 8(AX)
-	MOVL      8(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 16(AX)
-	MOVL      12(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 24(AX)
-	MOVL      16(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 32(AX)
-	MOVL      20(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 40(AX)
-	MOVL      24(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 48(AX)
-	MOVL      28(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 56(AX)
-	MOVL      32(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 64(AX)
-	MOVL      36(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 72(AX)
-	MOVL      40(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 80(AX)
-	MOVL      44(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 88(AX)
-	MOVL      48(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 96(AX)
-	MOVL      52(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 104(AX)
-	MOVL      56(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 112(AX)
-	MOVL      60(DX), DI
-	MOVLQSX   (CX)(DI*4), DI
-	MOVQ      DI, 120(AX)
+	LEAQ      (CX)(DI*4), DI
+	VPMOVSXDQ (DI), Z2
+	VMOVDQU64 Z2, (AX)
+	VPMOVSXDQ 32(DI), Z2
+	VMOVDQU64 Z2, 64(AX)
 	ADDQ      $+64, DX
 	ADDQ      $+128, AX
 	SUBQ      $+16, BX
@@ -785,62 +837,80 @@ TEXT ·gatherUnsignedx512(SB), NOSPLIT, $0-48
 	MOVQ         BX, SI
 	MOVQ         size+32(FP), DI
 	VPBROADCASTD DI, Z0
+	VPMOVZXBD    laneNumbers<>+0(SB), Z1
 
 loop:
-	CMPQ      BX, $+16
-	JL        end
-	VMOVDQU32 (DX), Z1
-	VPCMPUD   $0x05, Z0, Z1, K1
-	KTESTW    K1, K1
-	JNZ       end
+	CMPQ         BX, $+16
+	JL           end
+	VMOVDQU32    (DX), Z2
+	VPCMPUD      $0x05, Z0, Z2, K1
+	KTESTW       K1, K1
+	JNZ          end
+	VPBROADCASTD X2, Z3
+	VPADDD       Z1, Z3, Z3
+	VPCMPEQD     Z2, Z3, K1
+	KORTESTW     K1, K1
+	JCS          next
+	MOVL         (DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 56(AX)
+	MOVL         32(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 64(AX)
+	MOVL         36(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 72(AX)
+	MOVL         40(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 80(AX)
+	MOVL         44(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 88(AX)
+	MOVL         48(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 96(AX)
+	MOVL         52(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 104(AX)
+	MOVL         56(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 112(AX)
+	MOVL         60(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 120(AX)
+	ADDQ         $+64, DX
+	ADDQ         $+128, AX
+	SUBQ         $+16, BX
+	JMP          loop
+
+next:
 	MOVL      (DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, (AX)
-	MOVL      4(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 8(AX)
-	MOVL      8(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 16(AX)
-	MOVL      12(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 24(AX)
-	MOVL      16(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 32(AX)
-	MOVL      20(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 40(AX)
-	MOVL      24(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 48(AX)
-	MOVL      28(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 56(AX)
-	MOVL      32(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 64(AX)
-	MOVL      36(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 72(AX)
-	MOVL      40(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 80(AX)
-	MOVL      44(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 88(AX)
-	MOVL      48(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 96(AX)
-	MOVL      52(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 104(AX)
-	MOVL      56(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 112(AX)
-	MOVL      60(DX), DI
-	MOVL      (CX)(DI*4), DI
-	MOVQ      DI, 120(AX)
+	LEAQ      (CX)(DI*4), DI
+	VPMOVZXDQ (DI), Z2
+	VMOVDQU64 Z2, (AX)
+	VPMOVZXDQ 32(DI), Z2
+	VMOVDQU64 Z2, 64(AX)
 	ADDQ      $+64, DX
 	ADDQ      $+128, AX
 	SUBQ      $+16, BX
@@ -863,43 +933,62 @@ TEXT ·gather64x256(SB), NOSPLIT, $0-48
 	MOVQ         size+32(FP), DI
 	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
+	VPMOVZXBD    laneNumbers<>+0(SB), Y1
 
 loop:
-	CMPQ     BX, $+8
-	JL       end
-	VMOVDQU  (DX), Y1
-	VPMAXUD  Y0, Y1, Y2
-	VPCMPEQD Y1, Y2, Y2
-	VPTEST   Y2, Y2
-	JNZ      end
-	MOVL     (DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, (AX)
-	MOVL     4(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 8(AX)
-	MOVL     8(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 16(AX)
-	MOVL     12(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 24(AX)
-	MOVL     16(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 32(AX)
-	MOVL     20(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 40(AX)
-	MOVL     24(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 48(AX)
-	MOVL     28(DX), DI
-	MOVQ     (CX)(DI*8), DI
-	MOVQ     DI, 56(AX)
-	ADDQ     $+32, DX
-	ADDQ     $+64, AX
-	SUBQ     $+8, BX
-	JMP      loop
+	CMPQ         BX, $+8
+	JL           end
+	VMOVDQU      (DX), Y2
+	VPMAXUD      Y0, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPTEST       Y3, Y3
+	JNZ          end
+	VPBROADCASTD X2, Y3
+	VPADDD       Y1, Y3, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPMOVMSKB    Y3, DI
+	CMPL         DI, $-1
+	JEQ          next
+	MOVL         (DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVQ         (CX)(DI*8), DI
+	MOVQ         DI, 56(AX)
+	ADDQ         $+32, DX
+	ADDQ         $+64, AX
+	SUBQ         $+8, BX
+	JMP          loop
+
+next:
+	MOVL    (DX), DI
+	LEAQ    (CX)(DI*8), DI
+	VMOVDQU (DI), Y2
+	VMOVDQU Y2, (AX)
+	VMOVDQU 32(DI), Y2
+	VMOVDQU Y2, 32(AX)
+	ADDQ    $+32, DX
+	ADDQ    $+64, AX
+	SUBQ    $+8, BX
+	JMP     loop
 
 end:
 	SUBQ BX, SI
@@ -918,43 +1007,60 @@ TEXT ·gather32x256(SB), NOSPLIT, $0-48
 	MOVQ         size+32(FP), DI
 	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
+	VPMOVZXBD    laneNumbers<>+0(SB), Y1
 
 loop:
-	CMPQ     BX, $+8
-	JL       end
-	VMOVDQU  (DX), Y1
-	VPMAXUD  Y0, Y1, Y2
-	VPCMPEQD Y1, Y2, Y2
-	VPTEST   Y2, Y2
-	JNZ      end
-	MOVL     (DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, (AX)
-	MOVL     4(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 4(AX)
-	MOVL     8(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 8(AX)
-	MOVL     12(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 12(AX)
-	MOVL     16(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 16(AX)
-	MOVL     20(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 20(AX)
-	MOVL     24(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 24(AX)
-	MOVL     28(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVL     DI, 28(AX)
-	ADDQ     $+32, DX
-	ADDQ     $+32, AX
-	SUBQ     $+8, BX
-	JMP      loop
+	CMPQ         BX, $+8
+	JL           end
+	VMOVDQU      (DX), Y2
+	VPMAXUD      Y0, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPTEST       Y3, Y3
+	JNZ          end
+	VPBROADCASTD X2, Y3
+	VPADDD       Y1, Y3, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPMOVMSKB    Y3, DI
+	CMPL         DI, $-1
+	JEQ          next
+	MOVL         (DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, (AX)
+	MOVL         4(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 4(AX)
+	MOVL         8(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 8(AX)
+	MOVL         12(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 12(AX)
+	MOVL         16(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 16(AX)
+	MOVL         20(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 20(AX)
+	MOVL         24(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 24(AX)
+	MOVL         28(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVL         DI, 28(AX)
+	ADDQ         $+32, DX
+	ADDQ         $+32, AX
+	SUBQ         $+8, BX
+	JMP          loop
+
+next:
+	MOVL    (DX), DI
+	LEAQ    (CX)(DI*4), DI
+	VMOVDQU (DI), Y2
+	VMOVDQU Y2, (AX)
+	ADDQ    $+32, DX
+	ADDQ    $+32, AX
+	SUBQ    $+8, BX
+	JMP     loop
 
 end:
 	SUBQ BX, SI
@@ -973,43 +1079,62 @@ TEXT ·gatherSignedx256(SB), NOSPLIT, $0-48
 	MOVQ         size+32(FP), DI
 	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
+	VPMOVZXBD    laneNumbers<>+0(SB), Y1
 
 loop:
-	CMPQ     BX, $+8
-	JL       end
-	VMOVDQU  (DX), Y1
-	VPMAXUD  Y0, Y1, Y2
-	VPCMPEQD Y1, Y2, Y2
-	VPTEST   Y2, Y2
-	JNZ      end
-	MOVL     (DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, (AX)
-	MOVL     4(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 8(AX)
-	MOVL     8(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 16(AX)
-	MOVL     12(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 24(AX)
-	MOVL     16(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 32(AX)
-	MOVL     20(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 40(AX)
-	MOVL     24(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 48(AX)
-	MOVL     28(DX), DI
-	MOVLQSX  (CX)(DI*4), DI
-	MOVQ     DI, 56(AX)
-	ADDQ     $+32, DX
-	ADDQ     $+64, AX
-	SUBQ     $+8, BX
-	JMP      loop
+	CMPQ         BX, $+8
+	JL           end
+	VMOVDQU      (DX), Y2
+	VPMAXUD      Y0, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPTEST       Y3, Y3
+	JNZ          end
+	VPBROADCASTD X2, Y3
+	VPADDD       Y1, Y3, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPMOVMSKB    Y3, DI
+	CMPL         DI, $-1
+	JEQ          next
+	MOVL         (DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVLQSX      (CX)(DI*4), DI
+	MOVQ         DI, 56(AX)
+	ADDQ         $+32, DX
+	ADDQ         $+64, AX
+	SUBQ         $+8, BX
+	JMP          loop
+
+next:
+	MOVL      (DX), DI
+	LEAQ      (CX)(DI*4), DI
+	VPMOVSXDQ (DI), Y2
+	VMOVDQU   Y2, (AX)
+	VPMOVSXDQ 16(DI), Y2
+	VMOVDQU   Y2, 32(AX)
+	ADDQ      $+32, DX
+	ADDQ      $+64, AX
+	SUBQ      $+8, BX
+	JMP       loop
 
 end:
 	SUBQ BX, SI
@@ -1028,43 +1153,62 @@ TEXT ·gatherUnsignedx256(SB), NOSPLIT, $0-48
 	MOVQ         size+32(FP), DI
 	VMOVD        DI, X0
 	VPBROADCASTD X0, Y0
+	VPMOVZXBD    laneNumbers<>+0(SB), Y1
 
 loop:
-	CMPQ     BX, $+8
-	JL       end
-	VMOVDQU  (DX), Y1
-	VPMAXUD  Y0, Y1, Y2
-	VPCMPEQD Y1, Y2, Y2
-	VPTEST   Y2, Y2
-	JNZ      end
-	MOVL     (DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, (AX)
-	MOVL     4(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 8(AX)
-	MOVL     8(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 16(AX)
-	MOVL     12(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 24(AX)
-	MOVL     16(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 32(AX)
-	MOVL     20(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 40(AX)
-	MOVL     24(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 48(AX)
-	MOVL     28(DX), DI
-	MOVL     (CX)(DI*4), DI
-	MOVQ     DI, 56(AX)
-	ADDQ     $+32, DX
-	ADDQ     $+64, AX
-	SUBQ     $+8, BX
-	JMP      loop
+	CMPQ         BX, $+8
+	JL           end
+	VMOVDQU      (DX), Y2
+	VPMAXUD      Y0, Y2, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPTEST       Y3, Y3
+	JNZ          end
+	VPBROADCASTD X2, Y3
+	VPADDD       Y1, Y3, Y3
+	VPCMPEQD     Y2, Y3, Y3
+	VPMOVMSKB    Y3, DI
+	CMPL         DI, $-1
+	JEQ          next
+	MOVL         (DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, (AX)
+	MOVL         4(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 8(AX)
+	MOVL         8(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 16(AX)
+	MOVL         12(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 24(AX)
+	MOVL         16(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 32(AX)
+	MOVL         20(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 40(AX)
+	MOVL         24(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 48(AX)
+	MOVL         28(DX), DI
+	MOVL         (CX)(DI*4), DI
+	MOVQ         DI, 56(AX)
+	ADDQ         $+32, DX
+	ADDQ         $+64, AX
+	SUBQ         $+8, BX
+	JMP          loop
+
+next:
+	MOVL      (DX), DI
+	LEAQ      (CX)(DI*4), DI
+	VPMOVZXDQ (DI), Y2
+	VMOVDQU   Y2, (AX)
+	VPMOVZXDQ 16(DI), Y2
+	VMOVDQU   Y2, 32(AX)
+	ADDQ      $+32, DX
+	ADDQ      $+64, AX
+	SUBQ      $+8, BX
+	JMP       loop
 
 end:
 	SUBQ BX, SI

@@ -108,10 +108,16 @@ func TestKernelsUnpackWholeVectors(t *testing.T) {
 	require.NotEmpty(t, kernels)
 }
 
-// indices returns n indices below size, the last being size-1.
+// indices sets idx to indices below size, the last being size-1. Now and then some of them count up.
 func indices(r *rand.Rand, idx []uint32, size int) {
 	for i := range idx {
 		idx[i] = uint32(r.Intn(size))
+	}
+	for i := 0; i < len(idx); i += 1 + r.Intn(40) {
+		first := r.Intn(size)
+		for k := range min(r.Intn(60), len(idx)-i, size-first) {
+			idx[i+k] = uint32(first + k)
+		}
 	}
 	if n := len(idx); n > 0 {
 		idx[n-1] = uint32(size - 1)
@@ -358,10 +364,19 @@ func BenchmarkEncoding(b *testing.B) {
 	})
 	for _, size := range []int{1000, 100_000} {
 		dict, narrow := make([]int64, size), make([]int32, size)
-		indices(r, idx, size)
+		for i := range idx {
+			idx[i] = uint32(r.Intn(size))
+		}
 		name := map[int]string{1000: "1,000", 100_000: "100,000"}[size]
 		b.Run("gather int64/"+name, func(b *testing.B) {
 			proving.BenchmarkEachLevel(b, n, func() { Gather(v64, dict, idx) })
+		})
+		up := make([]uint32, n)
+		for i := range up {
+			up[i] = uint32(i % size)
+		}
+		b.Run("gather int64 next to each other/"+name, func(b *testing.B) {
+			proving.BenchmarkEachLevel(b, n, func() { Gather(v64, dict, up) })
 		})
 		b.Run("gather int32 to int64/"+name, func(b *testing.B) {
 			proving.BenchmarkEachLevel(b, n, func() { GatherNarrow(v64, narrow, idx) })
