@@ -78,6 +78,30 @@ func TestLateStart(t *testing.T) {
 	}
 }
 
+// TestAnOffsetIndexThatLies has one bit of an offset index wrong, each in turn: it may cost, and never gives other rows.
+func TestAnOffsetIndexThatLies(t *testing.T) {
+	const columns, rows, page, part = 2, 10000, 4 << 10, 50
+	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
+	whole := open(t, data, true)
+	want := truth(t, prog, schema, sdk.Run{Partition: whole, Rows: rows, Batch: part})
+	index := whole.File.RowGroups[0].Columns[1]
+	require.Greater(t, index.OffsetIndexLength, int32(100))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range index.OffsetIndexLength {
+		bad := bytes.Clone(data)
+		bad[index.OffsetIndexOffset+int64(i)] ^= 1 << (1 + i%3)
+		f := newFlash(1<<20, 512)
+		p := place(t, bad, f.put(rand.New(rand.NewPCG(1, 1)), bad, 0, 1))
+		r := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		for range 4 {
+			at := rng.IntN(rows / part)
+			got := all(t, r, sdk.Run{Partition: p, First: int64(at * part), Rows: part, Batch: part})
+			same(t, want[at:at+1], got)
+		}
+		require.NoError(t, r.Close())
+	}
+}
+
 // TestMarks runs the parts of a row group of lists, whose pages do not tell their rows, one after another and in any
 // order: what one stream came by the next one begins at.
 func TestMarks(t *testing.T) {

@@ -52,12 +52,13 @@ type Partition struct {
 	Index   *text.Index   // program.CriteoTSV: where rows lie
 	Extents []Extent
 
-	text   text.Options
-	data   []byte
-	reader io.ReaderAt
-	digest [32]byte
-	groups []group // row groups; text: the whole partition
-	marks  marks
+	text    text.Options
+	data    []byte
+	reader  io.ReaderAt
+	digest  [32]byte
+	groups  []group // row groups; text: the whole partition
+	marks   marks
+	indexes indexes
 }
 
 // group is a row group's place among the partition's rows.

@@ -232,7 +232,7 @@ func (w *worker) chunk(column, g int, row int64) *chunk {
 	c.small = min(small, (w.lane.end-w.lane.base)/uint64(8*len(w.leaves)))
 	c.fresh(row-c.first, w.part)
 	w.readPages(c, w.leaves[column])
-	c.jump()
+	w.jump(c, w.leaves[column])
 	if leaf := w.leaves[column]; leaf != nil && c.row > 0 {
 		w.part.marks.find(leaf.Index, c)
 	}
