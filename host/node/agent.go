@@ -19,9 +19,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -35,11 +35,8 @@ type Options struct {
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
 
-	wrap func(opener) opener // puts faults into workers, in tests
+	wrap func(splits.Opener) splits.Opener // puts faults into workers, in tests
 }
-
-// opener opens a split.
-type opener func(ctx context.Context, order api.Order) (api.Stream, error)
 
 func (o *Options) probe() time.Duration {
 	if o.Probe > 0 {
@@ -55,7 +52,7 @@ type Agent struct {
 	log         *slog.Logger
 	incarnation string
 	manager     *host.Manager
-	runs        *runs
+	runs        *splits.Table
 	drives      []*supervisor // as configured
 	beats       *beater
 	images      *deployer
@@ -64,7 +61,7 @@ type Agent struct {
 	server      *http.Server
 	listeners   []net.Listener
 	urls        []string
-	peers       sync.Map // of net.Conn: *peer
+	peers       sync.Map // of net.Conn: *splits.Peer
 
 	ctx  context.Context // ended by Close
 	stop context.CancelFunc
@@ -107,13 +104,13 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
 		return nil, err
 	}
-	open := opener(a.manager.Open)
+	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
 		open = o.wrap(open)
 	}
-	a.runs = newRuns(runsOptions{
-		open: open, failed: a.failed, log: a.log, fence: a.fence.get, nodeBytes: int64(c.Buffers.Node), jobBytes: int64(c.Buffers.Job),
-		idle: time.Duration(c.Runs.Idle), abandoned: time.Duration(c.Runs.Abandoned), busyWait: time.Duration(c.Runs.BusyWait),
+	a.runs = splits.New(splits.Options{
+		Open: open, Failed: a.failed, Log: a.log, Fence: a.fence.get, NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
+		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry
 	if registry == nil {
@@ -135,7 +132,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	for _, d := range c.Drives {
 		v := &supervisor{agent: a, config: d, faults: make(chan error, 1), done: make(chan struct{}), state: "opening"}
 		a.drives = append(a.drives, v)
-		a.runs.sendAway(d.Name, fmt.Errorf("drive %s: %w: it is being opened", d.Name, ErrUnavailable))
+		a.runs.SendAway(d.Name, fmt.Errorf("drive %s: %w: it is being opened", d.Name, ErrUnavailable))
 	}
 	for _, v := range a.drives {
 		go v.run(a.ctx)
@@ -173,7 +170,7 @@ func (a *Agent) sweep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
-			a.runs.sweep(now)
+			a.runs.Sweep(now)
 		}
 	}
 }
@@ -224,7 +221,7 @@ func (a *Agent) serve() {
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			p := &peer{runs: map[*run]struct{}{}}
+			p := &splits.Peer{}
 			a.peers.Store(c, p)
 			return context.WithValue(ctx, peerKey{}, p)
 		},
@@ -233,7 +230,7 @@ func (a *Agent) serve() {
 				return
 			}
 			if p, ok := a.peers.LoadAndDelete(c); ok {
-				a.runs.leave(p.(*peer))
+				a.runs.Leave(p.(*splits.Peer))
 			}
 		},
 	}
@@ -288,7 +285,7 @@ func (a *Agent) URLs() []string { return a.urls }
 // Drain refuses new splits and waits until those that run have ended, or ctx ends. The node goes on serving; Close ends it.
 func (a *Agent) Drain(ctx context.Context) error {
 	a.setDraining(true)
-	if err := a.runs.settle(ctx); err != nil {
+	if err := a.runs.Settle(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
 	return nil
@@ -299,7 +296,7 @@ func (a *Agent) setDraining(on bool) {
 	was := a.draining
 	a.draining = on
 	a.mu.Unlock()
-	a.runs.drain(on)
+	a.runs.Drain(on)
 	if was != on {
 		a.log.Info("draining", "from", was, "to", on)
 		a.beats.now()
@@ -325,7 +322,7 @@ func (a *Agent) Close() error {
 		return a.closeErr
 	}
 	a.stop()
-	a.runs.close()
+	a.runs.Close()
 	a.closeErr = a.server.Close()
 	for _, v := range a.drives {
 		<-v.done

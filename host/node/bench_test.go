@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -92,7 +93,7 @@ func BenchmarkMiniBatches(b *testing.B) {
 			c := DefaultConfig()
 			c.Name, c.Listen = "n0", []string{map[string]string{"unix": socket, "tcp": "127.0.0.1:0"}[network]}
 			c.Drives = []DriveConfig{{Name: "d0", URI: fill(b, "mem", map[string][]byte{"a.parquet": partition(b, 1, 2000)})}}
-			f := startWith(b, c, Options{wrap: func(opener) opener {
+			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
 				return func(_ context.Context, o api.Order) (api.Stream, error) {
 					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From), end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
 				}

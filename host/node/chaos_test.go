@@ -16,6 +16,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -62,7 +63,7 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	c.Runs.Idle, c.Runs.Abandoned, c.Runs.BusyWait = Duration(200*time.Millisecond), Duration(50*time.Millisecond), Duration(50*time.Millisecond)
 	c.Buffers = BufferConfig{Node: 30 << 10, Job: 20 << 10}
 	c.Drives = []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}, {Name: "d1", URI: fill(t, "file", files), Jobs: 3}, {Name: "d2", URI: fill(t, "mem", files), Engine: "cpu", Threads: 2}}
-	f := startWith(t, c, Options{Probe: 10 * time.Millisecond, wrap: func(open opener) opener {
+	f := startWith(t, c, Options{Probe: 10 * time.Millisecond, wrap: func(open splits.Opener) splits.Opener {
 		return func(ctx context.Context, o api.Order) (api.Stream, error) {
 			s, err := open(ctx, o)
 			if err != nil {
@@ -134,11 +135,8 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	close(stop)
 	<-operator
 	f.client.CloseIdleConnections()
-	f.wait("everything to be given back", func() bool { return f.runs.running("") == 0 && f.runs.holding() == held{} })
-	f.runs.mu.Lock()
-	assert.Empty(t, f.runs.out)
-	assert.Empty(t, f.runs.demand)
-	f.runs.mu.Unlock()
+	f.wait("everything to be given back", func() bool { return f.runs.Running("") == 0 && f.runs.Holding() == splits.Held{} })
+	assert.Equal(t, splits.State{}, f.runs.State())
 	for _, d := range f.manager.Drives() {
 		f.wait("streams to be closed", func() bool { return d.Running() == 0 })
 	}

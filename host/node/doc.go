@@ -9,23 +9,19 @@
 //	GET /v1/partitions/NAME?drive=D                                 a partition's bytes; Range is understood
 //	GET /metrics, /readyz
 //
-// The order of a mini-batch's GETs makes the work. The first request of a split begins a run: one worker of the drive (api.Stream) whose mini-batches
-// go, ahead of the requests up to number until, into a bounded buffer. A request that finds its mini-batch there is answered at once; one that does not
-// waits for it. Asking again for a number that was taken opens the split again there: the bytes are the same. A response is written straight
-// from the drive's memory where that is mapped, and given back when it is written; one that could not be written waits in the buffer for the next who asks.
+// The order of a mini-batch's GETs makes the work (package splits): the first request of a split opens it on its drive, where mini-batches are made ahead of
+// the requests, up to number until. A response is written straight from the drive's memory where that is mapped, and given back when it is written.
 //
 //	Agent        listeners, limits, roles, status, metrics
 //	  supervisor   one a drive: opens it, probes it, opens it anew when it fails
-//	  runs         open splits and their buffers
-//	    run          one producer; requests wait in it
+//	  runs         open splits and their buffers: package splits
 //	  beater       heartbeats to the control plane
 //
 // Without a control plane the node serves whoever prepares jobs on it.
 //
 // # Concurrency
 //
-// An Agent is safe for concurrent use. runs.mu guards every run and all accounts; a run's producer is the only user of its stream. Agent.mu guards
-// what the supervisors and the beater know. Close ends every goroutine before it returns. Lent mini-batches are released before
+// An Agent is safe for concurrent use. Agent.mu guards what the supervisors and the beater know; open splits guard themselves. Close ends every goroutine before it returns. Lent mini-batches are released before
 // the processor that lent them is closed: finishing a job, restarting a processor and giving a drive up first stop the runs, then cut responses that are
 // being written, then wait for both.
 //

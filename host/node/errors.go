@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
@@ -44,8 +45,8 @@ var kinds = []struct {
 	{api.ErrBusy, connect.CodeResourceExhausted},
 	{sdk.ErrSLMFull, connect.CodeResourceExhausted},
 	{volume.ErrFull, connect.CodeResourceExhausted},
-	{errDraining, connect.CodeUnavailable},
-	{errStopped, connect.CodeUnavailable},
+	{splits.ErrDraining, connect.CodeUnavailable},
+	{splits.ErrStopped, connect.CodeUnavailable},
 	{ErrUnavailable, connect.CodeUnavailable},
 	{host.ErrSuspended, connect.CodeUnavailable},
 	{identity.ErrPeer, connect.CodePermissionDenied},
@@ -147,7 +148,7 @@ func writeError(w http.ResponseWriter, err error) {
 // driveFault tells that a split failed in a way that puts the drive in question: not by what it read or was asked for, not because it was ended, and
 // not because somebody keeps splits away.
 func driveFault(err error) bool {
-	for _, ours := range []error{errStopped, errDraining, ErrUnavailable, host.ErrSuspended} {
+	for _, ours := range []error{splits.ErrStopped, splits.ErrDraining, ErrUnavailable, host.ErrSuspended} {
 		if errors.Is(err, ours) {
 			return false
 		}

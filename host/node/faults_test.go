@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -126,7 +127,7 @@ func TestAWorkerThatPanics(t *testing.T) {
 	var once sync.Once
 	c := DefaultConfig()
 	c.Name, c.Listen, c.Drives = "n0", []string{"127.0.0.1:0"}, []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}}
-	f := startWith(t, c, Options{wrap: func(open opener) opener {
+	f := startWith(t, c, Options{wrap: func(open splits.Opener) splits.Opener {
 		return func(ctx context.Context, o api.Order) (api.Stream, error) {
 			once.Do(func() { panic("a bug") })
 			return open(ctx, o)
@@ -174,15 +175,15 @@ func TestAClientThatDies(t *testing.T) {
 		require.NoError(t, err)
 		_, err = io.WriteString(c, "GET "+f.link(j, "d0", 0, 8)[len(f.base):]+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
-		f.wait("it to be served", func() bool { return f.runs.running("") == 1 })
+		f.wait("it to be served", func() bool { return f.runs.Running("") == 1 })
 		require.NoError(t, c.Close())
-		f.wait("the run to be closed", func() bool { return f.runs.running("") == 0 && f.runs.holding() == held{} })
+		f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 && f.runs.Holding() == splits.Held{} })
 	}
 	assert.True(t, bytes.Equal(want[0], f.frame(j, "d0", 0, 8)))
 	time.Sleep(100 * time.Millisecond)
-	assert.Equal(t, 1, f.runs.running(""), "its client is connected, and may think")
+	assert.Equal(t, 1, f.runs.Running(""), "its client is connected, and may think")
 	f.client.CloseIdleConnections()
-	f.wait("the run to be closed", func() bool { return f.runs.running("") == 0 })
+	f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 })
 }
 
 func TestAnIdleRunIsClosed(t *testing.T) {
@@ -191,8 +192,8 @@ func TestAnIdleRunIsClosed(t *testing.T) {
 	j := f.prepare(dataset.Options{SplitBatches: 8})
 	want := truth(t, files, j)
 	f.frame(j, "d0", 0, 8)
-	f.wait("the run to be closed", func() bool { return f.runs.running("") == 0 })
-	assert.Zero(t, f.runs.holding())
+	f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 })
+	assert.Zero(t, f.runs.Holding())
 	assert.True(t, bytes.Equal(want[1], f.frame(j, "d0", 1, 8)), "it goes on where it was")
 }
 
@@ -260,7 +261,8 @@ func TestDraining(t *testing.T) {
 	}
 	r, err := f.node.Drain(t.Context(), &apiv1.DrainRequest{Drain: true})
 	require.NoError(t, err)
-	f.runs.halt(func(k runKey) bool { return k.drive == "d1" }, errStopped) // its client asks no more
+	f.runs.SendAway("d1", splits.ErrStopped) // its client asks no more
+	f.runs.SendAway("d1", nil)
 	require.NoError(t, <-done)
 	assert.LessOrEqual(t, r.Running, int32(1))
 	_, err = f.node.Drain(t.Context(), &apiv1.DrainRequest{})
@@ -295,14 +297,14 @@ func TestFinishingAJobUnderItsClients(t *testing.T) {
 				}
 			}()
 		}
-		f.wait("work", func() bool { return f.runs.running("") > 0 })
+		f.wait("work", func() bool { return f.runs.Running("") > 0 })
 		_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
 		require.NoError(t, err)
 		close(stop)
 		wg.Wait()
 		status, _, _ := f.get(f.link(j, "d0", 0, 1))
 		assert.Equal(t, http.StatusNotFound, status)
-		assert.Zero(t, f.runs.holding())
+		assert.Zero(t, f.runs.Holding())
 		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
 		require.NoError(t, err, "finishing one that is unknown is fine")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/deploy"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -191,13 +192,13 @@ func (v *supervisor) drainForImage(ctx context.Context, d *host.Drive) error {
 	}
 	v.set(d, loading)
 	// Splits that run may end, in the drain's time; requests for new ones go to other drives.
-	a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, errDraining, errLoading))
+	a.runs.SendAway(name, fmt.Errorf("drive %s: %w: %w", name, splits.ErrDraining, errLoading))
 	bound, cancel := context.WithTimeout(ctx, time.Duration(a.config.DrainTime))
 	defer cancel()
-	if err := a.runs.settleDrive(bound, name); err != nil {
+	if err := a.runs.SettleDrive(bound, name); err != nil {
 		a.log.Warn("splits are cut off for an image", "drive", name, "error", err)
 	}
-	a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
+	a.runs.SendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
 	return a.manager.Suspend(name)
 }
 

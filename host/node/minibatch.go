@@ -12,6 +12,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
@@ -95,7 +96,7 @@ func (a *Agent) serveMiniBatch(w http.ResponseWriter, r *http.Request) error {
 		a.metrics.failures.WithLabelValues(codeOf(err).String()).Inc()
 		return err
 	}
-	rows := p.mb.Rows
+	rows := p.MiniBatch().Rows
 	n, err := a.writeMiniBatch(w, r, p)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func (a *Agent) serveMiniBatch(w http.ResponseWriter, r *http.Request) error {
 }
 
 // miniBatch gets the mini-batch that is asked for.
-func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query) (*response, error) {
+func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query) (*splits.Response, error) {
 	if a.supervisor(q.drive) == nil {
 		return nil, a.noDrive(q.drive)
 	}
@@ -123,29 +124,29 @@ func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query) (*res
 	if err != nil {
 		return nil, err
 	}
-	conn, _ := r.Context().Value(peerKey{}).(*peer)
+	conn, _ := r.Context().Value(peerKey{}).(*splits.Peer)
 	control := http.NewResponseController(w)
-	return a.runs.get(r.Context(), request{
-		runKey: runKey{q.job, q.epoch, q.drive, split.Place}, split: split, number: q.number, until: q.until, peer: conn,
+	return a.runs.Get(r.Context(), splits.Request{
+		Key: splits.Key{Job: q.job, Epoch: q.epoch, Drive: q.drive, Place: split.Place}, Split: split, Number: q.number, Until: q.until, Peer: conn,
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 }
 
 // writeMiniBatch writes a response and gives its mini-batch back. An error is one that the client can still be told; a client that is gone is
 // none, and then n is 0.
-func (a *Agent) writeMiniBatch(w http.ResponseWriter, r *http.Request, p *response) (n int64, err error) {
+func (a *Agent) writeMiniBatch(w http.ResponseWriter, r *http.Request, p *splits.Response) (n int64, err error) {
 	written := false
-	defer func() { a.runs.done(p, written) }()
+	defer func() { a.runs.Done(p, written) }()
 	h := w.Header()
 	var write func() (int64, error)
 	if strings.Contains(r.Header.Get("Accept"), apiv1.ArrowType) {
-		b, err := arrowFile(p.mb)
+		b, err := arrowFile(p.MiniBatch())
 		if err != nil {
 			return 0, err
 		}
 		h.Set("Content-Type", apiv1.ArrowType)
 		n, write = int64(b.Len()), func() (int64, error) { return b.WriteTo(w) }
 	} else {
-		frame, err := tensor.EncodeFrame(p.mb)
+		frame, err := tensor.EncodeFrame(p.MiniBatch())
 		if err != nil {
 			return 0, err
 		}
@@ -162,15 +163,15 @@ func (a *Agent) writeMiniBatch(w http.ResponseWriter, r *http.Request, p *respon
 	if err := control.SetWriteDeadline(deadline); err != nil {
 		a.log.Debug("no write deadline", "error", err)
 	}
-	if a.runs.stopped(p) { // before the deadline was set, so that it undid the one that should end us
-		return 0, errStopped
+	if a.runs.Stopped(p) { // before the deadline was set, so that it undid the one that should end us
+		return 0, splits.ErrStopped
 	}
 	_, err = write()
 	if err == nil {
 		err = control.Flush()
 	}
 	if err != nil {
-		a.log.Debug("mini-batch not written", "job", short(dataset.Digest(p.mb.Name.Job)), "number", p.mb.Name.Number, "error", err)
+		a.log.Debug("mini-batch not written", "job", short(dataset.Digest(p.MiniBatch().Name.Job)), "number", p.MiniBatch().Name.Number, "error", err)
 		a.metrics.cut.Inc()
 		return 0, nil
 	}
@@ -191,3 +192,6 @@ func arrowFile(mb *tensor.MiniBatch) (*bytes.Buffer, error) {
 	}
 	return b, err
 }
+
+// short is how logs name a job.
+func short(d dataset.Digest) string { return d.String()[:12] }

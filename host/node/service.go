@@ -14,6 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
@@ -195,7 +196,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 	a.preparing.Lock()
 	defer a.preparing.Unlock()
 	// What a job lent is released before its memory goes.
-	err = a.runs.finish(job, func() error { return a.manager.Finish(context.WithoutCancel(ctx), job) })
+	err = a.runs.Finish(job, func() error { return a.manager.Finish(context.WithoutCancel(ctx), job) })
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
 		// The job is forgotten all the same; a drive that is gone cannot take its memory back.
 		a.log.Warn("job did not finish well", "job", short(job), "error", err)
@@ -208,7 +209,7 @@ func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainR
 	a, name := s.a, r.GetDrive()
 	if name == "" {
 		a.setDraining(r.GetDrain())
-		return &apiv1.DrainResponse{Running: int32(a.runs.running(""))}, nil
+		return &apiv1.DrainResponse{Running: int32(a.runs.Running(""))}, nil
 	}
 	v := a.supervisor(name)
 	if v == nil {
@@ -221,13 +222,13 @@ func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainR
 	if ready {
 		var why error
 		if r.GetDrain() {
-			why = fmt.Errorf("drive %s: %w", name, errDraining)
+			why = fmt.Errorf("drive %s: %w", name, splits.ErrDraining)
 		}
-		a.runs.sendAway(name, why)
+		a.runs.SendAway(name, why)
 	}
 	a.log.Info("drive draining", "drive", name, "to", r.GetDrain())
 	a.beats.now()
-	return &apiv1.DrainResponse{Running: int32(a.runs.running(name))}, nil
+	return &apiv1.DrainResponse{Running: int32(a.runs.Running(name))}, nil
 }
 
 func (s *service) Rescan(ctx context.Context, _ *apiv1.RescanRequest) (*apiv1.RescanResponse, error) {

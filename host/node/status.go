@@ -25,8 +25,8 @@ func (a *Agent) status(full bool) (*apiv1.NodeStatus, error) {
 	for _, j := range a.manager.Jobs() {
 		s.Jobs = append(s.Jobs, j.String())
 	}
-	buffered := a.runs.holding()
-	s.BufferedBatches, s.BufferedBytes = buffered.batches, buffered.bytes
+	buffered := a.runs.Holding()
+	s.BufferedBatches, s.BufferedBytes = buffered.Batches, buffered.Bytes
 	held := map[string][]string{}
 	for _, h := range inv.Drives {
 		held[h.Drive] = h.Partitions
@@ -53,7 +53,7 @@ func (a *Agent) status(full bool) (*apiv1.NodeStatus, error) {
 		}
 		st := a.manager.Status(d)
 		out.Uuid, out.Image, out.Computes, out.Threads, out.Streams = st.UUID, st.Image, st.Computes, int32(st.Threads), int32(st.Streams)
-		out.FreeBytes, out.PRowsPerSecond, out.Running = st.Free, st.Rates, int32(a.runs.running(st.Name))
+		out.FreeBytes, out.PRowsPerSecond, out.Running = st.Free, st.Rates, int32(a.runs.Running(st.Name))
 	}
 	if full {
 		return s, inventory(s, inv)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
 )
@@ -80,7 +81,7 @@ func (v *supervisor) run(ctx context.Context) {
 		v.agent.log.Warn("drive failed", "drive", v.config.Name, "error", err, "again_in", delay)
 		v.set(nil, "failed: "+err.Error())
 		v.agent.images.opened() // it was tried, which others wait for
-		v.agent.runs.sendAway(v.config.Name, fmt.Errorf("drive %s: %w: %w", v.config.Name, ErrUnavailable, err))
+		v.agent.runs.SendAway(v.config.Name, fmt.Errorf("drive %s: %w: %w", v.config.Name, ErrUnavailable, err))
 		pause(ctx, delay)
 	}
 }
@@ -121,13 +122,13 @@ func (v *supervisor) ready(d *host.Drive) {
 	switch {
 	case aside:
 		v.set(d, loading)
-		v.agent.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
+		v.agent.runs.SendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, errLoading))
 	case drained:
 		v.set(d, "ready")
-		v.agent.runs.sendAway(name, fmt.Errorf("drive %s: %w", name, errDraining))
+		v.agent.runs.SendAway(name, fmt.Errorf("drive %s: %w", name, splits.ErrDraining))
 	default:
 		v.set(d, "ready")
-		v.agent.runs.sendAway(name, nil)
+		v.agent.runs.SendAway(name, nil)
 	}
 }
 
@@ -155,7 +156,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err = <-v.faults:
-			a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, err))
+			a.runs.SendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, err))
 			v.set(d, "failed: "+err.Error())
 			if time.Since(healed) > healthyTime {
 				heal = firstBackoff
@@ -180,7 +181,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 		case <-probe.C:
 			now, err := v.probe(ctx, d)
 			if err != nil && ctx.Err() == nil {
-				a.runs.sendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, err))
+				a.runs.SendAway(name, fmt.Errorf("drive %s: %w: %w", name, ErrUnavailable, err))
 				return errors.Join(err, a.manager.RemoveDrive(name))
 			}
 			if t := time.Now(); !at.IsZero() && now >= busy {
@@ -197,11 +198,8 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 func (v *supervisor) probe(ctx context.Context, d *host.Drive) (busy time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	err = guarded(func() error {
-		busy, err = v.agent.manager.Busy(ctx, d)
-		return err
-	})
-	return busy, err
+	defer sdk.Contain("drive "+v.config.Name+": probe", &err)
+	return v.agent.manager.Busy(ctx, d)
 }
 
 // pause waits, or until ctx ends.

@@ -1,4 +1,4 @@
-package node
+package splits
 
 import (
 	"context"
@@ -22,20 +22,20 @@ const jump = 8
 // before it, and what was made be made again.
 const company = 2 * time.Millisecond
 
-// runKey names a split of a job's epoch on a drive.
-type runKey struct {
-	job   dataset.Digest
-	epoch uint64
-	drive string
-	place int // of the split in the epoch's plan
+// Key names a split of a job's epoch on a drive.
+type Key struct {
+	Job   dataset.Digest
+	Epoch uint64
+	Drive string
+	Place int // of the split in the epoch's plan
 }
 
 // run is an open split: a producer that pulls mini-batches from a stream, and the mini-batches that were made and not
-// taken. Its fields are guarded by runs.mu, but for those that say otherwise.
+// taken. Its fields are guarded by Table.mu, but for those that say otherwise.
 type run struct {
-	key   runKey
+	key   Key
 	split dataset.Split
-	all   *runs
+	all   *Table
 
 	next    uint64                       // number that the stream gives next
 	limit   uint64                       // made ahead up to here, exclusive
@@ -43,16 +43,16 @@ type run struct {
 	taken   map[uint64]bool              // written: not made ahead again, and not kept when they are made on the way to another
 	waiting map[uint64][]*waiter
 	out     int           // taken and not given back
-	conns   map[*peer]int // connections that asked, and are open
+	conns   map[*Peer]int // connections that asked, and are open
 	asked   time.Time     // last request
 	failed  error         // of the last attempt; the next request makes another
 	source  bool          // the stream is open
 	opened  bool          // the stream was open before: it would go on at next
 	alone   bool          // the last step was to defer, and nobody came
 	ended   bool          // no more requests are taken
+	over    bool          // its goroutine has ended
 
 	kick chan struct{} // something changed; capacity 1
-	done chan struct{} // closed when the producer has ended
 	ctx  context.Context
 	stop context.CancelFunc
 }
@@ -92,7 +92,7 @@ const (
 
 func (s step) String() string { return [...]string{"wait", "defer", "open", "make", "close", "end"}[s] }
 
-// decide says what the producer does next. It is the only place where a run's course is set. runs.mu is held.
+// decide says what the producer does next. It is the only place where a run's course is set. Table.mu is held.
 func (r *run) decide() step {
 	least, wanted := r.least()
 	switch {
@@ -112,7 +112,7 @@ func (r *run) decide() step {
 			return stepClose
 		}
 		return stepWait // where the split can go on from, should it be asked to
-	case r.failed == nil && r.lacks(r.limit) && !r.all.full(r.key.job):
+	case r.failed == nil && r.lacks(r.limit) && !r.all.full(r.key.Job):
 		if r.source {
 			return stepMake
 		}
@@ -121,7 +121,7 @@ func (r *run) decide() step {
 	return stepWait
 }
 
-// lacks tells whether a mini-batch from the next on, below to, was neither made nor taken. runs.mu is held.
+// lacks tells whether a mini-batch from the next on, below to, was neither made nor taken. Table.mu is held.
 func (r *run) lacks(to uint64) bool {
 	if len(r.taken) == r.split.MiniBatches {
 		return false
@@ -134,7 +134,7 @@ func (r *run) lacks(to uint64) bool {
 	return false
 }
 
-// before tells whether a mini-batch before n, from where the stream would go on, was neither made nor taken. runs.mu is held.
+// before tells whether a mini-batch before n, from where the stream would go on, was neither made nor taken. Table.mu is held.
 func (r *run) before(n uint64) bool {
 	from := r.split.FirstNumber
 	if r.opened {
@@ -160,7 +160,6 @@ func (r *run) least() (n uint64, ok bool) {
 
 // produce is the run's goroutine.
 func (r *run) produce() {
-	defer close(r.done)
 	var s api.Stream
 	closeStream := func() {
 		if s == nil {
@@ -225,14 +224,14 @@ func (r *run) produce() {
 
 // open opens the split at a mini-batch. Where the drive has no place it waits a while for one.
 func (r *run) open(number uint64) (s api.Stream, err error) {
-	order := api.Order{Job: r.key.job, Drive: r.key.drive, Epoch: r.key.epoch, Split: r.split, From: int(number - r.split.FirstNumber)}
-	deadline := time.Now().Add(r.all.o.busyWait)
+	order := api.Order{Job: r.key.Job, Drive: r.key.Drive, Epoch: r.key.Epoch, Split: r.split, From: int(number - r.split.FirstNumber)}
+	deadline := time.Now().Add(r.all.o.BusyWait)
 	enough := func() {}
 	defer func() { enough() }()
 	for first := true; ; first = false {
 		freed := r.all.places()
 		err = guarded(func() error {
-			s, err = r.all.o.open(r.ctx, order)
+			s, err = r.all.o.Open(r.ctx, order)
 			return err
 		})
 		if err == nil {
@@ -290,7 +289,7 @@ func (r *run) fail(err error) {
 	r.all.fault(r, err)
 }
 
-// tell ends every waiting request with an error. runs.mu is held.
+// tell ends every waiting request with an error. Table.mu is held.
 func (r *run) tell(err error) {
 	for _, list := range r.waiting {
 		for _, w := range list {
@@ -300,14 +299,14 @@ func (r *run) tell(err error) {
 	clear(r.waiting)
 }
 
-// offer gives a mini-batch to who waits for it, or keeps it. It reports whether the mini-batch was wanted or kept. runs.mu is held.
+// offer gives a mini-batch to who waits for it, or keeps it. It reports whether the mini-batch was wanted or kept. Table.mu is held.
 func (r *run) offer(number uint64, mb *tensor.MiniBatch) bool {
 	if list := r.waiting[number]; len(list) > 0 {
 		delete(r.waiting, number)
 		for i, w := range list {
 			if i > 0 {
 				mb.Retain()
-				r.all.account(r.key.job, mb, 1)
+				r.all.account(r.key.Job, mb, 1)
 			}
 			r.out++
 			w.got <- made{mb: mb}

@@ -1,0 +1,383 @@
+package splits
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// drive opens splits whose mini-batches have one row. Its fields are guarded by mu.
+type drive struct {
+	mu     sync.Mutex
+	places int // streams at once; 0: any number
+	open   int
+	opens  []int // From of each order
+	made   []uint64
+	alive  int          // mini-batches that were made and not released
+	fail   func() error // asked before each mini-batch; may panic
+	failed []error      // what Options.Failed heard
+}
+
+func (d *drive) opener(_ context.Context, o api.Order) (api.Stream, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.places > 0 && d.open == d.places {
+		return nil, api.ErrBusy
+	}
+	d.open++
+	d.opens = append(d.opens, o.From)
+	return &source{d: d, name: tensor.Name{Job: [32]byte(o.Job), Epoch: o.Epoch, Number: o.Split.FirstNumber + uint64(o.From)}, end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
+}
+
+// source is one stream of a drive.
+type source struct {
+	d    *drive
+	name tensor.Name
+	end  uint64
+}
+
+var schema = &tensor.Schema{Label: true}
+
+func (s *source) Next(context.Context) (*tensor.MiniBatch, error) {
+	d := s.d
+	d.mu.Lock()
+	fail := d.fail
+	d.mu.Unlock()
+	if fail != nil {
+		if err := fail(); err != nil {
+			return nil, err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.name.Number == s.end {
+		return nil, io.EOF
+	}
+	d.made = append(d.made, s.name.Number)
+	d.alive++
+	mb := tensor.New(schema, 1, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.alive--
+	})
+	mb.Name, mb.Label = s.name, []float32{float32(s.name.Number)}
+	s.name.Number++
+	return mb, nil
+}
+
+func (s *source) Close() error {
+	s.d.mu.Lock()
+	defer s.d.mu.Unlock()
+	s.d.open--
+	return nil
+}
+
+func (d *drive) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+// table makes a Table over a drive. When the test ends nothing may be left of it.
+func table(t *testing.T, d *drive, change func(*Options)) *Table {
+	o := Options{
+		Open: d.opener, Log: slog.New(slog.DiscardHandler), Fence: func() uint64 { return 1 },
+		Failed:    func(_ string, err error) { d.set(func() { d.failed = append(d.failed, err) }) },
+		NodeBytes: 1 << 20, JobBytes: 1 << 20, Idle: time.Hour, Abandoned: time.Hour, BusyWait: time.Minute,
+	}
+	if change != nil {
+		change(&o)
+	}
+	s := New(o)
+	t.Cleanup(func() {
+		s.Close()
+		assert.Equal(t, State{}, s.State())
+		assert.Zero(t, s.Holding())
+		d.set(func() {
+			assert.Zero(t, d.open, "streams are left open")
+			assert.Zero(t, d.alive, "mini-batches are left behind")
+		})
+	})
+	return s
+}
+
+// size is the bytes of a mini-batch.
+const size = 4
+
+// ask makes a request of the p-th split, of 16 mini-batches, of drive d.
+func ask(p int, number, until uint64) Request {
+	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstNumber: uint64(16 * p), MiniBatches: 16}, Number: number, Until: until}
+}
+
+// take gets a mini-batch and looks which it is.
+func take(t *testing.T, s *Table, q Request) *Response {
+	t.Helper()
+	p, err := s.Get(t.Context(), q, func() {})
+	require.NoError(t, err)
+	require.Equal(t, q.Number, p.MiniBatch().Name.Number)
+	require.Equal(t, []float32{float32(q.Number)}, p.MiniBatch().Label)
+	return p
+}
+
+func eventually(t *testing.T, what func() bool) {
+	t.Helper()
+	require.Eventually(t, what, time.Minute, time.Millisecond)
+}
+
+// TestAheadOfTheRequests: what until names is made without being asked for, no more; a mini-batch that is written is gone, and one that is
+// not is there for who asks next.
+func TestAheadOfTheRequests(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, nil)
+	p := take(t, s, ask(0, 0, 5))
+	eventually(t, func() bool { return s.Holding() == Held{Batches: 5, Bytes: 5 * size} })
+	s.Done(p, true)
+	assert.Equal(t, Held{Batches: 4, Bytes: 4 * size}, s.Holding())
+	p = take(t, s, ask(0, 1, 5))
+	s.Done(p, false)
+	p = take(t, s, ask(0, 1, 5))
+	s.Done(p, true)
+	d.set(func() { assert.Equal(t, []uint64{0, 1, 2, 3, 4}, d.made) })
+	assert.Equal(t, 1, s.Running("d"))
+	assert.Zero(t, s.Running("e"))
+	for n := uint64(2); n < 16; n++ {
+		s.Done(take(t, s, ask(0, n, 16)), true)
+	}
+	eventually(t, func() bool { return s.Running("") == 0 })
+	s.Done(take(t, s, ask(0, 3, 4)), true) // again, all of it was taken
+	d.set(func() { assert.Equal(t, []int{0, 3}, d.opens) })
+}
+
+// TestTwoWhoWaitForOne get it both.
+func TestTwoWhoWaitForOne(t *testing.T) {
+	gate := make(chan struct{})
+	d := &drive{fail: func() error { <-gate; return nil }}
+	s := table(t, d, nil)
+	got := make(chan *Response, 2)
+	for range 2 {
+		go func() {
+			p, err := s.Get(context.Background(), ask(0, 0, 1), func() {})
+			assert.NoError(t, err)
+			got <- p
+		}()
+	}
+	eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		r := s.open[ask(0, 0, 1).Key]
+		return r != nil && len(r.waiting[0]) == 2
+	})
+	close(gate)
+	a, b := <-got, <-got
+	require.Same(t, a.MiniBatch(), b.MiniBatch())
+	s.Done(a, true)
+	d.set(func() { assert.Equal(t, 1, d.alive) })
+	s.Done(b, true)
+	d.set(func() { assert.Zero(t, d.alive) })
+}
+
+// TestNoMoreThanThereIsRoomFor: only what is asked for is made past a bound.
+func TestNoMoreThanThereIsRoomFor(t *testing.T) {
+	for name, bound := range map[string]func(*Options){
+		"node": func(o *Options) { o.NodeBytes = 3 * size },
+		"job":  func(o *Options) { o.JobBytes = 3 * size },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &drive{}
+			s := table(t, d, bound)
+			first := take(t, s, ask(0, 0, 16))
+			eventually(t, func() bool { return s.Holding().Batches == 3 })
+			p := take(t, s, ask(0, 6, 16)) // past what there is room for, and so is what lies before it
+			assert.LessOrEqual(t, s.Holding().Batches, int64(7))
+			s.Done(p, true)
+			s.Done(first, true)
+			for n := uint64(1); n < 6; n++ {
+				s.Done(take(t, s, ask(0, n, 16)), true)
+			}
+		})
+	}
+}
+
+// TestAClientThatLeaves takes its request back; what comes of it is kept for another.
+func TestAClientThatLeaves(t *testing.T) {
+	gate := make(chan struct{})
+	d := &drive{fail: func() error { <-gate; return nil }}
+	s := table(t, d, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Get(ctx, ask(0, 0, 1), func() {})
+	require.ErrorIs(t, err, context.Canceled)
+	close(gate)
+	s.Done(take(t, s, ask(0, 0, 1)), true)
+}
+
+// TestAFailureIsTold to who waits, and to the drive's keeper; the next request makes another attempt.
+func TestAFailureIsTold(t *testing.T) {
+	broken := errors.New("the wire broke")
+	for name, c := range map[string]struct {
+		fail func() error
+		want error
+	}{
+		"an error": {func() error { return broken }, broken},
+		"a panic":  {func() error { panic("a bug") }, sdk.ErrPanic},
+		"too soon": {func() error { return io.EOF }, io.ErrUnexpectedEOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &drive{fail: c.fail}
+			s := table(t, d, nil)
+			_, err := s.Get(t.Context(), ask(0, 0, 4), func() {})
+			require.ErrorIs(t, err, c.want)
+			eventually(t, func() bool {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				return len(d.failed) > 0
+			})
+			d.set(func() {
+				assert.ErrorIs(t, d.failed[0], c.want)
+				d.fail = nil
+			})
+			s.Done(take(t, s, ask(0, 0, 4)), true)
+		})
+	}
+}
+
+// TestAPlaceIsGivenUp by a run that has nothing to make, when another waits for it; one that has work keeps it.
+func TestAPlaceIsGivenUp(t *testing.T) {
+	d := &drive{places: 1}
+	s := table(t, d, func(o *Options) { o.BusyWait = 20 * time.Millisecond })
+	s.Done(take(t, s, ask(0, 0, 2)), true)
+	eventually(t, func() bool {
+		p, err := s.Get(t.Context(), ask(1, 16, 18), func() {})
+		if err != nil {
+			require.ErrorIs(t, err, api.ErrBusy) // the first was not parked yet
+			return false
+		}
+		s.Done(p, true)
+		return true
+	})
+	s.Done(take(t, s, ask(0, 1, 2)), true) // it was made before the place was given up
+	d.set(func() { assert.Empty(t, d.failed, "to be busy is no failure") })
+}
+
+// TestFinish: responses that are written are cut off, those who wait are told, then f runs, then the job may come back.
+func TestFinish(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, nil)
+	cut := make(chan struct{})
+	p, err := s.Get(t.Context(), ask(0, 0, 4), func() { close(cut) })
+	require.NoError(t, err)
+	finished := make(chan error, 1)
+	failure := errors.New("memory could not be given back")
+	go func() {
+		finished <- s.Finish(dataset.Digest{}, func() error {
+			d.set(func() {
+				assert.Zero(t, d.open)
+				assert.Zero(t, d.alive)
+			})
+			_, err := s.Get(context.Background(), ask(0, 1, 4), func() {})
+			assert.ErrorIs(t, err, api.ErrUnknownJob)
+			return failure
+		})
+	}()
+	<-cut
+	assert.True(t, s.Stopped(p))
+	s.Done(p, false)
+	require.ErrorIs(t, <-finished, failure)
+	s.Done(take(t, s, ask(0, 0, 4)), true)
+}
+
+// TestSentAway: a drive's splits are refused with the reason, and end; while it drains, those that run go on.
+func TestSentAway(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, nil)
+	s.Done(take(t, s, ask(0, 0, 4)), true)
+	s.SendAway("d", ErrDraining)
+	s.Done(take(t, s, ask(0, 1, 4)), true)
+	_, err := s.Get(t.Context(), ask(1, 16, 17), func() {})
+	require.ErrorIs(t, err, ErrDraining)
+	lost := errors.New("it is gone")
+	s.SendAway("d", lost)
+	assert.Zero(t, s.Running("d"))
+	_, err = s.Get(t.Context(), ask(0, 2, 4), func() {})
+	require.ErrorIs(t, err, lost)
+	s.SendAway("d", nil)
+	s.Done(take(t, s, ask(0, 2, 4)), true)
+}
+
+// TestDrain refuses new splits, and Settle waits for those that run.
+func TestDrain(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, nil)
+	p := take(t, s, ask(0, 0, 1))
+	s.Drain(true)
+	_, err := s.Get(t.Context(), ask(1, 16, 17), func() {})
+	require.ErrorIs(t, err, ErrDraining)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Settle(ctx), context.Canceled)
+	require.NoError(t, s.SettleDrive(t.Context(), "another"))
+	s.Done(p, true)
+	settled := make(chan error, 1)
+	go func() { settled <- s.Settle(context.Background()) }()
+	for n := uint64(1); n < 16; n++ {
+		s.Done(take(t, s, ask(0, n, 16)), true)
+	}
+	require.NoError(t, <-settled)
+	s.Drain(false)
+	s.Done(take(t, s, ask(1, 16, 17)), true)
+}
+
+// TestSweep closes a split that nobody asks of: soon where no connection is left that did, later where one is; not one that is being written.
+func TestSweep(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, func(o *Options) { o.Abandoned = time.Minute })
+	peer := &Peer{}
+	q := ask(0, 0, 4)
+	q.Peer = peer
+	p := take(t, s, q)
+	s.Leave(&Peer{}) // another's
+	s.Sweep(time.Now().Add(2 * time.Hour))
+	assert.Equal(t, 1, s.Running(""), "it is being written")
+	s.Done(p, true)
+	s.Sweep(time.Now().Add(2 * time.Minute))
+	assert.Equal(t, 1, s.Running(""), "its client may think")
+	s.Leave(peer)
+	s.Sweep(time.Now().Add(30 * time.Second))
+	assert.Equal(t, 1, s.Running(""))
+	s.Sweep(time.Now().Add(2 * time.Minute))
+	assert.Zero(t, s.Running(""))
+	s.Done(take(t, s, q), true) // of a connection that is gone
+	s.Sweep(time.Now().Add(2 * time.Minute))
+	assert.Zero(t, s.Running(""))
+}
+
+func TestStateIsInOrder(t *testing.T) {
+	d := &drive{}
+	s := table(t, d, nil)
+	for _, p := range []int{2, 0, 1} {
+		s.Done(take(t, s, ask(p, uint64(16*p), uint64(16*p+1))), true)
+	}
+	eventually(t, func() bool {
+		st := s.State()
+		require.Len(t, st.Splits, 3)
+		for i, x := range st.Splits {
+			require.Equal(t, i, x.Place)
+			if !x.Open || x.Next != uint64(16*i+1) || x.Ready+x.Asked+x.Out > 0 {
+				return false
+			}
+		}
+		return st.Writing == 0 && st.Waiting == 0
+	})
+}
