@@ -91,6 +91,3 @@ func (t *targets) aim(c *Columns) {
 		}
 	}
 }
-
-// signed is how many of a group's fields hold signed cells: the first so many.
-func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }

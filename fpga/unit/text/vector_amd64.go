@@ -80,6 +80,9 @@ func (t *targets) columns(s vectorSet, rows *byte, first, n, ahead int) (done in
 	return n
 }
 
+// signed is how many of a group's fields hold signed cells: the first so many.
+func signed(group int) int { return max(0, min(1+Dense-8*group, 8)) }
+
 // validity moves the planes' first n rows, and tells whether it did.
 func (t *targets) validity(s vectorSet, planes *[groups][block]byte, first, n int) bool {
 	if s != bytes512 && n < block {
