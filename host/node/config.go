@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/millrace/millrace/fpga/image"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
@@ -188,7 +190,17 @@ func (c *Config) Check() error {
 	if err := c.checkListen(); err != nil {
 		return err
 	}
-	seen := map[string]bool{}
+	if c.Image.ID != "" {
+		var id image.ID
+		if err := id.UnmarshalText([]byte(c.Image.ID)); err != nil {
+			return fmt.Errorf("image.id: %w", err)
+		}
+	}
+	return c.checkDrives()
+}
+
+func (c *Config) checkDrives() error {
+	seen, lies := map[string]bool{}, map[string]string{}
 	for i := range c.Drives {
 		d := &c.Drives[i]
 		if err := d.check(); err != nil {
@@ -198,6 +210,15 @@ func (c *Config) Check() error {
 			return fmt.Errorf("drives[%d].name: two drives are called %s", i, d.Name)
 		}
 		seen[d.Name] = true
+		u, err := sdk.ParseURI(d.URI)
+		if err != nil || u.Scheme == "mem" { // those in memory are one each
+			continue
+		}
+		where := u.Scheme + ":" + u.Host + filepath.Clean(u.Name)
+		if other, ok := lies[where]; ok {
+			return fmt.Errorf("drives[%d].uri: it is the drive that %s is, too", i, other)
+		}
+		lies[where] = d.Name
 	}
 	return nil
 }

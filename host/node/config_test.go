@@ -90,10 +90,13 @@ func TestConfigRefused(t *testing.T) {
 		"drives: [{name: a, uri: 'file:'}]\n":               "drives[0].uri",
 		"drives: [{name: a, uri: 'mem:', threads: 1000}]\n": "drives[0]: threads",
 		"drives: [{name: a, uri: 'mem:', members: ['']}]\n": "drives[0].members[0]",
-		"drives: [{name: a, uri: 'mem:'}, {name: a, uri: 'mem:'}]\n": "drives[1].name: two drives are called a",
-		"drives: [{name: a, uri: 'mem:', engine: gpu}]\n":            "drives[0].engine: want one of",
-		"drives: [{name: a, uri: 'mem:', format: csv}]\n":            "drives[0].format",
-		"log: {level: loud}\n":                                       "log.level: want one of debug, info, warn, error",
+		"drives: [{name: a, uri: 'mem:'}, {name: a, uri: 'mem:'}]\n":                             "drives[1].name: two drives are called a",
+		"drives: [{name: a, uri: 'file:x'}, {name: b, uri: 'file:./x?slm=1GiB'}]\n":              "drives[1].uri: it is the drive that a is, too",
+		"drives: [{name: a, uri: 'tcp://h:1/nqn'}, {name: b, uri: 'tcp://h:1/nqn?threads=2'}]\n": "drives[1].uri: it is the drive that a is, too",
+		"image: {id: zz}\n": "image.id",
+		"drives: [{name: a, uri: 'mem:', engine: gpu}]\n": "drives[0].engine: want one of",
+		"drives: [{name: a, uri: 'mem:', format: csv}]\n": "drives[0].format",
+		"log: {level: loud}\n":                            "log.level: want one of debug, info, warn, error",
 	} {
 		_, err := ParseConfig([]byte(doc))
 		require.Error(t, err, doc)
