@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk"
 )
@@ -68,9 +69,8 @@ type Agent struct {
 	wg   sync.WaitGroup
 
 	fence     *fence
-	sums      *sums
-	verifying chan struct{} // holds one while a partition is verified
-	preparing sync.Mutex    // held while a job is prepared or finished
+	store     *partitions.Store
+	preparing sync.Mutex // held while a job is prepared or finished
 
 	mu       sync.Mutex // guards what follows, and what supervisors say
 	draining bool
@@ -89,11 +89,11 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{}), verifying: make(chan struct{}, 1)}
+	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{})}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.fence, a.sums = openFence(c.StateDir, a.log), openSums(c.StateDir, a.log)
+	a.fence = openFence(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
@@ -104,6 +104,9 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
 		return nil, err
 	}
+	a.store = partitions.New(partitions.Options{
+		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.beats.now() }, Log: a.log,
+	})
 	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
 		open = o.wrap(open)
@@ -256,8 +259,8 @@ func (a *Agent) handler() http.Handler {
 		}))
 	mux.Handle(path, withTLS(rpc))
 	mux.HandleFunc("GET /v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
-	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.servePartition))
-	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.takePartition))
+	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.store.Serve))
+	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.store.Take))
 	mux.HandleFunc("GET /readyz", a.serveReady)
 	mux.Handle("GET /metrics", a.metrics.handler())
 	return newLimiter(a.config.Limits.RequestsPerSecond).wrap(mux)

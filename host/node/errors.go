@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
@@ -40,6 +41,7 @@ var kinds = []struct {
 	code connect.Code
 }{
 	{ErrRequest, connect.CodeInvalidArgument},
+	{partitions.ErrRequest, connect.CodeInvalidArgument},
 	{ErrOldLeader, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},
@@ -61,7 +63,7 @@ var kinds = []struct {
 	{volume.ErrName, connect.CodeInvalidArgument},
 	{volume.ErrSize, connect.CodeDataLoss},
 	{fs.ErrNotExist, connect.CodeNotFound},
-	{ErrCopy, connect.CodeDataLoss},
+	{partitions.ErrCopy, connect.CodeDataLoss},
 	{sdk.ErrData, connect.CodeDataLoss},
 	{sdk.ErrSchema, connect.CodeDataLoss},
 	{sdk.ErrUnsupported, connect.CodeDataLoss},

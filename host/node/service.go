@@ -14,6 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -253,11 +254,20 @@ func (s *service) Copy(ctx context.Context, r *apiv1.CopyRequest) (*apiv1.CopyRe
 	if want.Name == "" || want.Bytes < 0 {
 		return nil, rpcError(fmt.Errorf("%w: partition: name and bytes are wanted", ErrRequest))
 	}
-	n, sum, err := s.a.copyHere(ctx, r.GetDrive(), source{url: r.GetFromUrl(), drive: r.GetFromDrive(), want: want})
+	n, sum, err := s.a.store.Copy(ctx, r.GetDrive(), partitions.Source{URL: r.GetFromUrl(), Drive: r.GetFromDrive(), Want: want})
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	return &apiv1.CopyResponse{Bytes: n, Sha256: sum}, nil
+}
+
+// Verify reads a partition whole.
+func (s *service) Verify(ctx context.Context, q *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
+	r, err := s.a.store.Verify(ctx, q.GetDrive(), q.GetPartition())
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return r, nil
 }
 
 // NextMiniBatch has its own binding: GET /v1/minibatch.

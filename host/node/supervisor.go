@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -200,6 +202,24 @@ func (v *supervisor) probe(ctx context.Context, d *host.Drive) (busy time.Durati
 	defer cancel()
 	defer sdk.Contain("drive "+v.config.Name+": probe", &err)
 	return v.agent.manager.Busy(ctx, d)
+}
+
+// drive finds an open drive by name.
+func (a *Agent) drive(name string) (*host.Drive, error) {
+	v := a.supervisor(name)
+	if v == nil {
+		return nil, a.noDrive(name)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if v.drive == nil || strings.HasPrefix(v.state, "failed") {
+		return nil, fmt.Errorf("drive %s: %w: %s", name, ErrUnavailable, v.state)
+	}
+	return v.drive, nil
+}
+
+func (a *Agent) noDrive(name string) error {
+	return fmt.Errorf("drive %.80q: %w on node %s", name, api.ErrUnknownDrive, a.config.Name)
 }
 
 // pause waits, or until ctx ends.

@@ -1,4 +1,4 @@
-package node
+package partitions
 
 import (
 	"crypto/sha256"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk"
 )
@@ -20,9 +19,9 @@ import (
 // readAhead is how much of a partition is read from the drive at a time.
 const readAhead = 1 << 20
 
-// servePartition answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with
+// Serve answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with
 // "TE: trailers" and no Range is answered in chunks, with the SHA-256 of the bytes behind them.
-func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
+func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -31,7 +30,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 	if len(values) != 1 || len(values["drive"]) != 1 {
 		return fmt.Errorf("%w: want ?drive=NAME and nothing else", ErrRequest)
 	}
-	d, err := a.drive(values.Get("drive"))
+	d, err := s.o.Drive(values.Get("drive"))
 	if err != nil {
 		return err
 	}
@@ -44,7 +43,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Etag", `"`+footer.String()+`"`)
 	// A copy takes as long as it takes, but not without end.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(p.Size>>24)*time.Second))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.o.WriteTime + time.Duration(p.Size>>24)*time.Second))
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
 		h.Set("Trailer", apiv1.DigestHeader)
 		sum := sha256.New()
@@ -59,7 +58,7 @@ func (a *Agent) servePartition(w http.ResponseWriter, r *http.Request) error {
 			}
 			at += int64(n)
 			if err != nil && err != io.EOF || n == 0 {
-				a.log.Warn("partition not read", "drive", d.Name(), "partition", name, "error", err)
+				s.o.Log.Warn("partition not read", "drive", d.Name(), "partition", name, "error", err)
 				panic(http.ErrAbortHandler) // cuts the connection: the client must not take what it has for whole
 			}
 		}
@@ -80,24 +79,6 @@ func partitionOf(d *host.Drive, name string) *sdk.Partition {
 		}
 	}
 	return nil
-}
-
-// drive finds an open drive by name.
-func (a *Agent) drive(name string) (*host.Drive, error) {
-	v := a.supervisor(name)
-	if v == nil {
-		return nil, a.noDrive(name)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if v.drive == nil || strings.HasPrefix(v.state, "failed") {
-		return nil, fmt.Errorf("drive %s: %w: %s", name, ErrUnavailable, v.state)
-	}
-	return v.drive, nil
-}
-
-func (a *Agent) noDrive(name string) error {
-	return fmt.Errorf("drive %.80q: %w on node %s", name, api.ErrUnknownDrive, a.config.Name)
 }
 
 // aheadReader reads a partition in large pieces: http.ServeContent asks for small ones.

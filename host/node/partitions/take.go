@@ -1,4 +1,4 @@
-package node
+package partitions
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // maxDescription bounds the header that describes a partition: its row groups are listed there.
 const maxDescription = 512 << 10
 
-// takePartition answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the headers say.
-func (a *Agent) takePartition(w http.ResponseWriter, r *http.Request) error {
+// Take answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the headers say.
+func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")
 	description := r.Header.Get(apiv1.PartitionHeader)
@@ -40,12 +40,12 @@ func (a *Agent) takePartition(w http.ResponseWriter, r *http.Request) error {
 	if want.Name != name || r.ContentLength != want.Bytes || want.Bytes <= 0 {
 		return fmt.Errorf("%w: the path names %.80q and the body has %d bytes; the description says %.80q and %d", ErrRequest, name, r.ContentLength, want.Name, want.Bytes)
 	}
-	d, v, err := a.volume(drive)
+	d, v, err := s.volume(drive)
 	if err != nil {
 		return err
 	}
 	// It takes as long as it takes, but not without end.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Duration(a.config.Runs.WriteTime) + time.Duration(want.Bytes>>20)*time.Second))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.WriteTime + time.Duration(want.Bytes>>20)*time.Second))
 	if p := partitionOf(d, want.Name); p != nil {
 		if why := unlike(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
@@ -54,26 +54,18 @@ func (a *Agent) takePartition(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	in := newCheckedReader(r.Body, want, footerAt, func() string { return hex.EncodeToString(sum) })
-	if _, err := a.keep(r.Context(), d, v, want, in); err != nil {
+	if _, err := s.keep(r.Context(), d, v, want, in); err != nil {
 		return err
 	}
-	a.log.Info("partition put", "drive", drive, "partition", want.Name, "bytes", want.Bytes)
-	a.beats.now()
+	s.o.Log.Info("partition put", "drive", drive, "partition", want.Name, "bytes", want.Bytes)
+	s.o.Changed()
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-// Verify reads a partition whole.
-func (s *service) Verify(ctx context.Context, q *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
-	r, err := s.a.verify(ctx, q.GetDrive(), q.GetPartition())
-	if err != nil {
-		return nil, rpcError(err)
-	}
-	return r, nil
-}
-
-func (a *Agent) verify(ctx context.Context, drive, partition string) (*apiv1.VerifyResponse, error) {
-	d, err := a.drive(drive)
+// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put.
+func (s *Store) Verify(ctx context.Context, drive, partition string) (*apiv1.VerifyResponse, error) {
+	d, err := s.o.Drive(drive)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +74,8 @@ func (a *Agent) verify(ctx context.Context, drive, partition string) (*apiv1.Ver
 		return nil, fmt.Errorf("drive %s: partition %.80q: %w", drive, partition, errNoPartition)
 	}
 	select { // one at a time: the drive has other work
-	case a.verifying <- struct{}{}:
-		defer func() { <-a.verifying }()
+	case s.verifying <- struct{}{}:
+		defer func() { <-s.verifying }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -91,9 +83,9 @@ func (a *Agent) verify(ctx context.Context, drive, partition string) (*apiv1.Ver
 	if err != nil {
 		return nil, fmt.Errorf("drive %s: read %s: %w", drive, partition, err)
 	}
-	kept := a.sums.get(d.Identity(), partition)
+	kept := s.sums.get(d.Identity(), partition)
 	if kept == nil {
-		a.sums.put(d.Identity(), partition, sum)
+		s.sums.put(d.Identity(), partition, sum)
 	}
 	return &apiv1.VerifyResponse{Bytes: p.Size, Sha256: sum, KeptSha256: kept}, nil
 }

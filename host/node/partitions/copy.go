@@ -1,4 +1,4 @@
-package node
+package partitions
 
 import (
 	"bytes"
@@ -26,34 +26,34 @@ import (
 // ErrCopy says that what another node sent is not the partition that was asked for, or did not survive its way.
 var ErrCopy = errors.New("copy of a partition")
 
-// source is where a partition is copied from.
-type source struct {
-	url, drive string
-	want       dataset.Partition
+// Source is where a partition is copied from.
+type Source struct {
+	URL, Drive string            // of the node
+	Want       dataset.Partition // what it has to be
 }
 
 // location is the URL of the partition.
-func (s source) location() (string, error) {
-	base, err := identity.BaseURL(s.url)
+func (s Source) location() (string, error) {
+	base, err := identity.BaseURL(s.URL)
 	if err != nil {
 		return "", fmt.Errorf("%w: from_url: %w", ErrRequest, err)
 	}
 	var path []string
-	for part := range strings.SplitSeq(s.want.Name, "/") {
+	for part := range strings.SplitSeq(s.Want.Name, "/") {
 		path = append(path, url.PathEscape(part))
 	}
-	return base + apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(s.drive), nil
+	return base + apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(s.Drive), nil
 }
 
-// copyHere fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is committed only
+// Copy fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is committed only
 // when it is what it should be; then it is read back from the drive, and only then part of what the node offers.
-func (a *Agent) copyHere(ctx context.Context, drive string, src source) (n int64, sum []byte, err error) {
-	d, v, err := a.volume(drive)
+func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, sum []byte, err error) {
+	d, v, err := s.volume(drive)
 	if err != nil {
 		return 0, nil, err
 	}
-	if p := partitionOf(d, src.want.Name); p != nil {
-		if why := unlike(p, src.want); why != "" {
+	if p := partitionOf(d, src.Want.Name); p != nil {
+		if why := unlike(p, src.Want); why != "" {
 			return 0, nil, fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
 		sum, err := hashAll(ctx, p, p.Size)
@@ -63,27 +63,27 @@ func (a *Agent) copyHere(ctx context.Context, drive string, src source) (n int64
 	if err != nil {
 		return 0, nil, err
 	}
-	from, err := a.footerStart(ctx, at, src.want.Bytes, d.Parquet())
+	from, err := s.footerStart(ctx, at, src.Want.Bytes, d.Parquet())
 	if err != nil {
 		return 0, nil, err
 	}
-	resp, err := a.fetch(ctx, at, "")
+	resp, err := s.fetch(ctx, at, "")
 	if err != nil {
 		return 0, nil, err
 	}
 	defer resp.Body.Close()
-	in := newCheckedReader(resp.Body, src.want, from, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
-	if sum, err = a.keep(ctx, d, v, src.want, in); err != nil {
+	in := newCheckedReader(resp.Body, src.Want, from, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
+	if sum, err = s.keep(ctx, d, v, src.Want, in); err != nil {
 		return 0, nil, err
 	}
-	a.log.Info("partition copied", "drive", drive, "partition", src.want.Name, "bytes", src.want.Bytes, "from", src.url)
-	a.beats.now()
-	return src.want.Bytes, sum, nil
+	s.o.Log.Info("partition copied", "drive", drive, "partition", src.Want.Name, "bytes", src.Want.Bytes, "from", src.URL)
+	s.o.Changed()
+	return src.Want.Bytes, sum, nil
 }
 
 // volume finds an open drive that partitions can be put on.
-func (a *Agent) volume(drive string) (*host.Drive, *volume.Volume, error) {
-	d, err := a.drive(drive)
+func (s *Store) volume(drive string) (*host.Drive, *volume.Volume, error) {
+	d, err := s.o.Drive(drive)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -94,7 +94,7 @@ func (a *Agent) volume(drive string) (*host.Drive, *volume.Volume, error) {
 }
 
 // keep appends a partition to a drive's volume and reads it back. It returns the SHA-256 of the bytes, which is kept.
-func (a *Agent) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition, in *checkedReader) ([]byte, error) {
+func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition, in *checkedReader) ([]byte, error) {
 	drive := d.Name()
 	if err := v.Put(ctx, want.Name, want.Bytes, in); err != nil {
 		return nil, fmt.Errorf("drive %s: %w", drive, err)
@@ -121,7 +121,7 @@ func (a *Agent) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want 
 	if why := unlike(p, want); why != "" {
 		return nil, fmt.Errorf("%w: %s: %s", ErrCopy, want.Name, why)
 	}
-	a.sums.put(d.Identity(), want.Name, sum)
+	s.sums.put(d.Identity(), want.Name, sum)
 	return sum, nil
 }
 
@@ -157,11 +157,11 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 const trailerBytes = 8
 
 // footerStart asks where the footer begins, whose digest names the partition; of other formats that is the whole file.
-func (a *Agent) footerStart(ctx context.Context, at string, size int64, parquet bool) (int64, error) {
+func (s *Store) footerStart(ctx context.Context, at string, size int64, parquet bool) (int64, error) {
 	if !parquet || size < trailerBytes {
 		return 0, nil
 	}
-	resp, err := a.fetch(ctx, at, fmt.Sprintf("bytes=%d-%d", size-trailerBytes, size-1))
+	resp, err := s.fetch(ctx, at, fmt.Sprintf("bytes=%d-%d", size-trailerBytes, size-1))
 	if err != nil {
 		return 0, err
 	}
@@ -178,7 +178,7 @@ func (a *Agent) footerStart(ctx context.Context, at string, size int64, parquet 
 }
 
 // fetch gets a partition, or a range of it.
-func (a *Agent) fetch(ctx context.Context, at, bytes string) (*http.Response, error) {
+func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
@@ -190,7 +190,7 @@ func (a *Agent) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 	} else {
 		r.Header.Set("Te", "trailers")
 	}
-	resp, err := a.client.Do(r)
+	resp, err := s.o.Client.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("fetch partition: %w", err)
 	}

@@ -1,4 +1,4 @@
-package node
+package partitions
 
 import (
 	"encoding/hex"
