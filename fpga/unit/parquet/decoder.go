@@ -33,7 +33,6 @@ var errNoPage = errors.New("parquet: decoder has no page")
 func (d *Decoder) Reset(ct *ColumnType, h *PageHeader, page []byte, dict *Dictionary) error {
 	d.ct, d.rows, d.levels, d.inRow, d.err = *ct, 0, 0, false, errNoPage
 	d.list.reset()
-	d.nested.pos, d.nested.end = 0, 0
 	if err := ct.Validate(); err != nil {
 		return err
 	}
@@ -186,13 +185,10 @@ func (d *Decoder) Skip(n int) error {
 	if n < 0 || n > d.rows {
 		return fmt.Errorf("parquet: skip %d rows of the page's %d", n, d.rows)
 	}
-	switch d.ct.MaxRep {
-	case 0:
+	if !d.ct.List {
 		d.err = d.skipFlat(n)
-	case 1:
+	} else {
 		d.err = d.skipList(n)
-	default:
-		d.err = d.skipNested(n)
 	}
 	d.rows -= n
 	d.inRow = false

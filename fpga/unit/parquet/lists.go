@@ -43,6 +43,9 @@ func (d *Decoder) fillLevels() (bool, error) {
 	if l.pos < l.end {
 		return true, nil
 	}
+	if d.ct.MaxRep == 2 {
+		return d.fillNested()
+	}
 	n := min(d.levels, levelBatchSize)
 	if n == 0 {
 		return false, nil
