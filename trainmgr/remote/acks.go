@@ -25,15 +25,24 @@ type acks struct {
 	done   chan struct{}
 	kick   chan struct{}
 
+	sending sync.Mutex // held while a group is sent, and while the session changes; before mu
+
 	mu      sync.Mutex
 	session []byte
-	epoch   uint64
-	runs    []dataset.Run // waiting, of epoch, ascending
-	waiting int           // numbers in runs
+	groups  []group       // waiting, each of another epoch, in the order in which they began
+	waiting int           // acknowledgements in groups
+	hurry   bool          // somebody waits in flush: no more company
 	added   uint64        // ever
 	durable uint64        // of those
 	changed chan struct{} // closed and renewed when durable or err change
 	err     error         // the first; nothing is sent after it
+}
+
+// group is what goes with one call: it is of one epoch.
+type group struct {
+	epoch   uint64
+	runs    []dataset.Run // ascending
+	waiting int
 }
 
 var errAcksClosed = errors.New("the job is closed")
@@ -54,10 +63,9 @@ func (a *acks) add(epoch, number uint64) error {
 	if a.err != nil {
 		return a.err
 	}
-	a.epoch = epoch // the session's: another begins only after flush
-	a.runs = insert(a.runs, number)
-	a.waiting++
-	a.added++
+	g := a.group(epoch)
+	g.runs = insert(g.runs, number)
+	a.count(g)
 	if a.waiting == 1 || a.waiting == a.most {
 		a.wake()
 	}
@@ -68,13 +76,31 @@ func (a *acks) add(epoch, number uint64) error {
 func (a *acks) again(epoch uint64, runs []dataset.Run) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.err != nil || len(runs) == 0 || (a.waiting > 0 && a.epoch != epoch) {
+	if a.err != nil || len(runs) == 0 {
 		return
 	}
-	a.epoch, a.runs = epoch, join(a.runs, runs)
+	g := a.group(epoch)
+	g.runs = join(g.runs, runs)
+	a.count(g)
+	a.wake()
+}
+
+// group finds or makes the group of an epoch. a.mu is held.
+func (a *acks) group(epoch uint64) *group {
+	for i := range a.groups {
+		if a.groups[i].epoch == epoch {
+			return &a.groups[i]
+		}
+	}
+	a.groups = append(a.groups, group{epoch: epoch})
+	return &a.groups[len(a.groups)-1]
+}
+
+// count counts an acknowledgement that waits now. a.mu is held.
+func (a *acks) count(g *group) {
+	g.waiting++
 	a.waiting++
 	a.added++
-	a.wake()
 }
 
 // insert adds a number to ascending runs. Numbers come nearly in order, so it looks from the end.
@@ -119,7 +145,7 @@ func (a *acks) run() {
 			return
 		}
 		a.mu.Lock()
-		few := a.waiting > 0 && a.waiting < a.most
+		few := a.waiting > 0 && a.waiting < a.most && !a.hurry
 		a.mu.Unlock()
 		if few { // wait for company, or for somebody in a hurry
 			select {
@@ -133,30 +159,46 @@ func (a *acks) run() {
 	}
 }
 
-// send makes one group durable.
+// send makes what waits durable, one group after the other.
 func (a *acks) send() {
-	a.mu.Lock()
-	epoch, runs, n, session := a.epoch, a.runs, a.waiting, a.session
-	a.runs, a.waiting = nil, 0
-	stop := a.err != nil
-	a.mu.Unlock()
-	if n == 0 || stop {
-		return
+	for a.sendOne() {
 	}
-	req := &apiv1.AcknowledgeRequest{Id: a.id, Session: session, Epoch: epoch, Numbers: ranges(runs)}
+}
+
+// sendOne makes the first group durable; false when there is none.
+func (a *acks) sendOne() bool {
+	a.sending.Lock()
+	defer a.sending.Unlock()
+	a.mu.Lock()
+	if len(a.groups) == 0 || a.err != nil {
+		a.hurry = false
+		a.mu.Unlock()
+		return false
+	}
+	g, session := a.groups[0], a.session
+	a.groups = a.groups[1:]
+	a.waiting -= g.waiting
+	a.mu.Unlock()
+	req := &apiv1.AcknowledgeRequest{Id: a.id, Session: session, Epoch: g.epoch, Numbers: ranges(g.runs)}
 	resp, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
 		return m.Acknowledge(ctx, req)
 	})
 	if err == nil {
-		a.landed(epoch, runs, resp.Fence)
+		a.landed(g.epoch, g.runs, resp.Fence)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
-		a.durable += uint64(n)
+		a.durable += uint64(g.waiting)
 	} else if a.err == nil {
 		a.err = err
 	}
+	a.change()
+	return true
+}
+
+// change tells who waits in flush. a.mu is held.
+func (a *acks) change() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
@@ -212,6 +254,7 @@ func (a *acks) flush(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		have, err, changed := a.durable, a.err, a.changed
+		a.hurry = have < want
 		a.mu.Unlock()
 		switch {
 		case have >= want:
@@ -237,11 +280,30 @@ func (a *acks) failed() error {
 	return a.err
 }
 
-// attach goes on under another session of the same rank; nothing may be waiting.
-func (a *acks) attach(session []byte) {
+// attach goes on under another session of the same rank, which get makes: nothing is sent meanwhile. What waits of epochs before the session's is
+// dropped: a rank gets to another when the ledger knows all of the one before to be delivered.
+func (a *acks) attach(get func() (session []byte, epoch uint64, err error)) error {
+	a.sending.Lock()
+	defer a.sending.Unlock()
+	session, epoch, err := get()
+	if err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.session = session
+	var keep []group
+	for _, g := range a.groups {
+		if g.epoch < epoch {
+			a.waiting -= g.waiting
+			a.durable += uint64(g.waiting)
+		} else {
+			keep = append(keep, g)
+		}
+	}
+	a.groups = keep
+	a.change()
+	return nil
 }
 
 // close ends the goroutine; what still waits is dropped.

@@ -2,7 +2,9 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -139,6 +142,87 @@ func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
 	require.NoError(t, got.err)
 	require.Len(t, got.numbers, 100)
 	require.EqualValues(t, 100, c.delivered(0).Mark)
+	require.NoError(t, j.Close())
+}
+
+// TestAcknowledgementsOfTwoEpochsDoNotMix: a new leader is told again of an epoch while the rank goes on to the next. What counts as delivered there is
+// what was.
+func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
+	var mu sync.Mutex
+	var sent []string
+	c := newCluster(t, clusterOptions{rows: 100, batch: 10, split: 4, epochs: 2})
+	c.acknowledged = func(req *apiv1.AcknowledgeRequest) {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, fmt.Sprintf("%s epoch %d %v", req.Session, req.Epoch, runsFrom(req.Numbers)))
+	}
+	a := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Run, uint64) {})
+	defer a.close()
+	a.again(0, []dataset.Run{{From: 0, To: 10}})
+	require.NoError(t, a.add(1, 0))
+	a.again(0, []dataset.Run{{From: 0, To: 10}})
+	require.NoError(t, a.add(1, 1))
+	require.Error(t, a.flush(t.Context()), "neither session is one of the cluster")
+	mu.Lock()
+	assert.Equal(t, []string{"one epoch 0 [{0 10}]"}, sent)
+	sent = nil
+	mu.Unlock()
+
+	// A rank that goes to another epoch under another session leaves the rest of the one before: the ledger has it.
+	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
+	b := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Run, uint64) {})
+	defer b.close()
+	b.sending.Lock() // nothing is sent until the rank has gone on
+	b.again(0, []dataset.Run{{From: 0, To: 10}})
+	require.NoError(t, b.add(1, 7))
+	b.sending.Unlock()
+	require.NoError(t, b.attach(func() ([]byte, uint64, error) { return []byte("two"), 1, nil }))
+	require.NoError(t, b.flush(t.Context()))
+	mu.Lock()
+	assert.Equal(t, []string{"two epoch 1 [{7 8}]"}, sent)
+	mu.Unlock()
+	assert.ErrorContains(t, b.attach(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }), "refused")
+}
+
+// TestALeaderThatIsNewBetweenTwoEpochs: the acknowledgements of the one that has ended are told to it, and none of the other.
+func TestALeaderThatIsNewBetweenTwoEpochs(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 200, batch: 10, split: 4, epochs: 3})
+	c.before = func(call string) error {
+		if call == "Lease" { // of the next epoch too
+			c.set(func() { c.fence++ })
+		}
+		return nil
+	}
+	j := c.attach(t, c.dial(t), AttachOptions{AckDelay: 20 * time.Millisecond})
+	n := 0
+	got := take(t, c, j, -1, func(*tensor.MiniBatch) {
+		n++
+		d := c.delivered(0)
+		count := d.Mark
+		for _, r := range d.Runs {
+			count += r.To - r.From
+		}
+		if int(d.Epoch) == (n-1)/20 {
+			require.Less(t, count, uint64((n-1)%20+1), "epoch %d", d.Epoch)
+		}
+	})
+	require.NoError(t, got.err)
+	require.Len(t, got.numbers, 60)
+	require.NoError(t, j.Close())
+}
+
+// TestATokenThatSaysTooMuchIsRefused: who resumed from it would never get the rest.
+func TestATokenThatSaysTooMuchIsRefused(t *testing.T) {
+	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
+	j := c.attach(t, c.dial(t), AttachOptions{})
+	require.NoError(t, take(t, c, j, 10, nil).err)
+	require.NoError(t, j.Flush(t.Context()))
+	_, err := j.Checkpoint(t.Context())
+	require.NoError(t, err)
+	c.set(func() { require.NoError(t, c.ranks[0].delivered.Ack(77)) })
+	_, err = j.Checkpoint(t.Context())
+	require.ErrorIs(t, err, dataset.ErrToken)
+	require.ErrorContains(t, err, "mini-batch 77")
 	require.NoError(t, j.Close())
 }
 

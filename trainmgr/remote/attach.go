@@ -287,7 +287,7 @@ func (j *Job) Token() dataset.Token { return j.Job.Checkpoint() }
 // Checkpoint makes what this rank has acknowledged durable and returns its token, which the control plane has sealed:
 // Attach, with it, goes on from here. While the control plane is away it waits.
 func (j *Job) Checkpoint(ctx context.Context) ([]byte, error) {
-	token, err := j.rank.checkpoint(ctx, j.Job.Checkpoint())
+	token, err := j.rank.checkpoint(ctx, j.Job.Checkpoint)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint of job %s, rank %d: %w", j.rank.id, j.rank.o.Rank, err)
 	}

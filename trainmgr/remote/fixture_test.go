@@ -65,24 +65,25 @@ type cluster struct {
 	http   *httptest.Server
 	before func(call string) error // may refuse a call; set before use, or under mu
 
-	mu       sync.Mutex
-	state    string // empty: running; else why it ended
-	fence    uint64
-	seq      uint64
-	lease    uint64
-	ranks    []*fakeRank
-	nodes    []*fakeNode
-	turn     int
-	calls    map[string]int
-	reasons  []string // of releases
-	reports  []*apiv1.RankReport
-	adopted  []*apiv1.HeldLease
-	ask      bool // a new leader: it wants to be told what is held
-	submits  int
-	notFirst bool // the first SubmitJob succeeds and its answer is lost
-	lose     int  // of so many Lease answers with grants, one is lost; 0: none
-	answers  int  // of Lease, with grants
-	spoil    func(*apiv1.Grant)
+	mu           sync.Mutex
+	state        string // empty: running; else why it ended
+	fence        uint64
+	seq          uint64
+	lease        uint64
+	ranks        []*fakeRank
+	nodes        []*fakeNode
+	turn         int
+	calls        map[string]int
+	reasons      []string // of releases
+	reports      []*apiv1.RankReport
+	adopted      []*apiv1.HeldLease
+	ask          bool // a new leader: it wants to be told what is held
+	submits      int
+	notFirst     bool                            // the first SubmitJob succeeds and its answer is lost
+	acknowledged func(*apiv1.AcknowledgeRequest) // hears of every call; set before use
+	lose         int                             // of so many Lease answers with grants, one is lost; 0: none
+	answers      int                             // of Lease, with grants
+	spoil        func(*apiv1.Grant)
 }
 
 type fakeRank struct {
@@ -386,6 +387,15 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 	return resp, nil
 }
 
+// runsFrom is the inverse of ranges.
+func runsFrom(list []*apiv1.NumberRange) []dataset.Run {
+	var out []dataset.Run
+	for _, r := range list {
+		out = append(out, dataset.Run{From: r.From, To: r.To})
+	}
+	return out
+}
+
 func (c *cluster) finished(r *fakeRank) bool {
 	for _, o := range r.owned {
 		if n, ok := r.delivered.Pending(o.From); ok && n < o.To {
@@ -446,6 +456,9 @@ func (c *cluster) node(name string) *fakeNode {
 func (c *cluster) Acknowledge(_ context.Context, req *apiv1.AcknowledgeRequest) (*apiv1.AcknowledgeResponse, error) {
 	if err := c.hook("Acknowledge"); err != nil {
 		return nil, err
+	}
+	if c.acknowledged != nil {
+		c.acknowledged(req)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -74,14 +74,20 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 		}
 		if len(resp.Grants) > 0 || resp.EpochDone {
 			// Which numbers are this rank's is in the answer to Attach, whose new session returns what was just granted.
-			attached, err := r.attach(ctx, r.id, nil)
+			var e *trainmgr.Epoch
+			err := r.acks.attach(func() ([]byte, uint64, error) {
+				attached, err := r.attach(ctx, r.id, nil)
+				if err != nil {
+					return nil, 0, err
+				}
+				e, err = r.epochOf(attached)
+				return attached.Session, attached.Epoch, err
+			})
 			if err != nil {
 				return nil, err
 			}
-			r.acks.attach(attached.Session)
-			e, err := r.epochOf(attached)
-			if err != nil || e.Number >= next {
-				return e, err
+			if e.Number >= next {
+				return e, nil
 			}
 		}
 		r.note(resp.Waiting)
@@ -182,12 +188,13 @@ func (r *rank) known(run dataset.Run) bool {
 }
 
 // checkpoint makes a token durable and has it sealed.
-func (r *rank) checkpoint(ctx context.Context, local dataset.Token) ([]byte, error) {
+func (r *rank) checkpoint(ctx context.Context, acknowledged func() dataset.Token) ([]byte, error) {
+	local := acknowledged()
 	for try := 1; ; try++ {
 		if err := r.acks.flush(ctx); err != nil {
 			return nil, err
 		}
-		token, missing, err := r.sealed(ctx, local)
+		token, missing, err := r.sealed(ctx, local, acknowledged)
 		if err != nil {
 			return nil, err
 		}
@@ -202,10 +209,10 @@ func (r *rank) checkpoint(ctx context.Context, local dataset.Token) ([]byte, err
 }
 
 // sealed asks for the rank's token, and looks whether anything is missing that the trainer has acknowledged.
-func (r *rank) sealed(ctx context.Context, local dataset.Token) (token []byte, missing *uint64, err error) {
+func (r *rank) sealed(ctx context.Context, local dataset.Token, acknowledged func() dataset.Token) (token []byte, missing *uint64, err error) {
 	r.mu.Lock()
 	req := &apiv1.CheckpointRequest{Id: r.id, Session: r.session}
-	total := r.epoch.Plan.MiniBatches()
+	total, owned := r.epoch.Plan.MiniBatches(), r.epoch.Owned
 	r.mu.Unlock()
 	resp, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
 		return m.Checkpoint(ctx, req)
@@ -227,6 +234,20 @@ func (r *rank) sealed(ctx context.Context, local dataset.Token) (token []byte, m
 	for _, run := range runsOf(local) {
 		if n, ok := says.Pending(run.From); ok && n < run.To {
 			return nil, &n, nil
+		}
+	}
+	// Nor may it say more of this rank's than the trainer has had by now: who resumed from it would never get the rest.
+	now := acknowledged()
+	if now.Epoch != t.Epoch {
+		return resp.Token, nil, nil // the trainer has gone on meanwhile: it had all of it
+	}
+	had, err := dataset.Resume(now, local.Job, total)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, run := range meet(runsOf(t), owned) {
+		if n, ok := had.Pending(run.From); ok && n < run.To {
+			return nil, nil, fmt.Errorf("%w: the ledger says that mini-batch %d was acknowledged, and it was not", dataset.ErrToken, n)
 		}
 	}
 	return resp.Token, nil, nil
