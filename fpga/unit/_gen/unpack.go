@@ -10,8 +10,7 @@ import (
 // the width, and is the same for every vector, since a vector's values together take whole bytes.
 func unpackKernels() {
 	unpackNarrow("unpackNarrow512")
-	unpackWide("unpackWide512", "uint32")
-	unpackWide("unpackWidest512", "int64")
+	unpackWide("unpackWide512")
 	shuffleNarrow()
 	shuffleWide("unpackWide256", "uint32")
 	shuffleWide("unpackWidest256", "int64")
@@ -165,14 +164,11 @@ func unpackNarrow(name string) {
 // dwords returns a register with x in every 32-bit lane.
 func dwords(x uint32) reg.VecVirtual { return z512.all32(x) }
 
-// unpackWide is for widths of at most 49 bits: eight values lie in at most 50 bytes, and each in four words of 16 bits.
-func unpackWide(name, to string) {
-	narrow, size, bits := to == "uint32", 8, "49"
-	if narrow {
-		size, bits = 4, "32"
-	}
-	TEXT(name, NOSPLIT, "func(dst *"+to+", src *byte, n, bit, width, have int)")
-	Doc(name+" unpacks n values of 1 to "+bits+" bits, from bit number bit (0 to 7) of the have bytes at src on; bytes past them", "are 0.")
+// unpackWide is for widths of at most 32 bits: eight values lie in at most 33 bytes, and each in three words of 16 bits, of which
+// four are taken.
+func unpackWide(name string) {
+	TEXT(name, NOSPLIT, "func(dst *uint32, src *byte, n, bit, width, have int)")
+	Doc(name+" unpacks n values of 1 to 32 bits, from bit number bit (0 to 7) of the have bytes at src on; bytes past them", "are 0.")
 	Pragma("noescape")
 	p := packedParams()
 	at := indexed(8, p.width)
@@ -188,15 +184,12 @@ func unpackWide(name, to string) {
 		VPERMW(x, words, x)
 		VPSRLVQ(shift, x, x)
 		VPANDQ(mask, x, x)
-		switch {
-		case !narrow:
-			store64(x, values, Mem{Base: p.dst})
-		case values == nil:
+		if values == nil {
 			VPMOVQD(x, Mem{Base: p.dst})
-		default:
+		} else {
 			VPMOVQD(x, values, Mem{Base: p.dst})
 		}
-	}, size)
+	}, 4)
 }
 
 // shuffler unpacks a vector of values with AVX2: each half of a register gets the 16 bytes in which its values begin, and a

@@ -6,7 +6,7 @@ import "github.com/millrace/millrace/fpga/unit/internal/simd"
 
 var (
 	unpack32       = simd.Paths[func(dst []uint32, src []byte, bit int, width uint)]{unpack32Generic, unpack32AVX2, unpack32AVX512}
-	unpack64       = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{unpack64Generic, unpack64AVX2, unpack64AVX512}
+	unpack64       = simd.Paths[func(dst []int64, src []byte, bit int, width uint)]{unpack64Generic, unpack64AVX2, unpack64AVX2}
 	gather64       = simd.Paths[func(dst, dict []uint64, idx []uint32) int]{gatherGeneric[uint64], gather64AVX2, gather64AVX512}
 	gather32       = simd.Paths[func(dst, dict []uint32, idx []uint32) int]{gatherGeneric[uint32], gather32AVX2, gather32AVX512}
 	gatherSigned   = simd.Paths[func(dst []int64, dict []int32, idx []uint32) int]{widenGeneric[int32], gatherSignedAVX2, gatherSignedAVX512}
@@ -18,10 +18,10 @@ var (
 	spread32       = simd.Paths[func(v []uint32, valid []byte, there int)]{spreadGeneric[uint32], spreadGeneric[uint32], spread32AVX512}
 )
 
-// The most bits that a value can have where it is taken from two words of 16 bits, from four, or with AVX2 from four bytes or
-// from eight, at any bit of the first.
+// The most bits that a value can have where it is taken from two words of 16 bits, or with AVX2 from four bytes or from eight,
+// at any bit of the first.
 const (
-	narrow512, widest512 = 17, 49
+	narrow512            = 17
 	narrow256, widest256 = 25, 57
 )
 
@@ -37,14 +37,6 @@ func unpack32AVX512(dst []uint32, src []byte, bit int, width uint) {
 	}
 }
 
-func unpack64AVX512(dst []int64, src []byte, bit int, width uint) {
-	if len(dst) == 0 || len(src) == 0 || width > widest512 {
-		unpack64Generic(dst, src, bit, width)
-		return
-	}
-	unpackWidest512(&dst[0], &src[0], len(dst), bit, int(width), len(src))
-}
-
 func unpack32AVX2(dst []uint32, src []byte, bit int, width uint) {
 	done := 0
 	switch {
@@ -57,6 +49,7 @@ func unpack32AVX2(dst []uint32, src []byte, bit int, width uint) {
 	unpack32Generic(dst[done:], src[min(done/8*int(width), len(src)):], bit, width)
 }
 
+// unpack64AVX2 is what AVX-512 takes too: words of 16 bits are no better where a value takes four of them.
 func unpack64AVX2(dst []int64, src []byte, bit int, width uint) {
 	done := 0
 	if len(dst) > 0 && len(src) > 0 && width <= widest256 {

@@ -16,12 +16,6 @@ func unpackNarrow512(dst *uint32, src *byte, n int, bit int, width int, have int
 //go:noescape
 func unpackWide512(dst *uint32, src *byte, n int, bit int, width int, have int)
 
-// unpackWidest512 unpacks n values of 1 to 49 bits, from bit number bit (0 to 7) of the have bytes at src on; bytes past them
-// are 0.
-//
-//go:noescape
-func unpackWidest512(dst *int64, src *byte, n int, bit int, width int, have int)
-
 // unpackNarrow256 unpacks the first n/8*8 of n values of 1 to 25 bits, from bit number bit (0 to 7) of the have bytes at src on, or fewer, where
 // there are not enough bytes behind them. It returns how many.
 //

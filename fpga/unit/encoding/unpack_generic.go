@@ -33,6 +33,12 @@ func unpack64Generic(dst []int64, src []byte, bit int, width uint) {
 			dst[i] = int64(binary.LittleEndian.Uint64(src[bit>>3:]) >> (bit & 7) & mask)
 			bit += int(width)
 		}
+	} else {
+		for ; i < len(dst) && bit>>3+9 <= len(src); i++ {
+			p, shift := src[bit>>3:][:9], uint(bit&7)
+			dst[i] = int64((binary.LittleEndian.Uint64(p)>>shift | uint64(p[8])<<(64-shift)) & mask)
+			bit += int(width)
+		}
 	}
 	for ; i < len(dst); i++ {
 		dst[i] = int64(bits(src, bit, width))
