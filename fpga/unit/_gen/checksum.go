@@ -17,7 +17,7 @@ const (
 
 // checksumKernels writes fold512.
 func checksumKernels() {
-	far, near, last := crcFactors("far", 8*crcStride), crcFactors("near", 8*64), crcFactors("last", 8*16)
+	far := crcFactors("far", 8*crcStride)
 	TEXT("fold512", NOSPLIT, "func(left *[16]byte, state uint32, p *byte, n int)")
 	Doc("fold512 sets left to a message with the remainder of the n bytes at p, a multiple of 256 above 0, before which state is added to them.")
 	Pragma("noescape")
@@ -42,28 +42,34 @@ func checksumKernels() {
 	})
 	JMP(LabelRef("loop"))
 	Label("folded")
+	crcFinish(acc, k, left)
+	VZEROUPPER()
+	RET()
+}
+
+// crcFinish stores 128 bits with the remainder of what the registers hold, the first of them being the oldest.
+func crcFinish(acc vectors, k reg.VecVirtual, left reg.Register) {
+	near, last := crcFactors("near", 8*64), crcFactors("last", 8*16)
 	VMOVDQU64(near, k)
-	acc[:crcLanes-1].each(func(i int, a reg.VecVirtual) {
+	acc[:len(acc)-1].each(func(i int, a reg.VecVirtual) {
 		low := ZMM()
 		VPCLMULQDQ(Imm(0x00), k, a, low)
 		VPCLMULQDQ(Imm(0x11), k, a, a)
 		VPTERNLOGQ(Imm(0x96), a, low, acc[i+1])
 	})
 	// The four times 128 bits of what is left, the same way.
-	VMOVDQU(last, k.AsX())
-	rest, sum := acc[crcLanes-1], XMM()
-	VMOVDQA(rest.AsX(), sum)
+	VMOVDQU64(last, k.AsX())
+	rest, sum := acc[len(acc)-1], XMM()
+	VMOVDQA64(rest.AsX(), sum)
 	for lane := range uint64(3) {
 		low, next := XMM(), XMM()
 		VEXTRACTI32X4(Imm(lane+1), rest, next)
 		VPCLMULQDQ(Imm(0x00), k.AsX(), sum, low)
 		VPCLMULQDQ(Imm(0x11), k.AsX(), sum, sum)
-		VPXOR(low, sum, sum)
-		VPXOR(next, sum, sum)
+		VPXORQ(low, sum, sum)
+		VPXORQ(next, sum, sum)
 	}
-	VMOVDQU(sum, Mem{Base: left})
-	VZEROUPPER()
-	RET()
+	VMOVDQU64(sum, Mem{Base: left})
 }
 
 // crcFactors returns, in every 128 bits, the pair of factors that move 128 bits of a message d bits further. The checksum reads bits

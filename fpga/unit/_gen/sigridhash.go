@@ -14,6 +14,7 @@ func sigridHash() {
 		hashKernel("hashWide", "256", y256, newWide256, to)
 		hashKernel("hashSmall", "256", y256, newSmall256, to)
 	}
+	hashSumKernel()
 }
 
 // idStore is how ids go out.
@@ -53,6 +54,48 @@ func hashKernel(name, width string, v vector, divisor func() modulus, to idStore
 			ADDQ(I32(8*elements), src)
 			ADDQ(I32(to.size*elements), dst)
 		}}.emit()
+}
+
+// hashSumKernel hashes and folds the ids for their checksum, of which fold512 in checksum.go tells: four registers, 256 bytes, at a
+// time are both's measure. So ids are read once, and while they come from memory the hashes are made.
+func hashSumKernel() {
+	const name = "hashWideTo32Sum512"
+	far := crcFactors("far", 8*crcStride)
+	TEXT(name, NOSPLIT, "func(left *[16]byte, dst *byte, src *int64, n int, salt, d uint64, inverse float64, state uint32)")
+	Doc(name+" hashes n ids, a multiple of 32 above 0, to the low 32 bits of each, and sets left to a message with the remainder of the",
+		"ids' bytes, before which state is added to them.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	n := Load(Param("n"), GP64()).(reg.GPVirtual)
+	h := newHash(z512)
+	m := newWide512()
+	k, first := ZMM(), ZMM()
+	VMOVDQU64(far, k)
+	acc := z512.regs(crcLanes)
+	acc.each(func(_ int, a reg.VecVirtual) { VPXORQ(a, a, a) })
+	VMOVD(Load(Param("state"), GP32()), first.AsX()) // clears the rest
+	Label("loop")
+	xs := z512.regs(crcLanes)
+	xs.each(func(i int, x reg.VecVirtual) { VMOVDQU64(Mem{Base: src, Disp: 64 * i}, x) })
+	acc.each(func(i int, a reg.VecVirtual) {
+		low := ZMM()
+		VPCLMULQDQ(Imm(0x00), k, a, low)
+		VPCLMULQDQ(Imm(0x11), k, a, a)
+		VPTERNLOGQ(Imm(0x96), xs[i], low, a)
+	})
+	VPXORQ(first, acc[0], acc[0])
+	VPXORQ(first, first, first)
+	h.mix(xs)
+	m.mod(xs)
+	xs.each(func(i int, x reg.VecVirtual) { storeLow32(x, nil, Mem{Base: dst, Disp: 32 * i}) })
+	ADDQ(I32(crcStride), src)
+	ADDQ(I32(crcStride/2), dst)
+	SUBQ(I32(crcStride/8), n)
+	JNZ(LabelRef("loop"))
+	left := Load(Param("left"), GP64())
+	crcFinish(acc, k, left)
+	VZEROUPPER()
+	RET()
 }
 
 // hash emits hash_128_to_64(salt, twang_mix64(x)).

@@ -262,7 +262,11 @@ func storeLow32(from, k reg.Register, m Mem) {
 	if x.Size() == 64 {
 		low := YMM()
 		VPMOVQD(x, low)
-		store32(low, k, m)
+		if k == nil {
+			VMOVDQU32(low, m) // there is no VMOVDQU of the upper sixteen registers
+		} else {
+			store32(low, k, m)
+		}
 		return
 	}
 	high, low := XMM(), XMM()

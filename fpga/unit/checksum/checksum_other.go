@@ -2,4 +2,7 @@
 
 package checksum
 
-func folded([]byte) (sum uint32, done int) { return 0, 0 }
+func folded(sum uint32, _ []byte) (uint32, int) { return sum, 0 }
+
+// Folds tells whether the processor has what folding kernels take beside AVX-512.
+func Folds() bool { return false }

@@ -48,6 +48,24 @@ func TestEveryLengthAndPlace(t *testing.T) {
 	})
 }
 
+// However a page is cut, its checksum is the same.
+func TestPieces(t *testing.T) {
+	proving.EachLevel(t, func(t *testing.T) {
+		b := random(1 << 16)
+		want := Page(b)
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 30 {
+			sum := uint32(0)
+			for rest := b; len(rest) > 0; {
+				n := min(1+rng.IntN(1<<rng.IntN(16)), len(rest))
+				sum = Update(sum, rest[:n])
+				rest = rest[n:]
+			}
+			require.Equal(t, want, sum)
+		}
+	})
+}
+
 func TestEveryBitCounts(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		b := random(1024 + 256 + 77)

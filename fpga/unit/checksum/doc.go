@@ -2,7 +2,7 @@
 //
 // # Overview
 //
-// Page has a page's checksum. The standard library multiplies without carries in registers of 128 bits; where the processor does so
+// Page has a page's checksum, Update that of one that comes in pieces. The standard library multiplies without carries in registers of 128 bits; where the processor does so
 // in registers of 512 (VPCLMULQDQ beside AVX-512: Intel since 2019, AMD since Zen 4), the kernel takes 256 bytes in
 // eight such products. Elsewhere, for short pages, and for what is left at the end, it is hash/crc32.
 //

@@ -15,13 +15,13 @@ import (
 // TestPath proves which path runs.
 func TestPath(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
-		_, done := folded(random(least + stride/2))
+		_, done := folded(0, random(least+stride/2))
 		if cpu.X86.HasAVX512VPCLMULQDQ && simd.Current() == simd.AVX512 {
 			require.Equal(t, least, done)
 		} else {
 			require.Zero(t, done)
 		}
-		_, done = folded(random(least - 1))
+		_, done = folded(0, random(least-1))
 		require.Zero(t, done)
 	})
 }

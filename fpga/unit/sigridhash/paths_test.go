@@ -2,6 +2,7 @@ package sigridhash
 
 import (
 	"encoding/binary"
+	"hash/crc32"
 	"math"
 	"slices"
 	"testing"
@@ -83,6 +84,42 @@ func TestHash32InEveryPlace(t *testing.T) {
 	})
 }
 
+// The two things that Hash32Sum does are what others do, in every place, for few ids and for many.
+func TestHash32SumInEveryPlace(t *testing.T) {
+	limits := maxima()
+	check := func(t *testing.T, turn int, dst []byte, src []int64) {
+		h, err := New(Params{Salt: id(turn), Max: limits[turn%len(limits)]})
+		require.NoError(t, err)
+		want, raw := make([]byte, 4*len(src)), make([]byte, 0, 8*len(src))
+		h.Hash32(want, src)
+		for _, x := range src {
+			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
+		}
+		before := []byte("what came before"[:turn%17])
+		clear(dst)
+		sum := h.Hash32Sum(dst, src, crc32.ChecksumIEEE(before))
+		require.Equal(t, crc32.ChecksumIEEE(append(before, raw...)), sum, "%d ids, max %d", len(src), limits[turn%len(limits)])
+		require.Equal(t, want, dst, "%d ids, max %d", len(src), limits[turn%len(limits)])
+	}
+	proving.EachLevel(t, func(t *testing.T) {
+		turn := 0
+		to := proving.NewFence(t, 4*proving.Lengths+64)
+		proving.Places(t, id, func(_, src []int64) {
+			turn++
+			check(t, turn, proving.End[byte](to, 4*len(src)), src)
+			check(t, turn, proving.Start[byte](to, turn%64, 4*len(src)), src)
+		})
+		from, many := proving.NewFence(t, 8*5000), proving.NewFence(t, 4*5000)
+		for n := 500; n < 5000; n += 331 {
+			src := proving.End[int64](from, n)
+			for i := range src {
+				src[i] = id(i + n)
+			}
+			check(t, n, proving.End[byte](many, 4*n), src)
+		}
+	})
+}
+
 func TestHash32EqualsReference(t *testing.T) {
 	proving.EachLevel(t, func(t *testing.T) {
 		for _, limit := range maxima() {
@@ -131,7 +168,7 @@ func TestHashAllocatesNothing(t *testing.T) {
 	h, err := New(Params{Max: 1000})
 	require.NoError(t, err)
 	proving.EachLevel(t, func(t *testing.T) {
-		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src); h.Hash32(narrow, src) }))
+		require.Zero(t, testing.AllocsPerRun(10, func() { h.Hash(dst, src); h.Hash32(narrow, src); h.Hash32Sum(narrow, src, 1) }))
 	})
 }
 
@@ -154,10 +191,25 @@ func FuzzHash(f *testing.F) {
 		}
 		h.Hash(got, src)
 		require.Equal(t, want, got)
-		narrow := make([]byte, 4*len(src))
-		h.Hash32(narrow, src)
+		low := make([]byte, 4*len(src))
+		h.Hash32(low, src)
 		for i, x := range want {
-			require.Equal(t, uint32(x), binary.LittleEndian.Uint32(narrow[4*i:]))
+			require.Equal(t, uint32(x), binary.LittleEndian.Uint32(low[4*i:]))
 		}
+		for len(data) > 0 && len(data) < 2048 { // fuzzers like short inputs
+			data = append(data, data...)
+		}
+		src = src[:0]
+		for len(data) >= 8 {
+			src, data = append(src, int64(binary.LittleEndian.Uint64(data))), data[8:]
+		}
+		narrow, both := make([]byte, 4*len(src)), make([]byte, 4*len(src))
+		h.Hash32(narrow, src)
+		raw := make([]byte, 0, 8*len(src))
+		for _, x := range src {
+			raw = binary.LittleEndian.AppendUint64(raw, uint64(x))
+		}
+		require.Equal(t, crc32.ChecksumIEEE(raw), h.Hash32Sum(both, src, 0))
+		require.Equal(t, narrow, both)
 	})
 }

@@ -3,7 +3,9 @@ package sigridhash
 import (
 	"errors"
 	"fmt"
+	"unsafe"
 
+	"github.com/millrace/millrace/fpga/unit/checksum"
 	"github.com/millrace/millrace/fpga/unit/internal/floormod"
 )
 
@@ -55,4 +57,16 @@ func (h *Hasher) Hash32(dst []byte, src []int64) {
 		return
 	}
 	hash32.Pick()(h, dst, src)
+}
+
+// Hash32Sum is Hash32, and returns the checksum of what sum is the checksum of, with the bytes of src behind it: ids that
+// come from memory are read once for both.
+func (h *Hasher) Hash32Sum(dst []byte, src []int64, sum uint32) uint32 {
+	done := 0
+	if !h.one {
+		sum, done = hash32Sum(h, dst[:4*len(src)], src, sum)
+	}
+	dst, src = dst[4*done:], src[done:]
+	h.Hash32(dst, src)
+	return checksum.Update(sum, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(src))), 8*len(src)))
 }

@@ -3,6 +3,7 @@
 package sigridhash
 
 import (
+	"github.com/millrace/millrace/fpga/unit/checksum"
 	"github.com/millrace/millrace/fpga/unit/internal/floormod"
 	"github.com/millrace/millrace/fpga/unit/internal/simd"
 )
@@ -56,4 +57,16 @@ func hash32AVX2(h *Hasher, dst []byte, src []int64) {
 		kernel(&dst[0], &src[0], whole, h.salt, h.div.D(), h.div.Inverse())
 	}
 	hash32Generic(h, dst[4*whole:], src[whole:])
+}
+
+// hash32Sum does as many ids as the kernel takes.
+func hash32Sum(h *Hasher, dst []byte, src []int64, sum uint32) (_ uint32, done int) {
+	const least = 128 // ids, below which two passes are as fast
+	if len(src) < least || h.div.D() < floormod.WideFrom || !checksum.Folds() {
+		return sum, 0
+	}
+	var left [16]byte
+	done = len(src) &^ 31
+	hashWideTo32Sum512(&left, &dst[0], &src[0], done, h.salt, h.div.D(), h.div.Inverse(), ^sum)
+	return checksum.Left(&left), done
 }

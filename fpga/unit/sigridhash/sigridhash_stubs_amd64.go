@@ -43,3 +43,9 @@ func hashWideTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inver
 //
 //go:noescape
 func hashSmallTo32x256(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
+
+// hashWideTo32Sum512 hashes n ids, a multiple of 32 above 0, to the low 32 bits of each, and sets left to a message with the remainder of the
+// ids' bytes, before which state is added to them.
+//
+//go:noescape
+func hashWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)

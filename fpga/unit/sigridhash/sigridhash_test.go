@@ -71,6 +71,7 @@ func BenchmarkHash(b *testing.B) {
 	for name, limit := range map[string]int64{"small": 8191, "rm": 500000, "any": 1<<62 + 1} {
 		h, _ := sigridhash.New(sigridhash.Params{Max: limit})
 		b.Run(name, func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash(dst, src) }) })
+		b.Run(name+"/int32sum", func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash32Sum(narrow, src, 0) }) })
 		b.Run(name+"/int32", func(b *testing.B) { proving.BenchmarkEachLevel(b, len(src), func() { h.Hash32(narrow, src) }) })
 	}
 }
