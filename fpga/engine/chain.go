@@ -44,6 +44,8 @@ type buffers struct {
 	drop    []byte
 	// end is where a chain's last operator may write its result, and final the same while that one runs.
 	end, final place
+	// late is the checksum that the only operator's values still have to go into, where that one may do it; or nil.
+	late *lateSum
 }
 
 // place is the final place of a chain's values, as far as there is one that they can be written to straight away.
@@ -164,7 +166,12 @@ func (b *buffers) step(s *step, v *vec) error {
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:
 		if b.final.narrow != nil && s.hash.Fits32() {
-			s.hash.Hash32(b.final.narrow, v.i64[:v.n])
+			if l := b.late; l != nil {
+				l.sum = s.hash.Hash32Sum(b.final.narrow, v.i64[:v.n], l.sum)
+				l.at += 8 * v.n
+			} else {
+				s.hash.Hash32(b.final.narrow, v.i64[:v.n])
+			}
 			v.i64, v.placed = nil, true
 			return nil
 		}

@@ -110,7 +110,7 @@ const maxKept = 8 << 20
 func (e *Engine) release(w *worker) {
 	w.ctx, w.mem = nil, Memory{}
 	w.program, w.page.bytes, w.walks = nil, nil, clearWalks(w.walks)
-	w.dict.open, w.result.Message = false, ""
+	w.dict.open, w.result.Message, w.late = false, "", lateSum{}
 	w.parts.release()
 	w.block.Reset(w.block.Kind) // what a page lent it is gone
 	if w.bytes() > maxKept {

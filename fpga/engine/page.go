@@ -108,7 +108,12 @@ func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok
 	if !p.packed(&k.ct) {
 		h := p.header
 		h.HasCRC = h.HasCRC && !c.Checked
+		late := h.HasCRC && k.late && p.data()
+		h.HasCRC = h.HasCRC && !late
 		p.bytes, err = parquet.Unpack(nil, &h, payload, &k.ct)
+		if err == nil && late {
+			w.late.begin(k, c, p)
+		}
 		if c.Skip == 0 {
 			w.result.BytesIn += p.size
 		}

@@ -43,7 +43,12 @@ func (w *worker) runTask(k *walk, r *program.TaskResult) error {
 		if k.ct.List {
 			s.rows = max(1, s.rows/32)
 		}
+		k.late = true
 		err := w.scan(&s)
+		k.late = false
+		if wrong := w.late.end(); wrong != nil {
+			err = wrong
+		}
 		if i > 0 {
 			w.result.BytesIn = read
 		}
@@ -200,6 +205,9 @@ func (w *worker) openPage(s *scan, c *program.Cursor) (ok bool, err error) {
 	if payload == nil && p.bytes == nil {
 		s.want(program.MoreInput, p.end()-s.cur.Page)
 		return false, nil
+	}
+	if err := w.late.end(); err != nil { // of the page before
+		return false, err
 	}
 	if ok, err := w.unpack(s.walk, c, p, payload); err != nil {
 		return false, s.at(c, err)
@@ -385,10 +393,18 @@ func (w *worker) flush(s *scan) (int, error) {
 	if b.Nulls > 0 {
 		v.valid = b.Valid
 	}
+	from, to := w.late.span(b)
+	w.late.upTo(from)
+	defer w.late.upTo(to)
 	if v.list {
 		v.lengths, v.mine, v.myLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
 		w.buffers.end = w.out.idRoom(w.out.written, v.n)
-		if err := w.chain(s.sinks[0].steps, &v); err != nil {
+		if from < to && w.late.at == from && len(s.sinks[0].steps) == 1 {
+			w.buffers.late = &w.late
+		}
+		err := w.chain(s.sinks[0].steps, &v)
+		w.buffers.late = nil
+		if err != nil {
 			return 0, s.at(&s.cur, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1, err))
 		}
 		rows, want, err := w.out.lists(uint64(s.sinks[0].index), row, &v)

@@ -21,6 +21,7 @@ type walk struct {
 	need    uint64
 	ready   uint32 // rows that the window holds, when it lacks more
 	inside  uint64 // bytes of the page that the cursor is inside of
+	late    bool   // checksums of pages that are not packed are verified while they are read
 }
 
 func clearWalks(walks []walk) []walk {

@@ -27,6 +27,7 @@ type worker struct {
 	buffers buffers
 	decoder parquet.Decoder
 	page    page
+	late    lateSum
 	dict    dictionary
 
 	text        *text.Decoder

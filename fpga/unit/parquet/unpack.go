@@ -16,6 +16,14 @@ import (
 	"github.com/millrace/millrace/fpga/unit/checksum"
 )
 
+// CheckCRC returns an error that wraps ErrCRC if a page that sum is the checksum of is not the header's.
+func (h *PageHeader) CheckCRC(sum uint32) error {
+	if h.HasCRC && sum != h.CRC {
+		return fmt.Errorf("%w: header says %08x, page has %08x", ErrCRC, h.CRC, sum)
+	}
+	return nil
+}
+
 // Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
 // (else *SizeError). payload is the h.Compressed bytes after the header (ErrMoreInput if there are fewer; what
 // follows them is not looked at). The result is dst's beginning; where nothing is compressed it is payload itself,
@@ -29,8 +37,8 @@ func Unpack(dst []byte, h *PageHeader, payload []byte, ct *ColumnType) ([]byte, 
 	}
 	payload = payload[:h.Compressed]
 	if h.HasCRC {
-		if got := checksum.Page(payload); got != h.CRC {
-			return nil, fmt.Errorf("%w: header says %08x, page has %08x", ErrCRC, h.CRC, got)
+		if err := h.CheckCRC(checksum.Page(payload)); err != nil {
+			return nil, err
 		}
 	}
 	if !h.Packed(ct.Codec) {
