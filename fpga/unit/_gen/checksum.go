@@ -34,6 +34,7 @@ func checksumKernels() {
 	ADDQ(I32(crcStride), p)
 	SUBQ(I32(crcStride), n)
 	JZ(LabelRef("folded"))
+	readsAhead(p, crcLanes)
 	acc.each(func(i int, a reg.VecVirtual) {
 		low := ZMM()
 		VPCLMULQDQ(Imm(0x00), k, a, low)

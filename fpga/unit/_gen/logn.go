@@ -46,6 +46,9 @@ func log512() {
 	loop{n: n, lanes: 16, unroll: logUnroll, masked: true,
 		body: func(vectors int, k reg.Register) {
 			ys := v.regs(vectors)
+			if k == nil {
+				readsAhead(src, vectors)
+			}
 			ys.each(func(i int, y reg.VecVirtual) {
 				load32(Mem{Base: src, Disp: 64 * i}, k, y)
 				clamp("float32", v, lo, hi, y)

@@ -18,6 +18,11 @@ func rowMajor() {
 	tile := Load(Param("tile"), GP64())
 	n := Load(Param("rows"), GP64()).(reg.GPVirtual)
 	k := firstLanes(Load(Param("columns"), GP64()))
+	// Rows lie so far apart that every other one is in a page of its own, which no prefetcher foresees.
+	const rowsAhead = 32
+	ahead := GP64()
+	IMUL3Q(I32(rowsAhead), stride, ahead)
+	ADDQ(dst, ahead)
 	loop{n: n, lanes: 16,
 		body: func(int, reg.Register) {
 			r := z512.regs(16)
@@ -47,6 +52,8 @@ func rowMajor() {
 			r.each(func(_ int, x reg.VecVirtual) {
 				VMOVUPS(x, k, Mem{Base: dst})
 				ADDQ(stride, dst)
+				PREFETCHT0(Mem{Base: ahead})
+				ADDQ(stride, ahead)
 			})
 		},
 		advance: func(elements int) { ADDQ(I32(4*elements), tile) }}.emit()

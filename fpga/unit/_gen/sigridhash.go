@@ -76,6 +76,7 @@ func hashSumKernel() {
 	VMOVD(Load(Param("state"), GP32()), first.AsX()) // clears the rest
 	Label("loop")
 	xs := z512.regs(crcLanes)
+	readsAhead(src, crcLanes)
 	xs.each(func(i int, x reg.VecVirtual) { VMOVDQU64(Mem{Base: src, Disp: 64 * i}, x) })
 	acc.each(func(i int, a reg.VecVirtual) {
 		low := ZMM()

@@ -256,6 +256,18 @@ func store64(from, k reg.Register, m Mem) {
 	}
 }
 
+// readAhead is how many bytes before they are read kernels ask for what comes from memory. The processor's own prefetchers stop at
+// the end of a page of 4 KiB and begin anew in the next; two pages ahead, addresses are translated in time too.
+const readAhead = 8192
+
+// readsAhead asks for the bytes that lie readAhead behind p, whole vectors of them. What is not there is not missed: no address is
+// a fault.
+func readsAhead(p reg.Register, vectors int) {
+	for i := range vectors {
+		PREFETCHT0(Mem{Base: p, Disp: 64*i + readAhead})
+	}
+}
+
 // storeLow32 stores the low half of 64-bit lanes, those of k if there is one, one behind the other.
 func storeLow32(from, k reg.Register, m Mem) {
 	x := from.(reg.VecVirtual)

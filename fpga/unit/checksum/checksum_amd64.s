@@ -15,7 +15,7 @@ DATA far<>+56(SB)/8, $0x03f9f86300000000
 GLOBL far<>(SB), RODATA|NOPTR, $64
 
 // func fold512(left *[16]byte, state uint32, p *byte, n int)
-// Requires: AVX, AVX512F, AVX512VL, PCLMULQDQ, VPCLMULQDQ
+// Requires: AVX, AVX512F, AVX512VL, MMX+, PCLMULQDQ, VPCLMULQDQ
 TEXT ·fold512(SB), NOSPLIT, $0-32
 	MOVQ      left+0(FP), AX
 	MOVL      state+8(FP), CX
@@ -33,6 +33,10 @@ loop:
 	ADDQ       $+256, DX
 	SUBQ       $+256, BX
 	JZ         folded
+	PREFETCHT0 8192(DX)
+	PREFETCHT0 8256(DX)
+	PREFETCHT0 8320(DX)
+	PREFETCHT0 8384(DX)
 	VPCLMULQDQ $0x00, Z0, Z1, Z5
 	VPCLMULQDQ $0x11, Z0, Z1, Z1
 	VPTERNLOGQ $0x96, (DX), Z5, Z1

@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func log512(dst *float32, src *float32, n int, add float32, lo float32, hi float32, table *[2][16]float64) (done int)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
 TEXT ·log512(SB), NOSPLIT, $0-56
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -28,6 +28,8 @@ TEXT ·log512(SB), NOSPLIT, $0-56
 loop2:
 	CMPQ             BX, $+32
 	JL               behind2
+	PREFETCHT0       8192(CX)
+	PREFETCHT0       8256(CX)
 	VMOVDQU32        (CX), Z12
 	VMAXPS           Z12, Z1, Z12
 	VMINPS           Z12, Z2, Z12
@@ -176,6 +178,7 @@ behind2:
 loop1:
 	CMPQ             BX, $+16
 	JL               behind1
+	PREFETCHT0       8192(CX)
 	VMOVDQU32        (CX), Z12
 	VMAXPS           Z12, Z1, Z12
 	VMINPS           Z12, Z2, Z12

@@ -5,16 +5,18 @@
 #include "textflag.h"
 
 // func rows512(dst *byte, stride int, tile *float32, rows int, columns int)
-// Requires: AVX, AVX512BW, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512F, BMI2, MMX+
 TEXT ·rows512(SB), NOSPLIT, $0-40
-	MOVQ  dst+0(FP), AX
-	MOVQ  stride+8(FP), CX
-	MOVQ  tile+16(FP), DX
-	MOVQ  rows+24(FP), BX
-	MOVQ  columns+32(FP), SI
-	MOVQ  $-1, DI
-	BZHIQ SI, DI, DI
-	KMOVQ DI, K1
+	MOVQ   dst+0(FP), AX
+	MOVQ   stride+8(FP), CX
+	MOVQ   tile+16(FP), DX
+	MOVQ   rows+24(FP), BX
+	MOVQ   columns+32(FP), SI
+	MOVQ   $-1, DI
+	BZHIQ  SI, DI, DI
+	KMOVQ  DI, K1
+	IMUL3Q $+32, CX, SI
+	ADDQ   AX, SI
 
 loop1:
 	CMPQ       BX, $+16
@@ -101,36 +103,68 @@ loop1:
 	VSHUFF32X4 $0xdd, Z15, Z23, Z15
 	VMOVUPS    Z0, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z1, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z2, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z3, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z4, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z5, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z6, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z7, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z8, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z9, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z10, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z11, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z12, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z13, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z14, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	VMOVUPS    Z15, K1, (AX)
 	ADDQ       CX, AX
+	PREFETCHT0 (SI)
+	ADDQ       CX, SI
 	ADDQ       $+64, DX
 	SUBQ       $+16, BX
 	JMP        loop1

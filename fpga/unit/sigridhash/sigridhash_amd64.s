@@ -1944,7 +1944,7 @@ DATA far<>+56(SB)/8, $0x03f9f86300000000
 GLOBL far<>(SB), RODATA|NOPTR, $64
 
 // func hashWideTo32Sum512(left *[16]byte, dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64, state uint32)
-// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, PCLMULQDQ, VPCLMULQDQ
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL, MMX+, PCLMULQDQ, VPCLMULQDQ
 TEXT ·hashWideTo32Sum512(SB), NOSPLIT, $0-60
 	MOVQ         dst+8(FP), AX
 	MOVQ         src+16(FP), CX
@@ -1969,6 +1969,10 @@ TEXT ·hashWideTo32Sum512(SB), NOSPLIT, $0-60
 	VMOVD        BX, X12
 
 loop:
+	PREFETCHT0    8192(CX)
+	PREFETCHT0    8256(CX)
+	PREFETCHT0    8320(CX)
+	PREFETCHT0    8384(CX)
 	VMOVDQU64     (CX), Z17
 	VMOVDQU64     64(CX), Z18
 	VMOVDQU64     128(CX), Z19
