@@ -32,8 +32,8 @@
 //
 // # Checksums
 //
-// The CRC of a packed page is verified when it is unpacked, that of an uncompressed page when the page is opened, unless the
-// slice's cursor says that the bytes in the window were verified before (program.Cursor.Checked): a page is the input of
+// The CRC of a packed page is verified when it is unpacked, that of an uncompressed page while its values are read and before the task
+// ends, whatever of the page the task needs (lateSum says why), unless the slice's cursor says that the bytes in the window were verified before (program.Cursor.Checked): a page is the input of
 // many slices. The engine has no way of its own to tell whether bytes were moved again: the moves are the controller's, and
 // a mapped host writes where it likes. A tag over a sample of the bytes would not see a flipped bit, one over all of them
 // is the checksum itself. So the mark is the host's word, as what lies in a window is. That is sound because nobody else depends

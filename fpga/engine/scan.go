@@ -49,6 +49,9 @@ func (w *worker) runTask(k *walk, r *program.TaskResult) error {
 		if wrong := w.late.end(); wrong != nil {
 			err = wrong
 		}
+		if err != nil {
+			k.cur.Checked = false
+		}
 		if i > 0 {
 			w.result.BytesIn = read
 		}
