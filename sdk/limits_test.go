@@ -170,3 +170,30 @@ func TestFaults(t *testing.T) {
 		}
 	}
 }
+
+// However many features of a map a pipeline reads, the map's bytes are moved once.
+func TestMapIsReadOnce(t *testing.T) {
+	data := write(t, layout{rows: 3000, group: 1000, page: 4 << 10, codec: &pq.Snappy, seed: 77})
+	read := func(features int) sdk.Stats {
+		values := program.Column{Name: "lists.key_value.value", Kind: program.Int64, List: true, Part: program.MapValues}
+		s := &tensor.Schema{IDs: tensor.Int64}
+		for k := range features {
+			values.Sinks = append(values.Sinks, program.Sink{To: program.ToSparse, Index: uint32(k)})
+			values.Picks = append(values.Picks, program.Pick{Key: int64(k)})
+			s.Keys = append(s.Keys, tensor.Key{Name: string(rune('a' + k)), List: true})
+		}
+		prog := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(features)},
+			Columns: []program.Column{{Name: "lists.key_value.key", Kind: program.Int64, Part: program.MapKeys}, values}}
+		f := newFlash(8<<20, 512)
+		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
+		p, err := sdk.Start(t.Context(), f, prog, s, sdk.Options{})
+		require.NoError(t, err)
+		defer p.Close()
+		all(t, p, sdk.Run{Partition: part, Rows: 3000, Batch: 250})
+		return p.Stats()
+	}
+	one, many := read(1), read(6)
+	assert.Equal(t, one.BytesPlanned, many.BytesPlanned)
+	assert.Equal(t, one.BytesIn, many.BytesIn)
+	assert.Zero(t, many.BytesReread)
+}

@@ -72,6 +72,11 @@ func (w *worker) join(plan *mapPlan, row uint64, n int, base uint64) (ok bool, a
 			s := &p.scans[1]
 			return false, 1, s.at(&s.cur, err)
 		}
+		// Many sinks may take one long list: what the output has no room for is not made.
+		if need := w.out.written + uint64(len(j.ids)); !w.out.fixed && need > w.out.capacity {
+			p.scans[1].want(program.MoreOutput, need)
+			return false, 1, nil
+		}
 	}
 	if plan.keys == 0 || w.out.fixed {
 		return true, 0, nil

@@ -12,6 +12,9 @@ import (
 // second-level cache.
 const mapValues = 8192
 
+// mapPlaces is how many places a block should have: rows times different keys.
+const mapPlaces = 1 << 18
+
 // parts reads the leaves of a map. Each has a decoder, a block and a dictionary of its own, in a worker that does nothing
 // else; cursors move when a block of all of them was written, so that they always stand before the same row.
 type parts struct {
@@ -100,7 +103,8 @@ func (w *worker) scanMap(plan *mapPlan) (done uint32, at int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	rows := 64
+	most := max(1, min(w.engine.blockRows, mapPlaces/max(1, plan.slots)))
+	rows := min(64, most)
 	for done < task.Count {
 		start := w.now()
 		n, at, err := p.read(w.engine, min(rows, int(task.Count-done)))
@@ -118,7 +122,7 @@ func (w *worker) scanMap(plan *mapPlan) (done uint32, at int, err error) {
 		}
 		done += uint32(n)
 		p.goOn(n)
-		rows = min(max(1, n*mapValues/max(1, p.values())), w.engine.blockRows)
+		rows = min(max(1, n*mapValues/max(1, p.values())), most)
 	}
 	for i := range p.scans {
 		s, r := &p.scans[i], p.readers[i]

@@ -299,6 +299,8 @@ func FuzzYAML(f *testing.F) {
 	for _, c := range goodDocuments {
 		f.Add([]byte(c.doc))
 	}
+	f.Add([]byte(mapDocument))
+	f.Add([]byte(`{sparse: [{columns: ["id_score_list_features[-3..2, 9223372036854775807]"], scores: drop}], dense: [{columns: ["float_features[*]"]}]}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		if len(doc) > 1<<16 {
 			return
@@ -316,7 +318,7 @@ func FuzzYAML(f *testing.F) {
 		if spacedBorders(s) > 1<<12 {
 			return // allowed, but too slow for a fuzzer
 		}
-		for _, schema := range [][]ColumnInfo{zoo(), TextSchema(true)} {
+		for _, schema := range [][]ColumnInfo{zoo(), TextSchema(true), mapSchema()} {
 			r, err := s.Resolve(schema)
 			if err != nil {
 				continue
