@@ -62,7 +62,7 @@ type Result struct {
 	ElapsedSeconds       float64 `json:"elapsed_seconds"`
 	RowsPerSecond        float64 `json:"rows_per_second"`
 	CPUSeconds           float64 `json:"cpu_seconds"` // of the whole process; 0 where the system does not tell
-	RowsPerCPUSecond     float64 `json:"rows_per_cpu_second"`
+	CPURowsPerSecond     float64 `json:"cpu_rows_per_second"` // rows a second of processor time
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
 	WaitShare            float64 `json:"wait_share"` // for an engine thread
@@ -239,7 +239,7 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
 	}
 	if cpu > 0 {
-		r.RowsPerCPUSecond = float64(s.Rows) / cpu
+		r.CPURowsPerSecond = float64(s.Rows) / cpu
 	}
 	r.OtherShare = max(0, 1-r.WaitShare-r.MoveShare-r.DecodeShare-r.TransformShare-r.FetchShare)
 	return r, nil

@@ -80,7 +80,7 @@ func TestRefusals(t *testing.T) {
 func TestResultsJSON(t *testing.T) {
 	b, err := json.Marshal(Result{})
 	require.NoError(t, err)
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds", "rows_per_cpu_second", "input_bytes_per_second", "output_bytes_per_second",
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds", "cpu_rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
 		"move_share", "decode_share", "transform_share", "fetch_share", "other_share"} {
 		assert.Contains(t, string(b), `"`+key+`":`)
 	}

@@ -86,7 +86,7 @@ wall's clock where other work runs beside.`,
 			return c.print(results, func(w io.Writer) {
 				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
 				for _, r := range results {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.RowsPerCPUSecond,
+					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.CPURowsPerSecond,
 						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare, 100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
 				}
 			})
