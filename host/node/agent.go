@@ -21,6 +21,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk"
@@ -55,7 +56,7 @@ type Agent struct {
 	manager     *host.Manager
 	runs        *splits.Table
 	drives      []*supervisor // as configured
-	beats       *beater
+	beats       *leader.Beater
 	images      *deployer
 	metrics     *metrics
 	client      *http.Client // towards other nodes
@@ -68,7 +69,7 @@ type Agent struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	fence     *fence
+	fence     *leader.Fence
 	store     *partitions.Store
 	preparing sync.Mutex // held while a job is prepared or finished
 
@@ -93,7 +94,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
-	a.fence = openFence(c.StateDir, a.log)
+	a.fence = leader.OpenFence(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
@@ -105,14 +106,14 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.store = partitions.New(partitions.Options{
-		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.beats.now() }, Log: a.log,
+		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.beats.Now() }, Log: a.log,
 	})
 	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
 		open = o.wrap(open)
 	}
 	a.runs = splits.New(splits.Options{
-		Open: open, Failed: a.failed, Log: a.log, Fence: a.fence.get, NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
+		Open: open, Failed: a.failed, Log: a.log, Fence: a.fence.Get, NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
 		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry
@@ -130,7 +131,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, errors.Join(err, a.closeListeners())
 	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
-	a.beats = newBeater(a)
+	a.beats = leader.NewBeater(a.beatOptions())
 	a.images = &deployer{agent: a, want: want, kick: make(chan struct{}, 1)}
 	for _, d := range c.Drives {
 		v := &supervisor{agent: a, config: d, faults: make(chan error, 1), done: make(chan struct{}), state: "opening"}
@@ -142,7 +143,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	}
 	a.serve()
 	a.background(a.sweep)
-	a.background(a.beats.run)
+	a.background(a.beats.Run)
 	a.background(a.images.run)
 	a.log.Info("node", "name", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
 	return a, nil
@@ -302,7 +303,7 @@ func (a *Agent) setDraining(on bool) {
 	a.runs.Drain(on)
 	if was != on {
 		a.log.Info("draining", "from", was, "to", on)
-		a.beats.now()
+		a.beats.Now()
 	}
 }
 

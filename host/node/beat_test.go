@@ -17,6 +17,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -77,6 +78,13 @@ func (m *member) had() []*apiv1.NodeStatus {
 	return append([]*apiv1.NodeStatus(nil), m.beats...)
 }
 
+// beat sends one heartbeat more.
+func (f *fixture) beat(members ...string) (time.Duration, error) {
+	o := f.beatOptions()
+	o.Members = members
+	return leader.NewBeater(o).Beat(f.t.Context())
+}
+
 func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	files := content(t)
 	one, two, three := newMember(t), newMember(t), newMember(t)
@@ -131,7 +139,7 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	three.set(func() { three.leads = true })
 	two.set(func() { two.err = connect.NewError(connect.CodeUnavailable, errors.New("on its way down")) })
 	f.wait("both to be asked", func() bool { return len(three.had()) > 2 && len(two.had()) > 2 })
-	assert.EqualValues(t, 9, f.fence.get())
+	assert.EqualValues(t, 9, f.fence.Get())
 	two.set(func() { two.err = nil })
 	f.wait("beats to the leader", func() bool { return len(two.had()) > 2 })
 
@@ -171,14 +179,14 @@ func TestANodeThatIsRefused(t *testing.T) {
 	f.wait("a beat", func() bool { return len(m.had()) > 0 })
 	j := f.prepare(dataset.Options{})
 	f.frame(j, "d0", 0, 1)
-	_, err := f.beats.send(t.Context(), m.url)
+	_, err := f.beat(m.url)
 	require.ErrorContains(t, err, "node n9's")
 	m.set(func() { m.err, m.leads, m.answer.Protocol = nil, true, 0 })
-	_, err = newBeater(f.Agent).beat(t.Context())
+	_, err = f.beat(f.config.Control...)
 	require.ErrorContains(t, err, "too old")
-	_, err = newBeater(f.Agent).send(t.Context(), "http://127.0.0.1:1")
+	_, err = f.beat("http://127.0.0.1:1")
 	require.Error(t, err)
 	m.set(func() { m.leads = false })
-	_, err = newBeater(f.Agent).beat(t.Context())
+	_, err = f.beat(f.config.Control...)
 	require.ErrorContains(t, err, "knows no leader")
 }

@@ -15,15 +15,16 @@
 //	Agent        listeners, limits, roles, status, metrics
 //	  supervisor   one a drive: opens it, probes it, opens it anew when it fails
 //	  runs         open splits and their buffers: package splits
-//	  beater       heartbeats to the control plane
+//	  beats        heartbeats to the control plane: package leader
+//	  store        partitions on the drives, from outside and from other nodes: package partitions
 //
 // Without a control plane the node serves whoever prepares jobs on it.
 //
 // # Concurrency
 //
-// An Agent is safe for concurrent use. Agent.mu guards what the supervisors and the beater know; open splits guard themselves. Close ends every goroutine before it returns. Lent mini-batches are released before
-// the processor that lent them is closed: finishing a job, restarting a processor and giving a drive up first stop the runs, then cut responses that are
-// being written, then wait for both.
+// An Agent is safe for concurrent use. Agent.mu guards what the supervisors know; open splits guard themselves. Close ends every goroutine before it
+// returns. Lent mini-batches are released before the processor that lent them is closed: finishing a job, restarting a processor and giving a drive up
+// first stop the runs, then cut responses that are being written, then wait for both.
 //
 // # Errors
 //

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/volume"
@@ -31,8 +32,6 @@ var (
 	ErrRequest = errors.New("request")
 	// ErrTooMany says that a limit of the configuration is reached.
 	ErrTooMany = errors.New("too many")
-	// ErrOldLeader says that a call comes from a leader that a later one has replaced.
-	ErrOldLeader = errors.New("the caller's leader was replaced")
 )
 
 // kinds are errors and the codes that they leave the node with; the first that matches holds.
@@ -42,7 +41,7 @@ var kinds = []struct {
 }{
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
-	{ErrOldLeader, connect.CodeFailedPrecondition},
+	{leader.ErrOld, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},
 	{sdk.ErrSLMFull, connect.CodeResourceExhausted},

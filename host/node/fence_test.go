@@ -1,10 +1,6 @@
 package node
 
 import (
-	"bytes"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"connectrpc.com/connect"
@@ -44,13 +40,13 @@ func TestAFenceSurvivesARestart(t *testing.T) {
 		return start(t, func(c *Config) { c.StateDir, c.Control = dir, []string{m.url} })
 	}
 	f := begin()
-	f.wait("the leader's fence", func() bool { return f.fence.get() == 7 })
+	f.wait("the leader's fence", func() bool { return f.fence.Get() == 7 })
 	require.NoError(t, f.Close())
 
 	m.set(func() { m.answer.Fence = 6 }) // it was away while another led
 	f = begin()
-	assert.EqualValues(t, 7, f.fence.get())
-	_, err := newBeater(f.Agent).beat(t.Context())
+	assert.EqualValues(t, 7, f.fence.Get())
+	_, err := f.beat(f.config.Control...)
 	require.ErrorContains(t, err, "its fence is 6, a leader of fence 7 was here")
 	call := func(fence string) error {
 		ctx, info := connect.NewClientContext(t.Context())
@@ -63,38 +59,8 @@ func TestAFenceSurvivesARestart(t *testing.T) {
 	require.NoError(t, f.Close())
 
 	f = begin()
-	assert.EqualValues(t, 8, f.fence.get())
+	assert.EqualValues(t, 8, f.fence.Get())
 	_, b, _ := f.get(f.base + "/metrics")
 	assert.Contains(t, string(b), "millrace_node_fence 8")
 	assert.Error(t, call("7"))
-}
-
-// TestAFenceThatIsNotKept: a file that cannot be read or written costs its protection and nothing else.
-func TestAFenceThatIsNotKept(t *testing.T) {
-	var log bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&log, nil))
-	dir := t.TempDir()
-	path := filepath.Join(dir, "fence.json")
-	for _, junk := range []string{"", "{", `{"fence": -1}`, `{"fence": "7"}`, "\x00\x00"} {
-		log.Reset()
-		require.NoError(t, os.WriteFile(path, []byte(junk), 0o600))
-		f := openFence(dir, logger)
-		assert.Zero(t, f.get(), "%q", junk)
-		assert.Contains(t, log.String(), "cannot be read")
-		require.NoError(t, f.see(3))
-		assert.EqualValues(t, 3, openFence(dir, logger).get())
-	}
-	// A crash between writing and renaming leaves the old one.
-	require.NoError(t, os.WriteFile(path+".partial", []byte(`{"fe`), 0o600))
-	assert.EqualValues(t, 3, openFence(dir, logger).get())
-
-	log.Reset()
-	f := openFence(filepath.Join(path, "no folder"), logger)
-	require.NoError(t, f.see(5))
-	require.ErrorIs(t, f.see(4), ErrOldLeader)
-	assert.Contains(t, log.String(), "is not kept")
-
-	f = openFence("", logger)
-	require.NoError(t, f.see(5))
-	require.ErrorIs(t, f.see(4), ErrOldLeader)
 }

@@ -105,7 +105,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 		opens[i], drift[i] = v.opens, v.drift != ""
 	}
 	a.mu.Unlock()
-	gauge(m.fence, float64(a.fence.get()))
+	gauge(m.fence, float64(a.fence.Get()))
 	for i, d := range s.Drives {
 		gauge(m.busy, d.Busy, d.Name)
 		gauge(m.running, float64(d.Running), d.Name)

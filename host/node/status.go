@@ -10,6 +10,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/node/leader"
 )
 
 // status is what the node tells of itself; with full, its partitions and schemas too.
@@ -126,4 +127,12 @@ func withTLS(next http.Handler) http.Handler {
 func tlsState(ctx context.Context) *tls.ConnectionState {
 	s, _ := ctx.Value(tlsKey{}).(*tls.ConnectionState)
 	return s
+}
+
+// beatOptions are what heartbeats need of the node.
+func (a *Agent) beatOptions() leader.Options {
+	return leader.Options{
+		Members: a.config.Control, Client: a.client, Fence: a.fence, Log: a.log,
+		Status: func() (*apiv1.NodeStatus, error) { return a.status(true) },
+	}
 }

@@ -111,7 +111,7 @@ func (v *supervisor) set(d *host.Drive, state string) {
 	a.mu.Unlock()
 	if was != state {
 		a.log.Info("drive", "drive", v.config.Name, "from", was, "to", state)
-		a.beats.now()
+		a.beats.Now()
 	}
 }
 

@@ -1,11 +1,13 @@
-package node
+package leader
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"net/http"
 	"time"
 
 	"connectrpc.com/connect"
@@ -26,12 +28,21 @@ const (
 	maxMembers      = 64 // of the control plane, told by its members
 )
 
-// beater sends heartbeats to the control plane's leader. It has one goroutine.
-type beater struct {
-	agent *Agent
-	kick  chan struct{} // beat now; capacity 1
-	urls  []string
-	at    int // url that led last
+// Options are what a Beater needs of its node. All are required.
+type Options struct {
+	Members []string // URLs of the control plane's members; none: nothing is sent
+	Client  *http.Client
+	Status  func() (*apiv1.NodeStatus, error) // all of it
+	Fence   *Fence
+	Log     *slog.Logger
+}
+
+// Beater sends heartbeats to the control plane's leader. It has one goroutine, Run's.
+type Beater struct {
+	o    Options
+	kick chan struct{} // beat now; capacity 1
+	urls []string
+	at   int // url that led last
 
 	leader   string
 	told     []byte // inventory that the leader has
@@ -40,33 +51,33 @@ type beater struct {
 	skewed   bool
 }
 
-func newBeater(a *Agent) *beater {
-	b := &beater{agent: a, kick: make(chan struct{}, 1)}
-	for _, u := range a.config.Control {
-		base, err := identity.BaseURL(u)
-		if err == nil { // checked by Config.Check
+// NewBeater makes a Beater. URLs that are none are left out: a configuration is checked before.
+func NewBeater(o Options) *Beater {
+	b := &Beater{o: o, kick: make(chan struct{}, 1)}
+	for _, u := range o.Members {
+		if base, err := identity.BaseURL(u); err == nil {
 			b.urls = append(b.urls, base)
 		}
 	}
 	return b
 }
 
-// now beats soon: something changed that the control plane should know.
-func (b *beater) now() {
+// Now beats soon: something changed that the control plane should know.
+func (b *Beater) Now() {
 	select {
 	case b.kick <- struct{}{}:
 	default:
 	}
 }
 
-// run beats until ctx ends.
-func (b *beater) run(ctx context.Context) {
+// Run beats until ctx ends.
+func (b *Beater) Run(ctx context.Context) {
 	if len(b.urls) == 0 {
 		return
 	}
 	delay := firstBeatDelay
 	for ctx.Err() == nil {
-		wait, err := b.beat(ctx)
+		wait, err := b.Beat(ctx)
 		switch {
 		case err == nil:
 			delay = firstBeatDelay
@@ -90,21 +101,21 @@ func (b *beater) run(ctx context.Context) {
 }
 
 // say logs what is wrong when it begins and when it has ended.
-func (b *beater) say(what string) {
+func (b *Beater) say(what string) {
 	if what == b.lastWord {
 		return
 	}
 	b.lastWord = what
 	if what == "" {
-		b.agent.log.Info("registered with the control plane", "leader", b.leader, "url", b.urls[b.at])
+		b.o.Log.Info("registered with the control plane", "leader", b.leader, "url", b.urls[b.at])
 		return
 	}
-	b.agent.log.Warn("no heartbeat", "error", what)
+	b.o.Log.Warn("no heartbeat", "error", what)
 }
 
-// beat sends one heartbeat, to member after member until the leader took it. It returns how long to wait for the next; 0 with an error leaves that to a
+// Beat sends one heartbeat, to member after member until the leader took it. It returns how long to wait for the next; 0 with an error leaves that to a
 // backoff.
-func (b *beater) beat(ctx context.Context) (time.Duration, error) {
+func (b *Beater) Beat(ctx context.Context) (time.Duration, error) {
 	var errs []error
 	next := b.at
 	for range len(b.urls) + 1 {
@@ -130,7 +141,7 @@ func (b *beater) beat(ctx context.Context) (time.Duration, error) {
 }
 
 // find returns the place of a member's URL, -1 if it is not among those configured.
-func (b *beater) find(url string) int {
+func (b *Beater) find(url string) int {
 	base, err := identity.BaseURL(url)
 	if err != nil {
 		return -1
@@ -164,9 +175,8 @@ func (e *notLeading) Error() string {
 }
 
 // send sends one heartbeat to one member.
-func (b *beater) send(ctx context.Context, url string) (time.Duration, error) {
-	a := b.agent
-	status, err := a.status(true)
+func (b *Beater) send(ctx context.Context, url string) (time.Duration, error) {
+	status, err := b.o.Status()
 	if err != nil {
 		return 0, err
 	}
@@ -177,24 +187,24 @@ func (b *beater) send(ctx context.Context, url string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	begin := time.Now()
-	m, err := apiv1connect.NewControlClient(a.client, url).Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: status})
+	m, err := apiv1connect.NewControlClient(b.o.Client, url).Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: status})
 	if err != nil {
 		return 0, leading(err)
 	}
 	if err := apiv1.Speaks(m.GetProtocol()); err != nil {
 		return 0, connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	if err := a.fence.see(m.GetFence()); err != nil {
+	if err := b.o.Fence.See(m.GetFence()); err != nil {
 		return 0, &notLeading{replaced: err}
 	}
 	if full {
 		b.told = status.Inventory
 	}
 	if b.want = m.GetWantInventory(); b.want {
-		b.now()
+		b.Now()
 	}
 	if b.leader != m.GetLeader() {
-		a.log.Info("control plane", "leader", m.GetLeader(), "from", b.leader, "fence", m.GetFence())
+		b.o.Log.Info("control plane", "leader", m.GetLeader(), "from", b.leader, "fence", m.GetFence())
 		b.leader = m.GetLeader()
 	}
 	b.clock(m.GetClockSeconds(), begin)
@@ -205,14 +215,14 @@ func (b *beater) send(ctx context.Context, url string) (time.Duration, error) {
 }
 
 // clock warns when the two clocks are apart. Nothing depends on them but logs.
-func (b *beater) clock(theirs float64, begin time.Time) {
+func (b *Beater) clock(theirs float64, begin time.Time) {
 	if theirs == 0 {
 		return
 	}
 	apart := math.Abs(theirs - float64(begin.UnixNano())/1e9)
 	skewed := apart > clockWarning.Seconds()
 	if skewed && !b.skewed {
-		b.agent.log.Warn("this node's clock and the leader's are apart: logs will not match", "seconds", apart)
+		b.o.Log.Warn("this node's clock and the leader's are apart: logs will not match", "seconds", apart)
 	}
 	b.skewed = skewed
 }

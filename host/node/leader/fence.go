@@ -1,4 +1,4 @@
-package node
+package leader
 
 import (
 	"encoding/json"
@@ -11,9 +11,12 @@ import (
 	"sync"
 )
 
-// fence is that of the latest leader seen: who comes with a lower one has been replaced and does not know it. It is kept in a file of the
+// ErrOld says that a call comes from a leader that a later one has replaced.
+var ErrOld = errors.New("the caller's leader was replaced")
+
+// Fence is that of the latest leader seen: who comes with a lower one has been replaced and does not know it. It is kept in a file of the
 // state folder, so that a restart of the node is no way past it; without a folder it is in memory only.
-type fence struct {
+type Fence struct {
 	path string
 	log  *slog.Logger
 
@@ -26,9 +29,9 @@ type kept struct {
 	Fence uint64 `json:"fence"`
 }
 
-// openFence reads what was kept. A file that cannot be read is told of: the next leader's fence holds.
-func openFence(dir string, log *slog.Logger) *fence {
-	f := &fence{log: log}
+// OpenFence reads what was kept. A file that cannot be read is told of: the next leader's fence holds.
+func OpenFence(dir string, log *slog.Logger) *Fence {
+	f := &Fence{log: log}
 	if dir == "" {
 		return f
 	}
@@ -46,20 +49,20 @@ func openFence(dir string, log *slog.Logger) *fence {
 	return f
 }
 
-// get returns the latest leader's fence.
-func (f *fence) get() uint64 {
+// Get returns the latest leader's fence.
+func (f *Fence) Get() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.latest
 }
 
-// see remembers a leader's fence, before anything is done for it, or refuses one that was replaced, with ErrOldLeader. A fence that cannot be kept
+// See remembers a leader's fence, before anything is done for it, or refuses one that was replaced, with ErrOld. A fence that cannot be kept
 // holds as long as the node runs: a full disk does not cost the node.
-func (f *fence) see(fence uint64) error {
+func (f *Fence) See(fence uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if fence < f.latest {
-		return fmt.Errorf("%w: its fence is %d, a leader of fence %d was here", ErrOldLeader, fence, f.latest)
+		return fmt.Errorf("%w: its fence is %d, a leader of fence %d was here", ErrOld, fence, f.latest)
 	}
 	if fence == f.latest {
 		return nil
@@ -73,7 +76,7 @@ func (f *fence) see(fence uint64) error {
 }
 
 // write replaces the file, so that a crash leaves the old one or the new one. f.mu is held.
-func (f *fence) write() error {
+func (f *Fence) write() error {
 	if f.path == "" {
 		return nil
 	}
