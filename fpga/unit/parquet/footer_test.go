@@ -183,6 +183,9 @@ func TestSchemaNesting(t *testing.T) {
 		{"group called tuple", group("a", optional, list, group("a_tuple", repeated, -1, leaf("x", optional))),
 			want{path: "a.a_tuple.x", refused: "group in a list"}},
 		{"repeated group", group("a", repeated, -1, leaf("x", required)), want{path: "a.x", refused: "group in a list"}},
+		{"no text", leaf("a\xff", optional), want{path: "a\xff", refused: `name "a\xff", which is not UTF-8, is not supported`}},
+		{"no text within a list", group("a", required, list, group("l\xff", repeated, -1, leaf("element", required))),
+			want{path: "a.l\xff.element", name: "a", def: 1, rep: 1, repDef: 1, isList: true}},
 		{"map", group("a", optional, mapped, group("key_value", repeated, -1, leaf("key", required))), want{path: "a.key_value.key", refused: "map"}},
 	}
 	for _, c := range cases {

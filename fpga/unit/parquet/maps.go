@@ -77,6 +77,9 @@ func (t *tree) part(l *Leaf, b branch) {
 func (t *tree) mapShape(at int, b *branch) error {
 	refuse := func(why string) error { return &UnsupportedError{What: "map", Name: why} }
 	s := outline{t.elements[at+1:]}
+	if err := t.mapNames(at); err != nil {
+		return err
+	}
 	switch {
 	case b.inList:
 		return refuse("inside a list")
@@ -118,6 +121,20 @@ func (t *tree) mapShape(at int, b *branch) error {
 		return score.number("scores")
 	}
 	return refuse("of groups")
+}
+
+// mapNames refuses a map in which something is called what a program cannot name: its leaves go by their paths.
+func (t *tree) mapNames(at int) error {
+	if err := utf8Name(strings.Join(t.path, ".")); err != nil {
+		return err
+	}
+	for open := int64(1); open > 0 && at < len(t.elements); at++ {
+		if err := utf8Name(t.elements[at].name); err != nil {
+			return err
+		}
+		open += int64(t.elements[at].children) - 1
+	}
+	return nil
 }
 
 // outline walks elements that are there, or not.

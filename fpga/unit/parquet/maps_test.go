@@ -61,6 +61,9 @@ func TestMapShapes(t *testing.T) {
 
 		"keys that are strings":  {root: mapOf(typed(leaf("key", required), ByteArray), score("value", optional)), refused: "keys are BYTE_ARRAY"},
 		"keys that are groups":   {root: mapOf(group("key", required, -1, leaf("x", required)), score("value", optional)), refused: "keys are no numbers"},
+		"keys called no text":    {root: mapOf(id("key\xb2", required), score("value", optional)), refused: "not UTF-8"},
+		"scores called no text":  {root: mapOf(id("key", required), scored(id("key", required), score("val\xffe", optional))), refused: "not UTF-8"},
+		"called no text":         {root: group("m\xff", optional, mapped, group("key_value", repeated, -1, id("key", required), score("value", optional))), refused: "not UTF-8"},
 		"values that are text":   {root: mapOf(id("key", required), typed(leaf("value", optional), ByteArray)), refused: "values are BYTE_ARRAY"},
 		"lists of text":          {root: mapOf(id("key", required), ids(typed(leaf("element", optional), ByteArray))), refused: "lists are BYTE_ARRAY"},
 		"scores that are text":   {root: mapOf(id("key", required), scored(id("key", required), typed(leaf("value", optional), ByteArray))), refused: "scores are BYTE_ARRAY"},

@@ -2,7 +2,9 @@ package parquet
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds on a schema.
@@ -325,6 +327,8 @@ func (t *tree) leaf(e *element, b branch) error {
 		l.Unsupported = &UnsupportedError{What: "nesting", Name: b.refused}
 	case e.physical > FixedLenByteArray || e.physical == Int96:
 		l.Unsupported = &UnsupportedError{What: "type", Name: e.physical.String()}
+	default:
+		l.Unsupported = utf8Name(l.Name)
 	}
 	if e.physical == FixedLenByteArray {
 		l.TypeLength = int(e.typeLength)
@@ -337,4 +341,12 @@ func (t *tree) leaf(e *element, b branch) error {
 	}
 	t.leaves = append(t.leaves, l)
 	return nil
+}
+
+// utf8Name refuses a name that is no text: programs and pipelines cannot have it.
+func utf8Name(name string) error {
+	if utf8.ValidString(name) {
+		return nil
+	}
+	return &UnsupportedError{What: "name", Name: strconv.Quote(name) + ", which is not UTF-8,"}
 }
