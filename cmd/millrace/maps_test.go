@@ -156,6 +156,11 @@ func TestMapsOnEveryEngine(t *testing.T) {
 		require.Len(t, values, at)
 	}
 
+	// A job over it: T, P, mini-batches with weights, rows mixed.
+	for _, engine := range []string{"drive", "cpu"} {
+		must(t, "train", "--pipeline", pipeline, "--in", data, "--engine", engine, "--batch", "7", "--shuffle", "rows", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
+	}
+
 	code, _, errs := millrace(t, "preprocess", "--pipeline", file(t, "names.yaml", `sparse: [{columns: ["names[1]"]}]`), "--in", data, "--out", filepath.Join(t.TempDir(), "no"))
 	assert.Equal(t, 1, code)
 	assert.Contains(t, errs, "map whose keys are BYTE_ARRAY, want INT32 or INT64")
