@@ -36,7 +36,7 @@ func (l *lateSum) upTo(to int) {
 	}
 }
 
-// end takes what is left of the page and verifies it.
+// end takes what is left of the page and verifies it. An error takes the task's cursor back to the page.
 func (l *lateSum) end() error {
 	if !l.open {
 		return nil
@@ -45,6 +45,7 @@ func (l *lateSum) end() error {
 	k, c, err := l.walk, l.cursor, l.header.CheckCRC(l.sum)
 	*l = lateSum{}
 	if err != nil {
+		k.cur = c
 		return k.at(&c, err)
 	}
 	return nil

@@ -79,6 +79,7 @@ func TestEveryBytesBitIsSummed(t *testing.T) {
 							require.Equal(t, program.BadData, state, "byte %d of page %d of task %d", k, pages, i)
 						}
 						require.False(t, got.Tasks[i].Cursor.Checked)
+						require.EqualValues(t, pages, got.Tasks[i].Cursor.Ordinal, "hosts name the cursor's page")
 						payload[k] ^= 1 << (k % 8)
 					}
 					at += n + int(h.Compressed)
