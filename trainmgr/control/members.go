@@ -40,7 +40,8 @@ func (s *Server) ListMembers(ctx context.Context, _ *apiv1.ListMembersRequest) (
 		w := wireMember(m)
 		resp.Members = append(resp.Members, w)
 		wg.Go(func() {
-			w.Answers = slices.ContainsFunc(m.PeerURLs, func(u string) bool { return knock(ctx, u, reachTime) == nil })
+			// One that was started alone has no URL at which it could be knocked at.
+			w.Answers = m.Self || slices.ContainsFunc(m.PeerURLs, func(u string) bool { return knock(ctx, u, reachTime) == nil })
 		})
 	}
 	wg.Wait()

@@ -149,3 +149,14 @@ func TestWhoMayChangeMembers(t *testing.T) {
 		}
 	}
 }
+
+// TestAMemberAloneAnswers although nobody can knock at it.
+func TestAMemberAloneAnswers(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, testOptions(t))
+	r, err := s.ListMembers(patient(t), &apiv1.ListMembersRequest{})
+	require.NoError(t, err)
+	require.Len(t, r.Members, 1)
+	assert.True(t, r.Members[0].Answers)
+	assert.True(t, r.Members[0].Votes)
+}

@@ -25,6 +25,7 @@ type Member struct {
 	Name     string // empty until it has been started
 	PeerURLs []string
 	Votes    bool // false: it has been added and has not caught up yet
+	Self     bool // the embedded one of this process
 }
 
 // lonely is where a member that was started alone is said to be: nobody can reach it.
@@ -39,6 +40,7 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	list := make([]Member, len(r.Members))
 	for i, m := range r.Members {
 		list[i] = member(m)
+		list[i].Self = s.server != nil && m.ID == uint64(s.server.Server.MemberID())
 	}
 	slices.SortFunc(list, func(a, b Member) int { return strings.Compare(a.Name+a.PeerURLs[0], b.Name+b.PeerURLs[0]) })
 	return list, nil
