@@ -21,7 +21,7 @@ import (
 
 // How long a call that is about members may take, and a connection to one.
 const (
-	membersTime = 5 * time.Second
+	membersTime = 10 * time.Second
 	addTime     = 20 * time.Second
 	reachTime   = time.Second
 )

@@ -51,15 +51,17 @@ func TestAMemberIsReplacedForGood(t *testing.T) {
 		assert.Equal(t, name != dead.o.Name, m.Answers, name)
 		assert.True(t, m.Votes)
 	}
-	_, err := next.RemoveMember(patient(t), &apiv1.RemoveMemberRequest{Member: dead.o.Name})
-	require.NoError(t, err)
+	require.Eventually(t, func() bool { // when etcd has noticed that it is down
+		_, err := next.RemoveMember(context.Background(), &apiv1.RemoveMemberRequest{Member: dead.o.Name})
+		return err == nil
+	}, 30*time.Second, 100*time.Millisecond)
 
 	o := testOptions(t)
 	o.Name, o.Peers, o.LeaderTTL = "m3", freePeers(t, 1, "http"), time.Second
 	url := strings.TrimPrefix(o.Peers[0], "m0=")
 	o.Peers = []string{"m3=" + url}
 	o.Join = []string{"http://127.0.0.1:1", next.URL()} // the first is away
-	_, err = Start(patient(t), o)
+	_, err := Start(patient(t), o)
 	require.ErrorContains(t, err, "nobody has added "+url)
 	_, err = next.AddMember(patient(t), &apiv1.AddMemberRequest{PeerUrl: url})
 	require.NoError(t, err)

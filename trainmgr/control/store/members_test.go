@@ -67,9 +67,10 @@ func TestAMemberIsReplaced(t *testing.T) {
 	assert.ErrorIs(t, err, ErrMembers)
 	_, err = members[1].RemoveMember(patient(t), "m1")
 	assert.ErrorIs(t, err, ErrMembers, "of the two that are up neither can be spared")
-	gone, err := members[1].RemoveMember(patient(t), "m0")
-	require.NoError(t, err)
-	assert.Equal(t, "m0", gone.Name)
+	require.Eventually(t, func() bool { // when etcd has noticed that it is down
+		gone, err := members[1].RemoveMember(context.Background(), "m0")
+		return err == nil && gone.Name == "m0"
+	}, 30*time.Second, 100*time.Millisecond)
 	added, err := members[2].AddMember(patient(t), at)
 	require.NoError(t, err)
 	assert.Equal(t, []string{at}, added.PeerURLs)
