@@ -1,0 +1,163 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// Acknowledge implements the service.
+func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest) (*apiv1.AcknowledgeResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Numbers) > maxRanges {
+		return nil, l.wire(fmt.Errorf("%w: %d ranges of numbers, at most %d", ledger.ErrArgument, len(req.Numbers), maxRanges))
+	}
+	session, err := ledger.ParseSession(req.Session)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	runs := make([]dataset.Run, len(req.Numbers))
+	for i, n := range req.Numbers {
+		runs[i] = dataset.Run{From: n.GetFrom(), To: n.GetTo()}
+	}
+	now := time.Now()
+	l.mu.Lock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
+	if j.Phase.Ended() {
+		l.mu.Unlock()
+		if j.Phase == record.Done { // everything was acknowledged, this too: its answer was lost
+			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
+		}
+		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.Words(j.Why)))
+	}
+	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
+	if err == nil {
+		for _, r := range runs {
+			j.rows += float64(r.To-r.From) * float64(j.plan.Batch)
+		}
+	}
+	l.ready(now)
+	dirty := l.ledger.Pending() > 0
+	l.mu.Unlock()
+	if err == nil {
+		err = l.sync(ctx, dirty)
+	}
+	if err != nil {
+		return nil, l.wire(fmt.Errorf("acknowledge to %s: %w", j.ID, err))
+	}
+	return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
+}
+
+// Release implements the service.
+func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1.ReleaseResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	if len(req.Leases) > maxHeld || len(req.Reason) > 1<<12 {
+		return nil, l.wire(fmt.Errorf("%w: %d leases for a reason of %d bytes, at most %d and 4096", ledger.ErrArgument, len(req.Leases), len(req.Reason), maxHeld))
+	}
+	session, err := ledger.ParseSession(req.Session)
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	kind, why, _ := strings.Cut(req.Reason, ":")
+	reason, through := ledger.Stopped, kind == "done"
+	switch kind {
+	case "stop", "done", "":
+	case "node":
+		reason = ledger.NodeFailed
+	case "data":
+		reason = ledger.DataFailed
+	default:
+		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
+	}
+	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), through)
+	if err == nil && news {
+		err = l.storeState(ctx, j)
+		j.poke()
+	}
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	return &apiv1.ReleaseResponse{}, nil
+}
+
+// release takes leases back, and hears that a rank is through; news says that this is to be stored.
+func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why string, through bool) (j *job, news bool, err error) {
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if j, err = l.find(ctx, id); err != nil || j.Phase.Ended() {
+		return j, false, err
+	}
+	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
+		return j, false, err
+	}
+	if through {
+		news = j.hears(&j.ranks[session.Rank], false)
+	}
+	l.ready(now)
+	return j, news, nil
+}
+
+// Checkpoint implements the service.
+func (s *Server) Checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (*apiv1.CheckpointResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	token, dirty, err := l.checkpoint(ctx, req)
+	if err == nil {
+		// The token says no more than what is durable.
+		err = l.sync(ctx, dirty)
+	}
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	b, err := token.MarshalBinary()
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	return &apiv1.CheckpointResponse{Token: record.WrapToken(l.key, b)}, nil
+}
+
+func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (dataset.Token, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		return dataset.Token{}, false, err
+	}
+	if !j.Phase.Begun() {
+		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Phase.Words(j.Why)))
+	}
+	var token dataset.Token
+	if len(req.Session) == 0 {
+		token, err = l.ledger.Token(j.ID)
+	} else {
+		var session ledger.Session
+		if session, err = ledger.ParseSession(req.Session); err == nil {
+			if r := l.rank(j.ID, session.Rank); r != nil && r.session != session && r.session != (ledger.Session{}) {
+				return token, false, ledger.ErrSession
+			}
+			token, err = l.ledger.RankToken(j.ID, session.Rank)
+		}
+	}
+	return token, l.ledger.Pending() > 0, err
+}

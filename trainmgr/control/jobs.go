@@ -1,0 +1,152 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/control/guard"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// ListJobs implements the service: those that run, then those that ended, the last first.
+func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1.ListJobsResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	jobs := make([]*job, 0, len(l.jobs))
+	for _, j := range l.jobs {
+		if guard.MayUse(ctx, j.Owner) == nil {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortFunc(jobs, func(a, b *job) int {
+		switch {
+		case a.Phase.Ended() != b.Phase.Ended():
+			if b.Phase.Ended() {
+				return -1
+			}
+			return 1
+		case !a.Ended.Equal(b.Ended):
+			return b.Ended.Compare(a.Ended)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	resp := &apiv1.ListJobsResponse{}
+	for _, j := range jobs {
+		st := l.status(j, time.Now())
+		st.Spec = proto.CloneOf(st.Spec)
+		st.Spec.Pipeline, st.Spec.Resume = nil, nil // as long as all the rest
+		resp.Jobs = append(resp.Jobs, st)
+	}
+	return resp, nil
+}
+
+// GetJob implements the service.
+func (s *Server) GetJob(ctx context.Context, req *apiv1.GetJobRequest) (*apiv1.GetJobResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		return nil, err
+	}
+	return &apiv1.GetJobResponse{Job: l.status(j, time.Now())}, nil
+}
+
+// watchEvery is the least time between two messages of WatchJob.
+const watchEvery = time.Second
+
+// WatchJob implements the service.
+func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, stream *connect.ServerStream[apiv1.GetJobResponse]) error {
+	l, err := s.leader()
+	if err != nil {
+		return err
+	}
+	var last *apiv1.JobStatus
+	for {
+		l.mu.Lock()
+		j, err := l.find(ctx, req.Id)
+		if err != nil {
+			l.mu.Unlock()
+			return err
+		}
+		req.Id = j.ID // its name may be another's later
+		st, ended, changed := l.status(j, time.Now()), j.Phase.Ended(), j.changed
+		l.mu.Unlock()
+		if last == nil || !proto.Equal(last, st) {
+			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
+				return err
+			}
+			last = st
+		}
+		if ended {
+			return nil
+		}
+		t := time.NewTimer(watchEvery)
+		select {
+		case <-t.C:
+		case <-changed:
+			t.Stop()
+			if !sleep(ctx, watchEvery/10) { // phases that follow each other at once are one message
+				return ctx.Err()
+			}
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-l.ctx.Done():
+			t.Stop()
+			return s.notLeader()
+		}
+	}
+}
+
+// CancelJob implements the service. Cancelling a job that has ended changes nothing.
+func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*apiv1.CancelJobResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
+	l.end(j, record.Cancelled, "", time.Now())
+	l.mu.Unlock()
+	if err := l.storeState(ctx, j); err != nil {
+		return nil, l.wire(err)
+	}
+	return &apiv1.CancelJobResponse{}, nil
+}
+
+// Decisions implements the service.
+func (s *Server) Decisions(ctx context.Context, req *apiv1.DecisionsRequest) (*apiv1.DecisionsResponse, error) {
+	l, err := s.leader()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j, err := l.find(ctx, req.Id)
+	if err != nil {
+		return nil, err
+	}
+	resp := &apiv1.DecisionsResponse{}
+	for _, d := range j.decisions {
+		resp.Decisions = append(resp.Decisions, string(d))
+	}
+	return resp, nil
+}

@@ -1,0 +1,235 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions too or not.
+const prepareTries = 3
+
+// prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
+// every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one is away, or has a drive that is not open,
+// for its return; and says so.
+func (l *leader) prepareAll(j *job, g *generation) error {
+	return l.patiently(j, func() error { return l.prepareOnce(j, g) })
+}
+
+// awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node that is away: it may be being started
+// again.
+const awayTime = 12
+
+// later tells that what failed may do after a while.
+func later(err error) bool {
+	code := connect.CodeOf(err)
+	return code == connect.CodeResourceExhausted || code == connect.CodeUnavailable
+}
+
+// patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without end, and for nodes that are away a
+// while.
+func (l *leader) patiently(j *job, do func() error) error {
+	var away time.Time // since when
+	for {
+		err := do()
+		if err == nil || !later(err) {
+			return err
+		}
+		what := "for room: "
+		if connect.CodeOf(err) == connect.CodeUnavailable {
+			what = "for a node: "
+			if away.IsZero() {
+				away = time.Now()
+			}
+			if time.Since(away) > awayTime*l.o.DeadAfter {
+				return err
+			}
+		} else {
+			away = time.Time{}
+		}
+		l.mu.Lock()
+		over := j.Phase.Ended()
+		if !over {
+			at := j.Phase
+			if at != record.Preparing && at != record.Measuring {
+				at = record.Waiting
+			}
+			l.set(j, at, what+err.Error())
+		}
+		l.mu.Unlock()
+		if over || !sleep(l.ctx, min(retryNode, 10*l.o.Beat)) {
+			return err
+		}
+	}
+}
+
+// prepareOnce asks every node once, and those that cannot be reached a few times.
+func (l *leader) prepareOnce(j *job, g *generation) error {
+	l.awaitHolders(g)
+	l.mu.Lock()
+	g.prepared = true // nodes that come from now on are asked when they do
+	nodes := map[string]error{}
+	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+		for _, h := range holders {
+			nodes[h.Node] = nil
+		}
+	}
+	l.mu.Unlock()
+	var (
+		mu sync.Mutex
+		wg sync.WaitGroup
+	)
+	gate := make(chan struct{}, 16) // nodes at once
+	for _, name := range slices.Collect(maps.Keys(nodes)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			gate <- struct{}{}
+			defer func() { <-gate }()
+			var err error
+			for try := range prepareTries {
+				if try > 0 && !sleep(l.ctx, l.o.Beat) {
+					break
+				}
+				if err = l.prepare(name, j, g); err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
+					break
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			nodes[name] = err
+		}()
+	}
+	wg.Wait()
+	for name, err := range nodes {
+		if err != nil {
+			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "err", err)
+		}
+	}
+	return l.prepared(g, nodes)
+}
+
+// prepared says what keeps a generation from being served, of what its nodes answered.
+func (l *leader) prepared(g *generation, nodes map[string]error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var wait error
+	for i, holders := range l.fleet.Holders(g.data.Manifest) {
+		var why error
+		ok := false
+		for _, h := range holders {
+			err, asked := nodes[h.Node]
+			ok = ok || asked && err == nil
+			if err != nil && (why == nil || later(err)) {
+				why = err // of several holders, one that may do it later counts
+			}
+		}
+		if ok {
+			continue
+		}
+		name := g.data.Manifest.Partitions[i].Name
+		if why == nil {
+			why = connect.NewError(connect.CodeUnavailable, errors.New("no live node holds it any more"))
+		}
+		why = fmt.Errorf("partition %s: %w", name, why)
+		if !later(why) {
+			return why
+		}
+		if wait == nil {
+			wait = why // if nothing else is wrong
+		}
+	}
+	return wait
+}
+
+// awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
+func (l *leader) awaitHolders(g *generation) {
+	for time.Since(l.began) < l.o.DeadAfter+2*l.o.Beat {
+		l.mu.Lock()
+		all := !slices.ContainsFunc(l.fleet.Holders(g.data.Manifest), func(h []fleet.Place) bool { return len(h) == 0 })
+		l.mu.Unlock()
+		if all || !sleep(l.ctx, l.o.Beat/4) {
+			return
+		}
+	}
+}
+
+// driveName names a drive in a job's reports.
+func driveName(p fleet.Place) string { return p.Node + "/" + p.Drive }
+
+// measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
+func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
+	l.mu.Lock()
+	drives := map[string]map[string]bool{} // by node
+	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+		for _, h := range holders {
+			if drives[h.Node] == nil {
+				drives[h.Node] = map[string]bool{}
+			}
+			drives[h.Node][h.Drive] = true
+		}
+	}
+	l.mu.Unlock()
+	var (
+		mu   sync.Mutex
+		wg   sync.WaitGroup
+		p    = map[string]float64{}
+		errs []error
+	)
+	for node, names := range drives {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for name := range names {
+				rows, err := l.measure(node, name, g.Digest)
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+					l.logger.Warn("measure P", "job", j.ID, "node", node, "drive", name, "err", err)
+				} else {
+					p[driveName(fleet.Place{Node: node, Drive: name})] = rows
+					l.logger.Info("measured P", "job", j.ID, "node", node, "drive", name, "p_rows_per_second", rows)
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	if len(p) == 0 {
+		return nil, fmt.Errorf("no drive's P could be measured: %w", errors.Join(errs...))
+	}
+	return p, nil
+}
+
+func (l *leader) measure(node, drive string, job dataset.Digest) (float64, error) {
+	rows := 0.0
+	err := l.call(l.ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive})
+		if err == nil {
+			rows = r.RowsPerSecond
+		}
+		return err
+	})
+	switch {
+	case err == nil && !(rows > 0):
+		err = fmt.Errorf("it says %v rows/s", rows)
+	case connect.CodeOf(err) == connect.CodeNotFound: // it was started again since, and gets the job when it beats
+		err = connect.NewError(connect.CodeUnavailable, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
+	}
+	return rows, nil
+}
