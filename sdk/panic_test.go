@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,11 +39,10 @@ func TestAPanicEndsItsStream(t *testing.T) {
 			m.Release()
 			s, err := p.Open(t.Context(), run)
 			require.NoError(t, err)
-			var fault error
+			var fell atomic.Bool // either stream may be the next to execute
 			f.mu.Lock()
 			f.fail = func(int) error {
-				if fault == nil {
-					fault = errors.New("one panics") // either stream may be the next to execute
+				if fell.CompareAndSwap(false, true) {
 					panic("a bug in a slice")
 				}
 				return nil
