@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/convert"
@@ -33,10 +34,11 @@ type joined struct {
 	byRow   []int64 // ids, row by row
 	byRowW  []float32
 	at      []uint64 // of each key
+	tile    []uint32 // lengths, row by row
 }
 
 func (j *joined) bytes() int {
-	return 4*(cap(j.places)+cap(j.starts)+cap(j.scored)+cap(j.f32)+cap(j.lengths)+cap(j.whole)+cap(j.scores)+cap(j.reals)+cap(j.weights)+cap(j.counts)+cap(j.byRowW)) +
+	return 4*(cap(j.places)+cap(j.starts)+cap(j.scored)+cap(j.f32)+cap(j.lengths)+cap(j.whole)+cap(j.scores)+cap(j.reals)+cap(j.weights)+cap(j.counts)+cap(j.byRowW)+cap(j.tile)) +
 		8*(cap(j.i64)+cap(j.f64)+cap(j.ids)+cap(j.byRow)+cap(j.at)) + cap(j.valid)
 }
 
@@ -164,23 +166,23 @@ func (w *worker) pickScalar(k *pick, b *parquet.Block, row uint64, n int) error 
 	v := vec{kind: p.scans[1].col.kind, n: n, mine: true, myValid: true}
 	switch v.kind {
 	case program.Int64:
-		v.i64 = take(&j.i64, b.I64, places)
+		v.i64 = take[int64, uint64](&j.i64, b.I64, places)
 	case program.Float32:
-		v.f32 = take(&j.f32, b.F32, places)
+		v.f32 = take[float32, uint32](&j.f32, b.F32, places)
 	default:
-		v.f64 = take(&j.f64, b.F64, places)
+		v.f64 = take[float64, uint64](&j.f64, b.F64, places)
 	}
 	j.valid = room(&j.valid, n)
-	nulls := 0
+	there := 0
 	for r, e := range places {
-		ok := byte(1)
-		if e == 0 || b.Nulls > 0 && b.Valid[e-1] == 0 {
-			ok = 0
-			nulls++
+		ok := min(e, 1)
+		if b.Nulls > 0 && ok > 0 {
+			ok = uint32(b.Valid[e-1])
 		}
-		j.valid[r] = ok
+		j.valid[r] = byte(ok)
+		there += int(ok)
 	}
-	if nulls > 0 {
+	if there < n {
 		v.valid = j.valid
 	}
 	w.lap(program.UnitMap, clock, n)
@@ -210,16 +212,19 @@ func (w *worker) pickScalar(k *pick, b *parquet.Block, row uint64, n int) error 
 	return nil
 }
 
-// take gathers what places name. Where there is nothing it leaves a 0, as decoders do for nulls.
-func take[T any](to *[]T, from []T, places []uint32) []T {
+// take gathers what places name. Where there is nothing it leaves a 0, as decoders do for nulls. Which rows have a feature is hard
+// to foretell, so nothing branches on it.
+func take[T float32 | int64 | float64, B uint32 | uint64](to *[]T, from []T, places []uint32) []T {
 	dst := room(to, len(places))
 	*to = dst
+	if len(from) == 0 {
+		clear(dst)
+		return dst
+	}
+	in, out := unsafe.Slice((*B)(unsafe.Pointer(unsafe.SliceData(from))), len(from)), unsafe.Slice((*B)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst))
 	for r, e := range places {
-		var v T
-		if e != 0 {
-			v = from[e-1]
-		}
-		dst[r] = v
+		is := min(e, 1)
+		out[r] = in[e-is] & -B(is)
 	}
 	return dst
 }
@@ -419,37 +424,53 @@ func (w *worker) unstage(plan *mapPlan, base uint64) error {
 	if at != o.written {
 		return badSlice("the lengths of a map sum to %d, %d values were written", at-base, n)
 	}
+	return j.order(o, plan, base, n)
+}
+
+// lengthTile is how many lengths of a key are looked at together: a line of the cache. Row by row each would be in a line of its
+// own, and lines as far apart as a tensor's keys are get in each other's way.
+const lengthTile = 16
+
+// order copies n ids that lie row by row from element base on, and their weights, to the places of their keys, which are at.
+func (j *joined) order(o *tensors, plan *mapPlan, base, n uint64) error {
 	size := uint64(8)
 	if o.ids32 {
 		size = 4
 	}
-	if err := o.order(o.values, size, plan, j.at, base, n); err != nil || len(o.weights) == 0 {
-		return err
+	ids := o.values[size*(base+n):][:size*n]
+	copy(ids, o.values[size*base:])
+	var weights []byte
+	if len(o.weights) > 0 {
+		weights = o.weights[4*(base+n):][:4*n]
+		copy(weights, o.weights[4*base:])
 	}
-	at = base
-	for k := range j.at { // from the beginning again
-		j.at[k], at = at, j.at[k]
-	}
-	return o.order(o.weights, 4, plan, j.at, base, n)
-}
-
-// order copies n elements that lie row by row from element base on to the places of their keys, which it moves on.
-func (o *tensors) order(b []byte, size uint64, plan *mapPlan, places []uint64, base, n uint64) error {
-	from := b[size*(base+n):][:size*n]
-	copy(from, b[size*base:])
-	for r := range o.rows {
-		for k := range places {
-			l := uint64(le.Uint32(o.lengths[4*((uint64(plan.first)+uint64(k))*o.rows+r):])) * size
-			if l == 0 {
-				continue
+	keys := len(j.at)
+	j.tile = room(&j.tile, keys*lengthTile)
+	done, end := uint64(0), base+n
+	for first := uint64(0); first < o.rows; first += lengthTile {
+		rows := min(lengthTile, o.rows-first)
+		for k := range keys {
+			lengths := o.lengths[4*((uint64(plan.first)+uint64(k))*o.rows+first):][:4*rows]
+			for r := range rows {
+				j.tile[int(r)*keys+k] = le.Uint32(lengths[4*r:])
 			}
-			to := places[k] * size
-			if l > uint64(len(from)) || to+l > size*(base+n) {
-				return badSlice("the lengths of a map changed while they were read")
+		}
+		for r := range int(rows) {
+			at := j.at
+			for k, length := range j.tile[r*keys:][:keys] {
+				l, to := uint64(length), at[k]
+				if l == 0 {
+					continue
+				}
+				if l > n-done || l > end-to {
+					return badSlice("the lengths of a map changed while they were read")
+				}
+				copy(o.values[size*to:], ids[size*done:][:size*l])
+				if weights != nil {
+					copy(o.weights[4*to:], weights[4*done:][:4*l])
+				}
+				done, at[k] = done+l, to+l
 			}
-			copy(b[to:], from[:l])
-			from = from[l:]
-			places[k] += l / size
 		}
 	}
 	return nil
