@@ -35,8 +35,8 @@ func from(src []byte, bit int) ([]byte, int) {
 func bits(src []byte, bit int, width uint) uint64 {
 	p, shift := bit>>3, uint(bit&7)
 	mask := ^uint64(0) >> (64 - width)
-	if p+9 <= len(src) {
-		return (binary.LittleEndian.Uint64(src[p:])>>shift | uint64(src[p+8])<<(64-shift)) & mask
+	if p+8 <= len(src) && shift+width <= 64 {
+		return binary.LittleEndian.Uint64(src[p:]) >> shift & mask
 	}
 	var x uint64
 	for i, c := range src[min(p, len(src)):] {
