@@ -7,10 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -335,40 +333,6 @@ func (l *leases) take(resp *apiv1.LeaseResponse) error {
 	return nil
 }
 
-// over remembers the last leases that are over: while the leader does not know, it may say them again.
-type over struct {
-	ids  map[uint64]struct{}
-	ring [1 << 10]uint64 // many times what can be over and not yet known to be
-	next int
-}
-
-func (o *over) has(id uint64) bool { _, ok := o.ids[id]; return ok }
-
-func (o *over) add(id uint64) {
-	if o.ids == nil {
-		o.ids = make(map[uint64]struct{}, len(o.ring))
-	}
-	delete(o.ids, o.ring[o.next])
-	o.ids[id], o.ring[o.next] = struct{}{}, id
-	o.next = (o.next + 1) % len(o.ring)
-}
-
-// piece checks a grant.
-func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
-	e := l.d.Epoch()
-	split, err := e.Plan.Split(int(g.Split))
-	if err != nil {
-		return nil, err
-	}
-	if g.Epoch != e.Number || g.From >= g.To || g.From < split.FirstNumber || g.To > split.FirstNumber+uint64(split.MiniBatches) {
-		return nil, fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d", g.From, g.To, g.Epoch, g.Split,
-			split.FirstNumber, split.FirstNumber+uint64(split.MiniBatches), e.Number)
-	}
-	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Run{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
-	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
-	return p, nil
-}
-
 // drop forgets a lease. l.mu is held.
 func (l *leases) drop(p *piece) {
 	delete(l.held, p.lease)
@@ -433,81 +397,4 @@ func (l *leases) giveBack(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// piece is one lease: a trainmgr.Piece.
-type piece struct {
-	l      *leases
-	lease  uint64
-	run    dataset.Run
-	split  dataset.Split
-	node   *node
-	urls   []string
-	drive  string
-	ctx    context.Context // ends when the lease is revoked, or with the delivery
-	cancel context.CancelCauseFunc
-	ended  bool // every mini-batch has come; guarded by l.mu
-}
-
-func (p *piece) Numbers() dataset.Run { return p.run }
-
-func (p *piece) Drive() string { return p.node.name + "/" + p.drive }
-
-func (p *piece) String() string {
-	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)", p.node.name, p.drive, p.split.Place, p.run.From, p.run.To)
-}
-
-// Open begins to fetch.
-func (p *piece) Open(context.Context) (api.Stream, error) {
-	if err := p.node.pause(p.ctx); err != nil {
-		return nil, err
-	}
-	if err := p.node.reach(p.ctx, p.urls); err != nil {
-		return nil, err
-	}
-	return openStream(p), nil
-}
-
-// End tells what becomes of the lease. A node that fails does not end the job.
-func (p *piece) End(err error) error {
-	l := p.l
-	defer l.wake()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.running--
-	switch cause := context.Cause(p.ctx); {
-	case err == nil:
-		p.ended = true
-		delete(l.refused, p.split.Place)
-		p.node.went(true)
-		return nil
-	case cause != nil: // revoked, or the delivery ends, or nothing new could come
-		p.ended = errors.Is(cause, errWhole)
-		return nil
-	case errors.Is(err, ErrData), errors.Is(err, errRefused) && l.staysRefused(p.split.Place):
-		if !errors.Is(err, ErrData) {
-			err = fmt.Errorf("%w: %w", ErrData, err)
-		}
-		l.release(p.lease, "data: "+shortened(err.Error()))
-		return err
-	}
-	p.node.went(false)
-	l.rank.mu.Lock()
-	l.rank.redone++
-	l.rank.mu.Unlock()
-	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "err", err)
-	l.release(p.lease, "node: "+shortened(err.Error()))
-	return nil
-}
-
-// shortened keeps a reason within what the control plane takes.
-func shortened(s string) string { return s[:min(len(s), 2000)] }
-
-// staysRefused reports whether a split has been refused for longer than the control plane needs to learn that a partition has moved. l.mu is held.
-func (l *leases) staysRefused(split int) bool {
-	since, ok := l.refused[split]
-	if !ok {
-		l.refused[split] = time.Now()
-	}
-	return ok && time.Since(since) > l.rank.o.refused
 }
