@@ -31,18 +31,15 @@ func from(src []byte, bit int) ([]byte, int) {
 	return src[min(bit>>3, len(src)):], bit & 7
 }
 
-// bits returns width of src's bits from bit on.
+// bits returns width of src's bits from bit on. They lie within eight bytes, or src ends before they do.
 func bits(src []byte, bit int, width uint) uint64 {
 	p, shift := bit>>3, uint(bit&7)
 	mask := ^uint64(0) >> (64 - width)
-	if p+8 <= len(src) && shift+width <= 64 {
+	if p+8 <= len(src) {
 		return binary.LittleEndian.Uint64(src[p:]) >> shift & mask
 	}
 	var x uint64
 	for i, c := range src[min(p, len(src)):] {
-		if i == 8 {
-			return (x>>shift | uint64(c)<<(64-shift)) & mask
-		}
 		x |= uint64(c) << (8 * i)
 	}
 	return x >> shift & mask
