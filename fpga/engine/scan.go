@@ -12,6 +12,13 @@ import (
 // listValues is how many elements of lists a block should hold: as flat blocks, what stays in the first-level cache.
 const listValues = 4096
 
+// Values that one operator takes from the page straight to their place need no cache between, so that fewer, longer blocks of
+// them save work.
+const (
+	straightRows   = 4 // times a flat block's rows
+	straightValues = 8 // times a list block's elements
+)
+
 // scan is one pass over a task's rows.
 type scan struct {
 	*walk
@@ -259,12 +266,41 @@ func (w *worker) rows(s *scan, n int) error {
 			s.settle(true, &w.page)
 			return nil
 		}
-		if s.ct.List {
-			s.rows = min(max(1, got*listValues/max(1, w.block.Values())), w.engine.blockRows)
-		}
+		s.grow(w, got)
 		n -= got
 	}
 	return nil
+}
+
+// grow sets the rows of the next block from those of the block that is done.
+func (s *scan) grow(w *worker, got int) {
+	straight := w.block.Lent && straight(s.sinks)
+	switch {
+	case s.ct.List:
+		values := listValues
+		if straight {
+			values *= straightValues
+		}
+		s.rows = min(max(1, got*values/max(1, w.block.Values())), w.engine.blockRows)
+	case straight:
+		s.rows = min(straightRows*w.engine.blockRows, w.block.MaxValues)
+	}
+}
+
+// straight tells whether every sink's values have one operator between the block and their place, or none.
+func straight(sinks []sink) bool {
+	for i := range sinks {
+		work := 0
+		for k := range sinks[i].steps {
+			if t := &sinks[i].steps[k]; !t.joined && !t.zero {
+				work++
+			}
+		}
+		if work > 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // reopen puts the decoder back to the cursor's row in the open page.
