@@ -45,6 +45,9 @@ func hashKernel(name, width string, v vector, divisor func() modulus, to idStore
 	loop{n: n, lanes: v.lanes64(), unroll: unroll, masked: v.bits == 512,
 		body: func(vectors int, k reg.Register) {
 			xs := v.regs(vectors)
+			if v.bits == 512 && k == nil {
+				readsAhead(src, vectors)
+			}
 			xs.each(func(i int, x reg.VecVirtual) { load64(Mem{Base: src, Disp: i * v.bytes}, k, x) })
 			h.mix(xs)
 			m.mod(xs)

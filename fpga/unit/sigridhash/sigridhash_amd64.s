@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func hashWide512(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
 TEXT ·hashWide512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -25,6 +25,10 @@ TEXT ·hashWide512(SB), NOSPLIT, $0-48
 loop4:
 	CMPQ        DX, $+32
 	JL          behind4
+	PREFETCHT0  8192(CX)
+	PREFETCHT0  8256(CX)
+	PREFETCHT0  8320(CX)
+	PREFETCHT0  8384(CX)
 	VMOVDQU64   (CX), Z11
 	VMOVDQU64   64(CX), Z12
 	VMOVDQU64   128(CX), Z13
@@ -146,6 +150,7 @@ behind4:
 loop1:
 	CMPQ        DX, $+8
 	JL          behind1
+	PREFETCHT0  8192(CX)
 	VMOVDQU64   (CX), Z11
 	VPMULLQ     Z3, Z11, Z11
 	VPADDQ      Z1, Z11, Z11
@@ -240,7 +245,7 @@ DATA word4338000000000000<>+0(SB)/8, $0x4338000000000000
 GLOBL word4338000000000000<>(SB), RODATA|NOPTR, $8
 
 // func hashSmall512(dst *int64, src *int64, n int, salt uint64, d uint64, inverse float64)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, BMI2, MMX+
 TEXT ·hashSmall512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -258,6 +263,10 @@ TEXT ·hashSmall512(SB), NOSPLIT, $0-48
 loop4:
 	CMPQ       DX, $+32
 	JL         behind4
+	PREFETCHT0 8192(CX)
+	PREFETCHT0 8256(CX)
+	PREFETCHT0 8320(CX)
+	PREFETCHT0 8384(CX)
 	VMOVDQU64  (CX), Z9
 	VMOVDQU64  64(CX), Z10
 	VMOVDQU64  128(CX), Z11
@@ -399,6 +408,7 @@ behind4:
 loop1:
 	CMPQ       DX, $+8
 	JL         behind1
+	PREFETCHT0 8192(CX)
 	VMOVDQU64  (CX), Z9
 	VPMULLQ    Z3, Z9, Z9
 	VPADDQ     Z1, Z9, Z9
@@ -989,7 +999,7 @@ behind1:
 	RET
 
 // func hashWideTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·hashWideTo32x512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -1009,6 +1019,10 @@ TEXT ·hashWideTo32x512(SB), NOSPLIT, $0-48
 loop4:
 	CMPQ        DX, $+32
 	JL          behind4
+	PREFETCHT0  8192(CX)
+	PREFETCHT0  8256(CX)
+	PREFETCHT0  8320(CX)
+	PREFETCHT0  8384(CX)
 	VMOVDQU64   (CX), Z11
 	VMOVDQU64   64(CX), Z12
 	VMOVDQU64   128(CX), Z13
@@ -1134,6 +1148,7 @@ behind4:
 loop1:
 	CMPQ        DX, $+8
 	JL          behind1
+	PREFETCHT0  8192(CX)
 	VMOVDQU64   (CX), Z11
 	VPMULLQ     Z3, Z11, Z11
 	VPADDQ      Z1, Z11, Z11
@@ -1209,7 +1224,7 @@ done:
 	RET
 
 // func hashSmallTo32x512(dst *byte, src *int64, n int, salt uint64, d uint64, inverse float64)
-// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2
+// Requires: AVX, AVX512BW, AVX512DQ, AVX512F, AVX512VL, BMI2, MMX+
 TEXT ·hashSmallTo32x512(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -1227,6 +1242,10 @@ TEXT ·hashSmallTo32x512(SB), NOSPLIT, $0-48
 loop4:
 	CMPQ       DX, $+32
 	JL         behind4
+	PREFETCHT0 8192(CX)
+	PREFETCHT0 8256(CX)
+	PREFETCHT0 8320(CX)
+	PREFETCHT0 8384(CX)
 	VMOVDQU64  (CX), Z9
 	VMOVDQU64  64(CX), Z10
 	VMOVDQU64  128(CX), Z11
@@ -1372,6 +1391,7 @@ behind4:
 loop1:
 	CMPQ       DX, $+8
 	JL         behind1
+	PREFETCHT0 8192(CX)
 	VMOVDQU64  (CX), Z9
 	VPMULLQ    Z3, Z9, Z9
 	VPADDQ     Z1, Z9, Z9
