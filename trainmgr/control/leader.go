@@ -142,7 +142,7 @@ func (l *leader) wire(err error) error {
 		code = connect.CodeNotFound
 	case errors.Is(err, fleet.ErrRefused), errors.Is(err, fleet.ErrSelect):
 		code = connect.CodeFailedPrecondition
-	case errors.Is(err, fleet.ErrNotYet):
+	case errors.Is(err, fleet.ErrNotYet), errors.Is(err, store.ErrAway):
 		code = connect.CodeUnavailable
 	case errors.Is(err, context.DeadlineExceeded):
 		code = connect.CodeDeadlineExceeded

@@ -22,7 +22,9 @@ import (
 var (
 	ErrFenced  = errors.New("another member leads now")
 	ErrNoSpace = errors.New("etcd is full and takes no writes: make room, then disarm its alarm (docs/operations.md)")
-	ErrFormat  = errors.New("another format of control plane data")
+	// ErrAway says that etcd has no leader, or lost it on the way: a write may have been done or not. It may do it when it is asked again.
+	ErrAway   = errors.New("etcd is without a leader for now")
+	ErrFormat = errors.New("another format of control plane data")
 )
 
 // Store is the control plane's etcd.
@@ -260,10 +262,21 @@ func (s *Store) Healthy(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
+// away are etcd's words for that its leader is gone, or slow.
+var away = []error{
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaderChanged, rpctypes.ErrStopped, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToLeaderFail,
+	rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutWaitAppliedIndex, rpctypes.ErrTooManyRequests,
+}
+
 // words turns etcd's errors into ours.
 func words(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) || errors.Is(err, rpctypes.ErrGRPCNoSpace) {
 		return ErrNoSpace
+	}
+	for _, a := range away {
+		if errors.Is(err, a) {
+			return fmt.Errorf("%w: %w", ErrAway, err)
+		}
 	}
 	return err
 }

@@ -1,0 +1,42 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/fleet"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// TestWhatErrorsAreOnTheWire: whether a caller asks again depends on it. A write to an etcd without a leader, found by killing members at random, is to be
+// asked for again.
+func TestWhatErrorsAreOnTheWire(t *testing.T) {
+	l := &leader{ctx: t.Context()}
+	for _, c := range []struct {
+		err  error
+		code connect.Code
+	}{
+		{store.ErrAway, connect.CodeUnavailable},
+		{fleet.ErrNotYet, connect.CodeUnavailable},
+		{store.ErrNoSpace, connect.CodeResourceExhausted},
+		{ledger.ErrSession, connect.CodeAborted},
+		{ledger.ErrArgument, connect.CodeInvalidArgument},
+		{dataset.ErrToken, connect.CodeInvalidArgument},
+		{ledger.ErrUnknown, connect.CodeNotFound},
+		{fleet.ErrRefused, connect.CodeFailedPrecondition},
+		{errors.New("a fault of ours"), connect.CodeInternal},
+	} {
+		err := l.wire(fmt.Errorf("attach: %w", c.err))
+		assert.Equal(t, c.code, connect.CodeOf(err), "%v", c.err)
+		assert.ErrorContains(t, err, c.err.Error())
+	}
+	assert.NoError(t, l.wire(nil))
+	wired := connect.NewError(connect.CodeDataLoss, errors.New("a node's word"))
+	assert.Equal(t, wired, l.wire(wired))
+}
