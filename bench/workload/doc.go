@@ -6,6 +6,12 @@
 //	int_0 ...       dense features: RM1 nullable int32, RM2 to RM5 nullable float32
 //	cat_0 ...       sparse features: RM1 nullable int64, RM2 to RM5 nullable list<int64>, three-level
 //
+// With Options.Maps the same features lie in two maps, by number, as DPP's tables have theirs:
+//
+//	label             as above
+//	float_features    map<int32, float32>: feature i is int_i
+//	id_list_features  map<int32, list<int64>>: feature i is cat_i
+//
 // # What the rows are
 //
 // Rows are synthetic, and a pure function of model, seed, coverage, column and row number: neither partitions, row

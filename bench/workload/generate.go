@@ -40,6 +40,7 @@ type Options struct {
 	Encoding     string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
 	Seed         uint64
 	Coverage     float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
+	Maps         bool    // features in two maps, FloatFeatures and IDListFeatures, and not in a column each; RM2 to RM5 only
 	Overwrite    bool    // replace the numbered partitions that exist, all of them
 
 	// Progress, if not nil, is told how many rows of all are written. It is called from one goroutine at a time.
@@ -101,6 +102,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, err
 	}
 	switch {
+	case o.Maps && (!o.Model.Lists || o.Model.Dense == 0 || o.Model.Sparse == 0):
+		return o, fmt.Errorf("%w: maps of %s: its features are scalars; want rm2 to rm5", ErrOptions, o.Model.Name)
 	case o.Model.Dense < 0 || o.Model.Sparse < 0 || o.Model.Name == "":
 		return o, fmt.Errorf("%w: no model; see Find", ErrOptions)
 	case o.Rows < 0:
@@ -134,6 +137,9 @@ func Generate(ctx context.Context, o Options) ([]File, error) {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
 	g := &generator{Options: o, columns: columns(o.Model, o.Seed), files: make([]File, o.Partitions)}
+	if o.Maps {
+		g.columns = mapped(o.Model, g.columns)
+	}
 	if g.schema, err = schemaOf(o.Model.Name, g.columns, o.Codec, o.Encoding); err != nil {
 		return nil, err
 	}

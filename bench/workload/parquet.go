@@ -50,6 +50,14 @@ func schemaOf(name string, cols []column, codecName, encoding string) (*parquet.
 			n = parquet.Optional(leaf(parquet.FloatType))
 		case idColumn:
 			n = parquet.Optional(leaf(parquet.Int64Type))
+		case keysColumn:
+			value := leaf(parquet.FloatType)
+			if c.features[0].kind == listColumn {
+				value = parquet.List(leaf(parquet.Int64Type))
+			}
+			n = parquet.Optional(parquet.Map(leaf(parquet.Int32Type), value))
+		case valuesColumn:
+			continue // with the keys
 		case listColumn:
 			n = parquet.Optional(parquet.List(parquet.Optional(leaf(parquet.Int64Type))))
 		}
@@ -68,6 +76,9 @@ func (g *generator) pageBuffer() int {
 	perRow := 32 // a value, its level and parquet-go's index of the row
 	if g.Model.Lists {
 		perRow = maxLength * 16
+	}
+	if g.Maps {
+		perRow *= g.Model.Sparse
 	}
 	return int(min(int64(g.PageBytes), int64(g.RowGroupRows)*int64(perRow)+4096))
 }
@@ -89,6 +100,9 @@ func (g *generator) writerOptions() []parquet.WriterOption {
 func (g *generator) write(ctx context.Context, out io.Writer, first, end int64) ([]int64, error) {
 	options := append(g.writerOptions(), parquet.KeyValueMetadata("millrace.workload",
 		fmt.Sprintf(`{"model":%q,"seed":%d,"coverage":%v,"first_row":%d,"version":%q}`, g.Model.Name, g.Seed, g.Model.Coverage, first, generatorVersion)))
+	if g.Maps {
+		options = append(options, parquet.KeyValueMetadata("millrace.workload.maps", "true"))
+	}
 	w := parquet.NewGenericWriter[any](out, options...)
 	groups := []int64{}
 	var values []parquet.Value

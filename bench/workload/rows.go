@@ -15,11 +15,13 @@ const maxLength = 40
 type kind uint8
 
 const (
-	labelColumn kind = iota
-	intColumn        // nullable int32
-	floatColumn      // nullable float32
-	idColumn         // nullable int64
-	listColumn       // nullable list<int64>
+	labelColumn  kind = iota
+	intColumn         // nullable int32
+	floatColumn       // nullable float32
+	idColumn          // nullable int64
+	listColumn        // nullable list<int64>
+	keysColumn        // keys of a map
+	valuesColumn      // values of the map before
 )
 
 // column makes the values of one column. It is read-only and shared by all partitions.
@@ -31,6 +33,8 @@ type column struct {
 	key   uint64 // of its streams
 	bits  uint   // of intColumn: magnitudes up to 2^bits
 	zipf  zipf
+
+	features []column // of keysColumn and valuesColumn: whose values the map holds, by their place
 }
 
 // columns returns a model's columns.
@@ -71,6 +75,9 @@ const (
 
 // appendRows appends rows [from, to) of a block, as the Parquet writer takes them.
 func (c *column) appendRows(dst []parquet.Value, block uint64, from, to int) []parquet.Value {
+	if c.features != nil {
+		return c.appendMap(dst, block, from, to)
+	}
 	s := stream(key(c.key, block))
 	pair := uint64(maxLength + 1) // the length that the next list completes; above maxLength: none
 	for r := range to {

@@ -129,6 +129,7 @@ and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage.
 	f.Int64Var(&o.Rows, "rows", 1_000_000, "rows of all partitions together")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
 	f.Float64Var(&o.Coverage, "coverage", 0, "share of rows that have a feature (default: the model's)")
+	f.BoolVar(&o.Maps, "maps", false, "rm2 to rm5: features in two maps, float_features and id_list_features, as in DPP's tables")
 	writeFlags(cmd, &o)
 	return cmd
 }
