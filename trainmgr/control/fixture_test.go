@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"slices"
 	"sync"
 	"testing"
@@ -43,7 +44,8 @@ type fakeNode struct {
 	p        map[string]float64 // of drives; 1000 rows/s where none is given
 	hang     chan struct{}      // Measure waits for it, if set
 
-	unmeasured error // what Measure says
+	unmeasured error          // what Measure says
+	resets     map[string]int // calls by method whose connections are still to be reset
 }
 
 func (n *fakeNode) Prepare(_ context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
@@ -120,14 +122,27 @@ func partition(t testing.TB, name string, rows int64) *apiv1.Partition {
 // newNode serves a fake node with drives that hold the named partitions.
 func newNode(t testing.TB, name string, drives map[string][]*apiv1.Partition) *fakeNode {
 	t.Helper()
-	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{}}
+	n := &fakeNode{name: name, prepared: map[string]int{}, finished: map[string]int{}, p: map[string]float64{}, resets: map[string]int{}}
 	_, h := apiv1connect.NewNodeHandler(n)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n.mu.Lock()
 		if f := r.Header.Get(apiv1.FenceHeader); len(n.fences) == 0 || n.fences[len(n.fences)-1] != f {
 			n.fences = append(n.fences, f)
 		}
+		method := path.Base(r.URL.Path)
+		reset := n.resets[method] > 0
+		if reset {
+			n.resets[method]--
+		}
 		n.mu.Unlock()
+		if reset {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if assert.NoError(t, err) {
+				assert.NoError(t, conn.(*net.TCPConn).SetLinger(0)) // the other side is told so, as by a machine whose process was killed
+				assert.NoError(t, conn.Close())
+			}
+			return
+		}
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(srv.Close)

@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -204,6 +206,45 @@ func TestANodeThatCannotPrepare(t *testing.T) {
 	require.NoError(t, k.consume(0))
 	until(t, c, "one", "done")
 	assert.Len(t, k.got, 10)
+}
+
+// TestANodeThatIsKilledWhileItIsAsked resets the connections, says that it ends, and hangs up: the job waits for it.
+func TestANodeThatIsKilledWhileItIsAsked(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 100)}})
+	n.resets["Prepare"], n.resets["Measure"] = 2*prepareTries+1, 2
+	n.beats(t, c)
+	await(t, c, "n")
+	submit(t, c, &apiv1.JobSpec{Name: "reset"})
+	until(t, c, "reset", "running")
+	n.mu.Lock()
+	assert.Equal(t, map[string]int{"Prepare": 0, "Measure": 0}, n.resets)
+	n.refuse = connect.NewError(connect.CodeCanceled, context.Canceled)
+	n.mu.Unlock()
+	submit(t, c, &apiv1.JobSpec{Name: "ends", Plan: &apiv1.PlanOptions{Seed: 1}})
+	until(t, c, "ends", "preparing: for a node: partition p0: node n: prepare: unavailable: canceled: context canceled")
+	n.mu.Lock()
+	n.refuse = nil
+	n.mu.Unlock()
+	until(t, c, "ends", "running")
+}
+
+func TestUnreached(t *testing.T) {
+	for want, errs := range map[connect.Code][]error{
+		connect.CodeUnavailable: {
+			connect.NewError(connect.CodeCanceled, syscall.ECONNRESET), connect.NewError(connect.CodeDeadlineExceeded, context.DeadlineExceeded),
+			connect.NewError(connect.CodeUnavailable, io.EOF), io.ErrUnexpectedEOF,
+		},
+		connect.CodeResourceExhausted:  {connect.NewError(connect.CodeResourceExhausted, errors.New("an answer too large"))},
+		connect.CodeFailedPrecondition: {connect.NewError(connect.CodeFailedPrecondition, errors.New("it changed"))},
+	} {
+		for _, err := range errs {
+			assert.Equal(t, want, connect.CodeOf(unreached(err)), "%v", err)
+			assert.ErrorIs(t, unreached(err), err)
+		}
+	}
+	assert.NoError(t, unreached(nil))
 }
 
 // TestADriveThatIsBeingOpenedIsWaitedFor: what it holds may be of the job. The wait is as long as a node may be silent, and is told.

@@ -191,6 +191,7 @@ func (l *leader) call(ctx context.Context, node string, most time.Duration, fn f
 	l.mu.Lock()
 	urls := l.fleet.Status(node).GetUrls()
 	l.mu.Unlock()
+	own := ctx
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	err := fmt.Errorf("node %s: it has no URL", node)
@@ -202,8 +203,24 @@ func (l *leader) call(ctx context.Context, node string, most time.Duration, fn f
 		}
 		err = fn(ctx, apiv1connect.NewNodeClient(l.s.nodes, base, connect.WithReadMaxBytes(maxBeat), connect.WithInterceptors(l.fencing())))
 		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
-			return err
+			break
 		}
+	}
+	if own.Err() != nil {
+		return err
+	}
+	return unreached(err)
+}
+
+// unreached gives what came of a connection, and not of the node, the code of what may go well later. connect has others for it: canceled for a
+// connection that was reset, deadline_exceeded for a node that hangs. A node that ends while it works says canceled itself; nobody here does.
+func unreached(err error) error {
+	switch code := connect.CodeOf(err); {
+	case err == nil:
+		return nil
+	case code == connect.CodeCanceled,
+		!connect.IsWireError(err) && (code == connect.CodeDeadlineExceeded || code == connect.CodeUnknown || code == connect.CodeInternal):
+		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	return err
 }
