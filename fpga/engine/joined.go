@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/convert"
@@ -13,11 +12,11 @@ import (
 
 // joined is what is made of a block of a map: of each feature its values, row by row, through its chain of operators.
 type joined struct {
-	places []uint32 // slots x rows: the entry that a row has for a slot, plus 1; 0: none
+	places []uint32 // of lists, slots x rows: the entry that a row has for a slot, plus 1; 0: none
 	starts []uint32 // of lists: where an entry's elements begin; one more than there are entries
 	scored []uint32 // places of a feature, without lists with a null score
 
-	// The feature at hand.
+	// Of numbers, slots x rows; of lists, the elements of the feature at hand.
 	i64     []int64
 	f32     []float32
 	f64     []float64
@@ -50,11 +49,13 @@ func (w *worker) join(plan *mapPlan, row uint64, n int, base uint64) (ok bool, a
 	if at, err := p.fits(); err != nil {
 		return false, at, p.scans[at].at(&p.scans[at].cur, err)
 	}
-	p.findPlaces(plan, n)
 	keys, values := &p.readers[0].block, &p.readers[1].block
 	list := p.scans[1].col.list
 	if list {
+		p.findPlaces(plan, n)
 		p.findStarts(values.Inner)
+	} else {
+		p.spread(plan, values, n)
 	}
 	if plan.scored {
 		p.readScores(&p.readers[2].block)
@@ -68,7 +69,7 @@ func (w *worker) join(plan *mapPlan, row uint64, n int, base uint64) (ok bool, a
 		if list {
 			err = w.pickList(k, values, n)
 		} else {
-			err = w.pickScalar(k, values, row, n)
+			err = w.pickScalar(k, row, n)
 		}
 		if err != nil {
 			s := &p.scans[1]
@@ -156,36 +157,63 @@ func (p *parts) score(b *parquet.Block) []float32 {
 	return p.reals
 }
 
+// spread puts the numbers of n rows where their slots have them, column by column, each with a byte that tells whether it is
+// there. Of several with one key the last counts; an entry with a null for a key is nobody's.
+func (p *parts) spread(plan *mapPlan, b *parquet.Block, n int) {
+	j, size := &p.joined, plan.slots*n
+	j.valid = room(&j.valid, size)
+	clear(j.valid)
+	keys := &p.readers[0].block
+	switch b.Kind {
+	case parquet.KindFloat32:
+		j.f32 = room(&j.f32, size)
+		spread(plan, keys, b, j.f32, b.F32, j.valid, n)
+	case parquet.KindFloat64:
+		j.f64 = room(&j.f64, size)
+		spread(plan, keys, b, j.f64, b.F64, j.valid, n)
+	default:
+		j.i64 = room(&j.i64, size)
+		spread(plan, keys, b, j.i64, b.I64, j.valid, n)
+	}
+}
+
+func spread[T any](plan *mapPlan, keys, values *parquet.Block, to, from []T, valid []byte, n int) {
+	clear(to) // as decoders leave a 0 in the slot of a null
+	from = from[:len(keys.I64)]
+	e := 0
+	for r, l := range keys.Lengths {
+		for end := e + int(l); e < end; e++ {
+			slot := plan.table.find(keys.I64[e])
+			if slot == 0 || keys.Nulls > 0 && keys.Valid[e] == 0 {
+				continue
+			}
+			at := int(slot-1)*n + r
+			to[at], valid[at] = from[e], 1
+			if values.Nulls > 0 {
+				valid[at] = values.Valid[e]
+			}
+		}
+	}
+}
+
 // pickScalar runs one feature of a map to numbers through its chain and writes it, or where its ids are appended to those of
 // other keys adds it to them.
-func (w *worker) pickScalar(k *pick, b *parquet.Block, row uint64, n int) error {
-	clock := w.now()
+func (w *worker) pickScalar(k *pick, row uint64, n int) error {
 	p := &w.parts
 	j := &p.joined
-	places := j.places[k.slot*n:][:n]
-	v := vec{kind: p.scans[1].col.kind, n: n, mine: true, myValid: true}
+	at := k.slot * n
+	v := vec{kind: p.scans[1].col.kind, n: n, mine: k.last}
 	switch v.kind {
 	case program.Int64:
-		v.i64 = take[int64, uint64](&j.i64, b.I64, places)
+		v.i64 = j.i64[at:][:n]
 	case program.Float32:
-		v.f32 = take[float32, uint32](&j.f32, b.F32, places)
+		v.f32 = j.f32[at:][:n]
 	default:
-		v.f64 = take[float64, uint64](&j.f64, b.F64, places)
+		v.f64 = j.f64[at:][:n]
 	}
-	j.valid = room(&j.valid, n)
-	there := 0
-	for r, e := range places {
-		ok := min(e, 1)
-		if b.Nulls > 0 && ok > 0 {
-			ok = uint32(b.Valid[e-1])
-		}
-		j.valid[r] = byte(ok)
-		there += int(ok)
+	if valid := j.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
+		v.valid = valid
 	}
-	if there < n {
-		v.valid = j.valid
-	}
-	w.lap(program.UnitMap, clock, n)
 	w.buffers.end = place{}
 	switch {
 	case k.to == program.ToDense:
@@ -210,23 +238,6 @@ func (w *worker) pickScalar(k *pick, b *parquet.Block, row uint64, n int) error 
 	}
 	j.ones(len(w.out.weights) > 0)
 	return nil
-}
-
-// take gathers what places name. Where there is nothing it leaves a 0, as decoders do for nulls. Which rows have a feature is hard
-// to foretell, so nothing branches on it.
-func take[T float32 | int64 | float64, B uint32 | uint64](to *[]T, from []T, places []uint32) []T {
-	dst := room(to, len(places))
-	*to = dst
-	if len(from) == 0 {
-		clear(dst)
-		return dst
-	}
-	in, out := unsafe.Slice((*B)(unsafe.Pointer(unsafe.SliceData(from))), len(from)), unsafe.Slice((*B)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst))
-	for r, e := range places {
-		is := min(e, 1)
-		out[r] = in[e-is] & -B(is)
-	}
-	return dst
 }
 
 // ones gives weight 1 to ids that have none yet.

@@ -26,6 +26,7 @@ type pick struct {
 	sink
 	slot   int
 	scored bool
+	last   bool // no pick behind it takes the same slot
 }
 
 // take adds the values' sinks.
@@ -44,7 +45,12 @@ func (p *mapPlan) take(c *program.Column, sinks []sink) {
 			p.keys++
 		}
 		p.scored = p.scored || c.Picks[i].Scored
-		p.picks = append(p.picks, pick{s, slot, c.Picks[i].Scored})
+		p.picks = append(p.picks, pick{s, slot, c.Picks[i].Scored, false})
+	}
+	seen := make([]bool, len(keys))
+	for i := len(p.picks) - 1; i >= 0; i-- {
+		k := &p.picks[i]
+		k.last, seen[k.slot] = !seen[k.slot], true
 	}
 	p.slots = len(keys)
 	p.table = newKeyTable(keys)

@@ -8,9 +8,12 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet"
 )
 
-// mapValues is how many elements a block of a map should hold at most: what its blocks and what is made of them fit the
-// second-level cache.
-const mapValues = 8192
+// How many elements a block of a map should hold at most: what its blocks and what is made of them fit the second-level cache.
+// Numbers, of which a row has one a feature, want more rows.
+const (
+	mapValues  = 8192
+	mapNumbers = 16384
+)
 
 // mapPlaces is how many places a block should have: rows times different keys.
 const mapPlaces = 1 << 18
@@ -103,6 +106,10 @@ func (w *worker) scanMap(plan *mapPlan) (done uint32, at int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
+	values := mapNumbers
+	if p.scans[1].col.list {
+		values = mapValues
+	}
 	most := max(1, min(w.engine.blockRows, mapPlaces/max(1, plan.slots)))
 	rows := min(64, most)
 	for done < task.Count {
@@ -122,7 +129,7 @@ func (w *worker) scanMap(plan *mapPlan) (done uint32, at int, err error) {
 		}
 		done += uint32(n)
 		p.goOn(n)
-		rows = min(max(1, n*mapValues/max(1, p.values())), most)
+		rows = min(max(1, n*values/max(1, p.values())), most)
 	}
 	for i := range p.scans {
 		s, r := &p.scans[i], p.readers[i]
