@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host"
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node/leader"
@@ -221,7 +222,7 @@ func (a *Agent) serve() {
 		ReadHeaderTimeout: 10 * time.Second,
 		WriteTimeout:      24 * time.Hour, // each response sets its own; this ends what they left on the connection
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    apiv1.MaxPartitionHeader + 16<<10,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return a.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {

@@ -29,6 +29,8 @@ const (
 	// Of a PUT of a partition: its description as in a manifest, and where the bytes begin that the footer's digest covers.
 	PartitionHeader = "Millrace-Partition"
 	FooterAtHeader  = "Millrace-Footer-At"
+	// MaxPartitionHeader is the most bytes of PartitionHeader. The row groups of a partition that has very many are left out: its footer names them too.
+	MaxPartitionHeader = 32 << 10
 	// DigestHeader, a header of a PUT and a trailer of a GET, is the SHA-256 of a partition's bytes in hex.
 	DigestHeader = "Millrace-Sha256"
 )

@@ -14,16 +14,13 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// maxDescription bounds the header that describes a partition: its row groups are listed there.
-const maxDescription = 512 << 10
-
 // Take answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the headers say.
 func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")
 	description := r.Header.Get(apiv1.PartitionHeader)
-	if drive == "" || name == "" || len(description) > maxDescription {
-		return fmt.Errorf("%w: want PUT %sNAME?drive=DRIVE with a description of at most %d bytes", ErrRequest, apiv1.PartitionPath, maxDescription)
+	if drive == "" || name == "" || len(description) > apiv1.MaxPartitionHeader {
+		return fmt.Errorf("%w: want PUT %sNAME?drive=DRIVE with a description of at most %d bytes", ErrRequest, apiv1.PartitionPath, apiv1.MaxPartitionHeader)
 	}
 	var want dataset.Partition
 	if err := json.Unmarshal([]byte(description), &want); err != nil {

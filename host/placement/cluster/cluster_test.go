@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 type row struct {
@@ -231,4 +233,22 @@ func TestOpenRefuses(t *testing.T) {
 	c, err := Open([]*apiv1.NodeRecord{two("a"), {State: "dead", Status: two("b").Status}}, identity.Options{})
 	require.NoError(t, err)
 	assert.Len(t, c.Drives(), 1, "a dead node takes no part")
+}
+
+// TestADescriptionFitsItsHeader: a partition of very many row groups is described without them.
+func TestADescriptionFitsItsHeader(t *testing.T) {
+	p := dataset.Partition{Name: "p.parquet", Bytes: 1 << 40, Rows: 1 << 30, RowGroups: []int64{1, 2, 3}, Footer: dataset.Digest{7}}
+	for groups, kept := range map[int]bool{3: true, 1000: true, 100_000: false} {
+		p.RowGroups = make([]int64, groups)
+		b, err := header(p)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(b), apiv1.MaxPartitionHeader)
+		var back dataset.Partition
+		require.NoError(t, json.Unmarshal(b, &back))
+		want := p
+		if !kept {
+			want.RowGroups = nil
+		}
+		require.Equal(t, want, back)
+	}
 }

@@ -81,9 +81,19 @@ func describe(ctx context.Context, f *os.File, name string, format Format) (*Fil
 // Close closes the file.
 func (p *File) Close() error { return p.f.Close() }
 
+// header is a partition's description as it travels in a header.
+func header(p dataset.Partition) ([]byte, error) {
+	b, err := json.Marshal(p)
+	if err == nil && len(b) > apiv1.MaxPartitionHeader {
+		p.RowGroups = nil
+		b, err = json.Marshal(p)
+	}
+	return b, err
+}
+
 // put sends a file to a drive.
 func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
-	description, err := json.Marshal(p.Partition)
+	description, err := header(p.Partition)
 	if err != nil {
 		return err
 	}
