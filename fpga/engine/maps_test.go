@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/millrace/millrace/fpga/engine"
@@ -315,4 +316,14 @@ func BenchmarkDPP(b *testing.B) {
 			benchmarkModel(b, rows, 1024, data, p)
 		})
 	}
+}
+
+// An image without the unit refuses programs with maps, by name.
+func TestMapsWantTheirUnit(t *testing.T) {
+	data, p := dpp(t, 10, "", "")
+	units := slices.DeleteFunc(engine.Units(), func(u program.UnitRef) bool { return u.Unit == program.UnitMap })
+	b := newBatches(t, engine.New(engine.Options{Units: units}), data, p, 10)
+	state, r := b.execute()
+	require.Equal(t, program.BadProgram, state)
+	require.Contains(t, r.Message, "unit map version 1 is not in the image")
 }
