@@ -26,6 +26,9 @@
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
 //     rows of the mini-batch in one task: a second key's values lie behind all of the first's.
+//   - The tasks of a map's columns come one behind the other and for the same rows; they write the same number of rows. A map that feeds
+//     several keys of an output with lengths wants room for its ids twice, and counts them in Values as they come: until the
+//     task that ends with the mini-batch's last row they lie row by row.
 //   - A text slice has exactly one task.
 //   - Need of MoreInput is what lacks for sure plus, where page headers are not there yet, an estimate. A host that
 //     cannot give so much asks for fewer rows: for one row Need is exact once the page's header is there.
