@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -259,7 +260,7 @@ func (a *Agent) handler() http.Handler {
 			a.log.Error("a call panicked", "call", s.Procedure, "panic", p)
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))
 		}))
-	mux.Handle(path, withTLS(rpc))
+	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(rpc)))
 	mux.HandleFunc("GET /v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
 	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.store.Serve))
 	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.store.Take))

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 )
@@ -48,7 +49,7 @@ func (s *Server) handler(secure bool) http.Handler {
 	})
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
 	mux := http.NewServeMux()
-	mux.Handle(path, guard.New(service, secure, s.o.Rate))
+	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(service, secure, s.o.Rate)))
 	mux.Handle("GET /metrics", guard.Reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", guard.Reader(secure, http.HandlerFunc(s.readyz)))
 	if s.o.Profile {

@@ -1,0 +1,48 @@
+package httpbody
+
+import (
+	"io"
+	"net/http"
+	"time"
+)
+
+// Time is what a body of some megabytes may take, over a slow network too.
+const Time = 30 * time.Second
+
+// Within has next's requests fail whose bodies were not read to their ends a while after their headers were.
+func Within(most time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body == nil || r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		c := http.NewResponseController(w)
+		if err := c.SetReadDeadline(time.Now().Add(most)); err != nil {
+			next.ServeHTTP(w, r) // no connection is behind it
+			return
+		}
+		r.Body = &body{ReadCloser: r.Body, ended: func(err error) {
+			switch {
+			case err == io.EOF:
+				_ = c.SetReadDeadline(time.Time{}) // it could be set
+			case r.ProtoMajor == 1:
+				w.Header().Set("Connection", "close") // a server goes by types of bodies that are its own
+			}
+		}}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// body tells when it has ended.
+type body struct {
+	io.ReadCloser
+	ended func(error)
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.ended(err)
+	}
+	return n, err
+}
