@@ -1,13 +1,20 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
+quiet := /(fpga/unit|fpga/engine|sdk/pipeline|sdk/tensor|sdk/dataset)(/|$$)
 
-.PHONY: all build demo test race fuzz golden lint cross bench bench-peers bench-python sweep mutants generate deb container clean
+.PHONY: all help build demo test race fuzz golden lint asm cross bench bench-peers bench-python sweep mutants generate deb container clean
 
 all: build
 
+# These lines: each target, and the first line of what is said above it.
+help:
+	@awk '/^#/ { if (said == "") said = substr($$0, 3); next } /^[a-z][a-z-]*:/ && said != "" { split($$1, t, ":"); printf "  %-14s %s\n", t[1], said } { said = "" }' Makefile
+
+# The command, as bin/millrace.
 build:
 	$(GO) build -o bin/millrace ./cmd/millrace
 
+# The main job on one machine, with nothing else installed.
 demo: build
 	./bin/millrace demo
 
@@ -15,15 +22,19 @@ demo: build
 test:
 	bash .ci/test
 
+# The race detector over every package.
+# Kernels and documents share nothing between goroutines: there its use is the check of unsafe pointers, which a fifth of the drawn
+# cases does as well. All others run whole.
 race:
-	$(GO) test -race ./...
+	$(GO) test -race -short $$($(GO) list ./... | grep -E '$(quiet)')
+	$(GO) test -race $$($(GO) list ./... | grep -vE '$(quiet)')
 
 # A short run of every fuzz target from its kept corpus. FUZZTIME=5m for a long one.
 fuzz:
 	FUZZTIME=$(or $(FUZZTIME),20s) bash .ci/fuzz
 
-# Kernels give the same bits at both levels of the compiler's instruction set, and without assembly, and where the processor
-# offers less than this one.
+# Kernels' tests at every level of the instruction set.
+# At both of the compiler's, without assembly, and where the processor offers less than this one.
 golden:
 	GOAMD64=v1 $(GO) test ./fpga/unit/... ./fpga/engine/...
 	GOAMD64=v3 $(GO) test ./fpga/unit/... ./fpga/engine/...
@@ -31,6 +42,7 @@ golden:
 	MILLRACE_CPU=generic $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
 	MILLRACE_CPU=avx2 $(GO) test -run 'Golden|Kernel|Path|Table|Reference' ./fpga/unit/... ./fpga/engine/...
 
+# gofmt, vet, staticcheck, and whether what is generated is what its generators write.
 lint:
 	bash .ci/lint
 
@@ -38,18 +50,20 @@ lint:
 asm:
 	bash .ci/asm write
 
-# darwin and arm64 build; what only Linux can do says so at run time.
+# The same bytes on arm64 (under QEMU's user mode) as here; darwin builds.
+# And at every level of the instruction set. What only Linux can do says so at run time. CROSS=whole runs all tests of the kernels on arm64, in about half an hour.
 cross:
-	GOOS=linux GOARCH=arm64 $(GO) build ./... && GOOS=linux GOARCH=arm64 $(GO) vet ./...
-	GOOS=darwin GOARCH=arm64 $(GO) build ./... && GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	bash .ci/cross $(CROSS)
 
-# Our own tables, then ours beside the peers, which writes bench/results. On an idle machine: it takes about ten minutes, and two cores.
+# Our own tables, then ours beside the peers, which writes bench/results.
+# On an idle machine: it takes about ten minutes, and two cores.
 bench: build
 	./bin/millrace bench rm --models rm1,rm5 --engine cpu --threads 1
 	./bin/millrace bench roofline --threads 1
 	./bin/millrace bench wire
 	$(MAKE) bench-peers
 
+# Ours beside the peers only; writes bench/results.
 # The first time this fetches DuckDB (120 MB) and wants gcc; without gcc there are all peers but DuckDB. PEERS=... are its flags: PEERS=-h tells.
 bench-peers:
 	cd bench/peers && $(GO) run . $(PEERS)
