@@ -61,7 +61,7 @@ type Result struct {
 	Rows                 int64   `json:"rows"`
 	ElapsedSeconds       float64 `json:"elapsed_seconds"`
 	RowsPerSecond        float64 `json:"rows_per_second"`
-	CPUSeconds           float64 `json:"cpu_seconds"` // of the whole process; 0 where the system does not tell
+	CPUSeconds           float64 `json:"cpu_seconds"`         // of the whole process; 0 where the system does not tell
 	CPURowsPerSecond     float64 `json:"cpu_rows_per_second"` // rows a second of processor time
 	InputBytesPerSecond  float64 `json:"input_bytes_per_second"`
 	OutputBytesPerSecond float64 `json:"output_bytes_per_second"`
