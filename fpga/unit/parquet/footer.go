@@ -32,6 +32,7 @@ func ReadFooter(r io.ReaderAt, size int64) (*File, error) {
 	if err := f.check(size - int64(len(b))); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
+	f.index()
 	return f, nil
 }
 

@@ -12,10 +12,15 @@ type File struct {
 	Maps         []Map
 	RowGroups    []RowGroup
 	FooterSHA256 [32]byte // of the file's end from the footer's first byte: Thrift, its length, the magic
+
+	places map[string]int // in Leaves, by name; ReadFooter makes it, and without it names are looked for
 }
 
 // Leaf finds the leaf with a name: its Path, or its Name if only one leaf has it.
 func (f *File) Leaf(name string) (*Leaf, bool) {
+	if i, ok := f.places[name]; ok {
+		return &f.Leaves[i], true
+	}
 	var found *Leaf
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
@@ -30,6 +35,26 @@ func (f *File) Leaf(name string) (*Leaf, bool) {
 		}
 	}
 	return found, found != nil
+}
+
+// index notes where leaves are by their paths, the first of several that are the same, and by the names that one leaf alone has and that
+// are no path. A pipeline asks for hundreds.
+func (f *File) index() {
+	f.places = make(map[string]int, 2*len(f.Leaves))
+	names := make(map[string]int, len(f.Leaves))
+	for i := range f.Leaves {
+		l := &f.Leaves[i]
+		if _, twice := f.places[l.Path]; !twice {
+			f.places[l.Path] = i
+		}
+		names[l.Name]++
+	}
+	for i := range f.Leaves {
+		name := f.Leaves[i].Name
+		if _, path := f.places[name]; !path && names[name] == 1 {
+			f.places[name] = i
+		}
+	}
 }
 
 // Leaf is a column that has values of its own: a leaf of the schema's tree.
