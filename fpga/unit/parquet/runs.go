@@ -1,8 +1,8 @@
 package parquet
 
 import (
+	"encoding/binary"
 	"math/bits"
-	"unsafe"
 )
 
 // runs reads the RLE / bit-packed hybrid that holds levels, booleans and dictionary indices, a run at a time. What is
@@ -200,17 +200,14 @@ func (r *runs) oneBit(dst []uint64, n int) error {
 // between them; whether a word is full makes no branch.
 func (r *runs) shortRuns(dst []uint64, at, n int) int {
 	b, i := r.b, 0
-	last := len(b) - 8 // where eight bytes can be loaded
-	if n-at < 64 || last < 0 {
+	w, shift := at>>6, uint(at&63)
+	if n-at < 64 {
 		return at
 	}
-	// The loop's conditions keep i in b and the word in dst; without checks of their own it needs no memory but those two.
-	src, out := unsafe.Pointer(unsafe.SliceData(b)), unsafe.Pointer(&dst[at>>6])
-	word, shift := dst[at>>6], uint(at&63)
-	for stop := n - 64; at <= stop && i <= last; {
-		x := *(*uint64)(unsafe.Add(src, i))
-		h := uint(byte(x))
-		x >>= 8
+	word := dst[w]
+	for n-at >= 64 && len(b)-i >= 9 {
+		h := uint(b[i])
+		var bits uint64
 		var k uint
 		if h&1 == 1 {
 			groups := h >> 1
@@ -218,30 +215,30 @@ func (r *runs) shortRuns(dst []uint64, at, n int) int {
 				break
 			}
 			k = 8 * groups
-			x &= 1<<k - 1
+			bits = binary.LittleEndian.Uint64(b[i+1:]) & (1<<k - 1)
 			i += 1 + int(groups)
 		} else {
-			v := x & 0xff
+			v := uint64(b[i+1])
 			if h >= 0x80 || v > 1 {
 				break
 			}
 			k = h >> 1
-			x = -v & (1<<k - 1)
+			bits = -v & (1<<k - 1)
 			i += 2
 		}
-		word |= x << (shift & 63)
-		*(*uint64)(out) = word
-		over := x >> 1 >> (63 - shift&63)
+		word |= bits << (shift & 63)
+		dst[w] = word
+		over := bits >> 1 >> (63 - shift&63)
 		at += int(k)
 		shift += k
 		if shift >= 64 {
 			word = over
 		}
-		out = unsafe.Add(out, shift>>6<<3)
+		w += int(shift >> 6)
 		shift &= 63
 	}
 	if shift > 0 {
-		*(*uint64)(out) = word
+		dst[w] = word
 	}
 	r.b = b[i:]
 	return at
