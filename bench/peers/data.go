@@ -23,7 +23,8 @@ type dataset struct {
 	Model    workload.Model
 	Layout   layout
 	Path     string
-	Bytes    []byte // the file
+	Bytes    []byte     // the file
+	Parts    []*dataset // where there are threads: a file for each, of equal rows; Path and Bytes are the first's
 	Rows     int64
 	Batch    int
 	Max      int64     // of SigridHash, salt 0
@@ -37,6 +38,7 @@ type dataOptions struct {
 	Coverage float64 // 0: the model's own
 	Pages    int     // bytes of a page, 0: workload's default
 	Groups   int     // rows of a row group, 0: workload's default
+	Threads  int     // above 1: as many files
 }
 
 // defaultRows keeps a file near 100 MB, as bench/rm does.
@@ -57,19 +59,60 @@ func generate(ctx context.Context, dir, model string, l layout, o dataOptions) (
 		o.Rows = defaultRows(m)
 	}
 	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, fmt.Sprintf("%s-%s-%s", m.Name, l.Codec, l.Encoding)),
-		Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups, Overwrite: true})
+		Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups, Partitions: max(1, o.Threads), Overwrite: true})
 	if err != nil {
 		return nil, err
 	}
-	d := &dataset{Model: m, Layout: l, Path: files[0].Path, Rows: files[0].Rows, Batch: workload.Batch}
-	if d.Bytes, err = os.ReadFile(d.Path); err != nil {
-		return nil, err
+	var parts []*dataset
+	for _, f := range files {
+		p := &dataset{Model: m, Layout: l, Path: f.Path, Rows: f.Rows, Batch: workload.Batch}
+		if p.Bytes, err = os.ReadFile(p.Path); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
 	}
-	return d, nil
+	d := *parts[0]
+	if o.Threads > 1 {
+		d.Parts, d.Rows = parts, o.Rows
+	}
+	return &d, nil
+}
+
+// files are the parts, or the file itself.
+func (d *dataset) files() []*dataset {
+	if d.Parts == nil {
+		return []*dataset{d}
+	}
+	return d.Parts
+}
+
+// fileBytes counts the bytes of all files.
+func (d *dataset) fileBytes() int {
+	n := 0
+	for _, f := range d.files() {
+		n += len(f.Bytes)
+	}
+	return n
+}
+
+// withModel returns the dataset, and its parts, of another model.
+func (d *dataset) withModel(m workload.Model) *dataset {
+	o := *d
+	o.Model = m
+	o.Parts = nil
+	for _, p := range d.Parts {
+		o.Parts = append(o.Parts, p.withModel(m))
+	}
+	return &o
 }
 
 // learn takes the operators' parameters from a lowered program, so that nobody's are typed twice, and refuses programs that the peers do not know.
 func (d *dataset) learn(p *program.Program) error {
+	for _, part := range d.Parts {
+		if err := part.learn(p); err != nil {
+			return err
+		}
+	}
 	for _, c := range p.Columns {
 		for _, s := range c.Sinks {
 			for _, op := range s.Ops {

@@ -2,6 +2,7 @@
 //
 //	cd bench/peers && go run .                           # writes ../results/peers.json and peers.md
 //	go run . -models rm1 -peers duckdb,arrow -rounds 9   # some of it
+//	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
 //
 // It is a module of its own because DuckDB wants cgo and 120 MB of library, which nobody who builds Millrace should need. With CGO_ENABLED=0 it
@@ -42,9 +43,15 @@
 // medians and extremes of the rounds, and the ratio of ours to the peer in the same round. The processor's clock is given beside
 // the wall's, for machines on which other programs run.
 //
+// # More threads
+//
+// With -threads 2 the same rows lie in two files of half of them. Ours, arrow-go and parquet-go take a goroutine a file (ours with an engine of one
+// thread each), which suits them all: none waits for another. DuckDB is told threads=2 and both files, and divides the work itself. Nobody is tied to a
+// processor, so the machine must be idle; peers in Python have one thread only and are left out.
+//
 // # Concurrency
 //
-// One goroutine does everything; a Python peer is a process that answers one question at a time.
+// One goroutine does everything, but for -threads above 1; a Python peer is a process that answers one question at a time.
 //
 // # Errors
 //

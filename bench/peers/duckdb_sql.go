@@ -28,7 +28,11 @@ func duckQuery(d *dataset, sigridHash bool) string {
 	for i := range d.Model.Generated {
 		fmt.Fprintf(&b, ",\n %s", h.scalar(bucketSQL(fmt.Sprint("int_", i), d), d.Max))
 	}
-	fmt.Fprintf(&b, "\nFROM read_parquet('%s')", strings.ReplaceAll(d.Path, "'", "''"))
+	var paths []string
+	for _, f := range d.files() {
+		paths = append(paths, "'"+strings.ReplaceAll(f.Path, "'", "''")+"'")
+	}
+	fmt.Fprintf(&b, "\nFROM read_parquet([%s])", strings.Join(paths, ", "))
 	return b.String()
 }
 

@@ -27,6 +27,7 @@ type options struct {
 	peers    []string // nil: all
 	python   string
 	core     int // -2: tie to none
+	threads  int
 	out      string
 	scratch  string
 	args     []string
@@ -63,6 +64,7 @@ func parse(args []string) (options, error) {
 	peers := f.String("peers", "", "only these, by the beginnings of their names, comma-separated")
 	f.StringVar(&o.python, "python", "", "interpreter with pyarrow, NumPy and polars, for the peers in Python (make bench-python)")
 	f.IntVar(&o.core, "core", -1, "processor that everything is tied to; -1: the last one; -2: none")
+	f.IntVar(&o.threads, "threads", 1, "threads of everybody, each of ours and of the Go peers with a file of its own; above 1 nobody is tied, and none is in Python")
 	f.StringVar(&o.out, "out", filepath.Join("..", "results"), "folder for peers.json and peers.md; empty: only print")
 	f.StringVar(&o.scratch, "scratch", "", "folder for the generated files (default: memory, where /dev/shm is there)")
 	if err := f.Parse(args); err != nil {
@@ -74,6 +76,9 @@ func parse(args []string) (options, error) {
 	}
 	if o.rounds < 1 || o.least <= 0 || o.rows < 0 || o.coverage < 0 || o.coverage > 1 || f.NArg() > 0 {
 		return o, errors.New("-rounds from 1, -time above 0, -rows from 0, -coverage 0 to 1, no arguments")
+	}
+	if o.threads < 1 || o.threads > 64 || o.threads > 1 && (o.python != "" || o.core >= 0) {
+		return o, errors.New("-threads 1 to 64; above 1 neither -python nor -core")
 	}
 	for _, m := range o.models {
 		if _, err := workload.Find(m); err != nil {
@@ -124,7 +129,9 @@ func run(ctx context.Context, o options, say func(string)) (*report, error) {
 	}
 	defer os.RemoveAll(dir)
 	core := -1
-	if o.core > -2 {
+	if o.threads > 1 {
+		runtime.GOMAXPROCS(o.threads)
+	} else if o.core > -2 {
 		if core, err = tie(o.core); err != nil {
 			return nil, err
 		}
@@ -146,23 +153,23 @@ func run(ctx context.Context, o options, say func(string)) (*report, error) {
 // table generates one file, holds every peer to ours, and measures those that agree.
 func (o options) table(ctx context.Context, dir, model string, l layout, r *report, say func(string)) (_ *table, err error) {
 	say(fmt.Sprintf("%s, %s: generate", model, l))
-	d, err := generate(ctx, dir, model, l, dataOptions{Rows: o.rows, Coverage: o.coverage})
+	d, err := generate(ctx, dir, model, l, dataOptions{Rows: o.rows, Coverage: o.coverage, Threads: o.threads})
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(filepath.Dir(d.Path))
-	us, err := openOurs(ctx, d)
+	us, err := startOurs(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	contenders := []contender{linked{us, d}} // ours first
+	contenders := []contender{us} // ours first
 	defer func() {
 		for _, c := range contenders {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	t := &table{Model: d.Model.Name, Layout: l.String(), Rows: d.Rows, FileBytes: len(d.Bytes)}
-	t.Lines = []line{{Name: "millrace", What: "ours: the cpu engine, one thread", Output: "what peers are held to"}}
+	t := &table{Model: d.Model.Name, Layout: l.String(), Rows: d.Rows, FileBytes: d.fileBytes()}
+	t.Lines = []line{{Name: "millrace", What: "ours: the cpu engine", Output: "what peers are held to"}}
 	want, err := contenders[0].gather(ctx)
 	if err != nil {
 		return nil, err

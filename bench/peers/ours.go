@@ -23,6 +23,24 @@ type ours struct {
 	processor sdk.Processor
 }
 
+// startOurs opens ours over a dataset, with a thread for each of its files.
+func startOurs(ctx context.Context, d *dataset) (contender, error) {
+	if d.Parts != nil { // the parts learn the parameters one by one, the whole with them
+		p, err := open(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		prog, _, err := lower(p, d)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.learn(prog); err != nil {
+			return nil, err
+		}
+	}
+	return link(func(ctx context.Context, d *dataset) (runner, error) { return openOurs(ctx, d) })(ctx, d)
+}
+
 func openOurs(ctx context.Context, d *dataset) (*ours, error) {
 	o := &ours{data: d}
 	var err error

@@ -26,9 +26,12 @@ type peer struct {
 	start func(ctx context.Context, d *dataset) (contender, error)
 }
 
-// link makes start of what opens a runner in this process.
+// link makes start of what opens a runner in this process; one for each of a dataset's parts.
 func link(open func(ctx context.Context, d *dataset) (runner, error)) func(context.Context, *dataset) (contender, error) {
 	return func(ctx context.Context, d *dataset) (contender, error) {
+		if d.Parts != nil {
+			return openThreads(ctx, d, open)
+		}
 		r, err := open(ctx, d)
 		if err != nil {
 			return nil, err
@@ -40,7 +43,13 @@ func link(open func(ctx context.Context, d *dataset) (runner, error)) func(conte
 // goPeers are the peers that this program links.
 func goPeers() []peer {
 	duck := func(sigridHash bool) func(context.Context, *dataset) (contender, error) {
-		return link(func(_ context.Context, d *dataset) (runner, error) { return openDuck(d, sigridHash) })
+		return func(_ context.Context, d *dataset) (contender, error) { // it has threads of its own
+			r, err := openDuck(d, sigridHash)
+			if err != nil {
+				return nil, err
+			}
+			return linked{r, d}, nil
+		}
 	}
 	arrow := func(ops func(*dataset) operators) func(context.Context, *dataset) (contender, error) {
 		return link(func(_ context.Context, d *dataset) (runner, error) {
@@ -52,9 +61,9 @@ func goPeers() []peer {
 		{Name: "duckdb", Ulps: 1, Hash: duckHash, start: duck(false),
 			What: "DuckDB, one statement, its own hash(id) % max instead of SigridHash"},
 		{Name: "duckdb, no buckets", Ulps: 1, Hash: duckHash, Ungenerated: true, start: func(ctx context.Context, d *dataset) (contender, error) {
-			less := *d
-			less.Model.Generated = 0
-			return duck(false)(ctx, &less)
+			less := d.Model
+			less.Generated = 0
+			return duck(false)(ctx, d.withModel(less))
 		}, What: "the same without the generated features, which ours makes all the same"},
 		{Name: "duckdb, SigridHash", Ulps: 1, start: duck(true),
 			What: "DuckDB, one statement, SigridHash spelt out in SQL: 128-bit arithmetic and masks, for its 64-bit arithmetic does not wrap"},
@@ -93,12 +102,12 @@ func gather(ctx context.Context, r runner, d *dataset) (*block, error) {
 func (p *peer) expected(ctx context.Context, d *dataset, want *block) (*block, error) {
 	e := *want
 	if p.Hash != nil {
-		r, err := openPlain(p.Hash)(ctx, d)
+		c, err := link(openPlain(p.Hash))(ctx, d)
 		if err != nil {
 			return nil, err
 		}
-		all, err := gather(ctx, r, d)
-		if err := errors.Join(err, r.close()); err != nil {
+		all, err := c.gather(ctx)
+		if err := errors.Join(err, c.close()); err != nil {
 			return nil, err
 		}
 		e.values = all.values

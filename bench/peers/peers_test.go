@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -12,29 +13,32 @@ import (
 )
 
 // smallData has nulls, empty lists, several pages and row groups.
-func smallData(t *testing.T, model string, l layout) (*dataset, *block) {
+func smallData(t *testing.T, model string, l layout, threads int) (*dataset, *block) {
 	t.Helper()
 	rows := int64(9000) // more than a mini-batch
 	if model != "rm1" {
 		rows = 300
 	}
-	d, err := generate(t.Context(), t.TempDir(), model, l, dataOptions{Rows: rows, Pages: 2000, Groups: int(rows)*2/3 + 1})
+	d, err := generate(t.Context(), t.TempDir(), model, l, dataOptions{Rows: rows, Pages: 2000, Groups: int(rows)*2/3 + 1, Threads: threads})
 	require.NoError(t, err)
-	us, err := openOurs(t.Context(), d)
+	us, err := startOurs(t.Context(), d)
 	require.NoError(t, err)
-	want, err := gather(t.Context(), us, d)
+	want, err := us.gather(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, us.close())
 	require.Equal(t, int(rows), want.rows)
 	return d, want
 }
 
-// TestPeersAgree holds every peer to ours, twice in a row.
+// TestPeersAgree holds every peer to ours, twice in a row, with one thread and with two.
 func TestPeersAgree(t *testing.T) {
 	for _, model := range []string{"rm1", "rm2"} {
-		for _, l := range layouts {
-			t.Run(model+" "+l.String(), func(t *testing.T) {
-				d, want := smallData(t, model, l)
+		for _, c := range []struct {
+			layout  layout
+			threads int
+		}{{layouts[0], 1}, {layouts[1], 1}, {layouts[1], 2}} {
+			t.Run(fmt.Sprintf("%s %s %d", model, c.layout, c.threads), func(t *testing.T) {
+				d, want := smallData(t, model, c.layout, c.threads)
 				for _, p := range everyPeer() {
 					t.Run(p.Name, func(t *testing.T) {
 						c, output, err := enter(t.Context(), p, d, want)
@@ -59,6 +63,16 @@ func TestPeersAgree(t *testing.T) {
 	}
 }
 
+// TestThreadsTakeTheSameRows: files of their own hold, one behind the other, what one file holds.
+func TestThreadsTakeTheSameRows(t *testing.T) {
+	one, want := smallData(t, "rm1", layouts[0], 1)
+	three, got := smallData(t, "rm1", layouts[0], 3)
+	require.Len(t, three.files(), 3)
+	require.Len(t, one.files(), 1)
+	_, _, err := compare(want, got, 0)
+	require.NoError(t, err)
+}
+
 // everyPeer adds those in Python if MILLRACE_PEERS_PYTHON names an interpreter that has them, and leaves DuckDB out without cgo.
 func everyPeer() []peer {
 	list := options{python: os.Getenv("MILLRACE_PEERS_PYTHON")}.everybody(&report{})
@@ -70,7 +84,7 @@ func everyPeer() []peer {
 
 // TestPeersThatDiffer proves that the comparison sees what it should: another hash, other borders, a slip in a list.
 func TestPeersThatDiffer(t *testing.T) {
-	d, want := smallData(t, "rm2", layouts[0])
+	d, want := smallData(t, "rm2", layouts[0], 1)
 	refused := func(name string, change func(d *dataset, p *peer)) {
 		t.Run(name, func(t *testing.T) {
 			other := *d

@@ -33,6 +33,7 @@ type header struct {
 	Commit   string   `json:"commit"`
 	Command  string   `json:"command"`
 	Versions []string `json:"versions"`
+	Threads  int      `json:"threads"` // of everybody
 	Rounds   int      `json:"rounds"`
 	Seconds  float64  `json:"least_seconds"`
 	Load     string   `json:"load_before"` // averages over 1, 5 and 15 minutes, before the run
@@ -64,7 +65,7 @@ type line struct {
 
 func newHeader(ctx context.Context, o options, core int) header {
 	h := header{Time: time.Now().UTC().Format("2006-01-02 15:04 MST"), CPU: "unknown", Cores: runtime.NumCPU(), Core: core, System: runtime.GOOS + "/" + runtime.GOARCH,
-		Go: runtime.Version(), Commit: commit(ctx), Command: o.command(), Rounds: o.rounds, Seconds: o.least.Seconds(), Versions: versions()}
+		Go: runtime.Version(), Commit: commit(ctx), Command: o.command(), Threads: o.threads, Rounds: o.rounds, Seconds: o.least.Seconds(), Versions: versions()}
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
 		h.CPU = cpuModel(f)
 		f.Close()
@@ -131,7 +132,15 @@ func (l *line) fill(ours, own []sample) {
 	l.Ratio, l.CPURatio = spreadOf(ratios(oursWall, wall)), spreadOf(ratios(oursCPU, cpu))
 }
 
-// save writes peers.json and peers.md.
+// name is of the report's files: peers, and with threads peers-2 for two.
+func (r *report) name() string {
+	if r.Header.Threads > 1 {
+		return fmt.Sprintf("peers-%d", r.Header.Threads)
+	}
+	return "peers"
+}
+
+// save writes the report as NAME.json and NAME.md.
 func (r *report) save(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -140,31 +149,38 @@ func (r *report) save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "peers.json"), append(b, '\n'), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, r.name()+".json"), append(b, '\n'), 0o666); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "peers.md"), []byte(r.markdown()), 0o666)
+	return os.WriteFile(filepath.Join(dir, r.name()+".md"), []byte(r.markdown()), 0o666)
 }
 
 // markdown writes the tables for people.
 func (r *report) markdown() string {
 	var b strings.Builder
 	h := r.Header
+	cores, tied := "One core each", fmt.Sprintf("%d, all tied to number %d", h.Cores, h.Core)
+	switch {
+	case h.Threads > 1:
+		cores, tied = fmt.Sprintf("%d threads each, with a file for each thread", h.Threads), fmt.Sprintf("%d, nobody tied", h.Cores)
+	case h.Core < 0:
+		tied = fmt.Sprintf("%d, nobody tied", h.Cores)
+	}
 	fmt.Fprintf(&b, `# Ours and the peers
 
-One core each, in turn: %d rounds of at least %v s. Medians, and in brackets the least and the most of the rounds. *Times* is how many
+%s, in turn: %d rounds of at least %v s. Medians, and in brackets the least and the most of the rounds. *Times* is how many
 times as fast ours is, round by round. *By CPU time* counts the processor's seconds instead of the wall's, which another program on the
 core does not disturb. Ours makes train-ready mini-batches; peers are asked for columns only. bench/peers/doc.go says what is compared and how.
 
 | | |
 |---|---|
 | when | %s |
-| processor | %s; %d, all tied to number %d |
+| processor | %s; %s |
 | system | %s, %s; load before the run %s |
 | versions | %s |
 | commit | %s |
 | command | `+"`%s`"+` |
-`, h.Rounds, h.Seconds, h.Time, h.CPU, h.Cores, h.Core, h.System, h.Go, h.Load, strings.Join(h.Versions, "; "), h.Commit, h.Command)
+`, cores, h.Rounds, h.Seconds, h.Time, h.CPU, tied, h.System, h.Go, h.Load, strings.Join(h.Versions, "; "), h.Commit, h.Command)
 	what := map[string]string{}
 	var names []string
 	for _, t := range r.Tables {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "go run . --python=PYTHON -out DIR -scratch=DIR", o.command())
 	assert.True(t, o.wants("anybody"))
-	for _, bad := range [][]string{{"-rounds", "0"}, {"-time", "0s"}, {"-coverage", "1.5"}, {"-models", "rm9"}, {"-rows", "-1"}, {"word"}} {
+	for _, bad := range [][]string{{"-rounds", "0"}, {"-time", "0s"}, {"-coverage", "1.5"}, {"-models", "rm9"}, {"-rows", "-1"}, {"word"}, {"-threads", "0"}, {"-threads", "2", "-core", "1"}, {"-threads", "2", "-python", "python3"}} {
 		_, err := parse(bad)
 		require.Error(t, err, "%v", bad)
 	}
@@ -81,6 +82,29 @@ func TestRun(t *testing.T) {
 	left, err := os.ReadDir(o.scratch)
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// TestRunThreads makes a table of small data with two threads, in files of another name.
+func TestRunThreads(t *testing.T) {
+	out := t.TempDir()
+	o, err := parse([]string{"-models", "rm1", "-rows", "3000", "-rounds", "1", "-time", "1ms", "-threads", "2", "-peers", "parquet,arrow", "-scratch", t.TempDir()})
+	require.NoError(t, err)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	r, err := run(t.Context(), o, func(string) {})
+	require.NoError(t, err)
+	require.Len(t, r.Tables, len(layouts))
+	for _, table := range r.Tables {
+		assert.Equal(t, int64(3000), table.Rows)
+		for _, l := range table.Lines {
+			require.True(t, l.Timed, "%s: %s", l.Name, l.Output)
+			assert.GreaterOrEqual(t, l.Samples[0].Rows, int64(3000), l.Name)
+		}
+	}
+	require.NoError(t, r.save(out))
+	b, err := os.ReadFile(filepath.Join(out, "peers-2.md"))
+	require.NoError(t, err)
+	assert.Contains(t, string(b), "2 threads each, with a file for each thread, in turn")
+	assert.Contains(t, string(b), "nobody tied")
 }
 
 func TestTie(t *testing.T) {
