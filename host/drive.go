@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -401,6 +402,9 @@ func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
 	return c, nil
 }
 
+// countersTime is how long a report waits for a drive's counters: far longer than a drive that is there takes.
+const countersTime = 5 * time.Second
+
 // report tells what the drive did, given what a job's processor did since it was measured, and what the drive had
 // counted by then.
 func (d *Drive) report(ctx context.Context, s sdk.Stats, counted *api.Counters) (api.DriveReport, error) {
@@ -408,12 +412,21 @@ func (d *Drive) report(ctx context.Context, s sdk.Stats, counted *api.Counters) 
 		Name: d.name, Engine: string(d.engine), Rows: s.Rows, MiniBatches: s.MiniBatches, Wait: s.Wait, Move: s.Move, Decode: s.Decode,
 		Transform: s.Transform, Fetch: s.Fetch, BytesMoved: s.BytesPlanned, BytesUnneeded: s.BytesUnneeded, BytesOut: s.BytesOut, RowsDropped: s.Dropped,
 	}
-	now, err := d.counters(ctx)
-	if err != nil || now == nil {
-		return r, err
+	if d.engine != EngineDrive {
+		return r, nil
 	}
 	r.Engine = fmt.Sprintf("drive (%s)", d.device.Info().Commands)
-	r.Counters = since(now, counted)
+	asking, cancel := context.WithTimeout(ctx, countersTime)
+	defer cancel()
+	now, err := d.counters(asking)
+	switch {
+	case err == nil:
+		r.Counters = since(now, counted)
+	case ctx.Err() != nil:
+		return r, err
+	default: // what it made is no less for a drive that went since
+		r.Problem = err.Error()
+	}
 	return r, nil
 }
 

@@ -224,6 +224,31 @@ func TestUnknownJobsAndDrives(t *testing.T) {
 	require.ErrorIs(t, m.Finish(ctx, j.Digest), api.ErrUnknownJob)
 }
 
+// TestADriveThatWentIsReported: what it made for the job is told, and that its own counters are not.
+func TestADriveThatWentIsReported(t *testing.T) {
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300)})
+	d, err := OpenDrive(t.Context(), uri, DriveOptions{})
+	require.NoError(t, err)
+	m, err := NewManager(Options{}, d)
+	require.NoError(t, err)
+	j, plan := prepare(t, m, dataset.Options{SplitBatches: 1000})
+	for split := range plan.All() {
+		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+		require.NoError(t, err)
+		take(t, s)
+		require.NoError(t, s.Close())
+	}
+	require.NoError(t, d.device.Close())
+	list, err := m.Report(t.Context(), j.Digest)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	assert.EqualValues(t, 300, list[0].Rows)
+	assert.Equal(t, "drive (vendor)", list[0].Engine)
+	assert.Nil(t, list[0].Counters)
+	assert.Contains(t, list[0].Problem, "read its counters")
+	_ = m.Close() // the device is closed already
+}
+
 // TestMeasuringDeliversAndReportsNothing: P is positive, and the report counts from after it.
 func TestMeasuringDeliversAndReportsNothing(t *testing.T) {
 	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300), "empty.parquet": numbered(t, 0, 0), "b.parquet": numbered(t, 1000, 95)})

@@ -24,6 +24,7 @@ import (
 
 // fakeStorage makes mini-batches from their names. Its drives can be slow, and fail at a mini-batch.
 type fakeStorage struct {
+	reports []api.DriveReport
 	data    *api.Dataset
 	p       float64
 	delay   time.Duration
@@ -87,7 +88,7 @@ func (f *fakeStorage) Open(_ context.Context, o api.Order) (api.Stream, error) {
 }
 
 func (f *fakeStorage) Report(context.Context, dataset.Digest) ([]api.DriveReport, error) {
-	return nil, nil
+	return f.reports, nil
 }
 
 func (f *fakeStorage) Finish(context.Context, dataset.Digest) error {

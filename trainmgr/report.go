@@ -91,6 +91,9 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		if d.RowsDropped > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s dropped %d malformed rows", d.Name, d.RowsDropped))
 		}
+		if d.Problem != "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("drive %s: %s", d.Name, d.Problem))
+		}
 	}
 	r.HeldBackBy = r.heldBack()
 	return r, nil

@@ -3,6 +3,7 @@ package trainmgr
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -300,4 +301,16 @@ func TestStorageIsNotTrusted(t *testing.T) {
 			assert.Zero(t, f.running.Load())
 		})
 	}
+}
+
+// TestReportNotesDrivesThatDoNotTell what they counted.
+func TestReportNotesDrivesThatDoNotTell(t *testing.T) {
+	f := newFake(t, 10, []int{0})
+	f.reports = []api.DriveReport{{Name: "d0", Rows: 10, Problem: "read its counters: it is gone"}, {Name: "d1"}}
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true})
+	require.NoError(t, err)
+	r, err := j.Report(t.Context())
+	require.NoError(t, err)
+	assert.Contains(t, r.Notes, "drive d0: read its counters: it is gone")
+	assert.NotContains(t, strings.Join(r.Notes, "\n"), "drive d1")
 }

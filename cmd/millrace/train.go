@@ -315,6 +315,9 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 	fmt.Fprintf(w, "\ndrive\tengine\trows\tP rows/s\tmoved bytes\tunneeded\ttensor bytes\tits own counters\n")
 	for _, d := range r.PerDrive {
 		own := "none: the node's CPU computed"
+		if d.Problem != "" {
+			own = "not told: see the notes"
+		}
 		if k := d.Counters; k != nil {
 			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes)
 		}

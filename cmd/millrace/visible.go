@@ -10,7 +10,9 @@ import (
 // visible shows what people read on a terminal, where names come from files, drives and hosts that are not ours: what is not text, or would
 // steer the terminal, is written as Go writes it in quotes. Lines stay lines.
 func visible(s string) string {
-	odd := func(r rune) bool { return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) }
+	odd := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
+	}
 	if utf8.ValidString(s) && strings.IndexFunc(s, odd) < 0 {
 		return s
 	}

@@ -123,6 +123,7 @@ type DriveReport struct {
 	BytesOut      int64         `json:"out_bytes"`      // of tensors
 	RowsDropped   int64         `json:"rows_dropped"`   // malformed text rows
 	Counters      *Counters     `json:"counters,omitempty"`
+	Problem       string        `json:"problem,omitempty"` // why Counters are not told although the drive computed
 }
 
 // Counters are the drive's own (vendor log C0h): in a DriveReport since the job's P was measured (else since it was
