@@ -1,6 +1,5 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
-quiet := /(fpga/unit|fpga/engine|sdk/pipeline|sdk/tensor|sdk/dataset)(/|$$)
 
 .PHONY: all help build demo test race fuzz golden lint asm cross bench bench-peers bench-python sweep mutants generate deb container clean
 
@@ -23,11 +22,8 @@ test:
 	bash .ci/test
 
 # The race detector over every package.
-# Kernels and documents share nothing between goroutines: there its use is the check of unsafe pointers, which a fifth of the drawn
-# cases does as well. All others run whole.
 race:
-	$(GO) test -race -short $$($(GO) list ./... | grep -E '$(quiet)')
-	$(GO) test -race $$($(GO) list ./... | grep -vE '$(quiet)')
+	$(GO) test -race ./...
 
 # A short run of every fuzz target from its kept corpus. FUZZTIME=5m for a long one.
 fuzz:
