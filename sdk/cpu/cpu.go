@@ -12,15 +12,19 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// DefaultMemory is the memory of a processor: as much as a drive in process has. What is never used is never touched.
+// DefaultMemory is the memory of a processor a thread: as much as a drive in process has, whose one thread it is for. With less, several
+// threads' mini-batches would be copied for want of room to lend them. What is never used is never touched.
 const DefaultMemory = 512 << 20
+
+// mostMemory bounds what many threads have by default: as much as a drive that is served.
+const mostMemory = 4 << 30
 
 // Options of a CPU processor. The zero value works.
 type Options struct {
 	// Threads is how many slices run at once; 0 is 1.
 	Threads int
 	// Processor are the planner's options. SLM is the bytes of memory for windows, dictionaries, unpacked pages and
-	// tensors (DefaultMemory if 0); Streams is Threads if 0.
+	// tensors (DefaultMemory a thread, up to 4 GiB, if 0); Streams is Threads if 0.
 	Processor sdk.Options
 }
 
@@ -35,14 +39,19 @@ func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Op
 // NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put something
 // around a target before they call sdk.Start, to count, to delay or to break.
 func NewTarget(o Options) sdk.Target {
-	memory := o.Processor.SLM
-	if memory == 0 {
-		memory = DefaultMemory
-	}
+	memory := memoryOf(o)
 	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
 	return &target{
 		memory: make([]byte, max(memory, 64<<10))[:memory], engine: engine.New(engine.Options{}), threads: make(chan struct{}, max(o.Threads, 1)),
 	}
+}
+
+// memoryOf returns the bytes of memory that options ask for.
+func memoryOf(o Options) uint64 {
+	if o.Processor.SLM > 0 {
+		return o.Processor.SLM
+	}
+	return DefaultMemory * uint64(min(max(o.Threads, 1), mostMemory/DefaultMemory))
 }
 
 // target is process memory with the engine behind it.
