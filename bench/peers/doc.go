@@ -45,9 +45,10 @@
 //
 // # More threads
 //
-// With -threads 2 the same rows lie in two files of half of them. Ours, arrow-go and parquet-go take a goroutine a file (ours with an engine of one
-// thread each), which suits them all: none waits for another. DuckDB is told threads=2 and both files, and divides the work itself. Nobody is tied to a
-// processor, so the machine must be idle; peers in Python have one thread only and are left out.
+// With -threads 2 the same rows lie in two files of half of them. Everybody takes a goroutine a file (ours with an engine of one thread each, DuckDB with
+// a database of one), which suits them all: none waits for another. DuckDB told threads=2 and both files divides the work itself, but the rows of a result
+// that is read as it is made come from little more than one thread. Nobody is tied to a processor, so the machine must be idle; peers in Python have
+// one thread only and are left out.
 //
 // # Concurrency
 //

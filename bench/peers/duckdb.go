@@ -12,7 +12,7 @@ import (
 	"github.com/duckdb/duckdb-go/mapping"
 )
 
-// duck is DuckDB with a thread for each file: the pipeline as one statement, prepared once, its chunks fetched as vectors and held until the next. It reads
+// duck is DuckDB with one thread: the pipeline as one statement, prepared once, its chunks fetched as vectors and held until the next. It reads
 // the file itself, from the file system's cache.
 type duck struct {
 	data      *dataset
@@ -36,7 +36,7 @@ func openDuck(d *dataset, sigridHash bool) (*duck, error) {
 	if mapping.Connect(k.db, &k.conn) == mapping.StateError {
 		return nil, errors.Join(errors.New("duckdb: connect"), k.close())
 	}
-	for _, q := range []string{fmt.Sprintf("PRAGMA threads=%d", len(d.files())), "PRAGMA disable_progress_bar", "SET parquet_metadata_cache=true"} {
+	for _, q := range []string{"PRAGMA threads=1", "PRAGMA disable_progress_bar", "SET parquet_metadata_cache=true"} {
 		var r mapping.Result
 		if mapping.Query(k.conn, q, &r) == mapping.StateError {
 			return nil, errors.Join(fmt.Errorf("duckdb: %s: %s", q, mapping.ResultError(&r)), k.close())

@@ -28,11 +28,7 @@ func duckQuery(d *dataset, sigridHash bool) string {
 	for i := range d.Model.Generated {
 		fmt.Fprintf(&b, ",\n %s", h.scalar(bucketSQL(fmt.Sprint("int_", i), d), d.Max))
 	}
-	var paths []string
-	for _, f := range d.files() {
-		paths = append(paths, "'"+strings.ReplaceAll(f.Path, "'", "''")+"'")
-	}
-	fmt.Fprintf(&b, "\nFROM read_parquet([%s])", strings.Join(paths, ", "))
+	fmt.Fprintf(&b, "\nFROM read_parquet('%s')", strings.ReplaceAll(d.Path, "'", "''"))
 	return b.String()
 }
 

@@ -43,13 +43,7 @@ func link(open func(ctx context.Context, d *dataset) (runner, error)) func(conte
 // goPeers are the peers that this program links.
 func goPeers() []peer {
 	duck := func(sigridHash bool) func(context.Context, *dataset) (contender, error) {
-		return func(_ context.Context, d *dataset) (contender, error) { // it has threads of its own
-			r, err := openDuck(d, sigridHash)
-			if err != nil {
-				return nil, err
-			}
-			return linked{r, d}, nil
-		}
+		return link(func(_ context.Context, d *dataset) (runner, error) { return openDuck(d, sigridHash) })
 	}
 	arrow := func(ops func(*dataset) operators) func(context.Context, *dataset) (contender, error) {
 		return link(func(_ context.Context, d *dataset) (runner, error) {

@@ -46,6 +46,7 @@ func (t *threads) gather(ctx context.Context) (*block, error) {
 func (t *threads) measure(ctx context.Context, least time.Duration) (sample, error) {
 	runtime.GC() // what others left
 	rows, errs := make([]int64, len(t.runners)), make([]error, len(t.runners))
+	before := t.planned()
 	begin, cpu := time.Now(), cpuSeconds()
 	var wait sync.WaitGroup
 	for i, r := range t.runners {
@@ -56,7 +57,21 @@ func (t *threads) measure(ctx context.Context, least time.Duration) (sample, err
 	for _, n := range rows {
 		s.Rows += n
 	}
+	planned := t.planned() - before
+	s.Wall -= planned / float64(len(t.runners))
+	s.CPU -= planned
 	return s, errors.Join(errs...)
+}
+
+// planned sums what the runners have spent on planning, by the wall's clock, which for one thread on a core of its own is the processor's.
+func (t *threads) planned() (seconds float64) {
+	for _, r := range t.runners {
+		if p, ok := r.(planner); ok {
+			wall, _ := p.planned()
+			seconds += wall
+		}
+	}
+	return seconds
 }
 
 // repeat is measure's loop for one runner; it returns the rows of the blocks that were made.
