@@ -81,18 +81,33 @@ func TestCheckRefuses(t *testing.T) {
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
 }
 
-// TestTopLevel holds the rooms that DESIGN names.
+// TestTopLevel knows every folder and every file at the top level: the floors, and the few things beside them. A file that a
+// command left behind by mistake fails the test.
 func TestTopLevel(t *testing.T) {
+	folders := map[string]bool{".ci": true, ".git": true, "internal": true, "tools": true, "docs": true}
+	for _, f := range floors {
+		folders[f] = true
+	}
+	files := map[string]bool{".gitignore": true, "LICENSE": true, "Makefile": true, "README.md": true, "go.mod": true, "go.sum": true}
+	// Of a checkout, not of the repository: what .gitignore names, and .git, which is a file in a worktree.
+	for _, made := range []string{"bin", "dist", ".cache"} {
+		folders[made] = true
+	}
+	files[".git"], files["millrace"] = true, true
+
 	entries, err := os.ReadDir(root)
 	require.NoError(t, err)
-	known := map[string]bool{"internal": true, "tools": true, "bin": true, "dist": true}
-	for _, f := range append([]string{"docs"}, floors...) {
-		known[f] = true
-	}
+	found := map[string]bool{}
 	for _, e := range entries {
-		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			assert.True(t, known[e.Name()], "unknown room %s at the top level", e.Name())
+		found[e.Name()] = true
+		known := files
+		if e.IsDir() {
+			known = folders
 		}
+		assert.True(t, known[e.Name()], "%s at the top level is none of the house's: move it, remove it, or name it here", e.Name())
+	}
+	for _, name := range append([]string{".ci", "internal", "tools", "docs", ".gitignore", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum"}, floors...) {
+		assert.True(t, found[name], "%s is gone from the top level", name)
 	}
 }
 
