@@ -18,8 +18,9 @@ func identify(t testing.TB, c nvme.Conn, cns uint8, nsid uint32, csi uint8, want
 	return b
 }
 
-// What Linux 6.1 looks at before it accepts a controller.
-func TestIdentifyControllerIsWhatLinuxAccepts(t *testing.T) {
+// TestIdentifyControllerHasTheFieldsThatLinuxChecks checks the fields that Linux 6.1 looks at before it accepts a controller, as read
+// in its source; package nvme/tcp/kerneltest boots a kernel and lets it judge.
+func TestIdentifyControllerHasTheFieldsThatLinuxChecks(t *testing.T) {
 	d := newDrive(t, func(o *Options) { o.Serial, o.Model = "S1", "M1" })
 	c := d.enabled()
 	b, st := c.identify(nvme.CNSController, 0, 0, 0)

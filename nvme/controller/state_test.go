@@ -58,8 +58,9 @@ failed        --close--> closed
 `, b.String())
 }
 
-// The order of every connection of Linux 6.1, and of a shutdown.
-func TestEnableAndShutdownAsLinuxDoes(t *testing.T) {
+// TestEnableAndShutdownInTheOrderOfLinux sets and reads the properties in the order in which Linux 6.1 does when it connects and when
+// it shuts down. The order was read in its source; package nvme/tcp/kerneltest boots a kernel.
+func TestEnableAndShutdownInTheOrderOfLinux(t *testing.T) {
 	d := newDrive(t)
 	c, err := d.Connect(HostID{}, 5000)
 	require.NoError(t, err)

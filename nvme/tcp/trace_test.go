@@ -168,9 +168,10 @@ func (idlePrograms) List() []cs.Program {
 	return []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 1}}
 }
 
-// What Linux 6.1 and 6.12 with nvme-cli send, to connect, to use a drive, to go and to discover, is accepted byte for byte and command by
-// command, with what they look at in the answers.
-func TestLinuxConnects(t *testing.T) {
+// TestCapturedConnectionsOfLinuxReplay sends what Linux 6.1 and 6.12 with nvme-cli sent when they connected, used a drive, left and
+// discovered, as package kerneltest captured it, byte for byte, and checks the fields of the answers that those kernels look at. No
+// kernel runs here: that a kernel still connects is shown by package kerneltest, which boots them.
+func TestCapturedConnectionsOfLinuxReplay(t *testing.T) {
 	for name, pdus := range goldenTraces(t) {
 		t.Run(name, func(t *testing.T) {
 			s := &served{t: t, flash: newFlash(64 << 20), ended: make(chan error, 1)}
