@@ -1,16 +1,21 @@
 // Package capacity answers what to buy: how many drives a job needs, which constraint binds, the watts and dollars,
-// beside the CPU cores that would do the same.
+// and the CPU cores that would sustain the same rate.
 //
 // # Overview
 //
-// A [Need] is a job: bytes to store, T rows a second, bytes a row. [Plan] counts drives by three constraints, capacity, T/P and read bandwidth,
-// takes the largest and says which it is. Money follows PreSto V-C:
+// A [Need] is a job: bytes to store, T rows a second, bytes a row. [Plan] counts drives by three constraints, capacity,
+// T/P and read bandwidth, takes the largest and says which it is. Money follows PreSto V-C:
 //
 //	cost-efficiency = throughput x duration / (CapEx + OpEx),  OpEx = sum(power x duration x price of electricity)
 //
 // Drives that only store are bought anyway: a plan that capacity binds says how few of its drives preprocess at once.
-// P comes from a measurement (--p) or from the model of fpga/timing. Prices and powers are a YAML file ([Prices]), each with its
-// source; the embedded one is PreSto's where PreSto states a figure and an assumption, named so, where it doesn't.
+// P comes from a measurement (--p) or from the model of fpga/timing. Prices and powers are a YAML file ([Prices]), each
+// with its source; the embedded one is PreSto's where PreSto states a figure and an assumption, named so, where it
+// does not.
+//
+// Three CPU baselines stand beside the drives: the published one of the price file (PreSto's 41 cores a drive), and two
+// that bench/peers measured ([MeasuredCPUs]): TorchArrow's loops and our own kernels. Models that were not measured
+// have no figure there. No ratio of a paper is repeated: PreSto's own ratios rest on its cores and its node power.
 //
 // # Errors
 //
@@ -112,6 +117,16 @@ type Need struct {
 	BytesPerRow float64 // read from flash, as stored
 	P           float64 // rows/s of one drive; 0 derives it from the drive's read bandwidth
 	PSource     string
+	PFromRead   bool // P follows from the drive's read bandwidth, so that the two constraints are one
+	// CPUs are the baselines measured on CPU cores. Plan puts the one of the price file before them.
+	CPUs []CoreRate
+}
+
+// CoreRate is what one CPU core preprocesses, as a baseline beside the drives.
+type CoreRate struct {
+	Name          string
+	RowsPerSecond float64 // of one core; 0: nobody measured this model
+	Source        string  // command, processor and date; or why there is no figure
 }
 
 // Constraint is one reason to need drives.
@@ -135,24 +150,26 @@ type Result struct {
 	CapEx         float64      `json:"drives_capex_usd"`
 	OpEx          float64      `json:"drives_opex_usd"`
 	RowsPerDollar float64      `json:"drives_rows_per_usd"`
-	Cores         int64        `json:"cpu_cores"`
-	Nodes         int64        `json:"cpu_nodes"`
-	CPUWatts      float64      `json:"cpu_watts"`
-	CPUCapEx      float64      `json:"cpu_capex_usd"`
-	CPUOpEx       float64      `json:"cpu_opex_usd"`
-	CPURows       float64      `json:"cpu_rows_per_usd"`
-	Compute       Comparison   `json:"compute_only"`
+	BusyWatts     float64      `json:"drives_at_once_watts"`
+	BusyUSD       float64      `json:"drives_at_once_usd"` // CapEx + OpEx
+	Baselines     []Baseline   `json:"cpu_baselines"`
 	Says          string       `json:"says"`
 	Assumes       []string     `json:"assumes"`
+	NotCounted    []string     `json:"not_counted"`
+
+	boundByRead bool // P follows from the read bandwidth
 }
 
-// Comparison sets the drives that preprocess at once (not those that only store) beside the CPU cores, as PreSto does.
-type Comparison struct {
-	Watts       float64 `json:"watts"`
-	USD         float64 `json:"usd"` // CapEx + OpEx
-	EnergyRatio float64 `json:"energy_efficiency_ratio"`
-	CostRatio   float64 `json:"cost_efficiency_ratio"`
-	PaperSays   string  `json:"paper_says"`
+// Baseline is the CPU cores that would sustain the same T. Watts and dollars are of whole nodes.
+type Baseline struct {
+	Name       string  `json:"name"`
+	DriveCores float64 `json:"cores_a_drive"` // how many cores equal one drive; 0: no figure
+	Cores      int64   `json:"cores"`
+	Nodes      int64   `json:"nodes"`
+	Watts      float64 `json:"watts"`
+	USD        float64 `json:"usd"` // CapEx + OpEx
+	Rows       float64 `json:"rows_per_usd"`
+	Source     string  `json:"source"` // published, measured, or why there is no figure
 }
 
 // mostDrives bounds a plan: beyond it a figure is a slip.
@@ -169,10 +186,11 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	if n.Bytes < 0 || n.P < 0 || n.Replicas < 0 || math.IsNaN(n.Bytes+n.P) || math.IsInf(n.Bytes+n.P, 0) {
 		return nil, fmt.Errorf("%w: bytes %v, replicas %d, P %v: want numbers not below 0", ErrNeed, n.Bytes, n.Replicas, n.P)
 	}
-	r := &Result{Model: n.Model, T: n.T, P: n.P, PSource: n.PSource}
+	r := &Result{Model: n.Model, T: n.T, P: n.P, PSource: n.PSource, boundByRead: n.PFromRead}
 	if r.P == 0 {
 		r.P = p.Drive.Read / n.BytesPerRow
 		r.PSource = "drive's read bandwidth / bytes a row"
+		r.boundByRead = true
 	}
 	up := func(x float64) int64 { return int64(math.Ceil(x - 1e-9)) }
 	usable := p.Drive.Bytes * p.Drive.Fill
@@ -198,16 +216,29 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	r.Watts = float64(r.Drives) * p.Drive.Watts
 	r.CapEx, r.OpEx = float64(r.Drives)*p.Drive.USD, opex(r.Watts)
 	r.RowsPerDollar = rows / (r.CapEx + r.OpEx)
-	r.Cores = up(float64(r.Busy) * p.CPU.DriveCores)
-	r.Nodes = up(float64(r.Cores) / p.CPU.Cores)
-	r.CPUWatts = float64(r.Nodes) * p.CPU.NodeWatts
-	r.CPUCapEx, r.CPUOpEx = float64(r.Nodes)*p.CPU.NodeUSD, opex(r.CPUWatts)
-	r.CPURows = rows / (r.CPUCapEx + r.CPUOpEx)
-	busyWatts := float64(r.Busy) * p.Drive.Watts
-	busyUSD := float64(r.Busy)*p.Drive.USD + opex(busyWatts)
-	r.Compute = Comparison{
-		Watts: busyWatts, USD: busyUSD, EnergyRatio: r.CPUWatts / busyWatts, CostRatio: (r.CPUCapEx + r.CPUOpEx) / busyUSD,
-		PaperSays: "PreSto VI-B: energy 11.3x on average (15.1x at most), cost 4.3x (5.6x at most)",
+	r.BusyWatts = float64(r.Busy) * p.Drive.Watts
+	r.BusyUSD = float64(r.Busy)*p.Drive.USD + opex(r.BusyWatts)
+	baseline := func(name string, driveCores, cores float64, source string) Baseline {
+		b := Baseline{Name: name, DriveCores: driveCores, Cores: up(cores), Source: source}
+		b.Nodes = up(float64(b.Cores) / p.CPU.Cores)
+		b.Watts = float64(b.Nodes) * p.CPU.NodeWatts
+		if b.USD = float64(b.Nodes)*p.CPU.NodeUSD + opex(b.Watts); b.USD > 0 {
+			b.Rows = rows / b.USD
+		}
+		return b
+	}
+	r.Baselines = []Baseline{
+		baseline(p.CPU.Name, p.CPU.DriveCores, float64(r.Busy)*p.CPU.DriveCores, p.CPU.DriveCoresSource),
+	}
+	for _, c := range n.CPUs {
+		if c.RowsPerSecond < 0 || math.IsNaN(c.RowsPerSecond) || c.RowsPerSecond > 0 && !(n.T/c.RowsPerSecond <= mostDrives) {
+			return nil, fmt.Errorf("%w: %s: %v rows/s a core: want a rate above 0", ErrNeed, c.Name, c.RowsPerSecond)
+		}
+		if c.RowsPerSecond == 0 {
+			r.Baselines = append(r.Baselines, Baseline{Name: c.Name, Source: c.Source})
+			continue
+		}
+		r.Baselines = append(r.Baselines, baseline(c.Name, r.P/c.RowsPerSecond, n.T/c.RowsPerSecond, c.Source))
 	}
 	switch r.Binds {
 	case "capacity":
@@ -217,8 +248,18 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	}
 	r.Assumes = []string{
 		"drive price: " + p.Drive.USDSource, "drive power: " + p.Drive.WattsSource, "drive reads: " + p.Drive.ReadSource,
-		"CPU: " + p.CPU.DriveCoresSource + "; " + p.CPU.NodeWattsSource + "; " + p.CPU.NodeUSDSource,
+		"CPU node: " + p.CPU.CoresSource + "; " + p.CPU.NodeWattsSource + "; " + p.CPU.NodeUSDSource,
 		"P: " + r.PSource,
+		"watts of the drives and of the CPU nodes are the price file's, not measured: what they come to beside each " +
+			"other follows from those figures alone",
+	}
+	if r.boundByRead {
+		r.Assumes = append(r.Assumes, "t_over_p and read_bandwidth are one constraint here: P is what the drive's read bandwidth "+
+			"gives; give --p with a measured P to set them apart")
+	}
+	r.NotCounted = []string{
+		"the network between storage and trainers", "the storage hosts that hold the drives, and in the CPU rows the drives " +
+			"that the data lies on", "the trainers' own CPUs, which receive the mini-batches",
 	}
 	return r, nil
 }

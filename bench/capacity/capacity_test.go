@@ -62,13 +62,61 @@ func TestMoneyFollowsPreSto(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, 9, r.Drives)
 	assert.Equal(t, 225.0, r.Watts, "PreSto VI-B: 9 x 25 W")
-	assert.EqualValues(t, 369, r.Cores)
-	assert.EqualValues(t, 12, r.Nodes, "PreSto VI-B: 12 CPU server nodes")
+	require.Len(t, r.Baselines, 1, "none was given beside the price file's")
+	assert.EqualValues(t, 369, r.Baselines[0].Cores)
+	assert.EqualValues(t, 12, r.Baselines[0].Nodes, "PreSto VI-B: 12 CPU server nodes")
 	wantOpEx := 225.0 / 1000 * 3 * 365 * 24 * 0.0733
 	assert.InDelta(t, wantOpEx, r.OpEx, 1e-6)
 	assert.InEpsilon(t, 9*337e3*3*365*24*3600/(r.CapEx+wantOpEx), r.RowsPerDollar, 1e-9)
-	assert.Greater(t, r.Compute.CostRatio, 1.0)
-	assert.Greater(t, r.Compute.EnergyRatio, 1.0)
+	assert.Equal(t, 4800.0, r.Baselines[0].Watts)
+}
+
+// The three baselines differ by what they are, and the cheapest cores beat the drives where they are fast enough.
+func TestBaselines(t *testing.T) {
+	p := prices(t)
+	cpus := []CoreRate{{"slow", 20e3, "measured"}, {"fast", 500e3, "measured"}, {"unknown", 0, "no figure"}}
+	r, err := Plan(Need{T: 2e6, BytesPerRow: 100, P: 250e3, CPUs: cpus}, p)
+	require.NoError(t, err)
+	require.EqualValues(t, 8, r.Busy)
+	require.Len(t, r.Baselines, 4)
+	assert.EqualValues(t, 328, r.Baselines[0].Cores, "8 drives x 41")
+	assert.EqualValues(t, 100, r.Baselines[1].Cores, "T / 20 k: from T, not from whole drives")
+	assert.Equal(t, 12.5, r.Baselines[1].DriveCores)
+	assert.EqualValues(t, 4, r.Baselines[2].Cores)
+	assert.EqualValues(t, 1, r.Baselines[2].Nodes)
+	assert.Less(t, r.Baselines[2].USD, r.BusyUSD, "a plan in which the drives lose says so by its figures")
+	assert.Equal(t, Baseline{Name: "unknown", Source: "no figure"}, r.Baselines[3])
+	_, err = Plan(Need{T: 1, BytesPerRow: 1, P: 1, CPUs: []CoreRate{{"x", -1, ""}}}, p)
+	assert.ErrorIs(t, err, ErrNeed)
+}
+
+func TestMeasuredCPUsOfModels(t *testing.T) {
+	for _, model := range []string{"rm1", "rm5"} {
+		rates, err := MeasuredCPUs(model)
+		require.NoError(t, err)
+		require.Len(t, rates, 2)
+		assert.Greater(t, rates[1].RowsPerSecond, rates[0].RowsPerSecond)
+		assert.Contains(t, rates[0].Source, "measured on")
+	}
+	rates, err := MeasuredCPUs("rm3")
+	require.NoError(t, err)
+	for _, r := range rates {
+		assert.Zero(t, r.RowsPerSecond)
+		assert.Contains(t, r.Source, "has not measured rm3")
+	}
+}
+
+// A P that is the read bandwidth over again is no second constraint, and the plan says so.
+func TestPlanSaysWhereTwoConstraintsAreOne(t *testing.T) {
+	p := prices(t)
+	says := func(n Need) string {
+		r, err := Plan(n, p)
+		require.NoError(t, err)
+		return strings.Join(r.Assumes, "\n")
+	}
+	assert.Contains(t, says(Need{T: 1e6, BytesPerRow: 100}), "are one constraint")
+	assert.Contains(t, says(Need{T: 1e6, BytesPerRow: 100, P: 1e5, PFromRead: true}), "are one constraint")
+	assert.NotContains(t, says(Need{T: 1e6, BytesPerRow: 100, P: 1e5}), "are one constraint")
 }
 
 func TestRefusals(t *testing.T) {

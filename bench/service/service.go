@@ -79,8 +79,13 @@ type Failover struct {
 	MiniBatches      int     `json:"mini_batches"` // that the trainer took meanwhile
 }
 
+// StandInNodes says in every report what was measured.
+const StandInNodes = "stand-ins: they hold mini-batches in memory and preprocess nothing, so these are the wire's figures and " +
+	"a ceiling for real storage nodes"
+
 // Result is all that was measured.
 type Result struct {
+	Nodes    string    `json:"nodes"` // what the nodes are: always StandInNodes
 	Wire     []Wire    `json:"wire"`
 	Ledger   *Ledger   `json:"ledger,omitempty"`
 	Failover *Failover `json:"failover,omitempty"`
@@ -139,7 +144,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	r := &Result{Wire: []Wire{}}
+	r := &Result{Nodes: StandInNodes, Wire: []Wire{}}
 	for _, t := range o.Transports {
 		for _, n := range o.Nodes {
 			w, err := o.wire(ctx, t, n)

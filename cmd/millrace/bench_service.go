@@ -70,6 +70,7 @@ a leader's death is felt.`,
 }
 
 func printService(w io.Writer, r *benchservice.Result) {
+	fmt.Fprintf(w, "nodes are %s\n\n", r.Nodes)
 	fmt.Fprintf(w, "transport\tnodes\tconnections\tGB/s\traw GB/s\tratio\tCPU-s/GB\traw CPU-s/GB\n")
 	for _, x := range r.Wire {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%.2f\t%.2f\t%.0f%%\t%.2f\t%.2f\n", x.Transport, x.Nodes, x.Connections, x.BytesPerSecond/1e9, x.RawPerSecond/1e9, 100*x.Ratio, x.CPUSecondsPerGB, x.RawCPUPerGB)

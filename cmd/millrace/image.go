@@ -137,6 +137,9 @@ makes the same image again.`,
 				fmt.Fprintf(w, "signed\t%s\nunits\t%s\n", signed, strings.Join(d.Units, ", "))
 				fmt.Fprintf(w, "self-tests\t%s\n", listOrNone(d.SelfTests))
 				fmt.Fprintf(w, "without self-test\t%s\n", listOrNone(d.Unproven))
+				if len(d.Clocks) == 0 {
+					fmt.Fprintf(w, "clock\tnot stated\n")
+				}
 				for _, k := range d.Clocks {
 					fmt.Fprintf(w, "clock %s\t%d kHz of at most %d\n", k.Name, k.Granted, k.Screened)
 				}

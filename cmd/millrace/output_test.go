@@ -154,14 +154,14 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 func TestTablesForPeople(t *testing.T) {
 	data := generate(t, "--rows", "50")
 	for says, args := range map[string][]string{
-		"part-00000.parquet": {"dataset", "inspect", data},
-		"int_12":             {"dataset", "inspect", data},
-		"CPU nodes":          {"plan", "--t", "1e6"},
-		"usd_per_kwh":        {"plan", "--print-prices"},
-		"rows/s":             {"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
-		"go1":                {"version"},
-		"held back by":       {"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
-		"by the reference":   {"preprocess", "--pipeline", "rm1", "--in", data, "--engine", "reference", "--out", filepath.Join(t.TempDir(), "out")},
+		"part-00000.parquet":         {"dataset", "inspect", data},
+		"int_12":                     {"dataset", "inspect", data},
+		"our kernels, measured here": {"plan", "--t", "1e6"},
+		"usd_per_kwh":                {"plan", "--print-prices"},
+		"rows/s":                     {"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
+		"go1":                        {"version"},
+		"held back by":               {"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
+		"by the reference":           {"preprocess", "--pipeline", "rm1", "--in", data, "--engine", "reference", "--out", filepath.Join(t.TempDir(), "out")},
 	} {
 		assert.Contains(t, must(t, args...), says)
 	}

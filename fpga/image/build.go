@@ -75,8 +75,8 @@ func (s *Spec) check() error {
 	}
 	units := make(map[uint16]bool, len(s.Units))
 	for i, u := range s.Units {
-		if u.Number == 0 || u.Name == "" || u.Version == 0 || u.Lanes == 0 {
-			return bad(KindUnits, "unit %d lacks number, name, version or lanes", i)
+		if u.Number == 0 || u.Name == "" || u.Version == 0 {
+			return bad(KindUnits, "unit %d lacks number, name or version", i)
 		}
 		if i > 0 && u.Number <= s.Units[i-1].Number {
 			return bad(KindUnits, "unit numbers must ascend: %d behind %d", u.Number, s.Units[i-1].Number)

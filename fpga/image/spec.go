@@ -29,7 +29,7 @@ type Unit struct {
 	Number  uint16 `json:"number"`  // program.Unit
 	Name    string `json:"name"`    // the operator's name, e.g. "sigrid_hash"
 	Version uint16 `json:"version"` // version of its definition; a program names it
-	Lanes   uint16 `json:"lanes"`   // values a cycle in the default configuration
+	Lanes   uint16 `json:"lanes"`   // values a cycle; 0: not stated
 	Source  string `json:"source"`  // SHA-256 of the RTL source in hexadecimal; empty: no RTL yet
 }
 
@@ -58,7 +58,8 @@ type Connection struct {
 	Memory  string `json:"memory"`
 }
 
-// Clock is a frequency of the region. A drive refuses to run faster than Screened.
+// Clock is a frequency of the region, as the tools that built the image reported it. A drive refuses an image whose
+// Granted is above Screened. The software drive has no clock: it runs as fast as its host, whatever stands here.
 type Clock struct {
 	Name      string `json:"name"`
 	Requested uint32 `json:"requested_khz"`
@@ -84,8 +85,8 @@ type Kernel struct {
 	Args    []string `json:"args"`
 	In      []string `json:"in"` // kinds of value it takes
 	Out     string   `json:"out"`
-	II      uint16   `json:"initiation_interval"` // cycles a value and lane
-	Latency uint16   `json:"latency_cycles"`
+	II      uint16   `json:"initiation_interval"` // cycles a value and lane; 0: no tool reported it
+	Latency uint16   `json:"latency_cycles"`      // 0: no tool reported it
 }
 
 // Resources is what synthesis reported.

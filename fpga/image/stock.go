@@ -21,23 +21,25 @@ func StockInterface() uuid.UUID {
 
 // Stock builds the image that a drive leaves the factory with: every unit of this build, and known answers for them.
 // The bytes are the same in every run of one build; a test pins the id.
+//
+// It states no clock, lanes, initiation interval, latency or resources: no synthesis of these units has been run, and
+// the software drive runs as fast as its host.
 func Stock() ([]byte, error) {
 	s := &Spec{
 		Platform:  StockPlatform,
 		Interface: StockInterface(),
 		Memories:  []Memory{{Name: "slm", Type: "ddr4", Size: 4 << 30}},
-		Clocks:    []Clock{{Name: "kernel", Requested: 223000, Granted: 223000, Screened: 223000}},
 		Partition: Partition{Slots: 2},
 		SelfTest:  []Vector{rowsVector(), chunksVector(), mapsVector()},
 		Build:     BuildInfo{Tool: "millrace", Reproducible: true},
 	}
 	for _, u := range program.Known() {
 		k := stockKernel(u.Unit)
-		s.Units = append(s.Units, Unit{Number: uint16(u.Unit), Name: u.Unit.String(), Version: u.Version, Lanes: k.lanes})
+		s.Units = append(s.Units, Unit{Number: uint16(u.Unit), Name: u.Unit.String(), Version: u.Version})
 		s.Compute = append(s.Compute, ComputeUnit{
 			Name: u.Unit.String() + "_0", Unit: uint16(u.Unit), Base: 0x1_0000 + uint64(u.Unit)*0x1000, Size: 0x1000, Control: "chain", IRQ: -1,
 		})
-		s.Kernels = append(s.Kernels, Kernel{Unit: uint16(u.Unit), Name: u.Unit.String(), Args: k.args, In: k.in, Out: k.out, II: 1, Latency: k.latency})
+		s.Kernels = append(s.Kernels, Kernel{Unit: uint16(u.Unit), Name: u.Unit.String(), Args: k.args, In: k.in, Out: k.out})
 	}
 	// Decoders read SLM; everything behind them is chained on chip.
 	for _, c := range []program.Unit{program.UnitParquet, program.UnitText} {
@@ -47,45 +49,43 @@ func Stock() ([]byte, error) {
 }
 
 type stockUnit struct {
-	lanes   uint16
-	latency uint16 // cycles, from the prototypes of the RTL study; 0: not measured
-	args    []string
-	in      []string
-	out     string
+	args []string
+	in   []string
+	out  string
 }
 
-// stockKernel says how the stock image has a unit: one decoder of 8 lanes, 4 hashes, 2 logarithms, 1 of the rest.
+// stockKernel says how a host feeds a unit.
 func stockKernel(u program.Unit) stockUnit {
 	numbers := []string{"int64", "float32", "float64"}
 	switch u {
 	case program.UnitFillNull:
-		return stockUnit{lanes: 8, args: []string{"value"}, in: numbers, out: "same"}
+		return stockUnit{args: []string{"value"}, in: numbers, out: "same"}
 	case program.UnitClamp:
-		return stockUnit{lanes: 8, args: []string{"min", "max"}, in: numbers, out: "same"}
+		return stockUnit{args: []string{"min", "max"}, in: numbers, out: "same"}
 	case program.UnitLog:
-		return stockUnit{lanes: 2, args: []string{"add"}, in: []string{"float32"}, out: "float32"}
+		return stockUnit{args: []string{"add"}, in: []string{"float32"}, out: "float32"}
 	case program.UnitBucketize:
-		return stockUnit{lanes: 1, args: []string{"borders", "side", "nan"}, in: numbers, out: "int64"}
+		return stockUnit{args: []string{"borders", "side", "nan"}, in: numbers, out: "int64"}
 	case program.UnitSigridHash:
-		return stockUnit{lanes: 4, args: []string{"salt", "max"}, in: []string{"int64"}, out: "int64"}
+		return stockUnit{args: []string{"salt", "max"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitPositiveModulus:
-		return stockUnit{lanes: 4, args: []string{"m"}, in: []string{"int64"}, out: "int64"}
+		return stockUnit{args: []string{"m"}, in: []string{"int64"}, out: "int64"}
 	case program.UnitHexToInt:
-		return stockUnit{lanes: 1, in: []string{"bytes"}, out: "int64"}
+		return stockUnit{in: []string{"bytes"}, out: "int64"}
 	case program.UnitZeroExtend:
-		return stockUnit{lanes: 8, in: []string{"int64"}, out: "int64"}
+		return stockUnit{in: []string{"int64"}, out: "int64"}
 	case program.UnitFirstX:
-		return stockUnit{lanes: 8, args: []string{"n"}, in: numbers, out: "same"}
+		return stockUnit{args: []string{"n"}, in: numbers, out: "same"}
 	case program.UnitConvert:
-		return stockUnit{lanes: 8, args: []string{"to"}, in: numbers, out: "float"}
+		return stockUnit{args: []string{"to"}, in: numbers, out: "float"}
 	case program.UnitParquet:
-		return stockUnit{lanes: 8, in: []string{"bytes"}, out: "values"}
+		return stockUnit{in: []string{"bytes"}, out: "values"}
 	case program.UnitText:
-		return stockUnit{lanes: 1, in: []string{"bytes"}, out: "values"}
+		return stockUnit{in: []string{"bytes"}, out: "values"}
 	case program.UnitMap:
-		return stockUnit{lanes: 1, args: []string{"key", "scored"}, in: []string{"values"}, out: "same"}
+		return stockUnit{args: []string{"key", "scored"}, in: []string{"values"}, out: "same"}
 	}
-	return stockUnit{lanes: 1, in: []string{"int64"}, out: "int64"}
+	return stockUnit{in: []string{"int64"}, out: "int64"}
 }
 
 // unitsOf lists the numbers of the units that a program wants.

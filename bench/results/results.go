@@ -1,0 +1,78 @@
+package results
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+)
+
+//go:embed peers.json
+var peers []byte
+
+// Names of two lines of the report, as bench/peers writes them.
+const (
+	Ours            = "millrace"           // our cpu engine
+	TorchArrowLoops = "TorchArrow's loops" // its scalar loops written anew in Go behind arrow-go's reader
+	PlainLayout     = "none, plain"        // files without compression and dictionaries
+)
+
+// Report is one run of bench/peers.
+type Report struct {
+	Header Header  `json:"header"`
+	Tables []Table `json:"tables"`
+}
+
+// Header says where, when and how a run was measured.
+type Header struct {
+	Time    string `json:"time"`
+	CPU     string `json:"cpu"`
+	Commit  string `json:"commit"`
+	Command string `json:"command"`
+	Threads int    `json:"threads"`
+}
+
+// Table is one workload in one layout.
+type Table struct {
+	Model  string `json:"model"` // "rm1", "rm5"
+	Layout string `json:"layout"`
+	Lines  []Line `json:"lines"`
+}
+
+// Line is one program's figures.
+type Line struct {
+	Name          string `json:"name"`
+	RowsPerSecond struct {
+		Median float64 `json:"median"`
+	} `json:"rows_per_second"`
+}
+
+// Peers returns the embedded run on one core.
+func Peers() (*Report, error) {
+	var r Report
+	if err := json.Unmarshal(peers, &r); err != nil {
+		return nil, fmt.Errorf("read bench/results/peers.json: %w: run make bench-peers again", err)
+	}
+	return &r, nil
+}
+
+// Rate returns the median rows a second of a program on a model's files in a layout, and reports whether the run had it.
+func (r *Report) Rate(model, layout, program string) (float64, bool) {
+	for _, t := range r.Tables {
+		if t.Model != model || t.Layout != layout {
+			continue
+		}
+		for _, l := range t.Lines {
+			if l.Name == program && l.RowsPerSecond.Median > 0 {
+				return l.RowsPerSecond.Median, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// Source says in one line where the run's figures come from.
+func (r *Report) Source() string {
+	h := r.Header
+	threads := max(h.Threads, 1)
+	return fmt.Sprintf("measured on %s, %d thread(s), %s, commit %s, `%s` in bench/peers", h.CPU, threads, h.Time, h.Commit, h.Command)
+}
