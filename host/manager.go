@@ -159,7 +159,7 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.mu.Lock()
 	m.jobs[spec.Digest] = j
 	m.mu.Unlock()
-	m.o.Logger.Info("prepared", "job", spec.Digest.String()[:12], "drives", n)
+	m.o.Logger.Info("prepared", "digest", spec.Digest.String()[:12], "drives", n)
 	return nil
 }
 
@@ -316,7 +316,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if alone && d.Running() == 0 {
 		m.rates.put(key, rate)
 	}
-	m.o.Logger.Info("measured P", "job", digest.String()[:12], "drive", drive, "p_rows_per_second", rate.RowsPerSecond)
+	m.o.Logger.Info("measured P", "digest", digest.String()[:12], "drive", drive, "p_rows_per_second", rate.RowsPerSecond)
 	return rate, false, nil
 }
 

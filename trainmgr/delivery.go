@@ -177,7 +177,7 @@ func (d *Delivery) dispatch(ctx context.Context, pieces Pieces) {
 	d.queue.close(failure)
 	<-ctx.Done()
 	if err := pieces.Close(); err != nil {
-		d.job.o.Logger.Warn("end of an epoch's delivery", "err", err)
+		d.job.o.Logger.Warn("end of an epoch's delivery", "error", err)
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *drives) allocate(ctx context.Context, schema *tensor.Schema) error {
 		if t, err = Throughput(ctx, dummy, s.o.Throughput, s.o.Ranks...); err != nil {
 			return err
 		}
-		s.o.Logger.Info("measured T", "job", s.digest.String()[:12], "t_rows_per_second", t)
+		s.o.Logger.Info("measured T", "digest", s.digest.String()[:12], "t_rows_per_second", t)
 	}
 	var loads []DriveLoad
 	for _, d := range s.data.Drives {
@@ -123,14 +123,14 @@ func (s *drives) allocate(ctx context.Context, schema *tensor.Schema) error {
 		}
 		load.RowsPerSecond = m.RowsPerSecond
 		loads = append(loads, load)
-		s.o.Logger.Info("measured P", "job", s.digest.String()[:12], "drive", d.Name, "p_rows_per_second", m.RowsPerSecond)
+		s.o.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", d.Name, "p_rows_per_second", m.RowsPerSecond)
 	}
 	a, err := Allocate(t, loads, s.o.MaxDrives)
 	if err != nil {
 		return err
 	}
 	s.alloc = a
-	s.o.Logger.Info("allocated drives", "job", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
+	s.o.Logger.Info("allocated drives", "digest", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -28,6 +27,7 @@ func (c *command) controlRun() *cobra.Command {
 	var (
 		o     control.Options
 		peers []string
+		log   logFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -48,6 +48,10 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 			if o.Data == "" && len(o.Etcd) == 0 {
 				return usagef("--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for an etcd that runs elsewhere)")
 			}
+			if err := log.check(); err != nil {
+				return err
+			}
+			o.Logger = c.log(log)
 			return c.runControl(cmd.Context(), o)
 		},
 	}
@@ -69,6 +73,7 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
+	log.add(cmd)
 	return cmd
 }
 
@@ -82,10 +87,6 @@ type controlling struct {
 }
 
 func (c *command) runControl(ctx context.Context, o control.Options) (err error) {
-	o.Logger = slog.New(slog.DiscardHandler)
-	if c.progress != "none" {
-		o.Logger = slog.New(slog.NewTextHandler(c.err, nil))
-	}
 	starting, cancel := context.WithTimeout(ctx, controlReady)
 	defer cancel()
 	s, err := control.Start(starting, o)

@@ -3,9 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,7 +42,7 @@ The configuration is one YAML document: millrace config print-defaults node show
 			if err != nil {
 				return err
 			}
-			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format), Version: versionText()}, func(a *node.Agent) {
+			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format), Version: buildVersion().Version}, func(a *node.Agent) {
 				r := nodeReady{Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...)}
 				for _, d := range conf.Drives {
 					r.Drives = append(r.Drives, d.Name)
@@ -58,33 +55,4 @@ The configuration is one YAML document: millrace config print-defaults node show
 	}
 	cmd.Flags().StringVar(&config, "config", "", "the node's configuration, a YAML file")
 	return cmd
-}
-
-// versionText is the program's version as a node tells it.
-func versionText() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "devel"
-}
-
-// logger makes a daemon's log: text on a terminal, JSON elsewhere, unless told.
-func logger(w io.Writer, level, format string) *slog.Logger {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil { // checked by the configuration
-		l = slog.LevelInfo
-	}
-	o := &slog.HandlerOptions{Level: l}
-	if format == "auto" {
-		format = "json"
-		if f, ok := w.(*os.File); ok {
-			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-				format = "text"
-			}
-		}
-	}
-	if format == "text" {
-		return slog.New(slog.NewTextHandler(w, o))
-	}
-	return slog.New(slog.NewJSONHandler(w, o))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -32,6 +31,7 @@ type serveFlags struct {
 	key, ctrlKey          string
 	faults, namespaces    string
 	trust                 trustFlags
+	log                   logFlags
 }
 
 // shutdownTime is how long commands that run when the target is told to stop may take to complete.
@@ -54,7 +54,12 @@ another, the one of --advertise.`,
 		Example: "  millrace drive serve --flash d0.flash --size 4GiB --listen 127.0.0.1:4420 --nqn nqn.2024-01.io.millrace:d0\n" +
 			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise 192.0.2.7 --allow nqn.2024-01.io.example:host1",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.log.check(); err != nil {
+				return err
+			}
+			return c.serve(cmd.Context(), f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.flash, "flash", "", "file that holds the drive; made, with FILE.json beside it, if there is none")
@@ -72,6 +77,7 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
 	f.trust.add(cmd)
+	f.log.add(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }
@@ -116,10 +122,7 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		}
 		referrals = append(referrals, fabrics.Entry{Type: fabrics.Referral, Address: at, NQN: fabrics.DiscoveryNQN})
 	}
-	log := slog.New(slog.DiscardHandler)
-	if c.progress != "none" {
-		log = slog.New(slog.NewTextHandler(c.err, nil))
-	}
+	log := c.log(f.log)
 	o.Logger = log
 	injector, err := f.injector(log)
 	if err != nil {

@@ -137,12 +137,12 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if stopAfter < 0 {
 				return usagef("--stop-after %d: want 0 or more", stopAfter)
 			}
-			var logger *slog.Logger
+			var log *slog.Logger
 			if verbose {
-				logger = slog.New(slog.NewTextHandler(c.err, nil))
+				log = logger(c.err, "info", "auto")
 			}
 			if len(service.control) > 0 {
-				return c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, logger)
+				return c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log)
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
@@ -152,7 +152,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if err != nil {
 				return err
 			}
-			o.Pipeline, o.Logger = spec, logger
+			o.Pipeline, o.Logger = spec, log
 			if o.Resume, err = readToken(checkpoint); err != nil {
 				return err
 			}

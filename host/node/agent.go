@@ -147,7 +147,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	a.background(a.sweep)
 	a.background(a.beats.Run)
 	a.background(a.images.run)
-	a.log.Info("node", "name", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
+	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
 	return a, nil
 }
 
@@ -257,7 +257,7 @@ func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	path, rpc := apiv1connect.NewNodeHandler(&service{a: a}, connect.WithReadMaxBytes(int(a.config.Limits.RequestBytes)), connect.WithInterceptors(a.interceptor()),
 		connect.WithRecover(func(_ context.Context, s connect.Spec, _ http.Header, p any) error {
-			a.log.Error("a call panicked", "call", s.Procedure, "panic", p)
+			a.log.Error("a call panicked", "procedure", s.Procedure, "panic", p)
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))
 		}))
 	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(rpc)))
@@ -337,6 +337,6 @@ func (a *Agent) Close() error {
 	a.client.CloseIdleConnections()
 	a.closeErr = errors.Join(a.closeErr, a.manager.Close())
 	close(a.closed)
-	a.log.Info("node closed", "name", a.config.Name)
+	a.log.Info("node closed", "node", a.config.Name)
 	return a.closeErr
 }

@@ -171,7 +171,7 @@ func (a *Agent) writeMiniBatch(w http.ResponseWriter, r *http.Request, p *splits
 		err = control.Flush()
 	}
 	if err != nil {
-		a.log.Debug("mini-batch not written", "job", short(dataset.Digest(p.MiniBatch().Name.Job)), "number", p.MiniBatch().Name.Number, "error", err)
+		a.log.Debug("mini-batch not written", "digest", short(dataset.Digest(p.MiniBatch().Name.Job)), "number", p.MiniBatch().Name.Number, "error", err)
 		a.metrics.cut.Inc()
 		return 0, nil
 	}

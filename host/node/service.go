@@ -200,7 +200,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 	err = a.runs.Finish(job, func() error { return a.manager.Finish(context.WithoutCancel(ctx), job) })
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
 		// The job is forgotten all the same; a drive that is gone cannot take its memory back.
-		a.log.Warn("job did not finish well", "job", short(job), "error", err)
+		a.log.Warn("job did not finish well", "digest", short(job), "error", err)
 	}
 	a.beats.Now()
 	return &apiv1.FinishResponse{}, nil

@@ -170,7 +170,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 			a.log.Warn("drive answers: its jobs get their programs again", "drive", name, "error", err)
 			for _, job := range a.manager.Jobs() {
 				if rerr := a.manager.Restart(job, name); rerr != nil {
-					a.log.Debug("processor did not close well", "drive", name, "job", short(job), "error", rerr)
+					a.log.Debug("processor did not close well", "drive", name, "digest", short(job), "error", rerr)
 				}
 			}
 			pause(ctx, heal)

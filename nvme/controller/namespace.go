@@ -149,7 +149,7 @@ func (s *Subsystem) AddNamespace(n Namespace) (uint32, error) {
 	if err != nil {
 		return 0, fmt.Errorf("add namespace %d: %w", n.NSID, err)
 	}
-	s.log.Info("namespace added", "nsid", id, "bytes", n.Flash.Size(), "block size", n.BlockSize)
+	s.log.Info("namespace added", "nsid", id, "bytes", n.Flash.Size(), "block_bytes", n.BlockSize)
 	s.NamespaceChanged(id)
 	return id, nil
 }

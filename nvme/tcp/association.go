@@ -154,7 +154,7 @@ func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Sta
 	t.associations[associationKey{sub, ctrl.ID()}] = a
 	t.mu.Unlock()
 	c.join(a, req)
-	c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep alive ms", req.KeepAlive)
+	c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms", req.KeepAlive)
 	return uint32(ctrl.ID()) | wants, nvme.Success
 }
 

@@ -176,7 +176,7 @@ func (t *Target) Serve(l net.Listener) error {
 		}
 		// Out of file descriptors, or the like: those that are connected go on.
 		wait = min(max(2*wait, time.Millisecond), longest)
-		t.log.Error("accept connections", "at", l.Addr().String(), "error", err, "next try in", wait)
+		t.log.Error("accept connections", "address", l.Addr().String(), "error", err, "again_in", wait)
 		select {
 		case <-time.After(wait):
 		case <-t.done:

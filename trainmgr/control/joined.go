@@ -44,7 +44,7 @@ func (l *leader) measureJoined(j *job) {
 				j.unmeasured = map[string]time.Time{}
 			}
 			j.unmeasured[driveName(at)] = time.Now()
-			l.logger.Warn("measure P", "job", j.ID, "node", at.Node, "drive", at.Drive, "err", err)
+			l.logger.Warn("measure P", "job", j.ID, "node", at.Node, "drive", at.Drive, "error", err)
 			return
 		}
 		l.joined(j, g, at, rows)

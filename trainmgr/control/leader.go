@@ -188,7 +188,7 @@ func (l *leader) makeRoom() {
 	l.logger.Error("etcd is full: acknowledgements fail until there is room; erasing ended jobs and compacting", "bytes", h.Bytes, "quota", h.Quota)
 	err = l.s.store.MakeRoom(ctx, func(ctx context.Context) error { return l.forget(ctx, 0) })
 	if err != nil {
-		l.logger.Error("there is still no room in etcd", "err", err)
+		l.logger.Error("there is still no room in etcd", "error", err)
 	}
 }
 
@@ -275,7 +275,7 @@ func (l *leader) set(j *job, to record.Phase, why string) {
 	}
 	if j.Phase != to {
 		if err := j.Phase.Follow(to); err != nil {
-			l.logger.Error("a transition that cannot be", "job", j.ID, "err", err)
+			l.logger.Error("a transition that cannot be", "job", j.ID, "error", err)
 			return
 		}
 	}
@@ -302,7 +302,7 @@ func (l *leader) end(j *job, to record.Phase, why string, now time.Time) {
 	l.set(j, to, why)
 	delete(l.names, j.spec.Name)
 	if err := l.ledger.RemoveJob(j.ID, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-		l.logger.Error("forget the job's splits", "job", j.ID, "err", err)
+		l.logger.Error("forget the job's splits", "job", j.ID, "error", err)
 	}
 	for i := range j.ranks {
 		j.ranks[i].grants = nil

@@ -34,7 +34,7 @@ func (l *leader) load() error {
 	now := time.Now()
 	err = l.term.Scan(ctx, record.NodePrefix, func(key string, value []byte) error {
 		if err := l.fleet.Restore(now, value); err != nil {
-			l.logger.Warn("a stored node cannot be read and is passed over", "key", key, "err", err)
+			l.logger.Warn("a stored node cannot be read and is passed over", "key", key, "error", err)
 		}
 		return nil
 	})

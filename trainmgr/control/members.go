@@ -103,7 +103,7 @@ func (s *Server) promote(ctx context.Context) {
 			s.logger.Info("a member that was added has caught up and votes", "member", m.Name, "id", strconv.FormatUint(m.ID, 16))
 		}
 		if err != nil && ctx.Err() == nil {
-			s.logger.Warn("give a new member its vote", "err", err)
+			s.logger.Warn("give a new member its vote", "error", err)
 		}
 	}
 }

@@ -180,7 +180,7 @@ func (l *leader) store(what string, op store.Op) {
 		ctx, cancel := context.WithTimeout(l.ctx, nodeTime)
 		defer cancel()
 		if err := l.commit(ctx, op); err != nil && l.ctx.Err() == nil {
-			l.logger.Warn("not stored", "what", what, "err", err)
+			l.logger.Warn("not stored", "what", what, "error", err)
 		}
 	}()
 }
@@ -189,7 +189,7 @@ func (l *leader) store(what string, op store.Op) {
 func (l *leader) loseNode(a *agent, why string, now time.Time) {
 	for d := range a.drives {
 		if err := l.ledger.LoseDrive(ledger.DriveID{Node: a.name, Name: d}, why, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-			l.logger.Error("lose a drive", "node", a.name, "drive", d, "err", err)
+			l.logger.Error("lose a drive", "node", a.name, "drive", d, "error", err)
 		}
 	}
 	clear(a.drives)
@@ -240,7 +240,7 @@ func (l *leader) driveStates(s *apiv1.NodeStatus, now time.Time) {
 			err = l.ledger.DrainDrive(id, is == driveDraining, now)
 		}
 		if err != nil {
-			l.logger.Error("a drive's state", "node", s.Name, "drive", d.Name, "err", err)
+			l.logger.Error("a drive's state", "node", s.Name, "drive", d.Name, "error", err)
 			continue
 		}
 		l.logger.Info("drive", "node", s.Name, "drive", d.Name, "from", was, "to", is, "why", d.State)
@@ -269,7 +269,7 @@ func (l *leader) list(a *agent, now time.Time) {
 			err = l.ledger.LoseDrive(id, d.State, now)
 		}
 		if err != nil {
-			l.logger.Error("list a drive", "node", a.name, "drive", d.Name, "err", err)
+			l.logger.Error("list a drive", "node", a.name, "drive", d.Name, "error", err)
 			continue
 		}
 		a.drives[d.Name] = state

@@ -115,7 +115,7 @@ func (l *leader) prepareOnce(j *job, g *generation) error {
 	wg.Wait()
 	for name, err := range nodes {
 		if err != nil {
-			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "err", err)
+			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "error", err)
 		}
 	}
 	return l.prepared(g, nodes)
@@ -197,7 +197,7 @@ func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
-					l.logger.Warn("measure P", "job", j.ID, "node", node, "drive", name, "err", err)
+					l.logger.Warn("measure P", "job", j.ID, "node", node, "drive", name, "error", err)
 				} else {
 					p[driveName(fleet.Place{Node: node, Drive: name})] = rows
 					l.logger.Info("measured P", "job", j.ID, "node", node, "drive", name, "p_rows_per_second", rows)

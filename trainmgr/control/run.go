@@ -49,7 +49,7 @@ func (l *leader) step(j *job) bool {
 	l.mu.Unlock()
 	if finished && !over {
 		if err := l.epochsDone(j); err != nil && l.ctx.Err() == nil {
-			l.logger.Warn("the job's end could not be stored; trying again", "job", j.ID, "err", err)
+			l.logger.Warn("the job's end could not be stored; trying again", "job", j.ID, "error", err)
 		}
 	}
 	l.mu.Lock()
@@ -57,7 +57,7 @@ func (l *leader) step(j *job) bool {
 	l.mu.Unlock()
 	if due {
 		if err := l.storeState(l.ctx, j); err != nil && l.ctx.Err() == nil {
-			l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
+			l.logger.Warn("the job's state was not stored", "job", j.ID, "error", err)
 		}
 	}
 	l.mu.Lock()
@@ -87,7 +87,7 @@ func (l *leader) startJob(j *job) error {
 	l.set(j, record.Measuring, "")
 	l.mu.Unlock()
 	if err := l.storeState(l.ctx, j); err != nil {
-		l.logger.Warn("the job's state was not stored", "job", j.ID, "err", err)
+		l.logger.Warn("the job's state was not stored", "job", j.ID, "error", err)
 	}
 	var p map[string]float64
 	err := l.patiently(j, func() (err error) {
@@ -111,7 +111,7 @@ func (l *leader) startJob(j *job) error {
 		if err = l.storeAs(l.ctx, j, func(s *record.State) { s.Phase = record.Running }); err == nil || l.ctx.Err() != nil {
 			break
 		}
-		l.logger.Warn("the job's state was not stored; trying again", "job", j.ID, "err", err)
+		l.logger.Warn("the job's state was not stored; trying again", "job", j.ID, "error", err)
 		sleep(l.ctx, l.o.ScaleEvery)
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (l *leader) finish(j *job) {
 		l.finishGeneration(ctx, j, g)
 	}
 	if err := l.forget(ctx, l.o.History); err != nil && ctx.Err() == nil {
-		l.logger.Warn("forget old jobs", "err", err)
+		l.logger.Warn("forget old jobs", "error", err)
 	}
 }
 
@@ -254,7 +254,7 @@ func (l *leader) finishGeneration(ctx context.Context, j *job, g *generation) {
 	for _, n := range nodes {
 		err := l.finishOn(ctx, n, g.Digest)
 		if err != nil && ctx.Err() == nil {
-			l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "err", err)
+			l.logger.Warn("finish a job on a node", "job", j.ID, "node", n, "error", err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (l *leader) scale(j *job) {
 	r := j.scaler.Decide(l.inputs(j, &v, now))
 	b, err := json.Marshal(r)
 	if err != nil {
-		l.logger.Error("a decision that cannot be written down", "job", j.ID, "err", err)
+		l.logger.Error("a decision that cannot be written down", "job", j.ID, "error", err)
 		return
 	}
 	j.decisions = append(j.decisions, b)
@@ -44,7 +44,7 @@ func (l *leader) scale(j *job) {
 	}
 	l.logger.Info("scaled", "job", j.ID, "from", j.scaled, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
 	if err := l.allow(j, r.Decision.Drives, now); err != nil {
-		l.logger.Error("allow drives", "job", j.ID, "err", err)
+		l.logger.Error("allow drives", "job", j.ID, "error", err)
 		return
 	}
 	j.Allocation.Drives, j.Allocation.Note, j.dirty = r.Decision.Drives, r.Decision.Why, true
@@ -72,7 +72,7 @@ func (l *leader) learnT(j *job, now time.Time) {
 	}
 	j.T, j.scaler = t, nil // it starts again, from ceil(T/P)
 	if err := l.allocate(j, j.latest(), now); err != nil {
-		l.logger.Warn("allocate drives", "job", j.ID, "err", err)
+		l.logger.Warn("allocate drives", "job", j.ID, "error", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 		}
 		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.logger.Error("the listener failed", "err", err)
+			s.logger.Error("the listener failed", "error", err)
 		}
 	}()
 	go func() {
@@ -147,19 +147,19 @@ func (s *Server) candidate(ctx context.Context) {
 		term, err := s.store.Campaign(ctx, s.url)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.logger.Warn("the campaign failed; trying again", "err", err)
+				s.logger.Warn("the campaign failed; trying again", "error", err)
 				s.roomToLead(ctx, err)
 				sleep(ctx, time.Second)
 			}
 			continue
 		}
 		if err := s.lead(ctx, term); err != nil {
-			s.logger.Error("leading ended", "fence", term.Fence(), "err", err)
+			s.logger.Error("leading ended", "fence", term.Fence(), "error", err)
 			sleep(ctx, time.Second)
 		}
 		resign, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		if err := term.Resign(resign); err != nil {
-			s.logger.Debug("resign", "err", err)
+			s.logger.Debug("resign", "error", err)
 		}
 		cancel()
 	}
@@ -173,7 +173,7 @@ func (s *Server) roomToLead(ctx context.Context, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if err := s.store.MakeRoom(ctx, func(context.Context) error { return nil }); err != nil && ctx.Err() == nil {
-		s.logger.Error("etcd is full and nobody leads: give it a larger quota", "err", err)
+		s.logger.Error("etcd is full and nobody leads: give it a larger quota", "error", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *Server) suspect(ctx context.Context) {
 		gone, err := s.store.Depose(asking, url)
 		cancel()
 		if err != nil { // etcd itself may be electing: the next round tries again
-			s.logger.Debug("take the leader's lease away", "leader", url, "err", err)
+			s.logger.Debug("take the leader's lease away", "leader", url, "error", err)
 			continue
 		}
 		if gone {

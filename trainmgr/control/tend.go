@@ -84,7 +84,7 @@ func (l *leader) tendOnce(a *agent) bool {
 	ok := true
 	for _, it := range items {
 		if err := l.prepare(a.name, it.j, it.g); err != nil {
-			l.logger.Warn("prepare a node", "node", a.name, "job", it.j.ID, "err", err)
+			l.logger.Warn("prepare a node", "node", a.name, "job", it.j.ID, "error", err)
 			ok = ok && connect.CodeOf(err) == connect.CodeFailedPrecondition // it would say so again
 		}
 	}
@@ -94,7 +94,7 @@ func (l *leader) tendOnce(a *agent) bool {
 			return err
 		})
 		if err != nil {
-			l.logger.Warn("tell a node to drain", "node", a.name, "drain", drain, "err", err)
+			l.logger.Warn("tell a node to drain", "node", a.name, "drain", drain, "error", err)
 			ok = false
 		}
 	}
@@ -139,7 +139,7 @@ func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
 		return // a job of the digest has begun
 	}
 	if err := l.finishOn(l.ctx, node, digest); err != nil {
-		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "err", err)
+		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error", err)
 	}
 }
 

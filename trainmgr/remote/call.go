@@ -111,7 +111,7 @@ func (c *Client) moveOn(from string) {
 func (c *Client) follow(raw string) bool {
 	base, err := identity.BaseURL(raw)
 	if err != nil {
-		c.o.Logger.Warn("a member names a leader that cannot be called", "url", raw, "err", err)
+		c.o.Logger.Warn("a member names a leader that cannot be called", "url", raw, "error", err)
 		return false
 	}
 	c.mu.Lock()
@@ -174,7 +174,7 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 		if waited+pause > c.o.Patience {
 			return none, fmt.Errorf("%w: asked %s for %v: %w", ErrUnreachable, strings.Join(c.o.Control, ", "), waited.Round(time.Millisecond), err)
 		}
-		c.o.Logger.Debug("ask the control plane again", "err", err, "waited", waited)
+		c.o.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2)):
 		case <-ctx.Done():

@@ -87,7 +87,7 @@ func (p *piece) End(err error) error {
 	l.rank.mu.Lock()
 	l.rank.redone++
 	l.rank.mu.Unlock()
-	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "err", err)
+	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "error", err)
 	l.release(p.lease, "node: "+shortened(err.Error()))
 	return nil
 }

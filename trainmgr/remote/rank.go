@@ -385,7 +385,7 @@ func (r *rank) Close() error {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: "done"})
 	})
 	if err != nil { // it ends by itself, later
-		r.client.o.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.o.Rank, "err", err)
+		r.client.o.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.o.Rank, "error", err)
 	}
 	return nil
 }

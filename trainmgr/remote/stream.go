@@ -126,7 +126,7 @@ func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
 			node.avoid(base)
 			try++
 		}
-		r.client.o.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "err", err)
+		r.client.o.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "error", err)
 		if err := sleep(s.ctx, wait); err != nil {
 			return nil, err
 		}

@@ -222,7 +222,7 @@ func (b *Beater) clock(theirs float64, begin time.Time) {
 	apart := math.Abs(theirs - float64(begin.UnixNano())/1e9)
 	skewed := apart > clockWarning.Seconds()
 	if skewed && !b.skewed {
-		b.o.Log.Warn("this node's clock and the leader's are apart: logs will not match", "seconds", apart)
+		b.o.Log.Warn("this node's clock and the leader's are apart: logs will not match", "apart_seconds", apart)
 	}
 	b.skewed = skewed
 }

@@ -25,7 +25,7 @@ func (s *Table) Sweep(now time.Time) {
 			patience = s.o.Abandoned
 		}
 		if len(r.waiting) == 0 && r.out == 0 && now.Sub(r.asked) > patience {
-			s.o.Log.Info("split closed: nobody asks for it", "job", short(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "made", len(r.ready))
+			s.o.Log.Info("split closed: nobody asks for it", "digest", short(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "made", len(r.ready))
 			s.end(r, ErrStopped)
 		}
 	}

@@ -177,7 +177,7 @@ func (s *Store) watchLeader(ctx context.Context) {
 	defer s.wg.Done()
 	for ctx.Err() == nil {
 		if err := s.followLeader(ctx); err != nil && ctx.Err() == nil {
-			s.logger.Debug("watch the leader", "err", err)
+			s.logger.Debug("watch the leader", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// logFlags are the flags of a command whose log goes to standard error.
+type logFlags struct {
+	level, format string
+}
+
+func (f *logFlags) add(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.level, "log-level", "info", "least level that is logged: debug, info, warn or error")
+	fl.StringVar(&f.format, "log-format", "auto", "format of the log on standard error: text, json, or auto for text on a terminal and json elsewhere")
+}
+
+// check refuses a level or a format that does not exist.
+func (f *logFlags) check() error {
+	switch f.level {
+	case "debug", "info", "warn", "error":
+	default:
+		return usagef("--log-level %q: want debug, info, warn or error", f.level)
+	}
+	switch f.format {
+	case "auto", "text", "json":
+		return nil
+	}
+	return usagef("--log-format %q: want auto, text or json", f.format)
+}
+
+// log returns the command's log, which is silent with --progress none.
+func (c *command) log(f logFlags) *slog.Logger {
+	if c.progress == "none" {
+		return slog.New(slog.DiscardHandler)
+	}
+	return logger(c.err, f.level, f.format)
+}
+
+// logger makes the log of every command, the only place that chooses a format: text on a terminal and JSON elsewhere, unless one is named.
+// Durations are written as Go writes them in both formats.
+func logger(w io.Writer, level, format string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil { // the flags and the node's configuration have checked it
+		l = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: l, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}
+	if format == "auto" {
+		format = "json"
+		if f, ok := w.(*os.File); ok {
+			if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+				format = "text"
+			}
+		}
+	}
+	if format == "text" {
+		return slog.New(slog.NewTextHandler(w, o))
+	}
+	return slog.New(slog.NewJSONHandler(w, o))
+}
