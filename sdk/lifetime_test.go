@@ -18,11 +18,10 @@ import (
 
 // settle waits until no more goroutines run than before.
 func settle(t testing.TB, before int) {
-	for range 500 {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if runtime.NumGoroutine() <= before {
 			return
 		}
-		time.Sleep(time.Millisecond)
 	}
 	buf := make([]byte, 1<<16)
 	t.Fatalf("goroutines were left behind:\n%s", buf[:runtime.Stack(buf, true)])

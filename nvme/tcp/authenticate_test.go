@@ -110,11 +110,12 @@ func TestAuthenticationFails(t *testing.T) {
 	}
 }
 
-// cutAfterFailure is a connection that ends behind the data of an AUTH_Failure1.
+// cutAfterFailure is a connection that ends behind the data of an AUTH_Failure1, or before them.
 type cutAfterFailure struct {
 	net.Conn
-	left []byte
-	over bool
+	left   []byte
+	over   bool
+	before bool
 }
 
 func (c *cutAfterFailure) Read(p []byte) (int, error) {
@@ -131,6 +132,9 @@ func (c *cutAfterFailure) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		c.over = c.left[0] == byte(pdu.TypeC2HData) && bytes.HasPrefix(c.left[pdu.DataSize:], []byte{0x00, 0xf1})
+		if c.over && c.before {
+			return 0, io.EOF
+		}
 	}
 	n := copy(p, c.left)
 	c.left = c.left[n:]

@@ -56,7 +56,8 @@
 // # Errors
 //
 // A Host's errors wrap nvme.Status, ErrLost, ErrTimeout, nvme.ErrClosed, the context's, or the network's. Connect is
-// explained in words: an unknown subsystem, a host that is not on the allow-list.
+// explained in words: an unknown subsystem, a host that is not on the allow-list. When a connection is lost, the host first reads
+// what the drive sent before: a termination request that says why explains the loss better than a write that failed.
 //
 // # Debugging
 //

@@ -44,16 +44,13 @@ func TestReconnect(t *testing.T) {
 			}
 		}()
 	}
-	for range 5 {
-		time.Sleep(20 * time.Millisecond)
+	for i := range uint64(5) {
 		s.stop()
-		time.Sleep(10 * time.Millisecond)
 		s.start(TargetOptions{}, s.address)
+		require.Eventually(t, func() bool { return h.Stats().Reconnects > i }, time.Minute, time.Millisecond)
 	}
-	time.Sleep(20 * time.Millisecond)
 	close(stop)
 	wg.Wait()
-	assert.GreaterOrEqual(t, h.Stats().Reconnects, uint64(1))
 	require.NoError(t, h.Close())
 }
 
@@ -64,7 +61,15 @@ func TestLost(t *testing.T) {
 	event := nvme.AsyncEventRequest()
 	done := make(chan error, 1)
 	go func() { _, err := h.Admin(context.Background(), &event, nil); done <- err }()
-	time.Sleep(20 * time.Millisecond)
+	admin := h.link.Load().admin
+	require.Eventually(t, func() bool { // it was written: its message has let go of the slot, and the answer is awaited
+		for i := range admin.slots {
+			if s := &admin.slots[i]; s.event.Load() && s.cid.Load() != 0 && s.holds.Load() == 1 {
+				return true
+			}
+		}
+		return false
+	}, time.Minute, time.Millisecond)
 	s.stop()
 	require.ErrorIs(t, <-done, ErrLost)
 	s.start(TargetOptions{}, s.address)

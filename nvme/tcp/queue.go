@@ -48,6 +48,9 @@ type queue struct {
 	maxData uint32 // MAXH2CDATA
 	most    int    // admin queue: entries that an I/O queue may have
 
+	// unwritable is why nothing can be written any more. What the drive sent before is still received.
+	unwritable atomic.Pointer[error]
+
 	slots  []slot
 	free   chan uint16 // indices of slots that nothing uses
 	urgent chan uint16 // of the admin queue, for urgent commands
@@ -205,7 +208,7 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	s.holds.Store(2)
 	s.cid.Store(slotUsed | uint32(cid))
 	if err := q.out.send(hostMessage{slot: s}); err != nil {
-		q.l.lose(err)
+		q.failWrite(err)
 		s.unsent = true
 		s.release()
 		<-q.ended

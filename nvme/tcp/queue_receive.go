@@ -21,9 +21,14 @@ func (q *queue) receive() {
 		q.end()
 		return
 	}
-	if errors.As(err, &breach) && header != nil {
+	unwritable := q.unwritable.Load()
+	switch told := errors.As(err, &breach); {
+	case told && header != nil:
 		q.l.breach(q, breach, header)
-	} else if err == io.EOF {
+	case told: // by the drive, which explains every other error
+	case unwritable != nil:
+		err = *unwritable
+	case err == io.EOF:
 		err = errors.New("the drive closed the connection")
 	}
 	q.l.lose(fmt.Errorf("queue %d: %w", q.id, err))
@@ -134,7 +139,7 @@ func (q *queue) receiveR2T(header []byte) error {
 	s.holds.Add(1)
 	if err := q.out.post(hostMessage{slot: s, r2t: r}, false); err != nil {
 		s.release()
-		return err
+		q.failWrite(err)
 	}
 	return nil
 }

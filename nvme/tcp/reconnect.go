@@ -77,12 +77,21 @@ var ErrRefused = errors.New("the drive refused the host")
 // errOtherDrive says that a different drive answers under the name.
 var errOtherDrive = errors.New("another drive answers under this name now")
 
+// lostError says why the connection was lost while an association was made. It is an ErrLost.
+type lostError struct{ while, cause error }
+
+func (e *lostError) Error() string   { return fmt.Sprintf("%v: %v", e.while, e.cause) }
+func (e *lostError) Unwrap() []error { return []error{e.while, e.cause, ErrLost} }
+
 // connect makes an association.
 func (h *Host) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.opt.ConnectTimeout)
 	defer cancel()
 	l := newLink(h)
 	if err := l.open(ctx); err != nil {
+		if cause := l.why(); cause != nil && errors.Is(err, errLinkLost) {
+			err = &lostError{while: err, cause: cause}
+		}
 		l.lose(err)
 		l.abandon()
 		<-l.dead

@@ -1,0 +1,100 @@
+package tcp
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// lateReader is a connection whose received bytes, once hold is set, lie unread until a write has failed, as those of a drive that said
+// something and closed its side. Every write fails then. Bytes that were not read when the connection is closed are gone.
+type lateReader struct {
+	net.Conn
+	hold   atomic.Bool
+	came   chan struct{} // closed when there are bytes that lie unread
+	failed chan struct{} // closed when a write has failed
+	wrote  atomic.Bool
+	closed atomic.Bool
+}
+
+func (c *lateReader) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.hold.Swap(false) {
+		return n, err
+	}
+	close(c.came)
+	<-c.failed
+	time.Sleep(50 * time.Millisecond) // whoever closes the connection because a write failed does it meanwhile
+	if c.closed.Load() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (c *lateReader) Write(p []byte) (int, error) {
+	select {
+	case <-c.came:
+		if !c.wrote.Swap(true) {
+			close(c.failed)
+		}
+		return 0, syscall.EPIPE
+	default:
+		return c.Conn.Write(p)
+	}
+}
+
+func (c *lateReader) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that says why; the host
+// finds out when it writes, and tells the drive's reason, not that the pipe is broken.
+func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
+	noLeaks(t)
+	s := serve(t, TargetOptions{})
+	var conns []*lateReader
+	h := s.dial(DialOptions{GiveUp: -1, KeepAlive: -1, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, address)
+		c := &lateReader{Conn: nc, came: make(chan struct{}), failed: make(chan struct{})}
+		conns = append(conns, c)
+		return c, err
+	}})
+	queue := conns[1]
+	queue.hold.Store(true)
+	_, err := queue.Conn.Write([]byte{0xff, 0, pdu.CommonSize, 0, pdu.CommonSize, 0, 0, 0}) // a PDU of no known type
+	require.NoError(t, err)
+	<-queue.came
+	err = write(t.Context(), h, 0, make([]byte, 512))
+	var told *pdu.Error
+	require.ErrorAs(t, err, &told)
+	require.ErrorIs(t, err, ErrLost)
+	require.NotErrorIs(t, err, syscall.EPIPE)
+	require.NoError(t, h.Close())
+}
+
+// TestADriveThatRefusesWithoutAWord: a drive may close the connection before its reason for refusing the host has been sent. Then the
+// host says that the connection was lost, by whom, and while it did what.
+func TestADriveThatRefusesWithoutAWord(t *testing.T) {
+	noLeaks(t)
+	_, o := keys(t)
+	s := serve(t, o)
+	_, err := Dial(context.Background(), DialOptions{
+		Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: newKey(t, auth.SHA256),
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, address)
+			return &cutAfterFailure{Conn: nc, before: true}, err
+		},
+	})
+	require.ErrorIs(t, err, ErrLost)
+	require.NotErrorIs(t, err, auth.NotAuthenticated)
+	require.ErrorContains(t, err, "authenticate: the connection was lost: queue 0: the drive closed the connection")
+}
