@@ -280,8 +280,8 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), QueueBytes: 1200})
 	require.NoError(t, err)
 	for range j.MiniBatches(t.Context()) {
-		require.Eventually(t, func() bool { return f.alive.Load() >= 10 }, 5*time.Second, time.Millisecond)
-		time.Sleep(20 * time.Millisecond)
+		require.Eventually(t, func() bool { return f.alive.Load() >= 10 }, 20*time.Second, time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // a longer pause would only give them more time to make too many
 		// 1,200 bytes of queue hold 10 mini-batches of 120; each of four workers may hold one more, the trainer has one.
 		assert.LessOrEqual(t, f.alive.Load(), int64(10+4+1))
 		break

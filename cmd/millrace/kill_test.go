@@ -90,6 +90,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 		}()
+		// Any moment may be that of the kill, and what is written afterwards is judged by the same rule.
 		time.Sleep(time.Duration(10+rand.IntN(50)) * time.Millisecond)
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait()

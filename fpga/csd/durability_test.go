@@ -430,6 +430,7 @@ func killUnderLoad(t *testing.T, v *victim, h *tcp.Host, l *ledger, seeds *rand.
 		}()
 	}
 	<-enough
+	// The kill comes at a moment that the seed chooses, not when something is known to be so.
 	time.Sleep(time.Duration(seeds.Int64N(int64(3 * time.Millisecond))))
 	killed.Store(true)
 	v.kill()

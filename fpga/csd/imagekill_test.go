@@ -160,7 +160,7 @@ func TestKillWhileImagesChange(t *testing.T) {
 				break
 			}
 		}
-		time.Sleep(time.Duration(r.Int64N(int64(20 * time.Millisecond))))
+		time.Sleep(time.Duration(r.Int64N(int64(20 * time.Millisecond)))) // any moment may be that of the kill
 		require.NoError(t, cmd.Process.Kill())
 		for lines.Scan() {
 			if id, ok := strings.CutPrefix(lines.Text(), "active "); ok {

@@ -180,7 +180,7 @@ func TestAClientThatDies(t *testing.T) {
 		f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 && f.runs.Holding() == splits.Held{} })
 	}
 	assert.True(t, bytes.Equal(want[0], f.frame(j, "d0", 0, 8)))
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(100 * time.Millisecond) // three times as long as an abandoned run lives; a longer pause changes nothing
 	assert.Equal(t, 1, f.runs.Running(""), "its client is connected, and may think")
 	f.client.CloseIdleConnections()
 	f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 })

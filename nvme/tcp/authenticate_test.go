@@ -102,7 +102,7 @@ func TestAuthenticationFails(t *testing.T) {
 			_, err := Dial(context.Background(), d)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
-			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
 			if s.target.opt.Auth != nil { // nobody else notices
 				require.NoError(t, read(context.Background(), s.dial(DialOptions{Key: k.Host}), 0, make([]byte, 512)))
 			}
@@ -311,7 +311,7 @@ func TestAuthenticationTakesTooLong(t *testing.T) {
 	s := serve(t, o)
 	l, _ := bare(t, s)
 	<-l.over
-	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 // A connection that is lost authenticates when it is made anew; a host whose key was taken away is told at once.

@@ -134,7 +134,7 @@ func TestCancellationLeaksNoIdentifier(t *testing.T) {
 	l := h.link.Load()
 	assert.Eventually(t, func() bool {
 		return len(l.io[0].free) == 2 && len(l.admin.free) == cap(l.admin.free) && len(l.admin.urgent) == cap(l.admin.urgent)
-	}, 5*time.Second, time.Millisecond, "every slot is free")
+	}, 20*time.Second, time.Millisecond, "every slot is free")
 	assert.Zero(t, h.Stats().Reconnects)
 	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
 	require.NoError(t, h.Close())

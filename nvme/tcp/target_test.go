@@ -75,19 +75,20 @@ func TestKeepAliveExpires(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	r := s.dialRaw()
 	r.initialise(pdu.ICReq{})
-	cpl := r.connect(fabrics.Connect{Size: 31, KeepAlive: 200}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
+	cpl := r.connect(fabrics.Connect{Size: 31, KeepAlive: 2800}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
 	require.True(t, cpl.Status().OK())
 	id := uint16(cpl.DW0())
 	r.do(fabrics.PropertySet(0x14, 4, 0x460061), nil)
 	io := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
-	// Traffic on an I/O queue is a sign of life.
-	for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	// Traffic on an I/O queue is a sign of life, for longer than the 3 s to which the drive rounds the time up. That time is long, so
+	// that a busy machine does not let it pass between two reads.
+	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		cpl, _ := io.do(nvme.Read(1, 0, 1, 512), nil)
 		require.True(t, cpl.Status().OK())
 	}
 	r.ended()
 	io.ended()
-	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
 }
 
 func TestTooManyConnections(t *testing.T) {
@@ -103,7 +104,7 @@ func TestTooManyConnections(t *testing.T) {
 		r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
 		_, _, err := r.rx.next()
 		return err == nil
-	}, 5*time.Second, 10*time.Millisecond, "there is room again")
+	}, 20*time.Second, 10*time.Millisecond, "there is room again")
 }
 
 // A connection never holds more memory than its budget, however many large commands wait.
@@ -159,7 +160,7 @@ func TestShutdown(t *testing.T) {
 	s.flash.setHold(hold)
 	wrote := make(chan error, 1)
 	go func() { wrote <- write(context.Background(), h, 0, pattern(65536, 4)) }()
-	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.flash.held.Load() == 1 }, 20*time.Second, time.Millisecond)
 	time.AfterFunc(50*time.Millisecond, func() { close(hold) })
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -277,11 +278,11 @@ func TestBudgetServesInOrder(t *testing.T) {
 				order = append(order, n)
 			}
 		}()
-		require.Eventually(t, func() bool { return b.waiting() == i+1 }, 5*time.Second, time.Microsecond)
+		require.Eventually(t, func() bool { return b.waiting() == i+1 }, 20*time.Second, time.Microsecond)
 	}
 	require.False(t, b.try(1), "nobody passes those who wait")
 	b.give(6)
-	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 5*time.Second, time.Microsecond)
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 20*time.Second, time.Microsecond)
 	b.end()
 	wg.Wait()
 	require.ElementsMatch(t, []int{8, 1}, order)

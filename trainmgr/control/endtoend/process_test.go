@@ -65,7 +65,7 @@ func play(text string) error {
 	go func() {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		cancel()
-		time.Sleep(5 * time.Second)
+		time.Sleep(time.Minute) // a process that does not end by then hangs; one that ends takes well under a second
 		os.Exit(2)
 	}()
 	switch {

@@ -313,7 +313,7 @@ func fill(t *testing.T, term *Term) {
 			return
 		}
 		require.NoError(t, err)
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // it would refuse at last without a pause too, with a larger file
 	}
 }
 
