@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -125,42 +123,6 @@ func (c *command) runControl(ctx context.Context, o control.Options) (err error)
 	case <-s.Stopped():
 		return errors.New("this member's etcd has ended: it was removed (millrace control members list, of another member), or its disk failed; the log says more")
 	}
-}
-
-// controlEnv names the control plane where --control does not.
-const controlEnv = "MILLRACE_CONTROL"
-
-// remoteFlags say which control plane is meant, and who asks.
-type remoteFlags struct {
-	control  []string
-	identity identity.Options
-	patience time.Duration
-}
-
-func (f *remoteFlags) add(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringSliceVar(&f.control, "control", nil, "members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH (default: "+controlEnv+", or http://"+control.DefaultListen+")")
-	fl.StringVar(&f.identity.Cert, "cert", "", "certificate (PEM) to show")
-	fl.StringVar(&f.identity.Key, "key", "", "its private key (PEM)")
-	fl.StringVar(&f.identity.CA, "ca", "", "authorities (PEM) whose certificates are trusted")
-	fl.DurationVar(&f.patience, "patience", 15*time.Second, "how long to wait for a member that leads")
-}
-
-// dial makes a client of the control plane that is meant.
-func (f *remoteFlags) dial() (*remote.Client, error) {
-	at := f.control
-	if len(at) == 0 {
-		if env := os.Getenv(controlEnv); env != "" {
-			at = strings.Split(env, ",")
-		} else {
-			at = []string{"http://" + control.DefaultListen}
-		}
-	}
-	client, err := remote.Dial(remote.Options{Control: at, Identity: f.identity, Patience: f.patience})
-	if errors.Is(err, remote.ErrOptions) {
-		return nil, usageError{err}
-	}
-	return client, err
 }
 
 // asks makes a command that asks the control plane.

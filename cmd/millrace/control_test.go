@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -158,7 +159,7 @@ func TestMembersFromTheCommandLine(t *testing.T) {
 		return "http://" + l.Addr().String()
 	}
 	url := controlRun(t, "--name", "m0", "--peers", "m0="+peer())
-	t.Setenv(controlEnv, url)
+	t.Setenv(contexts.ControlEnv, url)
 	assert.Regexp(t, `(?m)^m0 +[0-9a-f]+ +http://127.0.0.1:[0-9]+ +votes$`, must(t, "control", "members", "list"))
 	next := peer()
 	out := must(t, "control", "members", "add", next)
@@ -197,7 +198,7 @@ func TestMembersFromTheCommandLine(t *testing.T) {
 func TestAJobFromTheCommandLine(t *testing.T) {
 	url := controlRun(t)
 	startStub(t, url)
-	t.Setenv(controlEnv, url)
+	t.Setenv(contexts.ControlEnv, url)
 	out := must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--batch", "1000", "--wait")
 	assert.Regexp(t, `(?m)^state +running$`, out)
 	assert.Regexp(t, `(?m)^drives +1 at once, T/P wants 2$`, out)

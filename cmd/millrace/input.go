@@ -34,6 +34,7 @@ type input struct {
 	threads   int
 	streams   int
 	coalesce  string
+	elsewhere string // what else than --in and --drive the command takes, for the error that both are missing
 }
 
 // flags adds the input's flags.
@@ -56,7 +57,7 @@ func (i *input) flags(cmd *cobra.Command) {
 func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 	c := local.Config{Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams}}
 	if len(i.in) == 0 && len(i.drives) == 0 {
-		return c, usagef("name files with --in, or drives with --drive")
+		return c, usagef("name files with --in, or drives with --drive%s", i.elsewhere)
 	}
 	var err error
 	switch i.format {

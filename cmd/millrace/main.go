@@ -12,6 +12,7 @@
 //	millrace node ...                     a storage node
 //	millrace config ...                   check a daemon's configuration, or print its defaults
 //	millrace control ...                  the control plane: leader, ledger, jobs
+//	millrace context ...                  control planes by name: address and certificate in one word
 //	millrace jobs ...                     jobs of a control plane
 //	millrace nodes ...                    storage nodes that a control plane knows
 //	millrace completion                   a shell's completion script

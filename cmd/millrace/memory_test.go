@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/contexts"
+
 	pages "github.com/millrace/millrace/fpga/unit/parquet"
 )
 
@@ -28,7 +30,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) == "" {
-		os.Exit(m.Run())
+		os.Exit(secluded(m.Run))
 	}
 	code := run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 	if path := os.Getenv(highWater); path != "" {
@@ -42,6 +44,21 @@ func TestMain(m *testing.M) {
 		}
 	}
 	os.Exit(code)
+}
+
+// secluded runs the tests without the contexts of the user who runs them.
+func secluded(run func() int) int {
+	dir, err := os.MkdirTemp("", "millrace-home-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", contexts.ControlEnv, contexts.ContextEnv, contexts.CertEnv, contexts.KeyEnv, contexts.CAEnv} {
+		_ = os.Unsetenv(name) // fails only for a name that is none
+	}
+	_ = os.Setenv("XDG_CONFIG_HOME", dir)
+	return run()
 }
 
 // apart runs the command line in a process of its own and returns its VmHWM in bytes.

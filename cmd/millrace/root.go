@@ -89,7 +89,7 @@ func newRoot(s streams) *cobra.Command {
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.image(), c.train(), c.plan(), c.bench(), c.pki(), c.node(), c.config(), c.control(), c.jobs(), c.nodes(), c.completion(), c.version())
+	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.image(), c.train(), c.plan(), c.bench(), c.pki(), c.node(), c.config(), c.control(), c.context(), c.jobs(), c.nodes(), c.completion(), c.version())
 	return root
 }
 

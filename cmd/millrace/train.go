@@ -109,7 +109,7 @@ func parseQueue(s string) (int64, error) {
 
 func (c *command) train() *cobra.Command {
 	var (
-		in         input
+		in         = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on this machine)"}
 		jf         jobFlags
 		service    serviceFlags
 		pipe       string
@@ -123,15 +123,18 @@ func (c *command) train() *cobra.Command {
 		Long: `Runs a job as a training launcher would: measures T on the trainer and P on each drive, lets T/P drives run at once, and feeds the
 trainer from the input queue. The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.
 
-With --control the job runs on the storage nodes of a control plane, and this command is one of its ranks; else on drives of this machine.
+With --in or --drive the job runs on drives of this machine. Without, it runs on the storage nodes of a control plane, that of --control or of a context
+(millrace context list), and this command is one of its ranks.
 
 With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token there when it ends.`,
 		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash --trainer-rows-per-second 500000\n" +
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
+			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads --rank 3 --checkpoint rank3.token",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := service.check(cmd); err != nil {
+			onService, err := service.check(cmd)
+			if err != nil {
 				return err
 			}
 			if stopAfter < 0 {
@@ -141,7 +144,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			if verbose {
 				log = logger(c.err, "info", "auto")
 			}
-			if len(service.control) > 0 {
+			if onService {
 				return c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log)
 			}
 			spec, err := loadPipeline(pipe)

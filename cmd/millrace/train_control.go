@@ -8,51 +8,48 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
 // serviceFlags are the flags of train that make it a launcher of the service.
 type serviceFlags struct {
-	control  []string
+	addressFlags
 	job      string
 	name     string
 	rank     uint32
 	ranks    uint32
 	rankTail string
 	weight   float64
-	identity identity.Options
 }
 
 func (s *serviceFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&s.control, "control", nil, "a member of the control plane, as http://127.0.0.1:7460 or unix:PATH: the job runs on its storage nodes; may be given again")
-	f.StringVar(&s.job, "job", "", "with --control: attach to this job, by id or name, instead of submitting one")
-	f.StringVar(&s.name, "name", "", "with --control: name of the job that is submitted (default: one is made up)")
-	f.Uint32Var(&s.rank, "rank", 0, "with --control: which rank of the job this is")
-	f.Uint32Var(&s.ranks, "ranks", 1, "with --control: ranks of the job that is submitted; each gets an equal number of mini-batches")
-	f.StringVar(&s.rankTail, "rank-tail", "drop", "with --control: mini-batches that cannot be shared out equally: drop or keep")
-	f.Float64Var(&s.weight, "weight", 1, "with --control: share of a drive among jobs")
-	f.StringVar(&s.identity.Cert, "cert", "", "with --control: PEM file with this launcher's certificate (millrace pki issue)")
-	f.StringVar(&s.identity.Key, "key", "", "with --control: PEM file with its key")
-	f.StringVar(&s.identity.CA, "ca", "", "with --control: PEM file with the authority that members and nodes are signed by")
+	s.addressFlags.add(cmd, "for a job of the service: ")
+	f.StringVar(&s.job, "job", "", "for a job of the service: attach to this job, by id or name, instead of submitting one")
+	f.StringVar(&s.name, "name", "", "for a job of the service: name of the job that is submitted (default: one is made up)")
+	f.Uint32Var(&s.rank, "rank", 0, "for a job of the service: which rank of the job this is")
+	f.Uint32Var(&s.ranks, "ranks", 1, "for a job of the service: ranks of the job that is submitted; each gets an equal number of mini-batches")
+	f.StringVar(&s.rankTail, "rank-tail", "drop", "for a job of the service: mini-batches that cannot be shared out equally: drop or keep")
+	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
-// serviceOnly are flags that mean nothing without --control, localOnly those that mean nothing with it.
+// serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one of the service.
 var (
 	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "weight", "cert", "key", "ca"}
 	localOnly   = []string{"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads", "streams", "coalesce"}
 	submitOnly  = []string{"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives", "tail", "shuffle", "order", "seed"}
 )
 
-// check refuses flags that do not go together.
-func (s *serviceFlags) check(cmd *cobra.Command) error {
+// check decides whether the job is one of the service, and refuses flags that do not go together. It is one of the service if
+// --control or --context says so, or if neither --in nor --drive names data of this machine and there is a control plane to ask.
+func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 	refuse := func(names []string, why string) error {
 		for _, n := range names {
 			if cmd.Flags().Changed(n) {
@@ -61,24 +58,36 @@ func (s *serviceFlags) check(cmd *cobra.Command) error {
 		}
 		return nil
 	}
-	if len(s.control) == 0 {
-		return refuse(serviceOnly, "is for a job of the service: name its control plane with --control")
+	if len(s.control) == 0 && s.context == "" {
+		if cmd.Flags().Changed("in") || cmd.Flags().Changed("drive") {
+			return false, refuse(serviceOnly, "is for a job of the service, and --in and --drive are for drives of this machine: leave them out, or name a control plane with --control or --context")
+		}
+		t, err := s.target()
+		if err != nil {
+			return false, err
+		}
+		if len(t.Control) == 0 {
+			if err := refuse(serviceOnly, "is for a job of the service: name its control plane with --control or --context"); err != nil {
+				return false, err
+			}
+			return false, nil
+		}
 	}
-	if err := refuse(localOnly, "is for drives of this machine: with --control the storage nodes' are used"); err != nil {
-		return err
+	if err := refuse(localOnly, "is for drives of this machine: with a control plane the storage nodes' are used"); err != nil {
+		return true, err
 	}
 	if s.job != "" {
-		return refuse(submitOnly, "is decided when a job is submitted: it cannot be given with --job")
+		return true, refuse(submitOnly, "is decided when a job is submitted: it cannot be given with --job")
 	}
 	switch {
 	case s.ranks < 1 || s.rank >= s.ranks:
-		return usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
+		return true, usagef("--rank %d of --ranks %d: ranks count from 0", s.rank, s.ranks)
 	case s.rankTail != "drop" && s.rankTail != "keep":
-		return usagef("--rank-tail %q: want drop or keep", s.rankTail)
+		return true, usagef("--rank-tail %q: want drop or keep", s.rankTail)
 	case !(s.weight > 0):
-		return usagef("--weight %v: want more than 0", s.weight)
+		return true, usagef("--weight %v: want more than 0", s.weight)
 	}
-	return nil
+	return true, nil
 }
 
 // spec is the job that is submitted.
@@ -118,7 +127,11 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 			return err
 		}
 	}
-	client, err := remote.Dial(remote.Options{Control: s.control, Identity: s.identity, Logger: logger})
+	to, err := s.target()
+	if err != nil {
+		return err
+	}
+	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Logger: logger})
 	if errors.Is(err, remote.ErrOptions) {
 		return usageError{err}
 	}
@@ -141,6 +154,7 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
 	a := job.Allocation()
+	c.say(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
 	c.say(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
 	if checkpoint != "" {
 		defer func() { err = errors.Join(err, writeSealed(ctx, checkpoint, job)) }()
