@@ -35,17 +35,28 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 	if err != nil {
 		return nil, l.wire(err)
 	}
+	caller, err := runOf(req.Run)
+	if err != nil {
+		return nil, l.wire(err)
+	}
 	now := time.Now()
 	l.mu.Lock()
-	resp, err := l.attach(j, req.Rank, token, now)
-	news := false
+	var resp *apiv1.AttachResponse
+	if token == nil && !req.Resume {
+		err = l.ownRun(j, req.Rank, caller, now)
+	}
 	if err == nil {
-		news = j.hears(&j.ranks[req.Rank], req.SaysDone)
+		resp, err = l.attach(j, req.Rank, token, now)
+	}
+	if err == nil {
+		j.hears(&j.ranks[req.Rank], req.SaysDone)
+		j.belongs(&j.ranks[req.Rank], caller)
 		l.reopen(j, now)
 	}
+	news := j.dirty
 	l.mu.Unlock()
 	if err == nil && news {
-		err = l.storeState(ctx, j) // whoever leads knows whom the job waits for
+		err = l.storeState(ctx, j) // whoever leads knows whom the job waits for, and which run each rank is of
 	}
 	if err != nil {
 		return nil, l.wire(err)
@@ -73,6 +84,8 @@ func (l *leader) attachable(ctx context.Context, id string) (*job, error) {
 		switch {
 		case at.Begun():
 			return j, nil
+		case at == record.Done:
+			return nil, j.isDone()
 		case at.Ended():
 			return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended (%s): submit it again, with the trainer's token as resume", j.ID, at.Words(why)))
 		}
@@ -86,6 +99,12 @@ func (l *leader) attachable(ctx context.Context, id string) (*job, error) {
 			return nil, l.s.notLeader()
 		}
 	}
+}
+
+// isDone is the error of a caller that wants mini-batches of a job that has none left.
+func (j *job) isDone() error {
+	return connect.NewError(connect.CodeAborted, fmt.Errorf(
+		"job %s is done: every mini-batch was acknowledged; submit the job again to go over the data once more", j.ID))
 }
 
 // attach makes the caller a rank's consumer. l.mu is held.

@@ -23,6 +23,7 @@ type consumer struct {
 	id    string
 	rank  uint32
 	stays bool // it says when it is through
+	run   string
 
 	session []byte
 	epoch   uint64
@@ -40,7 +41,7 @@ func newConsumer(t testing.TB, c *client, id string, rank uint32) *consumer {
 
 func (k *consumer) attach(token []byte) error {
 	r, err := callControl(k.t, k.c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: k.id, Rank: k.rank, Token: token, SaysDone: k.stays})
+		return m.Attach(ctx, &apiv1.AttachRequest{Id: k.id, Rank: k.rank, Token: token, SaysDone: k.stays, Run: k.run})
 	})
 	if err != nil {
 		return err

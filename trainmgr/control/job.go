@@ -58,6 +58,7 @@ type rank struct {
 	adopted bool // this leader has been told what the session holds
 	stays   bool // it will say when it is through
 	guessed bool // stays is: an earlier leader that did not store it may have been told
+	run     run  // that attached last
 }
 
 // hears notes whether a rank will say when it is through; true when that is news, which is to be stored.

@@ -159,6 +159,7 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 		return j, nil
 	}
 	j.restoreStays()
+	j.restoreRuns()
 	return j, l.restoreLedger(j, v.records, now)
 }
 

@@ -190,7 +190,7 @@ func (l *leader) storeAs(ctx context.Context, j *job, change func(*record.State)
 		l.mu.Unlock()
 		return nil // forgotten, or somebody else has stored it
 	}
-	j.Stays = j.staying()
+	j.Stays, j.Runs = j.staying(), j.runs()
 	next := j.State
 	if change != nil && !next.Phase.Ended() {
 		change(&next)

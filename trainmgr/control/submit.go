@@ -113,8 +113,29 @@ func newID(name string) string {
 // claim keeps the job's name for it while it is stored. A job that runs already and was submitted word for word the
 // same is returned instead: an answer may have been lost.
 func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
+	t := time.NewTimer(attachWait)
+	defer t.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its end.
+	for waited := false; !waited; {
+		was := l.jobs[l.names[j.spec.Name]]
+		if was == nil || !l.ending(was, time.Now()) {
+			break
+		}
+		changed := was.changed
+		l.mu.Unlock()
+		select {
+		case <-changed:
+		case <-t.C:
+			waited = true
+		case <-ctx.Done():
+			waited = true
+		case <-l.ctx.Done():
+			waited = true
+		}
+		l.mu.Lock()
+	}
 	if was := l.jobs[l.names[j.spec.Name]]; was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
 			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
@@ -129,6 +150,11 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 	}
 	l.claims[j.spec.Name] = true
 	return nil, nil
+}
+
+// ending reports whether a job has nothing left to deliver, and waits for nobody. l.mu is held.
+func (l *leader) ending(j *job, now time.Time) bool {
+	return j.finished && !j.spec.Follow && !j.Phase.Ended() && !l.stay(j, now)
 }
 
 // selected is the job's data set. Where a leader is new, or a node has only just come, it waits a moment for what it

@@ -3148,7 +3148,13 @@ type AttachRequest struct {
 	Token []byte                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
 	// The rank will say when it is through, by Release with reason "done": until then the job does not end, and the trainer can go back to
 	// a checkpoint that it made before its last mini-batches.
-	SaysDone      bool `protobuf:"varint,4,opt,name=says_done,json=saysDone,proto3" json:"says_done,omitempty"`
+	SaysDone bool `protobuf:"varint,4,opt,name=says_done,json=saysDone,proto3" json:"says_done,omitempty"`
+	// Names the training run that the caller belongs to: all ranks of a run say the same, another run says something else; at most 256 bytes. Mini-batches that
+	// one run has acknowledged are lost to a model of another run. So a rank of which another run has acknowledged mini-batches is failed_precondition with a
+	// PartlyConsumed detail, unless the caller brings a token or says resume. Empty: a launcher that knows nothing of runs, which is not checked.
+	Run string `protobuf:"bytes,5,opt,name=run,proto3" json:"run,omitempty"`
+	// The caller wants to go on where the ledger stands, whichever run brought it there.
+	Resume        bool `protobuf:"varint,6,opt,name=resume,proto3" json:"resume,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3211,6 +3217,113 @@ func (x *AttachRequest) GetSaysDone() bool {
 	return false
 }
 
+func (x *AttachRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *AttachRequest) GetResume() bool {
+	if x != nil {
+		return x.Resume
+	}
+	return false
+}
+
+// PartlyConsumed is the detail of the error of Attach when another run has acknowledged mini-batches of the rank.
+type PartlyConsumed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"` // its id
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`             // that the rank is in, counted from 0
+	Epochs        uint64                 `protobuf:"varint,4,opt,name=epochs,proto3" json:"epochs,omitempty"`           // of the job
+	Delivered     uint64                 `protobuf:"varint,5,opt,name=delivered,proto3" json:"delivered,omitempty"`     // acknowledged of that epoch, by this rank
+	Minibatches   uint64                 `protobuf:"varint,6,opt,name=minibatches,proto3" json:"minibatches,omitempty"` // of that epoch, of this rank
+	Finished      bool                   `protobuf:"varint,7,opt,name=finished,proto3" json:"finished,omitempty"`       // every rank has acknowledged everything; the job waits for its trainers to say that they are through
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartlyConsumed) Reset() {
+	*x = PartlyConsumed{}
+	mi := &file_millrace_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartlyConsumed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartlyConsumed) ProtoMessage() {}
+
+func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
+func (*PartlyConsumed) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *PartlyConsumed) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *PartlyConsumed) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *PartlyConsumed) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *PartlyConsumed) GetEpochs() uint64 {
+	if x != nil {
+		return x.Epochs
+	}
+	return 0
+}
+
+func (x *PartlyConsumed) GetDelivered() uint64 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+func (x *PartlyConsumed) GetMinibatches() uint64 {
+	if x != nil {
+		return x.Minibatches
+	}
+	return 0
+}
+
+func (x *PartlyConsumed) GetFinished() bool {
+	if x != nil {
+		return x.Finished
+	}
+	return false
+}
+
 type AttachResponse struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Job            *JobStatus             `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -3228,7 +3341,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3240,7 +3353,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3253,7 +3366,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -3329,7 +3442,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3341,7 +3454,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3354,7 +3467,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3385,7 +3498,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3510,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3523,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3473,7 +3586,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +3598,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +3611,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -3586,7 +3699,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3711,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3724,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -3680,7 +3793,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3692,7 +3805,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3705,7 +3818,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -3780,7 +3893,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3905,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +3918,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -3876,7 +3989,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +4001,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +4014,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -3941,7 +4054,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4066,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4079,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -3988,7 +4101,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4113,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4126,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -4052,7 +4165,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4064,7 +4177,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4077,7 +4190,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 type CheckpointRequest struct {
@@ -4090,7 +4203,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4102,7 +4215,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4115,7 +4228,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -4141,7 +4254,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4266,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4279,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -4186,7 +4299,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4198,7 +4311,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4211,7 +4324,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4457,12 +4570,22 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10DecisionsRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"1\n" +
 	"\x11DecisionsResponse\x12\x1c\n" +
-	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"f\n" +
+	"\tdecisions\x18\x01 \x03(\tR\tdecisions\"\x90\x01\n" +
 	"\rAttachRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +
 	"\x05token\x18\x03 \x01(\fR\x05token\x12\x1b\n" +
-	"\tsays_done\x18\x04 \x01(\bR\bsaysDone\"\xa9\x03\n" +
+	"\tsays_done\x18\x04 \x01(\bR\bsaysDone\x12\x10\n" +
+	"\x03run\x18\x05 \x01(\tR\x03run\x12\x16\n" +
+	"\x06resume\x18\x06 \x01(\bR\x06resume\"\xc0\x01\n" +
+	"\x0ePartlyConsumed\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x14\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06epochs\x18\x04 \x01(\x04R\x06epochs\x12\x1c\n" +
+	"\tdelivered\x18\x05 \x01(\x04R\tdelivered\x12 \n" +
+	"\vminibatches\x18\x06 \x01(\x04R\vminibatches\x12\x1a\n" +
+	"\bfinished\x18\a \x01(\bR\bfinished\"\xa9\x03\n" +
 	"\x0eAttachResponse\x12(\n" +
 	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12#\n" +
@@ -4593,7 +4716,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -4649,28 +4772,29 @@ var file_millrace_proto_goTypes = []any{
 	(*DecisionsRequest)(nil),      // 51: millrace.v1.DecisionsRequest
 	(*DecisionsResponse)(nil),     // 52: millrace.v1.DecisionsResponse
 	(*AttachRequest)(nil),         // 53: millrace.v1.AttachRequest
-	(*AttachResponse)(nil),        // 54: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 55: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 56: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 57: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 58: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 59: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 60: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 61: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 62: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 63: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 64: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 65: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 66: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 67: millrace.v1.NotLeader
-	nil,                           // 68: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 69: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 70: millrace.v1.AttachResponse.MeanLengthEntry
+	(*PartlyConsumed)(nil),        // 54: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 55: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 56: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 57: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 58: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 59: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 60: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 61: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 62: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 63: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 64: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 65: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 66: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 67: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 68: millrace.v1.NotLeader
+	nil,                           // 69: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 70: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 71: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	68, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	69, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	69, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	70, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
@@ -4689,12 +4813,12 @@ var file_millrace_proto_depIdxs = []int32{
 	42, // 18: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
 	42, // 19: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
 	42, // 20: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	55, // 21: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	70, // 22: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	56, // 23: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	58, // 24: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	60, // 25: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	55, // 26: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	56, // 21: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	71, // 22: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	57, // 23: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	59, // 24: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	61, // 25: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	56, // 26: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
 	0,  // 27: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
 	6,  // 28: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
 	9,  // 29: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
@@ -4715,10 +4839,10 @@ var file_millrace_proto_depIdxs = []int32{
 	48, // 44: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
 	51, // 45: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
 	53, // 46: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	57, // 47: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	61, // 48: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	63, // 49: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	65, // 50: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	58, // 47: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	62, // 48: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	64, // 49: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	66, // 50: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
 	26, // 51: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
 	28, // 52: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
 	30, // 53: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
@@ -4741,11 +4865,11 @@ var file_millrace_proto_depIdxs = []int32{
 	50, // 70: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
 	47, // 71: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
 	52, // 72: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	54, // 73: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	59, // 74: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	62, // 75: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	64, // 76: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	66, // 77: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	55, // 73: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	60, // 74: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	63, // 75: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	65, // 76: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	67, // 77: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
 	27, // 78: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
 	29, // 79: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
 	31, // 80: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
@@ -4767,7 +4891,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

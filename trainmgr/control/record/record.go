@@ -51,9 +51,13 @@ type State struct {
 	Allocation  trainmgr.Allocation `json:"allocation"`
 	Redelivered uint64              `json:"redelivered,omitempty"` // before the present leader
 	Stays       string              `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
+	Runs        []byte              `json:"runs,omitempty"`        // RunBytes a rank: which training run attached last
 	Ended       time.Time           `json:"ended,omitzero"`
 	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
+
+// RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by chance.
+const RunBytes = 8
 
 // Generation says which epochs are of a generation; its data are under DataKey.
 type Generation struct {
