@@ -9,6 +9,7 @@ import (
 	"io"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,18 +32,44 @@ type copyView struct {
 	Error     string `json:"error"`
 }
 
-// withCluster asks the control plane for the nodes and opens them.
-func (f *remoteFlags) withCluster(ctx context.Context, client *remote.Client, do func(*cluster.Cluster) error) error {
+// openCluster asks the control plane for the nodes and the wanted copies, and opens the nodes.
+func (f *remoteFlags) openCluster(ctx context.Context, client *remote.Client) (*cluster.Cluster, error) {
 	records, err := client.Nodes(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := cluster.Open(records, f.identity)
+	wanted, err := client.Copies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Open(records, wanted, f.identity)
+}
+
+func (f *remoteFlags) withCluster(ctx context.Context, client *remote.Client, do func(*cluster.Cluster) error) error {
+	c, err := f.openCluster(ctx, client)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	return do(c)
+}
+
+// listed waits until the control plane lists copies that were made, so that a command that follows finds them.
+func (f *remoteFlags) listed(ctx context.Context, client *remote.Client, copies []placement.Copy) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	return cluster.Await(ctx, f.patience, func() (again bool, err error) {
+		c, err := f.openCluster(ctx, client)
+		if err != nil {
+			return false, err
+		}
+		defer c.Close()
+		if !c.Lists(copies) {
+			return true, errors.New("the copies are made, and the control plane does not list all of them yet: see millrace dataset verify")
+		}
+		return false, nil
+	})
 }
 
 // carry makes copies, or only tells them, and prints what became of each.
@@ -116,7 +143,9 @@ func (c *command) datasetPlace() *cobra.Command {
 		Short: "Put files on the drives of storage nodes, spread so that the drives end together",
 		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where rows / P is least, the largest first,
 replicas on different nodes. Each node checks a file as it comes in and reads it back from the drive before it counts. A file's partition is
-called by its base name, after --prefix. Putting the same file again changes nothing.`,
+called by its base name, after --prefix. The control plane keeps --replicas as the number of copies that the partition is to have, by which
+dataset replicate, dataset verify and drive retire go. Putting the same file again changes nothing, or makes the copies that are missing
+after a failure; another file of the same name is an error. While nodes are starting the command waits for them, --patience at most.`,
 		Example: "  millrace dataset place --prefix 2026-11-20/ --replicas 2 rm1/part-00000.parquet rm1/part-00001.parquet\n  millrace dataset place --dry-run rm1/part-00000.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -127,11 +156,12 @@ called by its base name, after --prefix. Putting the same file again changes not
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&prefix, "prefix", "", "put before each file's base name, as DAY/")
-	fl.IntVar(&replicas, "replicas", 1, "drives that get each file")
+	fl.IntVar(&replicas, "replicas", 1, "drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")
 	fl.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
 	fl.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	fl.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	changed := fl.Changed
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		format, err := in.fileFormat()
 		if err != nil {
@@ -140,30 +170,27 @@ called by its base name, after --prefix. Putting the same file again changes not
 		if replicas < 1 {
 			return usagef("--replicas %d: want 1 or more", replicas)
 		}
-		files := map[string]string{}
-		var fresh []placement.Partition
-		for _, file := range args {
-			name := prefix + filepath.Base(file)
-			if other, ok := files[name]; ok {
-				return usagef("%s and %s would both be called %s: place them in turn with another --prefix", other, file, name)
+		paths := map[string]string{}
+		var files []*cluster.File
+		for _, path := range args {
+			name := prefix + filepath.Base(path)
+			if other, ok := paths[name]; ok {
+				return usagef("%s and %s would both be called %s: place them in turn with another --prefix", other, path, name)
 			}
-			p, err := cluster.OpenFile(ctx, file, name, format)
+			p, err := cluster.OpenFile(ctx, path, name, format)
 			if err != nil {
 				return err
 			}
-			files[name] = file
-			fresh = append(fresh, placement.Partition{Name: name, Bytes: p.Bytes, Rows: p.Rows})
+			paths[name], files = path, append(files, p)
 			if err := p.Close(); err != nil {
 				return err
 			}
 		}
-		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
-			copies, err := placement.Spread(on.Drives(), on.Partitions(nil), fresh, replicas)
-			if err != nil {
-				return err
-			}
-			return c.carry(ctx, on, copies, dry, files, format)
-		})
+		if !changed("replicas") {
+			replicas = 0 // the number that is kept
+		}
+		p := &placing{command: c, flags: &f, client: client, files: files, paths: paths, format: format, replicas: replicas, dry: dry}
+		return p.run(ctx)
 	})
 }
 
@@ -192,34 +219,63 @@ func (c *command) datasetReplicate() *cobra.Command {
 		dry      bool
 	)
 	cmd := &cobra.Command{
-		Use:     "replicate [PATTERN...]",
-		Short:   "Copy partitions between storage nodes until each has so many copies",
-		Long:    "Brings the partitions that match (all, without a pattern) to --replicas copies, on different nodes where there are enough. Nodes copy from each other.",
-		Example: "  millrace dataset replicate --replicas 2\n  millrace dataset replicate --replicas 3 '2026-11-20/*'",
+		Use:   "replicate [PATTERN...]",
+		Short: "Copy partitions between storage nodes until each has its number of copies",
+		Long: `Brings the partitions that match (all, without a pattern) to the number of copies that the control plane keeps for them, on different nodes where
+there are enough. --replicas sets another number, which is kept from then on; a lower one deletes nothing. --replicas 0 forgets partitions that
+nobody wants any more, so that dataset verify does not miss them. Nodes copy from each other.`,
+		Example: "  millrace dataset replicate\n  millrace dataset replicate --replicas 3 '2026-11-20/*'",
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 2, "copies of each partition")
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies of each partition (default: the number that is kept, or 2)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
+	changed := cmd.Flags().Changed
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		match, err := matching(args)
 		if err != nil {
 			return err
 		}
-		if replicas < 1 {
-			return usagef("--replicas %d: want 1 or more", replicas)
+		if replicas < 0 {
+			return usagef("--replicas %d: want 0 or more", replicas)
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
-			copies, err := placement.Replicate(on.Drives(), on.Partitions(match), replicas)
+			if changed("replicas") && replicas == 0 {
+				return c.forgetCopies(ctx, client, on, match, dry)
+			}
+			parts := on.Numbered(on.Partitions(match), replicas, func(string) int { return 2 })
+			copies, err := placement.Replicate(on.Drives(), parts)
 			if err != nil {
 				return err
 			}
-			return c.carry(ctx, on, copies, dry, nil, cluster.Format{})
+			if !dry {
+				if err := client.SetCopies(ctx, on.Want(parts)); err != nil {
+					return err
+				}
+			}
+			if err := c.carry(ctx, on, copies, dry, nil, cluster.Format{}); err != nil || dry {
+				return err
+			}
+			return f.listed(ctx, client, copies)
 		})
 	})
+}
+
+// forgetCopies has the control plane want no copies of partitions any more.
+func (c *command) forgetCopies(ctx context.Context, client *remote.Client, on *cluster.Cluster, match func(string) bool, dry bool) error {
+	parts := append(on.Partitions(match), on.Gone(match)...)
+	for i := range parts {
+		parts[i].Copies = 0
+		c.say(parts[i].Name + ": no copies are wanted any more; those that there are stay")
+	}
+	if dry {
+		return nil
+	}
+	return client.SetCopies(ctx, on.Want(parts))
 }
 
 // verifyView is what dataset verify prints.
 type verifyView struct {
 	placement.Report
+	Wanted []int     `json:"wanted_copies"` // the least and the most of any partition
 	Copies []sumView `json:"checked_copies"`
 	Bad    int       `json:"bad_copies"`
 }
@@ -241,12 +297,14 @@ func (c *command) datasetVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [PATTERN...]",
 		Short: "Whether partitions have their copies, what they sustain, and with --deep whether every copy is whole",
-		Long: `Counts the copies of the partitions that match (all, without a pattern), and says how many rows a second the drives can sustain over a whole epoch.
-With --deep every node reads every copy and compares its SHA-256 with the one kept since it was put there, and copies are compared with
-each other. The exit status is 1 if copies are missing or differ.`,
+		Long: `Counts the copies of the partitions that match (all, without a pattern), compares them with the number that dataset place or dataset replicate
+had the control plane keep (1 where none did), and says how many rows a second the drives can sustain over a whole epoch. A partition that
+was placed and lies on no node that answers is named too. With --deep every node reads every copy and compares its SHA-256 with the
+one kept since it was put there, and copies are compared with each other. The exit status is 1 if copies are missing, if copies that
+should lie on different nodes lie on one, or if copies differ.`,
 		Example: "  millrace dataset verify --replicas 2\n  millrace dataset verify --deep '2026-11-20/*' --output json",
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 1, "copies that each partition should have")
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies that each partition should have (default: the number that is kept)")
 	cmd.Flags().BoolVar(&deep, "deep", false, "read every copy and compare checksums")
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		match, err := matching(args)
@@ -254,12 +312,13 @@ each other. The exit status is 1 if copies are missing or differ.`,
 			return err
 		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
-			parts := on.Partitions(match)
-			report, err := placement.Check(on.Drives(), parts, replicas)
+			parts := append(on.Partitions(match), on.Gone(match)...)
+			parts = on.Numbered(parts, replicas, func(string) int { return 1 })
+			report, err := placement.Check(on.Drives(), parts)
 			if err != nil {
 				return err
 			}
-			v := verifyView{Report: report, Copies: []sumView{}}
+			v := verifyView{Report: report, Wanted: span(parts), Copies: []sumView{}}
 			if deep {
 				for _, p := range parts {
 					list := verifyCopies(ctx, on, p.Name)
@@ -274,10 +333,7 @@ each other. The exit status is 1 if copies are missing or differ.`,
 			if err := c.print(v, func(w io.Writer) { v.table(w) }); err != nil {
 				return err
 			}
-			if v.Bad > 0 || len(v.Short) > 0 {
-				return fmt.Errorf("%d partitions lack copies, %d copies are bad", len(v.Short), v.Bad)
-			}
-			return nil
+			return v.verdict()
 		})
 	})
 }
@@ -305,16 +361,66 @@ func verifyCopies(ctx context.Context, on *cluster.Cluster, name string) []sumVi
 }
 
 func (v *verifyView) table(w io.Writer) {
-	fmt.Fprintf(w, "partitions\t%d\nrows\t%d\nfewest copies\t%d\n", v.Partitions, v.Rows, v.Fewest)
+	wanted := "none"
+	if len(v.Wanted) == 2 {
+		wanted = fmt.Sprint(v.Wanted[0])
+		if v.Wanted[0] != v.Wanted[1] {
+			wanted = fmt.Sprintf("%d to %d", v.Wanted[0], v.Wanted[1])
+		}
+	}
+	fmt.Fprintf(w, "partitions\t%d\nrows\t%d\nwanted copies\t%s\nfewest copies\t%d\n", v.Partitions, v.Rows, wanted, v.Fewest)
 	if v.RowsPerSecond > 0 {
 		fmt.Fprintf(w, "sustains\t%.0f rows/s; %s ends last\n", v.RowsPerSecond, v.Last)
 	} else {
 		fmt.Fprintf(w, "sustains\tnot known: P is measured when a job is submitted\n")
 	}
-	fmt.Fprintf(w, "lack copies\t%s\non one node only\t%s\n", someOf(v.Short), someOf(v.OneNode))
+	var short []string
+	for _, s := range v.Short {
+		short = append(short, fmt.Sprintf("%s (%d of %d)", s.Partition, s.Copies, s.Wanted))
+	}
+	fmt.Fprintf(w, "lack copies\t%s\non one node only\t%s\n", someOf(short), someOf(v.OneNode))
 	for _, s := range v.Copies {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Partition, s.Drive, s.SHA256[:min(16, len(s.SHA256))], s.Verdict)
 	}
+}
+
+// verdict is the error of a placement that is not as it should be, with what to do.
+func (v *verifyView) verdict() error {
+	var list []string
+	gone := 0
+	for _, s := range v.Short {
+		if s.Copies == 0 {
+			gone++
+		}
+	}
+	if short := len(v.Short) - gone; short > 0 {
+		list = append(list, fmt.Sprintf("%d partitions lack copies (millrace dataset replicate makes them)", short))
+	}
+	if gone > 0 {
+		list = append(list, fmt.Sprintf("%d partitions lie on no node that answers (bring the node back, or put the files again with millrace dataset place)", gone))
+	}
+	if n := len(v.NotSpread); n > 0 {
+		list = append(list, fmt.Sprintf("%d partitions have all copies on one node (millrace dataset replicate brings one to another)", n))
+	}
+	if v.Bad > 0 {
+		list = append(list, fmt.Sprintf("%d copies are bad", v.Bad))
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(list, "; "))
+}
+
+// span is the least and the most copies that partitions are to have; empty without partitions.
+func span(parts []placement.Partition) []int {
+	if len(parts) == 0 {
+		return []int{}
+	}
+	s := []int{parts[0].Copies, parts[0].Copies}
+	for _, p := range parts {
+		s[0], s[1] = min(s[0], p.Copies), max(s[1], p.Copies)
+	}
+	return s
 }
 
 // someOf shows names, not too many of them.
@@ -339,12 +445,14 @@ func (c *command) driveRetire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire NODE/DRIVE",
 		Short: "Drain a drive of a storage node and copy elsewhere what it holds, so that it can be taken out",
-		Long: `Lets the drive take no new splits, waits for those that run, and copies its partitions to other drives until each has --replicas copies
-without it. Then the drive may be taken out of its node's configuration. Running jobs go on with the copies.`,
-		Example: "  millrace drive retire node0/d3 --replicas 2",
+		Long: `Lets the drive take no new splits, waits for those that run, and copies its partitions to other drives until each has, without it, the number of
+copies that the control plane keeps for it (or as many as it has now, where none is kept). Then the drive may be taken out of its node's
+configuration. Running jobs go on with the copies. --replicas takes another number, this once; where that is lower than the number that is
+kept, the command says so and its exit status is 1.`,
+		Example: "  millrace drive retire node0/d3",
 		Args:    exactArgs("NODE/DRIVE"),
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 1, "copies of each partition elsewhere")
+	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies of each partition elsewhere (default: the number that is kept)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
 	cmd.Flags().DurationVar(&wait, "wait", 5*time.Minute, "how long to wait for running splits")
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
@@ -353,8 +461,12 @@ without it. Then the drive may be taken out of its node's configuration. Running
 		if r.Node, r.Drive, ok = strings.Cut(args[0], "/"); !ok || r.Node == "" || r.Drive == "" {
 			return usagef("%q: want NODE/DRIVE", args[0])
 		}
+		if replicas < 0 {
+			return usagef("--replicas %d: want 1 or more", replicas)
+		}
 		return f.withCluster(ctx, client, func(on *cluster.Cluster) error {
-			copies, err := placement.Retire(on.Drives(), on.Partitions(nil), r, replicas)
+			parts := on.Numbered(on.Partitions(nil), replicas, func(name string) int { return len(on.Holders(name)) })
+			copies, err := placement.Retire(on.Drives(), parts, r)
 			if err != nil {
 				return err
 			}
@@ -370,7 +482,15 @@ without it. Then the drive may be taken out of its node's configuration. Running
 				return fmt.Errorf("%w; the drive stays drained: try again", err)
 			}
 			if !dry {
+				if err := f.listed(ctx, client, copies); err != nil {
+					return err
+				}
 				c.say(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", r, r.Node))
+			}
+			held := slices.DeleteFunc(parts, func(p placement.Partition) bool { return !slices.Contains(on.Holders(p.Name), r) })
+			if n := on.Below(held); n > 0 {
+				return fmt.Errorf("without drive %s, %d partitions have %d copies, fewer than are wanted: "+
+					"millrace dataset replicate makes the others, or lowers the number that is kept (--replicas)", r, n, replicas)
 			}
 			return nil
 		})

@@ -15,9 +15,16 @@ import (
 )
 
 // nodesOf runs so many storage nodes of one empty drive each under a control plane, until the test ends.
-func nodesOf(t *testing.T, control string, n int) {
+func nodesOf(t *testing.T, control string, n int) []*node.Agent {
 	t.Helper()
-	for i := range n {
+	return moreNodes(t, control, 0, n)
+}
+
+// moreNodes runs n further nodes, the first of which is called by the number.
+func moreNodes(t *testing.T, control string, first, n int) []*node.Agent {
+	t.Helper()
+	var agents []*node.Agent
+	for i := first; i < first+n; i++ {
 		drive := "file:" + filepath.Join(t.TempDir(), "d.flash")
 		must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
 		c := node.DefaultConfig()
@@ -26,16 +33,18 @@ func nodesOf(t *testing.T, control string, n int) {
 		a, err := node.Start(context.Background(), c, node.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, a.Close()) })
+		agents = append(agents, a)
 	}
 	listedNodes(t, control, func(nodes []nodeView) bool {
 		ready := 0
 		for _, v := range nodes {
-			if v.State == "ready" && len(v.Drives) == 1 && v.Drives[0].State == "ready" {
+			if v.Name >= "n"+string(rune('0'+first)) && v.State == "ready" && len(v.Drives) == 1 && v.Drives[0].State == "ready" {
 				ready++
 			}
 		}
 		return ready == n
 	})
+	return agents
 }
 
 // listedNodes waits until the nodes are as they should be.
@@ -98,13 +107,20 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	listedNodes(t, control, sum(3))
 	code, _, errs := millrace(t, at("dataset", "verify", "--replicas", "2")...)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, errs, "3 partitions lack copies")
-	code, _, errs = millrace(t, at(append([]string{"dataset", "place"}, files...)...)...)
+	assert.Contains(t, errs, "3 partitions lack copies (millrace dataset replicate makes them)")
+	require.NoError(t, json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
+	assert.Empty(t, copies, "the same files again: nothing is done")
+	other := filepath.Join(t.TempDir(), "part-00000.parquet")
+	must(t, "dataset", "generate", "--rows", "70", "--out", filepath.Dir(other), "--seed", "9")
+	code, _, errs = millrace(t, at("dataset", "place", other)...)
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, errs, "names are unique")
-	must(t, at("dataset", "replicate", "part-00000*")...)
+	assert.Contains(t, errs, "another file of the name is placed already")
+	assert.Contains(t, errs, "--prefix")
+	must(t, at("dataset", "replicate", "--replicas", "2", "part-00000*")...)
 	listedNodes(t, control, sum(4))
 	must(t, at("dataset", "replicate")...)
+	listedNodes(t, control, sum(4)) // each has its number
+	must(t, at("dataset", "replicate", "--replicas", "2")...)
 	listedNodes(t, control, sum(6))
 	var v verifyView
 	require.NoError(t, json.Unmarshal([]byte(must(t, at("dataset", "verify", "--deep", "--replicas", "2")...)), &v))
@@ -118,6 +134,13 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &jobRows))
 	assert.EqualValues(t, 900, jobRows.Rows, "each row once, however many copies there are")
 
+	code, _, errs = millrace(t, at("drive", "retire", "n0/d0")...)
+	assert.Equal(t, exitFailed, code, "two copies are wanted of each, and there is one other drive")
+	assert.Contains(t, errs, "is to have 2 copies and can have")
+	code, _, errs = millrace(t, at("drive", "retire", "n0/d0", "--replicas", "1")...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "3 partitions have 1 copies, fewer than are wanted")
+	must(t, at("dataset", "replicate", "--replicas", "1")...)
 	must(t, at("drive", "retire", "n0/d0")...)
 	for _, bad := range [][]string{{"drive", "retire", "n0"}, {"dataset", "place"}, {"dataset", "place", "--replicas", "0", files[0]}, {"dataset", "verify", "["}} {
 		code, _, _ := millrace(t, at(bad...)...)
@@ -126,4 +149,106 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	code, _, errs = millrace(t, at("drive", "retire", "n7/d0")...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "no such drive")
+}
+
+// TestRetireKeepsTheNumberOfCopies: files placed twice are twice there without the drive that is retired, whatever its flags do not say; a node that
+// is lost makes verify fail, with what it misses, and replicate mends it.
+func TestRetireKeepsTheNumberOfCopies(t *testing.T) {
+	data := generate(t, "--rows", "900", "--partitions", "3")
+	control := controlRun(t)
+	agents := nodesOf(t, control, 3)
+	at := func(args ...string) []string {
+		return append(args, "--control", control, "--output", "json", "--progress", "none")
+	}
+	verify := func() (code int, v verifyView, errs string) {
+		code, out, errs := millrace(t, at("dataset", "verify")...)
+		require.NoError(t, json.Unmarshal([]byte(out), &v), errs)
+		return code, v, errs
+	}
+	files := []string{data + "/part-00000.parquet", data + "/part-00001.parquet", data + "/part-00002.parquet"}
+	must(t, at(append([]string{"dataset", "place", "--replicas", "2"}, files...)...)...)
+	code, v, errs := verify()
+	require.Equal(t, 0, code, errs)
+	assert.Equal(t, []int{2, 2}, v.Wanted, "verify knows, without a flag")
+	assert.Equal(t, 2, v.Fewest)
+	assert.Empty(t, v.OneNode)
+
+	must(t, at("drive", "retire", "n0/d0")...)
+	require.NoError(t, agents[0].Close(), "its only drive may be taken out")
+	listedNodes(t, control, func(nodes []nodeView) bool { return nodes[0].State == "dead" })
+	code, v, errs = verify()
+	require.Equal(t, 0, code, errs)
+	assert.Equal(t, 2, v.Fewest, "still two copies of each")
+
+	require.NoError(t, agents[1].Close())
+	listedNodes(t, control, func(nodes []nodeView) bool { return nodes[1].State == "dead" })
+	code, v, errs = verify()
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "3 partitions lack copies")
+	assert.Len(t, v.Short, 3)
+	assert.Len(t, v.OneNode, 3)
+	code, _, errs = millrace(t, at("dataset", "replicate")...)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "not enough drives")
+	moreNodes(t, control, 3, 1)
+	must(t, at("dataset", "replicate")...)
+	code, v, errs = verify()
+	require.Equal(t, 0, code, errs)
+	assert.Equal(t, 2, v.Fewest)
+	assert.Empty(t, v.OneNode)
+
+	require.NoError(t, agents[2].Close())
+	listedNodes(t, control, func(nodes []nodeView) bool { return nodes[2].State == "dead" })
+	must(t, at("dataset", "replicate", "--replicas", "1", "part-00000*")...)
+	code, out, errs := millrace(t, "dataset", "verify", "--control", control, "--progress", "none")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "2 partitions lack copies")
+	assert.Contains(t, out, "part-00001.parquet (1 of 2), part-00002.parquet (1 of 2)")
+	assert.Contains(t, out, "1 to 2")
+	assert.Regexp(t, `on one node only +part-00000.parquet, part-00001.parquet, part-00002.parquet`, out)
+}
+
+// TestPartitionsThatAreGoneAreNamed: what was placed and lies on no node that answers.
+func TestPartitionsThatAreGoneAreNamed(t *testing.T) {
+	data := generate(t, "--rows", "200")
+	control := controlRun(t)
+	agents := nodesOf(t, control, 2)
+	must(t, "dataset", "place", "--control", control, data+"/part-00000.parquet")
+	holder := 0
+	listedNodes(t, control, func(nodes []nodeView) bool {
+		if nodes[1].Partitions == 1 {
+			holder = 1
+		}
+		return nodes[0].Partitions+nodes[1].Partitions == 1
+	})
+	require.NoError(t, agents[holder].Close())
+	listedNodes(t, control, func(nodes []nodeView) bool { return nodes[holder].State == "dead" })
+	code, out, errs := millrace(t, "dataset", "verify", "--control", control, "--progress", "none")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "1 partitions lie on no node that answers")
+	assert.Contains(t, out, "part-00000.parquet (0 of 1)")
+	must(t, "dataset", "replicate", "--control", control, "--replicas", "0", "part-*")
+	must(t, "dataset", "verify", "--control", control)
+	must(t, "dataset", "place", "--control", control, data+"/part-00000.parquet")
+	must(t, "dataset", "verify", "--control", control)
+}
+
+// TestPlaceBeforeTheNodesAreThere: the commands of the README, one right after the other.
+func TestPlaceBeforeTheNodesAreThere(t *testing.T) {
+	data := generate(t, "--rows", "200")
+	control := controlRun(t)
+	code, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "10ms", data+"/part-00000.parquet")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "no storage node with a drive answers")
+	placed := make(chan string)
+	go func() {
+		_, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "2m", data+"/part-00000.parquet")
+		placed <- errs
+	}()
+	nodesOf(t, control, 1)
+	assert.NotContains(t, <-placed, "millrace: ")
+	must(t, "dataset", "verify", "--control", control)
+	code, _, errs = millrace(t, "dataset", "place", "--control", control, "--replicas", "2", data+"/part-00000.parquet")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "is to have 2 copies and can have 1: not enough drives: every copy lies on a drive of its own, and there is 1 drive that takes partitions")
 }

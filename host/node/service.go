@@ -263,7 +263,7 @@ func (s *service) Copy(ctx context.Context, r *apiv1.CopyRequest) (*apiv1.CopyRe
 
 // Verify reads a partition whole.
 func (s *service) Verify(ctx context.Context, q *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
-	r, err := s.a.store.Verify(ctx, q.GetDrive(), q.GetPartition())
+	r, err := s.a.store.Verify(ctx, q.GetDrive(), q.GetPartition(), q.GetKeptOnly())
 	if err != nil {
 		return nil, rpcError(err)
 	}

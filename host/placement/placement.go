@@ -34,9 +34,10 @@ type Drive struct {
 
 // Partition is one to be placed, or one that lies somewhere.
 type Partition struct {
-	Name  string
-	Bytes int64
-	Rows  int64
+	Name   string
+	Bytes  int64
+	Rows   int64
+	Copies int // how many copies it is to have
 }
 
 // overhead is what a member of a tar volume takes beside its bytes at most: headers, a long name, padding to a block.
@@ -145,9 +146,42 @@ func (c *cluster) choose(p Partition, share float64) (*state, error) {
 	case best != nil:
 		return best, nil
 	case open == 0:
-		return nil, fmt.Errorf("partition %s has %d copies: %w for one more", p.Name, len(holders), ErrReplicas)
+		return nil, fmt.Errorf("partition %s is to have %d copies and can have %d: %w: every copy lies on a drive of its own, and %s: "+
+			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, len(holders), ErrReplicas, c.census())
 	}
-	return nil, fmt.Errorf("partition %s of %d bytes: %w among the %d that do not hold it", p.Name, p.Bytes, ErrRoom, open)
+	return nil, fmt.Errorf("partition %s of %d bytes, which is to have %d copies and has %d: %w among the %d that do not hold it, the most is %d bytes: "+
+		"add drives", p.Name, p.Bytes, p.Copies, len(holders), ErrRoom, open, c.mostRoom(p.Name))
+}
+
+// census says how many drives there are to choose from.
+func (c *cluster) census() string {
+	open, closed := 0, 0
+	for _, s := range c.drives {
+		if s.Closed {
+			closed++
+		} else {
+			open++
+		}
+	}
+	text := fmt.Sprintf("there are %d drives that take partitions", open)
+	if open == 1 {
+		text = "there is 1 drive that takes partitions"
+	}
+	if closed > 0 {
+		text += fmt.Sprintf(", beside %d that are draining or not ready", closed)
+	}
+	return text
+}
+
+// mostRoom is the room on the emptiest drive that could take a partition.
+func (c *cluster) mostRoom(name string) int64 {
+	most := int64(0)
+	for _, s := range c.drives {
+		if !s.has[name] && !s.Closed {
+			most = max(most, s.free-overhead)
+		}
+	}
+	return most
 }
 
 func better(a, b *state, nodes map[string]bool, rows float64) bool {
@@ -176,23 +210,20 @@ func bySize(partitions []Partition) []Partition {
 	return sorted
 }
 
-// Spread places new partitions, each on so many drives. partitions are also those that lie on the drives already, as far
-// as they are known. A new partition that some drive holds already is an error: names are unique.
-func Spread(drives []Drive, partitions, fresh []Partition, replicas int) ([]Copy, error) {
-	if replicas < 1 {
-		return nil, fmt.Errorf("%d copies: want 1 or more", replicas)
-	}
+// Spread places partitions that the caller has, each on as many drives as it is to have copies. partitions are those that lie on the drives
+// already, as far as they are known. A copy that lies somewhere already counts: a partition that has all of its copies gets none.
+func Spread(drives []Drive, partitions, fresh []Partition) ([]Copy, error) {
 	c, err := open(drives, append(slices.Clone(partitions), fresh...))
 	if err != nil {
 		return nil, err
 	}
 	var copies []Copy
 	for _, p := range bySize(fresh) {
-		if h := c.holders(p.Name); len(h) > 0 {
-			return nil, fmt.Errorf("partition %s lies on %s already: names are unique, choose another (--prefix)", p.Name, h[0].Ref)
+		if p.Copies < 1 {
+			return nil, fmt.Errorf("partition %s: %d copies: want 1 or more", p.Name, p.Copies)
 		}
-		share := float64(p.Rows) / float64(replicas)
-		for range replicas {
+		share := float64(p.Rows) / float64(p.Copies)
+		for have := len(c.holders(p.Name)); have < p.Copies; have++ {
 			s, err := c.choose(p, share)
 			if err != nil {
 				return nil, err
@@ -204,33 +235,40 @@ func Spread(drives []Drive, partitions, fresh []Partition, replicas int) ([]Copy
 	return copies, nil
 }
 
-// Replicate returns the copies that bring every partition to at least so many.
-func Replicate(drives []Drive, partitions []Partition, replicas int) ([]Copy, error) {
+// Replicate returns the copies that bring every partition to at least as many as it is to have, and to two nodes where it is to have two or more
+// and another node has room.
+func Replicate(drives []Drive, partitions []Partition) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
 		return nil, err
 	}
-	return c.replicate(partitions, replicas, nil)
+	return c.replicate(partitions, nil)
 }
 
-// replicate brings partitions to so many copies, not counting those on the drive that goes.
-func (c *cluster) replicate(partitions []Partition, replicas int, gone *state) ([]Copy, error) {
+// replicate brings partitions to their number of copies, not counting those on the drive that goes.
+func (c *cluster) replicate(partitions []Partition, gone *state) ([]Copy, error) {
 	var copies []Copy
 	for _, p := range bySize(partitions) {
 		holders := c.holders(p.Name)
 		if len(holders) == 0 {
-			return nil, fmt.Errorf("partition %s lies on no drive", p.Name)
+			return nil, fmt.Errorf("partition %s lies on no drive of a node that answers: put its file again (millrace dataset place)", p.Name)
 		}
-		stay := len(holders)
-		if gone != nil && gone.has[p.Name] {
-			stay--
-		}
-		share := float64(p.Rows) / float64(max(1, replicas))
-		for ; stay < replicas; stay++ {
+		stay := slices.DeleteFunc(slices.Clone(holders), func(s *state) bool { return s == gone })
+		share := float64(p.Rows) / float64(max(1, p.Copies))
+		for len(stay) < p.Copies {
 			s, err := c.choose(p, share)
 			if err != nil {
 				return nil, err
 			}
+			c.put(s, p, share)
+			stay = append(stay, s)
+			copies = append(copies, Copy{Partition: p, From: holders[len(copies)%len(holders)].Ref, To: s.Ref})
+		}
+		if p.Copies < 2 || !onOneNode(stay) {
+			continue
+		}
+		// A node that is lost takes all copies with it: one more on another node, where there is one with room.
+		if s, err := c.choose(p, share); err == nil && s.Node != stay[0].Node {
 			c.put(s, p, share)
 			copies = append(copies, Copy{Partition: p, From: holders[len(copies)%len(holders)].Ref, To: s.Ref})
 		}
@@ -238,9 +276,17 @@ func (c *cluster) replicate(partitions []Partition, replicas int, gone *state) (
 	return copies, nil
 }
 
-// Retire returns the copies without which a drive cannot be taken out: of each partition that it holds as many as keep so
-// many elsewhere.
-func Retire(drives []Drive, partitions []Partition, retire Ref, replicas int) ([]Copy, error) {
+func onOneNode(list []*state) bool {
+	for _, s := range list {
+		if s.Node != list[0].Node {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// Retire returns the copies without which a drive cannot be taken out: of each partition that it holds as many as keep its number elsewhere.
+func Retire(drives []Drive, partitions []Partition, retire Ref) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
 		return nil, err
@@ -258,124 +304,12 @@ func Retire(drives []Drive, partitions []Partition, retire Ref, replicas int) ([
 	var held []Partition
 	for _, p := range partitions {
 		if gone.has[p.Name] {
+			p.Copies = max(1, p.Copies)
 			held = append(held, p)
 		}
 	}
 	if len(held) < len(gone.has) {
 		return nil, fmt.Errorf("drive %s holds %d partitions, only %d of them are described", retire, len(gone.has), len(held))
 	}
-	return c.replicate(held, max(1, replicas), gone)
-}
-
-// Report says what a placement is worth.
-type Report struct {
-	Partitions int      `json:"partitions"`
-	Rows       int64    `json:"rows"`
-	Fewest     int      `json:"fewest_copies"` // of any partition
-	Short      []string `json:"short"`         // partitions with fewer copies than asked
-	OneNode    []string `json:"one_node"`      // partitions whose copies all lie on one node, though they have several
-	// RowsPerSecond is what the drives sustain together over a whole epoch, every partition's rows shared between its
-	// holders as evenly in time as can be. 0 if no P is known.
-	RowsPerSecond float64 `json:"sustained_rows_per_second"`
-	Last          Ref     `json:"last"` // the drive that ends last
-}
-
-// Check reports on a placement.
-func Check(drives []Drive, partitions []Partition, replicas int) (Report, error) {
-	c, err := open(drives, partitions)
-	if err != nil {
-		return Report{}, err
-	}
-	r := Report{Partitions: len(partitions), Short: []string{}, OneNode: []string{}}
-	for i, p := range partitions {
-		holders := c.holders(p.Name)
-		r.Rows += p.Rows
-		if i == 0 || len(holders) < r.Fewest {
-			r.Fewest = len(holders)
-		}
-		if len(holders) < replicas {
-			r.Short = append(r.Short, p.Name)
-		}
-		nodes := map[string]bool{}
-		for _, h := range holders {
-			nodes[h.Node] = true
-		}
-		if len(holders) > 1 && len(nodes) == 1 {
-			r.OneNode = append(r.OneNode, p.Name)
-		}
-	}
-	slices.Sort(r.Short)
-	slices.Sort(r.OneNode)
-	longest := 0.0
-	for _, s := range c.level(partitions) {
-		if s.load > longest {
-			longest, r.Last = s.load, s.Ref
-		}
-	}
-	known := slices.ContainsFunc(drives, func(d Drive) bool { return d.RowsPerSecond > 0 })
-	if longest > 0 && known {
-		r.RowsPerSecond = float64(r.Rows) / longest
-	}
-	return r, nil
-}
-
-// level shares each partition's rows between its holders such that they end together, as nearly as moving rows from
-// the drive that ends last can make it.
-func (c *cluster) level(partitions []Partition) []*state {
-	type part struct {
-		holders []*state
-		share   []float64 // rows of each holder
-	}
-	var parts []part
-	for _, s := range c.drives {
-		s.load = 0
-	}
-	for _, p := range partitions {
-		h := c.holders(p.Name)
-		if len(h) == 0 {
-			continue
-		}
-		sum := 0.0
-		for _, s := range h {
-			sum += s.p
-		}
-		share := make([]float64, len(h))
-		for i, s := range h {
-			share[i] = float64(p.Rows) * s.p / sum
-			s.load += share[i] / s.p
-		}
-		if len(h) > 1 {
-			parts = append(parts, part{holders: h, share: share})
-		}
-	}
-	// Each round makes one partition's holders end as nearly together as its own rows allow; the greatest load never grows.
-	for range 50 {
-		moved := false
-		for _, p := range parts {
-			lo, hi := 0, 0
-			for i, s := range p.holders {
-				if s.load < p.holders[lo].load {
-					lo = i
-				}
-				if p.share[i] > 0 && (p.share[hi] <= 0 || s.load > p.holders[hi].load) {
-					hi = i
-				}
-			}
-			a, b := p.holders[hi], p.holders[lo]
-			if lo == hi || a.load-b.load <= 1e-9*a.load {
-				continue
-			}
-			// rows x with a.load - x/a.p = b.load + x/b.p
-			x := min(p.share[hi], (a.load-b.load)/(1/a.p+1/b.p))
-			p.share[hi] -= x
-			p.share[lo] += x
-			a.load -= x / a.p
-			b.load += x / b.p
-			moved = moved || x > 0
-		}
-		if !moved {
-			break
-		}
-	}
-	return c.drives
+	return c.replicate(held, gone)
 }

@@ -46,7 +46,10 @@ type leader struct {
 	jobs   map[string]*job   // by ID, ended ones too
 	names  map[string]string // of jobs that run, to their ID
 	nodes  map[string]*agent
-	claims map[string]bool // names of jobs that are being stored
+	claims map[string]bool                   // names of jobs that are being stored
+	copies map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
+
+	settingCopies sync.Mutex // one SetCopies at a time; locked before mu
 }
 
 // newLeader takes over: it loads what is stored, and starts what has to run.
@@ -57,6 +60,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
 		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
 		jobs:   map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]bool{},
+		copies: map[string]*apiv1.PartitionCopies{},
 	}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	if err := l.load(); err != nil {

@@ -31,6 +31,9 @@ func (l *leader) load() error {
 	if l.key, err = l.term.Secret(ctx, record.ClusterKey, record.KeyBytes); err != nil {
 		return err
 	}
+	if err := l.loadCopies(ctx); err != nil {
+		return err
+	}
 	now := time.Now()
 	err = l.term.Scan(ctx, record.NodePrefix, func(key string, value []byte) error {
 		if err := l.fleet.Restore(now, value); err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
@@ -29,6 +31,39 @@ func (c *Client) Drain(ctx context.Context, node string, drain bool) (int, error
 	}
 	return int(resp.Leases), nil
 }
+
+// Copies lists how many copies of each partition are wanted, as far as that was ever said.
+func (c *Client) Copies(ctx context.Context) ([]*apiv1.PartitionCopies, error) {
+	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListCopiesResponse, error) {
+		return m.ListCopies(ctx, &apiv1.ListCopiesRequest{})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list wanted copies: %w", err)
+	}
+	return resp.Partitions, nil
+}
+
+// SetCopies keeps how many copies of partitions are wanted; 0 forgets a partition. Of very many partitions, the first may be kept when it fails.
+func (c *Client) SetCopies(ctx context.Context, list []*apiv1.PartitionCopies) error {
+	for len(list) > 0 {
+		n, size := 0, 0
+		for n < len(list) && size < copiesRequest {
+			size += proto.Size(list[n]) + 8
+			n++
+		}
+		_, err := call(ctx, c, 2*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SetCopiesResponse, error) {
+			return m.SetCopies(ctx, &apiv1.SetCopiesRequest{Partitions: list[:n]})
+		})
+		if err != nil {
+			return fmt.Errorf("keep the wanted number of copies: %w", err)
+		}
+		list = list[n:]
+	}
+	return nil
+}
+
+// copiesRequest is how large a request with numbers of copies becomes, well below what the control plane takes.
+const copiesRequest = 128 << 10
 
 // Decisions returns the last decisions of a job's autoscaler, each a JSON document.
 func (c *Client) Decisions(ctx context.Context, id string) ([]string, error) {

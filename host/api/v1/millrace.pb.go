@@ -1337,6 +1337,7 @@ type VerifyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Drive         string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"`
 	Partition     string                 `protobuf:"bytes,2,opt,name=partition,proto3" json:"partition,omitempty"`
+	KeptOnly      bool                   `protobuf:"varint,3,opt,name=kept_only,json=keptOnly,proto3" json:"kept_only,omitempty"` // answer with the sum that was kept when the partition was put, where there is one, and read nothing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1385,10 +1386,17 @@ func (x *VerifyRequest) GetPartition() string {
 	return ""
 }
 
+func (x *VerifyRequest) GetKeptOnly() bool {
+	if x != nil {
+		return x.KeptOnly
+	}
+	return false
+}
+
 type VerifyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`                           // of what the drive gives now
+	Sha256        []byte                 `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`                           // of what the drive gives now; empty: nothing was read
 	KeptSha256    []byte                 `protobuf:"bytes,3,opt,name=kept_sha256,json=keptSha256,proto3" json:"kept_sha256,omitempty"` // of what was put there; empty: none was kept until now
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2173,6 +2181,235 @@ func (x *NodeRecord) GetClockSkewSeconds() float64 {
 	return 0
 }
 
+// PartitionCopies is the number of copies that a partition is to have, and what the partition was when the number was set.
+type PartitionCopies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partition     string                 `protobuf:"bytes,1,opt,name=partition,proto3" json:"partition,omitempty"`
+	Copies        uint32                 `protobuf:"varint,2,opt,name=copies,proto3" json:"copies,omitempty"` // 0: nobody wants the partition any more
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Rows          int64                  `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PartitionCopies) Reset() {
+	*x = PartitionCopies{}
+	mi := &file_millrace_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PartitionCopies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PartitionCopies) ProtoMessage() {}
+
+func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
+func (*PartitionCopies) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *PartitionCopies) GetPartition() string {
+	if x != nil {
+		return x.Partition
+	}
+	return ""
+}
+
+func (x *PartitionCopies) GetCopies() uint32 {
+	if x != nil {
+		return x.Copies
+	}
+	return 0
+}
+
+func (x *PartitionCopies) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *PartitionCopies) GetRows() int64 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+type SetCopiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partitions    []*PartitionCopies     `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetCopiesRequest) Reset() {
+	*x = SetCopiesRequest{}
+	mi := &file_millrace_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetCopiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetCopiesRequest) ProtoMessage() {}
+
+func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
+func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
+type SetCopiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetCopiesResponse) Reset() {
+	*x = SetCopiesResponse{}
+	mi := &file_millrace_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetCopiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetCopiesResponse) ProtoMessage() {}
+
+func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
+func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{39}
+}
+
+type ListCopiesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCopiesRequest) Reset() {
+	*x = ListCopiesRequest{}
+	mi := &file_millrace_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCopiesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCopiesRequest) ProtoMessage() {}
+
+func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
+func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{40}
+}
+
+type ListCopiesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partitions    []*PartitionCopies     `protobuf:"bytes,1,rep,name=partitions,proto3" json:"partitions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListCopiesResponse) Reset() {
+	*x = ListCopiesResponse{}
+	mi := &file_millrace_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListCopiesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListCopiesResponse) ProtoMessage() {}
+
+func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
+func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
+	if x != nil {
+		return x.Partitions
+	}
+	return nil
+}
+
 type DrainNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -2183,7 +2420,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2432,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2445,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -2234,7 +2471,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2483,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2496,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -2291,7 +2528,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2540,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2553,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobSpec) GetName() string {
@@ -2426,7 +2663,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2675,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2688,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2470,7 +2707,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2719,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2732,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2530,7 +2767,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2779,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2555,7 +2792,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2691,7 +2928,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2940,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2953,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -2769,7 +3006,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +3018,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +3031,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 type ListJobsResponse struct {
@@ -2806,7 +3043,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +3055,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +3068,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -2850,7 +3087,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2862,7 +3099,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2875,7 +3112,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -2894,7 +3131,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +3143,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3156,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -2938,7 +3175,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2950,7 +3187,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2963,7 +3200,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -2982,7 +3219,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3231,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3244,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -3025,7 +3262,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3274,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3287,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 type DecisionsRequest struct {
@@ -3062,7 +3299,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3311,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3324,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -3106,7 +3343,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3355,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3368,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -3161,7 +3398,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3173,7 +3410,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3186,7 +3423,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -3247,7 +3484,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3496,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3509,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -3341,7 +3578,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3353,7 +3590,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3366,7 +3603,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -3442,7 +3679,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3691,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3704,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3498,7 +3735,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3747,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3760,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3586,7 +3823,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3598,7 +3835,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3611,7 +3848,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -3699,7 +3936,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3711,7 +3948,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3724,7 +3961,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -3793,7 +4030,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +4042,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +4055,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -3893,7 +4130,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +4142,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +4155,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -3989,7 +4226,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4238,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4014,7 +4251,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -4054,7 +4291,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4303,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4316,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -4101,7 +4338,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4113,7 +4350,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4126,7 +4363,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -4165,7 +4402,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4177,7 +4414,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4190,7 +4427,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 type CheckpointRequest struct {
@@ -4203,7 +4440,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4215,7 +4452,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4228,7 +4465,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -4254,7 +4491,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4266,7 +4503,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4279,7 +4516,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -4299,7 +4536,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4548,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4561,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4446,10 +4683,11 @@ const file_millrace_proto_rawDesc = "" +
 	"from_drive\x18\x04 \x01(\tR\tfromDrive\"<\n" +
 	"\fCopyResponse\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x16\n" +
-	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"C\n" +
+	"\x06sha256\x18\x02 \x01(\fR\x06sha256\"`\n" +
 	"\rVerifyRequest\x12\x14\n" +
 	"\x05drive\x18\x01 \x01(\tR\x05drive\x12\x1c\n" +
-	"\tpartition\x18\x02 \x01(\tR\tpartition\"_\n" +
+	"\tpartition\x18\x02 \x01(\tR\tpartition\x12\x1b\n" +
+	"\tkept_only\x18\x03 \x01(\bR\bkeptOnly\"_\n" +
 	"\x0eVerifyResponse\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256\x12\x1f\n" +
@@ -4497,7 +4735,22 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12*\n" +
 	"\x11last_seen_seconds\x18\x03 \x01(\x01R\x0flastSeenSeconds\x12,\n" +
-	"\x12clock_skew_seconds\x18\x04 \x01(\x01R\x10clockSkewSeconds\"<\n" +
+	"\x12clock_skew_seconds\x18\x04 \x01(\x01R\x10clockSkewSeconds\"q\n" +
+	"\x0fPartitionCopies\x12\x1c\n" +
+	"\tpartition\x18\x01 \x01(\tR\tpartition\x12\x16\n" +
+	"\x06copies\x18\x02 \x01(\rR\x06copies\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04rows\x18\x04 \x01(\x03R\x04rows\"P\n" +
+	"\x10SetCopiesRequest\x12<\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2\x1c.millrace.v1.PartitionCopiesR\n" +
+	"partitions\"\x13\n" +
+	"\x11SetCopiesResponse\"\x13\n" +
+	"\x11ListCopiesRequest\"R\n" +
+	"\x12ListCopiesResponse\x12<\n" +
+	"\n" +
+	"partitions\x18\x01 \x03(\v2\x1c.millrace.v1.PartitionCopiesR\n" +
+	"partitions\"<\n" +
 	"\x10DrainNodeRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
@@ -4682,12 +4935,14 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06Rescan\x12\x1a.millrace.v1.RescanRequest\x1a\x1b.millrace.v1.RescanResponse\x12;\n" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x83\n" +
-	"\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x9e\v\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
 	"\tListNodes\x12\x1d.millrace.v1.ListNodesRequest\x1a\x1e.millrace.v1.ListNodesResponse\x12J\n" +
 	"\tDrainNode\x12\x1d.millrace.v1.DrainNodeRequest\x1a\x1e.millrace.v1.DrainNodeResponse\x12J\n" +
+	"\tSetCopies\x12\x1d.millrace.v1.SetCopiesRequest\x1a\x1e.millrace.v1.SetCopiesResponse\x12M\n" +
+	"\n" +
+	"ListCopies\x12\x1e.millrace.v1.ListCopiesRequest\x1a\x1f.millrace.v1.ListCopiesResponse\x12J\n" +
 	"\tSubmitJob\x12\x1d.millrace.v1.SubmitJobRequest\x1a\x1e.millrace.v1.SubmitJobResponse\x12G\n" +
 	"\bListJobs\x12\x1c.millrace.v1.ListJobsRequest\x1a\x1d.millrace.v1.ListJobsResponse\x12A\n" +
 	"\x06GetJob\x12\x1a.millrace.v1.GetJobRequest\x1a\x1b.millrace.v1.GetJobResponse\x12J\n" +
@@ -4716,7 +4971,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -4755,46 +5010,51 @@ var file_millrace_proto_goTypes = []any{
 	(*ListNodesRequest)(nil),      // 34: millrace.v1.ListNodesRequest
 	(*ListNodesResponse)(nil),     // 35: millrace.v1.ListNodesResponse
 	(*NodeRecord)(nil),            // 36: millrace.v1.NodeRecord
-	(*DrainNodeRequest)(nil),      // 37: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 38: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 39: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 40: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 41: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 42: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 43: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 44: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 45: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 46: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 47: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 48: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 49: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 50: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 51: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 52: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 53: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 54: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 55: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 56: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 57: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 58: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 59: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 60: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 61: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 62: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 63: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 64: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 65: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 66: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 67: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 68: millrace.v1.NotLeader
-	nil,                           // 69: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 70: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 71: millrace.v1.AttachResponse.MeanLengthEntry
+	(*PartitionCopies)(nil),       // 37: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 38: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 39: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 40: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 41: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 42: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 43: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 44: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 45: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 46: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 47: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 48: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 49: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 50: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 51: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 52: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 53: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 54: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 55: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 56: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 57: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 58: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 59: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 60: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 61: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 62: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 63: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 64: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 65: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 66: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 67: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 68: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 69: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 70: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 71: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 72: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 73: millrace.v1.NotLeader
+	nil,                           // 74: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 75: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 76: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	69, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	70, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	74, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	75, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
@@ -4805,79 +5065,85 @@ var file_millrace_proto_depIdxs = []int32{
 	5,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
 	36, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
 	5,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	8,  // 13: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	39, // 14: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	42, // 15: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	39, // 16: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	43, // 17: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	42, // 18: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	42, // 19: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	42, // 20: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	56, // 21: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	71, // 22: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	57, // 23: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	59, // 24: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	61, // 25: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	56, // 26: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	0,  // 27: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	6,  // 28: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	9,  // 29: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	11, // 30: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	13, // 31: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	15, // 32: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	17, // 33: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	19, // 34: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	21, // 35: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	23, // 36: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	32, // 37: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	34, // 38: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	37, // 39: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	40, // 40: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	44, // 41: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	46, // 42: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	49, // 43: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	48, // 44: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	51, // 45: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	53, // 46: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	58, // 47: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	62, // 48: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	64, // 49: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	66, // 50: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	26, // 51: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	28, // 52: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	30, // 53: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	1,  // 54: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 55: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 56: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 57: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 58: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 59: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 60: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 61: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 62: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	24, // 63: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	33, // 64: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	35, // 65: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	38, // 66: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	41, // 67: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	45, // 68: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	47, // 69: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	50, // 70: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	47, // 71: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	52, // 72: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	55, // 73: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	60, // 74: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	63, // 75: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	65, // 76: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	67, // 77: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	27, // 78: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	29, // 79: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	31, // 80: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	54, // [54:81] is the sub-list for method output_type
-	27, // [27:54] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	37, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	37, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	8,  // 15: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	44, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	47, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	44, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	48, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	47, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	47, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	47, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	61, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	76, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	62, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	64, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	66, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	61, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	0,  // 29: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	6,  // 30: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	9,  // 31: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	11, // 32: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	13, // 33: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	15, // 34: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	17, // 35: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	19, // 36: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	21, // 37: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	23, // 38: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	32, // 39: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	34, // 40: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	42, // 41: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	38, // 42: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	40, // 43: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	45, // 44: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	49, // 45: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	51, // 46: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	54, // 47: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	53, // 48: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	56, // 49: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	58, // 50: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	63, // 51: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	67, // 52: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	69, // 53: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	71, // 54: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	26, // 55: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	28, // 56: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	30, // 57: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	1,  // 58: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	7,  // 59: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	10, // 60: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	12, // 61: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	14, // 62: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	16, // 63: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	18, // 64: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	20, // 65: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	22, // 66: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	24, // 67: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	33, // 68: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	35, // 69: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	43, // 70: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	39, // 71: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	41, // 72: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	46, // 73: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	50, // 74: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	52, // 75: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	55, // 76: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	52, // 77: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	57, // 78: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	60, // 79: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	65, // 80: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	68, // 81: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	70, // 82: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	72, // 83: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	27, // 84: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	29, // 85: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	31, // 86: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	58, // [58:87] is the sub-list for method output_type
+	29, // [29:58] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -4891,7 +5157,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   72,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -1,6 +1,7 @@
 package partitions
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -47,6 +48,14 @@ func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 		if why := unlike(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
+		// The footer alone does not tell the rows apart.
+		have, err := s.Verify(r.Context(), drive, want.Name, true)
+		if err != nil {
+			return err
+		}
+		if kept := cmp.Or(string(have.GetKeptSha256()), string(have.GetSha256())); kept != string(sum) {
+			return fmt.Errorf("%w: drive %s holds another partition of the name: its bytes have SHA-256 %x, those sent %x", ErrCopy, drive, kept, sum)
+		}
 		w.WriteHeader(http.StatusOK) // put before
 		return nil
 	}
@@ -60,8 +69,9 @@ func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put.
-func (s *Store) Verify(ctx context.Context, drive, partition string) (*apiv1.VerifyResponse, error) {
+// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put. With keptOnly it reads nothing where
+// the sum was kept.
+func (s *Store) Verify(ctx context.Context, drive, partition string, keptOnly bool) (*apiv1.VerifyResponse, error) {
 	d, err := s.o.Drive(drive)
 	if err != nil {
 		return nil, err
@@ -69,6 +79,10 @@ func (s *Store) Verify(ctx context.Context, drive, partition string) (*apiv1.Ver
 	p := partitionOf(d, partition)
 	if p == nil {
 		return nil, fmt.Errorf("drive %s: partition %.80q: %w", drive, partition, errNoPartition)
+	}
+	kept := s.sums.get(d.Identity(), partition)
+	if keptOnly && kept != nil {
+		return &apiv1.VerifyResponse{Bytes: p.Size, KeptSha256: kept}, nil
 	}
 	select { // one at a time: the drive has other work
 	case s.verifying <- struct{}{}:
@@ -80,7 +94,6 @@ func (s *Store) Verify(ctx context.Context, drive, partition string) (*apiv1.Ver
 	if err != nil {
 		return nil, fmt.Errorf("drive %s: read %s: %w", drive, partition, err)
 	}
-	kept := s.sums.get(d.Identity(), partition)
 	if kept == nil {
 		s.sums.put(d.Identity(), partition, sum)
 	}

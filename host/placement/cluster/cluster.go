@@ -26,16 +26,23 @@ type Cluster struct {
 	nodes      map[string]*apiv1.NodeStatus
 	drives     []placement.Drive
 	partitions map[string]*apiv1.Partition
+	wanted     map[string]*apiv1.PartitionCopies
 }
 
-// Open reads the nodes as a control plane lists them. Nodes that do not answer it take part no more: what they hold is not
-// counted, and nothing is put there. Two nodes that hold different partitions of one name are an error.
-func Open(records []*apiv1.NodeRecord, o identity.Options) (*Cluster, error) {
+// ErrNoDrive says that no node with a drive answers the control plane, for now.
+var ErrNoDrive = errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
+
+// Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that do not answer it take part no
+// more: what they hold is not counted, and nothing is put there. Two nodes that hold different partitions of one name are an error.
+func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identity.Options) (*Cluster, error) {
 	client, err := identity.HTTPClient(o)
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{}}
+	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{}, wanted: map[string]*apiv1.PartitionCopies{}}
+	for _, p := range wanted {
+		c.wanted[p.GetPartition()] = p
+	}
 	for _, r := range records {
 		s := r.GetStatus()
 		if r.GetState() != "ready" && r.GetState() != "draining" {
@@ -57,7 +64,7 @@ func Open(records []*apiv1.NodeRecord, o identity.Options) (*Cluster, error) {
 		}
 	}
 	if len(c.drives) == 0 {
-		return nil, errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
+		return nil, ErrNoDrive
 	}
 	return c, nil
 }
@@ -77,14 +84,30 @@ func (c *Cluster) Close() { c.client.CloseIdleConnections() }
 // Drives are the drives, for package placement.
 func (c *Cluster) Drives() []placement.Drive { return c.drives }
 
-// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all.
+// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all. Copies is the number that is wanted, 0 if
+// that was never said.
 func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition {
 	var list []placement.Partition
 	for name, p := range c.partitions {
 		if match == nil || match(name) {
-			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows()})
+			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(), Copies: int(c.wanted[name].GetCopies())})
 		}
 	}
+	return byName(list)
+}
+
+// Gone are the partitions that match of which copies are wanted, and that lie on no drive of a node that answers.
+func (c *Cluster) Gone(match func(name string) bool) []placement.Partition {
+	var list []placement.Partition
+	for name, p := range c.wanted {
+		if c.partitions[name] == nil && (match == nil || match(name)) {
+			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(), Copies: int(p.GetCopies())})
+		}
+	}
+	return byName(list)
+}
+
+func byName(list []placement.Partition) []placement.Partition {
 	slices.SortFunc(list, func(a, b placement.Partition) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
@@ -220,16 +243,21 @@ type Sum struct {
 
 // Verify has a node read a partition whole.
 func (c *Cluster) Verify(ctx context.Context, r placement.Ref, partition string) (Sum, error) {
+	return c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: partition})
+}
+
+// sum asks a node for a partition's checksums.
+func (c *Cluster) sum(ctx context.Context, r placement.Ref, q *apiv1.VerifyRequest) (Sum, error) {
 	var s Sum
 	err := c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
-		v, err := n.Verify(ctx, &apiv1.VerifyRequest{Drive: r.Drive, Partition: partition})
+		v, err := n.Verify(ctx, q)
 		if err == nil {
 			s = Sum{Bytes: v.GetBytes(), SHA256: v.GetSha256(), Kept: v.GetKeptSha256()}
 		}
 		return err
 	})
 	if err != nil {
-		return s, fmt.Errorf("partition %s on %s: %w", partition, r, err)
+		return s, fmt.Errorf("partition %s on %s: %w", q.GetPartition(), r, err)
 	}
 	return s, nil
 }

@@ -88,7 +88,7 @@ func open(t *testing.T, states []string, agents ...*node.Agent) *Cluster {
 			return true
 		}, time.Minute, 10*time.Millisecond)
 	}
-	c, err := Open(list, identity.Options{})
+	c, err := Open(list, nil, identity.Options{})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -105,10 +105,10 @@ func TestPlaceReplicateRetireVerify(t *testing.T) {
 	for name, path := range paths {
 		f, err := OpenFile(t.Context(), path, name, Format{})
 		require.NoError(t, err)
-		fresh = append(fresh, placement.Partition{Name: name, Bytes: f.Bytes, Rows: f.Rows})
+		fresh = append(fresh, placement.Partition{Name: name, Bytes: f.Bytes, Rows: f.Rows, Copies: 1})
 		require.NoError(t, f.Close())
 	}
-	copies, err := placement.Spread(c.Drives(), c.Partitions(nil), fresh, 1)
+	copies, err := placement.Spread(c.Drives(), c.Partitions(nil), fresh)
 	require.NoError(t, err)
 	openFile := func(name string) (*File, error) { return OpenFile(t.Context(), paths[name], name, Format{}) }
 	told := 0
@@ -121,7 +121,7 @@ func TestPlaceReplicateRetireVerify(t *testing.T) {
 
 	c = open(t, ready, n0, n1)
 	require.Len(t, c.Partitions(nil), 3)
-	copies, err = placement.Replicate(c.Drives(), c.Partitions(nil), 2)
+	copies, err = placement.Replicate(c.Drives(), c.Numbered(c.Partitions(nil), 2, nil))
 	require.NoError(t, err)
 	require.Len(t, copies, 3)
 	require.NoError(t, c.Carry(t.Context(), copies, nil, nil))
@@ -146,7 +146,7 @@ func TestPlaceReplicateRetireVerify(t *testing.T) {
 	gone := c.Holders("day/p0")[0]
 	require.NoError(t, c.Settle(t.Context(), gone))
 	c = open(t, draining, n0, n1)
-	copies, err = placement.Retire(c.Drives(), c.Partitions(nil), gone, 2)
+	copies, err = placement.Retire(c.Drives(), c.Numbered(c.Partitions(nil), 2, nil), gone)
 	require.NoError(t, err)
 	require.NotEmpty(t, copies)
 	require.NoError(t, c.Carry(t.Context(), copies, nil, nil))
@@ -222,15 +222,15 @@ func TestPutRefuses(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	_, err := Open(nil, identity.Options{})
+	_, err := Open(nil, nil, identity.Options{})
 	require.ErrorContains(t, err, "nodes list")
 	two := func(footer string) *apiv1.NodeRecord {
 		return &apiv1.NodeRecord{State: "ready", Status: &apiv1.NodeStatus{Name: "n" + footer, Partitions: []*apiv1.Partition{{Name: "p", FooterSha256: []byte(footer)}},
 			Drives: []*apiv1.Drive{{Name: "d"}}}}
 	}
-	_, err = Open([]*apiv1.NodeRecord{two("a"), two("b")}, identity.Options{})
+	_, err = Open([]*apiv1.NodeRecord{two("a"), two("b")}, nil, identity.Options{})
 	require.ErrorContains(t, err, "another file of the name")
-	c, err := Open([]*apiv1.NodeRecord{two("a"), {State: "dead", Status: two("b").Status}}, identity.Options{})
+	c, err := Open([]*apiv1.NodeRecord{two("a"), {State: "dead", Status: two("b").Status}}, nil, identity.Options{})
 	require.NoError(t, err)
 	assert.Len(t, c.Drives(), 1, "a dead node takes no part")
 }

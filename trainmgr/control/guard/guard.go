@@ -19,6 +19,7 @@ var allowed = map[string][]identity.Role{
 	"Heartbeat":   {identity.Node},
 	"ListNodes":   {identity.Operator, identity.Launcher, identity.Node},
 	"DrainNode":   {identity.Operator},
+	"ListCopies":  {identity.Operator, identity.Launcher, identity.Node},
 	"SubmitJob":   {identity.Launcher, identity.Operator},
 	"ListJobs":    {identity.Launcher, identity.Operator},
 	"GetJob":      {identity.Launcher, identity.Operator},

@@ -46,7 +46,7 @@ func TestEveryMethodHasItsRoles(t *testing.T) {
 		assert.True(t, methods[name], name)
 		assert.NotEmpty(t, roles, name)
 	}
-	for _, name := range []string{"AddMember", "RemoveMember"} {
+	for _, name := range []string{"AddMember", "RemoveMember", "SetCopies"} {
 		assert.True(t, methods[name])
 		assert.NotContains(t, allowed, name)
 	}

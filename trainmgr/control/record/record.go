@@ -21,9 +21,10 @@ import (
 
 // Keys of the store.
 const (
-	NodePrefix = "node/"
-	JobPrefix  = "job/"
-	ClusterKey = "key"
+	NodePrefix   = "node/"
+	JobPrefix    = "job/"
+	CopiesPrefix = "copies/" // + partition: apiv1.PartitionCopies, protobuf
+	ClusterKey   = "key"
 )
 
 // Key names a record of a job.

@@ -70,6 +70,10 @@ const (
 	ControlListNodesProcedure = "/millrace.v1.Control/ListNodes"
 	// ControlDrainNodeProcedure is the fully-qualified name of the Control's DrainNode RPC.
 	ControlDrainNodeProcedure = "/millrace.v1.Control/DrainNode"
+	// ControlSetCopiesProcedure is the fully-qualified name of the Control's SetCopies RPC.
+	ControlSetCopiesProcedure = "/millrace.v1.Control/SetCopies"
+	// ControlListCopiesProcedure is the fully-qualified name of the Control's ListCopies RPC.
+	ControlListCopiesProcedure = "/millrace.v1.Control/ListCopies"
 	// ControlSubmitJobProcedure is the fully-qualified name of the Control's SubmitJob RPC.
 	ControlSubmitJobProcedure = "/millrace.v1.Control/SubmitJob"
 	// ControlListJobsProcedure is the fully-qualified name of the Control's ListJobs RPC.
@@ -509,6 +513,11 @@ type ControlClient interface {
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// SetCopies keeps how many copies each of some partitions is to have. The control plane copies nothing itself: `dataset place`,
+	// `dataset replicate`, `drive retire` and `dataset verify` go by these numbers.
+	SetCopies(context.Context, *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error)
+	// ListCopies returns the numbers that are kept, sorted by partition.
+	ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error)
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	GetJob(context.Context, *v1.GetJobRequest) (*v1.GetJobResponse, error)
@@ -563,6 +572,18 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			httpClient,
 			baseURL+ControlDrainNodeProcedure,
 			connect.WithSchema(controlMethods.ByName("DrainNode")),
+			connect.WithClientOptions(opts...),
+		),
+		setCopies: connect.NewClient[v1.SetCopiesRequest, v1.SetCopiesResponse](
+			httpClient,
+			baseURL+ControlSetCopiesProcedure,
+			connect.WithSchema(controlMethods.ByName("SetCopies")),
+			connect.WithClientOptions(opts...),
+		),
+		listCopies: connect.NewClient[v1.ListCopiesRequest, v1.ListCopiesResponse](
+			httpClient,
+			baseURL+ControlListCopiesProcedure,
+			connect.WithSchema(controlMethods.ByName("ListCopies")),
 			connect.WithClientOptions(opts...),
 		),
 		submitJob: connect.NewClient[v1.SubmitJobRequest, v1.SubmitJobResponse](
@@ -657,6 +678,8 @@ type controlClient struct {
 	heartbeat    *connect.Client[v1.HeartbeatRequest, v1.HeartbeatResponse]
 	listNodes    *connect.Client[v1.ListNodesRequest, v1.ListNodesResponse]
 	drainNode    *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	setCopies    *connect.Client[v1.SetCopiesRequest, v1.SetCopiesResponse]
+	listCopies   *connect.Client[v1.ListCopiesRequest, v1.ListCopiesResponse]
 	submitJob    *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
 	listJobs     *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
 	getJob       *connect.Client[v1.GetJobRequest, v1.GetJobResponse]
@@ -694,6 +717,24 @@ func (c *controlClient) ListNodes(ctx context.Context, req *v1.ListNodesRequest)
 // DrainNode calls millrace.v1.Control.DrainNode.
 func (c *controlClient) DrainNode(ctx context.Context, req *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	response, err := c.drainNode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetCopies calls millrace.v1.Control.SetCopies.
+func (c *controlClient) SetCopies(ctx context.Context, req *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error) {
+	response, err := c.setCopies.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListCopies calls millrace.v1.Control.ListCopies.
+func (c *controlClient) ListCopies(ctx context.Context, req *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error) {
+	response, err := c.listCopies.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -829,6 +870,11 @@ type ControlHandler interface {
 	Heartbeat(context.Context, *v1.HeartbeatRequest) (*v1.HeartbeatResponse, error)
 	ListNodes(context.Context, *v1.ListNodesRequest) (*v1.ListNodesResponse, error)
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
+	// SetCopies keeps how many copies each of some partitions is to have. The control plane copies nothing itself: `dataset place`,
+	// `dataset replicate`, `drive retire` and `dataset verify` go by these numbers.
+	SetCopies(context.Context, *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error)
+	// ListCopies returns the numbers that are kept, sorted by partition.
+	ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error)
 	SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error)
 	ListJobs(context.Context, *v1.ListJobsRequest) (*v1.ListJobsResponse, error)
 	GetJob(context.Context, *v1.GetJobRequest) (*v1.GetJobResponse, error)
@@ -879,6 +925,18 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		ControlDrainNodeProcedure,
 		svc.DrainNode,
 		connect.WithSchema(controlMethods.ByName("DrainNode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlSetCopiesHandler := connect.NewUnaryHandlerSimple(
+		ControlSetCopiesProcedure,
+		svc.SetCopies,
+		connect.WithSchema(controlMethods.ByName("SetCopies")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlListCopiesHandler := connect.NewUnaryHandlerSimple(
+		ControlListCopiesProcedure,
+		svc.ListCopies,
+		connect.WithSchema(controlMethods.ByName("ListCopies")),
 		connect.WithHandlerOptions(opts...),
 	)
 	controlSubmitJobHandler := connect.NewUnaryHandlerSimple(
@@ -973,6 +1031,10 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListNodesHandler.ServeHTTP(w, r)
 		case ControlDrainNodeProcedure:
 			controlDrainNodeHandler.ServeHTTP(w, r)
+		case ControlSetCopiesProcedure:
+			controlSetCopiesHandler.ServeHTTP(w, r)
+		case ControlListCopiesProcedure:
+			controlListCopiesHandler.ServeHTTP(w, r)
 		case ControlSubmitJobProcedure:
 			controlSubmitJobHandler.ServeHTTP(w, r)
 		case ControlListJobsProcedure:
@@ -1020,6 +1082,14 @@ func (UnimplementedControlHandler) ListNodes(context.Context, *v1.ListNodesReque
 
 func (UnimplementedControlHandler) DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.DrainNode is not implemented"))
+}
+
+func (UnimplementedControlHandler) SetCopies(context.Context, *v1.SetCopiesRequest) (*v1.SetCopiesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.SetCopies is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListCopies(context.Context, *v1.ListCopiesRequest) (*v1.ListCopiesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.ListCopies is not implemented"))
 }
 
 func (UnimplementedControlHandler) SubmitJob(context.Context, *v1.SubmitJobRequest) (*v1.SubmitJobResponse, error) {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/placement"
+	"github.com/millrace/millrace/host/placement/cluster"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// drivesWait is how long dataset place waits, where nodes answer, for further drives that it lacks: nodes that were started together do not
+// register at the same moment.
+const drivesWait = 3 * time.Second
+
+// placing is a dataset place under way.
+type placing struct {
+	*command
+	flags    *remoteFlags
+	client   *remote.Client
+	files    []*cluster.File
+	paths    map[string]string // by partition
+	format   cluster.Format
+	replicas int // 0: the number that is kept
+	dry      bool
+}
+
+func (p *placing) run(ctx context.Context) error {
+	var (
+		on     *cluster.Cluster
+		copies []placement.Copy
+		wanted []*apiv1.PartitionCopies
+		began  = time.Now()
+		told   bool
+	)
+	defer func() {
+		if on != nil {
+			on.Close()
+		}
+	}()
+	err := cluster.Await(ctx, p.flags.patience, func() (again bool, err error) {
+		if on != nil {
+			on.Close()
+		}
+		if on, err = p.flags.openCluster(ctx, p.client); err == nil {
+			copies, wanted, err = on.Place(ctx, p.files, p.replicas)
+		}
+		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) && time.Since(began) < drivesWait
+		if again && !told {
+			p.say(fmt.Sprintf("waiting for storage nodes: %v", err))
+			told = true
+		}
+		return again, err
+	})
+	if err != nil {
+		return err
+	}
+	if !p.dry {
+		// Before the copies are made: what fails to be made is missed then.
+		if err := p.client.SetCopies(ctx, wanted); err != nil {
+			return err
+		}
+	}
+	if err := p.carry(ctx, on, copies, p.dry, p.paths, p.format); err != nil || p.dry {
+		return err
+	}
+	if len(copies) == 0 {
+		p.say("every file has its copies: nothing was done")
+	}
+	return p.flags.listed(ctx, p.client, copies)
+}

@@ -1,0 +1,147 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Report says what a placement is worth.
+type Report struct {
+	Partitions int     `json:"partitions"`
+	Rows       int64   `json:"rows"`
+	Fewest     int     `json:"fewest_copies"` // of any partition
+	Short      []Short `json:"short"`         // partitions with fewer copies than they are to have; with none, the rows are not there at all
+	// OneNode are the partitions whose copies, be it one or several, all lie on one node: without the node they are gone.
+	OneNode []string `json:"one_node"`
+	// NotSpread are those of OneNode that are to have two copies or more while another node has a drive: Replicate mends that.
+	NotSpread []string `json:"not_spread"`
+	// RowsPerSecond is what the drives sustain together over a whole epoch, every partition's rows shared between its
+	// holders as evenly in time as can be. 0 if no P is known.
+	RowsPerSecond float64 `json:"sustained_rows_per_second"`
+	Last          Ref     `json:"last"` // the drive that ends last
+}
+
+// Short is a partition that lacks copies.
+type Short struct {
+	Partition string `json:"partition"`
+	Copies    int    `json:"copies"`
+	Wanted    int    `json:"wanted"`
+}
+
+// Good reports whether the placement is as it should be.
+func (r *Report) Good() bool { return len(r.Short) == 0 && len(r.NotSpread) == 0 }
+
+// Check reports on a placement. partitions are also those that should lie somewhere and do not.
+func Check(drives []Drive, partitions []Partition) (Report, error) {
+	c, err := open(drives, partitions)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Partitions: len(partitions), Short: []Short{}, OneNode: []string{}, NotSpread: []string{}}
+	nodes := map[string]bool{}
+	for _, s := range c.drives {
+		nodes[s.Node] = nodes[s.Node] || !s.Closed
+	}
+	for i, p := range partitions {
+		holders := c.holders(p.Name)
+		r.Rows += p.Rows
+		if i == 0 || len(holders) < r.Fewest {
+			r.Fewest = len(holders)
+		}
+		if len(holders) < p.Copies {
+			r.Short = append(r.Short, Short{Partition: p.Name, Copies: len(holders), Wanted: p.Copies})
+		}
+		if !onOneNode(holders) {
+			continue
+		}
+		r.OneNode = append(r.OneNode, p.Name)
+		if p.Copies > 1 && len(holders) > 1 && elsewhere(nodes, holders[0].Node) {
+			r.NotSpread = append(r.NotSpread, p.Name)
+		}
+	}
+	slices.SortFunc(r.Short, func(a, b Short) int { return cmp.Compare(a.Partition, b.Partition) })
+	slices.Sort(r.NotSpread)
+	slices.Sort(r.OneNode)
+	longest := 0.0
+	for _, s := range c.level(partitions) {
+		if s.load > longest {
+			longest, r.Last = s.load, s.Ref
+		}
+	}
+	known := slices.ContainsFunc(drives, func(d Drive) bool { return d.RowsPerSecond > 0 })
+	if longest > 0 && known {
+		r.RowsPerSecond = float64(r.Rows) / longest
+	}
+	return r, nil
+}
+
+// elsewhere reports whether a node other than the given one has a drive that takes partitions.
+func elsewhere(open map[string]bool, node string) bool {
+	for name, takes := range open {
+		if takes && name != node {
+			return true
+		}
+	}
+	return false
+}
+
+// level shares each partition's rows between its holders such that they end together, as nearly as moving rows from
+// the drive that ends last can make it.
+func (c *cluster) level(partitions []Partition) []*state {
+	type part struct {
+		holders []*state
+		share   []float64 // rows of each holder
+	}
+	var parts []part
+	for _, s := range c.drives {
+		s.load = 0
+	}
+	for _, p := range partitions {
+		h := c.holders(p.Name)
+		if len(h) == 0 {
+			continue
+		}
+		sum := 0.0
+		for _, s := range h {
+			sum += s.p
+		}
+		share := make([]float64, len(h))
+		for i, s := range h {
+			share[i] = float64(p.Rows) * s.p / sum
+			s.load += share[i] / s.p
+		}
+		if len(h) > 1 {
+			parts = append(parts, part{holders: h, share: share})
+		}
+	}
+	// Each round makes one partition's holders end as nearly together as its own rows allow; the greatest load never grows.
+	for range 50 {
+		moved := false
+		for _, p := range parts {
+			lo, hi := 0, 0
+			for i, s := range p.holders {
+				if s.load < p.holders[lo].load {
+					lo = i
+				}
+				if p.share[i] > 0 && (p.share[hi] <= 0 || s.load > p.holders[hi].load) {
+					hi = i
+				}
+			}
+			a, b := p.holders[hi], p.holders[lo]
+			if lo == hi || a.load-b.load <= 1e-9*a.load {
+				continue
+			}
+			// rows x with a.load - x/a.p = b.load + x/b.p
+			x := min(p.share[hi], (a.load-b.load)/(1/a.p+1/b.p))
+			p.share[hi] -= x
+			p.share[lo] += x
+			a.load -= x / a.p
+			b.load += x / b.p
+			moved = moved || x > 0
+		}
+		if !moved {
+			break
+		}
+	}
+	return c.drives
+}

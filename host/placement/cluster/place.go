@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/placement"
+)
+
+// ErrOther says that a partition of the name lies on a drive, with other bytes.
+var ErrOther = errors.New("another file of the name is placed already")
+
+// Place returns the copies that bring files to the drives, and the numbers of copies that are wanted from then on, for the control plane to keep. A
+// file whose name and bytes lie on drives already needs only the copies that it lacks. replicas is the number of copies of each; 0
+// means the number that was wanted before, or 1.
+func (c *Cluster) Place(ctx context.Context, files []*File, replicas int) ([]placement.Copy, []*apiv1.PartitionCopies, error) {
+	fresh := make([]placement.Partition, 0, len(files))
+	for _, f := range files {
+		if err := c.same(ctx, f); err != nil {
+			return nil, nil, err
+		}
+		p := placement.Partition{Name: f.Name, Bytes: f.Bytes, Rows: f.Rows, Copies: replicas}
+		if p.Copies == 0 {
+			p.Copies = max(1, int(c.wanted[f.Name].GetCopies()))
+		}
+		fresh = append(fresh, p)
+	}
+	copies, err := placement.Spread(c.drives, c.Partitions(nil), fresh)
+	if err != nil {
+		return nil, nil, err
+	}
+	return copies, c.Want(fresh), nil
+}
+
+// same returns an error that wraps ErrOther if a partition of the file's name has other bytes than the file.
+func (c *Cluster) same(ctx context.Context, f *File) error {
+	const do = "a placed partition never changes: place this file under another name (--prefix)"
+	p := c.partitions[f.Name]
+	if p == nil {
+		return nil
+	}
+	r := c.Holders(f.Name)[0]
+	if p.GetBytes() != f.Bytes || p.GetRows() != f.Rows || !bytes.Equal(p.GetFooterSha256(), f.Footer[:]) {
+		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
+			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
+	}
+	// Two files may share a footer and differ in their rows. The sums that the nodes kept when the copies were put there tell.
+	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
+	if err != nil {
+		return err
+	}
+	have := s.Kept
+	if len(have) == 0 {
+		have = s.SHA256
+	}
+	if !bytes.Equal(have, f.sha256[:]) {
+		return fmt.Errorf("partition %s on %s: %w: its SHA-256 is %x, the file's %x; %s", f.Name, r, ErrOther, have, f.sha256, do)
+	}
+	return nil
+}
+
+// Numbered gives partitions the number of copies that they are to have: replicas, or if that is 0 the number that is wanted, or where that was never
+// said what unset returns.
+func (c *Cluster) Numbered(list []placement.Partition, replicas int, unset func(partition string) int) []placement.Partition {
+	list = slices.Clone(list)
+	for i := range list {
+		p := &list[i]
+		switch {
+		case replicas > 0:
+			p.Copies = replicas
+		case p.Copies == 0:
+			p.Copies = unset(p.Name)
+		}
+	}
+	return list
+}
+
+// Below returns how many of the partitions are given fewer copies than are wanted of them.
+func (c *Cluster) Below(list []placement.Partition) (n int) {
+	for _, p := range list {
+		if p.Copies < int(c.wanted[p.Name].GetCopies()) {
+			n++
+		}
+	}
+	return n
+}
+
+// Want returns those of the partitions whose number of copies is not what the control plane keeps, for it to keep.
+func (c *Cluster) Want(partitions []placement.Partition) []*apiv1.PartitionCopies {
+	var list []*apiv1.PartitionCopies
+	for _, p := range partitions {
+		if w := c.wanted[p.Name]; int(w.GetCopies()) != p.Copies || w.GetRows() != p.Rows || w.GetBytes() != p.Bytes {
+			list = append(list, &apiv1.PartitionCopies{Partition: p.Name, Copies: uint32(p.Copies), Bytes: p.Bytes, Rows: p.Rows})
+		}
+	}
+	return list
+}
+
+// Lists reports whether every one of the copies lies where it was to be brought, as the control plane lists the drives.
+func (c *Cluster) Lists(copies []placement.Copy) bool {
+	return !slices.ContainsFunc(copies, func(k placement.Copy) bool { return !slices.Contains(c.Holders(k.Partition.Name), k.To) })
+}
+
+// Await calls look until it is done or fails for good, or the time is over, with a pause between two calls. look returns whether another call may
+// help, and what is wrong as yet.
+func Await(ctx context.Context, most time.Duration, look func() (again bool, err error)) error {
+	const first, last = 50 * time.Millisecond, time.Second
+	deadline := time.Now().Add(most)
+	for pause := first; ; pause = min(2*pause, last) {
+		again, err := look()
+		if err == nil || !again || time.Now().Add(pause).After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
