@@ -37,11 +37,19 @@ func (cmd *command) isEvent(queue uint16) bool {
 	return queue == 0 && cmd.cmd.Opcode() == nvme.AdminAsyncEventRequest
 }
 
+// endedByController reports whether the command is an Asynchronous Event Request that ended because the controller takes no
+// commands any more: it is shut down, reset or failed. Execute finds the state changed when the request came just before the change.
+func (cmd *command) endedByController(queue uint16) bool {
+	st := cmd.cpl.Status()
+	return cmd.isEvent(queue) && (st.Is(nvme.QueueDeleted) || st.Is(nvme.CommandSequenceError))
+}
+
 // message is something to send: bytes, or of a command its request for data or its answer.
 type message struct {
-	raw []byte
-	cmd *command
-	r2t bool
+	raw      []byte
+	cmd      *command
+	r2t      bool
+	withheld bool // the command ends, and nothing is sent
 }
 
 // postMessage is post for use beside send.
@@ -99,6 +107,10 @@ func (c *connection) work(cmd *command) {
 		cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), nvme.TransientTransportError)
 	} else {
 		cmd.cpl = c.assoc.ctrl.Execute(c.ctx, c.queue, &cmd.cmd, cmd.data)
+		if cmd.endedByController(c.queue) {
+			c.withhold(cmd)
+			return
+		}
 	}
 	_ = c.answer(cmd, (*outbox[message]).send)
 }
@@ -137,11 +149,23 @@ func (c *connection) answer(cmd *command, put put) error {
 	return err
 }
 
+// withhold ends a command without an answer. A reset stops the processing of what is outstanding (Base Specification 2.0, 3.7.2),
+// and a shutdown does not wait for event requests; the targets of Linux and SPDK end both with the connection. SPDK's host forgets its
+// event requests before it writes CC.SHN and uses their identifiers for its next commands, which a late answer would end.
+func (c *connection) withhold(cmd *command) {
+	c.inflight.Add(-1)
+	if err := c.out.send(message{cmd: cmd, withheld: true}); err != nil {
+		c.settle(&message{cmd: cmd}, err)
+	}
+}
+
 // encode turns a message into PDUs.
 func (c *connection) encode(b *batch, m *message) {
 	switch {
 	case m.raw != nil:
 		b.data(m.raw)
+	case m.withheld:
+		c.advance()
 	case m.r2t:
 		f := c.tx.Layout(pdu.TypeR2T, 0, 0)
 		p := b.reserve(f.Prefix())
@@ -151,6 +175,9 @@ func (c *connection) encode(b *batch, m *message) {
 		c.encodeAnswer(b, m.cmd)
 	}
 }
+
+// advance counts a command that has left the submission queue.
+func (c *connection) advance() { c.sqhd = uint16((int(c.sqhd) + 1) % c.depth) }
 
 func (c *connection) encodeAnswer(b *batch, cmd *command) {
 	if cmd.brings() {
@@ -173,10 +200,9 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 			return
 		}
 	}
-	if c.noFlow {
+	if c.advance(); c.noFlow {
 		cmd.cpl.SetSQHead(0xffff)
 	} else {
-		c.sqhd = uint16((int(c.sqhd) + 1) % c.depth)
 		cmd.cpl.SetSQHead(c.sqhd)
 	}
 	f := c.tx.Layout(pdu.TypeCapsuleResp, 0, 0)
