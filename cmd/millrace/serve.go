@@ -30,6 +30,7 @@ type serveFlags struct {
 	referrals             []string
 	key, ctrlKey          string
 	faults, namespaces    string
+	connections, unproven int
 	trust                 trustFlags
 	log                   logFlags
 }
@@ -74,6 +75,8 @@ another, the one of --advertise.`,
 	fl.StringVar(&f.allow, "allow", "", "hosts that are served: any, or NQN[,NQN] (default any on loopback; elsewhere it must be said)")
 	fl.StringVar(&f.key, "dhchap-key", "", "key, or @FILE, with which hosts must authenticate (as nvme gen-dhchap-key makes it)")
 	fl.StringVar(&f.ctrlKey, "dhchap-ctrl-key", "", "key, or @FILE, with which the drive proves itself to hosts that ask")
+	fl.IntVar(&f.connections, "max-connections", tcp.DefaultMaxConnections, "queues, each with its connection, of hosts that have authenticated, or need not")
+	fl.IntVar(&f.unproven, "max-unauthenticated", tcp.DefaultUnauthenticated, "queues of hosts that have not authenticated yet, beside those; the oldest makes room")
 	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
 	f.trust.add(cmd)
@@ -113,6 +116,9 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 	authentication, err := f.authentication()
 	if err != nil {
 		return usageError{err}
+	}
+	if f.connections < 1 || f.unproven < 1 {
+		return usagef("--max-connections %d, --max-unauthenticated %d: want 1 at least", f.connections, f.unproven)
 	}
 	var referrals []fabrics.Entry
 	for _, r := range f.referrals {
@@ -167,7 +173,9 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 	if err != nil {
 		return err
 	}
-	target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: hosts, Auth: authentication, Logger: log})
+	target, err := tcp.NewTarget(tcp.TargetOptions{
+		Hosts: hosts, Auth: authentication, Logger: log, MaxConnections: f.connections, Unauthenticated: f.unproven,
+	})
 	if err != nil {
 		return err
 	}

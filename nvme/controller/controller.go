@@ -26,6 +26,8 @@ type Controller struct {
 	host HostID
 	kato uint32 // milliseconds, as the host connected
 
+	admitted bool // has one of MaxAssociations' places; the subsystem's mu guards it
+
 	plain atomic.Bool // enabled with the NVM command set only (CC.CSS 000b): other namespaces are not active
 
 	seen atomic.Int64 // when the last command came, in nanoseconds of Unix time
@@ -89,9 +91,22 @@ var ErrBusy = errors.New("the drive has as many associations as it takes: close 
 // Connect begins an association. kato is the keep alive timeout in milliseconds, 0 for none; it is up to the transport
 // to ask Expired.
 func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
+	c, err := s.ConnectPending(host, kato)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Admit(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// ConnectPending begins an association that takes none of MaxAssociations' places until Admit: that of a host which has not
+// authenticated yet. It fails with ErrBusy where there is no place now. It is up to the transport to bound how many are pending.
+func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.live) >= s.opt.MaxAssociations {
+	if s.admitted >= s.opt.MaxAssociations || len(s.live) >= maxControllerID {
 		return nil, fmt.Errorf("connect host %q: %w", host.NQN, ErrBusy)
 	}
 	for {
@@ -110,6 +125,23 @@ func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
 	c.seen.Store(s.opt.Now().UnixNano())
 	s.live[c.id] = c
 	return c, nil
+}
+
+// Admit gives the association one of MaxAssociations' places, which it keeps until Close. It fails with ErrBusy where none is left. To
+// admit an association twice does nothing.
+func (c *Controller) Admit() error {
+	s := c.sub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case c.admitted || s.live[c.id] != c:
+		return nil
+	case s.admitted >= s.opt.MaxAssociations:
+		return fmt.Errorf("admit host %q: %w", c.host.NQN, ErrBusy)
+	}
+	c.admitted = true
+	s.admitted++
+	return nil
 }
 
 // ID is the controller identifier, CNTLID.
@@ -198,6 +230,9 @@ func (c *Controller) Close() error {
 	defer c.sub.mu.Unlock()
 	if c.sub.live[c.id] == c {
 		delete(c.sub.live, c.id)
+		if c.admitted {
+			c.sub.admitted--
+		}
 	}
 	return nil
 }

@@ -302,6 +302,36 @@ func TestAssociationsAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, nvme.ErrClosed)
 }
 
+// TestPendingAssociationsTakeNoPlace: hosts that have not authenticated cannot keep others out.
+func TestPendingAssociationsTakeNoPlace(t *testing.T) {
+	d := newDrive(t, func(o *Options) { o.MaxAssociations = 2 })
+	var pending []*Controller
+	for range 10 {
+		c, err := d.ConnectPending(HostID{NQN: "pending"}, 0)
+		require.NoError(t, err)
+		pending = append(pending, c)
+	}
+	a, b := d.connect(), d.connect()
+	_, err := d.ConnectPending(HostID{}, 0)
+	require.ErrorIs(t, err, ErrBusy)
+	require.ErrorIs(t, pending[0].Admit(), ErrBusy)
+	require.NoError(t, a.Close())
+	require.NoError(t, pending[0].Admit())
+	require.NoError(t, pending[0].Admit(), "twice is once")
+	require.ErrorIs(t, pending[1].Admit(), ErrBusy)
+	for _, c := range pending {
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Admit(), "it is over: nothing to admit")
+	}
+	require.NoError(t, b.Close())
+	assert.Zero(t, d.Associations())
+	d.connect()
+	d.connect()
+	_, err = d.Connect(HostID{}, 0)
+	require.ErrorIs(t, err, ErrBusy, "as many as before, and no more")
+}
+
 func TestControllerIdentifiersAreNotGivenTwice(t *testing.T) {
 	d := newDrive(t)
 	first := d.enabled()

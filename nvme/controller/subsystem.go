@@ -43,7 +43,7 @@ type Options struct {
 	Model    string    // default "Millrace CSD"; at most 40
 	Firmware string    // default "1.0"; at most 8
 
-	MaxAssociations int      // default 64, at most 1024
+	MaxAssociations int      // that are admitted; default 64, at most 1024
 	Counters        Counters // what the drive counted before it was powered on
 
 	Now    func() time.Time // default time.Now
@@ -65,9 +65,10 @@ type Subsystem struct {
 	spaces   atomic.Pointer[spaces] // namespace 1 and those that were added
 	changing sync.Mutex             // held while spaces is replaced
 
-	mu     sync.Mutex
-	nextID uint16
-	live   map[uint16]*Controller
+	mu       sync.Mutex
+	nextID   uint16
+	live     map[uint16]*Controller
+	admitted int // of live
 }
 
 // New makes a subsystem over flash and, if there is one, a compute device.

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/millrace/millrace/nvme"
@@ -93,95 +94,149 @@ func (a *association) end() error {
 	return a.ctrl.Close()
 }
 
-// connect does a Connect on a connection that is no queue yet. It returns dword 0 of the completion.
+// refusal is how a Connect is refused: dword 0 and the status of its completion, and why, for the log.
+type refusal struct {
+	dw0 uint32
+	st  nvme.Status
+	why error
+}
+
+// invalidParameter refuses a Connect for one of its parameters.
+func invalidParameter(parameter uint32, format string, a ...any) *refusal {
+	return &refusal{parameter, fabrics.InvalidParameters | nvme.StatusDNR, fmt.Errorf(format, a...)}
+}
+
+// busy refuses a Connect that may succeed later.
+func busy(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
+
+// connect does a Connect on a connection that is no queue yet, and logs it where it is refused. It returns dword 0 of the completion.
 func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
-	invalid := func(parameter uint32) (uint32, nvme.Status) {
-		return parameter, fabrics.InvalidParameters | nvme.StatusDNR
-	}
 	var d fabrics.ConnectData
-	switch {
-	case c.assoc != nil:
-		return 0, nvme.CommandSequenceError.Final()
-	case req.Format != 0:
-		return 0, fabrics.IncompatibleFormat | nvme.StatusDNR
-	case d.Unmarshal(data) != nil:
-		return 0, nvme.InvalidSGLLength.Final()
+	dw0, r := c.establish(req, &d, data)
+	if r == nil {
+		return dw0, nvme.Success
+	}
+	if n, ok := c.target.refusals.Allow(); ok {
+		c.log.Warn("connect refused", "host", d.HostNQN, "host_id", hostID(&d), "subsystem", d.SubsystemNQN, "queue", req.Queue,
+			"error", r.why, "suppressed", n)
+	}
+	return r.dw0, r.st
+}
+
+// hostID is a host's identifier as Linux prints it.
+func hostID(d *fabrics.ConnectData) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", d.HostID[:4], d.HostID[4:6], d.HostID[6:8], d.HostID[8:10], d.HostID[10:])
+}
+
+func (c *connection) establish(req fabrics.Connect, d *fabrics.ConnectData, data []byte) (uint32, *refusal) {
+	if err := d.Unmarshal(data); err != nil {
+		return 0, &refusal{0, nvme.InvalidSGLLength.Final(), err}
 	}
 	t := c.target
 	t.mu.Lock()
 	sub := t.subsystems[d.SubsystemNQN]
 	t.mu.Unlock()
-	switch {
-	case fabrics.CheckNQN(d.HostNQN) != nil:
-		return invalid(fabrics.ParameterHostNQN)
+	switch err := fabrics.CheckNQN(d.HostNQN); {
+	case c.assoc != nil:
+		return 0, &refusal{0, nvme.CommandSequenceError.Final(), errors.New("the connection is a queue already")}
+	case req.Format != 0:
+		return 0, &refusal{0, fabrics.IncompatibleFormat | nvme.StatusDNR, fmt.Errorf("record format %d, want 0", req.Format)}
+	case err != nil:
+		return 0, invalidParameter(fabrics.ParameterHostNQN, "host NQN: %w", err)
 	case sub == nil:
-		c.log.Warn("connect refused", "host", d.HostNQN, "why", "no such subsystem", "subsystem", d.SubsystemNQN)
-		return invalid(fabrics.ParameterSubsystemNQN)
+		return 0, invalidParameter(fabrics.ParameterSubsystemNQN, "there is no such subsystem")
 	case !t.allowed(d.HostNQN):
-		c.log.Warn("connect refused", "host", d.HostNQN, "why", "the host is not on the allow-list")
-		return 0, fabrics.InvalidHost | nvme.StatusDNR
+		return 0, &refusal{0, fabrics.InvalidHost | nvme.StatusDNR, errors.New("the host is not on the allow-list")}
 	case !sub.IsDiscovery() && !t.opt.Auth.knows(d.HostNQN):
-		c.log.Warn("connect refused", "host", d.HostNQN, "why", "there is no key of the host")
-		return 0, fabrics.InvalidHost | nvme.StatusDNR
+		return 0, &refusal{0, fabrics.InvalidHost | nvme.StatusDNR, errors.New("there is no key of the host")}
 	case req.Size == 0:
-		return invalid(fabrics.ParameterQueueSize)
+		return 0, invalidParameter(fabrics.ParameterQueueSize, "a queue of one entry, want 2 at least")
 	}
 	host := controller.HostID{NQN: d.HostNQN, ID: d.HostID}
 	if req.Queue != 0 {
 		return c.connectIO(req, sub, host, d.ControllerID)
 	}
+	return c.connectAdmin(req, sub, host, d.ControllerID)
+}
+
+// connectAdmin begins an association.
+func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, *refusal) {
 	switch {
-	case d.ControllerID < fabrics.AnyController-1: // FFFEh asks for any static controller: there are none, so any will do
-		return invalid(fabrics.ParameterControllerID)
+	case id < fabrics.AnyController-1: // FFFEh asks for any static controller: there are none, so any will do
+		return 0, invalidParameter(fabrics.ParameterControllerID, "controller %d is asked for by name, want any (FFFFh)", id)
 	case int(req.Size)+1 > controller.AdminDepth:
-		return invalid(fabrics.ParameterQueueSize)
+		return 0, invalidParameter(fabrics.ParameterQueueSize, "an admin queue of %d entries, want %d at most", int(req.Size)+1, controller.AdminDepth)
 	}
-	ctrl, err := sub.Connect(host, req.KeepAlive)
+	t := c.target
+	begin, part := sub.Connect, shareAdmitted
+	switch {
+	case sub.IsDiscovery():
+		begin, part = sub.ConnectPending, shareDiscovery
+	case t.opt.Auth != nil:
+		begin, part = sub.ConnectPending, shareUnauthenticated
+	}
+	ctrl, err := begin(host, req.KeepAlive)
 	if errors.Is(err, controller.ErrBusy) {
-		return 0, fabrics.ControllerBusy
+		return 0, busy(err)
 	} else if err != nil {
-		c.log.Error("connect", "host", d.HostNQN, "error", err)
-		return 0, nvme.InternalError
+		return 0, &refusal{0, nvme.InternalError, err}
 	}
 	a := &association{sub: sub, ctrl: ctrl, host: host, kato: req.KeepAlive, queues: map[*connection]uint16{}}
 	a.gone = sync.NewCond(&a.mu)
-	wants, st := c.demand(a)
-	if !st.OK() {
-		_ = ctrl.Close()
-		return 0, st
+	wants, err := c.demand(a)
+	if err != nil {
+		return 0, &refusal{0, nvme.InternalError, errors.Join(err, ctrl.Close())}
+	}
+	if err := t.count(c, part); err != nil {
+		return 0, busy(errors.Join(err, ctrl.Close()))
 	}
 	t.mu.Lock()
 	t.associations[associationKey{sub, ctrl.ID()}] = a
 	t.mu.Unlock()
 	c.join(a, req)
-	c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms", req.KeepAlive)
-	return uint32(ctrl.ID()) | wants, nvme.Success
+	if n, ok := c.mayLogHost(); ok {
+		c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms", req.KeepAlive, "suppressed", n)
+	}
+	return uint32(ctrl.ID()) | wants, nil
 }
 
-func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, nvme.Status) {
+func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, *refusal) {
 	c.target.mu.Lock()
 	a := c.target.associations[associationKey{sub, id}]
 	c.target.mu.Unlock()
 	switch {
 	case a == nil:
-		return fabrics.ParameterControllerID, fabrics.InvalidParameters | nvme.StatusDNR
+		return 0, invalidParameter(fabrics.ParameterControllerID, "there is no association with controller %d", id)
 	case a.host.NQN != host.NQN:
-		return fabrics.ParameterHostNQN, fabrics.InvalidParameters | nvme.StatusDNR
+		return 0, invalidParameter(fabrics.ParameterHostNQN, "the association with controller %d is another host's", id)
 	case a.host.ID != host.ID:
-		return fabrics.ParameterHostID, fabrics.InvalidParameters | nvme.StatusDNR
+		return 0, invalidParameter(fabrics.ParameterHostID, "the association with controller %d has another host identifier", id)
 	}
-	wants, st := c.demand(a)
+	wants, err := c.demand(a)
+	if err != nil {
+		return 0, &refusal{0, nvme.InternalError, err}
+	}
+	part := shareAdmitted
+	if c.auth != nil {
+		part = shareUnauthenticated
+	}
+	if err := c.target.count(c, part); err != nil {
+		return 0, busy(err)
+	}
+	st := a.join(c, req.Queue, int(req.Size)+1)
 	if !st.OK() {
-		return 0, st
+		if err := c.target.count(c, shareOpening); err != nil {
+			return 0, busy(err)
+		}
 	}
-	switch st := a.join(c, req.Queue, int(req.Size)+1); {
+	switch {
 	case st.Is(nvme.InvalidQueueID):
-		return fabrics.ParameterQueueID, fabrics.InvalidParameters | nvme.StatusDNR
+		return 0, invalidParameter(fabrics.ParameterQueueID, "queue %d, want 1 to %d", req.Queue, controller.MaxQueues)
 	case st.Is(nvme.InvalidQueueSize):
-		return fabrics.ParameterQueueSize, fabrics.InvalidParameters | nvme.StatusDNR
+		return 0, invalidParameter(fabrics.ParameterQueueSize, "a queue of %d entries, want 2 to %d", int(req.Size)+1, controller.MaxDepth)
 	case !st.OK():
-		return 0, st
+		return 0, &refusal{0, st, fmt.Errorf("the controller does not take queue %d now: it is %s, or has the queue already", req.Queue, a.ctrl.State())}
 	}
 	c.join(a, req)
-	return uint32(id) | wants, nvme.Success
+	return uint32(id) | wants, nil
 }

@@ -73,19 +73,18 @@ const maxAuthReceive = 4 * auth.MaxMessage
 
 // demand makes the connection's queue one that must authenticate, if the target demands that of the host: the bits for
 // Connect's dword 0. The receiving goroutine calls it before join.
-func (c *connection) demand(a *association) (uint32, nvme.Status) {
+func (c *connection) demand(a *association) (uint32, error) {
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
-		return 0, nvme.Success
+		return 0, nil
 	}
 	r, err := o.responder(a.host.NQN, a.sub.NQN(), o.keysOf(a.host.NQN), &c.target.sequence)
 	if err != nil { // unreachable: check has seen the keys, and Connect the names
-		c.log.Error("connect", "host", a.host.NQN, "error", err)
-		return 0, nvme.InternalError
+		return 0, fmt.Errorf("prepare to authenticate: %w", err)
 	}
 	c.auth = r
 	c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
-	return fabrics.WantsAuthentication, nvme.Success
+	return fabrics.WantsAuthentication, nil
 }
 
 func (o *AuthOptions) keysOf(host string) HostKeys {
@@ -123,7 +122,16 @@ func (c *connection) workAuthentication(cmd *command) {
 		c.settle(&message{cmd: cmd}, net.ErrClosed)
 		return
 	}
-	c.authenticates.Store(c.auth.Authenticated())
+	authenticated := c.auth.Authenticated()
+	if authenticated {
+		if err := c.admit(); err != nil {
+			c.log.Warn("connect refused", "host", c.assoc.host.NQN, "queue", c.queue, "error", err)
+			c.settle(&message{cmd: cmd}, net.ErrClosed)
+			c.cut(nil)
+			return
+		}
+	}
+	c.authenticates.Store(authenticated)
 	c.authBusy.Store(false) // before the host sees the answer
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
 	_ = c.answer(cmd, (*outbox[message]).send)

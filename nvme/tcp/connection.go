@@ -28,6 +28,11 @@ type connection struct {
 	tx     pdu.Rules
 	out    *outbox[message]
 	born   time.Time
+	peer   string // whose connection it is, for shares
+
+	// The target's mu guards these.
+	share   share
+	arrival uint64
 
 	ctx    context.Context // ends with the connection: commands are given up
 	cancel context.CancelFunc
@@ -148,7 +153,7 @@ func (c *connection) end(header []byte, err error) {
 			c.lingerClose()
 		}
 	} else if p := c.cutBy.Load(); p != nil && *p != nil {
-		c.log.Warn("connection cut off", "queue", c.queue, "why", (*p).Error())
+		c.logCut(*p)
 	} else if err != nil && err != io.EOF && p == nil && !errors.Is(err, net.ErrClosed) {
 		c.log.Info("connection ended", "queue", c.queue, "error", err)
 	}
@@ -175,10 +180,41 @@ func (c *connection) end(header []byte, err error) {
 		c.target.mu.Lock()
 		delete(c.target.associations, associationKey{a.sub, a.ctrl.ID()})
 		c.target.mu.Unlock()
-		c.log.Info("host disconnected", "host", a.host.NQN, "cntlid", a.ctrl.ID())
+		if n, ok := c.mayLogHost(); ok {
+			c.log.Info("host disconnected", "host", a.host.NQN, "cntlid", a.ctrl.ID(), "suppressed", n)
+		}
 	default:
 		a.left(c)
 	}
+}
+
+// mayLogHost reports whether a line may say now that the host of the association comes or goes, and how many were left out. Hosts that have
+// proven nothing come and go in floods.
+func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
+	c.target.mu.Lock()
+	proven := c.share == shareAdmitted
+	c.target.mu.Unlock()
+	if proven {
+		return 0, true
+	}
+	return c.target.strangers.Allow()
+}
+
+// logCut says why the connection was cut off. Peers that are cut off for want of room or time come in floods, so those are counted.
+func (c *connection) logCut(why error) {
+	var suppressed uint64
+	if errors.Is(why, errEvicted) || errors.Is(why, errHandshake) || errors.Is(why, errUnauthenticated) {
+		n, ok := c.target.evictions.Allow()
+		if !ok {
+			return
+		}
+		suppressed = n
+	}
+	host := ""
+	if c.assoc != nil {
+		host = c.assoc.host.NQN
+	}
+	c.log.Warn("connection cut off", "queue", c.queue, "host", host, "error", why, "suppressed", suppressed)
 }
 
 // lingerClose lets the other side read what was written last: closing with bytes unread would throw it away.

@@ -18,6 +18,10 @@
 // A PDU, a write or data that was asked for may take TargetOptions.Stall, a connection may take TargetOptions.Handshake
 // until Connect, and a host that is silent for longer than its keep alive timeout loses its association.
 //
+// A connection counts for one of four shares, each with its limit: those before Connect, those whose host must authenticate and has not
+// yet, those of discovery, and those of hosts that may use a drive. Where one of the first three is full, the oldest connection of the peer that holds
+// most of the share makes room; where the last is full, the next is refused. So strangers take no place of hosts.
+//
 // The admin queue's connection is the association: when it ends, so does everything. The end of an I/O queue's
 // connection ends the commands of that queue.
 //

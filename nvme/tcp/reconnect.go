@@ -21,7 +21,7 @@ func (h *Host) supervise(l *link) {
 		if closed {
 			return
 		}
-		h.log.Warn("connection lost", "why", l.why())
+		h.log.Warn("connection lost", "error", l.why())
 		next, err := h.reconnect(l.why())
 		h.mu.Lock()
 		if err != nil || h.closed {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/internal/lograte"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
@@ -19,6 +20,9 @@ import (
 // Limits and times of a target when TargetOptions do not say.
 const (
 	DefaultMaxConnections   = 256
+	DefaultMaxOpening       = 64
+	DefaultMaxDiscovery     = 32
+	DefaultUnauthenticated  = 16
 	DefaultConnectionMemory = 8 << 20
 	DefaultStall            = 30 * time.Second
 	DefaultHandshake        = 10 * time.Second
@@ -37,7 +41,10 @@ type TargetOptions struct {
 	// Auth, if not nil, makes the target demand of hosts that they authenticate.
 	Auth *AuthOptions
 
-	MaxConnections   int // at a time, an admin or I/O queue each; 0 means DefaultMaxConnections
+	MaxConnections   int // that are queues of a drive whose host has authenticated, or need not; 0 means DefaultMaxConnections
+	MaxOpening       int // beside those, connections before Connect; 0 means DefaultMaxOpening. The oldest makes room
+	MaxDiscovery     int // beside those, discovery associations; 0 means DefaultMaxDiscovery. The oldest makes room
+	Unauthenticated  int // beside those, queues whose host must authenticate; 0 means DefaultUnauthenticated. The oldest makes room
 	ConnectionMemory int // bytes of data buffers a connection; 0 means DefaultConnectionMemory, less than one command's most data means that
 	MaxH2CData       int // most data of an H2CData PDU, a multiple of 4 from 4096 on; 0 means the most data of a command
 
@@ -60,12 +67,15 @@ type Target struct {
 	subsystems   map[string]*controller.Subsystem
 	listeners    map[net.Listener]struct{}
 	conns        map[*connection]struct{}
+	held         [shares]int // connections of each share
+	arrivals     uint64      // connections that ever came
 	associations map[associationKey]*association
-	refused      int // connections closed at once, as there were too many
 	closing      bool
 	quiet        *sync.Cond // a connection ended
 	running      sync.WaitGroup
 	done         chan struct{} // closed by Close: ends the watch
+
+	refusals, evictions, strangers lograte.Limiter // of lines of the log
 }
 
 type associationKey struct {
@@ -92,8 +102,16 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 	if opt.MaxH2CData < pdu.MinMaxH2CData || opt.MaxH2CData%4 != 0 || opt.MaxH2CData > controller.MDTS {
 		return nil, fmt.Errorf("new target: MaxH2CData %d: want a multiple of 4 from %d to %d", opt.MaxH2CData, pdu.MinMaxH2CData, controller.MDTS)
 	}
-	if opt.MaxConnections <= 0 {
-		opt.MaxConnections = DefaultMaxConnections
+	for _, n := range []struct {
+		value *int
+		none  int
+	}{
+		{&opt.MaxConnections, DefaultMaxConnections}, {&opt.MaxOpening, DefaultMaxOpening},
+		{&opt.MaxDiscovery, DefaultMaxDiscovery}, {&opt.Unauthenticated, DefaultUnauthenticated},
+	} {
+		if *n.value <= 0 {
+			*n.value = n.none
+		}
 	}
 	if opt.ConnectionMemory <= 0 {
 		opt.ConnectionMemory = DefaultConnectionMemory
@@ -183,30 +201,6 @@ func (t *Target) Serve(l net.Listener) error {
 			return ErrTargetClosed
 		}
 	}
-}
-
-// accept begins a connection, or closes it where there are too many.
-func (t *Target) accept(nc net.Conn) {
-	t.mu.Lock()
-	if t.closing || len(t.conns) >= t.opt.MaxConnections {
-		t.refused++
-		t.mu.Unlock()
-		t.log.Warn("connection refused", "from", nc.RemoteAddr().String(), "why", "there are as many as the target takes")
-		_ = nc.Close()
-		return
-	}
-	c := newConnection(t, nc)
-	t.conns[c] = struct{}{}
-	t.running.Add(1)
-	t.mu.Unlock()
-	go func() {
-		defer t.running.Done()
-		c.serve()
-		t.mu.Lock()
-		delete(t.conns, c)
-		t.quiet.Broadcast()
-		t.mu.Unlock()
-	}()
 }
 
 // allowed tells whether a host is on the allow-list.

@@ -93,9 +93,8 @@ func TestKeepAliveExpires(t *testing.T) {
 
 func TestTooManyConnections(t *testing.T) {
 	s := serve(t, TargetOptions{MaxConnections: 2})
-	a, b := s.dialRaw(), s.dialRaw()
-	a.initialise(pdu.ICReq{})
-	b.initialise(pdu.ICReq{})
+	a, _ := s.admin(pdu.ICReq{})
+	s.admin(pdu.ICReq{})
 	c := s.dialRaw()
 	c.ended()
 	require.NoError(t, a.nc.Close())

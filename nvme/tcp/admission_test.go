@@ -1,0 +1,315 @@
+package tcp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/lograte"
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/auth"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/tcp/pdu"
+)
+
+// lines is a log that a test reads.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// with returns the lines that hold a text.
+func (l *lines) with(text string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for line := range strings.Lines(l.b.String()) {
+		if strings.Contains(line, text) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// elsewhere dials from another address of this machine, as another host would.
+func elsewhere(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	return d.DialContext(ctx, network, address)
+}
+
+// open reports whether the target has not closed the connection, of which nothing is waited for.
+func (r *rawHost) open() bool {
+	r.t.Helper()
+	require.NoError(r.t, r.nc.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+	_, _, err := r.rx.next()
+	require.Error(r.t, err)
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// TestFloodOfConnectionsThatDoNotConnect: those that say nothing and those that stop behind ICReq make room, the oldest first, and hosts get in.
+func TestFloodOfConnectionsThatDoNotConnect(t *testing.T) {
+	for name, begin := range map[string]func(r *rawHost){
+		"no ICReq":   func(*rawHost) {},
+		"no Connect": func(r *rawHost) { r.initialise(pdu.ICReq{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			noLeaks(t)
+			var log lines
+			s := serve(t, TargetOptions{MaxConnections: 4, MaxOpening: 8, Handshake: time.Hour, Logger: log.logger()})
+			first := s.dial(DialOptions{Queues: 1})
+			var flood []*rawHost
+			for range 64 {
+				r := s.dialRaw()
+				begin(r)
+				flood = append(flood, r)
+			}
+			for _, r := range flood[:64-8] {
+				r.ended()
+			}
+			for _, r := range flood[64-8:] {
+				assert.True(t, r.open(), "there is room for eight")
+			}
+			h := s.dial(DialOptions{Queues: 1}) // of the same address
+			require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+			require.NoError(t, read(t.Context(), first, 0, make([]byte, 512)))
+			assert.Zero(t, first.Stats().Reconnects)
+			cut := log.with("made room for a newer connection")
+			require.NotEmpty(t, cut)
+			assert.Contains(t, cut[0], "from=127.0.0.1:")
+			assert.LessOrEqual(t, len(cut), 2*lograte.DefaultBurst, "a flood does not fill the log")
+		})
+	}
+}
+
+// TestHostConnectsDuringAFlood: while one machine opens connections as fast as it can, another gets in, every time.
+func TestHostConnectsDuringAFlood(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	o.MaxConnections, o.MaxOpening, o.Unauthenticated = 64, 8, 4
+	s := serve(t, o)
+	ctx, stop := context.WithCancel(t.Context())
+	var flood sync.WaitGroup
+	defer flood.Wait()
+	defer stop()
+	for _, connects := range []bool{false, true} {
+		flood.Go(func() {
+			var held []net.Conn
+			defer func() {
+				for _, nc := range held {
+					_ = nc.Close()
+				}
+			}()
+			for ctx.Err() == nil {
+				nc, err := net.Dial("tcp", s.address)
+				if err != nil {
+					continue
+				}
+				if held = append(held, nc); len(held) > 100 {
+					_ = held[0].Close()
+					held = held[1:]
+				}
+				if connects {
+					_ = floodConnect(nc)
+				}
+			}
+		})
+	}
+	for range 10 {
+		h, err := Dial(ctx, DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 2, DialContext: elsewhere})
+		require.NoError(t, err)
+		require.NoError(t, read(ctx, h, 0, make([]byte, 512)))
+		require.NoError(t, h.Close())
+	}
+}
+
+// floodConnect says Connect on a connection and reads no answer.
+func floodConnect(nc net.Conn) error {
+	r := rawHost{nc: nc, tx: pdu.Rules{}}
+	req := fabrics.Connect{Size: 31}
+	cmd := req.Command()
+	data := (&fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN}).Marshal()
+	cmd.SetSGL(nvme.SGL{Length: uint32(len(data)), Type: nvme.SGLDataBlockOffset})
+	out := (&pdu.ICReq{}).Put(new([pdu.ICSize]byte))
+	out = append(out, r.bytes(pdu.TypeCapsuleCmd, 0, data, func(b []byte) { pdu.PutCommand(b, &cmd) })...)
+	_, err := nc.Write(out)
+	return err
+}
+
+// TestHostsWithoutAKeyTakeNoPlace: sixty-four and more Connects without a key leave every place to hosts that have one.
+func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
+	noLeaks(t)
+	k, o := keys(t)
+	o.Unauthenticated, o.Handshake = 8, time.Hour
+	o.MaxConnections = 6
+	var log lines
+	o.Logger = log.logger()
+	s := serve(t, o)
+	first := s.dial(DialOptions{Key: k.Host, Queues: 2})
+	var flood []*rawHost
+	for range 80 {
+		r := s.dialRaw()
+		r.initialise(pdu.ICReq{})
+		cpl := r.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
+		require.True(t, cpl.Status().OK(), cpl.String())
+		require.NotZero(t, cpl.DW0()>>16, "it must authenticate")
+		flood = append(flood, r)
+	}
+	for _, r := range flood[:80-8] {
+		r.ended()
+	}
+	for _, r := range flood[80-8:] {
+		cpl, _ := r.do(fabrics.PropertyGet(controller.PropertyCSTS, 4), nil)
+		require.Equal(t, fabrics.AuthRequired, cpl.Status().Code(), "the newest are still there")
+	}
+	second := s.dial(DialOptions{Key: k.Host, Queues: 2})
+	for _, h := range []*Host{first, second} {
+		require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
+		assert.Zero(t, h.Stats().Reconnects)
+	}
+	assert.LessOrEqual(t, len(log.with("host connected")), 4*lograte.DefaultBurst)
+
+	// The other side: with every place taken by hosts that have a key, the next is told so, key or not.
+	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 1})
+	require.Error(t, err)
+	require.NotEmpty(t, log.with("the target has as many connections as it takes"))
+}
+
+// TestAssociationsOfAuthenticatedHostsAreBounded: a host that has proven its key when the last place is gone is cut off, and the log says why.
+func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
+	k, o := keys(t)
+	var log lines
+	o.Logger = log.logger()
+	s := &served{t: t, flash: newFlash(1 << 20), ended: make(chan error, 1)}
+	var err error
+	s.sub, err = controller.New(controller.Options{Flash: s.flash, NQN: testNQN, Serial: "S1", MaxAssociations: 1})
+	require.NoError(t, err)
+	s.start(o, "127.0.0.1:0")
+	t.Cleanup(func() { s.stop() })
+	late := s.dialRaw() // has Connected before the place is taken
+	late.initialise(pdu.ICReq{})
+	cpl := late.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
+	require.True(t, cpl.Status().OK(), cpl.String())
+	s.dial(DialOptions{Key: k.Host, Queues: 1})
+	_, err = Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 1})
+	require.ErrorContains(t, err, "busy")
+	require.NotEmpty(t, log.with("raise MaxAssociations"))
+	for _, c := range s.target.all() {
+		if c.nc.RemoteAddr().String() == late.nc.LocalAddr().String() {
+			require.ErrorIs(t, c.admit(), controller.ErrBusy)
+		}
+	}
+}
+
+// TestDiscoveryHasItsShare: discovery, for which nobody authenticates, takes no places of a drive's hosts.
+func TestDiscoveryHasItsShare(t *testing.T) {
+	k, o := keys(t)
+	o.MaxDiscovery, o.MaxConnections = 2, 2
+	s := serve(t, o)
+	require.NoError(t, s.target.Add(controller.NewDiscovery(controller.DiscoveryOptions{})))
+	var all []*rawHost
+	for range 5 {
+		r := s.dialRaw()
+		r.initialise(pdu.ICReq{})
+		cpl := r.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: fabrics.DiscoveryNQN})
+		require.True(t, cpl.Status().OK(), cpl.String())
+		all = append(all, r)
+	}
+	for _, r := range all[:3] {
+		r.ended()
+	}
+	for _, r := range all[3:] {
+		cpl, _ := r.do(fabrics.PropertyGet(controller.PropertyCSTS, 4), nil)
+		require.True(t, cpl.Status().OK(), cpl.String())
+	}
+	require.NoError(t, read(t.Context(), s.dial(DialOptions{Key: k.Host, Queues: 1}), 0, make([]byte, 512)))
+}
+
+// TestRefusedConnectIsLogged: with who asked, for what, and why they were refused.
+func TestRefusedConnectIsLogged(t *testing.T) {
+	const stranger = "nqn.2014-08.org.nvmexpress:uuid:stranger"
+	admin := fabrics.Connect{Size: 31}
+	whole := fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN, HostID: [16]byte{0xab, 0xcd}}
+	for name, c := range map[string]struct {
+		connect fabrics.Connect
+		data    func(d *fabrics.ConnectData)
+		host    string
+		says    string
+	}{
+		"unknown subsystem":   {admin, func(d *fabrics.ConnectData) { d.SubsystemNQN = testNQN + "x" }, hostNQN, "there is no such subsystem"},
+		"not on the list":     {admin, func(d *fabrics.ConnectData) { d.HostNQN = stranger }, stranger, "not on the allow-list"},
+		"without a key":       {admin, func(d *fabrics.ConnectData) { d.HostNQN = hostNQN + "2" }, hostNQN + "2", "there is no key of the host"},
+		"no NQN":              {admin, func(d *fabrics.ConnectData) { d.HostNQN = "no\nlevel=INFO msg=forged" }, "no\\nlevel", "host NQN"},
+		"named controller":    {admin, func(d *fabrics.ConnectData) { d.ControllerID = 7 }, hostNQN, "controller 7 is asked for by name"},
+		"admin queue too big": {fabrics.Connect{Size: 100}, nil, hostNQN, "an admin queue of 101 entries"},
+		"queue of one":        {fabrics.Connect{}, nil, hostNQN, "a queue of one entry"},
+		"format":              {fabrics.Connect{Size: 31, Format: 1}, nil, hostNQN, "record format 1"},
+		"I/O queue of nobody": {fabrics.Connect{Size: 31, Queue: 1}, nil, hostNQN, "there is no association with controller 65535"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, o := keys(t)
+			o.Hosts = []string{hostNQN, hostNQN + "2"}
+			var log lines
+			o.Logger = log.logger()
+			s := serve(t, o)
+			r := s.dialRaw()
+			r.initialise(pdu.ICReq{})
+			d := whole
+			if c.data != nil {
+				c.data(&d)
+			}
+			cpl := r.connect(c.connect, d)
+			require.False(t, cpl.Status().OK())
+			got := log.with("connect refused")
+			require.Len(t, got, 1)
+			assert.Contains(t, got[0], c.says)
+			assert.Contains(t, got[0], c.host)
+			assert.Contains(t, got[0], "from="+r.nc.LocalAddr().String())
+			assert.Contains(t, got[0], "abcd0000-0000-0000-0000-000000000000")
+			assert.Contains(t, got[0], " error=")
+		})
+	}
+	t.Run("a flood of them", func(t *testing.T) {
+		var log lines
+		s := serve(t, TargetOptions{Logger: log.logger(), Hosts: []string{hostNQN}})
+		r := s.dialRaw()
+		r.initialise(pdu.ICReq{})
+		for range 500 {
+			cpl := r.connect(admin, fabrics.ConnectData{ControllerID: fabrics.AnyController, HostNQN: stranger})
+			require.False(t, cpl.Status().OK())
+		}
+		assert.Less(t, len(log.with("connect refused")), 100)
+	})
+}
+
+// TestWrongKeyIsLogged: a host that fails to authenticate is named, with what it got wrong.
+func TestWrongKeyIsLogged(t *testing.T) {
+	_, o := keys(t)
+	var log lines
+	o.Logger = log.logger()
+	s := serve(t, o)
+	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: newKey(t, auth.SHA256)})
+	require.ErrorIs(t, err, auth.NotAuthenticated)
+	got := log.with("authentication failed")
+	require.NotEmpty(t, got)
+	assert.Contains(t, got[0], "host="+hostNQN)
+	assert.Contains(t, got[0], " error=")
+}
