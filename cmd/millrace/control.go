@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/trainmgr/control"
+	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -68,6 +69,8 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.StringVar(&o.Identity.CA, "ca", "", "authorities (PEM) whose certificates callers must show")
 	f.StringVar(&o.Trusted, "insecure-network", "", "CIDR of a network that is trusted: listen there without TLS")
 	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "after so long without a sign of life another member leads; whole seconds")
+	f.DurationVar(&o.SessionTTL, "session-ttl", presence.DefaultSilence, "a rank whose launcher has not called for so long, and closed no connection, counts as detached: its leases come back")
+	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter, "a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")

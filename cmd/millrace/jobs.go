@@ -41,6 +41,8 @@ type jobView struct {
 	Redelivered uint64     `json:"leases_redelivered"`
 	WaitsFor    string     `json:"waits_for"`
 	Follows     bool       `json:"follows"`
+	LastContact string     `json:"last_contact"`          // of any rank; empty: none since the present leader leads
+	Abandon     float64    `json:"abandon_after_seconds"` // 0: never
 	Ranks       []rankView `json:"per_rank"`
 }
 
@@ -51,6 +53,8 @@ type rankView struct {
 	Delivered   uint64  `json:"mini_batches_delivered"`
 	Queue       float64 `json:"queue_mini_batches"`
 	Stall       float64 `json:"stall_seconds"`
+	LastContact string  `json:"last_contact"` // empty: none since the present leader leads
+	Detached    string  `json:"detached"`     // why; empty: it is attached, or was not yet
 }
 
 func viewJob(s *apiv1.JobStatus) jobView {
@@ -59,12 +63,43 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(), Delivered: s.GetDelivered(), Rows: s.GetRows(),
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(), Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
-		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(), Follows: s.GetSpec().GetFollow(), Ranks: []rankView{},
+		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(), Follows: s.GetSpec().GetFollow(),
+		Abandon: s.GetAbandonAfterSeconds(), Ranks: []rankView{},
 	}
+	last := 0.0
 	for _, r := range s.GetRanks() {
-		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches, r.StallSeconds})
+		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches, r.StallSeconds, contact(r.LastContactSeconds), r.Detached})
+		last = max(last, r.LastContactSeconds)
 	}
+	v.LastContact = contact(last)
 	return v
+}
+
+// contact is a time of the control plane's clock as it is printed; empty for 0.
+func contact(seconds float64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return time.UnixMilli(int64(seconds * 1e3)).UTC().Format(time.RFC3339)
+}
+
+// attached says how many ranks are attached, for people.
+func (v *jobView) attached() string {
+	n := 0
+	for _, r := range v.Ranks {
+		if r.Attached {
+			n++
+		}
+	}
+	return fmt.Sprintf("%d of %d", n, len(v.Ranks))
+}
+
+// orDash is what a cell shows that has nothing to say.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
 }
 
 // share is the part of the epoch that is delivered, for people.
@@ -82,10 +117,15 @@ func printJob(w io.Writer, v jobView) {
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
+	if v.Abandon > 0 {
+		fmt.Fprintf(w, "abandoned\twhen no rank has called for %v\n", time.Duration(v.Abandon*float64(time.Second)))
+	} else {
+		fmt.Fprintf(w, "abandoned\tnever\n")
+	}
 	if len(v.Ranks) > 0 {
-		fmt.Fprintf(w, "\nrank\tattached\tdelivered\tof\tqueue\tstall\n")
+		fmt.Fprintf(w, "\nrank\tattached\tlast contact\tdelivered\tof\tqueue\tstall\tdetached because\n")
 		for _, r := range v.Ranks {
-			fmt.Fprintf(w, "%d\t%v\t%d\t%d\t%.1f\t%.1f s\n", r.Rank, r.Attached, r.Delivered, r.MiniBatches, r.Queue, r.Stall)
+			fmt.Fprintf(w, "%d\t%v\t%s\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Rank, r.Attached, orDash(r.LastContact), r.Delivered, r.MiniBatches, r.Queue, r.Stall, orDash(r.Detached))
 		}
 	}
 }
@@ -101,6 +141,7 @@ func (c *command) jobsSubmit() *cobra.Command {
 		maxDrives  int32
 		partitions []string
 		exclude    []string
+		abandon    time.Duration
 	)
 	cmd := &cobra.Command{
 		Use:   "submit",
@@ -128,6 +169,7 @@ later are taken when all that was there is delivered.`,
 	fl.Float64Var(&spec.TRowsPerSecond, "t", 0, "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
 	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
 	fl.StringVar(&resume, "resume", "", "file with a token to go on from")
+	fl.DurationVar(&abandon, "abandon-after", 0, "end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	fl.Int64Var(&plan.Batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
 	fl.StringVar(&plan.Tail, "tail", "keep", "what becomes of a partition's last, short mini-batch: keep or drop")
@@ -141,6 +183,7 @@ later are taken when all that was there is delivered.`,
 		if err != nil {
 			return err
 		}
+		spec.AbandonAfterSeconds = abandon.Seconds()
 		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude, maxDrives
 		if resume != "" {
 			if spec.Resume, err = readDocument(resume); err != nil {
@@ -180,7 +223,7 @@ func runs(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*ap
 			return nil, err
 		}
 		switch word, _, _ := strings.Cut(st.State, ":"); word {
-		case "failed", "cancelled":
+		case "failed", "cancelled", "abandoned":
 			return nil, fmt.Errorf("job %s is %s", st.Id, st.State)
 		case "running", "waiting", "done":
 			return st, nil
@@ -195,9 +238,10 @@ func (c *command) jobsList() *cobra.Command {
 		watch bool
 	)
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List jobs: those that run, then those that ended",
-		Long:    "Lists the jobs that the control plane knows; of those that ended, the last hundred or so.",
+		Use:   "list",
+		Short: "List jobs: those that run, then those that ended",
+		Long: `Lists the jobs that the control plane knows; of those that ended, the last hundred or so. A job whose ranks are all detached runs on for whoever
+attaches; it ends by itself, abandoned, when nobody has for as long as it, or the control plane, allows (control run --abandon-after).`,
 		Example: "  millrace jobs list --watch",
 		Args:    noArgs,
 	}
@@ -213,9 +257,9 @@ func (c *command) jobsList() *cobra.Command {
 				views[i] = viewJob(j)
 			}
 			return c.print(views, func(w io.Writer) {
-				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tsubmitted\n")
+				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
 				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted, v.Submitted)
+					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted, v.attached(), orDash(v.LastContact), v.Submitted)
 				}
 			})
 		})
@@ -287,7 +331,7 @@ func (c *command) jobsWatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "watch JOB",
 		Short:   "Follow a job until it has ended",
-		Long:    "Prints a job whenever it changes, at most once a second, until it has ended. It fails if the job does.",
+		Long:    "Prints a job whenever it changes, at most once a second, until it has ended. It fails if the job does, or is abandoned.",
 		Example: "  millrace jobs watch ads",
 		Args:    exactArgs("JOB"),
 	}
@@ -309,7 +353,7 @@ func (c *command) jobsWatch() *cobra.Command {
 				return err
 			}
 		}
-		if strings.HasPrefix(state, "failed") {
+		if strings.HasPrefix(state, "failed") || strings.HasPrefix(state, "abandoned") {
 			return fmt.Errorf("job %s %s", args[0], state)
 		}
 		return nil

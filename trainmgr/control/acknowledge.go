@@ -47,6 +47,7 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	}
 	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
 	if err == nil {
+		l.heard(ctx, j, session.Rank, now)
 		for _, r := range runs {
 			j.rows += float64(r.To-r.From) * float64(j.plan.Batch)
 		}
@@ -77,17 +78,17 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 		return nil, l.wire(err)
 	}
 	kind, why, _ := strings.Cut(req.Reason, ":")
-	reason, through := ledger.Stopped, kind == "done"
+	reason := ledger.Stopped
 	switch kind {
-	case "stop", "done", "":
+	case "stop", "done", "detach", "":
 	case "node":
 		reason = ledger.NodeFailed
 	case "data":
 		reason = ledger.DataFailed
 	default:
-		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
+		return nil, l.wire(fmt.Errorf("%w: reason %s: want stop, done, detach, or node or data with what went wrong behind a colon", ledger.ErrArgument, shorten(req.Reason)))
 	}
-	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), through)
+	j, news, err := l.release(ctx, req.Id, session, req.Leases, reason, strings.ToValidUTF8(strings.TrimSpace(why), "?"), kind)
 	if err == nil && news {
 		err = l.storeState(ctx, j)
 		j.poke()
@@ -98,8 +99,8 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	return &apiv1.ReleaseResponse{}, nil
 }
 
-// release takes leases back, and hears that a rank is through; news says that this is to be stored.
-func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why string, through bool) (j *job, news bool, err error) {
+// release takes leases back, and hears that a rank is through, or that its launcher ends; news says that this is to be stored.
+func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why, kind string) (j *job, news bool, err error) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +110,12 @@ func (l *leader) release(ctx context.Context, id string, session ledger.Session,
 	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
 		return j, false, err
 	}
-	if through {
+	l.heard(ctx, j, session.Rank, now)
+	switch kind {
+	case "done":
 		news = j.hears(&j.ranks[session.Rank], false)
+	case "detach":
+		l.leave(j, session.Rank, now)
 	}
 	l.ready(now)
 	return j, news, nil

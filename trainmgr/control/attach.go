@@ -11,6 +11,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) Attach(ctx context.Context, req *apiv1.AttachRequest) (*apiv1.A
 		err = l.ownRun(j, req.Rank, caller, now)
 	}
 	if err == nil {
-		resp, err = l.attach(j, req.Rank, token, now)
+		resp, err = l.attach(ctx, j, req.Rank, token, now)
 	}
 	if err == nil {
 		j.hears(&j.ranks[req.Rank], req.SaysDone)
@@ -108,7 +109,7 @@ func (j *job) isDone() error {
 }
 
 // attach makes the caller a rank's consumer. l.mu is held.
-func (l *leader) attach(j *job, n uint32, token *dataset.Token, now time.Time) (*apiv1.AttachResponse, error) {
+func (l *leader) attach(ctx context.Context, j *job, n uint32, token *dataset.Token, now time.Time) (*apiv1.AttachResponse, error) {
 	if token != nil {
 		g := j.generationOf(token.Epoch)
 		if g == nil {
@@ -126,6 +127,8 @@ func (l *leader) attach(j *job, n uint32, token *dataset.Token, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
+	l.presence.Attach(presence.Rank{Job: j.ID, Number: n}, l.s.connections.of(ctx), now)
+	l.attended(j)
 	r := &j.ranks[n]
 	if r.report != nil {
 		r.stalled += r.report.StallSeconds

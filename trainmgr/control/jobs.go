@@ -85,7 +85,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, strea
 		req.Id = j.ID // its name may be another's later
 		st, ended, changed := l.status(j, time.Now()), j.Phase.Ended(), j.changed
 		l.mu.Unlock()
-		if last == nil || !proto.Equal(last, st) {
+		if last == nil || !proto.Equal(quiet(last), quiet(st)) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
 				return err
 			}
@@ -110,6 +110,15 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, strea
 			return s.notLeader()
 		}
 	}
+}
+
+// quiet is a status without what changes with every call of a launcher, and says nothing new.
+func quiet(st *apiv1.JobStatus) *apiv1.JobStatus {
+	st = proto.CloneOf(st)
+	for _, r := range st.Ranks {
+		r.LastContactSeconds = 0
+	}
+	return st
 }
 
 // CancelJob implements the service. Cancelling a job that has ended changes nothing.

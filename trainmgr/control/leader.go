@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -40,14 +41,15 @@ type leader struct {
 
 	handing [64]sync.RWMutex // see handed; locked before mu
 
-	mu     sync.Mutex // guards what follows, the machines and all jobs
-	fleet  *fleet.Fleet
-	ledger *ledger.Ledger
-	jobs   map[string]*job   // by ID, ended ones too
-	names  map[string]string // of jobs that run, to their ID
-	nodes  map[string]*agent
-	claims map[string]bool                   // names of jobs that are being stored
-	copies map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
+	mu       sync.Mutex // guards what follows, the machines and all jobs
+	fleet    *fleet.Fleet
+	ledger   *ledger.Ledger
+	presence *presence.Tracker // of the ranks' launchers
+	jobs     map[string]*job   // by ID, ended ones too
+	names    map[string]string // of jobs that run, to their ID
+	nodes    map[string]*agent
+	claims   map[string]bool                   // names of jobs that are being stored
+	copies   map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
 
 	settingCopies sync.Mutex // one SetCopies at a time; locked before mu
 }
@@ -57,9 +59,10 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	now := time.Now()
 	l := &leader{
 		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now, fenced: make(chan struct{}),
-		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
-		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
-		jobs:   map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]bool{},
+		fleet:    fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
+		ledger:   ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
+		presence: presence.New(presence.Options{Silence: s.o.SessionTTL}),
+		jobs:     map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]bool{},
 		copies: map[string]*apiv1.PartitionCopies{},
 	}
 	l.ctx, l.cancel = context.WithCancel(ctx)
@@ -165,7 +168,9 @@ func (l *leader) tick() {
 		now := time.Now()
 		l.mu.Lock()
 		l.nodeEvents(l.fleet.Tick(now), now)
+		l.departures(now)
 		l.ledger.Tick(now)
+		l.abandon(now)
 		l.ready(now)
 		pending := l.ledger.Pending() > 0
 		l.mu.Unlock()
@@ -308,6 +313,7 @@ func (l *leader) end(j *job, to record.Phase, why string, now time.Time) {
 	if err := l.ledger.RemoveJob(j.ID, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
 		l.logger.Error("forget the job's splits", "job", j.ID, "error", err)
 	}
+	l.presence.Forget(j.ID, len(j.ranks))
 	for i := range j.ranks {
 		j.ranks[i].grants = nil
 		j.ranks[i].notify()
@@ -374,7 +380,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 	s := &apiv1.JobStatus{
 		Id: j.ID, Spec: j.spec, State: j.Phase.Words(j.Why), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
 		Drives: int32(j.Allocation.Drives), DrivesWanted: int32(j.Allocation.Wanted), Allocation: j.Allocation.Note,
-		ExpectedStallSeconds: j.Allocation.ExpectedStall.Seconds(), Redelivered: j.Redelivered,
+		ExpectedStallSeconds: j.Allocation.ExpectedStall.Seconds(), Redelivered: j.Redelivered, AbandonAfterSeconds: l.abandonAfter(j).Seconds(),
 	}
 	for _, p := range j.P {
 		s.PRowsPerSecond += p / float64(len(j.P))
@@ -392,7 +398,11 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
 	}
 	for _, r := range v.Ranks {
-		rs := &apiv1.RankStatus{Rank: r.Rank, Attached: r.Attached, Minibatches: r.Owned, Delivered: r.Delivered}
+		there := l.presence.Of(presence.Rank{Job: j.ID, Number: r.Rank})
+		rs := &apiv1.RankStatus{Rank: r.Rank, Attached: there.Attached, Detached: there.Why, Minibatches: r.Owned, Delivered: r.Delivered}
+		if !there.Last.IsZero() {
+			rs.LastContactSeconds = seconds(there.Last)
+		}
 		if k := l.rank(j.ID, r.Rank); k != nil {
 			rs.StallSeconds = k.stalled
 			if k.report != nil {

@@ -69,6 +69,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		}
 		return nil, l.wire(err)
 	}
+	l.heard(ctx, j, session.Rank, now)
 	if req.Epoch >= j.end() && !j.spec.Follow {
 		resp.JobDone = true // for this rank
 		return resp, nil

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/trainmgr/control/presence"
+	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -41,7 +43,10 @@ type Options struct {
 	Beat           time.Duration // between two heartbeats of a node; 0: 1 s
 	DeadAfter      time.Duration // without a beat a node is dead; 0: 5 s
 	LeaseTTL       time.Duration // of splits; 0: the ledger's 10 s
-	ScaleEvery     time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
+	SessionTTL     time.Duration // without a call a rank's launcher counts as gone; 0: 10 s
+	// AbandonAfter ends a job whose ranks have not called for so long, unless its specification says otherwise; 0: DefaultAbandonAfter, below 0: never.
+	AbandonAfter time.Duration
+	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
 	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
 	MaxSplits int     // of one epoch; 0: DefaultMaxSplits
@@ -57,6 +62,8 @@ const (
 	DefaultMaxSplits  = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
 	DefaultHistory    = 100
 	DefaultRate       = 20_000
+	// DefaultAbandonAfter leaves a night, and whom the next morning brings, to come back to a job whose script was interrupted.
+	DefaultAbandonAfter = 24 * time.Hour
 
 	MaxSpec = 256 << 10        // bytes of a job's document
 	maxWait = 30 * time.Second // of a Lease call
@@ -84,6 +91,12 @@ func (o Options) withDefaults() (Options, error) {
 	if o.DeadAfter == 0 {
 		o.DeadAfter = 5 * time.Second
 	}
+	if o.SessionTTL == 0 {
+		o.SessionTTL = presence.DefaultSilence
+	}
+	if o.AbandonAfter == 0 {
+		o.AbandonAfter = DefaultAbandonAfter
+	}
 	if o.MaxJobs == 0 {
 		o.MaxJobs = DefaultMaxJobs
 	}
@@ -101,6 +114,10 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
 	case o.Beat < 0 || o.DeadAfter <= o.Beat || o.LeaseTTL < 0 || o.ScaleEvery < 0:
 		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)
+	case o.SessionTTL < time.Second:
+		return o, fmt.Errorf("control plane: a launcher counts as gone after %v: want a second or more, since launchers call about twice a second", o.SessionTTL)
+	case o.AbandonAfter > record.MaxAbandon || o.AbandonAfter > 0 && o.AbandonAfter < time.Second:
+		return o, fmt.Errorf("control plane: jobs are abandoned after %v: want a second to %v, or less than 0 for never", o.AbandonAfter, record.MaxAbandon)
 	}
 	return o, nil
 }

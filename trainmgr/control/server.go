@@ -29,6 +29,8 @@ type Server struct {
 	url     string
 	metrics *metrics
 
+	connections connections
+
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
@@ -79,7 +81,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	s.http = &http.Server{
 		Handler: s.handler(tlsConfig != nil), TLSConfig: tlsConfig, Protocols: protocols,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ErrorLog:    slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+		ConnContext: s.connections.opened, ConnState: s.connState,
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop

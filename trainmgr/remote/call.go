@@ -78,6 +78,9 @@ func named(err error) error {
 		if strings.Contains(err.Error(), "session") {
 			return fmt.Errorf("%w: %w", ErrFenced, err)
 		}
+		if strings.Contains(err.Error(), "abandoned: ") {
+			return fmt.Errorf("%w: %w: %w", ErrEnded, ErrAbandoned, err)
+		}
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	msg := err.Error()

@@ -27,8 +27,10 @@ var (
 	ErrFenced = errors.New("another consumer has attached as this rank")
 	// ErrNoJob says that the control plane knows no such job.
 	ErrNoJob = errors.New("no such job")
-	// ErrEnded says that the job was cancelled, or has failed.
+	// ErrEnded says that the job was cancelled, has failed, or was abandoned.
 	ErrEnded = errors.New("the job has ended")
+	// ErrAbandoned says that the job has ended because no rank had called for too long. It comes with ErrEnded.
+	ErrAbandoned = errors.New("the job was abandoned")
 	// ErrData says that data or program are at fault: it would fail again anywhere.
 	ErrData = errors.New("the data is at fault")
 	// ErrOptions says that the launcher asked for what cannot be.

@@ -493,6 +493,10 @@ func (c *cluster) Release(_ context.Context, req *apiv1.ReleaseRequest) (*apiv1.
 		c.reasons = append(c.reasons, req.Reason)
 		delete(r.leases, id)
 	}
+	if req.Reason == "detach" {
+		c.reasons = append(c.reasons, req.Reason)
+		clear(r.leases)
+	}
 	return &apiv1.ReleaseResponse{}, nil
 }
 

@@ -376,6 +376,7 @@ func TestTheControlPlaneHears(t *testing.T) {
 		require.EqualValues(t, 3000, r.QueueLimitBytes)
 	}
 	assert.Contains(t, c.reasons, "stop")
+	assert.Equal(t, "detach", c.reasons[len(c.reasons)-1], "whoever closes in the middle says that nobody is there")
 }
 
 func TestNoGoroutineOutlivesAJob(t *testing.T) {

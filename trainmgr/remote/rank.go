@@ -378,14 +378,19 @@ func (r *rank) Close() error {
 	if err != nil {
 		return fmt.Errorf("the last acknowledgements may not be durable: %w", err)
 	}
-	if !r.through {
-		return nil
+	reason := "detach"
+	if r.through {
+		reason = "done"
 	}
 	_, err = call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
-		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: "done"})
+		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: reason})
 	})
-	if err != nil { // it ends by itself, later
+	switch {
+	case err == nil:
+	case r.through: // it ends by itself, later
 		r.client.o.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.o.Rank, "error", err)
+	default: // it is fenced off, the job has ended, or the control plane is away and notices by itself
+		r.client.o.Logger.Debug("the control plane was not told that a rank detaches", "job", r.id, "rank", r.o.Rank, "error", err)
 	}
 	return nil
 }

@@ -2507,23 +2507,24 @@ func (x *DrainNodeResponse) GetLeases() int32 {
 }
 
 type JobSpec struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`             // unique among jobs that run; 1 to 63 of a-z 0-9 -
-	Pipeline       []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"`     // the YAML document
-	Partitions     []string               `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"` // patterns (path.Match) of partition names; none means all
-	Plan           *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
-	Epochs         uint64                 `protobuf:"varint,5,opt,name=epochs,proto3" json:"epochs,omitempty"`                                             // 0 means 1
-	Ranks          uint32                 `protobuf:"varint,6,opt,name=ranks,proto3" json:"ranks,omitempty"`                                               // 0 means 1
-	RankTail       string                 `protobuf:"bytes,7,opt,name=rank_tail,json=rankTail,proto3" json:"rank_tail,omitempty"`                          // "drop" (default): every rank gets the same number of mini-batches, at most ranks-1 at the end are not delivered; "keep": the first ranks get one more
-	Order          string                 `protobuf:"bytes,8,opt,name=order,proto3" json:"order,omitempty"`                                                // fastest (default), deterministic
-	Weight         float64                `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`                                            // 0 means 1
-	TRowsPerSecond float64                `protobuf:"fixed64,10,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"` // T of all ranks together; 0: unknown, every drive runs
-	MaxDrives      int32                  `protobuf:"varint,11,opt,name=max_drives,json=maxDrives,proto3" json:"max_drives,omitempty"`                     // 0: no bound
-	Resume         []byte                 `protobuf:"bytes,12,opt,name=resume,proto3" json:"resume,omitempty"`                                             // a token of Checkpoint, or of sdk/dataset
-	Follow         bool                   `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                            // go on with partitions that appear later, as further epochs
-	Exclude        []string               `protobuf:"bytes,14,rep,name=exclude,proto3" json:"exclude,omitempty"`                                           // patterns of partitions that are not taken: the validation split of one job is what the other excludes
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	Name                string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`             // unique among jobs that run; 1 to 63 of a-z 0-9 -
+	Pipeline            []byte                 `protobuf:"bytes,2,opt,name=pipeline,proto3" json:"pipeline,omitempty"`     // the YAML document
+	Partitions          []string               `protobuf:"bytes,3,rep,name=partitions,proto3" json:"partitions,omitempty"` // patterns (path.Match) of partition names; none means all
+	Plan                *PlanOptions           `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`
+	Epochs              uint64                 `protobuf:"varint,5,opt,name=epochs,proto3" json:"epochs,omitempty"`                                                          // 0 means 1
+	Ranks               uint32                 `protobuf:"varint,6,opt,name=ranks,proto3" json:"ranks,omitempty"`                                                            // 0 means 1
+	RankTail            string                 `protobuf:"bytes,7,opt,name=rank_tail,json=rankTail,proto3" json:"rank_tail,omitempty"`                                       // "drop" (default): every rank gets the same number of mini-batches, at most ranks-1 at the end are not delivered; "keep": the first ranks get one more
+	Order               string                 `protobuf:"bytes,8,opt,name=order,proto3" json:"order,omitempty"`                                                             // fastest (default), deterministic
+	Weight              float64                `protobuf:"fixed64,9,opt,name=weight,proto3" json:"weight,omitempty"`                                                         // 0 means 1
+	TRowsPerSecond      float64                `protobuf:"fixed64,10,opt,name=t_rows_per_second,json=tRowsPerSecond,proto3" json:"t_rows_per_second,omitempty"`              // T of all ranks together; 0: unknown, every drive runs
+	MaxDrives           int32                  `protobuf:"varint,11,opt,name=max_drives,json=maxDrives,proto3" json:"max_drives,omitempty"`                                  // 0: no bound
+	Resume              []byte                 `protobuf:"bytes,12,opt,name=resume,proto3" json:"resume,omitempty"`                                                          // a token of Checkpoint, or of sdk/dataset
+	Follow              bool                   `protobuf:"varint,13,opt,name=follow,proto3" json:"follow,omitempty"`                                                         // go on with partitions that appear later, as further epochs
+	Exclude             []string               `protobuf:"bytes,14,rep,name=exclude,proto3" json:"exclude,omitempty"`                                                        // patterns of partitions that are not taken: the validation split of one job is what the other excludes
+	AbandonAfterSeconds float64                `protobuf:"fixed64,15,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // the job ends, abandoned, when no rank has called for so long; 0: as long as the control plane says (control run --abandon-after)
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *JobSpec) Reset() {
@@ -2654,6 +2655,13 @@ func (x *JobSpec) GetExclude() []string {
 	return nil
 }
 
+func (x *JobSpec) GetAbandonAfterSeconds() float64 {
+	if x != nil {
+		return x.AbandonAfterSeconds
+	}
+	return 0
+}
+
 type SubmitJobRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -2747,7 +2755,7 @@ type JobStatus struct {
 	Id                   string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // names the job in every call
 	Spec                 *JobSpec               `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
 	Digest               []byte                 `protobuf:"bytes,3,opt,name=digest,proto3" json:"digest,omitempty"` // 32 bytes
-	State                string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`   // "preparing", "measuring", "running", "waiting: why", "done", "cancelled", "failed: why"
+	State                string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`   // "preparing", "measuring", "running", "waiting: why", "done", "cancelled", "failed: why", "abandoned: why"
 	Epoch                uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	Minibatches          uint64                 `protobuf:"varint,6,opt,name=minibatches,proto3" json:"minibatches,omitempty"` // of the epoch's plan
 	Delivered            uint64                 `protobuf:"varint,7,opt,name=delivered,proto3" json:"delivered,omitempty"`     // acknowledged of the epoch, all ranks
@@ -2758,9 +2766,10 @@ type JobStatus struct {
 	ExpectedStallSeconds float64                `protobuf:"fixed64,12,opt,name=expected_stall_seconds,json=expectedStallSeconds,proto3" json:"expected_stall_seconds,omitempty"`
 	Allocation           string                 `protobuf:"bytes,13,opt,name=allocation,proto3" json:"allocation,omitempty"` // in words
 	Ranks                []*RankStatus          `protobuf:"bytes,14,rep,name=ranks,proto3" json:"ranks,omitempty"`
-	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"` // Unix time
-	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                    // leases that came back and were granted again
-	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                           // partitions that no drive can make now, and why; empty: there are none
+	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"`            // Unix time
+	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                               // leases that came back and were granted again
+	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                                      // partitions that no drive can make now, and why; empty: there are none
+	AbandonAfterSeconds  float64                `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // without a call of any rank the job ends after so long; 0: never
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -2914,16 +2923,25 @@ func (x *JobStatus) GetWaitsFor() string {
 	return ""
 }
 
+func (x *JobStatus) GetAbandonAfterSeconds() float64 {
+	if x != nil {
+		return x.AbandonAfterSeconds
+	}
+	return 0
+}
+
 type RankStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rank          uint32                 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
-	Attached      bool                   `protobuf:"varint,2,opt,name=attached,proto3" json:"attached,omitempty"`
-	Minibatches   uint64                 `protobuf:"varint,3,opt,name=minibatches,proto3" json:"minibatches,omitempty"` // of the epoch, for this rank
-	Delivered     uint64                 `protobuf:"varint,4,opt,name=delivered,proto3" json:"delivered,omitempty"`
-	QueueBatches  float64                `protobuf:"fixed64,5,opt,name=queue_batches,json=queueBatches,proto3" json:"queue_batches,omitempty"`
-	StallSeconds  float64                `protobuf:"fixed64,6,opt,name=stall_seconds,json=stallSeconds,proto3" json:"stall_seconds,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Rank               uint32                 `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
+	Attached           bool                   `protobuf:"varint,2,opt,name=attached,proto3" json:"attached,omitempty"`
+	Minibatches        uint64                 `protobuf:"varint,3,opt,name=minibatches,proto3" json:"minibatches,omitempty"` // of the epoch, for this rank
+	Delivered          uint64                 `protobuf:"varint,4,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	QueueBatches       float64                `protobuf:"fixed64,5,opt,name=queue_batches,json=queueBatches,proto3" json:"queue_batches,omitempty"`
+	StallSeconds       float64                `protobuf:"fixed64,6,opt,name=stall_seconds,json=stallSeconds,proto3" json:"stall_seconds,omitempty"`
+	LastContactSeconds float64                `protobuf:"fixed64,7,opt,name=last_contact_seconds,json=lastContactSeconds,proto3" json:"last_contact_seconds,omitempty"` // when the rank called last, Unix time; 0: not since the present leader leads
+	Detached           string                 `protobuf:"bytes,8,opt,name=detached,proto3" json:"detached,omitempty"`                                                   // why the rank counts as detached, in words; empty: it is attached, or nobody has attached yet
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *RankStatus) Reset() {
@@ -2996,6 +3014,20 @@ func (x *RankStatus) GetStallSeconds() float64 {
 		return x.StallSeconds
 	}
 	return 0
+}
+
+func (x *RankStatus) GetLastContactSeconds() float64 {
+	if x != nil {
+		return x.LastContactSeconds
+	}
+	return 0
+}
+
+func (x *RankStatus) GetDetached() string {
+	if x != nil {
+		return x.Detached
+	}
+	return ""
 }
 
 type ListJobsRequest struct {
@@ -4327,11 +4359,13 @@ func (x *AcknowledgeResponse) GetFence() uint64 {
 }
 
 type ReleaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Session       []byte                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
-	Leases        []uint64               `protobuf:"varint,3,rep,packed,name=leases,proto3" json:"leases,omitempty"`
-	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"` // "stop"; "done": the rank is through with the job; "node: ...": the node failed; "data: ...": it would fail again anywhere, the job fails with it
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Session []byte                 `protobuf:"bytes,2,opt,name=session,proto3" json:"session,omitempty"`
+	Leases  []uint64               `protobuf:"varint,3,rep,packed,name=leases,proto3" json:"leases,omitempty"`
+	// "stop"; "done": the rank is through with the job; "detach": the launcher ends, and all that the rank holds comes back, named or not;
+	// "node: ...": the node failed; "data: ...": it would fail again anywhere, the job fails with it
+	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4755,7 +4789,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drain\x18\x02 \x01(\bR\x05drain\"+\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
-	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\x94\x03\n" +
+	"\x06leases\x18\x01 \x01(\x05R\x06leases\"\xc8\x03\n" +
 	"\aJobSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bpipeline\x18\x02 \x01(\fR\bpipeline\x12\x1e\n" +
@@ -4774,11 +4808,12 @@ const file_millrace_proto_rawDesc = "" +
 	"max_drives\x18\v \x01(\x05R\tmaxDrives\x12\x16\n" +
 	"\x06resume\x18\f \x01(\fR\x06resume\x12\x16\n" +
 	"\x06follow\x18\r \x01(\bR\x06follow\x12\x18\n" +
-	"\aexclude\x18\x0e \x03(\tR\aexclude\"<\n" +
+	"\aexclude\x18\x0e \x03(\tR\aexclude\x122\n" +
+	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"<\n" +
 	"\x10SubmitJobRequest\x12(\n" +
 	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xb6\x04\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xea\x04\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -4799,7 +4834,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05ranks\x18\x0e \x03(\v2\x17.millrace.v1.RankStatusR\x05ranks\x12+\n" +
 	"\x11submitted_seconds\x18\x0f \x01(\x01R\x10submittedSeconds\x12 \n" +
 	"\vredelivered\x18\x10 \x01(\x04R\vredelivered\x12\x1b\n" +
-	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\"\xc6\x01\n" +
+	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\x122\n" +
+	"\x15abandon_after_seconds\x18\x13 \x01(\x01R\x13abandonAfterSeconds\"\x94\x02\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x1a\n" +
@@ -4807,7 +4843,9 @@ const file_millrace_proto_rawDesc = "" +
 	"\vminibatches\x18\x03 \x01(\x04R\vminibatches\x12\x1c\n" +
 	"\tdelivered\x18\x04 \x01(\x04R\tdelivered\x12#\n" +
 	"\rqueue_batches\x18\x05 \x01(\x01R\fqueueBatches\x12#\n" +
-	"\rstall_seconds\x18\x06 \x01(\x01R\fstallSeconds\"\x11\n" +
+	"\rstall_seconds\x18\x06 \x01(\x01R\fstallSeconds\x120\n" +
+	"\x14last_contact_seconds\x18\a \x01(\x01R\x12lastContactSeconds\x12\x1a\n" +
+	"\bdetached\x18\b \x01(\tR\bdetached\"\x11\n" +
 	"\x0fListJobsRequest\">\n" +
 	"\x10ListJobsResponse\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.millrace.v1.JobStatusR\x04jobs\"\x1f\n" +

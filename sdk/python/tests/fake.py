@@ -377,11 +377,14 @@ class Ledger:
         self.leases = {i: x for i, x in self.leases.items() if Ranges([(x["from"], x["to"])]).minus(self.delivered)}
 
     def release(self, m: dict[str, Any]) -> None:
-        if self.session(m) is None:
+        rank = self.session(m)
+        if rank is None:
             raise Refusal(409, "aborted", "ledger: the session was fenced off: attach again")
         self.released.append(m["reason"])
-        for i in m["leases"]:
+        for i in m.get("leases", ()):
             self.leases.pop(int(i), None)
+        if m["reason"] == "detach":
+            self.leases = {i: x for i, x in self.leases.items() if x["rank"] != rank}
         if m["reason"].startswith("data:"):
             self.state = "failed: " + m["reason"]
 
@@ -466,7 +469,7 @@ class Cluster:
         if m["id"] not in ("rm1", "j1"):
             raise Refusal(404, "not_found", f"no job {m['id']}")
         if method == "Attach":
-            if ledger.state in ("cancelled", "failed"):
+            if ledger.state.split(":")[0] in ("cancelled", "failed", "abandoned"):
                 raise Refusal(409, "aborted", f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume")
             return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")))
         if method == "Lease":

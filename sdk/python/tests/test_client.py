@@ -10,6 +10,7 @@ import pathlib
 import re
 import tempfile
 import threading
+import time
 import unittest
 import weakref
 from typing import Any
@@ -21,6 +22,7 @@ from millrace import (
     DataLossError,
     FencedError,
     Job,
+    JobAbandonedError,
     JobEndedError,
     MillraceError,
     OtherJobError,
@@ -216,7 +218,7 @@ class Acknowledgement(unittest.TestCase):
                 job.state_dict()
             self.assertEqual(c.ledger.delivered, Ranges([(0, 2)]))
             self.assertEqual(c.ledger.leases, {})
-            self.assertEqual(c.ledger.released, ["stop"])
+            self.assertEqual(c.ledger.released, ["detach"])
             job.close()
             with self.assertRaises(ClosedError):
                 next(job.minibatches())
@@ -362,7 +364,7 @@ class Faults(unittest.TestCase):
                 with Job(c.urls, "rm1", check=True) as job:
                     self.assertEqual(numbers(job), list(range(20)))
                     self.assertEqual(job.statistics.failures, 0 if name in ("busy", "closing") else 1)
-                reasons = [r for r in c.ledger.released if r != "stop"]
+                reasons = [r for r in c.ledger.released if r not in ("stop", "detach")]
                 self.assertEqual(len(reasons), 0 if name in ("busy", "closing") else 1)
                 self.assertTrue(all(r.startswith("node: ") for r in reasons), reasons)
 
@@ -483,6 +485,33 @@ class Faults(unittest.TestCase):
             c.ledger.state = "failed"
             with self.assertRaisesRegex(JobEndedError, "has ended .failed.: submit it again"):
                 Job(c.urls, "rm1")
+
+    def test_an_abandoned_job(self) -> None:
+        with Cluster() as c:
+            c.ledger.state = "abandoned: no rank has called since 2026-01-02T03:04:05Z, for more than 24h0m0s"
+            with self.assertRaisesRegex(JobAbandonedError, "no rank has called since .*: submit it again, with the trainer's token"):
+                Job(c.urls, "rm1")
+
+    def test_whoever_ends_says_so(self) -> None:
+        """Closed or thrown away: all that the rank holds comes back at once, whether a lease's grant was heard of or not."""
+        for end in ("close", "forget", "exception"):
+            with self.subTest(end), Cluster(total=400, split=4) as c:
+                job = Job(c.urls, "rm1")
+                next(iter(job.minibatches()))
+                if end == "close":
+                    job.close()
+                elif end == "forget":
+                    del job
+                    gc.collect()
+                else:
+                    with self.assertRaises(RuntimeError), job:
+                        raise RuntimeError("the step fails")
+                until = time.monotonic() + 20
+                while "detach" not in c.ledger.released and time.monotonic() < until:
+                    time.sleep(0.01)
+                self.assertEqual(c.ledger.released[-1], "detach")
+                with c.ledger.lock:
+                    self.assertEqual(c.ledger.leases, {})
 
     def test_answers_that_make_no_sense(self) -> None:
         for grant in (

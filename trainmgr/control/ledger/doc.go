@@ -31,6 +31,7 @@
 //	Adopt(job, session, leases, now)                       // the same call's adopt, after a failover
 //	Acknowledge(job, session, epoch, runs, now)            // answer after Flush has been made durable
 //	Release(job, session, leases, reason, why, now)
+//	Detach(job, rank, why, now)                            // its launcher has ended, or is not heard of
 //	Allocate(job, drives, now)                             // from the autoscaler
 //	Tick(now)                                              // several times a second: expiry, the end of the adopt window
 //

@@ -59,7 +59,7 @@ type job struct {
 type rank struct {
 	number   uint32
 	session  Session
-	attached bool // in this leader's time
+	attached bool // in this leader's time, and not detached since
 	epoch    uint64
 	edges    uint64   // restored, until the epoch is begun
 	leases   []*lease // by epoch, then From

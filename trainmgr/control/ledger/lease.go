@@ -332,6 +332,24 @@ func (e *epoch) placeFor(r *rank, number uint64) int {
 	return e.place(number)
 }
 
+// Detach takes back all that a rank holds and wants: its launcher is not there. Its session remains good, and whoever has it is told what is gone.
+func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) error {
+	j, err := l.find(id)
+	if err != nil {
+		return err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	r := j.ranks[number]
+	for len(r.leases) > 0 {
+		l.comeBack(r.leases[0], why)
+	}
+	r.want, r.blocked, r.attached = 0, time.Time{}, false
+	l.schedule(now)
+	return nil
+}
+
 // Release gives leases back; those that are not the rank's are passed over. With NodeFailed the rank is not granted that
 // drive for Config.Avoid. With DataFailed the job fails.
 func (l *Ledger) Release(id string, s Session, leases []uint64, reason Reason, why string, now time.Time) error {

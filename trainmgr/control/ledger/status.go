@@ -26,7 +26,7 @@ type JobStatus struct {
 // RankStatus says where a rank stands.
 type RankStatus struct {
 	Rank      uint32
-	Attached  bool // in this leader's time
+	Attached  bool // in this leader's time, and not detached since
 	Epoch     uint64
 	Owned     uint64 // mini-batches of the epoch
 	Delivered uint64

@@ -17,6 +17,7 @@ const (
 	Done      Phase = "done"      // every owned mini-batch of every epoch is acknowledged
 	Cancelled Phase = "cancelled" // by a user
 	Failed    Phase = "failed"    // Why says how
+	Abandoned Phase = "abandoned" // no rank called for as long as the job, or the operator, allows
 )
 
 // transitions lists what may follow what. Nothing follows an ended job.
@@ -24,8 +25,8 @@ var transitions = map[Phase][]Phase{
 	"":        {Preparing},
 	Preparing: {Measuring, Failed, Cancelled},
 	Measuring: {Running, Failed, Cancelled, Preparing}, // preparing again: another leader took over
-	Running:   {Waiting, Done, Failed, Cancelled},
-	Waiting:   {Running, Done, Failed, Cancelled},
+	Running:   {Waiting, Done, Failed, Cancelled, Abandoned},
+	Waiting:   {Running, Done, Failed, Cancelled, Abandoned},
 }
 
 // Ended reports whether a job in this phase is over.

@@ -66,7 +66,7 @@ func FuzzUnpack(f *testing.F) {
 
 // TestPhasesFollowTheTable: nothing follows an end, and every phase can be reached and left.
 func TestPhasesFollowTheTable(t *testing.T) {
-	all := []Phase{"", Preparing, Measuring, Running, Waiting, Done, Cancelled, Failed}
+	all := []Phase{"", Preparing, Measuring, Running, Waiting, Done, Cancelled, Failed, Abandoned}
 	reached := map[Phase]bool{"": true}
 	for _, from := range all {
 		for _, to := range all {
@@ -80,7 +80,7 @@ func TestPhasesFollowTheTable(t *testing.T) {
 	}
 	for _, p := range all {
 		assert.True(t, reached[p], p)
-		assert.Equal(t, p == Done || p == Cancelled || p == Failed, p.Ended(), p)
+		assert.Equal(t, p == Done || p == Cancelled || p == Failed || p == Abandoned, p.Ended(), p)
 		assert.Equal(t, p == Running || p == Waiting, p.Begun(), p)
 		if p != "" && !p.Ended() {
 			assert.NoError(t, p.Follow(Failed))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +22,8 @@ var ErrSpec = errors.New("job")
 const (
 	MaxRanks = 1024
 	MaxEpoch = 1 << 20
+	// MaxAbandon is the longest that a job may wait for its ranks to call: a year.
+	MaxAbandon = 365 * 24 * time.Hour
 )
 
 // Spec is a job's specification that was checked.
@@ -73,6 +76,8 @@ func Check(spec *apiv1.JobSpec, key []byte) (_ *Spec, sealed bool, err error) {
 		return nil, false, fmt.Errorf("%w: weight %v: want more than 0, at most 1e6", ErrSpec, spec.Weight)
 	case !(spec.TRowsPerSecond >= 0) || math.IsInf(spec.TRowsPerSecond, 0) || spec.MaxDrives < 0:
 		return nil, false, fmt.Errorf("%w: T of %v rows/s, at most %d drives: want neither below 0", ErrSpec, spec.TRowsPerSecond, spec.MaxDrives)
+	case !(spec.AbandonAfterSeconds >= 0) || spec.AbandonAfterSeconds > MaxAbandon.Seconds() || spec.AbandonAfterSeconds > 0 && spec.AbandonAfterSeconds < 1:
+		return nil, false, fmt.Errorf("%w: abandon_after_seconds %v: want 1 to %.0f, or 0 for what the control plane says", ErrSpec, spec.AbandonAfterSeconds, MaxAbandon.Seconds())
 	}
 	s := &Spec{Job: spec}
 	if err := errors.Join(fleet.CheckPatterns(spec.Partitions), fleet.CheckPatterns(spec.Exclude)); err != nil {

@@ -527,7 +527,9 @@ type ControlClient interface {
 	// Decisions returns the autoscaler's, with their inputs, oldest first.
 	Decisions(context.Context, *v1.DecisionsRequest) (*v1.DecisionsResponse, error)
 	// Attach makes the caller rank's only consumer; one that was attached before is fenced off. With a token the rank goes back (or
-	// forward) to what the token says; without, it goes on where the ledger stands.
+	// forward) to what the token says; without, it goes on where the ledger stands. A rank stays attached until its launcher says "detach" (Release),
+	// has closed every connection on which it called, or has not called for a while; then its leases come back. Its session remains good: the next call
+	// attaches it again.
 	Attach(context.Context, *v1.AttachRequest) (*v1.AttachResponse, error)
 	// Lease grants splits to a rank, and takes its report. It waits up to wait_seconds for something to grant.
 	Lease(context.Context, *v1.LeaseRequest) (*v1.LeaseResponse, error)
@@ -884,7 +886,9 @@ type ControlHandler interface {
 	// Decisions returns the autoscaler's, with their inputs, oldest first.
 	Decisions(context.Context, *v1.DecisionsRequest) (*v1.DecisionsResponse, error)
 	// Attach makes the caller rank's only consumer; one that was attached before is fenced off. With a token the rank goes back (or
-	// forward) to what the token says; without, it goes on where the ledger stands.
+	// forward) to what the token says; without, it goes on where the ledger stands. A rank stays attached until its launcher says "detach" (Release),
+	// has closed every connection on which it called, or has not called for a while; then its leases come back. Its session remains good: the next call
+	// attaches it again.
 	Attach(context.Context, *v1.AttachRequest) (*v1.AttachResponse, error)
 	// Lease grants splits to a rank, and takes its report. It waits up to wait_seconds for something to grant.
 	Lease(context.Context, *v1.LeaseRequest) (*v1.LeaseResponse, error)

@@ -23,7 +23,7 @@ __all__ = ["Control", "b64", "unb64"]
 _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 # Fields of JobSpec and of its plan. The service passes over those that it does not know, as a newer client's.
 _SPEC = frozenset(
-    "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume follow exclude".split()
+    "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume follow exclude abandon_after_seconds".split()
 )
 _PLAN = frozenset("batch tail shuffle seed split_batches window".split())
 _AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}

@@ -54,3 +54,8 @@ class DataLossError(MillraceError):
 
 class JobEndedError(MillraceError):
     """The job failed or was cancelled while mini-batches were still owed."""
+
+
+class JobAbandonedError(JobEndedError):
+    """The job has ended because no rank had called for as long as the job, or the control plane, allows: submit it again, with the
+    trainer's token as ``resume``."""

@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, Optional
 
 from .control import Control, b64, of_token, unb64
-from .errors import ClosedError, FencedError, JobEndedError, MillraceError, OtherJobError, ServiceError
+from .errors import ClosedError, FencedError, JobAbandonedError, JobEndedError, MillraceError, OtherJobError, ServiceError
 from .fetching import Fetchers
 from .frame import MiniBatch
 from .intake import Intake, Lease
@@ -97,6 +97,8 @@ class Session:
             # A job whose drives are being measured says so, and to ask again.
             return self.control.call("Attach", message, wait=20, busy=600)
         except ServiceError as e:
+            if e.code == "aborted" and "abandoned: " in e.message:
+                raise JobAbandonedError(f"job {self.id}: {e.message}") from e
             if e.code == "aborted":
                 raise JobEndedError(f"job {self.id}: {e.message}") from e
             raise of_token(e) from e
@@ -197,6 +199,8 @@ class Session:
 
     def named(self, e: ServiceError) -> MillraceError:
         """What an error of the control plane means to a session."""
+        if e.code == "aborted" and "abandoned: " in e.message:
+            return JobAbandonedError(f"job {self.id}: {e.message}")
         if e.code in ("failed_precondition", "aborted"):
             return self._fenced(e.message) if "session" in e.message else JobEndedError(f"job {self.id}: {e.message}")
         return JobEndedError(f"job {self.id}: {e.message}") if e.code == "not_found" else e
@@ -310,12 +314,13 @@ class Session:
         """Tells the last acknowledgements and gives leases back; a control plane that does not answer is not waited for."""
         with self.cond:
             message = self._with_acknowledgement() if self._error is None else None
-            held = [str(i) for i in self.intake.leases] if not isinstance(self._error, FencedError) else []
-            release = {"id": self.called, "session": self._session, "leases": held, "reason": "stop"}
+            fenced = isinstance(self._error, FencedError)
+            # All that the rank holds comes back, and the control plane knows at once that nobody is there.
+            release = {"id": self.called, "session": self._session, "reason": "detach"}
         try:
             if message is not None:
                 self.control.call("Acknowledge", message[2], patience=2)
-            if held:
+            if not fenced:
                 self.control.call("Release", release, patience=2)
         except MillraceError as e:
             log.info("job %s, rank %d: closing: %s", self.id, self.rank, e)
@@ -462,6 +467,8 @@ class Session:
     def _ended(self) -> None:
         """The job is over and mini-batches are owed: says why."""
         state = str(self.control.job(self.called).get("state", ""))
+        if state.startswith("abandoned"):
+            raise JobAbandonedError(f"job {self.id}: {state}")
         if state.startswith("failed") or state == "cancelled":
             raise JobEndedError(f"job {self.id}: {state}")
 
