@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 var (
@@ -71,22 +70,26 @@ func Peer(state *tls.ConnectionState) (Identity, error) {
 	return Of(state.VerifiedChains[0][0])
 }
 
-// Of reads a certificate's identity: the one URI in the project's trust domain. The error wraps ErrPeer.
+// Of reads a certificate's identity: the one URI in the project's trust domain, in its canonical form as [Identity.URI] writes it. The
+// error wraps ErrPeer.
 func Of(cert *x509.Certificate) (Identity, error) {
+	uris, err := alternativeURIs(cert)
+	if err != nil {
+		return Identity{}, fmt.Errorf("%w: the certificate of %q: %w", ErrPeer, cert.Subject.CommonName, err)
+	}
 	var found []Identity
-	for _, u := range cert.URIs {
-		if u.Scheme != "spiffe" || u.Host != trustDomain {
-			continue
+	for _, u := range uris {
+		id, ours, err := parseURI(u)
+		if err != nil {
+			return Identity{}, fmt.Errorf("%w: %.200q: %w", ErrPeer, u, err)
 		}
-		role, name, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-		id := Identity{Role: Role(role), Name: name}
-		if err := id.Check(); err != nil {
-			return Identity{}, fmt.Errorf("%w: %s: %w", ErrPeer, u, err)
+		if ours {
+			found = append(found, id)
 		}
-		found = append(found, id)
 	}
 	if len(found) != 1 {
-		return Identity{}, fmt.Errorf("%w: the certificate of %q carries %d URIs spiffe://%s/ROLE/NAME, want one: issue it with millrace pki issue", ErrPeer, cert.Subject.CommonName, len(found), trustDomain)
+		return Identity{}, fmt.Errorf("%w: the certificate of %q carries %d URIs spiffe://%s/ROLE/NAME, want one: issue it with millrace pki issue",
+			ErrPeer, cert.Subject.CommonName, len(found), trustDomain)
 	}
 	return found[0], nil
 }

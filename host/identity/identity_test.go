@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -272,6 +273,33 @@ func TestUnixSocket(t *testing.T) {
 	l, err = Listen(t.Context(), "unix:"+path, false, "")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
+}
+
+// TestUnixSocketsMode: the owner and its group may connect, whatever the umask was.
+func TestUnixSocketsMode(t *testing.T) {
+	for _, mask := range []int{0, 0o22, 0o77} {
+		path := filepath.Join(t.TempDir(), "s")
+		before := syscall.Umask(mask)
+		l, err := Listen(t.Context(), "unix:"+path, false, "")
+		syscall.Umask(before)
+		require.NoError(t, err)
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o660), info.Mode().Perm(), "umask %#o", mask)
+		require.NoError(t, l.Close())
+		assert.NoFileExists(t, path)
+	}
+}
+
+// TestUnixSocketTakesNoFilesPlace: connecting to a file that is no socket is refused as one to a dead server's socket is.
+func TestUnixSocketTakesNoFilesPlace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
+	_, err := Listen(t.Context(), "unix:"+path, false, "")
+	require.ErrorContains(t, err, "no socket")
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "mine", string(b))
 }
 
 func TestBaseURL(t *testing.T) {

@@ -58,23 +58,51 @@ func inClear(host, trusted string) error {
 	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or name the network that is trusted", ErrInsecure)
 }
 
-// listenUnix listens on a socket in the file system, readable by its owner's group.
+// socketMode lets the owner of a unix socket and its group connect, and nobody else: nobody is asked there who they are.
+const socketMode = 0o660
+
+// listenUnix listens on a socket in the file system, of mode socketMode whatever the umask is.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		c, derr := net.DialTimeout("unix", path, time.Second)
-		if derr == nil {
-			return nil, errors.Join(fmt.Errorf("listen on unix:%s: somebody serves there already", path), c.Close())
-		}
-		if !errors.Is(derr, syscall.ECONNREFUSED) {
-			return nil, fmt.Errorf("listen on unix:%s: %w", path, derr)
-		}
-		if rerr := os.Remove(path); rerr != nil {
-			return nil, rerr
-		}
-		l, err = new(net.ListenConfig).Listen(ctx, "unix", path)
+	l, err := bindUnix(ctx, path)
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return l, err
 	}
-	return l, err
+	info, serr := os.Lstat(path)
+	if serr != nil {
+		return nil, fmt.Errorf("listen on unix:%s: %w", path, serr)
+	}
+	if info.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("listen on unix:%s: there is a file that is no socket: name another path, or remove it", path)
+	}
+	c, derr := net.DialTimeout("unix", path, time.Second)
+	if derr == nil {
+		return nil, errors.Join(fmt.Errorf("listen on unix:%s: somebody serves there already", path), c.Close())
+	}
+	if !errors.Is(derr, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("listen on unix:%s: %w", path, derr)
+	}
+	if rerr := os.Remove(path); rerr != nil {
+		return nil, rerr
+	}
+	return bindUnix(ctx, path)
+}
+
+// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that it is never wider than socketMode;
+// what the umask took away is given back before anybody is accepted.
+func bindUnix(ctx context.Context, path string) (net.Listener, error) {
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var failed error
+		err := raw.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), socketMode) })
+		return errors.Join(err, failed)
+	}}
+	l, err := config.Listen(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, socketMode); err != nil {
+		return nil, errors.Join(fmt.Errorf("listen on unix:%s: %w", path, err), l.Close())
+	}
+	return l, nil
 }
 
 // unixHost ends the host of a URL that stands for a unix socket; before it comes the path in hexadecimal.

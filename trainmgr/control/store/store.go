@@ -93,6 +93,16 @@ func (s *Store) embed(ctx context.Context) error {
 		e.Close()
 		return fmt.Errorf("start etcd in %s: no majority of its %d members is up: %w", c.Dir, max(1, len(s.o.Peers)), ctx.Err())
 	}
+	for _, u := range c.ListenClientUrls {
+		if u.Scheme != "unix" {
+			continue
+		}
+		// Whoever connects may change everything: no group is let in.
+		if err := os.Chmod(u.Host+u.Path, 0o600); err != nil {
+			e.Close()
+			return fmt.Errorf("start etcd in %s: client socket: %w", c.Dir, err)
+		}
+	}
 	s.server, s.client = e, v3client.New(e.Server)
 	return nil
 }

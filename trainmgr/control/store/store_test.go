@@ -8,6 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -386,6 +388,17 @@ func TestAnEtcdElsewhereServesToo(t *testing.T) {
 	defer cancel()
 	_, err = Open(ctx, quick(Options{External: []string{"127.0.0.1:1"}}))
 	assert.ErrorContains(t, err, "does not answer")
+}
+
+// TestSocketForEtcdctlIsItsOwners: whoever connects to it may change everything.
+func TestSocketForEtcdctlIsItsOwners(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "etcd.sock")
+	s := open(t, Options{Data: t.TempDir(), ClientURL: "unix://" + path})
+	defer s.Close()
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {
