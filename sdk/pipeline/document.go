@@ -130,8 +130,11 @@ func JSONSchema() []byte {
 	groups := m{"type": "array", "maxItems": maxGroups, "items": m{"$ref": "#/$defs/group"}}
 	root := object(nil, m{
 		"name": str, "batch": m{"type": "integer", "minimum": 1, "maximum": MaxBatch, "default": DefaultBatch},
-		"ids":   m{"enum": []string{"int32", "int64"}, "default": "int64"},
-		"label": object([]string{"column"}, m{"column": str, "ops": m{"$ref": "#/$defs/ops"}}),
+		"ids": m{"enum": []string{"int32", "int64"}, "default": "int64"},
+		"label": object([]string{"column"}, m{
+			"column": str, "ops": m{"$ref": "#/$defs/ops"},
+			"null": m{"oneOf": []any{m{"const": "fail"}, m{"type": "number"}}, "default": "fail"},
+		}),
 		"dense": groups, "sparse": groups, "generated": groups,
 	})
 	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"

@@ -66,6 +66,11 @@ func (r *Resolved) present(p *problems, f *Feature, what string) {
 		if f.Column.Map.IsMap() {
 			why = "a row may lack the key"
 		}
+		if what == "label" {
+			p.add(f.at, ErrNull, "%s and a label has no place for one; write label: {column: %s, null: 0} with the value that a row "+
+				"without label is to have, or make the column required", why, yamlText(f.Name))
+			return
+		}
 		p.add(f.at, ErrNull, "%s and %s %q has no place for one; put fill_null first", why, what, f.Name)
 	}
 }

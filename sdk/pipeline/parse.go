@@ -287,23 +287,43 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 // The keys of the document's mappings.
 var (
 	specKeys  = []string{"name", "batch", "ids", "label", "dense", "sparse", "generated"}
-	labelKeys = []string{"column", "ops"}
+	labelKeys = []string{"column", "null", "ops"}
 	groupKeys = []string{"columns", "ops", "as", "scores"}
 )
 
+// label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
 func (p *parser) label(n *yaml.Node, a at) *Label {
 	l := &Label{Pos: a.pos}
+	var fill *Op
 	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a at) {
 		switch key {
 		case "column":
 			l.Column = p.text(v, a, "a column's name")
+		case "null":
+			fill = p.labelNull(v, a)
 		case "ops":
 			l.Ops = p.ops(v, a)
 		}
 	}) && l.Column == "" && len(p.list) == 0 {
 		p.add(a, ErrMissing, "column: the name of the column with the label")
 	}
+	if fill != nil {
+		l.Ops = append([]Op{*fill}, l.Ops...)
+	}
 	return l
+}
+
+// labelNull reads what becomes of a null label: a number takes its place; "fail", the default, refuses a column that may
+// hold one. It returns nil for fail and for what is neither.
+func (p *parser) labelNull(n *yaml.Node, a at) *Op {
+	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
+		return nil
+	}
+	x, ok := p.number(n, a)
+	if !ok {
+		return nil
+	}
+	return &Op{Name: "fill_null", Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}
 }
 
 func (p *parser) groups(n *yaml.Node, a at) []Group {
