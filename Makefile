@@ -1,7 +1,7 @@
 # Millrace: `make demo` needs Go, make and git; `make test` sets up what it needs.
 GO ?= go
 
-.PHONY: all help build demo test race fuzz golden lint asm cross bench bench-peers bench-python sweep mutants generate deb container clean
+.PHONY: all help build demo test race fuzz long golden lint asm cross bench bench-peers bench-python sweep mutants generate deb container clean
 
 all: build
 
@@ -17,7 +17,8 @@ build:
 demo: build
 	./bin/millrace demo
 
-# Every tier that this machine can run; the last lines name those that it can't.
+# Every tier that this machine can run, and a table of them at the end.
+# A tier that fails hides no other. What each printed is in bin/test. CI=true makes a missing tier a failure.
 test:
 	bash .ci/test
 
@@ -28,6 +29,12 @@ race:
 # A short run of every fuzz target from its kept corpus. FUZZTIME=5m for a long one.
 fuzz:
 	FUZZTIME=$(or $(FUZZTIME),20s) bash .ci/fuzz
+
+# What takes too long for every run; its table at the end says how long.
+# A row group of 640 MiB through 64 MiB of memory, a million splits, kills by the hundred, every way of a job, soaks. LONG=soak for one
+# of them; LONG_SOAK=2h and LONG_TURNS=50 for longer soaks.
+long:
+	bash .ci/long $(LONG)
 
 # Kernels' tests at every level of the instruction set.
 # At both of the compiler's, without assembly, and where the processor offers less than this one.
@@ -89,5 +96,6 @@ deb:
 container:
 	tools/package/container $(VERSION)
 
+# Removes bin and dist.
 clean:
 	rm -rf bin dist

@@ -5,7 +5,7 @@
 //	TestOneJobManyWays                       drives x transports x orders x faults, pairwise; all of them with MILLRACE_METAMORPHIC=full
 //	TestALinkThatIsCut                       control plane and nodes in network namespaces, behind links that lose everything for a while
 //	TestALeaderThatWasReplaced...            a node keeps the latest leader's fence over its restart
-//	TestSoak                                 processes killed at random for 20 s, or as long as MILLRACE_SOAK says (10m)
+//	TestSoak                                 processes killed at random for 20 s (a minute in CI), or as long as MILLRACE_SOAK says; `make long` has both long forms
 //
 // Network namespaces want root and iproute2; where there are none the test says why it was skipped, unless MILLRACE_NETNS=1 says that there are.
 //
