@@ -16,7 +16,7 @@ import (
 )
 
 func (c *command) control() *cobra.Command {
-	return group("control", "The control plane", c.controlRun(), c.controlMembers())
+	return group("control", "The control plane", c.controlRun(), c.controlMembers(), c.controlBackup(), c.controlRestore())
 }
 
 // controlReady bounds how long a member waits for the others when it starts.

@@ -34,6 +34,8 @@ type Server struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
+	backingUp chan struct{} // capacity 1: a backup is being sent
+
 	leading atomic.Pointer[leader] // nil: another leads, or nobody
 }
 
@@ -67,7 +69,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), l.Close())
 	}
-	s := &Server{o: o, logger: o.Logger, store: st, nodes: nodes, url: o.Advertise}
+	s := &Server{o: o, logger: o.Logger, store: st, nodes: nodes, url: o.Advertise, backingUp: make(chan struct{}, 1)}
 	if s.url == "" {
 		s.url = urlOf(l, o.Listen, tlsConfig != nil)
 	}

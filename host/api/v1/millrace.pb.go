@@ -1573,6 +1573,86 @@ func (x *NextMiniBatchResponse) GetFrame() []byte {
 	return nil
 }
 
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_millrace_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{25}
+}
+
+type BackupResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Piece         []byte                 `protobuf:"bytes,1,opt,name=piece,proto3" json:"piece,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupResponse) Reset() {
+	*x = BackupResponse{}
+	mi := &file_millrace_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupResponse) ProtoMessage() {}
+
+func (x *BackupResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
+func (*BackupResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *BackupResponse) GetPiece() []byte {
+	if x != nil {
+		return x.Piece
+	}
+	return nil
+}
+
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                             // etcd's, hex
@@ -1586,7 +1666,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1678,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1691,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Member) GetId() string {
@@ -1657,7 +1737,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1749,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1762,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 type ListMembersResponse struct {
@@ -1694,7 +1774,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1786,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1799,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -1738,7 +1818,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1830,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1843,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -1782,7 +1862,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1874,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +1887,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -1826,7 +1906,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +1918,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +1931,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -1869,7 +1949,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +1961,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1974,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 type HeartbeatRequest struct {
@@ -1906,7 +1986,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1998,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2011,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -1956,7 +2036,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +2048,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2061,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -2041,7 +2121,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +2133,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +2146,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 type ListNodesResponse struct {
@@ -2078,7 +2158,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2170,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2103,7 +2183,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -2125,7 +2205,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2217,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2230,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -2194,7 +2274,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2286,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2299,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -2259,7 +2339,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2351,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2364,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -2302,7 +2382,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2394,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2407,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 type ListCopiesRequest struct {
@@ -2338,7 +2418,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2430,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2443,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 type ListCopiesResponse struct {
@@ -2375,7 +2455,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2467,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2480,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -2420,7 +2500,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2512,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2445,7 +2525,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -2471,7 +2551,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2563,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2576,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -2529,7 +2609,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2621,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2634,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *JobSpec) GetName() string {
@@ -2671,7 +2751,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2763,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2776,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2715,7 +2795,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2727,7 +2807,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2740,7 +2820,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2776,7 +2856,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2788,7 +2868,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2801,7 +2881,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *JobStatus) GetId() string {
@@ -2946,7 +3026,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2958,7 +3038,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2971,7 +3051,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -3038,7 +3118,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3130,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3143,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 type ListJobsResponse struct {
@@ -3075,7 +3155,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3087,7 +3167,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3100,7 +3180,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -3119,7 +3199,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3211,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3224,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -3163,7 +3243,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3175,7 +3255,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3188,7 +3268,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -3207,7 +3287,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3219,7 +3299,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3232,7 +3312,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -3251,7 +3331,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3343,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3356,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -3294,7 +3374,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3386,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3399,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 type DecisionsRequest struct {
@@ -3331,7 +3411,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3423,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3436,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -3375,7 +3455,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3387,7 +3467,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3400,7 +3480,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -3430,7 +3510,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3442,7 +3522,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3455,7 +3535,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -3516,7 +3596,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3608,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3621,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -3610,7 +3690,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3622,7 +3702,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3635,7 +3715,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -3711,7 +3791,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3723,7 +3803,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3736,7 +3816,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3767,7 +3847,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +3859,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +3872,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3855,7 +3935,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3867,7 +3947,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3880,7 +3960,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -3968,7 +4048,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4060,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4073,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -4062,7 +4142,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4074,7 +4154,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4087,7 +4167,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -4162,7 +4242,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4174,7 +4254,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4187,7 +4267,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -4258,7 +4338,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4270,7 +4350,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4363,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -4323,7 +4403,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4335,7 +4415,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4348,7 +4428,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -4372,7 +4452,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +4464,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +4477,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -4436,7 +4516,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4448,7 +4528,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4461,7 +4541,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 type CheckpointRequest struct {
@@ -4474,7 +4554,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4566,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4579,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -4525,7 +4605,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4537,7 +4617,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4550,7 +4630,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -4570,7 +4650,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4582,7 +4662,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4595,7 +4675,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4734,7 +4814,10 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05until\x18\x05 \x01(\x04R\x05until\"-\n" +
 	"\x15NextMiniBatchResponse\x12\x14\n" +
-	"\x05frame\x18\x01 \x01(\fR\x05frame\"y\n" +
+	"\x05frame\x18\x01 \x01(\fR\x05frame\"\x0f\n" +
+	"\rBackupRequest\"&\n" +
+	"\x0eBackupResponse\x12\x14\n" +
+	"\x05piece\x18\x01 \x01(\fR\x05piece\"y\n" +
 	"\x06Member\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -4973,7 +5056,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06Rescan\x12\x1a.millrace.v1.RescanRequest\x1a\x1b.millrace.v1.RescanResponse\x12;\n" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
 	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12V\n" +
-	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\x9e\v\n" +
+	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xe3\v\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
 	"\tListNodes\x12\x1d.millrace.v1.ListNodesRequest\x1a\x1e.millrace.v1.ListNodesResponse\x12J\n" +
@@ -4995,7 +5078,8 @@ const file_millrace_proto_rawDesc = "" +
 	"Checkpoint\x12\x1e.millrace.v1.CheckpointRequest\x1a\x1f.millrace.v1.CheckpointResponse\x12P\n" +
 	"\vListMembers\x12\x1f.millrace.v1.ListMembersRequest\x1a .millrace.v1.ListMembersResponse\x12J\n" +
 	"\tAddMember\x12\x1d.millrace.v1.AddMemberRequest\x1a\x1e.millrace.v1.AddMemberResponse\x12S\n" +
-	"\fRemoveMember\x12 .millrace.v1.RemoveMemberRequest\x1a!.millrace.v1.RemoveMemberResponseB0Z.github.com/millrace/millrace/host/api/v1;apiv1b\x06proto3"
+	"\fRemoveMember\x12 .millrace.v1.RemoveMemberRequest\x1a!.millrace.v1.RemoveMemberResponse\x12C\n" +
+	"\x06Backup\x12\x1a.millrace.v1.BackupRequest\x1a\x1b.millrace.v1.BackupResponse0\x01B0Z.github.com/millrace/millrace/host/api/v1;apiv1b\x06proto3"
 
 var (
 	file_millrace_proto_rawDescOnce sync.Once
@@ -5009,7 +5093,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_millrace_proto_goTypes = []any{
 	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
 	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
@@ -5036,89 +5120,91 @@ var file_millrace_proto_goTypes = []any{
 	(*VerifyResponse)(nil),        // 22: millrace.v1.VerifyResponse
 	(*NextMiniBatchRequest)(nil),  // 23: millrace.v1.NextMiniBatchRequest
 	(*NextMiniBatchResponse)(nil), // 24: millrace.v1.NextMiniBatchResponse
-	(*Member)(nil),                // 25: millrace.v1.Member
-	(*ListMembersRequest)(nil),    // 26: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),   // 27: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),      // 28: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),     // 29: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),   // 30: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),  // 31: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),      // 32: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 33: millrace.v1.HeartbeatResponse
-	(*ListNodesRequest)(nil),      // 34: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 35: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 36: millrace.v1.NodeRecord
-	(*PartitionCopies)(nil),       // 37: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 38: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 39: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 40: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 41: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 42: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 43: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 44: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 45: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 46: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 47: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 48: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 49: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 50: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 51: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 52: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 53: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 54: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 55: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 56: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 57: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 58: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 59: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 60: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 61: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 62: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 63: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 64: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 65: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 66: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 67: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 68: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 69: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 70: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 71: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 72: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 73: millrace.v1.NotLeader
-	nil,                           // 74: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 75: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 76: millrace.v1.AttachResponse.MeanLengthEntry
+	(*BackupRequest)(nil),         // 25: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),        // 26: millrace.v1.BackupResponse
+	(*Member)(nil),                // 27: millrace.v1.Member
+	(*ListMembersRequest)(nil),    // 28: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 29: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),      // 30: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 31: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 32: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 33: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),      // 34: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),     // 35: millrace.v1.HeartbeatResponse
+	(*ListNodesRequest)(nil),      // 36: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 37: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 38: millrace.v1.NodeRecord
+	(*PartitionCopies)(nil),       // 39: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 40: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 41: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 42: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 43: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 44: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 45: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 46: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 47: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 48: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 49: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 50: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 51: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 52: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 53: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 54: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 55: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 56: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 57: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 58: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 59: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 60: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 61: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 62: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 63: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 64: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 65: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 66: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 67: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 68: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 69: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 70: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 71: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 72: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 73: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 74: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 75: millrace.v1.NotLeader
+	nil,                           // 76: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 77: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 78: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	74, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	75, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	76, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	77, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
 	8,  // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
 	2,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	25, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	25, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	27, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	27, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
 	5,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	36, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	38, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
 	5,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	37, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	37, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	39, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	39, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
 	8,  // 15: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	44, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	47, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	44, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	48, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	47, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	47, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	47, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	61, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	76, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	62, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	64, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	66, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	61, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	46, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	49, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	46, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	50, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	49, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	49, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	49, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	63, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	78, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	64, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	66, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	68, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	63, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
 	0,  // 29: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
 	6,  // 30: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
 	9,  // 31: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
@@ -5129,56 +5215,58 @@ var file_millrace_proto_depIdxs = []int32{
 	19, // 36: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
 	21, // 37: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
 	23, // 38: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	32, // 39: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	34, // 40: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	42, // 41: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	38, // 42: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	40, // 43: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	45, // 44: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	49, // 45: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	51, // 46: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	54, // 47: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	53, // 48: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	56, // 49: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	58, // 50: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	63, // 51: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	67, // 52: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	69, // 53: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	71, // 54: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	26, // 55: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	28, // 56: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	30, // 57: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	1,  // 58: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 59: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 60: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 61: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 62: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 63: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 64: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 65: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 66: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	24, // 67: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	33, // 68: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	35, // 69: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	43, // 70: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	39, // 71: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	41, // 72: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	46, // 73: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	50, // 74: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	52, // 75: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	55, // 76: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	52, // 77: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	57, // 78: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	60, // 79: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	65, // 80: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	68, // 81: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	70, // 82: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	72, // 83: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	27, // 84: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	29, // 85: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	31, // 86: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	58, // [58:87] is the sub-list for method output_type
-	29, // [29:58] is the sub-list for method input_type
+	34, // 39: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	36, // 40: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	44, // 41: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	40, // 42: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	42, // 43: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	47, // 44: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	51, // 45: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	53, // 46: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	56, // 47: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	55, // 48: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	58, // 49: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	60, // 50: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	65, // 51: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	69, // 52: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	71, // 53: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	73, // 54: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	28, // 55: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	30, // 56: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	32, // 57: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	25, // 58: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	1,  // 59: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	7,  // 60: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	10, // 61: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	12, // 62: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	14, // 63: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	16, // 64: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	18, // 65: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	20, // 66: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	22, // 67: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	24, // 68: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	35, // 69: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	37, // 70: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	45, // 71: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	41, // 72: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	43, // 73: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	48, // 74: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	52, // 75: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	54, // 76: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	57, // 77: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	54, // 78: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	59, // 79: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	62, // 80: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	67, // 81: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	70, // 82: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	72, // 83: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	74, // 84: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	29, // 85: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	31, // 86: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	33, // 87: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	26, // 88: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	59, // [59:89] is the sub-list for method output_type
+	29, // [29:59] is the sub-list for method input_type
 	29, // [29:29] is the sub-list for extension type_name
 	29, // [29:29] is the sub-list for extension extendee
 	0,  // [0:29] is the sub-list for field type_name
@@ -5195,7 +5283,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   77,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -51,13 +51,19 @@ const Format = "1"
 // maxTxnPuts is how many writes one transaction takes, below etcd's own default bound of 128 operations.
 const maxTxnPuts = 100
 
-func (o Options) withDefaults() (Options, error) {
+// named fills in what a member is called, and its log.
+func (o Options) named() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Name == "" {
 		o.Name = "millrace"
 	}
+	return o
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o = o.named()
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}

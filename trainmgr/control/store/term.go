@@ -88,22 +88,24 @@ func (t *Term) initialise(ctx context.Context) error {
 // first led: nodes remember the greatest fence they saw, and one of an etcd that was begun anew has to be greater than all of one
 // that is lost.
 func (t *Term) number(ctx context.Context) error {
-	const key = "fences"
-	value, ok, err := t.Get(ctx, key)
+	value, ok, err := t.Get(ctx, fencesKey)
 	if err != nil {
 		return err
 	}
 	first := uint64(time.Now().Unix()) << fenceBits
 	if ok {
 		if first, err = strconv.ParseUint(string(value), 10, 64); err != nil {
-			return fmt.Errorf("%w: key %s: %w", ErrFormat, key, err)
+			return fmt.Errorf("%w: key %s: %w", ErrFormat, fencesKey, err)
 		}
-	} else if err := t.Commit(ctx, Put(key, strconv.AppendUint(nil, first, 10))); err != nil {
+	} else if err := t.Commit(ctx, Put(fencesKey, strconv.AppendUint(nil, first, 10))); err != nil {
 		return err
 	}
 	t.fence = first + uint64(t.election.Rev())
 	return nil
 }
+
+// fencesKey holds what the fences of an etcd are counted from.
+const fencesKey = "fences"
 
 // fenceBits leaves room for a million revisions a second.
 const fenceBits = 20

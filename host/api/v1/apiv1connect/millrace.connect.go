@@ -102,6 +102,8 @@ const (
 	ControlAddMemberProcedure = "/millrace.v1.Control/AddMember"
 	// ControlRemoveMemberProcedure is the fully-qualified name of the Control's RemoveMember RPC.
 	ControlRemoveMemberProcedure = "/millrace.v1.Control/RemoveMember"
+	// ControlBackupProcedure is the fully-qualified name of the Control's Backup RPC.
+	ControlBackupProcedure = "/millrace.v1.Control/Backup"
 )
 
 // NodeClient is a client for the millrace.v1.Node service.
@@ -545,6 +547,9 @@ type ControlClient interface {
 	AddMember(context.Context, *v1.AddMemberRequest) (*v1.AddMemberResponse, error)
 	// RemoveMember takes a member out for good. What it kept is the others' too.
 	RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error)
+	// Backup sends everything that the control plane keeps, in pieces of etcd's own snapshot format, which ends with its SHA-256. Any member answers
+	// that is in touch with a majority.
+	Backup(context.Context, *v1.BackupRequest) (*connect.ServerStreamForClient[v1.BackupResponse], error)
 }
 
 // NewControlClient constructs a client for the millrace.v1.Control service. By default, it uses the
@@ -672,6 +677,12 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(controlMethods.ByName("RemoveMember")),
 			connect.WithClientOptions(opts...),
 		),
+		backup: connect.NewClient[v1.BackupRequest, v1.BackupResponse](
+			httpClient,
+			baseURL+ControlBackupProcedure,
+			connect.WithSchema(controlMethods.ByName("Backup")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -696,6 +707,7 @@ type controlClient struct {
 	listMembers  *connect.Client[v1.ListMembersRequest, v1.ListMembersResponse]
 	addMember    *connect.Client[v1.AddMemberRequest, v1.AddMemberResponse]
 	removeMember *connect.Client[v1.RemoveMemberRequest, v1.RemoveMemberResponse]
+	backup       *connect.Client[v1.BackupRequest, v1.BackupResponse]
 }
 
 // Heartbeat calls millrace.v1.Control.Heartbeat.
@@ -865,6 +877,11 @@ func (c *controlClient) RemoveMember(ctx context.Context, req *v1.RemoveMemberRe
 	return nil, err
 }
 
+// Backup calls millrace.v1.Control.Backup.
+func (c *controlClient) Backup(ctx context.Context, req *v1.BackupRequest) (*connect.ServerStreamForClient[v1.BackupResponse], error) {
+	return c.backup.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // ControlHandler is an implementation of the millrace.v1.Control service.
 type ControlHandler interface {
 	// Heartbeat registers a node and keeps it alive. A node that misses beats for the time the answer names is taken for
@@ -904,6 +921,9 @@ type ControlHandler interface {
 	AddMember(context.Context, *v1.AddMemberRequest) (*v1.AddMemberResponse, error)
 	// RemoveMember takes a member out for good. What it kept is the others' too.
 	RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error)
+	// Backup sends everything that the control plane keeps, in pieces of etcd's own snapshot format, which ends with its SHA-256. Any member answers
+	// that is in touch with a majority.
+	Backup(context.Context, *v1.BackupRequest, *connect.ServerStream[v1.BackupResponse]) error
 }
 
 // NewControlHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -1027,6 +1047,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(controlMethods.ByName("RemoveMember")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlBackupHandler := connect.NewServerStreamHandlerSimple(
+		ControlBackupProcedure,
+		svc.Backup,
+		connect.WithSchema(controlMethods.ByName("Backup")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/millrace.v1.Control/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ControlHeartbeatProcedure:
@@ -1067,6 +1093,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlAddMemberHandler.ServeHTTP(w, r)
 		case ControlRemoveMemberProcedure:
 			controlRemoveMemberHandler.ServeHTTP(w, r)
+		case ControlBackupProcedure:
+			controlBackupHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -1150,4 +1178,8 @@ func (UnimplementedControlHandler) AddMember(context.Context, *v1.AddMemberReque
 
 func (UnimplementedControlHandler) RemoveMember(context.Context, *v1.RemoveMemberRequest) (*v1.RemoveMemberResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.RemoveMember is not implemented"))
+}
+
+func (UnimplementedControlHandler) Backup(context.Context, *v1.BackupRequest, *connect.ServerStream[v1.BackupResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Control.Backup is not implemented"))
 }

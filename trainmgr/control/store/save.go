@@ -1,0 +1,44 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// SaveBackup has write give a backup, checks it, and keeps it as a file that only its owner may read: it holds the key that seals tokens. The file
+// appears whole or not at all, and one that exists is never replaced: the error wraps fs.ErrExist.
+func SaveBackup(path string, write func(io.Writer) error) (_ Backup, err error) {
+	exists := fmt.Errorf("%s is there already and is not replaced: name another file: %w", path, fs.ErrExist)
+	if _, err := os.Lstat(path); err == nil {
+		return Backup{}, exists
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".partial-*") // readable by its owner only
+	if err != nil {
+		return Backup{}, err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	if err := errors.Join(write(f), f.Sync(), f.Close()); err != nil {
+		return Backup{}, err
+	}
+	b, err := ReadBackup(f.Name())
+	if err != nil {
+		return b, err
+	}
+	// A link, unlike a rename, does not replace a file that somebody else has made meanwhile.
+	if err := os.Link(f.Name(), path); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = exists
+		}
+		return b, err
+	}
+	b.File = path
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return b, err
+	}
+	return b, errors.Join(d.Sync(), d.Close())
+}
