@@ -213,6 +213,7 @@ func chunkOf(p *Partition, column int, leaf *parquet.Leaf, g int) *chunk {
 	c.kind = program.ChunkType{
 		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef,
 		Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),
+		RowsUncounted: leaf.RowsUncounted, AlwaysCompressed: leaf.AlwaysCompressed,
 	}
 	return c
 }

@@ -120,6 +120,7 @@ func (k *walk) setType(c *program.ChunkType) error {
 	k.ct = parquet.ColumnType{
 		Physical: parquet.Type(c.Physical), Codec: parquet.Codec(c.Codec), TypeLength: int32(c.TypeLength), BitWidth: c.BitWidth,
 		Unsigned: c.Unsigned, List: c.MaxRep > 0, MaxDef: c.MaxDef, MaxRep: c.MaxRep, RepDef: c.ElementDef, EntryDef: c.EntryDef,
+		RowsUncounted: c.RowsUncounted, AlwaysCompressed: c.AlwaysCompressed,
 	}
 	if err := k.ct.Validate(); err != nil {
 		if state := stateOf(err); state == program.NoSupport {

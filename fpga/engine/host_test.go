@@ -198,6 +198,7 @@ func (h *host) chunk(j *job) ([]byte, program.ChunkType) {
 	c := h.file.RowGroups[j.group].Columns[l.Index]
 	return h.data[c.Offset : c.Offset+c.Compressed], program.ChunkType{
 		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef, EntryDef: l.EntryDef,
+		RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
 		Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), TypeLength: uint32(l.TypeLength), Values: uint64(c.NumValues),
 	}
 }

@@ -122,10 +122,10 @@ func (s *scan) leave(w *worker) {
 	s.open = false
 }
 
-// mayContinue tells whether the page's last row may go on in the page behind it: v1 pages of lists need not end where a
+// mayContinue reports whether the page's last row may go on in the page behind it: pages of lists need not end where a
 // row does.
 func (s *scan) mayContinue(w *worker) bool {
-	if !s.ct.List || w.page.header.Type != parquet.DataPage {
+	if !w.page.header.MayContinue(&s.ct) {
 		return false
 	}
 	c := s.cur
@@ -319,7 +319,7 @@ func (w *worker) reopen(s *scan) error {
 	return nil
 }
 
-// lastRow writes the last row of a v1 page of lists, which is whole only when the next page begins with another.
+// lastRow writes the last row of a page of lists that may end inside a row, which is whole only when the next page begins with another.
 func (w *worker) lastRow(s *scan) error {
 	last, err := w.readLastRow(s)
 	if err != nil || s.lack != program.Done {
@@ -351,7 +351,7 @@ func (e *rowEnd) goOn(s *scan) { s.cur, s.open = e.c, e.opened }
 // stay leaves the cursor before the row.
 func (e *rowEnd) stay(s *scan) { s.settle(s.holds(&e.scratch), &e.scratch) }
 
-// readLastRow decodes the last row of a v1 page of lists into the block, and what the pages behind have of it. The cursor stays
+// readLastRow decodes the last row of a page of lists that may end inside a row into the block, and what the pages behind have of it. The cursor stays
 // at the row's beginning.
 func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 	w.block.Reset(s.ct.Kind())
@@ -387,7 +387,7 @@ func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 		if !w.page.data() {
 			continue
 		}
-		if w.page.header.Type == parquet.DataPageV2 {
+		if !w.page.header.MayContinue(&s.ct) {
 			break // begins with a row
 		}
 		ok, err = w.openPage(s, &c)

@@ -46,17 +46,17 @@ func (p *page) end() uint64 { return p.off + p.size }
 // rows is how many rows begin in the page, if the header alone tells.
 func (p *page) rows(ct *parquet.ColumnType) (n uint64, ok bool) {
 	switch {
+	case p.header.MayContinue(ct):
+		return 0, false
 	case p.header.Type == parquet.DataPageV2:
 		return uint64(p.header.NumRows), true
-	case !ct.List:
-		return uint64(p.header.NumValues), true
 	}
-	return 0, false
+	return uint64(p.header.NumValues), true
 }
 
 // packed tells whether the page must be unpacked into scratch.
 func (p *page) packed(ct *parquet.ColumnType) bool {
-	return ct.Codec != parquet.Uncompressed && (p.header.Type != parquet.DataPageV2 || p.header.IsCompressed)
+	return p.header.Packed(ct)
 }
 
 // room is how much scratch the page takes.
@@ -243,7 +243,7 @@ func (w *worker) checkPages(k *walk) error {
 			return nil
 		}
 		if !known {
-			break // how many rows a v1 page of lists has, only its levels tell
+			break // how many rows the page has, only its levels tell
 		}
 		k.ready += uint32(n)
 		c.Skip = 0

@@ -50,6 +50,10 @@ type ChunkType struct {
 	BitWidth   uint8  // of INT(w, signed): 8, 16, 32, 64; 0 if not annotated
 	TypeLength uint32 // FIXED_LEN_BYTE_ARRAY
 	Values     uint64 // number of values (levels) in the chunk
+	// RowsUncounted: v2 pages of lists say how many values they have instead of rows, and may begin inside a row.
+	RowsUncounted bool
+	// AlwaysCompressed: v2 pages are in Codec, whatever their headers say.
+	AlwaysCompressed bool
 }
 
 // Cursor is a place in a column chunk between two rows.

@@ -51,6 +51,13 @@ func someSlice11() *Slice {
 	return s
 }
 
+// someSlice13 says what only version 1.3 says.
+func someSlice13() *Slice {
+	s := someSlice11()
+	s.Tasks[0].Chunk.RowsUncounted, s.Tasks[1].Chunk.AlwaysCompressed = true, true
+	return s
+}
+
 // someResult10 is someResult as version 1.0 could say it.
 func someResult10() *Result {
 	r := someResult()
@@ -62,9 +69,27 @@ func someResult10() *Result {
 func TestSliceGolden(t *testing.T) {
 	golden(t, "slice.v1.hex", someSlice().Marshal())
 	golden(t, "slice.v1.1.hex", someSlice11().Marshal())
+	golden(t, "slice.v1.3.hex", someSlice13().Marshal())
 	s, err := UnmarshalSlice(someSlice11().Marshal())
 	require.NoError(t, err)
 	assert.Equal(t, someSlice11(), s)
+	s, err = UnmarshalSlice(someSlice13().Marshal())
+	require.NoError(t, err)
+	assert.Equal(t, someSlice13(), s)
+}
+
+// A slice is of the least version that says what it says, whichever task says it.
+func TestSliceVersions(t *testing.T) {
+	for want, change := range map[uint16]func(s *Slice){
+		0: func(*Slice) {},
+		1: func(s *Slice) { s.Tasks[1].Cursor.Checked = true },
+		2: func(s *Slice) { s.Tasks[0].Chunk.EntryDef, s.Tasks[1].Cursor.Checked = 1, true },
+		3: func(s *Slice) { s.Place.Weights, s.Tasks[1].Chunk.AlwaysCompressed = 1, true },
+	} {
+		s := someSlice()
+		change(s)
+		assert.Equal(t, want, le.Uint16(s.Marshal()[6:]))
+	}
 }
 
 func TestResultGolden(t *testing.T) { golden(t, "result.v1.1.hex", someResult().Marshal()) }

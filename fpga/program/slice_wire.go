@@ -14,13 +14,14 @@ import (
 //	 96  values u64, value capacity u64, place of weights u64, 8 reserved
 //	128  tasks, 128 bytes each:
 //	       0  column u32, row u32, count u32, type length u32
-//	      16  physical, codec, max def, max rep, element def, unsigned, bit width, entry def u8 each
+//	      16  physical, codec, max def, max rep, element def, flags (bit 0 unsigned, 1 rows uncounted,
+//	          2 always compressed), bit width, entry def u8 each
 //	      24  values u64
 //	      32  window (offset u64, length u64), window at u64, chunk length u64
 //	      64  cursor: page u64, skip u64, seen u64, ordinal u32, flags u32 (bit 0 unpacked, 1 dict, 2 checked)
 //	      96  dict (offset u64, length u64), scratch (offset u64, length u64)
 
-// Place of weights and entry def are zero before version 1.2.
+// Place of weights and entry def are zero before version 1.2, the chunk's flags 1 and 2 before version 1.3.
 
 // Marshal returns the slice's wire form, SliceHeader + SliceTask * len(Tasks) bytes.
 func (s *Slice) Marshal() []byte { return s.AppendTo(nil) }
@@ -54,14 +55,17 @@ func (s *Slice) AppendTo(b []byte) []byte {
 func (s *Slice) minor() int {
 	minor := 0
 	if s.Place.Weights != 0 {
-		return 2
+		minor = 2
 	}
 	for i := range s.Tasks {
-		if s.Tasks[i].Chunk.EntryDef != 0 {
-			return 2
-		}
-		if s.Tasks[i].Cursor.Checked {
-			minor = 1
+		c := &s.Tasks[i].Chunk
+		switch {
+		case c.RowsUncounted || c.AlwaysCompressed:
+			return 3
+		case c.EntryDef != 0:
+			minor = 2
+		case s.Tasks[i].Cursor.Checked:
+			minor = max(minor, 1)
 		}
 	}
 	return minor
@@ -140,7 +144,7 @@ func (t *Task) put(b []byte) {
 	le.PutUint32(b[8:], t.Count)
 	c := &t.Chunk
 	le.PutUint32(b[12:], c.TypeLength)
-	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, bit(c.Unsigned), c.BitWidth, c.EntryDef})
+	copy(b[16:24], []byte{c.Physical, c.Codec, c.MaxDef, c.MaxRep, c.ElementDef, c.flags(), c.BitWidth, c.EntryDef})
 	le.PutUint64(b[24:], c.Values)
 	t.Window.put(b[32:])
 	le.PutUint64(b[48:], t.WindowAt)
@@ -148,6 +152,19 @@ func (t *Task) put(b []byte) {
 	t.Cursor.put(b[64:96])
 	t.Dict.put(b[96:])
 	t.Scratch.put(b[112:])
+}
+
+// flags is the byte of a chunk's type that holds what is yes or no.
+func (c *ChunkType) flags() byte {
+	return bit(c.Unsigned)*chunkUnsigned | bit(c.RowsUncounted)*chunkRowsUncounted | bit(c.AlwaysCompressed)*chunkAlwaysCompressed
+}
+
+func (c *ChunkType) setFlags(r *reader, flags byte) {
+	if flags&^(chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed) != 0 {
+		r.fail("chunk flags are %#x, want at most %#x", flags, chunkUnsigned|chunkRowsUncounted|chunkAlwaysCompressed)
+	}
+	c.Unsigned, c.RowsUncounted = flags&chunkUnsigned != 0, flags&chunkRowsUncounted != 0
+	c.AlwaysCompressed = flags&chunkAlwaysCompressed != 0
 }
 
 func (t *Task) get(r *reader) {
@@ -158,8 +175,9 @@ func (t *Task) get(r *reader) {
 	t.Column, t.Row, t.Count = le.Uint32(b), le.Uint32(b[4:]), le.Uint32(b[8:])
 	t.Chunk = ChunkType{
 		TypeLength: le.Uint32(b[12:]), Physical: b[16], Codec: b[17], MaxDef: b[18], MaxRep: b[19], ElementDef: b[20],
-		Unsigned: r.flag(b[21], "unsigned"), BitWidth: b[22], EntryDef: b[23], Values: le.Uint64(b[24:]),
+		BitWidth: b[22], EntryDef: b[23], Values: le.Uint64(b[24:]),
 	}
+	t.Chunk.setFlags(r, b[21])
 	t.Window = spanAt(b[32:])
 	t.WindowAt, t.ChunkLen = le.Uint64(b[48:]), le.Uint64(b[56:])
 	t.Cursor.get(r, b[64:96])

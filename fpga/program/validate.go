@@ -66,8 +66,8 @@ func (p *Program) validate() error {
 
 func (p *Program) validateColumn(c *Column, seen *coverage) error {
 	switch {
-	case c.Name == "" || len(c.Name) > MaxName:
-		return fmt.Errorf("a name of %d bytes, want 1 to %d", len(c.Name), MaxName)
+	case len(c.Name) > MaxName: // a column without a name is one that writers make
+		return fmt.Errorf("a name of %d bytes, want at most %d", len(c.Name), MaxName)
 	case c.Kind < Int64 || c.Kind > Bytes:
 		return fmt.Errorf("%v is no kind", c.Kind)
 	case p.Source == Parquet && c.Field != 0:

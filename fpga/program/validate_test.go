@@ -30,7 +30,6 @@ func TestValidate(t *testing.T) {
 		"dense above limit":    {func(p *Program) { p.Output.Dense = MaxColumns + 1 }, "65537 dense columns, want at most 65536"},
 		"keys above limit":     {func(p *Program) { p.Output.Keys = MaxColumns + 1 }, "65537 keys, want at most 65536"},
 		"unknown ids":          {func(p *Program) { p.Output.IDs = 2 }, "ids(2) is no type of ids"},
-		"no name":              {func(p *Program) { p.Columns[0].Name = "" }, `column 0 "": a name of 0 bytes, want 1 to 4096`},
 		"no kind":              {func(p *Program) { p.Columns[0].Kind = 5 }, `column 0 "cat_0": kind(5) is no kind`},
 		"field without text":   {func(p *Program) { p.Columns[0].Field = 1 }, `column 0 "cat_0": field 1 with source parquet`},
 		"bytes in text":        {func(p *Program) { p.Source = CriteoTSV; p.Columns[0].Kind = Bytes }, `column 0 "cat_0": source criteo-tsv has int64 scalars only`},

@@ -11,7 +11,7 @@ import (
 const (
 	Major       = 1
 	Minor       = 1 // of programs. 1: maps
-	SliceMinor  = 2 // 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights
+	SliceMinor  = 3 // 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )
 
@@ -39,6 +39,10 @@ const (
 	cursorUnpacked = 1
 	cursorDict     = 2
 	cursorChecked  = 4
+
+	chunkUnsigned         = 1
+	chunkRowsUncounted    = 2
+	chunkAlwaysCompressed = 4
 )
 
 // Sections of a program, in the order in which they are written. A section begins with id u16, flags u16 (bit 0:

@@ -141,7 +141,7 @@ func JSONSchema() []byte {
 	root["title"] = "Millrace pipeline"
 	root["$defs"] = m{
 		"group": object([]string{"columns"}, m{
-			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": str},
+			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string", "maxLength": maxName}},
 			"ops":     m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"}, "default": "keep"},
 		}),
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},

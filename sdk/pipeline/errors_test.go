@@ -40,7 +40,7 @@ var badDocuments = []struct {
 	{"dense that is a mapping", "dense: {columns: [i]}", ErrValue, "line 1:8: dense: wrong value: a mapping, want a list of groups of columns"},
 	{"group without columns", "dense:\n  - ops: [fill_null: 0]", ErrMissing, "line 2:5: dense[0]: missing: columns: at least one"},
 	{"column that is a number", "dense: [{columns: [1]}]", ErrValue, "line 1:20: dense[0].columns[0]: wrong value: the number 1, want a column; put it in quotes if it is meant as text"},
-	{"column that is empty", `dense: [{columns: [""]}]`, ErrValue, "line 1:20: dense[0].columns[0]: wrong value: text of 0 bytes, want 1 to 4096"},
+	{"column without a name that is not there", `dense: [{columns: [""]}]`, ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "" is not in the dataset`},
 	{"columns that are text", "dense: [{columns: i}]", ErrValue, `line 1:19: dense[0].columns: wrong value: the text "i", want a list of columns`},
 	{"unknown key of a group", "dense: [{columns: [i], op: []}]", ErrUnknownKey, `line 1:24: dense[0].op: unknown key: "op"; did you mean "ops"?`},
 

@@ -156,6 +156,15 @@ func (p *parser) items(n *yaml.Node, a at, limit int, of string, f func(n *yaml.
 	}
 }
 
+// column reads the name of a column or a pattern: a string of at most maxName bytes. A column may have no name.
+func (p *parser) column(n *yaml.Node, a at) (text string, ok bool) {
+	if n = p.follow(n, a); n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
+		return "", true
+	}
+	text = p.text(n, a, "a column")
+	return text, text != ""
+}
+
 // text reads a string of 1 to maxName bytes.
 func (p *parser) text(n *yaml.Node, a at, of string) string {
 	n = p.follow(n, a)
@@ -334,7 +343,7 @@ func (p *parser) groups(n *yaml.Node, a at) []Group {
 			switch key {
 			case "columns":
 				p.items(v, a, maxPatterns, "columns", func(n *yaml.Node, a at) {
-					if t := p.text(n, a, "a column"); t != "" {
+					if t, ok := p.column(n, a); ok {
 						g.Columns = append(g.Columns, Pattern{Text: t, Pos: a.pos})
 					}
 				})

@@ -216,8 +216,11 @@ func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
 		return nil
-	case name == "" || len(name) > maxName:
-		r.add(a, ErrValue, "a feature's name of %d bytes, want 1 to %d", len(name), maxName)
+	case name == "":
+		r.add(a, ErrValue, "the column has no name, and a feature must have one; name it with as")
+		return nil
+	case len(name) > maxName:
+		r.add(a, ErrValue, "a feature's name of %d bytes, want at most %d", len(name), maxName)
 		return nil
 	case c.List && to != program.ToSparse:
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)

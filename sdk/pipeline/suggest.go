@@ -8,7 +8,7 @@ import (
 // suggest returns "; did you mean "x"?" when a name is close to got, and the names otherwise when they are few.
 func suggest(got string, names []string) string {
 	best, bestDistance := "", 1+len(got)/3
-	if len(got) > 256 {
+	if got == "" || len(got) > 256 {
 		return ""
 	}
 	for _, name := range names {

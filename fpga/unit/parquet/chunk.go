@@ -216,7 +216,7 @@ func (c *ChunkReader) maxPage() int64 {
 }
 
 func (c *ChunkReader) unpack(h *PageHeader, payload []byte) ([]byte, error) {
-	if h.Packed(c.ct.Codec) {
+	if h.Packed(&c.ct) {
 		need := int64(h.Uncompressed)
 		if need > unpackedAtMost(c.ct.Codec, int64(h.Compressed)) {
 			return nil, corrupt("page of %d bytes cannot become %d in %v", h.Compressed, need, c.ct.Codec)

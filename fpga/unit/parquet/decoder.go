@@ -139,7 +139,7 @@ func (d *Decoder) countRows(h *PageHeader, n int) error {
 		d.rows = n - ones
 		d.inRow = d.window.words[0]&1 == 1
 	}
-	if h.Type == DataPageV2 && (d.rows != int(h.NumRows) || d.inRow) {
+	if h.Type == DataPageV2 && !h.MayContinue(&d.ct) && (d.rows != int(h.NumRows) || d.inRow) {
 		return corrupt("page has %d rows, its header says %d", d.rows, h.NumRows)
 	}
 	return nil
@@ -149,7 +149,7 @@ func (d *Decoder) countRows(h *PageHeader, n int) error {
 func (d *Decoder) Rows() int { return d.rows }
 
 // Continues tells whether the page begins inside a list row of the page before it, with values still to be taken by
-// Continue or dropped by Skip. It happens in v1 pages only; a chunk's first page must not.
+// Continue or dropped by Skip. Only pages that MayContinue a row do; a chunk's first page must not.
 func (d *Decoder) Continues() bool { return d.inRow }
 
 // Continue appends the values that belong to the row before the page to the block's last row. The page may end before
@@ -199,7 +199,7 @@ func (d *Decoder) Skip(n int) error {
 // Continues is true it fails with ErrContinues; where n rows do not fit the block's bounds, with ErrLimit. After any
 // error the block is as it was; after an error of decoding the decoder must be Reset.
 //
-// The last row of a v1 page of lists is whole only if the next page does not continue it.
+// The last row of a page of lists is whole only if the next page does not continue it, as one that MayContinue may.
 func (d *Decoder) Next(b *Block, n int) (int, error) {
 	switch {
 	case d.err != nil:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
 // Of a file's ends.
@@ -134,8 +133,13 @@ func (f *File) parse(b []byte) error {
 	case r.left() > 0 && !encrypted:
 		return corrupt("%d bytes after its metadata", r.left())
 	}
+	f.writer = writerOf(f.CreatedBy)
 	var err error
 	f.Leaves, f.Maps, err = leavesOf(elements)
+	for i := range f.Leaves {
+		l := &f.Leaves[i]
+		l.RowsUncounted, l.AlwaysCompressed = l.List && f.writer.rowsUncounted(), f.writer.alwaysCompressed()
+	}
 	return err
 }
 
@@ -312,7 +316,7 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	if c.Offset < int64(len(magic)) || c.Compressed > end-c.Offset {
 		return corrupt("chunk at %d of %d bytes lies outside the file's %d bytes of pages", c.Offset, c.Compressed, end)
 	}
-	if f.dictHeaderLeftOut() {
+	if f.writer.dictHeaderLeftOut() {
 		c.Compressed += min(maxDictHeader, end-c.Offset-c.Compressed)
 	}
 	if c.DataOffset-c.Offset > c.Compressed {
@@ -333,18 +337,3 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 
 // maxDictHeader is what a dictionary page's header takes at most, as parquet-cpp reckons.
 const maxDictHeader = 100
-
-// dictHeaderLeftOut tells whether the file's writer is a parquet-mr before 1.2.9, which left the dictionary page's header
-// out of a chunk's size (PARQUET-816). Its chunks are read a little past their end.
-func (f *File) dictHeaderLeftOut() bool {
-	const name = "parquet-mr"
-	rest, ok := strings.CutPrefix(f.CreatedBy, name)
-	if !ok {
-		return false
-	}
-	var major, minor, patch int
-	if n, _ := fmt.Sscanf(rest, " version %d.%d.%d", &major, &minor, &patch); n < 2 {
-		return rest == ""
-	}
-	return major < 1 || (major == 1 && (minor < 2 || (minor == 2 && patch < 9)))
-}

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -190,7 +192,7 @@ func TestSchemaNesting(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			leaves, _, err := leavesOf(group("root", noRepetition, -1, c.root).elements())
+			leaves, _, err := leavesOf(group("root", required, -1, c.root).elements())
 			require.NoError(t, err)
 			require.Len(t, leaves, 1)
 			l := leaves[0]
@@ -209,26 +211,24 @@ func TestSchemaNesting(t *testing.T) {
 }
 
 func TestSchemaFaults(t *testing.T) {
-	root := element{name: "root", repetition: noRepetition, children: 1}
+	root := element{name: "root", children: 1}
 	leaf := element{name: "a", repetition: required, hasType: true, physical: Int32}
 	change := func(e element, f func(e *element)) element { f(&e); return e }
 	deep := []element{root}
-	for range maxSchemaDepth {
+	for range maxSchemaDepth + 3 {
 		deep = append(deep, element{name: "g", repetition: required, children: 1})
 	}
-	deep = append(deep, leaf)
 	cases := map[string][]element{
 		"empty":                  nil,
 		"root is a leaf":         {leaf},
 		"ends inside a group":    {root},
 		"more elements":          {root, leaf, leaf},
 		"negative children":      {root, change(leaf, func(e *element) { e.children = -1 })},
-		"type and children":      {root, change(leaf, func(e *element) { e.children = 1 }), leaf},
 		"repetition 3":           {root, change(leaf, func(e *element) { e.repetition = 3 })},
-		"no repetition":          {root, change(leaf, func(e *element) { e.repetition = noRepetition })},
 		"negative fixed length":  {root, change(leaf, func(e *element) { e.physical, e.typeLength = FixedLenByteArray, -1 })},
 		"children beyond memory": {change(root, func(e *element) { e.children = 1<<31 - 1 }), leaf},
-		"too deep":               deep,
+		"ends deep inside":       deep,
+		"negative deep inside":   append(slices.Clone(deep), change(leaf, func(e *element) { e.children = -1 })),
 	}
 	for name, elements := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestSchemaFaults(t *testing.T) {
 		many = append(many, change(leaf, func(e *element) { e.name = fmt.Sprint(i) }))
 	}
 	_, _, err := leavesOf(many)
-	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, ErrUnsupported)
 	// A type that we do not know refuses its column and no other.
 	for _, physical := range []Type{Int96, 8, unknown} {
 		leaves, _, err := leavesOf([]element{change(root, func(e *element) { e.children = 2 }), change(leaf, func(e *element) { e.physical = physical }), leaf})
@@ -251,6 +251,74 @@ func TestSchemaFaults(t *testing.T) {
 		require.ErrorIs(t, leaves[0].Unsupported, ErrUnsupported)
 		require.NoError(t, leaves[1].Unsupported)
 	}
+}
+
+// TestSchemaDepth nests a column at the limit, one beyond, and as deep as a footer can say: the limit is that column's.
+func TestSchemaDepth(t *testing.T) {
+	nested := func(repetition int32, depth int) []element {
+		e := []element{{name: "root", children: 3}, {name: "before", hasType: true, physical: Int32}}
+		for range depth - 1 {
+			e = append(e, element{repetition: repetition, children: 1})
+		}
+		leaf := element{name: "x", repetition: optional, hasType: true, physical: Int64}
+		return append(e, leaf, element{name: "behind", hasType: true, physical: Float})
+	}
+	for _, repetition := range []int32{required, optional, repeated} {
+		for _, depth := range []int{1, maxSchemaDepth, maxSchemaDepth + 1, 300, 1 << 20} {
+			leaves, _, err := leavesOf(nested(repetition, depth))
+			require.NoError(t, err)
+			require.Len(t, leaves, 3)
+			require.NoError(t, leaves[0].Unsupported)
+			require.NoError(t, leaves[2].Unsupported)
+			require.Equal(t, []any{"before", uint8(0), "behind", uint8(0)}, []any{leaves[0].Path, leaves[0].MaxDef, leaves[2].Path, leaves[2].MaxDef})
+			require.Equal(t, strings.Repeat(".", depth-1)+"x", leaves[1].Path)
+			switch {
+			case depth > maxSchemaDepth:
+				require.ErrorIs(t, leaves[1].Unsupported, ErrUnsupported)
+				require.EqualError(t, leaves[1].Unsupported, "parquet: nesting of more than 63 levels is not supported")
+				require.Equal(t, repetition == repeated, leaves[1].MaxRep > 0)
+			case repetition != repeated:
+				require.NoError(t, leaves[1].Unsupported)
+			}
+		}
+	}
+	// Below a map that is read elsewhere, the map is refused with its leaf.
+	deep := nested(optional, maxSchemaDepth-2)
+	m := []element{
+		{name: "m", note: noteMap, children: 1}, {name: "entries", repetition: repeated, children: 2},
+		{name: "key", hasType: true, physical: Int64}, {name: "value", note: noteList, children: 1},
+		{name: "list", repetition: repeated, children: 1}, {name: "element", hasType: true, physical: Int64},
+	}
+	deep = slices.Concat(deep[:len(deep)-2], m, deep[len(deep)-1:])
+	leaves, maps, err := leavesOf(deep)
+	require.NoError(t, err)
+	require.Len(t, maps, 1)
+	require.EqualError(t, maps[0].Unsupported, "parquet: map with nesting of more than 63 levels is not supported")
+	require.Len(t, leaves, 4)
+	require.NoError(t, leaves[3].Unsupported)
+}
+
+// TestSchemaOfOtherWriters reads what the specification does not allow and writers leave: a root, or another group, with a
+// type, and elements without a repetition type, which are required.
+func TestSchemaOfOtherWriters(t *testing.T) {
+	leaf := element{name: "a", hasType: true, physical: Int32}
+	group := element{name: "g", hasType: true, physical: Boolean, children: 1}
+	leaves, _, err := leavesOf([]element{{name: "root", hasType: true, physical: Int64, children: 2}, leaf, group, leaf})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "g.a"}, []string{leaves[0].Path, leaves[1].Path})
+	for _, l := range leaves {
+		require.NoError(t, l.Unsupported)
+		require.Zero(t, l.MaxDef)
+	}
+	// As bytes: the field that says the repetition is not there.
+	var w thriftWriter
+	w.begin()
+	w.i32(1, int32(Int64))
+	w.str(4, "a")
+	w.end()
+	r := compact{b: w.b}
+	require.Equal(t, element{name: "a", hasType: true, physical: Int64, repetition: required}, r.schemaElement())
+	require.NoError(t, r.err)
 }
 
 func TestThriftBounds(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
 // FuzzFooter reads a whole file of any bytes: footer, offset indexes and every column, by kernel and reference.
@@ -15,6 +17,10 @@ func FuzzFooter(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
 	for _, c := range samples()[:20] {
 		f.Add(c.file(r))
+	}
+	f.Add(foreignparquet.Twin())
+	for _, file := range foreignparquet.Files() {
+		f.Add(file.Bytes)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		file, err := ReadFooter(bytes.NewReader(b), int64(len(b)))
@@ -91,7 +97,7 @@ func FuzzPage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s, physical, encoding byte, v2 bool, values, rows, rep, def uint16, mix byte, body []byte) {
 		ct := (shape(s) % pageShapes).columnType()
-		ct.Physical, ct.Unsigned = Type(physical%8), mix&1 != 0
+		ct.Physical, ct.Unsigned, ct.RowsUncounted = Type(physical%8), mix&1 != 0, mix&4 != 0
 		if ct.Physical == FixedLenByteArray {
 			ct.TypeLength = 1 + int32(mix>>4)
 		}

@@ -232,7 +232,7 @@ func truncatePage(t *testing.T, c *built, p page) {
 		require.Error(t, err)
 		requireTyped(t, err, "unpack")
 	}
-	if p.h.Packed(c.codec) && p.h.Uncompressed > 0 {
+	if p.h.Packed(&ColumnType{Codec: c.codec}) && p.h.Uncompressed > 0 {
 		_, err := Unpack(dst[:len(dst)-1], &p.h, p.payload, &ct)
 		var size *SizeError
 		require.ErrorAs(t, err, &size)

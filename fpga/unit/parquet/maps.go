@@ -46,7 +46,7 @@ func (f *File) Map(name string) (*Map, bool) {
 func (t *tree) mapNode(e *element, b branch, depth int) error {
 	m := Map{Name: strings.Join(t.path, "."), Keys: -1, Values: -1, Scores: -1}
 	if t.bytes += len(m.Name); t.bytes > maxPathBytes {
-		return corrupt("schema's names take more than %d bytes", maxPathBytes)
+		return errNames
 	}
 	if m.Unsupported = t.mapShape(t.next-1, &b); m.Unsupported != nil {
 		b.refused = "map"

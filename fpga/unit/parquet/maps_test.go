@@ -77,7 +77,7 @@ func TestMapShapes(t *testing.T) {
 		"a map in a list":        {root: group("l", optional, list, group("list", repeated, -1, group("element", optional, mapped, group("key_value", repeated, -1, id("key", required), id("value", required))))), refused: "inside a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			leaves, maps, err := leavesOf(group("root", noRepetition, -1, c.root).elements())
+			leaves, maps, err := leavesOf(group("root", required, -1, c.root).elements())
 			require.NoError(t, err)
 			if c.parts == nil {
 				for _, l := range leaves {

@@ -13,6 +13,7 @@ type File struct {
 	RowGroups    []RowGroup
 	FooterSHA256 [32]byte // of the file's end from the footer's first byte: Thrift, its length, the magic
 
+	writer writer
 	places map[string]int // in Leaves, by name; ReadFooter makes it, and without it names are looked for
 }
 
@@ -73,6 +74,8 @@ type Leaf struct {
 	RepDef     uint8  // lists: the definition level of an element, null or not; below it the list is empty (RepDef-1) or null
 	EntryDef   uint8  // lists in a map: the definition level of an entry of the map; else 0
 	Part       Part   // of a map: which of its leaves; such a leaf is no column by itself
+	// RowsUncounted and AlwaysCompressed are faults of the file's writer, see ColumnType.
+	RowsUncounted, AlwaysCompressed bool
 	// Unsupported says why the column cannot be read; nil if it can. It is an *UnsupportedError.
 	Unsupported error
 }
@@ -82,6 +85,7 @@ func (l *Leaf) ColumnType(codec Codec) ColumnType {
 	return ColumnType{
 		Physical: l.Physical, TypeLength: int32(l.TypeLength), Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth),
 		List: l.List, MaxDef: l.MaxDef, MaxRep: l.MaxRep, RepDef: l.RepDef, EntryDef: l.EntryDef, Codec: codec,
+		RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
 	}
 }
 
@@ -136,6 +140,11 @@ type ColumnType struct {
 	MaxRep     uint8 // 1 for a list, 2 for lists in a map, else 0
 	RepDef     uint8 // lists: 1..MaxDef, see Leaf; else 0
 	EntryDef   uint8 // MaxRep 2: 1..RepDef-1, see Leaf; else 0
+	// RowsUncounted: the headers of v2 data pages say how many values a page has where they should say how many rows, and
+	// the page may begin inside a row, as a v1 page may.
+	RowsUncounted bool
+	// AlwaysCompressed: v2 data pages are in the chunk's codec, whatever their headers say.
+	AlwaysCompressed bool
 }
 
 // Bounds on what a ColumnType may say.

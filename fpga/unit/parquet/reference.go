@@ -137,7 +137,7 @@ func (ref *reference) dataV1(h *PageHeader, payload []byte) error {
 func (ref *reference) dataV2(h *PageHeader, payload []byte) error {
 	levels := int(h.RepBytes + h.DefBytes)
 	codec := ref.ct.Codec
-	if !h.IsCompressed {
+	if !h.IsCompressed && !ref.ct.AlwaysCompressed {
 		codec = Uncompressed
 	}
 	b, err := referenceUnpack(payload[levels:], int(h.Uncompressed)-levels, codec)
@@ -157,7 +157,7 @@ func (ref *reference) dataV2(h *PageHeader, payload []byte) error {
 		}
 	}
 	before := len(ref.column.Rows)
-	if err := ref.rows(h, rep, def, b); err != nil {
+	if err := ref.rows(h, rep, def, b); err != nil || ref.ct.List && ref.ct.RowsUncounted {
 		return err
 	}
 	if len(ref.column.Rows)-before != int(h.NumRows) || (n > 0 && rep[0] != 0) {

@@ -9,7 +9,7 @@ import (
 
 // Bounds on a schema.
 const (
-	maxSchemaDepth = maxLevel // so that levels fit a Leaf
+	maxSchemaDepth = maxLevel // of a column that is read, so that its levels fit six bits
 	maxPathBytes   = 64 << 20 // all leaves' paths together: a long group name is repeated in every leaf below it
 )
 
@@ -43,11 +43,8 @@ type element struct {
 	unsigned   bool
 }
 
-// noRepetition marks an element without a repetition type, which only the root may be.
-const noRepetition = -1
-
 func (r *compact) schemaElement() element {
-	e := element{repetition: noRepetition}
+	e := element{repetition: required} // what an element without a repetition type is; the root has none
 	var converted, scale, precision int32 = -1, 0, 0
 	var last int32
 	named := false
@@ -206,6 +203,10 @@ func leavesOf(elements []element) ([]Leaf, []Map, error) {
 		return nil, nil, corrupt("schema is empty")
 	}
 	root := &elements[0]
+	for i := range elements {
+		e := &elements[i]
+		e.hasType = e.hasType && e.children == 0 // what has children is a group: segmentio's writer gave the root a type
+	}
 	if root.hasType || root.children < 0 {
 		return nil, nil, corrupt("schema's root is not a group")
 	}
@@ -223,21 +224,18 @@ func leavesOf(elements []element) ([]Leaf, []Map, error) {
 
 func (t *tree) node(b branch, depth int) error {
 	if depth > maxSchemaDepth {
-		return corrupt("schema is nested more than %d deep", maxSchemaDepth)
+		return t.deep(b)
 	}
 	if t.next >= len(t.elements) {
-		return corrupt("schema ends inside a group")
+		return errSchemaEnds
 	}
 	e := &t.elements[t.next]
 	t.next++
 	t.path = append(t.path, e.name)
 	defer func() { t.path = t.path[:len(t.path)-1] }()
 
-	switch {
-	case e.children < 0:
+	if e.children < 0 {
 		return corrupt("schema element %q has %d children", e.name, e.children)
-	case e.hasType && e.children > 0:
-		return corrupt("schema element %q has a type and children", e.name)
 	}
 	switch e.repetition {
 	case required:
@@ -312,7 +310,7 @@ func (t *tree) leaf(e *element, b branch) error {
 		t.bytes += len(name) + 1
 	}
 	if t.bytes > maxPathBytes {
-		return corrupt("schema's names take more than %d bytes", maxPathBytes)
+		return errNames
 	}
 	l.Path = strings.Join(t.path, ".")
 	l.Name = l.Path
@@ -342,6 +340,56 @@ func (t *tree) leaf(e *element, b branch) error {
 	t.leaves = append(t.leaves, l)
 	return nil
 }
+
+var errSchemaEnds = corrupt("schema ends inside a group")
+
+// errNames says that all leaves' paths together take too much memory.
+var errNames = &UnsupportedError{What: "schema", Name: fmt.Sprintf("whose columns' names take more than %d bytes", maxPathBytes)}
+
+// deep walks an element that is nested too deep, and what is below it, without recursion: a schema may be as deep as it is
+// long. The columns below are refused, each by itself.
+func (t *tree) deep(b branch) error {
+	b.refused = tooDeep
+	if b.inMap {
+		t.maps[len(t.maps)-1].Unsupported = &UnsupportedError{What: "map", Name: "with nesting " + tooDeep}
+	}
+	top := len(t.path)
+	defer func() { t.path = t.path[:top] }()
+	left := []int32{1} // children still to come of every group that is open, from the outermost
+	for len(left) > 0 {
+		if left[len(left)-1] == 0 {
+			if left = left[:len(left)-1]; len(left) > 0 {
+				t.path = t.path[:len(t.path)-1]
+			}
+			continue
+		}
+		left[len(left)-1]--
+		if t.next >= len(t.elements) {
+			return errSchemaEnds
+		}
+		e := &t.elements[t.next]
+		t.next++
+		if e.children < 0 {
+			return corrupt("schema element %q has %d children", e.name, e.children)
+		}
+		t.path = append(t.path, e.name)
+		if e.repetition == repeated {
+			b.rep = maxLevel // a list, however deep
+		}
+		if !e.hasType {
+			left = append(left, e.children)
+			continue
+		}
+		if err := t.leaf(e, b); err != nil {
+			return err
+		}
+		t.path = t.path[:len(t.path)-1]
+	}
+	return nil
+}
+
+// tooDeep is why a column is refused that is nested deeper than maxSchemaDepth.
+var tooDeep = fmt.Sprintf("of more than %d levels", maxSchemaDepth)
 
 // utf8Name refuses a name that is no text: programs and pipelines cannot have it.
 func utf8Name(name string) error {

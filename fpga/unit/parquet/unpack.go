@@ -41,7 +41,7 @@ func Unpack(dst []byte, h *PageHeader, payload []byte, ct *ColumnType) ([]byte, 
 			return nil, err
 		}
 	}
-	if !h.Packed(ct.Codec) {
+	if !h.Packed(ct) {
 		if h.Compressed != h.Uncompressed {
 			return nil, corrupt("page is not compressed and has %d bytes, header says %d", h.Compressed, h.Uncompressed)
 		}
@@ -62,10 +62,15 @@ func Unpack(dst []byte, h *PageHeader, payload []byte, ct *ColumnType) ([]byte, 
 	return dst, nil
 }
 
-// Packed tells whether a page of a chunk in codec c is compressed, so that Unpack needs a destination of
-// Uncompressed bytes.
-func (h *PageHeader) Packed(c Codec) bool {
-	return c != Uncompressed && (h.Type != DataPageV2 || h.IsCompressed)
+// Packed reports whether a page of a chunk is compressed, so that Unpack needs a destination of Uncompressed bytes.
+func (h *PageHeader) Packed(ct *ColumnType) bool {
+	return ct.Codec != Uncompressed && (h.Type != DataPageV2 || h.IsCompressed || ct.AlwaysCompressed)
+}
+
+// MayContinue reports whether a data page may begin inside a row of the page before it: rows of a list go on over v1
+// pages, and over v2 pages of writers that do not count rows. The header of such a page does not say how many rows it has.
+func (h *PageHeader) MayContinue(ct *ColumnType) bool {
+	return ct.List && (h.Type == DataPage || h.Type == DataPageV2 && ct.RowsUncounted)
 }
 
 // checkSizes guards against headers that did not come from ParsePageHeader.

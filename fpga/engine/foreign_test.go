@@ -1,0 +1,54 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/engine"
+	"github.com/millrace/millrace/fpga/engine/reference"
+	"github.com/millrace/millrace/internal/foreignparquet"
+)
+
+// TestForeignFiles reads files of other writers, faults included, by hosts of several habits and by the reference: mini-batches
+// are those of the same file without faults.
+func TestForeignFiles(t *testing.T) {
+	twin := foreignparquet.Twin()
+	f := footer(t, twin)
+	p := numbers(f)
+	require.Len(t, p.Columns, 4)
+	ref, err := reference.NewParquet(p, f, bytes.NewReader(twin))
+	require.NoError(t, err)
+	for _, file := range foreignparquet.Files() {
+		f := footer(t, file.Bytes)
+		p := numbers(f)
+		require.Len(t, p.Columns, 4, file.Name)
+		mine, err := reference.NewParquet(p, f, bytes.NewReader(file.Bytes))
+		require.NoError(t, err)
+		for habit, set := range map[string]func(h *host){
+			"any": func(*host) {}, "tiny": func(h *host) { h.tiny = true }, "creep": func(h *host) { h.tiny, h.creep = true, true },
+			"big": func(h *host) { h.big = true },
+		} {
+			t.Run(fmt.Sprintf("%s/%s", file.Name, habit), func(t *testing.T) {
+				h := newHost(engine.New(engine.Options{}), p, f, file.Bytes, uint64(len(habit)))
+				set(h)
+				rows := int64(foreignparquet.Rows)
+				if len(f.RowGroups) > 1 && habit != "big" {
+					rows = 150 // a task a row takes long
+				}
+				for first := int64(0); first < rows; first += 150 {
+					want, err := ref.MiniBatch(first, 150)
+					require.NoError(t, err)
+					slow, err := mine.MiniBatch(first, 150)
+					require.NoError(t, err)
+					same(t, want, slow)
+					got, err := h.miniBatch(first, 150)
+					require.NoError(t, err)
+					same(t, want, got)
+				}
+			})
+		}
+	}
+}
