@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/terminal"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -141,10 +142,20 @@ func (c *command) asks(cmd *cobra.Command, f *remoteFlags, run func(ctx context.
 	return cmd
 }
 
-// repeat runs once, or, with watch, every second until it is interrupted.
-func repeat(ctx context.Context, watch bool, once func() error) error {
+// repeat prints once, or, with watch, every second until it is interrupted: on a terminal in the place of the last.
+func (c *command) repeat(ctx context.Context, watch bool, once func(c *command) error) error {
+	if !watch {
+		return once(c)
+	}
+	screen := terminal.NewScreen(c.out, terminal.Width(c.out))
 	for {
-		if err := once(); err != nil || !watch {
+		var text strings.Builder
+		again := *c
+		again.out, again.screen = &text, c.out
+		if err := once(&again); err != nil {
+			return err
+		}
+		if err := screen.Draw(text.String()); err != nil {
 			return err
 		}
 		select {

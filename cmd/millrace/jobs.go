@@ -247,7 +247,7 @@ attaches; it ends by itself, abandoned, when nobody has for as long as it, or th
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return repeat(ctx, watch, func() error {
+		return c.repeat(ctx, watch, func(c *command) error {
 			jobs, err := client.List(ctx)
 			if err != nil {
 				return err
@@ -323,40 +323,6 @@ func (c *command) showDecisions(ctx context.Context, client *remote.Client, id s
 				fmt.Fprintf(w, "%.1f\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Inputs.Seconds, r.Decision.Drives, r.Inputs.Running, r.Inputs.Queue, r.Inputs.Stall, r.Decision.Why)
 			}
 		}
-	})
-}
-
-func (c *command) jobsWatch() *cobra.Command {
-	var f remoteFlags
-	cmd := &cobra.Command{
-		Use:     "watch JOB",
-		Short:   "Follow a job until it has ended",
-		Long:    "Prints a job whenever it changes, at most once a second, until it has ended. It fails if the job does, or is abandoned.",
-		Example: "  millrace jobs watch ads",
-		Args:    exactArgs("JOB"),
-	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		state := ""
-		for st, err := range client.Watch(ctx, args[0]) {
-			if ctx.Err() != nil {
-				return nil // interrupted: the job goes on
-			}
-			if err != nil {
-				return err
-			}
-			v := viewJob(st)
-			state = v.State
-			err := c.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %d drives (%d wanted)\n", time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted)
-			})
-			if err != nil {
-				return err
-			}
-		}
-		if strings.HasPrefix(state, "failed") || strings.HasPrefix(state, "abandoned") {
-			return fmt.Errorf("job %s %s", args[0], state)
-		}
-		return nil
 	})
 }
 

@@ -85,7 +85,7 @@ func (c *command) nodesList() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return repeat(ctx, watch, func() error {
+		return c.repeat(ctx, watch, func(c *command) error {
 			records, err := client.Nodes(ctx)
 			if err != nil {
 				return err

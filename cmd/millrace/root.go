@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/internal/terminal"
 )
 
 // Exit statuses.
@@ -38,6 +39,9 @@ type command struct {
 	streams
 	output   string // --output
 	progress string // --progress
+	wide     bool   // --wide
+	// screen is where out ends up, if not there: a watch draws what it collected.
+	screen io.Writer
 }
 
 // run runs the command line and returns its exit status. An error is one line on stderr.
@@ -48,7 +52,11 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(s.err, "millrace:", visible(oneLine(err.Error())))
+	name := "millrace:"
+	if terminal.Colours(s.err) {
+		name = terminal.Red.Text(name)
+	}
+	fmt.Fprintln(s.err, name, visible(oneLine(err.Error())))
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
@@ -87,6 +95,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
+	root.PersistentFlags().BoolVar(&c.wide, "wide", false, "do not fold tables to the terminal's width")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(c.demo(), c.dataset(), c.preprocess(), c.drive(), c.image(), c.train(), c.plan(), c.bench(), c.pki(), c.node(), c.config(), c.control(), c.context(), c.jobs(), c.nodes(), c.completion(), c.version())
@@ -144,12 +153,25 @@ func (c *command) print(v any, table func(w io.Writer)) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(v)
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	table(w)
-	if err := w.Flush(); err != nil {
-		return err
+	text := c.table(table)
+	if c.screen == nil && terminal.Colours(c.out) {
+		text = terminal.Paint(text)
 	}
-	_, err := io.WriteString(c.out, visible(b.String()))
+	_, err := io.WriteString(c.out, text)
 	return err
+}
+
+// table lays out what the function writes, folded to the terminal that results go to, if they go to one.
+func (c *command) table(write func(w io.Writer)) string {
+	var b strings.Builder
+	write(&b)
+	screen := c.screen
+	if screen == nil {
+		screen = c.out
+	}
+	width := terminal.Width(screen)
+	if c.wide {
+		width = 0
+	}
+	return terminal.Table(visible(b.String()), width)
 }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/terminal"
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// watchView is a job's status with what only several statuses together tell.
+type watchView struct {
+	jobView
+	Rate      float64 `json:"rows_per_second"`   // acknowledged lately; 0: not known yet
+	Remaining float64 `json:"remaining_seconds"` // at that pace; 0: cannot be told
+}
+
+func (c *command) jobsWatch() *cobra.Command {
+	var f remoteFlags
+	cmd := &cobra.Command{
+		Use:   "watch JOB",
+		Short: "Follow a job until it has ended",
+		Long: `Shows a job whenever it changes, at most once a second, until it has ended: state, rows a second that its ranks acknowledged lately, T, P, drives,
+each rank's queue and stall, and how long the job takes at this pace. On a terminal it is drawn in place, elsewhere a line each time. It fails if
+the job does, or is abandoned.`,
+		Example: "  millrace jobs watch ads",
+		Args:    exactArgs("JOB"),
+	}
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		var (
+			pace   remote.Pace
+			state  string
+			width  = terminal.Width(c.out)
+			screen = terminal.NewScreen(c.out, width)
+		)
+		for st, err := range client.Watch(ctx, args[0]) {
+			if ctx.Err() != nil {
+				return nil // interrupted: the job goes on
+			}
+			if err != nil {
+				return err
+			}
+			pace.Observe(time.Now(), st)
+			v := viewWatch(st, &pace)
+			state = v.State
+			switch {
+			case c.output == "json":
+				err = c.print(v, nil)
+			case width > 0:
+				err = screen.Draw(c.table(func(w io.Writer) { drawWatch(w, v) }))
+			default:
+				err = c.print(v, func(w io.Writer) { lineWatch(w, v) })
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if strings.HasPrefix(state, "failed") || strings.HasPrefix(state, "abandoned") {
+			return fmt.Errorf("job %s %s", args[0], state)
+		}
+		return nil
+	})
+}
+
+func viewWatch(st *apiv1.JobStatus, pace *remote.Pace) watchView {
+	v := watchView{jobView: viewJob(st)}
+	v.Rate, _ = pace.RowsPerSecond()
+	if left, ok := pace.Remaining(st); ok {
+		v.Remaining = left.Seconds()
+	}
+	return v
+}
+
+// rate is the pace, for people.
+func (v *watchView) rate() string {
+	if v.Rate == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f rows/s", v.Rate)
+}
+
+// remaining is how long the job takes, for people.
+func (v *watchView) remaining() string {
+	if v.Remaining == 0 {
+		return "-"
+	}
+	return time.Duration(v.Remaining * float64(time.Second)).String()
+}
+
+// lineWatch writes one line, for logs and pipes.
+func lineWatch(w io.Writer, v watchView) {
+	fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %s, %d drives (%d wanted), %s left\n",
+		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.rate(), v.Drives, v.Wanted, v.remaining())
+}
+
+// drawWatch writes what a terminal shows in place.
+func drawWatch(w io.Writer, v watchView) {
+	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
+	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
+	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", bar(v.Delivered, v.MiniBatches, 30), v.share(), v.Delivered, v.MiniBatches)
+	fmt.Fprintf(w, "rows/s\t%s\nT\t%.0f rows/s\nP\t%.0f rows/s a drive\n", v.rate(), v.T, v.P)
+	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)
+	fmt.Fprintf(w, "time left\t%s\n", v.remaining())
+	if v.WaitsFor != "" {
+		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
+	}
+	fmt.Fprintf(w, "\nrank\tattached\tdelivered\tqueue\tstall\n")
+	for _, r := range v.Ranks {
+		fmt.Fprintf(w, "%d\t%v\t%d of %d\t%.1f\t%.1f s\n", r.Rank, r.Attached, r.Delivered, r.MiniBatches, r.Queue, r.Stall)
+	}
+}
+
+// bar draws a part of a whole in width characters.
+func bar(part, whole uint64, width int) string {
+	full := 0
+	if whole > 0 {
+		full = int(min(part, whole) * uint64(width) / whole)
+	}
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
+}
