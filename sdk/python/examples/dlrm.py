@@ -51,6 +51,9 @@ generated:
 """
 
 
+AS_FAST_AS_ALL_DRIVES = 1e9  # rows/s: a T that no drives of one machine reach, so that all of them run
+
+
 class DLRM(nn.Module):
     """Naumov et al., 2019, small: dense features and embeddings meet in pairwise dot products.
 
@@ -93,6 +96,7 @@ class Result:
     stall_seconds: float = 0.0  # the trainer stood still
     first_seconds: float = 0.0  # of these, before the first mini-batch
     failures: int = 0  # fetches that failed and were made up for
+    returned: int = 0  # leases that came back and were granted again; where a node is killed, since then
     device: str = "cpu"
 
 
@@ -112,14 +116,14 @@ def train(
     device: Optional[str] = None,
     checkpoint: str = "",
     every: int = 10,
-    on_step: Optional[Callable[[int], None]] = None,
+    on_step: Optional[Callable[[int, MiniBatches], None]] = None,
     **options: Any,
 ) -> Result:
     """Trains to the job's end.
 
     Args:
         checkpoint: a file that is written every ``every`` steps; where it exists, training goes on from it.
-        on_step: called with the number of steps done, after each.
+        on_step: called with the number of steps done and the mini-batches, after each.
         options: more arguments of MiniBatches.
     """
     deterministic(seed)
@@ -161,18 +165,21 @@ def train(
                     torch.save({**state, "data": data.state_dict()}, checkpoint + ".part")
                     os.replace(checkpoint + ".part", checkpoint)
                 if on_step is not None:
-                    on_step(done)
+                    on_step(done, data)
         result.seconds = time.monotonic() - begun
         s = data.statistics
+        result.returned = int(data.job.status().get("redelivered", 0))
         result.stall_seconds, result.first_seconds, result.failures = s.stall_seconds, s.first_seconds, s.failures
     return result
 
 
-def submit(control: str, name: str, *, batch: int, epochs: int, seed: int = 1) -> str:
-    """Submits the training's job; returns its id."""
+def submit(control: str, name: str, *, batch: int, epochs: int, seed: int = 1, t: float = 0.0) -> str:
+    """Submits the training's job; returns its id. ``t`` is T where it is to be that, whatever the training measures."""
     with Control(control) as c:
         plan = {"shuffle": "splits", "seed": str(seed), "splitBatches": "4"}
         spec = {"name": name, "pipeline": PIPELINE.format(batch=batch), "order": "deterministic", "epochs": str(epochs), "plan": plan}
+        if t:
+            spec["tRowsPerSecond"] = str(t)
         return str(c.submit(spec)["id"])
 
 
@@ -183,7 +190,7 @@ def report(name: str, r: Result) -> str:
         f"{name}: {len(r.losses)} steps on {r.device}, loss {r.losses[0]:.4f} -> {r.losses[-1]:.4f}; T {r.t_rows_per_second:,.0f} rows/s "
         f"({'nothing was touched' if r.untouched else 'SOMETHING WAS TOUCHED'} by measuring); {r.rows / max(r.seconds, 1e-9):,.0f} rows/s trained; "
         f"stood still {r.first_seconds:.2f} s before the first mini-batch, {later:.2f} s of {r.seconds:.2f} s after it"
-        + (f"; {r.failures} fetches made up for" if r.failures else "")
+        + (f"; fetches that failed: {r.failures}, leases that came back: {r.returned}, all made up for" if r.failures else "")
     )
 
 
@@ -194,14 +201,38 @@ def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Call
     steps = epochs * rows // batch
     results: dict[str, Result] = {}
 
-    def run(name: str, drives: int, body: Callable[[Any, str], Result]) -> None:
+    def run(name: str, drives: int, body: Callable[[Any, str], Result], t: float = 0.0) -> None:
         # Every partition lies on two drives, so that one may go.
-        with Service(drives, rows=rows, partitions=10, copies=min(2, drives)) as s:
-            results[name] = body(s, submit(s.url, "dlrm", batch=batch, epochs=epochs))
+        with Service(drives, rows=rows, partitions=5, copies=min(2, drives)) as s:
+            results[name] = body(s, submit(s.url, "dlrm", batch=batch, epochs=epochs, t=t))
         say(report(name, results[name]))
 
     def killed(s: Any, job: str) -> Result:
-        return train(s.url, job, on_step=lambda n: s.kill_node(1) if n == steps // 3 else None, queue_bytes=8 * batch * 220)
+        """A node that holds a lease is killed, with mini-batches still to be fetched from it."""
+        dead: list[tuple[str, int]] = []  # the node, and how many leases had come back before
+
+        def kill(done: int, data: MiniBatches) -> None:
+            if done < steps // 3 or dead:
+                return
+            status = data.job.status()
+            wanted = int(status.get("drivesWanted", 0))
+            if wanted < 2:
+                raise RuntimeError(f"with T at {AS_FAST_AS_ALL_DRIVES:,.0f} rows/s all drives are to run, and {wanted} are wanted")
+            # One mini-batch at most waits in the queue, so that at most one more comes while the node is being killed.
+            for node, _, missing in data.job.leases():
+                if len(missing) >= 3:
+                    s.kill_node(int(node[1:]))
+                    dead.append((node, int(status.get("redelivered", 0))))
+                    return
+
+        result = train(s.url, job, on_step=kill, queue_bytes=1)
+        if not dead:
+            raise RuntimeError("no node held a lease with three mini-batches to make: none was killed")
+        node, before = dead[0]
+        result.returned -= before
+        if result.failures < 1 or result.returned < 1:
+            raise RuntimeError(f"node {node} was killed with mini-batches to make, and {result.failures} fetches failed, {result.returned} leases came back")
+        return result
 
     def resumed(s: Any, job: str) -> Result:
         with tempfile.TemporaryDirectory() as folder:
@@ -218,7 +249,7 @@ def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Call
     run("2 drives", 2, lambda s, job: train(s.url, job))
     run("1 drive", 1, lambda s, job: train(s.url, job))
     run("5 drives", 5, lambda s, job: train(s.url, job))
-    run("2 drives, one node killed", 2, killed)
+    run("2 drives, one node killed", 2, killed, t=AS_FAST_AS_ALL_DRIVES)
     run("2 drives, trainer killed and resumed", 2, resumed)
     first = results["2 drives"]
     for name, r in results.items():
@@ -271,8 +302,9 @@ def picture(results: dict[str, Result], events: Sequence[tuple[float, str]] = ()
         at = height - bottom + 58 + 18 * k
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
         out.append(f'<line x1="{left}" x2="{left + 40}" y1="{at - 4}" y2="{at - 4}" stroke="{colour}" stroke-width="{w}"{dashed}/>')
+        again = f"; fetches failed: {r.failures}, leases returned: {r.returned}" if r.failures else ""
         still = f"stood still {r.first_seconds:.2f} s before the first mini-batch, {r.stall_seconds - r.first_seconds:.2f} s after it"
-        out.append(f'<text x="{left + 50}" y="{at}">{name}: T {r.t_rows_per_second:,.0f} rows/s; {still}</text>')
+        out.append(f'<text x="{left + 50}" y="{at}">{name}: T {r.t_rows_per_second:,.0f} rows/s; {still}{again}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 
@@ -314,7 +346,7 @@ def main() -> None:
         print(f"the {len(results)} loss curves are equal to the last bit; see {os.path.join(a.out, 'dlrm-loss.svg')}")
         return
 
-    def on_step(n: int) -> None:
+    def on_step(n: int, _: MiniBatches) -> None:
         if n == a.kill_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -324,7 +356,7 @@ def main() -> None:
     else:
         from service import Service
 
-        with Service(a.drives, rows=a.rows, partitions=10, copies=min(2, a.drives)) as s:
+        with Service(a.drives, rows=a.rows, partitions=5, copies=min(2, a.drives)) as s:
             result = train(s.url, submit(s.url, "dlrm", batch=a.batch, epochs=a.epochs), **options)
     print(report("trained", result))
     if a.result:

@@ -59,6 +59,20 @@ class Delivery(unittest.TestCase):
             self.assertEqual(job.statistics.rows, 40 * 32)
             self.assertGreaterEqual(job.statistics.stall_seconds, job.statistics.first_seconds)
 
+    def test_leases_tell_what_has_not_come(self) -> None:
+        with Cluster(nodes=2, total=16, split=4) as c, Job(c.urls, "rm1", queue_bytes=1) as job:
+            first = next(it := iter(job))
+            # One mini-batch is let in at a time, so that the drives that hold the rest are known.
+            held = job.leases()
+            self.assertIn(held[0][0], [n.name for n in c.nodes])
+            missing = [n for _, _, numbers in held for n in numbers]
+            self.assertEqual(missing, sorted(missing))
+            self.assertNotIn(first.name.number, missing)
+            self.assertIn(3, missing)
+            for _ in it:
+                pass
+            self.assertEqual(job.leases(), [])
+
     def test_fastest_order_yields_what_comes(self) -> None:
         held = threading.Event()
         with Cluster(nodes=2, total=16, split=4, order="fastest") as c:

@@ -49,10 +49,16 @@ class Example(unittest.TestCase):
                 self.assertTrue(r.untouched)
                 self.assertGreater(r.t_rows_per_second, 0)
                 self.assertLessEqual(r.first_seconds, r.stall_seconds)
+        # The killed node held a lease: fetches from it failed, its leases came back, and the loss is the same all the same.
+        killed = results["2 drives, one node killed"]
+        self.assertGreater(killed.failures, 0)
+        self.assertGreater(killed.returned, 0)
         with tempfile.TemporaryDirectory() as folder:
             self.dlrm.write(results, folder)
             root = xml.etree.ElementTree.parse(f"{folder}/dlrm-loss.svg").getroot()
             self.assertEqual(sum(e.tag.endswith("polyline") for e in root.iter()), 5)
+            said_of_killed = [e.text for e in root.iter() if (e.text or "").startswith("2 drives, one node killed")]
+            self.assertIn(f"fetches failed: {killed.failures}, leases returned: {killed.returned}", said_of_killed[0])
             with open(f"{folder}/dlrm-loss.csv") as f:
                 rows = f.read().splitlines()
             self.assertEqual(len(rows), 21)

@@ -197,6 +197,13 @@ class Job:
             vars(s).update(vars(self._session.statistics))
             return s
 
+    def leases(self) -> list[tuple[str, str, list[int]]]:
+        """What drives make for this rank now: node and drive of each lease, and the numbers of its mini-batches that are not here yet,
+        in order. Leases of which everything is here are left out; the lease with the least number comes first."""
+        with self._cond:
+            held = [(x.node, x.drive, self._session.intake.missing(x)) for x in self._session.intake.leases.values()]
+        return sorted((x for x in held if x[2]), key=lambda x: x[2][0])
+
     # --- the loop -----------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> "Job":

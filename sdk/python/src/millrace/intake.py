@@ -148,6 +148,10 @@ class Intake:
         self.dropped(gone)
         return gone
 
+    def missing(self, lease: Lease) -> list[int]:
+        """The numbers of a lease that have not come yet."""
+        return [n for n in range(lease.first, lease.end) if not self._have(n)]
+
     def _have(self, number: int) -> bool:
         return number in self.waiting or number in self.yielded or number in self.progress.acknowledged
 
