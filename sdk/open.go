@@ -24,6 +24,7 @@ type DeviceOptions struct {
 	HostID uuid.UUID    // of this host; zero: a random one
 	Plain  bool         // an in-process drive without computation
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
+	Owner  *csd.Owner   // of a drive in a file: whom others ask who find it open; nil: nobody
 
 	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. A drive over TCP or behind
 	// the kernel is told that where it is served.
@@ -70,6 +71,12 @@ func open(ctx context.Context, uri string, o DeviceOptions, create bool) (*Devic
 		d, err := csd.Open(opt)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", uri, err)
+		}
+		if o.Owner != nil {
+			// A drive that cannot say who has it, on a disk that is full, is used all the same.
+			if err := d.Own(*o.Owner); err != nil && o.Logger != nil {
+				o.Logger.Warn("others who find the drive open are not told by whom", "drive", uri, "error", err)
+			}
 		}
 		return attach(ctx, uri, d, d.Close, u.Commands, o)
 	case "nvme":

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/fpga/image"
-	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
 )
@@ -65,7 +63,7 @@ PATH.json. An existing drive is not touched.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dev.Close()) }()
-			return c.printInfo(driveInfo{Info: dev.Info()})
+			return c.printInfo(driveInfo(inspection.Description{Info: dev.Info()}))
 		},
 	}
 	trust.add(cmd)
@@ -138,27 +136,26 @@ func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member,
 }
 
 func (c *command) driveLs() *cobra.Command {
-	return &cobra.Command{
-		Use: "ls URI", Short: "List the members of a drive's volume", Example: "  millrace drive ls file:d0.flash", Args: exactArgs("URI"),
+	var f inspectFlags
+	cmd := &cobra.Command{
+		Use: "ls DRIVE", Short: "List the members of a drive's volume",
+		Long:    "Lists the files on a drive: name, size, and where each begins.",
+		Example: "  millrace drive ls file:d0.flash\n  millrace drive ls node0/d0",
+		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			return withDrive(ctx, args[0], func(dev *sdk.Device) error {
-				vol, err := volume.Open(ctx, dev)
-				if err != nil {
-					return err
-				}
-				members, err := vol.List(ctx)
-				if err != nil {
-					return err
-				}
-				list := make([]stored, 0, len(members))
-				for _, m := range members {
-					list = append(list, stored{m.Name, m.Offset, m.Size})
-				}
-				return c.printMembers(list)
-			})
+			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Files)
+			if err != nil {
+				return err
+			}
+			list := make([]stored, 0)
+			for _, m := range *v.(*[]inspection.File) {
+				list = append(list, stored(m))
+			}
+			return c.printMembers(list)
 		},
 	}
+	f.add(cmd)
+	return cmd
 }
 
 func (c *command) printMembers(list []stored) error {
@@ -171,32 +168,26 @@ func (c *command) printMembers(list []stored) error {
 }
 
 func (c *command) driveInfo() *cobra.Command {
-	return &cobra.Command{
-		Use: "info URI", Short: "What a drive is: capacity, namespaces, memory, image, counters", Example: "  millrace drive info file:d0.flash --output json", Args: exactArgs("URI"),
+	var f inspectFlags
+	cmd := &cobra.Command{
+		Use: "info DRIVE", Short: "What a drive is: capacity, namespaces, memory, image, counters",
+		Long:    "Shows what a drive is, which images it holds and takes, and what it counted since it was opened.",
+		Example: "  millrace drive info file:d0.flash --output json\n  millrace drive info node0/d0",
+		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
-				info := driveInfo{Info: dev.Info()}
-				if dev.HasCompute() {
-					var err error
-					if info.Counters, err = host.ReadCounters(cmd.Context(), dev); err != nil {
-						return err
-					}
-					if info.Images, err = dev.ImageReport(cmd.Context()); err != nil && !errors.Is(err, sdk.ErrNoImageReport) {
-						return err
-					}
-				}
-				return c.printInfo(info)
-			})
+			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Info)
+			if err != nil {
+				return err
+			}
+			return c.printInfo(driveInfo(*v.(*inspection.Description)))
 		},
 	}
+	f.add(cmd)
+	return cmd
 }
 
 // driveInfo is what a drive says of itself, and what it counted since it was opened.
-type driveInfo struct {
-	sdk.Info
-	Counters *api.Counters `json:"counters,omitempty"`
-	Images   *image.Report `json:"images,omitempty"`
-}
+type driveInfo inspection.Description
 
 func (c *command) printInfo(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {

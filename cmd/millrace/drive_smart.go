@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/host/health"
+	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -18,41 +19,40 @@ type checked struct {
 }
 
 func (c *command) driveSmart() *cobra.Command {
-	var cross bool
+	var (
+		f     inspectFlags
+		cross bool
+	)
 	cmd := &cobra.Command{
-		Use: "smart URI", Short: "A drive's health: its SMART log",
+		Use: "smart DRIVE", Short: "A drive's health: its SMART log",
 		Long:    `Reads log page 02h. What a drive does not report is "not available" (null in JSON), never a zero that looks like a value.`,
-		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json",
-		Args:    exactArgs("URI"),
+		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json\n  millrace drive smart node0/d0",
+		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := sdk.ParseURI(args[0])
-			if err != nil {
-				return usageError{err}
-			}
-			if cross && u.Scheme != "nvme" {
+			if cross && (err != nil || u.Scheme != "nvme") {
 				return usagef("--cross-check: only a drive behind the kernel has a second reader, as nvme:/dev/nvme0")
 			}
-			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
-				r, err := health.Read(cmd.Context(), dev)
-				if err != nil {
+			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Health)
+			if err != nil {
+				return err
+			}
+			k := checked{Report: v.(*health.Report)}
+			if cross {
+				if k.Disagreements, err = health.CrossCheck(u.Name, k.Report); err != nil {
 					return err
 				}
-				k := checked{Report: r}
-				if cross {
-					if k.Disagreements, err = health.CrossCheck(u.Name, r); err != nil {
-						return err
-					}
-				}
-				if err := c.printHealth(k, cross); err != nil {
-					return err
-				}
-				if n := len(k.Disagreements); n > 0 {
-					return fmt.Errorf("%s: a second reader of its log disagrees about %d values", args[0], n)
-				}
-				return nil
-			})
+			}
+			if err := c.printHealth(k, cross); err != nil {
+				return err
+			}
+			if n := len(k.Disagreements); n > 0 {
+				return fmt.Errorf("%s: a second reader of its log disagrees about %d values", args[0], n)
+			}
+			return nil
 		},
 	}
+	f.add(cmd)
 	cmd.Flags().BoolVar(&cross, "cross-check", false, "have github.com/dswarbrick/smart read the log of a drive behind the kernel, too")
 	return cmd
 }

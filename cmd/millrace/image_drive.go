@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -159,30 +160,28 @@ leads back again.`,
 	}
 }
 
-// imagesListed is what a drive tells of its images.
-type imagesListed struct {
-	Drive string `json:"drive"`
-	*image.Report
-}
-
 func (c *command) imageList() *cobra.Command {
-	return &cobra.Command{
-		Use: "list URI", Short: "What images a drive holds, which it takes, and what it refused lately",
-		Example: "  millrace image list file:d0.flash",
-		Args:    exactArgs("URI"),
+	var f inspectFlags
+	cmd := &cobra.Command{
+		Use: "list DRIVE", Short: "What images a drive holds, which it takes, and what it refused lately",
+		Long:    "Lists the slots of a drive with the image in each, the policy and the keys by which it takes images, and the images that it refused since it was opened.",
+		Example: "  millrace image list file:d0.flash\n  millrace image list node0/d0",
+		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error { return c.printReport(cmd.Context(), dev) })
+			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Images)
+			if err != nil {
+				return err
+			}
+			return c.printReport(v.(*inspection.ImageList))
 		},
 	}
+	f.add(cmd)
+	return cmd
 }
 
 // printReport prints what a drive tells of its images.
-func (c *command) printReport(ctx context.Context, dev *sdk.Device) error {
-	r, err := dev.ImageReport(ctx)
-	if err != nil {
-		return err
-	}
-	return c.print(imagesListed{dev.String(), r}, func(w io.Writer) {
+func (c *command) printReport(r *inspection.ImageList) error {
+	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
 		for _, s := range r.Slots {
 			id := "-"
@@ -191,7 +190,7 @@ func (c *command) printReport(ctx context.Context, dev *sdk.Device) error {
 			}
 			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)), slotState(&s))
 		}
-		printTrust(w, r)
+		printTrust(w, r.Report)
 		for _, f := range r.Refusals {
 			fmt.Fprintf(w, "refused\t%s: %s\n", f.Operation, oneLine(f.Err().Error()))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -87,7 +88,11 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dev.Close()) }()
-			return c.printReport(cmd.Context(), dev)
+			r, err := dev.ImageReport(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return c.printReport(&inspection.ImageList{Drive: dev.String(), Report: r})
 		},
 	}
 	f.add(cmd)

@@ -46,6 +46,9 @@ type driveView struct {
 	Free       int64    `json:"free_bytes"`
 }
 
+// shortImage is an image's id as image list shows it.
+func shortImage(id string) string { return id[:min(len(id), 16)] }
+
 func viewNode(r *apiv1.NodeRecord) nodeView {
 	s := r.GetStatus()
 	v := nodeView{
@@ -111,9 +114,10 @@ func (c *command) nodesList() *cobra.Command {
 func (c *command) nodesShow() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
-		Use:     "show NODE",
-		Short:   "Show a storage node, its drives and what they hold",
-		Long:    "Shows what a node said of itself with its last heartbeat.",
+		Use:   "show NODE",
+		Short: "Show a storage node, its drives and what they hold",
+		Long: `Shows what a node said of itself with its last heartbeat: its version, and of each drive its state, what it holds, the bytes that are free and the image that it
+runs. What else a drive tells is asked with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
 		Example: "  millrace nodes show node0 --output json",
 		Args:    exactArgs("NODE"),
 	}
@@ -130,9 +134,9 @@ func (c *command) nodesShow() *cobra.Command {
 			return c.print(v, func(w io.Writer) {
 				fmt.Fprintf(w, "node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\nbuffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
 					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes, v.Partitions)
-				fmt.Fprintf(w, "drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tuuid\n")
+				fmt.Fprintf(w, "drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
 				for _, d := range v.Drives {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%s\n", d.Name, d.State, d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.UUID)
+					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free, dash(shortImage(d.Image)), d.UUID)
 				}
 			})
 		}

@@ -202,6 +202,10 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 		go func() { ended <- target.Serve(served) }()
 		s.Discovery = append(s.Discovery, l.Addr().String())
 	}
+	// Those who find the flash open are sent to where it is served. A disk that is full keeps nobody from serving.
+	if err := drive.Own(csd.Owner{Name: "millrace drive serve", Drive: s.NQN, URLs: []string{s.URI}}); err != nil {
+		log.Warn("others who find the drive open are not told by whom", "drive", f.flash, "error", err)
+	}
 	if err := c.ready(s); err != nil {
 		return err
 	}

@@ -203,6 +203,10 @@ func (d *Drive) openFile() error {
 	}
 	d.flash = f
 	d.created = o.Create
+	// What an owner that was killed left would send those who ask to nobody.
+	if err := disown(o.Path); err != nil {
+		o.Logger.Warn("what the last owner of a drive said of itself stays", "file", ownerPath(o.Path), "error", err)
+	}
 	if !o.Create {
 		s, err := readState(o.Path)
 		if err != nil {
@@ -318,7 +322,7 @@ func (d *Drive) Close() error {
 	err := d.flash.Sync()
 	if d.opt.Path != "" {
 		d.state.Clean = err == nil
-		err = errors.Join(err, d.save())
+		err = errors.Join(err, d.save(), disown(d.opt.Path))
 	}
 	if err = errors.Join(err, d.flash.Close(), d.free()); err != nil {
 		return fmt.Errorf("drive %s: close: %w", d.name(), err)

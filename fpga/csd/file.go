@@ -6,6 +6,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/ownership"
 )
 
 // fileFlash is flash in a sparse file, byte for byte from block 0. The file stays locked while it is open.
@@ -26,16 +29,25 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, ownership.Explain(err, path)
 	}
 	if err := check(f, create); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	if create {
+		if err := ownership.Inherit(path, filepath.Dir(path)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
 	return &fileFlash{f: f}, nil
 }
 
 func check(f *os.File, create bool) error {
-	if err := lockFile(f); err != nil {
+	err := lockFile(f)
+	if errors.Is(err, ErrBusy) {
+		return busy(f.Name())
+	}
+	if err != nil {
 		return err
 	}
 	st, err := f.Stat()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/internal/ownership"
 	"github.com/millrace/millrace/nvme/controller"
 )
 
@@ -45,7 +46,7 @@ func readState(path string) (*state, error) {
 		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, ownership.Explain(err, statePath(path))
 	}
 	s, err := parseState(b)
 	if err != nil {
@@ -106,10 +107,10 @@ const partial = ".new"
 func writePartial(path string, b []byte) error {
 	f, err := os.OpenFile(path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
-		return err
+		return ownership.Explain(err, path)
 	}
 	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close(), settle(f.Name(), path, filepath.Dir(path))); err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil

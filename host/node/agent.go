@@ -64,7 +64,8 @@ type Agent struct {
 	client      *http.Client // towards other nodes
 	server      *http.Server
 	listeners   []net.Listener
-	urls        []string
+	urls        []string // as told to the control plane
+	reached     []string // as listened at
 	peers       sync.Map // of net.Conn: *splits.Peer
 
 	ctx  context.Context // ended by Close
@@ -202,6 +203,7 @@ func (a *Agent) listen(ctx context.Context, conf *tls.Config) error {
 		}
 		a.urls = append(a.urls, scheme+l.Addr().String())
 	}
+	a.reached = a.urls
 	if len(a.config.Advertise) > 0 {
 		a.urls = a.config.Advertise
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/inspection"
 	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
@@ -41,6 +42,7 @@ var kinds = []struct {
 }{
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
+	{inspection.ErrKind, connect.CodeInvalidArgument},
 	{leader.ErrOld, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},

@@ -91,7 +91,7 @@ func (v *supervisor) run(ctx context.Context) {
 func (v *supervisor) options() host.DriveOptions {
 	o := v.config.options(v.agent.config.Text)
 	o.Jobs = v.config.jobs()
-	o.Device = sdk.DeviceOptions{Logger: v.agent.log, TCP: tcp.DialOptions{GiveUp: giveUpTime}}
+	o.Device = sdk.DeviceOptions{Logger: v.agent.log, Owner: v.agent.owner(v.config.Name), TCP: tcp.DialOptions{GiveUp: giveUpTime}}
 	v.agent.images.want.trustOf(&o.Device)
 	if v.agent.o.Device != nil {
 		v.agent.o.Device(v.config.Name, &o.Device)

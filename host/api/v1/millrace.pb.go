@@ -30,6 +30,102 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type InspectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Drive         string                 `protobuf:"bytes,1,opt,name=drive,proto3" json:"drive,omitempty"` // its name on the node
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`   // "info", "health", "images", "files"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectRequest) Reset() {
+	*x = InspectRequest{}
+	mi := &file_millrace_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectRequest) ProtoMessage() {}
+
+func (x *InspectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
+func (*InspectRequest) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *InspectRequest) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+func (x *InspectRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+type InspectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answer        []byte                 `protobuf:"bytes,1,opt,name=answer,proto3" json:"answer,omitempty"` // JSON, as millrace drive info, smart, ls and image list print it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InspectResponse) Reset() {
+	*x = InspectResponse{}
+	mi := &file_millrace_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InspectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InspectResponse) ProtoMessage() {}
+
+func (x *InspectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
+func (*InspectResponse) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *InspectResponse) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
 type DescribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -38,7 +134,7 @@ type DescribeRequest struct {
 
 func (x *DescribeRequest) Reset() {
 	*x = DescribeRequest{}
-	mi := &file_millrace_proto_msgTypes[0]
+	mi := &file_millrace_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -50,7 +146,7 @@ func (x *DescribeRequest) String() string {
 func (*DescribeRequest) ProtoMessage() {}
 
 func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[0]
+	mi := &file_millrace_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -63,7 +159,7 @@ func (x *DescribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeRequest.ProtoReflect.Descriptor instead.
 func (*DescribeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{0}
+	return file_millrace_proto_rawDescGZIP(), []int{2}
 }
 
 type DescribeResponse struct {
@@ -75,7 +171,7 @@ type DescribeResponse struct {
 
 func (x *DescribeResponse) Reset() {
 	*x = DescribeResponse{}
-	mi := &file_millrace_proto_msgTypes[1]
+	mi := &file_millrace_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -87,7 +183,7 @@ func (x *DescribeResponse) String() string {
 func (*DescribeResponse) ProtoMessage() {}
 
 func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[1]
+	mi := &file_millrace_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -100,7 +196,7 @@ func (x *DescribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeResponse.ProtoReflect.Descriptor instead.
 func (*DescribeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{1}
+	return file_millrace_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DescribeResponse) GetStatus() *NodeStatus {
@@ -126,7 +222,7 @@ type Partition struct {
 
 func (x *Partition) Reset() {
 	*x = Partition{}
-	mi := &file_millrace_proto_msgTypes[2]
+	mi := &file_millrace_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -138,7 +234,7 @@ func (x *Partition) String() string {
 func (*Partition) ProtoMessage() {}
 
 func (x *Partition) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[2]
+	mi := &file_millrace_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -151,7 +247,7 @@ func (x *Partition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Partition.ProtoReflect.Descriptor instead.
 func (*Partition) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{2}
+	return file_millrace_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Partition) GetName() string {
@@ -208,7 +304,7 @@ type Schema struct {
 
 func (x *Schema) Reset() {
 	*x = Schema{}
-	mi := &file_millrace_proto_msgTypes[3]
+	mi := &file_millrace_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -220,7 +316,7 @@ func (x *Schema) String() string {
 func (*Schema) ProtoMessage() {}
 
 func (x *Schema) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[3]
+	mi := &file_millrace_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -233,7 +329,7 @@ func (x *Schema) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema.ProtoReflect.Descriptor instead.
 func (*Schema) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{3}
+	return file_millrace_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Schema) GetDigest() []byte {
@@ -284,7 +380,7 @@ type Drive struct {
 
 func (x *Drive) Reset() {
 	*x = Drive{}
-	mi := &file_millrace_proto_msgTypes[4]
+	mi := &file_millrace_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +392,7 @@ func (x *Drive) String() string {
 func (*Drive) ProtoMessage() {}
 
 func (x *Drive) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[4]
+	mi := &file_millrace_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +405,7 @@ func (x *Drive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drive.ProtoReflect.Descriptor instead.
 func (*Drive) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{4}
+	return file_millrace_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Drive) GetName() string {
@@ -418,7 +514,7 @@ type NodeStatus struct {
 
 func (x *NodeStatus) Reset() {
 	*x = NodeStatus{}
-	mi := &file_millrace_proto_msgTypes[5]
+	mi := &file_millrace_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +526,7 @@ func (x *NodeStatus) String() string {
 func (*NodeStatus) ProtoMessage() {}
 
 func (x *NodeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[5]
+	mi := &file_millrace_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +539,7 @@ func (x *NodeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatus.ProtoReflect.Descriptor instead.
 func (*NodeStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{5}
+	return file_millrace_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *NodeStatus) GetName() string {
@@ -558,7 +654,7 @@ type PrepareRequest struct {
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_millrace_proto_msgTypes[6]
+	mi := &file_millrace_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -570,7 +666,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[6]
+	mi := &file_millrace_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -583,7 +679,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{6}
+	return file_millrace_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PrepareRequest) GetJob() []byte {
@@ -629,7 +725,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_millrace_proto_msgTypes[7]
+	mi := &file_millrace_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +737,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[7]
+	mi := &file_millrace_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +750,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{7}
+	return file_millrace_proto_rawDescGZIP(), []int{9}
 }
 
 type PlanOptions struct {
@@ -671,7 +767,7 @@ type PlanOptions struct {
 
 func (x *PlanOptions) Reset() {
 	*x = PlanOptions{}
-	mi := &file_millrace_proto_msgTypes[8]
+	mi := &file_millrace_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +779,7 @@ func (x *PlanOptions) String() string {
 func (*PlanOptions) ProtoMessage() {}
 
 func (x *PlanOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[8]
+	mi := &file_millrace_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +792,7 @@ func (x *PlanOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanOptions.ProtoReflect.Descriptor instead.
 func (*PlanOptions) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{8}
+	return file_millrace_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PlanOptions) GetBatch() int64 {
@@ -752,7 +848,7 @@ type MeasureRequest struct {
 
 func (x *MeasureRequest) Reset() {
 	*x = MeasureRequest{}
-	mi := &file_millrace_proto_msgTypes[9]
+	mi := &file_millrace_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +860,7 @@ func (x *MeasureRequest) String() string {
 func (*MeasureRequest) ProtoMessage() {}
 
 func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[9]
+	mi := &file_millrace_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +873,7 @@ func (x *MeasureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureRequest.ProtoReflect.Descriptor instead.
 func (*MeasureRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{9}
+	return file_millrace_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MeasureRequest) GetJob() []byte {
@@ -813,7 +909,7 @@ type MeasureResponse struct {
 
 func (x *MeasureResponse) Reset() {
 	*x = MeasureResponse{}
-	mi := &file_millrace_proto_msgTypes[10]
+	mi := &file_millrace_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +921,7 @@ func (x *MeasureResponse) String() string {
 func (*MeasureResponse) ProtoMessage() {}
 
 func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[10]
+	mi := &file_millrace_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +934,7 @@ func (x *MeasureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeasureResponse.ProtoReflect.Descriptor instead.
 func (*MeasureResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{10}
+	return file_millrace_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MeasureResponse) GetRowsPerSecond() float64 {
@@ -878,7 +974,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_millrace_proto_msgTypes[11]
+	mi := &file_millrace_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +986,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[11]
+	mi := &file_millrace_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +999,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{11}
+	return file_millrace_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReportRequest) GetJob() []byte {
@@ -922,7 +1018,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_millrace_proto_msgTypes[12]
+	mi := &file_millrace_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1030,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[12]
+	mi := &file_millrace_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1043,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{12}
+	return file_millrace_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReportResponse) GetDrives() [][]byte {
@@ -966,7 +1062,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_millrace_proto_msgTypes[13]
+	mi := &file_millrace_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1074,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[13]
+	mi := &file_millrace_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1087,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{13}
+	return file_millrace_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FinishRequest) GetJob() []byte {
@@ -1009,7 +1105,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1117,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[14]
+	mi := &file_millrace_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1130,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{14}
+	return file_millrace_proto_rawDescGZIP(), []int{16}
 }
 
 type DrainRequest struct {
@@ -1047,7 +1143,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1155,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[15]
+	mi := &file_millrace_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1168,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{15}
+	return file_millrace_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DrainRequest) GetDrive() string {
@@ -1098,7 +1194,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1206,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[16]
+	mi := &file_millrace_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1219,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{16}
+	return file_millrace_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DrainResponse) GetRunning() int32 {
@@ -1141,7 +1237,7 @@ type RescanRequest struct {
 
 func (x *RescanRequest) Reset() {
 	*x = RescanRequest{}
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1249,7 @@ func (x *RescanRequest) String() string {
 func (*RescanRequest) ProtoMessage() {}
 
 func (x *RescanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[17]
+	mi := &file_millrace_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1262,7 @@ func (x *RescanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanRequest.ProtoReflect.Descriptor instead.
 func (*RescanRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{17}
+	return file_millrace_proto_rawDescGZIP(), []int{19}
 }
 
 type RescanResponse struct {
@@ -1178,7 +1274,7 @@ type RescanResponse struct {
 
 func (x *RescanResponse) Reset() {
 	*x = RescanResponse{}
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1190,7 +1286,7 @@ func (x *RescanResponse) String() string {
 func (*RescanResponse) ProtoMessage() {}
 
 func (x *RescanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[18]
+	mi := &file_millrace_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1203,7 +1299,7 @@ func (x *RescanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RescanResponse.ProtoReflect.Descriptor instead.
 func (*RescanResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{18}
+	return file_millrace_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RescanResponse) GetPartitions() int32 {
@@ -1225,7 +1321,7 @@ type CopyRequest struct {
 
 func (x *CopyRequest) Reset() {
 	*x = CopyRequest{}
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1333,7 @@ func (x *CopyRequest) String() string {
 func (*CopyRequest) ProtoMessage() {}
 
 func (x *CopyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[19]
+	mi := &file_millrace_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1346,7 @@ func (x *CopyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyRequest.ProtoReflect.Descriptor instead.
 func (*CopyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{19}
+	return file_millrace_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CopyRequest) GetDrive() string {
@@ -1291,7 +1387,7 @@ type CopyResponse struct {
 
 func (x *CopyResponse) Reset() {
 	*x = CopyResponse{}
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1399,7 @@ func (x *CopyResponse) String() string {
 func (*CopyResponse) ProtoMessage() {}
 
 func (x *CopyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[20]
+	mi := &file_millrace_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1412,7 @@ func (x *CopyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CopyResponse.ProtoReflect.Descriptor instead.
 func (*CopyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{20}
+	return file_millrace_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CopyResponse) GetBytes() int64 {
@@ -1344,7 +1440,7 @@ type VerifyRequest struct {
 
 func (x *VerifyRequest) Reset() {
 	*x = VerifyRequest{}
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1452,7 @@ func (x *VerifyRequest) String() string {
 func (*VerifyRequest) ProtoMessage() {}
 
 func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[21]
+	mi := &file_millrace_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1465,7 @@ func (x *VerifyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyRequest.ProtoReflect.Descriptor instead.
 func (*VerifyRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{21}
+	return file_millrace_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *VerifyRequest) GetDrive() string {
@@ -1404,7 +1500,7 @@ type VerifyResponse struct {
 
 func (x *VerifyResponse) Reset() {
 	*x = VerifyResponse{}
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1512,7 @@ func (x *VerifyResponse) String() string {
 func (*VerifyResponse) ProtoMessage() {}
 
 func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[22]
+	mi := &file_millrace_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1525,7 @@ func (x *VerifyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyResponse.ProtoReflect.Descriptor instead.
 func (*VerifyResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{22}
+	return file_millrace_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *VerifyResponse) GetBytes() int64 {
@@ -1466,7 +1562,7 @@ type NextMiniBatchRequest struct {
 
 func (x *NextMiniBatchRequest) Reset() {
 	*x = NextMiniBatchRequest{}
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1574,7 @@ func (x *NextMiniBatchRequest) String() string {
 func (*NextMiniBatchRequest) ProtoMessage() {}
 
 func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[23]
+	mi := &file_millrace_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1587,7 @@ func (x *NextMiniBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchRequest.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{23}
+	return file_millrace_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NextMiniBatchRequest) GetJob() []byte {
@@ -1538,7 +1634,7 @@ type NextMiniBatchResponse struct {
 
 func (x *NextMiniBatchResponse) Reset() {
 	*x = NextMiniBatchResponse{}
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1646,7 @@ func (x *NextMiniBatchResponse) String() string {
 func (*NextMiniBatchResponse) ProtoMessage() {}
 
 func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[24]
+	mi := &file_millrace_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1659,7 @@ func (x *NextMiniBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextMiniBatchResponse.ProtoReflect.Descriptor instead.
 func (*NextMiniBatchResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{24}
+	return file_millrace_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NextMiniBatchResponse) GetFrame() []byte {
@@ -1581,7 +1677,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1689,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[25]
+	mi := &file_millrace_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1702,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{25}
+	return file_millrace_proto_rawDescGZIP(), []int{27}
 }
 
 type BackupResponse struct {
@@ -1618,7 +1714,7 @@ type BackupResponse struct {
 
 func (x *BackupResponse) Reset() {
 	*x = BackupResponse{}
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1726,7 @@ func (x *BackupResponse) String() string {
 func (*BackupResponse) ProtoMessage() {}
 
 func (x *BackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[26]
+	mi := &file_millrace_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1739,7 @@ func (x *BackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupResponse.ProtoReflect.Descriptor instead.
 func (*BackupResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{26}
+	return file_millrace_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BackupResponse) GetPiece() []byte {
@@ -1666,7 +1762,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +1774,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[27]
+	mi := &file_millrace_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +1787,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{27}
+	return file_millrace_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Member) GetId() string {
@@ -1737,7 +1833,7 @@ type ListMembersRequest struct {
 
 func (x *ListMembersRequest) Reset() {
 	*x = ListMembersRequest{}
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1845,7 @@ func (x *ListMembersRequest) String() string {
 func (*ListMembersRequest) ProtoMessage() {}
 
 func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[28]
+	mi := &file_millrace_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1858,7 @@ func (x *ListMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListMembersRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{28}
+	return file_millrace_proto_rawDescGZIP(), []int{30}
 }
 
 type ListMembersResponse struct {
@@ -1774,7 +1870,7 @@ type ListMembersResponse struct {
 
 func (x *ListMembersResponse) Reset() {
 	*x = ListMembersResponse{}
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1786,7 +1882,7 @@ func (x *ListMembersResponse) String() string {
 func (*ListMembersResponse) ProtoMessage() {}
 
 func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[29]
+	mi := &file_millrace_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1799,7 +1895,7 @@ func (x *ListMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListMembersResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{29}
+	return file_millrace_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListMembersResponse) GetMembers() []*Member {
@@ -1818,7 +1914,7 @@ type AddMemberRequest struct {
 
 func (x *AddMemberRequest) Reset() {
 	*x = AddMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1926,7 @@ func (x *AddMemberRequest) String() string {
 func (*AddMemberRequest) ProtoMessage() {}
 
 func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[30]
+	mi := &file_millrace_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1939,7 @@ func (x *AddMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberRequest.ProtoReflect.Descriptor instead.
 func (*AddMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{30}
+	return file_millrace_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AddMemberRequest) GetPeerUrl() string {
@@ -1862,7 +1958,7 @@ type AddMemberResponse struct {
 
 func (x *AddMemberResponse) Reset() {
 	*x = AddMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +1970,7 @@ func (x *AddMemberResponse) String() string {
 func (*AddMemberResponse) ProtoMessage() {}
 
 func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[31]
+	mi := &file_millrace_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +1983,7 @@ func (x *AddMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddMemberResponse.ProtoReflect.Descriptor instead.
 func (*AddMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{31}
+	return file_millrace_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AddMemberResponse) GetMember() *Member {
@@ -1906,7 +2002,7 @@ type RemoveMemberRequest struct {
 
 func (x *RemoveMemberRequest) Reset() {
 	*x = RemoveMemberRequest{}
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2014,7 @@ func (x *RemoveMemberRequest) String() string {
 func (*RemoveMemberRequest) ProtoMessage() {}
 
 func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[32]
+	mi := &file_millrace_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2027,7 @@ func (x *RemoveMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMemberRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{32}
+	return file_millrace_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RemoveMemberRequest) GetMember() string {
@@ -1949,7 +2045,7 @@ type RemoveMemberResponse struct {
 
 func (x *RemoveMemberResponse) Reset() {
 	*x = RemoveMemberResponse{}
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2057,7 @@ func (x *RemoveMemberResponse) String() string {
 func (*RemoveMemberResponse) ProtoMessage() {}
 
 func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[33]
+	mi := &file_millrace_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2070,7 @@ func (x *RemoveMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{33}
+	return file_millrace_proto_rawDescGZIP(), []int{35}
 }
 
 type HeartbeatRequest struct {
@@ -1986,7 +2082,7 @@ type HeartbeatRequest struct {
 
 func (x *HeartbeatRequest) Reset() {
 	*x = HeartbeatRequest{}
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2094,7 @@ func (x *HeartbeatRequest) String() string {
 func (*HeartbeatRequest) ProtoMessage() {}
 
 func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[34]
+	mi := &file_millrace_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2107,7 @@ func (x *HeartbeatRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatRequest.ProtoReflect.Descriptor instead.
 func (*HeartbeatRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{34}
+	return file_millrace_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *HeartbeatRequest) GetStatus() *NodeStatus {
@@ -2036,7 +2132,7 @@ type HeartbeatResponse struct {
 
 func (x *HeartbeatResponse) Reset() {
 	*x = HeartbeatResponse{}
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2144,7 @@ func (x *HeartbeatResponse) String() string {
 func (*HeartbeatResponse) ProtoMessage() {}
 
 func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[35]
+	mi := &file_millrace_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2157,7 @@ func (x *HeartbeatResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeartbeatResponse.ProtoReflect.Descriptor instead.
 func (*HeartbeatResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{35}
+	return file_millrace_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *HeartbeatResponse) GetProtocol() uint32 {
@@ -2121,7 +2217,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2229,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[36]
+	mi := &file_millrace_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2146,7 +2242,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{36}
+	return file_millrace_proto_rawDescGZIP(), []int{38}
 }
 
 type ListNodesResponse struct {
@@ -2158,7 +2254,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2266,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[37]
+	mi := &file_millrace_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2279,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{37}
+	return file_millrace_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -2205,7 +2301,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2217,7 +2313,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2230,7 +2326,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -2274,7 +2370,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2382,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2395,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -2339,7 +2435,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2447,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2460,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -2382,7 +2478,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2490,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2503,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 type ListCopiesRequest struct {
@@ -2418,7 +2514,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2526,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2539,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 type ListCopiesResponse struct {
@@ -2455,7 +2551,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2563,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2576,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -2500,7 +2596,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2608,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2621,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -2551,7 +2647,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2659,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2672,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -2609,7 +2705,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +2717,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +2730,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *JobSpec) GetName() string {
@@ -2751,7 +2847,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2859,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2872,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2795,7 +2891,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2807,7 +2903,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2820,7 +2916,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2856,7 +2952,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +2964,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +2977,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3026,7 +3122,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3134,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3147,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -3118,7 +3214,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3226,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3239,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 type ListJobsResponse struct {
@@ -3155,7 +3251,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3263,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3276,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -3199,7 +3295,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3307,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3320,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -3243,7 +3339,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3255,7 +3351,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3268,7 +3364,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -3287,7 +3383,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3395,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3312,7 +3408,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -3331,7 +3427,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3439,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3452,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -3374,7 +3470,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3386,7 +3482,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3399,7 +3495,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 type DecisionsRequest struct {
@@ -3411,7 +3507,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3519,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3532,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -3455,7 +3551,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3467,7 +3563,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3480,7 +3576,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -3510,7 +3606,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +3618,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +3631,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -3596,7 +3692,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3608,7 +3704,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3621,7 +3717,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -3690,7 +3786,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3798,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3811,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -3791,7 +3887,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3803,7 +3899,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3816,7 +3912,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3847,7 +3943,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3859,7 +3955,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3872,7 +3968,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -3935,7 +4031,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3947,7 +4043,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3960,7 +4056,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -4048,7 +4144,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4060,7 +4156,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4073,7 +4169,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -4142,7 +4238,7 @@ type LeaseResponse struct {
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4250,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4263,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -4242,7 +4338,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4254,7 +4350,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4267,7 +4363,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -4338,7 +4434,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4446,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4459,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -4403,7 +4499,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4415,7 +4511,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4428,7 +4524,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -4452,7 +4548,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4560,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4573,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -4516,7 +4612,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4624,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4637,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 type CheckpointRequest struct {
@@ -4554,7 +4650,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4566,7 +4662,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4579,7 +4675,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -4605,7 +4701,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4617,7 +4713,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4630,7 +4726,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -4650,7 +4746,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +4758,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +4771,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4689,7 +4785,12 @@ var File_millrace_proto protoreflect.FileDescriptor
 
 const file_millrace_proto_rawDesc = "" +
 	"\n" +
-	"\x0emillrace.proto\x12\vmillrace.v1\"\x11\n" +
+	"\x0emillrace.proto\x12\vmillrace.v1\":\n" +
+	"\x0eInspectRequest\x12\x14\n" +
+	"\x05drive\x18\x01 \x01(\tR\x05drive\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\")\n" +
+	"\x0fInspectResponse\x12\x16\n" +
+	"\x06answer\x18\x01 \x01(\fR\x06answer\"\x11\n" +
 	"\x0fDescribeRequest\"C\n" +
 	"\x10DescribeResponse\x12/\n" +
 	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\"\xa5\x01\n" +
@@ -5045,7 +5146,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05token\x18\x01 \x01(\fR\x05token\"*\n" +
 	"\tNotLeader\x12\x1d\n" +
 	"\n" +
-	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\xbc\x05\n" +
+	"leader_url\x18\x01 \x01(\tR\tleaderUrl2\x82\x06\n" +
 	"\x04Node\x12G\n" +
 	"\bDescribe\x12\x1c.millrace.v1.DescribeRequest\x1a\x1d.millrace.v1.DescribeResponse\x12D\n" +
 	"\aPrepare\x12\x1b.millrace.v1.PrepareRequest\x1a\x1c.millrace.v1.PrepareResponse\x12D\n" +
@@ -5055,7 +5156,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05Drain\x12\x19.millrace.v1.DrainRequest\x1a\x1a.millrace.v1.DrainResponse\x12A\n" +
 	"\x06Rescan\x12\x1a.millrace.v1.RescanRequest\x1a\x1b.millrace.v1.RescanResponse\x12;\n" +
 	"\x04Copy\x12\x18.millrace.v1.CopyRequest\x1a\x19.millrace.v1.CopyResponse\x12A\n" +
-	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12V\n" +
+	"\x06Verify\x12\x1a.millrace.v1.VerifyRequest\x1a\x1b.millrace.v1.VerifyResponse\x12D\n" +
+	"\aInspect\x12\x1b.millrace.v1.InspectRequest\x1a\x1c.millrace.v1.InspectResponse\x12V\n" +
 	"\rNextMiniBatch\x12!.millrace.v1.NextMiniBatchRequest\x1a\".millrace.v1.NextMiniBatchResponse2\xe3\v\n" +
 	"\aControl\x12J\n" +
 	"\tHeartbeat\x12\x1d.millrace.v1.HeartbeatRequest\x1a\x1e.millrace.v1.HeartbeatResponse\x12J\n" +
@@ -5093,180 +5195,184 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_millrace_proto_goTypes = []any{
-	(*DescribeRequest)(nil),       // 0: millrace.v1.DescribeRequest
-	(*DescribeResponse)(nil),      // 1: millrace.v1.DescribeResponse
-	(*Partition)(nil),             // 2: millrace.v1.Partition
-	(*Schema)(nil),                // 3: millrace.v1.Schema
-	(*Drive)(nil),                 // 4: millrace.v1.Drive
-	(*NodeStatus)(nil),            // 5: millrace.v1.NodeStatus
-	(*PrepareRequest)(nil),        // 6: millrace.v1.PrepareRequest
-	(*PrepareResponse)(nil),       // 7: millrace.v1.PrepareResponse
-	(*PlanOptions)(nil),           // 8: millrace.v1.PlanOptions
-	(*MeasureRequest)(nil),        // 9: millrace.v1.MeasureRequest
-	(*MeasureResponse)(nil),       // 10: millrace.v1.MeasureResponse
-	(*ReportRequest)(nil),         // 11: millrace.v1.ReportRequest
-	(*ReportResponse)(nil),        // 12: millrace.v1.ReportResponse
-	(*FinishRequest)(nil),         // 13: millrace.v1.FinishRequest
-	(*FinishResponse)(nil),        // 14: millrace.v1.FinishResponse
-	(*DrainRequest)(nil),          // 15: millrace.v1.DrainRequest
-	(*DrainResponse)(nil),         // 16: millrace.v1.DrainResponse
-	(*RescanRequest)(nil),         // 17: millrace.v1.RescanRequest
-	(*RescanResponse)(nil),        // 18: millrace.v1.RescanResponse
-	(*CopyRequest)(nil),           // 19: millrace.v1.CopyRequest
-	(*CopyResponse)(nil),          // 20: millrace.v1.CopyResponse
-	(*VerifyRequest)(nil),         // 21: millrace.v1.VerifyRequest
-	(*VerifyResponse)(nil),        // 22: millrace.v1.VerifyResponse
-	(*NextMiniBatchRequest)(nil),  // 23: millrace.v1.NextMiniBatchRequest
-	(*NextMiniBatchResponse)(nil), // 24: millrace.v1.NextMiniBatchResponse
-	(*BackupRequest)(nil),         // 25: millrace.v1.BackupRequest
-	(*BackupResponse)(nil),        // 26: millrace.v1.BackupResponse
-	(*Member)(nil),                // 27: millrace.v1.Member
-	(*ListMembersRequest)(nil),    // 28: millrace.v1.ListMembersRequest
-	(*ListMembersResponse)(nil),   // 29: millrace.v1.ListMembersResponse
-	(*AddMemberRequest)(nil),      // 30: millrace.v1.AddMemberRequest
-	(*AddMemberResponse)(nil),     // 31: millrace.v1.AddMemberResponse
-	(*RemoveMemberRequest)(nil),   // 32: millrace.v1.RemoveMemberRequest
-	(*RemoveMemberResponse)(nil),  // 33: millrace.v1.RemoveMemberResponse
-	(*HeartbeatRequest)(nil),      // 34: millrace.v1.HeartbeatRequest
-	(*HeartbeatResponse)(nil),     // 35: millrace.v1.HeartbeatResponse
-	(*ListNodesRequest)(nil),      // 36: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 37: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 38: millrace.v1.NodeRecord
-	(*PartitionCopies)(nil),       // 39: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 40: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 41: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 42: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 43: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 44: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 45: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 46: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 47: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 48: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 49: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 50: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 51: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 52: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 53: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 54: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 55: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 56: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 57: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 58: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 59: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 60: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 61: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 62: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 63: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 64: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 65: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 66: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 67: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 68: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 69: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 70: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 71: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 72: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 73: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 74: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 75: millrace.v1.NotLeader
-	nil,                           // 76: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 77: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 78: millrace.v1.AttachResponse.MeanLengthEntry
+	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
+	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
+	(*DescribeRequest)(nil),       // 2: millrace.v1.DescribeRequest
+	(*DescribeResponse)(nil),      // 3: millrace.v1.DescribeResponse
+	(*Partition)(nil),             // 4: millrace.v1.Partition
+	(*Schema)(nil),                // 5: millrace.v1.Schema
+	(*Drive)(nil),                 // 6: millrace.v1.Drive
+	(*NodeStatus)(nil),            // 7: millrace.v1.NodeStatus
+	(*PrepareRequest)(nil),        // 8: millrace.v1.PrepareRequest
+	(*PrepareResponse)(nil),       // 9: millrace.v1.PrepareResponse
+	(*PlanOptions)(nil),           // 10: millrace.v1.PlanOptions
+	(*MeasureRequest)(nil),        // 11: millrace.v1.MeasureRequest
+	(*MeasureResponse)(nil),       // 12: millrace.v1.MeasureResponse
+	(*ReportRequest)(nil),         // 13: millrace.v1.ReportRequest
+	(*ReportResponse)(nil),        // 14: millrace.v1.ReportResponse
+	(*FinishRequest)(nil),         // 15: millrace.v1.FinishRequest
+	(*FinishResponse)(nil),        // 16: millrace.v1.FinishResponse
+	(*DrainRequest)(nil),          // 17: millrace.v1.DrainRequest
+	(*DrainResponse)(nil),         // 18: millrace.v1.DrainResponse
+	(*RescanRequest)(nil),         // 19: millrace.v1.RescanRequest
+	(*RescanResponse)(nil),        // 20: millrace.v1.RescanResponse
+	(*CopyRequest)(nil),           // 21: millrace.v1.CopyRequest
+	(*CopyResponse)(nil),          // 22: millrace.v1.CopyResponse
+	(*VerifyRequest)(nil),         // 23: millrace.v1.VerifyRequest
+	(*VerifyResponse)(nil),        // 24: millrace.v1.VerifyResponse
+	(*NextMiniBatchRequest)(nil),  // 25: millrace.v1.NextMiniBatchRequest
+	(*NextMiniBatchResponse)(nil), // 26: millrace.v1.NextMiniBatchResponse
+	(*BackupRequest)(nil),         // 27: millrace.v1.BackupRequest
+	(*BackupResponse)(nil),        // 28: millrace.v1.BackupResponse
+	(*Member)(nil),                // 29: millrace.v1.Member
+	(*ListMembersRequest)(nil),    // 30: millrace.v1.ListMembersRequest
+	(*ListMembersResponse)(nil),   // 31: millrace.v1.ListMembersResponse
+	(*AddMemberRequest)(nil),      // 32: millrace.v1.AddMemberRequest
+	(*AddMemberResponse)(nil),     // 33: millrace.v1.AddMemberResponse
+	(*RemoveMemberRequest)(nil),   // 34: millrace.v1.RemoveMemberRequest
+	(*RemoveMemberResponse)(nil),  // 35: millrace.v1.RemoveMemberResponse
+	(*HeartbeatRequest)(nil),      // 36: millrace.v1.HeartbeatRequest
+	(*HeartbeatResponse)(nil),     // 37: millrace.v1.HeartbeatResponse
+	(*ListNodesRequest)(nil),      // 38: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 39: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 40: millrace.v1.NodeRecord
+	(*PartitionCopies)(nil),       // 41: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 42: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 43: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 44: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 45: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 46: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 47: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 48: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 49: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 50: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 51: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 52: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 53: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 54: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 55: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 56: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 57: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 58: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 59: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 60: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 61: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 62: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 63: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 64: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 65: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 66: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 67: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 68: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 69: millrace.v1.LeaseResponse
+	(*Grant)(nil),                 // 70: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 71: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 72: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 73: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 74: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 75: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 76: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 77: millrace.v1.NotLeader
+	nil,                           // 78: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 79: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 80: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
-	5,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	76, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	77, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
-	4,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
-	2,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
-	3,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
-	8,  // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
-	2,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
-	27, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
-	27, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
-	5,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	38, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	5,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	39, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	39, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	8,  // 15: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	46, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	49, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	46, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	50, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	49, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	49, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	49, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	63, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	78, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	64, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	66, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	68, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	63, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	0,  // 29: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	6,  // 30: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	9,  // 31: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	11, // 32: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	13, // 33: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	15, // 34: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	17, // 35: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	19, // 36: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	21, // 37: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	23, // 38: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	34, // 39: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	36, // 40: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	44, // 41: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	40, // 42: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	42, // 43: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	47, // 44: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	51, // 45: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	53, // 46: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	56, // 47: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	55, // 48: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	58, // 49: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	60, // 50: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	65, // 51: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	69, // 52: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	71, // 53: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	73, // 54: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	28, // 55: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	30, // 56: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	32, // 57: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	25, // 58: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	1,  // 59: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	7,  // 60: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	10, // 61: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	12, // 62: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	14, // 63: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	16, // 64: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	18, // 65: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	20, // 66: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	22, // 67: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	24, // 68: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	35, // 69: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	37, // 70: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	45, // 71: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	41, // 72: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	43, // 73: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	48, // 74: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	52, // 75: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	54, // 76: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	57, // 77: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	54, // 78: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	59, // 79: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	62, // 80: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	67, // 81: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	70, // 82: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	72, // 83: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	74, // 84: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	29, // 85: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	31, // 86: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	33, // 87: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	26, // 88: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	59, // [59:89] is the sub-list for method output_type
-	29, // [29:59] is the sub-list for method input_type
+	7,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
+	78, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	79, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	6,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
+	4,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
+	5,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
+	10, // 6: millrace.v1.PrepareRequest.plan:type_name -> millrace.v1.PlanOptions
+	4,  // 7: millrace.v1.CopyRequest.partition:type_name -> millrace.v1.Partition
+	29, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
+	29, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
+	7,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
+	40, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	7,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	41, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	41, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	10, // 15: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	48, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	51, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	48, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	52, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	51, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	51, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	51, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	65, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	80, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	66, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	68, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	70, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	65, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 29: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	8,  // 30: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	11, // 31: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	13, // 32: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	15, // 33: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	17, // 34: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	19, // 35: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	21, // 36: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	23, // 37: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 38: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	25, // 39: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	36, // 40: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	38, // 41: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	46, // 42: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	42, // 43: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	44, // 44: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	49, // 45: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	53, // 46: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	55, // 47: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	58, // 48: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	57, // 49: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	60, // 50: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	62, // 51: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	67, // 52: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	71, // 53: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	73, // 54: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	75, // 55: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	30, // 56: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	32, // 57: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	34, // 58: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	27, // 59: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 60: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	9,  // 61: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	12, // 62: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	14, // 63: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	16, // 64: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	18, // 65: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	20, // 66: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	22, // 67: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	24, // 68: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 69: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	26, // 70: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	37, // 71: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	39, // 72: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	47, // 73: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	43, // 74: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	45, // 75: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	50, // 76: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	54, // 77: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	56, // 78: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	59, // 79: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	56, // 80: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	61, // 81: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	64, // 82: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	69, // 83: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	72, // 84: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	74, // 85: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	76, // 86: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	31, // 87: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	33, // 88: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	35, // 89: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	28, // 90: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	60, // [60:91] is the sub-list for method output_type
+	29, // [29:60] is the sub-list for method input_type
 	29, // [29:29] is the sub-list for extension type_name
 	29, // [29:29] is the sub-list for extension extendee
 	0,  // [0:29] is the sub-list for field type_name
@@ -5283,7 +5389,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   79,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

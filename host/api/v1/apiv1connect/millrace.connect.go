@@ -62,6 +62,8 @@ const (
 	NodeCopyProcedure = "/millrace.v1.Node/Copy"
 	// NodeVerifyProcedure is the fully-qualified name of the Node's Verify RPC.
 	NodeVerifyProcedure = "/millrace.v1.Node/Verify"
+	// NodeInspectProcedure is the fully-qualified name of the Node's Inspect RPC.
+	NodeInspectProcedure = "/millrace.v1.Node/Inspect"
 	// NodeNextMiniBatchProcedure is the fully-qualified name of the Node's NextMiniBatch RPC.
 	NodeNextMiniBatchProcedure = "/millrace.v1.Node/NextMiniBatch"
 	// ControlHeartbeatProcedure is the fully-qualified name of the Control's Heartbeat RPC.
@@ -133,6 +135,8 @@ type NodeClient interface {
 	// manifest), Millrace-Footer-At (the first byte that the footer's digest covers) and Millrace-Sha256 (of the whole). Where none is kept, what
 	// is read now is.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
+	// Inspect answers a question about a drive that is open on the node: what it is, how it does, its images, its files.
+	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
 	// NextMiniBatch gives one mini-batch. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
@@ -214,6 +218,12 @@ func NewNodeClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(nodeMethods.ByName("Verify")),
 			connect.WithClientOptions(opts...),
 		),
+		inspect: connect.NewClient[v1.InspectRequest, v1.InspectResponse](
+			httpClient,
+			baseURL+NodeInspectProcedure,
+			connect.WithSchema(nodeMethods.ByName("Inspect")),
+			connect.WithClientOptions(opts...),
+		),
 		nextMiniBatch: connect.NewClient[v1.NextMiniBatchRequest, v1.NextMiniBatchResponse](
 			httpClient,
 			baseURL+NodeNextMiniBatchProcedure,
@@ -234,6 +244,7 @@ type nodeClient struct {
 	rescan        *connect.Client[v1.RescanRequest, v1.RescanResponse]
 	copy          *connect.Client[v1.CopyRequest, v1.CopyResponse]
 	verify        *connect.Client[v1.VerifyRequest, v1.VerifyResponse]
+	inspect       *connect.Client[v1.InspectRequest, v1.InspectResponse]
 	nextMiniBatch *connect.Client[v1.NextMiniBatchRequest, v1.NextMiniBatchResponse]
 }
 
@@ -318,6 +329,15 @@ func (c *nodeClient) Verify(ctx context.Context, req *v1.VerifyRequest) (*v1.Ver
 	return nil, err
 }
 
+// Inspect calls millrace.v1.Node.Inspect.
+func (c *nodeClient) Inspect(ctx context.Context, req *v1.InspectRequest) (*v1.InspectResponse, error) {
+	response, err := c.inspect.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // NextMiniBatch calls millrace.v1.Node.NextMiniBatch.
 func (c *nodeClient) NextMiniBatch(ctx context.Context, req *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error) {
 	response, err := c.nextMiniBatch.CallUnary(ctx, connect.NewRequest(req))
@@ -354,6 +374,8 @@ type NodeHandler interface {
 	// manifest), Millrace-Footer-At (the first byte that the footer's digest covers) and Millrace-Sha256 (of the whole). Where none is kept, what
 	// is read now is.
 	Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error)
+	// Inspect answers a question about a drive that is open on the node: what it is, how it does, its images, its files.
+	Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error)
 	// NextMiniBatch gives one mini-batch. Its binding is HTTP/1.1:
 	//
 	//	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
@@ -431,6 +453,12 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(nodeMethods.ByName("Verify")),
 		connect.WithHandlerOptions(opts...),
 	)
+	nodeInspectHandler := connect.NewUnaryHandlerSimple(
+		NodeInspectProcedure,
+		svc.Inspect,
+		connect.WithSchema(nodeMethods.ByName("Inspect")),
+		connect.WithHandlerOptions(opts...),
+	)
 	nodeNextMiniBatchHandler := connect.NewUnaryHandlerSimple(
 		NodeNextMiniBatchProcedure,
 		svc.NextMiniBatch,
@@ -457,6 +485,8 @@ func NewNodeHandler(svc NodeHandler, opts ...connect.HandlerOption) (string, htt
 			nodeCopyHandler.ServeHTTP(w, r)
 		case NodeVerifyProcedure:
 			nodeVerifyHandler.ServeHTTP(w, r)
+		case NodeInspectProcedure:
+			nodeInspectHandler.ServeHTTP(w, r)
 		case NodeNextMiniBatchProcedure:
 			nodeNextMiniBatchHandler.ServeHTTP(w, r)
 		default:
@@ -502,6 +532,10 @@ func (UnimplementedNodeHandler) Copy(context.Context, *v1.CopyRequest) (*v1.Copy
 
 func (UnimplementedNodeHandler) Verify(context.Context, *v1.VerifyRequest) (*v1.VerifyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.Verify is not implemented"))
+}
+
+func (UnimplementedNodeHandler) Inspect(context.Context, *v1.InspectRequest) (*v1.InspectResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("millrace.v1.Node.Inspect is not implemented"))
 }
 
 func (UnimplementedNodeHandler) NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error) {

@@ -1,0 +1,97 @@
+package csd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/millrace/millrace/internal/ownership"
+)
+
+// Owner says which process has a drive in a file open, and where it answers questions about the drive. It is in PATH.owner while the drive
+// is open, and there is none where nobody is to be asked.
+type Owner struct {
+	Process int      `json:"process"` // its number
+	Name    string   `json:"name"`    // what it is, as "node n0"
+	Drive   string   `json:"drive"`   // what it calls the drive
+	URLs    []string `json:"urls"`    // of the process, or of the drive itself where they begin with tcp:
+}
+
+// maxOwner bounds the file, and maxOwnerURLs what of it is tried.
+const (
+	maxOwner     = 16 << 10
+	maxOwnerURLs = 16
+)
+
+func ownerPath(path string) string { return path + ".owner" }
+
+// BusyError says that a drive is open already. Owner is nil where the process that has it told nobody. It wraps ErrBusy.
+type BusyError struct {
+	Path  string
+	Owner *Owner
+}
+
+// Error names the owner.
+func (e *BusyError) Error() string {
+	if e.Owner == nil {
+		return ErrBusy.Error() + ": end the process that has it, or ask that process"
+	}
+	return fmt.Sprintf("%v: %s (process %d) has it, as %s", ErrBusy, e.Owner.Name, e.Owner.Process, e.Owner.Drive)
+}
+
+// Unwrap returns ErrBusy.
+func (e *BusyError) Unwrap() error { return ErrBusy }
+
+// busy makes the error of a drive that is locked.
+func busy(path string) error {
+	e := &BusyError{Path: path}
+	if b, err := readBounded(ownerPath(path), maxOwner); err == nil {
+		e.Owner = parseOwner(b)
+	}
+	return e
+}
+
+// parseOwner reads what an owner has written; nil where that makes no sense.
+func parseOwner(b []byte) *Owner {
+	o := new(Owner)
+	if err := json.Unmarshal(b, o); err != nil || o.Process <= 0 || o.Name == "" || o.Drive == "" || len(o.URLs) > maxOwnerURLs {
+		return nil
+	}
+	return o
+}
+
+// Own tells others, who find the drive open, whom to ask about it. Close takes it back. Only a drive in a file can be found so.
+func (d *Drive) Own(o Owner) error {
+	if d.opt.Path == "" {
+		return nil
+	}
+	o.Process = os.Getpid()
+	b, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(ownerPath(d.opt.Path), append(b, '\n'), d.opt.atStep, "owner"); err != nil {
+		return fmt.Errorf("drive %s: tell who has it: %w", d.name(), err)
+	}
+	return nil
+}
+
+// disown removes what an owner has said. Whoever calls it holds the drive's lock; one that was killed leaves the file.
+func disown(path string) error {
+	if err := os.Remove(ownerPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// inheritor is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the folder's.
+func inheritor(path, folder string) string {
+	if _, err := os.Lstat(path); err == nil {
+		return path
+	}
+	return folder
+}
+
+// settle gives what root has made to whom it belongs.
+func settle(made, path, folder string) error { return ownership.Inherit(made, inheritor(path, folder)) }

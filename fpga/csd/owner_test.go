@@ -1,0 +1,104 @@
+package csd
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestOwner: who finds a drive open learns by whom, and nobody is named who is gone.
+func TestOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d0.flash")
+	o := Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: 1 << 20}
+	d, err := Open(o)
+	require.NoError(t, err)
+	o.Create = false
+	_, err = Open(o)
+	require.ErrorIs(t, err, ErrBusy)
+	var b *BusyError
+	require.ErrorAs(t, err, &b)
+	assert.Nil(t, b.Owner)
+
+	require.NoError(t, d.Own(Owner{Name: "node n0", Drive: "d0", URLs: []string{"unix:/run/n0.sock"}}))
+	_, err = Open(o)
+	require.ErrorAs(t, err, &b)
+	require.NotNil(t, b.Owner)
+	assert.Equal(t, Owner{Process: os.Getpid(), Name: "node n0", Drive: "d0", URLs: []string{"unix:/run/n0.sock"}}, *b.Owner)
+	assert.ErrorContains(t, err, "node n0")
+	left, err := os.ReadFile(ownerPath(path))
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	assert.NoFileExists(t, ownerPath(path))
+
+	// One that was killed leaves the file; the next, who tells nothing, removes it.
+	require.NoError(t, os.WriteFile(ownerPath(path), left, 0o644))
+	d, err = Open(o)
+	require.NoError(t, err)
+	_, err = Open(o)
+	require.ErrorAs(t, err, &b)
+	assert.Nil(t, b.Owner)
+	require.NoError(t, d.Close())
+}
+
+// FuzzOwner: what another process wrote is an owner whole, or none.
+func FuzzOwner(f *testing.F) {
+	f.Add([]byte(`{"process":1,"name":"node n0","drive":"d0","urls":["unix:/x"]}`))
+	f.Add([]byte(`{"process":-1}`))
+	f.Add([]byte(`{"process":1e99,"urls":5}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if o := parseOwner(b); o != nil {
+			assert.Positive(t, o.Process)
+			assert.NotEmpty(t, o.Name)
+			_, err := json.Marshal(o)
+			require.NoError(t, err)
+		}
+	})
+}
+
+// TestADriveThatRootMakes belongs to whom its folder belongs, with all its files, also after root has opened it again.
+func TestADriveThatRootMakes(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes what another owns")
+	}
+	const service = 64999
+	folder := t.TempDir()
+	require.NoError(t, os.Chown(folder, service, service))
+	path := filepath.Join(folder, "d0.flash")
+	for _, create := range []bool{true, false} {
+		d, err := Open(Options{Path: path, Create: create, Size: 1 << 20, SLMBytes: 1 << 20})
+		require.NoError(t, err)
+		require.NoError(t, d.Own(Owner{Name: "n", Drive: "d"}))
+		all, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, len(all), 3)
+		for _, e := range all {
+			info, err := e.Info()
+			require.NoError(t, err)
+			assert.EqualValues(t, service, info.Sys().(*syscall.Stat_t).Uid, e.Name())
+			assert.EqualValues(t, service, info.Sys().(*syscall.Stat_t).Gid, e.Name())
+		}
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestADriveOfAnother says who may open it and what to do.
+func TestADriveOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d0.flash")
+	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: 1 << 20})
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	if os.Geteuid() == 0 {
+		t.Skip("root opens every file; cmd/millrace opens one as another user")
+	}
+	require.NoError(t, os.Chmod(path, 0))
+	_, err = Open(Options{Path: path, SLMBytes: 1 << 20})
+	require.ErrorIs(t, err, os.ErrPermission)
+	require.ErrorContains(t, err, "chown")
+	assert.False(t, errors.Is(err, ErrNoDrive))
+}

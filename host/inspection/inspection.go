@@ -1,0 +1,125 @@
+package inspection
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/image"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/health"
+	"github.com/millrace/millrace/host/volume"
+	"github.com/millrace/millrace/sdk"
+)
+
+// ErrKind says that there is no such question.
+var ErrKind = errors.New("want info, health, images or files")
+
+// Kind is a question about a drive.
+type Kind string
+
+// The questions, and what answers them.
+const (
+	Info   Kind = "info"   // *Description
+	Health Kind = "health" // *health.Report
+	Images Kind = "images" // *ImageList
+	Files  Kind = "files"  // *[]File
+)
+
+// Description is what a drive says of itself, and what it counted since it was opened.
+type Description struct {
+	sdk.Info
+	Counters *api.Counters `json:"counters,omitempty"`
+	Images   *image.Report `json:"images,omitempty"`
+}
+
+// ImageList is what a drive tells of its images.
+type ImageList struct {
+	Drive string `json:"drive"`
+	*image.Report
+}
+
+// File is a member of a drive's volume.
+type File struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset_bytes"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// Read answers a question about an open drive. The volume may be nil: then it is read for this answer.
+func Read(ctx context.Context, kind Kind, dev *sdk.Device, vol *volume.Volume) (any, error) {
+	switch kind {
+	case Info:
+		return describe(ctx, dev)
+	case Health:
+		return health.Read(ctx, dev)
+	case Images:
+		r, err := dev.ImageReport(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &ImageList{dev.String(), r}, nil
+	case Files:
+		return files(ctx, dev, vol)
+	}
+	return nil, fmt.Errorf("question %.40q: %w", string(kind), ErrKind)
+}
+
+func describe(ctx context.Context, dev *sdk.Device) (*Description, error) {
+	d := &Description{Info: dev.Info()}
+	if !dev.HasCompute() {
+		return d, nil
+	}
+	var err error
+	if d.Counters, err = host.ReadCounters(ctx, dev); err != nil {
+		return nil, err
+	}
+	if d.Images, err = dev.ImageReport(ctx); err != nil && !errors.Is(err, sdk.ErrNoImageReport) {
+		return nil, err
+	}
+	return d, nil
+}
+
+func files(ctx context.Context, dev *sdk.Device, vol *volume.Volume) (*[]File, error) {
+	if vol == nil {
+		var err error
+		if vol, err = volume.Open(ctx, dev); err != nil {
+			return nil, err
+		}
+	}
+	members, err := vol.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]File, 0, len(members))
+	for _, m := range members {
+		list = append(list, File{m.Name, m.Offset, m.Size})
+	}
+	return &list, nil
+}
+
+// Decode reads an answer to a question, as Read gives it.
+func Decode(kind Kind, b []byte) (any, error) {
+	var v any
+	switch kind {
+	case Info:
+		v = new(Description)
+	case Health:
+		v = new(health.Report)
+	case Images:
+		v = new(ImageList)
+	case Files:
+		v = new([]File)
+	default:
+		return nil, fmt.Errorf("question %.40q: %w", string(kind), ErrKind)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, fmt.Errorf("answer to %s: %w", kind, err)
+	}
+	if l, ok := v.(*ImageList); ok && l.Report == nil {
+		return nil, fmt.Errorf("answer to %s: it has no report", kind)
+	}
+	return v, nil
+}
