@@ -1,6 +1,7 @@
 // Millrace preprocesses a recommender's training rows on the drives that store them.
 //
 //	millrace demo                         the main job, on this machine, nothing else installed
+//	millrace up, down                     a control plane and a storage node on this machine, and their end
 //	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; where partitions lie
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace drive ...                    drives by URI, their health, and the files on them
@@ -30,10 +31,12 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(process()) }
+
+// process runs the command line of this process until it is done, or interrupted, and returns its exit status.
+func process() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever the first one waits for
-	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
-	stop()
-	os.Exit(code)
+	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) == "" {
 		os.Exit(secluded(m.Run))
 	}
-	code := run(context.Background(), os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
+	code := process()
 	if path := os.Getenv(highWater); path != "" {
 		status, err := os.ReadFile("/proc/self/status")
 		if err == nil {

@@ -64,7 +64,7 @@ func TestDocuments(t *testing.T) {
 	build.Dir = source
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	alone := exec.CommandContext(t.Context(), "unshare", "--net", "--pid", "--fork", "--kill-child", "true").Run() == nil
+	alone := exec.CommandContext(t.Context(), "unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "true").Run() == nil
 	for _, document := range documents(t) {
 		t.Run(document, func(t *testing.T) { run(t, source, bin, document, alone) })
 	}
@@ -95,7 +95,7 @@ func run(t *testing.T, source, bin, document string, alone bool) {
 	defer cancel()
 	args := []string{"bash", "-c", script}
 	if alone {
-		args = append([]string{"unshare", "--net", "--pid", "--fork", "--kill-child"}, args...)
+		args = append([]string{"unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"}, args...)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = work

@@ -1,0 +1,74 @@
+package site
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Attend starts the daemons that do not run, calls ready, and stays until ctx ends or a daemon that it started does; then it stops those
+// that it started. Each line that they log goes to log, behind the daemon's name. If all run already it only calls ready.
+func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
+	started, err := s.start(ctx, &lineWriter{w: log})
+	if err != nil {
+		return err
+	}
+	ready()
+	if len(started) == 0 {
+		return nil
+	}
+	if err := s.Close(); err != nil { // the folder is free while they run
+		return err
+	}
+	ended := make(chan *child, len(started))
+	for _, c := range started {
+		go func() {
+			<-c.ended
+			ended <- c
+		}()
+	}
+	select {
+	case <-ctx.Done():
+	case c := <-ended:
+		err = fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, c.what, c.err, s.tail(c.daemon))
+		if c.err == nil { // it was told to, by millrace down in another terminal
+			err = nil
+		}
+	}
+	for i := len(started) - 1; i >= 0; i-- {
+		_, serr := s.end(started[i].daemon)
+		err = errors.Join(err, serr)
+		<-started[i].ended
+	}
+	return err
+}
+
+// lineWriter writes whole lines of several daemons.
+type lineWriter struct {
+	mu sync.Mutex // guards w
+	w  io.Writer
+}
+
+func (l *lineWriter) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+// copyLines copies what a daemon logs into its file, and line by line to whoever watches. A watcher that is gone is no reason to stop.
+func copyLines(from io.Reader, file, watcher io.Writer, name string) {
+	r := bufio.NewReaderSize(from, 64<<10)
+	for {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 {
+			_, _ = file.Write(line)
+			_, _ = watcher.Write(append([]byte(name+"  "), line...))
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return
+		}
+	}
+}

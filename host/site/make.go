@@ -1,0 +1,314 @@
+package site
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node"
+	"github.com/millrace/millrace/internal/strictyaml"
+	"github.com/millrace/millrace/sdk"
+)
+
+// Names of what is in a site.
+const (
+	controlName = "control0"
+	nodeName    = "node0"
+	driveName   = "d0"
+)
+
+// renewTime is how long before a certificate ends a new one is issued.
+const renewTime = 14 * 24 * time.Hour
+
+// Make makes what is missing, and changes nothing that is there.
+func (s *Site) Make(ctx context.Context) error {
+	for _, dir := range []string{"pki", "drives", "control", "node", "run", "log"} {
+		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := s.makeIdentities(); err != nil {
+		return err
+	}
+	if err := s.makeDrive(ctx); err != nil {
+		return err
+	}
+	if err := s.makeConfig(); err != nil {
+		return err
+	}
+	return s.makeContext()
+}
+
+// makeIdentities makes the authority and the three certificates. What is there is replaced only if it cannot be used, or ends soon.
+func (s *Site) makeIdentities() error {
+	dir := s.path("pki")
+	had, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var repaired []string
+	if why := s.authorityFault(); why != nil {
+		if err := removeFiles(filepath.Join(dir, identity.AuthorityCert), filepath.Join(dir, identity.AuthorityKey)); err != nil {
+			return err
+		}
+		host, err := os.Hostname()
+		if err != nil {
+			host = "this machine"
+		}
+		if err := identity.InitAuthority(dir, "millrace up on "+host); err != nil {
+			return err
+		}
+		s.renewed = true
+		repaired = append(repaired, fmt.Sprintf("a new authority: %v", why))
+	}
+	for _, r := range s.requests() {
+		o := s.identityOf(r.Identity)
+		why := certificateFault(o)
+		if why == nil {
+			continue
+		}
+		if err := removeFiles(o.Cert, o.Key); err != nil {
+			return err
+		}
+		if err := identity.Issue(dir, r, o.Cert, o.Key); err != nil {
+			return err
+		}
+		repaired = append(repaired, fmt.Sprintf("a new certificate for %s: %v", r.Identity, why))
+	}
+	switch {
+	case len(had) == 0:
+		s.did(Made, "authority and certificates", "%s", dir)
+	case len(repaired) > 0:
+		s.did(Repaired, "authority and certificates", "%s: %s", dir, strings.Join(repaired, "; "))
+	default:
+		s.did(There, "authority and certificates", "%s", dir)
+	}
+	return nil
+}
+
+// removeFiles removes files that may be missing.
+func removeFiles(paths ...string) error {
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// authorityFault says why the authority cannot sign; nil if it can.
+func (s *Site) authorityFault() error {
+	pair, err := tls.LoadX509KeyPair(s.path("pki", identity.AuthorityCert), s.path("pki", identity.AuthorityKey))
+	if err != nil {
+		return brief(err)
+	}
+	return ending(pair.Leaf)
+}
+
+// certificateFault says why a certificate cannot be used; nil if it can.
+func certificateFault(o identity.Options) error {
+	pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+	if err != nil {
+		return brief(err)
+	}
+	ca, err := os.ReadFile(o.CA)
+	if err != nil {
+		return brief(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(ca)
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		return err
+	}
+	return ending(pair.Leaf)
+}
+
+// ending returns an error if a certificate ends soon.
+func ending(c *x509.Certificate) error {
+	if left := time.Until(c.NotAfter); left < renewTime {
+		return fmt.Errorf("the one before ended, or ends, at %s", c.NotAfter.Format(time.DateOnly))
+	}
+	return nil
+}
+
+// brief is an error in few words where a file is only missing.
+func brief(err error) error {
+	if missing := (*os.PathError)(nil); errors.As(err, &missing) && errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s was missing", filepath.Base(missing.Path))
+	}
+	return err
+}
+
+// requests are the certificates of a site.
+func (s *Site) requests() []identity.Request {
+	return []identity.Request{
+		{Identity: identity.Identity{Role: identity.Control, Name: controlName}, Hosts: hosts(s.rec.Control)},
+		{Identity: identity.Identity{Role: identity.Node, Name: nodeName}, Hosts: hosts(s.rec.Node)},
+		{Identity: s.operator()},
+	}
+}
+
+func (s *Site) operator() identity.Identity {
+	return identity.Identity{Role: identity.Operator, Name: s.rec.Operator}
+}
+
+// hosts are the names by which a daemon of this machine is called.
+func hosts(listen string) []string {
+	list := []string{"localhost", "127.0.0.1", "::1"}
+	if host, _, err := net.SplitHostPort(listen); err == nil && host != "localhost" && host != "127.0.0.1" && host != "::1" {
+		list = append(list, host)
+	}
+	return list
+}
+
+// identityOf names the files of an identity of the site.
+func (s *Site) identityOf(id identity.Identity) identity.Options {
+	stem := s.path("pki", string(id.Role)+"-"+id.Name)
+	return identity.Options{Cert: stem + ".pem", Key: stem + ".key", CA: s.path("pki", identity.AuthorityCert)}
+}
+
+// Identity names the files with which the user of the site asks.
+func (s *Site) Identity() identity.Options { return s.identityOf(s.operator()) }
+
+// makeDrive makes the drive.
+func (s *Site) makeDrive(ctx context.Context) error {
+	flash := s.path("drives", driveName+".flash")
+	capacity, err := node.Bytes(s.rec.DriveSize).MarshalText()
+	if err != nil {
+		return err
+	}
+	size := fmt.Sprintf("%s, %s", capacity, flash)
+	switch _, err := os.Lstat(flash); {
+	case err == nil:
+		s.did(There, "drive "+driveName, "%s", size)
+		return nil
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	did := Made
+	if _, err := os.Lstat(flash + ".json"); err == nil { // its flash was removed: what it held is gone
+		if err := removeFiles(flash + ".json"); err != nil {
+			return err
+		}
+		did, size = Repaired, size+": its flash was missing; it is empty now"
+	}
+	dev, err := sdk.Create(ctx, fmt.Sprintf("%s?size=%dB", fileURI(flash), s.rec.DriveSize), sdk.DeviceOptions{})
+	if err != nil {
+		return err
+	}
+	s.did(did, "drive "+driveName, "%s", size)
+	return dev.Close()
+}
+
+// fileURI is the URI of a drive in a file.
+func fileURI(path string) string {
+	return "file:" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(path)
+}
+
+// configHead begins a configuration that is made here.
+const configHead = `# The configuration of the storage node that millrace up made. It may be edited: millrace up keeps it as it is, and millrace down
+# followed by millrace up takes it up. Removed, it is made anew.
+
+`
+
+// makeConfig writes the node's configuration; one that is there is read, so that what is wrong with it is said now.
+func (s *Site) makeConfig() error {
+	path := s.path("node.yaml")
+	if _, err := os.Lstat(path); err == nil {
+		if _, err := node.ReadConfig(path); err != nil {
+			return fmt.Errorf("%w: mend it, or remove it to have it made anew", err)
+		}
+		s.did(There, "configuration of the node", "%s", path)
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	id := s.identityOf(identity.Identity{Role: identity.Node, Name: nodeName})
+	c := node.DefaultConfig()
+	c.Name, c.Listen, c.Control, c.StateDir = nodeName, []string{s.rec.Node}, []string{s.ControlURL()}, s.path("node")
+	c.TLS = node.TLSConfig{Cert: id.Cert, Key: id.Key, CA: id.CA}
+	c.Drives = []node.DriveConfig{{Name: driveName, URI: fileURI(s.path("drives", driveName+".flash"))}}
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if err := writeFile(path, append([]byte(configHead), strictyaml.Print(c)...)); err != nil {
+		return err
+	}
+	s.did(Made, "configuration of the node", "%s", path)
+	return nil
+}
+
+// context is what contexts.yaml says of the site.
+func (s *Site) context() contexts.Context {
+	id := s.Identity()
+	return contexts.Context{Control: []string{s.ControlURL()}, Cert: id.Cert, Key: id.Key, CA: id.CA}
+}
+
+// makeContext adds the context and makes it the current one. A context of the name that says something else is left alone.
+func (s *Site) makeContext() error {
+	name, before := s.rec.Context, s.rec.Before
+	did := There
+	err := contexts.Update(s.rec.Contexts, func(f *contexts.File) error {
+		have, ok := f.Contexts[name]
+		if ok && !have.Equal(s.context()) {
+			return fmt.Errorf("context %s in %s: %w: it names %s: give another name with --context, or remove it (millrace context remove %s)",
+				name, s.rec.Contexts, ErrForeign, strings.Join(have.Control, ", "), name)
+		}
+		if ok {
+			return nil // whoever made another one current meant it
+		}
+		did = Made
+		f.Contexts[name] = s.context()
+		if f.Current != "" {
+			before = f.Current
+		}
+		f.Current = name
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if before != s.rec.Before {
+		s.rec.Before = before
+		if err := s.save(); err != nil {
+			return err
+		}
+	}
+	s.did(did, "context "+name, "%s", s.rec.Contexts)
+	return nil
+}
+
+// removeContext takes the context away and makes the one before it current again. One that says something else by now stays.
+func (s *Site) removeContext() error {
+	name := s.rec.Context
+	did := Absent
+	err := contexts.Update(s.rec.Contexts, func(f *contexts.File) error {
+		if have, ok := f.Contexts[name]; !ok || !have.Equal(s.context()) {
+			return nil
+		}
+		did = Removed
+		delete(f.Contexts, name)
+		if f.Current != name {
+			return nil
+		}
+		f.Current = ""
+		if _, ok := f.Contexts[s.rec.Before]; ok {
+			f.Current = s.rec.Before
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	s.did(did, "context "+name, "%s", s.rec.Contexts)
+	return nil
+}

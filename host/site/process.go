@@ -1,0 +1,102 @@
+package site
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// process is what run/NAME.pid says: enough to know the process again after its id was given to another.
+type process struct {
+	PID     int      `json:"pid"`
+	Began   string   `json:"began"` // as the system tells it: the boot, and the time since
+	Command []string `json:"command"`
+}
+
+// daemon is one of the site's two programs.
+type daemon struct {
+	name string // of its files
+	what string // in words
+	args []string
+	addr string
+}
+
+// daemons are in the order in which they start; they stop in the other.
+func (s *Site) daemons() []daemon {
+	return []daemon{s.controlDaemon(), s.nodeDaemon()}
+}
+
+func (s *Site) nodeDaemon() daemon {
+	return daemon{"node", "node " + nodeName, []string{"node", "run", "--config", s.path("node.yaml")}, s.rec.Node}
+}
+
+// runs reads a daemon's pid file; nil if the daemon does not run. A pid file whose process is gone, or is another by now, counts for none.
+func (s *Site) runs(d daemon) (*process, error) {
+	path := s.path("run", d.name+".pid")
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var p process
+	if err := json.Unmarshal(b, &p); err != nil || p.PID <= 1 || len(p.Command) == 0 {
+		return nil, fmt.Errorf("%s does not say which process it is of: if no millrace runs here remove it", path)
+	}
+	now, err := look(p.PID)
+	if err != nil {
+		return nil, fmt.Errorf("process %d: %w", p.PID, err)
+	}
+	if now == nil || now.Began != p.Began || !slices.Equal(now.Command, p.Command) {
+		return nil, nil
+	}
+	return &p, nil
+}
+
+// note writes a daemon's pid file.
+func (s *Site) note(d daemon, pid int) error {
+	p, err := look(pid)
+	if err == nil && p == nil {
+		err = errors.New("it has ended already")
+	}
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return writeFile(s.path("run", d.name+".pid"), append(b, '\n'))
+}
+
+// stopTime is how long a daemon may take to end: a node lets running splits end for a minute (drain_time).
+const stopTime = 90 * time.Second
+
+// end tells a daemon to end, and waits until it has; false if it did not run.
+func (s *Site) end(d daemon) (bool, error) {
+	p, err := s.runs(d)
+	if err != nil {
+		return false, err
+	}
+	if p == nil {
+		return false, removeFiles(s.path("run", d.name+".pid"))
+	}
+	if err := terminate(p.PID); err != nil {
+		return false, fmt.Errorf("%w: %s: tell process %d to end: %w", ErrDaemon, d.what, p.PID, err)
+	}
+	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		if p, err = s.runs(d); err != nil {
+			return false, err
+		}
+		if p == nil {
+			return true, removeFiles(s.path("run", d.name+".pid"))
+		}
+		if time.Since(begin) > stopTime {
+			return false, fmt.Errorf("%w: %s: process %d was told to end %v ago and still runs: kill -9 %d ends it at once", ErrDaemon, d.what, p.PID, stopTime, p.PID)
+		}
+	}
+}

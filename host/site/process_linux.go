@@ -1,0 +1,52 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// look tells what process has an id; nil if none has, or it has ended and nobody has asked for its exit status yet.
+func look(pid int) (*process, error) {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil, fmt.Errorf("/proc does not show the processes of this PID namespace (%s is not %d): mount it anew", self, os.Getpid())
+	}
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	stat, err := os.ReadFile(dir + "stat")
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The name, in parentheses, may hold anything: fields are counted behind it. State is the third field, the start the 22nd.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 {
+		return nil, fmt.Errorf("%sstat has %d fields", dir, len(fields)+2)
+	}
+	if fields[0] == "Z" || fields[0] == "X" {
+		return nil, nil
+	}
+	command, err := os.ReadFile(dir + "cmdline")
+	if gone(err) || err == nil && len(command) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil, err
+	}
+	return &process{
+		PID: pid, Began: strings.TrimSpace(string(boot)) + " " + fields[19],
+		Command: strings.Split(strings.TrimSuffix(string(command), "\x00"), "\x00"),
+	}, nil
+}
+
+// gone reports whether a process has ended while it was looked at.
+func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
