@@ -102,6 +102,14 @@ func orDash(s string) string {
 	return s
 }
 
+// appetite is T, for people.
+func (v *jobView) appetite() string {
+	if v.T == 0 {
+		return "not known: every drive may run"
+	}
+	return fmt.Sprintf("%.0f rows/s", v.T)
+}
+
 // share is the part of the epoch that is delivered, for people.
 func (v *jobView) share() string {
 	if v.MiniBatches == 0 {
@@ -113,7 +121,7 @@ func (v *jobView) share() string {
 func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest, v.Submitted)
 	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs, v.Delivered, v.MiniBatches, v.share(), v.Rows)
-	fmt.Fprintf(w, "T\t%.0f rows/s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.T, v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+	fmt.Fprintf(w, "T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.appetite(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}

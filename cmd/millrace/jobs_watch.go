@@ -104,7 +104,7 @@ func drawWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
 	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
 	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", bar(v.Delivered, v.MiniBatches, 30), v.share(), v.Delivered, v.MiniBatches)
-	fmt.Fprintf(w, "rows/s\t%s\nT\t%.0f rows/s\nP\t%.0f rows/s a drive\n", v.rate(), v.T, v.P)
+	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.rate(), v.appetite(), v.P)
 	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)
 	fmt.Fprintf(w, "time left\t%s\n", v.remaining())
 	if v.WaitsFor != "" {
