@@ -419,12 +419,12 @@ func TestAuthenticationIsSlow(t *testing.T) {
 	k, o := keys(t)
 	o.Handshake = time.Minute
 	s := serve(t, o)
-	l, q := bare(t, s, func(d *DialOptions) { d.Key, d.KeepAlive = k.Host, 100*time.Millisecond }) // which the drive rounds up to a second
+	l, q := bare(t, s, func(d *DialOptions) { d.Key, d.KeepAlive = k.Host, 1100*time.Millisecond }) // which the drive rounds up to 2 s
 	long := func() {
 		select {
 		case <-l.over:
 			require.NoError(t, l.why())
-		case <-time.After(2 * time.Second):
+		case <-time.After(3 * time.Second):
 		}
 	}
 	long()
