@@ -135,9 +135,9 @@ func (c *command) asks(cmd *cobra.Command, f *remoteFlags, run func(ctx context.
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := f.dial()
 		if err != nil {
-			return err
+			return advised(err)
 		}
-		return errors.Join(run(cmd.Context(), client, args), client.Close())
+		return errors.Join(advised(run(cmd.Context(), client, args)), client.Close())
 	}
 	return cmd
 }

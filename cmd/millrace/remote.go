@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,11 +48,16 @@ func (f *addressFlags) target() (contexts.Target, error) {
 type remoteFlags struct {
 	addressFlags
 	patience time.Duration
+	cmd      *cobra.Command
 }
 
+// contactTime is how long commands wait for a control plane that they have not met: it may be starting, or not be there at all.
+const contactTime = 5 * time.Second
+
 func (f *remoteFlags) add(cmd *cobra.Command) {
+	f.cmd = cmd
 	f.addressFlags.add(cmd, "")
-	cmd.Flags().DurationVar(&f.patience, "patience", 15*time.Second, "how long to wait for a member that leads")
+	cmd.Flags().DurationVar(&f.patience, "patience", 15*time.Second, "how long to wait for a member that leads; unless it is given, 5s for one that answers at all")
 }
 
 // dial makes a client of the control plane that is meant.
@@ -63,9 +70,57 @@ func (f *remoteFlags) dial() (*remote.Client, error) {
 		t.Control = []string{defaultControl}
 	}
 	f.identity = t.Identity // nodes are called with it, too
-	client, err := remote.Dial(remote.Options{Control: t.Control, Identity: t.Identity, Patience: f.patience})
+	o := remote.Options{Control: t.Control, Identity: t.Identity, Patience: f.patience, Contact: contactTime}
+	if f.cmd.Flags().Changed("patience") {
+		o.Contact = f.patience
+	}
+	client, err := remote.Dial(o)
 	if errors.Is(err, remote.ErrOptions) {
 		return nil, usageError{err}
 	}
 	return client, err
+}
+
+// advised adds to an error what to do about it.
+func advised(err error) error {
+	if say := advice(err); say != "" {
+		return fmt.Errorf("%w: %s", err, say)
+	}
+	return err
+}
+
+// advice says what to do about an error of an address or an identity; "" where the error says it.
+func advice(err error) string {
+	const files = " (--cert, --key, --ca, or --context; millrace context show says what is used)"
+	if m := (*identity.MismatchError)(nil); errors.As(err, &m) {
+		switch m.Cause {
+		case identity.WantsTLS:
+			return "write https:// and give a certificate" + files
+		case identity.WantsClear:
+			return "write http:// (--control, or --context), or have it serve TLS (--cert, --key, --ca of millrace control run)"
+		case identity.NoIdentity:
+			return "give a certificate, its key and the authority" + files
+		case identity.UnknownServer:
+			return "give the authority that signed it with --ca, or name another control plane (--control, --context)" + files
+		case identity.UnknownCaller, identity.RefusedCaller:
+			return "show a certificate that its authority signed" + files
+		case identity.WrongHost:
+			return "call it by one of those names (--control, --context), or issue a certificate for this one (millrace pki issue --host)"
+		case identity.ServerExpired:
+			return "have a new one issued for it (millrace pki issue; millrace up does so by itself), and look at this machine's clock"
+		case identity.CallerExpired:
+			return "have a new one issued (millrace pki issue --role operator) and name it" + files
+		case identity.WrongRole:
+			return "name the control plane with --control or --context"
+		case identity.NotHTTP, identity.UnknownAddress:
+			return "name the control plane with --control, or with --context (millrace context list)"
+		}
+	}
+	switch {
+	case errors.Is(err, identity.ErrCertificate):
+		return "name certificate, key and authority" + files
+	case errors.Is(err, remote.ErrUnreachable) && errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there: start a control plane (millrace up, or millrace control run), or name another with --control or --context"
+	}
+	return ""
 }

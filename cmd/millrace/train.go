@@ -145,7 +145,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				return c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log)
+				return advised(c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {

@@ -131,7 +131,7 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
-	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Logger: logger})
+	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Contact: contactTime, Logger: logger})
 	if errors.Is(err, remote.ErrOptions) {
 		return usageError{err}
 	}

@@ -146,15 +146,20 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 		begin   = time.Now()
 		pause   = firstPause
 		follows = 0
+		wrong   = map[string]error{} // by base URL, of members that were looked at
 	)
 	for {
 		base := c.first()
 		resp, err := attempt(ctx, each, c.member(base), f)
 		if err == nil {
+			c.meet()
 			return resp, nil
 		}
 		if ctx.Err() != nil {
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		if err := c.hopeless(ctx, base, err, wrong); err != nil {
+			return none, err
 		}
 		if url, ok := notLeader(err); ok {
 			if url != "" && c.follow(url) {
@@ -174,7 +179,7 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 		}
 		follows = 0
 		waited := time.Since(begin)
-		if waited+pause > c.o.Patience {
+		if waited+pause > c.patience() {
 			return none, fmt.Errorf("%w: asked %s for %v: %w", ErrUnreachable, strings.Join(c.o.Control, ", "), waited.Round(time.Millisecond), err)
 		}
 		c.o.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
@@ -185,6 +190,52 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// meet notes that a member of a control plane has answered: from now on a failure is the network's or the member's, not the address's.
+func (c *Client) meet() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.met = true
+}
+
+// patience is how long a call goes on asking.
+func (c *Client) patience() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.met {
+		return c.o.Patience
+	}
+	return min(c.o.Patience, c.o.Contact)
+}
+
+// hopeless returns an error if no member ever answered and the address or the identity is wrong for each of them, so that to ask
+// again would not help. It looks at each member once.
+func (c *Client) hopeless(ctx context.Context, base string, err error, wrong map[string]error) error {
+	if connect.IsWireError(err) { // somebody answered; whether it was a control plane the code says
+		switch connect.CodeOf(err) {
+		case connect.CodeInternal, connect.CodeUnknown, connect.CodeUnavailable, connect.CodeUnimplemented:
+		default:
+			c.meet()
+		}
+	}
+	c.mu.Lock()
+	met := c.met
+	c.mu.Unlock()
+	if _, looked := wrong[base]; met || looked {
+		return nil
+	}
+	found := identity.Diagnose(ctx, base, c.o.Identity)
+	if mismatch := (*identity.MismatchError)(nil); !errors.As(found, &mismatch) {
+		found = nil
+	}
+	wrong[base] = found
+	for _, b := range c.order {
+		if wrong[b] == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, wrong[c.order[0]])
 }
 
 func attempt[R any](ctx context.Context, each time.Duration, m apiv1connect.ControlClient, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {

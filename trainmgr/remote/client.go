@@ -49,7 +49,9 @@ type Options struct {
 	Identity identity.Options
 	// Patience is how long a call waits, over all members, for one that leads; 0 means DefaultPatience.
 	Patience time.Duration
-	Logger   *slog.Logger // nil: silent
+	// Contact is the same as long as no member has ever answered; 0 means Patience. A wrong address or identity is an error at once.
+	Contact time.Duration
+	Logger  *slog.Logger // nil: silent
 }
 
 // Client calls a control plane.
@@ -61,6 +63,7 @@ type Client struct {
 	mu      sync.Mutex
 	members map[string]apiv1connect.ControlClient // by base URL; those of the configuration, and leaders that were named
 	at      string                                // whom to ask first
+	met     bool                                  // a member has answered once
 }
 
 // Dial makes a client. It does not wait for the control plane.
@@ -71,8 +74,11 @@ func Dial(o Options) (*Client, error) {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	if o.Patience < 0 {
-		return nil, fmt.Errorf("%w: a patience of %v", ErrOptions, o.Patience)
+	if o.Contact == 0 {
+		o.Contact = o.Patience
+	}
+	if o.Patience < 0 || o.Contact < 0 {
+		return nil, fmt.Errorf("%w: a patience of %v, and of %v until a member answers: want neither below 0", ErrOptions, o.Patience, o.Contact)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
