@@ -72,6 +72,7 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "after so long without a sign of life another member leads; whole seconds")
 	f.DurationVar(&o.SessionTTL, "session-ttl", presence.DefaultSilence, "a rank whose launcher has not called for so long, and closed no connection, counts as detached: its leases come back")
 	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter, "a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
+	f.BoolVar(&o.TicketsOptional, "tickets-optional", false, "have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are older than tickets are")
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")

@@ -27,6 +27,7 @@ type jobView struct {
 	State       string     `json:"state"`
 	Digest      string     `json:"digest"`
 	Submitted   string     `json:"submitted"`
+	Owner       string     `json:"owner"` // whose launchers it is for; empty: every launcher's
 	Epoch       uint64     `json:"epoch"` // from 0
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
@@ -64,7 +65,7 @@ func viewJob(s *apiv1.JobStatus) jobView {
 		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(), Delivered: s.GetDelivered(), Rows: s.GetRows(),
 		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(), Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
 		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(), Follows: s.GetSpec().GetFollow(),
-		Abandon: s.GetAbandonAfterSeconds(), Ranks: []rankView{},
+		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
@@ -120,6 +121,9 @@ func (v *jobView) share() string {
 
 func printJob(w io.Writer, v jobView) {
 	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest, v.Submitted)
+	if v.Owner != "" {
+		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
+	}
 	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs, v.Delivered, v.MiniBatches, v.share(), v.Rows)
 	fmt.Fprintf(w, "T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.appetite(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
 	if v.WaitsFor != "" {
@@ -150,6 +154,7 @@ func (c *command) jobsSubmit() *cobra.Command {
 		partitions []string
 		exclude    []string
 		abandon    time.Duration
+		owner      string
 	)
 	cmd := &cobra.Command{
 		Use:   "submit",
@@ -178,6 +183,7 @@ later are taken when all that was there is delivered.`,
 	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
 	fl.StringVar(&resume, "resume", "", "file with a token to go on from")
 	fl.DurationVar(&abandon, "abandon-after", 0, "end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
+	fl.StringVar(&owner, "owner", "", "by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their certificates up to the first dot (default: every launcher may see it and attach)")
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	fl.Int64Var(&plan.Batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
 	fl.StringVar(&plan.Tail, "tail", "keep", "what becomes of a partition's last, short mini-batch: keep or drop")
@@ -198,7 +204,7 @@ later are taken when all that was there is delivered.`,
 				return fmt.Errorf("resume: %w", err)
 			}
 		}
-		job, err := client.Submit(ctx, &spec)
+		job, err := client.SubmitFor(ctx, owner, &spec)
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk"
 )
@@ -62,6 +63,8 @@ type Agent struct {
 	images      *deployer
 	metrics     *metrics
 	client      *http.Client // towards other nodes
+	tickets     *ticket.Verifier
+	refusals    seldom // of tickets, in the log
 	server      *http.Server
 	listeners   []net.Listener
 	urls        []string // as told to the control plane
@@ -97,6 +100,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
 	a.fence = leader.OpenFence(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
@@ -117,6 +121,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	}
 	a.runs = splits.New(splits.Options{
 		Open: open, Failed: a.failed, Log: a.log, Fence: a.fence.Get, NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
+		OwnerBytes: c.Buffers.owner(), OwnerSplits: c.Limits.OwnerSplits,
 		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
 	})
 	registry := o.Registry

@@ -32,6 +32,7 @@ type member struct {
 	answer *apiv1.HeartbeatResponse
 	err    error
 	beats  []*apiv1.NodeStatus
+	heard  [2]uint64 // of leases that came back: the last beat's
 }
 
 func newMember(t *testing.T) *member {
@@ -48,6 +49,7 @@ func (m *member) Heartbeat(_ context.Context, r *apiv1.HeartbeatRequest) (*apiv1
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.beats = append(m.beats, r.GetStatus())
+	m.heard = [2]uint64{r.GetReturnedFence(), r.GetReturnedSeen()}
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -170,7 +172,7 @@ func TestADriveIsToldWithWhatItsDigestSays(t *testing.T) {
 	assert.Equal(t, whole.Drives[0].Partitions, early.Drives[0].Partitions)
 }
 
-// TestANodeThatIsRefused, or whose control plane is too old, or away, serves all the same.
+// TestANodeThatIsRefused, or whose control plane is too old, or away, runs on, and says so; it serves nobody, since nobody can have a lease.
 func TestANodeThatIsRefused(t *testing.T) {
 	files := content(t)
 	m := newMember(t)
@@ -178,7 +180,8 @@ func TestANodeThatIsRefused(t *testing.T) {
 	f := start(t, func(c *Config) { c.Control = []string{m.url, "http://127.0.0.1:1"} }, fill(t, "mem", files))
 	f.wait("a beat", func() bool { return len(m.had()) > 0 })
 	j := f.prepare(dataset.Options{})
-	f.frame(j, "d0", 0, 1)
+	status, b, _ := f.get(f.link(j, "d0", 0, 1))
+	assert.Equal(t, http.StatusServiceUnavailable, status, "nobody has a lease here: %s", b)
 	_, err := f.beat(m.url)
 	require.ErrorContains(t, err, "node n9's")
 	m.set(func() { m.err, m.leads, m.answer.Protocol = nil, true, 0 })

@@ -75,6 +75,16 @@ type TextConfig struct {
 type BufferConfig struct {
 	Node Bytes `yaml:"node" doc:"most bytes of all jobs together; a run makes one mini-batch past it at most, when a request waits for it"`
 	Job  Bytes `yaml:"job" doc:"most bytes of one job"`
+	// Owner is known by tickets: without a control plane there are none.
+	Owner Bytes `yaml:"owner" doc:"most bytes of all jobs of one owner (the launchers of one name, or an operator's job), past which its runs make nothing ahead; 0: three quarters of node"`
+}
+
+// owner is the bound of one owner's bytes.
+func (c *BufferConfig) owner() int64 {
+	if c.Owner > 0 {
+		return int64(c.Owner)
+	}
+	return max(int64(c.Node)/4*3, 1)
 }
 
 // RunConfig bounds runs in time.
@@ -91,6 +101,7 @@ type LimitConfig struct {
 	RequestsPerSecond float64 `yaml:"requests_per_second" doc:"requests of one peer (address) a second, with bursts of a second's worth; 0: any number"`
 	Connections       int     `yaml:"connections" doc:"connections at once"`
 	Jobs              int     `yaml:"jobs" doc:"jobs prepared at once"`
+	OwnerSplits       int     `yaml:"owner_splits" doc:"splits of one owner open at once; 0: any number"`
 }
 
 // LogConfig is the log.
@@ -114,7 +125,7 @@ func DefaultConfig() Config {
 		Text:      TextConfig{Malformed: "fail"},
 		Buffers:   BufferConfig{Node: 1 << 30, Job: 512 << 20},
 		Runs:      RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second), BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
-		Limits:    LimitConfig{RequestBytes: 64 << 20, Connections: 1024, Jobs: 64},
+		Limits:    LimitConfig{RequestBytes: 64 << 20, Connections: 1024, Jobs: 64, OwnerSplits: 512},
 		Measure:   Duration(host.DefaultMeasureTime),
 		DrainTime: Duration(time.Minute),
 		Log:       LogConfig{Level: "info", Format: "auto"},
@@ -168,12 +179,12 @@ func (c *Config) Check() error {
 		return fmt.Errorf("name: %q is not 1 to 63 of a-z, 0-9, dot and hyphen", c.Name)
 	case len(c.Listen) == 0:
 		return errors.New("listen: name an address or a unix socket")
-	case c.Buffers.Node <= 0 || c.Buffers.Job <= 0:
-		return errors.New("buffers: node and job must be above 0")
+	case c.Buffers.Node <= 0 || c.Buffers.Job <= 0 || c.Buffers.Owner < 0:
+		return errors.New("buffers: node and job must be above 0, owner not below")
 	case c.Runs.Idle <= 0 || c.Runs.Abandoned <= 0 || c.Runs.WriteTime <= 0 || c.Runs.BusyWait < 0:
 		return errors.New("runs: idle, abandoned and write_time must be above 0, busy_wait not below")
-	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.RequestsPerSecond < 0:
-		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second not below")
+	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.OwnerSplits < 0 || c.Limits.RequestsPerSecond < 0:
+		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second and owner_splits not below")
 	case c.Measure <= 0 || c.DrainTime < 0:
 		return errors.New("measure must be above 0, drain_time not below")
 	}

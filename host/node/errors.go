@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/host/node/leader"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
@@ -48,6 +49,10 @@ var kinds = []struct {
 	{api.ErrBusy, connect.CodeResourceExhausted},
 	{sdk.ErrSLMFull, connect.CodeResourceExhausted},
 	{volume.ErrFull, connect.CodeResourceExhausted},
+	{splits.ErrOwner, connect.CodeResourceExhausted},
+	{ticket.ErrNone, connect.CodeUnauthenticated},
+	{ticket.ErrVoid, connect.CodePermissionDenied},
+	{ticket.ErrKey, connect.CodeUnavailable},
 	{splits.ErrDraining, connect.CodeUnavailable},
 	{splits.ErrStopped, connect.CodeUnavailable},
 	{ErrUnavailable, connect.CodeUnavailable},

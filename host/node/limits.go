@@ -41,6 +41,25 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
+// seldom lets one event a second into the log: whoever causes them decides how many there are.
+type seldom struct {
+	mu     sync.Mutex
+	at     time.Time
+	passed int
+}
+
+// next reports whether to log an event, and how many were not since the last that was.
+func (s *seldom) next(now time.Time) (notLogged int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.at) < time.Second {
+		s.passed++
+		return 0, false
+	}
+	notLogged, s.passed, s.at = s.passed, 0, now
+	return notLogged, true
+}
+
 // maxPeers bounds the limiter's memory.
 const maxPeers = 1 << 14
 

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node/splits"
+	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/sdk/tensor/arrowipc"
@@ -91,7 +93,12 @@ func (a *Agent) serveMiniBatch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p, err := a.miniBatch(w, r, q)
+	owner, err := a.entitled(r, &q)
+	if err != nil {
+		a.metrics.failures.WithLabelValues(codeOf(err).String()).Inc()
+		return err
+	}
+	p, err := a.miniBatch(w, r, q, owner)
 	if err != nil {
 		a.metrics.failures.WithLabelValues(codeOf(err).String()).Inc()
 		return err
@@ -107,8 +114,37 @@ func (a *Agent) serveMiniBatch(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// entitled checks the ticket of a request, and keeps what is made ahead within its lease. It returns for whom the split counts. Without a
+// control plane nobody grants leases, and there are no tickets.
+func (a *Agent) entitled(r *http.Request, q *query) (owner string, err error) {
+	if len(a.config.Control) == 0 {
+		return "", nil
+	}
+	var peer identity.Identity
+	if r.TLS != nil {
+		if peer, err = identity.Peer(r.TLS); err != nil {
+			return "", err
+		}
+	}
+	t, err := a.tickets.Check(r.Header.Get(apiv1.TicketHeader), peer, &ticket.Ask{Job: q.job, Epoch: q.epoch, Drive: q.drive, Number: q.number})
+	if err != nil {
+		if errors.Is(err, ticket.ErrKey) {
+			a.beats.Now() // the leader's answer brings the key
+		}
+		if n, ok := a.refusals.next(time.Now()); ok {
+			a.log.Warn("mini-batch refused", "job", short(q.job), "number", q.number, "drive", q.drive, "peer", r.RemoteAddr, "identity", peer.String(), "not_logged", n, "error", err)
+		}
+		return "", err
+	}
+	if t == nil {
+		return "", nil
+	}
+	q.until = min(q.until, t.To)
+	return t.Owner, nil
+}
+
 // miniBatch gets the mini-batch that is asked for.
-func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query) (*splits.Response, error) {
+func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query, owner string) (*splits.Response, error) {
 	if a.supervisor(q.drive) == nil {
 		return nil, a.noDrive(q.drive)
 	}
@@ -127,7 +163,7 @@ func (a *Agent) miniBatch(w http.ResponseWriter, r *http.Request, q query) (*spl
 	conn, _ := r.Context().Value(peerKey{}).(*splits.Peer)
 	control := http.NewResponseController(w)
 	return a.runs.Get(r.Context(), splits.Request{
-		Key: splits.Key{Job: q.job, Epoch: q.epoch, Drive: q.drive, Place: split.Place}, Split: split, Number: q.number, Until: q.until, Peer: conn,
+		Key: splits.Key{Job: q.job, Epoch: q.epoch, Drive: q.drive, Place: split.Place}, Split: split, Number: q.number, Until: q.until, Peer: conn, Owner: owner,
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) })
 }
 

@@ -133,6 +133,6 @@ func tlsState(ctx context.Context) *tls.ConnectionState {
 func (a *Agent) beatOptions() leader.Options {
 	return leader.Options{
 		Members: a.config.Control, Client: a.client, Fence: a.fence, Log: a.log,
-		Status: func() (*apiv1.NodeStatus, error) { return a.status(true) },
+		Status: func() (*apiv1.NodeStatus, error) { return a.status(true) }, Learn: a.tickets.Learn,
 	}
 }

@@ -49,9 +49,10 @@ type job struct {
 // rank is what the leader knows of a rank beside the ledger.
 type rank struct {
 	report  *apiv1.RankReport
-	stalled float64   // seconds, of sessions that ended
-	grants  []offered // that the rank has not named since
-	asks    uint64    // Lease calls that waited for grants: the last one withdraws what it wanted
+	stalled float64              // seconds, of sessions that ended
+	grants  []offered            // that the rank has not named since
+	tickets map[uint64]time.Time // leases, and when the last ticket for each was issued
+	asks    uint64               // Lease calls that waited for grants: the last one withdraws what it wanted
 	revoked []uint64
 	wake    chan struct{} // closed and replaced when grants or revoked came
 	session ledger.Session

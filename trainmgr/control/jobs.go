@@ -133,6 +133,10 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 		l.mu.Unlock()
 		return nil, err
 	}
+	if err := guard.MayEnd(ctx, j.Owner); err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
 	l.end(j, record.Cancelled, "", time.Now())
 	l.mu.Unlock()
 	if err := l.storeState(ctx, j); err != nil {

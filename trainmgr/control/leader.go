@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
@@ -30,7 +31,8 @@ type leader struct {
 	logger  *slog.Logger
 	term    *store.Term
 	journal *store.Journal
-	key     []byte // under which tokens are sealed
+	key     []byte         // under which tokens are sealed
+	signer  *ticket.Signer // of leases' tickets, for this term
 	began   time.Time
 
 	ctx    context.Context // ends with the term
@@ -64,6 +66,10 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		presence: presence.New(presence.Options{Silence: s.o.SessionTTL}),
 		jobs:     map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]bool{},
 		copies: map[string]*apiv1.PartitionCopies{},
+	}
+	var err error
+	if l.signer, err = ticket.NewSigner(term.Fence()); err != nil {
+		return nil, err
 	}
 	l.ctx, l.cancel = context.WithCancel(ctx)
 	if err := l.load(); err != nil {
@@ -217,6 +223,11 @@ func (l *leader) ready(now time.Time) {
 				r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return g.ID == v.Lease })
 				r.notify()
 				l.logger.Debug("lease revoked", "job", v.Job, "rank", v.Rank, "lease", v.Lease, "why", v.Why)
+			}
+		}
+		for _, b := range e.Back {
+			if a := l.nodes[b.Drive.Node]; a != nil {
+				a.back.add(b.ID, now)
 			}
 		}
 		for _, f := range e.Failed {
@@ -381,6 +392,7 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		Id: j.ID, Spec: j.spec, State: j.Phase.Words(j.Why), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
 		Drives: int32(j.Allocation.Drives), DrivesWanted: int32(j.Allocation.Wanted), Allocation: j.Allocation.Note,
 		ExpectedStallSeconds: j.Allocation.ExpectedStall.Seconds(), Redelivered: j.Redelivered, AbandonAfterSeconds: l.abandonAfter(j).Seconds(),
+		Owner: j.Owner,
 	}
 	for _, p := range j.P {
 		s.PRowsPerSecond += p / float64(len(j.P))

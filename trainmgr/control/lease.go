@@ -29,6 +29,19 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	if err != nil {
 		return nil, err
 	}
+	var sheet tickets
+	resp, err := l.lease(ctx, req, &sheet)
+	if err == nil {
+		err = sheet.sign(l.signer) // without l.mu
+	}
+	if err != nil {
+		return nil, l.wire(err)
+	}
+	return resp, nil
+}
+
+// lease answers a Lease call, but for the tickets, which are on the sheet.
+func (l *leader) lease(ctx context.Context, req *apiv1.LeaseRequest, sheet *tickets) (*apiv1.LeaseResponse, error) {
 	if len(req.Held) > maxHeld || len(req.Fetched) > maxHeld || len(req.Adopt) > maxHeld || req.Want < 0 || req.Want > maxWant {
 		return nil, l.wire(fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held), req.Want, maxHeld, maxWant))
 	}
@@ -77,7 +90,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	// A report leaves alone what another call of the rank waits for.
 	if req.Want == 0 || resp.Adopt || j.generationOf(req.Epoch) == nil {
 		l.ready(now)
-		return resp, l.answer(j, r, session, req.Epoch, resp)
+		return resp, l.answer(ctx, j, r, session, req, resp, sheet)
 	}
 	// What it was granted and has not heard of is of what it wants.
 	if err := l.ledger.Want(j.ID, session, req.Epoch, max(0, int(req.Want)-len(r.grants)), now); err != nil {
@@ -101,7 +114,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		}
 		l.mu.Lock()
 		if l.ctx.Err() != nil {
-			return nil, s.notLeader()
+			return nil, l.s.notLeader()
 		}
 		if r.session != session && r.session != (ledger.Session{}) {
 			resp.UnknownSession = true // another has attached meanwhile
@@ -120,7 +133,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	if err := ctx.Err(); err != nil {
 		return nil, l.wire(err)
 	}
-	return resp, l.answer(j, r, session, req.Epoch, resp)
+	return resp, l.answer(ctx, j, r, session, req, resp, sheet)
 }
 
 // withdraw ends what a Lease call wanted, unless a later call of the rank waits by now. When the caller has gone, what came for it and
@@ -206,8 +219,8 @@ func (r *rank) named(lists ...[]uint64) {
 }
 
 // answer fills in what a rank is granted and where it stands. l.mu is held.
-func (l *leader) answer(j *job, r *rank, session ledger.Session, epoch uint64, resp *apiv1.LeaseResponse) error {
-	now := time.Now()
+func (l *leader) answer(ctx context.Context, j *job, r *rank, session ledger.Session, req *apiv1.LeaseRequest, resp *apiv1.LeaseResponse, sheet *tickets) error {
+	now, epoch := time.Now(), req.Epoch
 	for i := range r.grants {
 		g := &r.grants[i]
 		if !l.ledger.Leased(j.ID, session.Rank, g.ID) {
@@ -219,6 +232,7 @@ func (l *leader) answer(j *job, r *rank, session ledger.Session, epoch uint64, r
 			Node: g.Drive.Node, Urls: l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
 		})
 	}
+	l.issue(ctx, j, session, req, resp, sheet, now)
 	resp.Revoked = append(resp.Revoked, r.revoked...)
 	r.revoked = nil
 	st, err := l.ledger.Rank(j.ID, session.Rank, now)

@@ -28,6 +28,7 @@ type agent struct {
 	told     bool                    // to drain, by a leader
 	busy     bool                    // its goroutine runs
 	again    bool                    // and has to look once more
+	back     returns                 // leases on its drives whose tickets it is to refuse
 }
 
 // Times for calls to nodes.
@@ -55,6 +56,14 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 		l.driveStates(req.Status, now)
 		l.ready(now)
 	}
+	var back []uint64
+	var seen uint64
+	if a := l.nodes[req.GetStatus().GetName()]; err == nil && a != nil {
+		if req.ReturnedFence == l.term.Fence() {
+			seen = req.ReturnedSeen
+		}
+		back, seen = a.back.after(seen, now)
+	}
 	l.mu.Unlock()
 	if err != nil {
 		return nil, l.wire(err)
@@ -62,6 +71,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	return &apiv1.HeartbeatResponse{
 		Protocol: apiv1.Protocol, Leader: s.url, Fence: l.term.Fence(), WantInventory: answer.WantInventory,
 		IntervalSeconds: l.o.Beat.Seconds(), DeadAfterSeconds: l.o.DeadAfter.Seconds(), ClockSeconds: wall,
+		TicketKey: l.signer.Key(), TicketsRequired: !l.o.TicketsOptional, Returned: back, ReturnedSeen: seen,
 	}, nil
 }
 

@@ -48,6 +48,9 @@ type Options struct {
 	AbandonAfter time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
+	// TicketsOptional has nodes serve launchers that show no ticket: as long as launchers run that are older than tickets are.
+	TicketsOptional bool
+
 	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
 	MaxSplits int     // of one epoch; 0: DefaultMaxSplits
 	History   int     // ended jobs remembered; 0: DefaultHistory

@@ -39,8 +39,12 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if len(raw) > MaxSpec {
 		return nil, l.wire(fmt.Errorf("%w: a spec of %d bytes, at most %d", record.ErrSpec, len(raw), MaxSpec))
 	}
+	owner, err := guard.OwnerFor(ctx, req.Owner)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
-	stored := record.Submission{ID: newID(req.Spec.Name), Owner: guard.Owner(guard.Peer(ctx)), Submitted: now.UTC(), Spec: raw}
+	stored := record.Submission{ID: newID(req.Spec.Name), Owner: owner, Submitted: now.UTC(), Spec: raw}
 	j, sealed, err := newJob(stored, req.Spec, l.key)
 	if err != nil {
 		return nil, l.wire(err)
@@ -139,6 +143,9 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 	if was := l.jobs[l.names[j.spec.Name]]; was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
 			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
+		}
+		if guard.MayUse(ctx, was.Owner) != nil {
+			return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already, and is another launcher's: choose another name", j.spec.Name))
 		}
 		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another name", j.spec.Name, was.ID))
 	}

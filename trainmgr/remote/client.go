@@ -111,6 +111,12 @@ func (c *Client) Leader() string { return c.first() }
 // Submit hands a job over. A spec without a name gets one. Submitting is safe to repeat: when an answer was lost and the
 // job of this name and spec runs already, that one is returned.
 func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
+	return c.SubmitFor(ctx, "", spec)
+}
+
+// SubmitFor is Submit by an operator for the launchers of an owner: those whose certificate's name is this, or begins with this and a dot. They alone may see
+// the job, attach to it and cancel it. Empty is Submit.
+func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
 	}
@@ -123,7 +129,7 @@ func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobSta
 	tries := 0
 	resp, err := call(ctx, c, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
 		tries++
-		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec})
+		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
 	})
 	if connect.CodeOf(err) == connect.CodeAlreadyExists && tries > 1 {
 		if st, gerr := c.Get(ctx, spec.Name); gerr == nil && sameJob(st.Spec, spec) {

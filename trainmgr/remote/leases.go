@@ -315,6 +315,11 @@ func (l *leases) take(resp *apiv1.LeaseResponse) error {
 			l.drop(p)
 		}
 	}
+	for _, t := range resp.Tickets {
+		if p := l.held[t.GetLease()]; p != nil {
+			p.entitle(t.GetTicket())
+		}
+	}
 	for _, p := range pieces {
 		if l.held[p.lease] != nil || l.over.has(p.lease) {
 			p.cancel(nil)

@@ -159,6 +159,7 @@ type ask struct {
 	epoch, number uint64
 	until         uint64
 	drive         string
+	ticket        *string // nil: none
 }
 
 func (a *ask) query() string {
@@ -178,6 +179,9 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+a.query(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", errNode, n.name, err)
+	}
+	if a.ticket != nil {
+		req.Header.Set(apiv1.TicketHeader, *a.ticket)
 	}
 	resp, err := n.http.Do(req)
 	if err != nil {

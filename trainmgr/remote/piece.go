@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
@@ -23,8 +25,18 @@ func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
 			split.FirstNumber, split.FirstNumber+uint64(split.MiniBatches), e.Number)
 	}
 	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Run{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
+	p.entitle(g.Ticket)
 	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
 	return p, nil
+}
+
+// entitle takes a ticket for the lease; an older control plane sends none.
+func (p *piece) entitle(ticket []byte) {
+	if len(ticket) == 0 {
+		return
+	}
+	text := base64.StdEncoding.EncodeToString(ticket)
+	p.ticket.Store(&text)
 }
 
 // piece is one lease: a trainmgr.Piece.
@@ -36,7 +48,8 @@ type piece struct {
 	node   *node
 	urls   []string
 	drive  string
-	ctx    context.Context // ends when the lease is revoked, or with the delivery
+	ticket atomic.Pointer[string] // as the node is shown it; nil: none came with the lease
+	ctx    context.Context        // ends when the lease is revoked, or with the delivery
 	cancel context.CancelCauseFunc
 	ended  bool // every mini-batch has come; guarded by l.mu
 }

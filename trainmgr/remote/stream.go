@@ -95,6 +95,7 @@ func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
 	begin := time.Now()
 	for try := 1; ; {
 		base := node.base()
+		a.ticket = s.p.ticket.Load()
 		ctx, cancel := context.WithTimeoutCause(s.ctx, r.o.Deadline, fmt.Errorf("no answer within %v", r.o.Deadline))
 		mb, err := node.get(ctx, base, a, r.pool, r.schema)
 		if err != nil && ctx.Err() != nil {

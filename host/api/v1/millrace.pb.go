@@ -2076,6 +2076,8 @@ func (*RemoveMemberResponse) Descriptor() ([]byte, []int) {
 type HeartbeatRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Status        *NodeStatus            `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	ReturnedFence uint64                 `protobuf:"varint,2,opt,name=returned_fence,json=returnedFence,proto3" json:"returned_fence,omitempty"` // of the leader that returned_seen is of
+	ReturnedSeen  uint64                 `protobuf:"varint,3,opt,name=returned_seen,json=returnedSeen,proto3" json:"returned_seen,omitempty"`    // as in the last answer that came
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2117,6 +2119,20 @@ func (x *HeartbeatRequest) GetStatus() *NodeStatus {
 	return nil
 }
 
+func (x *HeartbeatRequest) GetReturnedFence() uint64 {
+	if x != nil {
+		return x.ReturnedFence
+	}
+	return 0
+}
+
+func (x *HeartbeatRequest) GetReturnedSeen() uint64 {
+	if x != nil {
+		return x.ReturnedSeen
+	}
+	return 0
+}
+
 type HeartbeatResponse struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
 	Protocol         uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
@@ -2124,8 +2140,12 @@ type HeartbeatResponse struct {
 	Fence            uint64                 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`                                             // of the leader; a node refuses an older one
 	IntervalSeconds  float64                `protobuf:"fixed64,4,opt,name=interval_seconds,json=intervalSeconds,proto3" json:"interval_seconds,omitempty"` // until the next beat
 	DeadAfterSeconds float64                `protobuf:"fixed64,5,opt,name=dead_after_seconds,json=deadAfterSeconds,proto3" json:"dead_after_seconds,omitempty"`
-	WantInventory    bool                   `protobuf:"varint,6,opt,name=want_inventory,json=wantInventory,proto3" json:"want_inventory,omitempty"` // send partitions and schemas with the next beat
-	ClockSeconds     float64                `protobuf:"fixed64,7,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"`
+	WantInventory    bool                   `protobuf:"varint,6,opt,name=want_inventory,json=wantInventory,proto3" json:"want_inventory,omitempty"`       // send partitions and schemas with the next beat
+	ClockSeconds     float64                `protobuf:"fixed64,7,opt,name=clock_seconds,json=clockSeconds,proto3" json:"clock_seconds,omitempty"`         // the leader's clock: tickets expire by it
+	TicketKey        *TicketKey             `protobuf:"bytes,8,opt,name=ticket_key,json=ticketKey,proto3" json:"ticket_key,omitempty"`                    // under which this leader signs tickets; a node keeps those of the leaders before for a while
+	TicketsRequired  bool                   `protobuf:"varint,9,opt,name=tickets_required,json=ticketsRequired,proto3" json:"tickets_required,omitempty"` // refuse mini-batches to those who show none
+	Returned         []uint64               `protobuf:"varint,10,rep,packed,name=returned,proto3" json:"returned,omitempty"`                              // leases on the node's drives that have come back unfinished since returned_seen: their tickets are void
+	ReturnedSeen     uint64                 `protobuf:"varint,11,opt,name=returned_seen,json=returnedSeen,proto3" json:"returned_seen,omitempty"`         // to be sent with the next beat
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -2209,6 +2229,306 @@ func (x *HeartbeatResponse) GetClockSeconds() float64 {
 	return 0
 }
 
+func (x *HeartbeatResponse) GetTicketKey() *TicketKey {
+	if x != nil {
+		return x.TicketKey
+	}
+	return nil
+}
+
+func (x *HeartbeatResponse) GetTicketsRequired() bool {
+	if x != nil {
+		return x.TicketsRequired
+	}
+	return false
+}
+
+func (x *HeartbeatResponse) GetReturned() []uint64 {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+func (x *HeartbeatResponse) GetReturnedSeen() uint64 {
+	if x != nil {
+		return x.ReturnedSeen
+	}
+	return 0
+}
+
+// TicketKey is the public half of a key that a leader makes for its term; the private half never leaves it.
+type TicketKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`                               // the leader's fence
+	PublicKey     []byte                 `protobuf:"bytes,2,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"` // Ed25519, 32 bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TicketKey) Reset() {
+	*x = TicketKey{}
+	mi := &file_millrace_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TicketKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TicketKey) ProtoMessage() {}
+
+func (x *TicketKey) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TicketKey.ProtoReflect.Descriptor instead.
+func (*TicketKey) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *TicketKey) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *TicketKey) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
+// Ticket says what a lease entitles its holder to. A launcher sends it, as it got it, with every GET of a mini-batch, in base64 in the header
+// Millrace-Ticket. A node refuses a GET without (unauthenticated), and one that the ticket does not cover (permission_denied).
+type Ticket struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Key            uint64                 `protobuf:"varint,1,opt,name=key,proto3" json:"key,omitempty"` // TicketKey.id
+	Node           string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Incarnation    string                 `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // of the node: its restart voids the ticket
+	Drive          string                 `protobuf:"bytes,4,opt,name=drive,proto3" json:"drive,omitempty"`
+	Digest         []byte                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"` // the job's
+	Epoch          uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	From           uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"` // mini-batches
+	To             uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"`     // exclusive
+	Lease          uint64                 `protobuf:"varint,9,opt,name=lease,proto3" json:"lease,omitempty"`
+	Job            string                 `protobuf:"bytes,10,opt,name=job,proto3" json:"job,omitempty"` // its id
+	Rank           uint32                 `protobuf:"varint,11,opt,name=rank,proto3" json:"rank,omitempty"`
+	SessionFence   uint64                 `protobuf:"varint,12,opt,name=session_fence,json=sessionFence,proto3" json:"session_fence,omitempty"` // of the rank's session: a ticket of a later one voids those of earlier ones
+	SessionSeq     uint64                 `protobuf:"varint,13,opt,name=session_seq,json=sessionSeq,proto3" json:"session_seq,omitempty"`
+	Holder         string                 `protobuf:"bytes,14,opt,name=holder,proto3" json:"holder,omitempty"`                                         // ROLE/NAME of the certificate that the launcher showed; who shows another is refused. Empty: none was asked for
+	Owner          string                 `protobuf:"bytes,15,opt,name=owner,proto3" json:"owner,omitempty"`                                           // for whom open splits and buffered bytes count
+	ExpiresSeconds float64                `protobuf:"fixed64,16,opt,name=expires_seconds,json=expiresSeconds,proto3" json:"expires_seconds,omitempty"` // Unix time, by the leader's clock
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Ticket) Reset() {
+	*x = Ticket{}
+	mi := &file_millrace_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ticket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ticket) ProtoMessage() {}
+
+func (x *Ticket) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ticket.ProtoReflect.Descriptor instead.
+func (*Ticket) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Ticket) GetKey() uint64 {
+	if x != nil {
+		return x.Key
+	}
+	return 0
+}
+
+func (x *Ticket) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Ticket) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
+}
+
+func (x *Ticket) GetDrive() string {
+	if x != nil {
+		return x.Drive
+	}
+	return ""
+}
+
+func (x *Ticket) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+func (x *Ticket) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Ticket) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Ticket) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Ticket) GetLease() uint64 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
+func (x *Ticket) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Ticket) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *Ticket) GetSessionFence() uint64 {
+	if x != nil {
+		return x.SessionFence
+	}
+	return 0
+}
+
+func (x *Ticket) GetSessionSeq() uint64 {
+	if x != nil {
+		return x.SessionSeq
+	}
+	return 0
+}
+
+func (x *Ticket) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *Ticket) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Ticket) GetExpiresSeconds() float64 {
+	if x != nil {
+		return x.ExpiresSeconds
+	}
+	return 0
+}
+
+// SignedTicket is what travels.
+type SignedTicket struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ticket        []byte                 `protobuf:"bytes,1,opt,name=ticket,proto3" json:"ticket,omitempty"`       // a Ticket
+	Signature     []byte                 `protobuf:"bytes,2,opt,name=signature,proto3" json:"signature,omitempty"` // Ed25519, of "millrace ticket 1" and a zero byte before the ticket's bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignedTicket) Reset() {
+	*x = SignedTicket{}
+	mi := &file_millrace_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignedTicket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignedTicket) ProtoMessage() {}
+
+func (x *SignedTicket) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignedTicket.ProtoReflect.Descriptor instead.
+func (*SignedTicket) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SignedTicket) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
+func (x *SignedTicket) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 type ListNodesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2217,7 +2537,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2549,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[38]
+	mi := &file_millrace_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2562,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{38}
+	return file_millrace_proto_rawDescGZIP(), []int{41}
 }
 
 type ListNodesResponse struct {
@@ -2254,7 +2574,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2586,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[39]
+	mi := &file_millrace_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2599,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{39}
+	return file_millrace_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListNodesResponse) GetNodes() []*NodeRecord {
@@ -2301,7 +2621,7 @@ type NodeRecord struct {
 
 func (x *NodeRecord) Reset() {
 	*x = NodeRecord{}
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2633,7 @@ func (x *NodeRecord) String() string {
 func (*NodeRecord) ProtoMessage() {}
 
 func (x *NodeRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[40]
+	mi := &file_millrace_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2646,7 @@ func (x *NodeRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeRecord.ProtoReflect.Descriptor instead.
 func (*NodeRecord) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{40}
+	return file_millrace_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *NodeRecord) GetStatus() *NodeStatus {
@@ -2370,7 +2690,7 @@ type PartitionCopies struct {
 
 func (x *PartitionCopies) Reset() {
 	*x = PartitionCopies{}
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2702,7 @@ func (x *PartitionCopies) String() string {
 func (*PartitionCopies) ProtoMessage() {}
 
 func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[41]
+	mi := &file_millrace_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2715,7 @@ func (x *PartitionCopies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartitionCopies.ProtoReflect.Descriptor instead.
 func (*PartitionCopies) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{41}
+	return file_millrace_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PartitionCopies) GetPartition() string {
@@ -2435,7 +2755,7 @@ type SetCopiesRequest struct {
 
 func (x *SetCopiesRequest) Reset() {
 	*x = SetCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +2767,7 @@ func (x *SetCopiesRequest) String() string {
 func (*SetCopiesRequest) ProtoMessage() {}
 
 func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[42]
+	mi := &file_millrace_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +2780,7 @@ func (x *SetCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesRequest.ProtoReflect.Descriptor instead.
 func (*SetCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{42}
+	return file_millrace_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SetCopiesRequest) GetPartitions() []*PartitionCopies {
@@ -2478,7 +2798,7 @@ type SetCopiesResponse struct {
 
 func (x *SetCopiesResponse) Reset() {
 	*x = SetCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2490,7 +2810,7 @@ func (x *SetCopiesResponse) String() string {
 func (*SetCopiesResponse) ProtoMessage() {}
 
 func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[43]
+	mi := &file_millrace_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2503,7 +2823,7 @@ func (x *SetCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCopiesResponse.ProtoReflect.Descriptor instead.
 func (*SetCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{43}
+	return file_millrace_proto_rawDescGZIP(), []int{46}
 }
 
 type ListCopiesRequest struct {
@@ -2514,7 +2834,7 @@ type ListCopiesRequest struct {
 
 func (x *ListCopiesRequest) Reset() {
 	*x = ListCopiesRequest{}
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2846,7 @@ func (x *ListCopiesRequest) String() string {
 func (*ListCopiesRequest) ProtoMessage() {}
 
 func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[44]
+	mi := &file_millrace_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2859,7 @@ func (x *ListCopiesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesRequest.ProtoReflect.Descriptor instead.
 func (*ListCopiesRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{44}
+	return file_millrace_proto_rawDescGZIP(), []int{47}
 }
 
 type ListCopiesResponse struct {
@@ -2551,7 +2871,7 @@ type ListCopiesResponse struct {
 
 func (x *ListCopiesResponse) Reset() {
 	*x = ListCopiesResponse{}
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2883,7 @@ func (x *ListCopiesResponse) String() string {
 func (*ListCopiesResponse) ProtoMessage() {}
 
 func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[45]
+	mi := &file_millrace_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2896,7 @@ func (x *ListCopiesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCopiesResponse.ProtoReflect.Descriptor instead.
 func (*ListCopiesResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{45}
+	return file_millrace_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListCopiesResponse) GetPartitions() []*PartitionCopies {
@@ -2596,7 +2916,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2928,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[46]
+	mi := &file_millrace_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2941,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{46}
+	return file_millrace_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DrainNodeRequest) GetNode() string {
@@ -2647,7 +2967,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2979,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[47]
+	mi := &file_millrace_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2992,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{47}
+	return file_millrace_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DrainNodeResponse) GetLeases() int32 {
@@ -2705,7 +3025,7 @@ type JobSpec struct {
 
 func (x *JobSpec) Reset() {
 	*x = JobSpec{}
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +3037,7 @@ func (x *JobSpec) String() string {
 func (*JobSpec) ProtoMessage() {}
 
 func (x *JobSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[48]
+	mi := &file_millrace_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +3050,7 @@ func (x *JobSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobSpec.ProtoReflect.Descriptor instead.
 func (*JobSpec) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{48}
+	return file_millrace_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *JobSpec) GetName() string {
@@ -2839,15 +3159,18 @@ func (x *JobSpec) GetAbandonAfterSeconds() float64 {
 }
 
 type SubmitJobRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Spec  *JobSpec               `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// Whose launchers the job is for: launchers whose certificate's name is this, or begins with this and a dot. Empty: the caller's own, of a launcher;
+	// of an operator, every launcher's, who may attach to the job and see it, but not cancel it. Only an operator may name another than himself.
+	Owner         string `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3182,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[49]
+	mi := &file_millrace_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3195,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{49}
+	return file_millrace_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SubmitJobRequest) GetSpec() *JobSpec {
@@ -2880,6 +3203,13 @@ func (x *SubmitJobRequest) GetSpec() *JobSpec {
 		return x.Spec
 	}
 	return nil
+}
+
+func (x *SubmitJobRequest) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 type SubmitJobResponse struct {
@@ -2891,7 +3221,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3233,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[50]
+	mi := &file_millrace_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3246,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{50}
+	return file_millrace_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SubmitJobResponse) GetJob() *JobStatus {
@@ -2945,6 +3275,7 @@ type JobStatus struct {
 	SubmittedSeconds     float64                `protobuf:"fixed64,15,opt,name=submitted_seconds,json=submittedSeconds,proto3" json:"submitted_seconds,omitempty"`            // Unix time
 	Redelivered          uint64                 `protobuf:"varint,16,opt,name=redelivered,proto3" json:"redelivered,omitempty"`                                               // leases that came back and were granted again
 	WaitsFor             string                 `protobuf:"bytes,17,opt,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`                                      // partitions that no drive can make now, and why; empty: there are none
+	Owner                string                 `protobuf:"bytes,18,opt,name=owner,proto3" json:"owner,omitempty"`                                                            // whose launchers it is for; empty: every launcher's
 	AbandonAfterSeconds  float64                `protobuf:"fixed64,19,opt,name=abandon_after_seconds,json=abandonAfterSeconds,proto3" json:"abandon_after_seconds,omitempty"` // without a call of any rank the job ends after so long; 0: never
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -2952,7 +3283,7 @@ type JobStatus struct {
 
 func (x *JobStatus) Reset() {
 	*x = JobStatus{}
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2964,7 +3295,7 @@ func (x *JobStatus) String() string {
 func (*JobStatus) ProtoMessage() {}
 
 func (x *JobStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[51]
+	mi := &file_millrace_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2977,7 +3308,7 @@ func (x *JobStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatus.ProtoReflect.Descriptor instead.
 func (*JobStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{51}
+	return file_millrace_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *JobStatus) GetId() string {
@@ -3099,6 +3430,13 @@ func (x *JobStatus) GetWaitsFor() string {
 	return ""
 }
 
+func (x *JobStatus) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
 func (x *JobStatus) GetAbandonAfterSeconds() float64 {
 	if x != nil {
 		return x.AbandonAfterSeconds
@@ -3122,7 +3460,7 @@ type RankStatus struct {
 
 func (x *RankStatus) Reset() {
 	*x = RankStatus{}
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3134,7 +3472,7 @@ func (x *RankStatus) String() string {
 func (*RankStatus) ProtoMessage() {}
 
 func (x *RankStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[52]
+	mi := &file_millrace_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3147,7 +3485,7 @@ func (x *RankStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStatus.ProtoReflect.Descriptor instead.
 func (*RankStatus) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{52}
+	return file_millrace_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RankStatus) GetRank() uint32 {
@@ -3214,7 +3552,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3226,7 +3564,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[53]
+	mi := &file_millrace_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3239,7 +3577,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{53}
+	return file_millrace_proto_rawDescGZIP(), []int{56}
 }
 
 type ListJobsResponse struct {
@@ -3251,7 +3589,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3263,7 +3601,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[54]
+	mi := &file_millrace_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,7 +3614,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{54}
+	return file_millrace_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListJobsResponse) GetJobs() []*JobStatus {
@@ -3295,7 +3633,7 @@ type GetJobRequest struct {
 
 func (x *GetJobRequest) Reset() {
 	*x = GetJobRequest{}
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3645,7 @@ func (x *GetJobRequest) String() string {
 func (*GetJobRequest) ProtoMessage() {}
 
 func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[55]
+	mi := &file_millrace_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3658,7 @@ func (x *GetJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobRequest.ProtoReflect.Descriptor instead.
 func (*GetJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{55}
+	return file_millrace_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GetJobRequest) GetId() string {
@@ -3339,7 +3677,7 @@ type GetJobResponse struct {
 
 func (x *GetJobResponse) Reset() {
 	*x = GetJobResponse{}
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3689,7 @@ func (x *GetJobResponse) String() string {
 func (*GetJobResponse) ProtoMessage() {}
 
 func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[56]
+	mi := &file_millrace_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3702,7 @@ func (x *GetJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobResponse.ProtoReflect.Descriptor instead.
 func (*GetJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{56}
+	return file_millrace_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GetJobResponse) GetJob() *JobStatus {
@@ -3383,7 +3721,7 @@ type WatchJobRequest struct {
 
 func (x *WatchJobRequest) Reset() {
 	*x = WatchJobRequest{}
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3395,7 +3733,7 @@ func (x *WatchJobRequest) String() string {
 func (*WatchJobRequest) ProtoMessage() {}
 
 func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[57]
+	mi := &file_millrace_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3408,7 +3746,7 @@ func (x *WatchJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchJobRequest.ProtoReflect.Descriptor instead.
 func (*WatchJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{57}
+	return file_millrace_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *WatchJobRequest) GetId() string {
@@ -3427,7 +3765,7 @@ type CancelJobRequest struct {
 
 func (x *CancelJobRequest) Reset() {
 	*x = CancelJobRequest{}
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3777,7 @@ func (x *CancelJobRequest) String() string {
 func (*CancelJobRequest) ProtoMessage() {}
 
 func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[58]
+	mi := &file_millrace_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3790,7 @@ func (x *CancelJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobRequest.ProtoReflect.Descriptor instead.
 func (*CancelJobRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{58}
+	return file_millrace_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CancelJobRequest) GetId() string {
@@ -3470,7 +3808,7 @@ type CancelJobResponse struct {
 
 func (x *CancelJobResponse) Reset() {
 	*x = CancelJobResponse{}
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3820,7 @@ func (x *CancelJobResponse) String() string {
 func (*CancelJobResponse) ProtoMessage() {}
 
 func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[59]
+	mi := &file_millrace_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3833,7 @@ func (x *CancelJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelJobResponse.ProtoReflect.Descriptor instead.
 func (*CancelJobResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{59}
+	return file_millrace_proto_rawDescGZIP(), []int{62}
 }
 
 type DecisionsRequest struct {
@@ -3507,7 +3845,7 @@ type DecisionsRequest struct {
 
 func (x *DecisionsRequest) Reset() {
 	*x = DecisionsRequest{}
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3519,7 +3857,7 @@ func (x *DecisionsRequest) String() string {
 func (*DecisionsRequest) ProtoMessage() {}
 
 func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[60]
+	mi := &file_millrace_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3532,7 +3870,7 @@ func (x *DecisionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsRequest.ProtoReflect.Descriptor instead.
 func (*DecisionsRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{60}
+	return file_millrace_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DecisionsRequest) GetId() string {
@@ -3551,7 +3889,7 @@ type DecisionsResponse struct {
 
 func (x *DecisionsResponse) Reset() {
 	*x = DecisionsResponse{}
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3563,7 +3901,7 @@ func (x *DecisionsResponse) String() string {
 func (*DecisionsResponse) ProtoMessage() {}
 
 func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[61]
+	mi := &file_millrace_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3576,7 +3914,7 @@ func (x *DecisionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecisionsResponse.ProtoReflect.Descriptor instead.
 func (*DecisionsResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{61}
+	return file_millrace_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DecisionsResponse) GetDecisions() []string {
@@ -3606,7 +3944,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3956,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[62]
+	mi := &file_millrace_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3969,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{62}
+	return file_millrace_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -3692,7 +4030,7 @@ type PartlyConsumed struct {
 
 func (x *PartlyConsumed) Reset() {
 	*x = PartlyConsumed{}
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3704,7 +4042,7 @@ func (x *PartlyConsumed) String() string {
 func (*PartlyConsumed) ProtoMessage() {}
 
 func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[63]
+	mi := &file_millrace_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3717,7 +4055,7 @@ func (x *PartlyConsumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PartlyConsumed.ProtoReflect.Descriptor instead.
 func (*PartlyConsumed) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{63}
+	return file_millrace_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PartlyConsumed) GetJob() string {
@@ -3786,7 +4124,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +4136,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[64]
+	mi := &file_millrace_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +4149,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{64}
+	return file_millrace_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AttachResponse) GetJob() *JobStatus {
@@ -3887,7 +4225,7 @@ type NumberRange struct {
 
 func (x *NumberRange) Reset() {
 	*x = NumberRange{}
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4237,7 @@ func (x *NumberRange) String() string {
 func (*NumberRange) ProtoMessage() {}
 
 func (x *NumberRange) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[65]
+	mi := &file_millrace_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4250,7 @@ func (x *NumberRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NumberRange.ProtoReflect.Descriptor instead.
 func (*NumberRange) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{65}
+	return file_millrace_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *NumberRange) GetFrom() uint64 {
@@ -3943,7 +4281,7 @@ type RankReport struct {
 
 func (x *RankReport) Reset() {
 	*x = RankReport{}
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3955,7 +4293,7 @@ func (x *RankReport) String() string {
 func (*RankReport) ProtoMessage() {}
 
 func (x *RankReport) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[66]
+	mi := &file_millrace_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3968,7 +4306,7 @@ func (x *RankReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankReport.ProtoReflect.Descriptor instead.
 func (*RankReport) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{66}
+	return file_millrace_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RankReport) GetQueueBatches() float64 {
@@ -4031,7 +4369,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4043,7 +4381,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[67]
+	mi := &file_millrace_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4056,7 +4394,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{67}
+	return file_millrace_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *LeaseRequest) GetId() string {
@@ -4144,7 +4482,7 @@ type HeldLease struct {
 
 func (x *HeldLease) Reset() {
 	*x = HeldLease{}
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4156,7 +4494,7 @@ func (x *HeldLease) String() string {
 func (*HeldLease) ProtoMessage() {}
 
 func (x *HeldLease) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[68]
+	mi := &file_millrace_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4169,7 +4507,7 @@ func (x *HeldLease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldLease.ProtoReflect.Descriptor instead.
 func (*HeldLease) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{68}
+	return file_millrace_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *HeldLease) GetLease() uint64 {
@@ -4224,21 +4562,22 @@ func (x *HeldLease) GetTo() uint64 {
 type LeaseResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What was granted and not named in held or fetched since: said again with every answer until it is, since an answer may be lost.
-	Grants         []*Grant `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
-	Fence          uint64   `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
-	EpochDone      bool     `protobuf:"varint,3,opt,name=epoch_done,json=epochDone,proto3" json:"epoch_done,omitempty"` // every mini-batch of this rank's epoch is delivered or leased out; go on to the next when those are acknowledged
-	JobDone        bool     `protobuf:"varint,4,opt,name=job_done,json=jobDone,proto3" json:"job_done,omitempty"`
-	Waiting        string   `protobuf:"bytes,5,opt,name=waiting,proto3" json:"waiting,omitempty"`                                      // why nothing was granted, in words; empty: everything is out
-	UnknownSession bool     `protobuf:"varint,6,opt,name=unknown_session,json=unknownSession,proto3" json:"unknown_session,omitempty"` // attach again
-	Revoked        []uint64 `protobuf:"varint,7,rep,packed,name=revoked,proto3" json:"revoked,omitempty"`                              // of held: another holder has them; drop what they still make
-	Adopt          bool     `protobuf:"varint,8,opt,name=adopt,proto3" json:"adopt,omitempty"`                                         // a new leader: send adopt with the next call
+	Grants         []*Grant       `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	Fence          uint64         `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	EpochDone      bool           `protobuf:"varint,3,opt,name=epoch_done,json=epochDone,proto3" json:"epoch_done,omitempty"` // every mini-batch of this rank's epoch is delivered or leased out; go on to the next when those are acknowledged
+	JobDone        bool           `protobuf:"varint,4,opt,name=job_done,json=jobDone,proto3" json:"job_done,omitempty"`
+	Waiting        string         `protobuf:"bytes,5,opt,name=waiting,proto3" json:"waiting,omitempty"`                                      // why nothing was granted, in words; empty: everything is out
+	UnknownSession bool           `protobuf:"varint,6,opt,name=unknown_session,json=unknownSession,proto3" json:"unknown_session,omitempty"` // attach again
+	Revoked        []uint64       `protobuf:"varint,7,rep,packed,name=revoked,proto3" json:"revoked,omitempty"`                              // of held: another holder has them; drop what they still make
+	Adopt          bool           `protobuf:"varint,8,opt,name=adopt,proto3" json:"adopt,omitempty"`                                         // a new leader: send adopt with the next call
+	Tickets        []*LeaseTicket `protobuf:"bytes,9,rep,name=tickets,proto3" json:"tickets,omitempty"`                                      // of leases that are held: instead of those that will expire
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *LeaseResponse) Reset() {
 	*x = LeaseResponse{}
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4589,7 @@ func (x *LeaseResponse) String() string {
 func (*LeaseResponse) ProtoMessage() {}
 
 func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[69]
+	mi := &file_millrace_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4602,7 @@ func (x *LeaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseResponse.ProtoReflect.Descriptor instead.
 func (*LeaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{69}
+	return file_millrace_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *LeaseResponse) GetGrants() []*Grant {
@@ -4322,6 +4661,65 @@ func (x *LeaseResponse) GetAdopt() bool {
 	return false
 }
 
+func (x *LeaseResponse) GetTickets() []*LeaseTicket {
+	if x != nil {
+		return x.Tickets
+	}
+	return nil
+}
+
+type LeaseTicket struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lease         uint64                 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,2,opt,name=ticket,proto3" json:"ticket,omitempty"` // a SignedTicket
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseTicket) Reset() {
+	*x = LeaseTicket{}
+	mi := &file_millrace_proto_msgTypes[73]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseTicket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseTicket) ProtoMessage() {}
+
+func (x *LeaseTicket) ProtoReflect() protoreflect.Message {
+	mi := &file_millrace_proto_msgTypes[73]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseTicket.ProtoReflect.Descriptor instead.
+func (*LeaseTicket) Descriptor() ([]byte, []int) {
+	return file_millrace_proto_rawDescGZIP(), []int{73}
+}
+
+func (x *LeaseTicket) GetLease() uint64 {
+	if x != nil {
+		return x.Lease
+	}
+	return 0
+}
+
+func (x *LeaseTicket) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type Grant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lease         uint64                 `protobuf:"varint,1,opt,name=lease,proto3" json:"lease,omitempty"`
@@ -4332,13 +4730,14 @@ type Grant struct {
 	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
 	Urls          []string               `protobuf:"bytes,7,rep,name=urls,proto3" json:"urls,omitempty"` // of the node
 	Drive         string                 `protobuf:"bytes,8,opt,name=drive,proto3" json:"drive,omitempty"`
+	Ticket        []byte                 `protobuf:"bytes,9,opt,name=ticket,proto3" json:"ticket,omitempty"` // a SignedTicket, to be shown to the node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4749,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[70]
+	mi := &file_millrace_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4762,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{70}
+	return file_millrace_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Grant) GetLease() uint64 {
@@ -4422,6 +4821,13 @@ func (x *Grant) GetDrive() string {
 	return ""
 }
 
+func (x *Grant) GetTicket() []byte {
+	if x != nil {
+		return x.Ticket
+	}
+	return nil
+}
+
 type AcknowledgeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -4434,7 +4840,7 @@ type AcknowledgeRequest struct {
 
 func (x *AcknowledgeRequest) Reset() {
 	*x = AcknowledgeRequest{}
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4852,7 @@ func (x *AcknowledgeRequest) String() string {
 func (*AcknowledgeRequest) ProtoMessage() {}
 
 func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[71]
+	mi := &file_millrace_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4865,7 @@ func (x *AcknowledgeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeRequest.ProtoReflect.Descriptor instead.
 func (*AcknowledgeRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{71}
+	return file_millrace_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *AcknowledgeRequest) GetId() string {
@@ -4499,7 +4905,7 @@ type AcknowledgeResponse struct {
 
 func (x *AcknowledgeResponse) Reset() {
 	*x = AcknowledgeResponse{}
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4511,7 +4917,7 @@ func (x *AcknowledgeResponse) String() string {
 func (*AcknowledgeResponse) ProtoMessage() {}
 
 func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[72]
+	mi := &file_millrace_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4524,7 +4930,7 @@ func (x *AcknowledgeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcknowledgeResponse.ProtoReflect.Descriptor instead.
 func (*AcknowledgeResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{72}
+	return file_millrace_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AcknowledgeResponse) GetFence() uint64 {
@@ -4548,7 +4954,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4560,7 +4966,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[73]
+	mi := &file_millrace_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4573,7 +4979,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{73}
+	return file_millrace_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ReleaseRequest) GetId() string {
@@ -4612,7 +5018,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4624,7 +5030,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[74]
+	mi := &file_millrace_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4637,7 +5043,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{74}
+	return file_millrace_proto_rawDescGZIP(), []int{78}
 }
 
 type CheckpointRequest struct {
@@ -4650,7 +5056,7 @@ type CheckpointRequest struct {
 
 func (x *CheckpointRequest) Reset() {
 	*x = CheckpointRequest{}
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +5068,7 @@ func (x *CheckpointRequest) String() string {
 func (*CheckpointRequest) ProtoMessage() {}
 
 func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[75]
+	mi := &file_millrace_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +5081,7 @@ func (x *CheckpointRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointRequest.ProtoReflect.Descriptor instead.
 func (*CheckpointRequest) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{75}
+	return file_millrace_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CheckpointRequest) GetId() string {
@@ -4701,7 +5107,7 @@ type CheckpointResponse struct {
 
 func (x *CheckpointResponse) Reset() {
 	*x = CheckpointResponse{}
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +5119,7 @@ func (x *CheckpointResponse) String() string {
 func (*CheckpointResponse) ProtoMessage() {}
 
 func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[76]
+	mi := &file_millrace_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +5132,7 @@ func (x *CheckpointResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckpointResponse.ProtoReflect.Descriptor instead.
 func (*CheckpointResponse) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{76}
+	return file_millrace_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CheckpointResponse) GetToken() []byte {
@@ -4746,7 +5152,7 @@ type NotLeader struct {
 
 func (x *NotLeader) Reset() {
 	*x = NotLeader{}
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4758,7 +5164,7 @@ func (x *NotLeader) String() string {
 func (*NotLeader) ProtoMessage() {}
 
 func (x *NotLeader) ProtoReflect() protoreflect.Message {
-	mi := &file_millrace_proto_msgTypes[77]
+	mi := &file_millrace_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4771,7 +5177,7 @@ func (x *NotLeader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotLeader.ProtoReflect.Descriptor instead.
 func (*NotLeader) Descriptor() ([]byte, []int) {
-	return file_millrace_proto_rawDescGZIP(), []int{77}
+	return file_millrace_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *NotLeader) GetLeaderUrl() string {
@@ -4934,9 +5340,11 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06member\x18\x01 \x01(\v2\x13.millrace.v1.MemberR\x06member\"-\n" +
 	"\x13RemoveMemberRequest\x12\x16\n" +
 	"\x06member\x18\x01 \x01(\tR\x06member\"\x16\n" +
-	"\x14RemoveMemberResponse\"C\n" +
+	"\x14RemoveMemberResponse\"\x8f\x01\n" +
 	"\x10HeartbeatRequest\x12/\n" +
-	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\"\x82\x02\n" +
+	"\x06status\x18\x01 \x01(\v2\x17.millrace.v1.NodeStatusR\x06status\x12%\n" +
+	"\x0ereturned_fence\x18\x02 \x01(\x04R\rreturnedFence\x12#\n" +
+	"\rreturned_seen\x18\x03 \x01(\x04R\freturnedSeen\"\xa5\x03\n" +
 	"\x11HeartbeatResponse\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x14\n" +
@@ -4944,7 +5352,39 @@ const file_millrace_proto_rawDesc = "" +
 	"\x10interval_seconds\x18\x04 \x01(\x01R\x0fintervalSeconds\x12,\n" +
 	"\x12dead_after_seconds\x18\x05 \x01(\x01R\x10deadAfterSeconds\x12%\n" +
 	"\x0ewant_inventory\x18\x06 \x01(\bR\rwantInventory\x12#\n" +
-	"\rclock_seconds\x18\a \x01(\x01R\fclockSeconds\"\x12\n" +
+	"\rclock_seconds\x18\a \x01(\x01R\fclockSeconds\x125\n" +
+	"\n" +
+	"ticket_key\x18\b \x01(\v2\x16.millrace.v1.TicketKeyR\tticketKey\x12)\n" +
+	"\x10tickets_required\x18\t \x01(\bR\x0fticketsRequired\x12\x1a\n" +
+	"\breturned\x18\n" +
+	" \x03(\x04R\breturned\x12#\n" +
+	"\rreturned_seen\x18\v \x01(\x04R\freturnedSeen\":\n" +
+	"\tTicketKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x02 \x01(\fR\tpublicKey\"\x91\x03\n" +
+	"\x06Ticket\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x04R\x03key\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12 \n" +
+	"\vincarnation\x18\x03 \x01(\tR\vincarnation\x12\x14\n" +
+	"\x05drive\x18\x04 \x01(\tR\x05drive\x12\x16\n" +
+	"\x06digest\x18\x05 \x01(\fR\x06digest\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04from\x18\a \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\b \x01(\x04R\x02to\x12\x14\n" +
+	"\x05lease\x18\t \x01(\x04R\x05lease\x12\x10\n" +
+	"\x03job\x18\n" +
+	" \x01(\tR\x03job\x12\x12\n" +
+	"\x04rank\x18\v \x01(\rR\x04rank\x12#\n" +
+	"\rsession_fence\x18\f \x01(\x04R\fsessionFence\x12\x1f\n" +
+	"\vsession_seq\x18\r \x01(\x04R\n" +
+	"sessionSeq\x12\x16\n" +
+	"\x06holder\x18\x0e \x01(\tR\x06holder\x12\x14\n" +
+	"\x05owner\x18\x0f \x01(\tR\x05owner\x12'\n" +
+	"\x0fexpires_seconds\x18\x10 \x01(\x01R\x0eexpiresSeconds\"D\n" +
+	"\fSignedTicket\x12\x16\n" +
+	"\x06ticket\x18\x01 \x01(\fR\x06ticket\x12\x1c\n" +
+	"\tsignature\x18\x02 \x01(\fR\tsignature\"\x12\n" +
 	"\x10ListNodesRequest\"B\n" +
 	"\x11ListNodesResponse\x12-\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x17.millrace.v1.NodeRecordR\x05nodes\"\xad\x01\n" +
@@ -4993,11 +5433,12 @@ const file_millrace_proto_rawDesc = "" +
 	"\x06resume\x18\f \x01(\fR\x06resume\x12\x16\n" +
 	"\x06follow\x18\r \x01(\bR\x06follow\x12\x18\n" +
 	"\aexclude\x18\x0e \x03(\tR\aexclude\x122\n" +
-	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"<\n" +
+	"\x15abandon_after_seconds\x18\x0f \x01(\x01R\x13abandonAfterSeconds\"R\n" +
 	"\x10SubmitJobRequest\x12(\n" +
-	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\"=\n" +
+	"\x04spec\x18\x01 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\"=\n" +
 	"\x11SubmitJobResponse\x12(\n" +
-	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\xea\x04\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.millrace.v1.JobStatusR\x03job\"\x80\x05\n" +
 	"\tJobStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.millrace.v1.JobSpecR\x04spec\x12\x16\n" +
@@ -5018,7 +5459,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x05ranks\x18\x0e \x03(\v2\x17.millrace.v1.RankStatusR\x05ranks\x12+\n" +
 	"\x11submitted_seconds\x18\x0f \x01(\x01R\x10submittedSeconds\x12 \n" +
 	"\vredelivered\x18\x10 \x01(\x04R\vredelivered\x12\x1b\n" +
-	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\x122\n" +
+	"\twaits_for\x18\x11 \x01(\tR\bwaitsFor\x12\x14\n" +
+	"\x05owner\x18\x12 \x01(\tR\x05owner\x122\n" +
 	"\x15abandon_after_seconds\x18\x13 \x01(\x01R\x13abandonAfterSeconds\"\x94\x02\n" +
 	"\n" +
 	"RankStatus\x12\x12\n" +
@@ -5106,7 +5548,7 @@ const file_millrace_proto_rawDesc = "" +
 	"\x04node\x18\x04 \x01(\tR\x04node\x12\x14\n" +
 	"\x05drive\x18\x05 \x01(\tR\x05drive\x12\x12\n" +
 	"\x04from\x18\x06 \x01(\x04R\x04from\x12\x0e\n" +
-	"\x02to\x18\a \x01(\x04R\x02to\"\xfe\x01\n" +
+	"\x02to\x18\a \x01(\x04R\x02to\"\xb2\x02\n" +
 	"\rLeaseResponse\x12*\n" +
 	"\x06grants\x18\x01 \x03(\v2\x12.millrace.v1.GrantR\x06grants\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12\x1d\n" +
@@ -5116,7 +5558,11 @@ const file_millrace_proto_rawDesc = "" +
 	"\awaiting\x18\x05 \x01(\tR\awaiting\x12'\n" +
 	"\x0funknown_session\x18\x06 \x01(\bR\x0eunknownSession\x12\x18\n" +
 	"\arevoked\x18\a \x03(\x04R\arevoked\x12\x14\n" +
-	"\x05adopt\x18\b \x01(\bR\x05adopt\"\xab\x01\n" +
+	"\x05adopt\x18\b \x01(\bR\x05adopt\x122\n" +
+	"\atickets\x18\t \x03(\v2\x18.millrace.v1.LeaseTicketR\atickets\";\n" +
+	"\vLeaseTicket\x12\x14\n" +
+	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x16\n" +
+	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"\xc3\x01\n" +
 	"\x05Grant\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x04R\x05lease\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
@@ -5125,7 +5571,8 @@ const file_millrace_proto_rawDesc = "" +
 	"\x02to\x18\x05 \x01(\x04R\x02to\x12\x12\n" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12\x12\n" +
 	"\x04urls\x18\a \x03(\tR\x04urls\x12\x14\n" +
-	"\x05drive\x18\b \x01(\tR\x05drive\"\x88\x01\n" +
+	"\x05drive\x18\b \x01(\tR\x05drive\x12\x16\n" +
+	"\x06ticket\x18\t \x01(\fR\x06ticket\"\x88\x01\n" +
 	"\x12AcknowledgeRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asession\x18\x02 \x01(\fR\asession\x12\x14\n" +
@@ -5195,7 +5642,7 @@ func file_millrace_proto_rawDescGZIP() []byte {
 	return file_millrace_proto_rawDescData
 }
 
-var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_millrace_proto_msgTypes = make([]protoimpl.MessageInfo, 85)
 var file_millrace_proto_goTypes = []any{
 	(*InspectRequest)(nil),        // 0: millrace.v1.InspectRequest
 	(*InspectResponse)(nil),       // 1: millrace.v1.InspectResponse
@@ -5235,54 +5682,58 @@ var file_millrace_proto_goTypes = []any{
 	(*RemoveMemberResponse)(nil),  // 35: millrace.v1.RemoveMemberResponse
 	(*HeartbeatRequest)(nil),      // 36: millrace.v1.HeartbeatRequest
 	(*HeartbeatResponse)(nil),     // 37: millrace.v1.HeartbeatResponse
-	(*ListNodesRequest)(nil),      // 38: millrace.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 39: millrace.v1.ListNodesResponse
-	(*NodeRecord)(nil),            // 40: millrace.v1.NodeRecord
-	(*PartitionCopies)(nil),       // 41: millrace.v1.PartitionCopies
-	(*SetCopiesRequest)(nil),      // 42: millrace.v1.SetCopiesRequest
-	(*SetCopiesResponse)(nil),     // 43: millrace.v1.SetCopiesResponse
-	(*ListCopiesRequest)(nil),     // 44: millrace.v1.ListCopiesRequest
-	(*ListCopiesResponse)(nil),    // 45: millrace.v1.ListCopiesResponse
-	(*DrainNodeRequest)(nil),      // 46: millrace.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 47: millrace.v1.DrainNodeResponse
-	(*JobSpec)(nil),               // 48: millrace.v1.JobSpec
-	(*SubmitJobRequest)(nil),      // 49: millrace.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 50: millrace.v1.SubmitJobResponse
-	(*JobStatus)(nil),             // 51: millrace.v1.JobStatus
-	(*RankStatus)(nil),            // 52: millrace.v1.RankStatus
-	(*ListJobsRequest)(nil),       // 53: millrace.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 54: millrace.v1.ListJobsResponse
-	(*GetJobRequest)(nil),         // 55: millrace.v1.GetJobRequest
-	(*GetJobResponse)(nil),        // 56: millrace.v1.GetJobResponse
-	(*WatchJobRequest)(nil),       // 57: millrace.v1.WatchJobRequest
-	(*CancelJobRequest)(nil),      // 58: millrace.v1.CancelJobRequest
-	(*CancelJobResponse)(nil),     // 59: millrace.v1.CancelJobResponse
-	(*DecisionsRequest)(nil),      // 60: millrace.v1.DecisionsRequest
-	(*DecisionsResponse)(nil),     // 61: millrace.v1.DecisionsResponse
-	(*AttachRequest)(nil),         // 62: millrace.v1.AttachRequest
-	(*PartlyConsumed)(nil),        // 63: millrace.v1.PartlyConsumed
-	(*AttachResponse)(nil),        // 64: millrace.v1.AttachResponse
-	(*NumberRange)(nil),           // 65: millrace.v1.NumberRange
-	(*RankReport)(nil),            // 66: millrace.v1.RankReport
-	(*LeaseRequest)(nil),          // 67: millrace.v1.LeaseRequest
-	(*HeldLease)(nil),             // 68: millrace.v1.HeldLease
-	(*LeaseResponse)(nil),         // 69: millrace.v1.LeaseResponse
-	(*Grant)(nil),                 // 70: millrace.v1.Grant
-	(*AcknowledgeRequest)(nil),    // 71: millrace.v1.AcknowledgeRequest
-	(*AcknowledgeResponse)(nil),   // 72: millrace.v1.AcknowledgeResponse
-	(*ReleaseRequest)(nil),        // 73: millrace.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),       // 74: millrace.v1.ReleaseResponse
-	(*CheckpointRequest)(nil),     // 75: millrace.v1.CheckpointRequest
-	(*CheckpointResponse)(nil),    // 76: millrace.v1.CheckpointResponse
-	(*NotLeader)(nil),             // 77: millrace.v1.NotLeader
-	nil,                           // 78: millrace.v1.Schema.MeanLengthEntry
-	nil,                           // 79: millrace.v1.Drive.PRowsPerSecondEntry
-	nil,                           // 80: millrace.v1.AttachResponse.MeanLengthEntry
+	(*TicketKey)(nil),             // 38: millrace.v1.TicketKey
+	(*Ticket)(nil),                // 39: millrace.v1.Ticket
+	(*SignedTicket)(nil),          // 40: millrace.v1.SignedTicket
+	(*ListNodesRequest)(nil),      // 41: millrace.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 42: millrace.v1.ListNodesResponse
+	(*NodeRecord)(nil),            // 43: millrace.v1.NodeRecord
+	(*PartitionCopies)(nil),       // 44: millrace.v1.PartitionCopies
+	(*SetCopiesRequest)(nil),      // 45: millrace.v1.SetCopiesRequest
+	(*SetCopiesResponse)(nil),     // 46: millrace.v1.SetCopiesResponse
+	(*ListCopiesRequest)(nil),     // 47: millrace.v1.ListCopiesRequest
+	(*ListCopiesResponse)(nil),    // 48: millrace.v1.ListCopiesResponse
+	(*DrainNodeRequest)(nil),      // 49: millrace.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 50: millrace.v1.DrainNodeResponse
+	(*JobSpec)(nil),               // 51: millrace.v1.JobSpec
+	(*SubmitJobRequest)(nil),      // 52: millrace.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 53: millrace.v1.SubmitJobResponse
+	(*JobStatus)(nil),             // 54: millrace.v1.JobStatus
+	(*RankStatus)(nil),            // 55: millrace.v1.RankStatus
+	(*ListJobsRequest)(nil),       // 56: millrace.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 57: millrace.v1.ListJobsResponse
+	(*GetJobRequest)(nil),         // 58: millrace.v1.GetJobRequest
+	(*GetJobResponse)(nil),        // 59: millrace.v1.GetJobResponse
+	(*WatchJobRequest)(nil),       // 60: millrace.v1.WatchJobRequest
+	(*CancelJobRequest)(nil),      // 61: millrace.v1.CancelJobRequest
+	(*CancelJobResponse)(nil),     // 62: millrace.v1.CancelJobResponse
+	(*DecisionsRequest)(nil),      // 63: millrace.v1.DecisionsRequest
+	(*DecisionsResponse)(nil),     // 64: millrace.v1.DecisionsResponse
+	(*AttachRequest)(nil),         // 65: millrace.v1.AttachRequest
+	(*PartlyConsumed)(nil),        // 66: millrace.v1.PartlyConsumed
+	(*AttachResponse)(nil),        // 67: millrace.v1.AttachResponse
+	(*NumberRange)(nil),           // 68: millrace.v1.NumberRange
+	(*RankReport)(nil),            // 69: millrace.v1.RankReport
+	(*LeaseRequest)(nil),          // 70: millrace.v1.LeaseRequest
+	(*HeldLease)(nil),             // 71: millrace.v1.HeldLease
+	(*LeaseResponse)(nil),         // 72: millrace.v1.LeaseResponse
+	(*LeaseTicket)(nil),           // 73: millrace.v1.LeaseTicket
+	(*Grant)(nil),                 // 74: millrace.v1.Grant
+	(*AcknowledgeRequest)(nil),    // 75: millrace.v1.AcknowledgeRequest
+	(*AcknowledgeResponse)(nil),   // 76: millrace.v1.AcknowledgeResponse
+	(*ReleaseRequest)(nil),        // 77: millrace.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),       // 78: millrace.v1.ReleaseResponse
+	(*CheckpointRequest)(nil),     // 79: millrace.v1.CheckpointRequest
+	(*CheckpointResponse)(nil),    // 80: millrace.v1.CheckpointResponse
+	(*NotLeader)(nil),             // 81: millrace.v1.NotLeader
+	nil,                           // 82: millrace.v1.Schema.MeanLengthEntry
+	nil,                           // 83: millrace.v1.Drive.PRowsPerSecondEntry
+	nil,                           // 84: millrace.v1.AttachResponse.MeanLengthEntry
 }
 var file_millrace_proto_depIdxs = []int32{
 	7,  // 0: millrace.v1.DescribeResponse.status:type_name -> millrace.v1.NodeStatus
-	78, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
-	79, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
+	82, // 1: millrace.v1.Schema.mean_length:type_name -> millrace.v1.Schema.MeanLengthEntry
+	83, // 2: millrace.v1.Drive.p_rows_per_second:type_name -> millrace.v1.Drive.PRowsPerSecondEntry
 	6,  // 3: millrace.v1.NodeStatus.drives:type_name -> millrace.v1.Drive
 	4,  // 4: millrace.v1.NodeStatus.partitions:type_name -> millrace.v1.Partition
 	5,  // 5: millrace.v1.NodeStatus.schemas:type_name -> millrace.v1.Schema
@@ -5291,91 +5742,93 @@ var file_millrace_proto_depIdxs = []int32{
 	29, // 8: millrace.v1.ListMembersResponse.members:type_name -> millrace.v1.Member
 	29, // 9: millrace.v1.AddMemberResponse.member:type_name -> millrace.v1.Member
 	7,  // 10: millrace.v1.HeartbeatRequest.status:type_name -> millrace.v1.NodeStatus
-	40, // 11: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
-	7,  // 12: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
-	41, // 13: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
-	41, // 14: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
-	10, // 15: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
-	48, // 16: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
-	51, // 17: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
-	48, // 18: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
-	52, // 19: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
-	51, // 20: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
-	51, // 21: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
-	51, // 22: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
-	65, // 23: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
-	80, // 24: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
-	66, // 25: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
-	68, // 26: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
-	70, // 27: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
-	65, // 28: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
-	2,  // 29: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
-	8,  // 30: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
-	11, // 31: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
-	13, // 32: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
-	15, // 33: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
-	17, // 34: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
-	19, // 35: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
-	21, // 36: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
-	23, // 37: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
-	0,  // 38: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
-	25, // 39: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
-	36, // 40: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
-	38, // 41: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
-	46, // 42: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
-	42, // 43: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
-	44, // 44: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
-	49, // 45: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
-	53, // 46: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
-	55, // 47: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
-	58, // 48: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
-	57, // 49: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
-	60, // 50: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
-	62, // 51: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
-	67, // 52: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
-	71, // 53: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
-	73, // 54: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
-	75, // 55: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
-	30, // 56: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
-	32, // 57: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
-	34, // 58: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
-	27, // 59: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
-	3,  // 60: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
-	9,  // 61: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
-	12, // 62: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
-	14, // 63: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
-	16, // 64: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
-	18, // 65: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
-	20, // 66: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
-	22, // 67: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
-	24, // 68: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
-	1,  // 69: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
-	26, // 70: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
-	37, // 71: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
-	39, // 72: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
-	47, // 73: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
-	43, // 74: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
-	45, // 75: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
-	50, // 76: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
-	54, // 77: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
-	56, // 78: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
-	59, // 79: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
-	56, // 80: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
-	61, // 81: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
-	64, // 82: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
-	69, // 83: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
-	72, // 84: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
-	74, // 85: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
-	76, // 86: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
-	31, // 87: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
-	33, // 88: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
-	35, // 89: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
-	28, // 90: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
-	60, // [60:91] is the sub-list for method output_type
-	29, // [29:60] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	38, // 11: millrace.v1.HeartbeatResponse.ticket_key:type_name -> millrace.v1.TicketKey
+	43, // 12: millrace.v1.ListNodesResponse.nodes:type_name -> millrace.v1.NodeRecord
+	7,  // 13: millrace.v1.NodeRecord.status:type_name -> millrace.v1.NodeStatus
+	44, // 14: millrace.v1.SetCopiesRequest.partitions:type_name -> millrace.v1.PartitionCopies
+	44, // 15: millrace.v1.ListCopiesResponse.partitions:type_name -> millrace.v1.PartitionCopies
+	10, // 16: millrace.v1.JobSpec.plan:type_name -> millrace.v1.PlanOptions
+	51, // 17: millrace.v1.SubmitJobRequest.spec:type_name -> millrace.v1.JobSpec
+	54, // 18: millrace.v1.SubmitJobResponse.job:type_name -> millrace.v1.JobStatus
+	51, // 19: millrace.v1.JobStatus.spec:type_name -> millrace.v1.JobSpec
+	55, // 20: millrace.v1.JobStatus.ranks:type_name -> millrace.v1.RankStatus
+	54, // 21: millrace.v1.ListJobsResponse.jobs:type_name -> millrace.v1.JobStatus
+	54, // 22: millrace.v1.GetJobResponse.job:type_name -> millrace.v1.JobStatus
+	54, // 23: millrace.v1.AttachResponse.job:type_name -> millrace.v1.JobStatus
+	68, // 24: millrace.v1.AttachResponse.owned:type_name -> millrace.v1.NumberRange
+	84, // 25: millrace.v1.AttachResponse.mean_length:type_name -> millrace.v1.AttachResponse.MeanLengthEntry
+	69, // 26: millrace.v1.LeaseRequest.report:type_name -> millrace.v1.RankReport
+	71, // 27: millrace.v1.LeaseRequest.adopt:type_name -> millrace.v1.HeldLease
+	74, // 28: millrace.v1.LeaseResponse.grants:type_name -> millrace.v1.Grant
+	73, // 29: millrace.v1.LeaseResponse.tickets:type_name -> millrace.v1.LeaseTicket
+	68, // 30: millrace.v1.AcknowledgeRequest.numbers:type_name -> millrace.v1.NumberRange
+	2,  // 31: millrace.v1.Node.Describe:input_type -> millrace.v1.DescribeRequest
+	8,  // 32: millrace.v1.Node.Prepare:input_type -> millrace.v1.PrepareRequest
+	11, // 33: millrace.v1.Node.Measure:input_type -> millrace.v1.MeasureRequest
+	13, // 34: millrace.v1.Node.Report:input_type -> millrace.v1.ReportRequest
+	15, // 35: millrace.v1.Node.Finish:input_type -> millrace.v1.FinishRequest
+	17, // 36: millrace.v1.Node.Drain:input_type -> millrace.v1.DrainRequest
+	19, // 37: millrace.v1.Node.Rescan:input_type -> millrace.v1.RescanRequest
+	21, // 38: millrace.v1.Node.Copy:input_type -> millrace.v1.CopyRequest
+	23, // 39: millrace.v1.Node.Verify:input_type -> millrace.v1.VerifyRequest
+	0,  // 40: millrace.v1.Node.Inspect:input_type -> millrace.v1.InspectRequest
+	25, // 41: millrace.v1.Node.NextMiniBatch:input_type -> millrace.v1.NextMiniBatchRequest
+	36, // 42: millrace.v1.Control.Heartbeat:input_type -> millrace.v1.HeartbeatRequest
+	41, // 43: millrace.v1.Control.ListNodes:input_type -> millrace.v1.ListNodesRequest
+	49, // 44: millrace.v1.Control.DrainNode:input_type -> millrace.v1.DrainNodeRequest
+	45, // 45: millrace.v1.Control.SetCopies:input_type -> millrace.v1.SetCopiesRequest
+	47, // 46: millrace.v1.Control.ListCopies:input_type -> millrace.v1.ListCopiesRequest
+	52, // 47: millrace.v1.Control.SubmitJob:input_type -> millrace.v1.SubmitJobRequest
+	56, // 48: millrace.v1.Control.ListJobs:input_type -> millrace.v1.ListJobsRequest
+	58, // 49: millrace.v1.Control.GetJob:input_type -> millrace.v1.GetJobRequest
+	61, // 50: millrace.v1.Control.CancelJob:input_type -> millrace.v1.CancelJobRequest
+	60, // 51: millrace.v1.Control.WatchJob:input_type -> millrace.v1.WatchJobRequest
+	63, // 52: millrace.v1.Control.Decisions:input_type -> millrace.v1.DecisionsRequest
+	65, // 53: millrace.v1.Control.Attach:input_type -> millrace.v1.AttachRequest
+	70, // 54: millrace.v1.Control.Lease:input_type -> millrace.v1.LeaseRequest
+	75, // 55: millrace.v1.Control.Acknowledge:input_type -> millrace.v1.AcknowledgeRequest
+	77, // 56: millrace.v1.Control.Release:input_type -> millrace.v1.ReleaseRequest
+	79, // 57: millrace.v1.Control.Checkpoint:input_type -> millrace.v1.CheckpointRequest
+	30, // 58: millrace.v1.Control.ListMembers:input_type -> millrace.v1.ListMembersRequest
+	32, // 59: millrace.v1.Control.AddMember:input_type -> millrace.v1.AddMemberRequest
+	34, // 60: millrace.v1.Control.RemoveMember:input_type -> millrace.v1.RemoveMemberRequest
+	27, // 61: millrace.v1.Control.Backup:input_type -> millrace.v1.BackupRequest
+	3,  // 62: millrace.v1.Node.Describe:output_type -> millrace.v1.DescribeResponse
+	9,  // 63: millrace.v1.Node.Prepare:output_type -> millrace.v1.PrepareResponse
+	12, // 64: millrace.v1.Node.Measure:output_type -> millrace.v1.MeasureResponse
+	14, // 65: millrace.v1.Node.Report:output_type -> millrace.v1.ReportResponse
+	16, // 66: millrace.v1.Node.Finish:output_type -> millrace.v1.FinishResponse
+	18, // 67: millrace.v1.Node.Drain:output_type -> millrace.v1.DrainResponse
+	20, // 68: millrace.v1.Node.Rescan:output_type -> millrace.v1.RescanResponse
+	22, // 69: millrace.v1.Node.Copy:output_type -> millrace.v1.CopyResponse
+	24, // 70: millrace.v1.Node.Verify:output_type -> millrace.v1.VerifyResponse
+	1,  // 71: millrace.v1.Node.Inspect:output_type -> millrace.v1.InspectResponse
+	26, // 72: millrace.v1.Node.NextMiniBatch:output_type -> millrace.v1.NextMiniBatchResponse
+	37, // 73: millrace.v1.Control.Heartbeat:output_type -> millrace.v1.HeartbeatResponse
+	42, // 74: millrace.v1.Control.ListNodes:output_type -> millrace.v1.ListNodesResponse
+	50, // 75: millrace.v1.Control.DrainNode:output_type -> millrace.v1.DrainNodeResponse
+	46, // 76: millrace.v1.Control.SetCopies:output_type -> millrace.v1.SetCopiesResponse
+	48, // 77: millrace.v1.Control.ListCopies:output_type -> millrace.v1.ListCopiesResponse
+	53, // 78: millrace.v1.Control.SubmitJob:output_type -> millrace.v1.SubmitJobResponse
+	57, // 79: millrace.v1.Control.ListJobs:output_type -> millrace.v1.ListJobsResponse
+	59, // 80: millrace.v1.Control.GetJob:output_type -> millrace.v1.GetJobResponse
+	62, // 81: millrace.v1.Control.CancelJob:output_type -> millrace.v1.CancelJobResponse
+	59, // 82: millrace.v1.Control.WatchJob:output_type -> millrace.v1.GetJobResponse
+	64, // 83: millrace.v1.Control.Decisions:output_type -> millrace.v1.DecisionsResponse
+	67, // 84: millrace.v1.Control.Attach:output_type -> millrace.v1.AttachResponse
+	72, // 85: millrace.v1.Control.Lease:output_type -> millrace.v1.LeaseResponse
+	76, // 86: millrace.v1.Control.Acknowledge:output_type -> millrace.v1.AcknowledgeResponse
+	78, // 87: millrace.v1.Control.Release:output_type -> millrace.v1.ReleaseResponse
+	80, // 88: millrace.v1.Control.Checkpoint:output_type -> millrace.v1.CheckpointResponse
+	31, // 89: millrace.v1.Control.ListMembers:output_type -> millrace.v1.ListMembersResponse
+	33, // 90: millrace.v1.Control.AddMember:output_type -> millrace.v1.AddMemberResponse
+	35, // 91: millrace.v1.Control.RemoveMember:output_type -> millrace.v1.RemoveMemberResponse
+	28, // 92: millrace.v1.Control.Backup:output_type -> millrace.v1.BackupResponse
+	62, // [62:93] is the sub-list for method output_type
+	31, // [31:62] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_millrace_proto_init() }
@@ -5389,7 +5842,7 @@ func file_millrace_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_millrace_proto_rawDesc), len(file_millrace_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   81,
+			NumMessages:   85,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -34,6 +34,7 @@ type Options struct {
 	Client  *http.Client
 	Status  func() (*apiv1.NodeStatus, error) // all of it
 	Fence   *Fence
+	Learn   func(*apiv1.HeartbeatResponse) // of each answer of a leader, before anything else is done by it
 	Log     *slog.Logger
 }
 
@@ -43,6 +44,8 @@ type Beater struct {
 	kick chan struct{} // beat now; capacity 1
 	urls []string
 	at   int // url that led last
+
+	returned [2]uint64 // fence of the leader that told of leases that came back, and up to where it did
 
 	leader   string
 	told     []byte // inventory that the leader has
@@ -187,7 +190,9 @@ func (b *Beater) send(ctx context.Context, url string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	begin := time.Now()
-	m, err := apiv1connect.NewControlClient(b.o.Client, url).Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: status})
+	m, err := apiv1connect.NewControlClient(b.o.Client, url).Heartbeat(ctx, &apiv1.HeartbeatRequest{
+		Status: status, ReturnedFence: b.returned[0], ReturnedSeen: b.returned[1],
+	})
 	if err != nil {
 		return 0, leading(err)
 	}
@@ -197,6 +202,8 @@ func (b *Beater) send(ctx context.Context, url string) (time.Duration, error) {
 	if err := b.o.Fence.See(m.GetFence()); err != nil {
 		return 0, &notLeading{replaced: err}
 	}
+	b.o.Learn(m)
+	b.returned = [2]uint64{m.GetFence(), m.GetReturnedSeen()}
 	if full {
 		b.told = status.Inventory
 	}

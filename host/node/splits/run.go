@@ -36,6 +36,7 @@ type run struct {
 	key   Key
 	split dataset.Split
 	all   *Table
+	owner string // for whom it counts; empty: for nobody
 
 	next    uint64                       // number that the stream gives next
 	limit   uint64                       // made ahead up to here, exclusive
@@ -112,7 +113,7 @@ func (r *run) decide() step {
 			return stepClose
 		}
 		return stepWait // where the split can go on from, should it be asked to
-	case r.failed == nil && r.lacks(r.limit) && !r.all.full(r.key.Job):
+	case r.failed == nil && r.lacks(r.limit) && !r.all.full(r):
 		if r.source {
 			return stepMake
 		}
@@ -306,7 +307,7 @@ func (r *run) offer(number uint64, mb *tensor.MiniBatch) bool {
 		for i, w := range list {
 			if i > 0 {
 				mb.Retain()
-				r.all.account(r.key.Job, mb, 1)
+				r.all.account(r, mb, 1)
 			}
 			r.out++
 			w.got <- made{mb: mb}

@@ -20,6 +20,9 @@ type Opener func(ctx context.Context, order api.Order) (api.Stream, error)
 // ErrStopped is why a run's requests fail when the run is closed under them.
 var ErrStopped = errors.New("the split was closed on the node: ask again")
 
+// ErrOwner refuses new splits to an owner that has as many open as it may.
+var ErrOwner = errors.New("the owner has as many splits open as it may")
+
 // ErrDraining refuses new splits.
 var ErrDraining = errors.New("draining: no new splits are taken")
 
@@ -31,9 +34,13 @@ type Options struct {
 	Fence     func() uint64 // of the latest leader, for the log
 	NodeBytes int64         // past which nothing more is made ahead
 	JobBytes  int64         // the same for one job
-	Idle      time.Duration // after which a split is closed that nobody asks of
-	Abandoned time.Duration // the same when no connection is left that asked
-	BusyWait  time.Duration // for a place on a drive
+	// OwnerBytes is the same for all jobs of one owner; 0: no bound.
+	OwnerBytes int64
+	// OwnerSplits is how many splits of one owner may be open; 0: any number.
+	OwnerSplits int
+	Idle        time.Duration // after which a split is closed that nobody asks of
+	Abandoned   time.Duration // the same when no connection is left that asked
+	BusyWait    time.Duration // for a place on a drive
 }
 
 // Held is what mini-batches take that are made and not given back: their number and bytes.
@@ -47,6 +54,7 @@ type Table struct {
 	open     map[Key]*run
 	live     map[*run]struct{} // whose goroutine runs, or of which a mini-batch is out: those that ended too
 	jobs     map[dataset.Digest]*Held
+	owners   map[string]*share // those of whom something is open or held
 	total    Held
 	out      map[*Response]struct{}      // responses that are being written
 	refused  map[dataset.Digest]struct{} // jobs that are being finished
@@ -62,7 +70,8 @@ type Table struct {
 // New makes a Table with nothing open.
 func New(o Options) *Table {
 	s := &Table{
-		o: o, open: map[Key]*run{}, live: map[*run]struct{}{}, jobs: map[dataset.Digest]*Held{}, out: map[*Response]struct{}{}, refused: map[dataset.Digest]struct{}{},
+		owners: map[string]*share{},
+		o:      o, open: map[Key]*run{}, live: map[*run]struct{}{}, jobs: map[dataset.Digest]*Held{}, out: map[*Response]struct{}{}, refused: map[dataset.Digest]struct{}{},
 		away: map[string]error{}, past: map[Key]past{}, demand: map[seat]*demand{}, freed: make(chan struct{}),
 	}
 	s.changed = sync.NewCond(&s.mu)
@@ -76,6 +85,13 @@ type Request struct {
 	Number uint64
 	Until  uint64 // make ahead up to here; above number
 	Peer   *Peer  // the connection, nil if unknown
+	Owner  string // for whom the split counts that the request opens; empty: for nobody
+}
+
+// share is what an owner has of a node.
+type share struct {
+	Held
+	splits int // open
 }
 
 // Response is a mini-batch on its way to a client. Call Table.Done once it was written, or was not.
@@ -134,8 +150,11 @@ func (s *Table) ask(q Request) (*run, *waiter, *tensor.MiniBatch, error) {
 		if s.draining {
 			return nil, nil, nil, ErrDraining
 		}
+		if err := s.admit(q.Owner); err != nil {
+			return nil, nil, nil, err
+		}
 		r = &run{
-			key: q.Key, split: q.Split, all: s, next: q.Number, ready: map[uint64]*tensor.MiniBatch{}, waiting: map[uint64][]*waiter{}, taken: map[uint64]bool{},
+			owner: q.Owner, key: q.Key, split: q.Split, all: s, next: q.Number, ready: map[uint64]*tensor.MiniBatch{}, waiting: map[uint64][]*waiter{}, taken: map[uint64]bool{},
 			conns: map[*Peer]int{}, kick: make(chan struct{}, 1),
 		}
 		ctx, stop := context.WithCancelCause(context.Background())
@@ -199,11 +218,11 @@ func (s *Table) giveBack(r *run, mb *tensor.MiniBatch, written bool) {
 		r.taken[number] = true
 		if twin := r.ready[number]; twin != nil { // made again meanwhile
 			delete(r.ready, number)
-			s.release(r.key.Job, twin)
+			s.release(r, twin)
 		}
 	}
 	if written || r.ended || !r.offer(mb.Name.Number, mb) {
-		s.release(r.key.Job, mb)
+		s.release(r, mb)
 	}
 	s.endIfDone(r)
 	s.forgetIfOver(r)
@@ -229,15 +248,48 @@ func (s *Table) forgetIfOver(r *run) {
 func (s *Table) add(r *run, mb *tensor.MiniBatch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.account(r.key.Job, mb, 1)
+	s.account(r, mb, 1)
 	r.next++
 	if r.ended || !r.offer(mb.Name.Number, mb) {
-		s.release(r.key.Job, mb)
+		s.release(r, mb)
 	}
 }
 
-// account adds a mini-batch to what is held, or takes it away. mu is held.
-func (s *Table) account(job dataset.Digest, mb *tensor.MiniBatch, sign int64) {
+// admit opens one split more for an owner. mu is held.
+func (s *Table) admit(owner string) error {
+	if owner == "" {
+		return nil
+	}
+	o := s.owners[owner]
+	if o == nil {
+		o = &share{}
+		s.owners[owner] = o
+	}
+	if s.o.OwnerSplits > 0 && o.splits >= s.o.OwnerSplits {
+		return fmt.Errorf("%w: %s has %d (limits.owner_splits)", ErrOwner, owner, o.splits)
+	}
+	o.splits++
+	return nil
+}
+
+// closes says that a split of an owner is not open any more. mu is held.
+func (s *Table) closes(owner string) {
+	if o := s.owners[owner]; o != nil {
+		o.splits--
+		s.leaveIfEmpty(owner, o)
+	}
+}
+
+// leaveIfEmpty forgets an owner who has nothing. mu is held.
+func (s *Table) leaveIfEmpty(owner string, o *share) {
+	if o.splits == 0 && o.Batches == 0 {
+		delete(s.owners, owner)
+	}
+}
+
+// account adds a mini-batch of a run to what is held, or takes it away. mu is held.
+func (s *Table) account(r *run, mb *tensor.MiniBatch, sign int64) {
+	job := r.key.Job
 	h := s.jobs[job]
 	if h == nil {
 		h = &Held{}
@@ -251,12 +303,23 @@ func (s *Table) account(job dataset.Digest, mb *tensor.MiniBatch, sign int64) {
 	if h.Batches == 0 {
 		delete(s.jobs, job)
 	}
+	if r.owner == "" {
+		return
+	}
+	o := s.owners[r.owner]
+	if o == nil { // its splits are closed, and it is given something back
+		o = &share{}
+		s.owners[r.owner] = o
+	}
+	o.Batches += sign
+	o.Bytes += sign * n
+	s.leaveIfEmpty(r.owner, o)
 }
 
 // release lets a mini-batch go, and those make more who waited for room. mu is held.
-func (s *Table) release(job dataset.Digest, mb *tensor.MiniBatch) {
-	wasFull := s.full(job)
-	s.account(job, mb, -1)
+func (s *Table) release(r *run, mb *tensor.MiniBatch) {
+	wasFull := s.full(r)
+	s.account(r, mb, -1)
 	mb.Release()
 	if !wasFull {
 		return
@@ -266,10 +329,10 @@ func (s *Table) release(job dataset.Digest, mb *tensor.MiniBatch) {
 	}
 }
 
-// full tells whether nothing more may be made ahead. mu is held.
-func (s *Table) full(job dataset.Digest) bool {
-	h := s.jobs[job]
-	return s.total.Bytes >= s.o.NodeBytes || h != nil && h.Bytes >= s.o.JobBytes
+// full tells whether nothing more may be made ahead for a run. mu is held.
+func (s *Table) full(r *run) bool {
+	h, o := s.jobs[r.key.Job], s.owners[r.owner]
+	return s.total.Bytes >= s.o.NodeBytes || h != nil && h.Bytes >= s.o.JobBytes || o != nil && s.o.OwnerBytes > 0 && o.Bytes >= s.o.OwnerBytes
 }
 
 // endIfDone ends a run that has nothing left to make, nor to give. What it gave is remembered for a while if that was not all: requests
@@ -299,8 +362,9 @@ func (s *Table) end(r *run, err error) {
 	delete(s.open, r.key)
 	for number, mb := range r.ready {
 		delete(r.ready, number)
-		s.release(r.key.Job, mb)
+		s.release(r, mb)
 	}
+	s.closes(r.owner)
 	r.tell(err)
 	for p := range r.conns {
 		delete(p.runs, r)

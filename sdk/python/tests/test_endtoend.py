@@ -222,23 +222,28 @@ class EndToEnd(unittest.TestCase):
             self.skipTest(f"pyarrow is not installed: {e}")
         with Job(self.service.url, self.submit()) as job, Control(self.service.url) as c:
             mb = next(iter(job))
+            with job._cond:
+                lease = next(x for x in job._session.intake.leases.values() if x.first <= mb.name.number < x.end)
             answers = 0
             for n in c.call("ListNodes", {})["nodes"]:
                 url = next(u for u in n["status"]["urls"] if u.startswith("http://"))
                 query = f"{url}/v1/minibatch?job={job.digest}&epoch=0&drive=d0&number={mb.name.number}"
-                request = urllib.request.Request(query, headers={"Accept": "application/vnd.apache.arrow.file"})
+                headers = {"Accept": "application/vnd.apache.arrow.file", "Millrace-Ticket": lease.ticket}
+                request = urllib.request.Request(query, headers=headers)
                 try:
                     with urllib.request.urlopen(request, timeout=20) as response:
                         self.assertEqual(response.headers["Content-Type"], "application/vnd.apache.arrow.file")
                         got = list(open_file(response.read()))
                 except urllib.error.HTTPError as e:
-                    e.close()  # this node's drive does not hold the partition
+                    e.close()  # the lease is on the other node
+                    self.assertEqual(e.code, 403)
                     continue
+                self.assertEqual(n["status"]["name"], lease.node)
                 answers += 1
                 ((schema, name, rows, batch),) = got
                 self.assertEqual((schema, name, rows), (job.schema, str(mb.name), mb.rows))
                 self.assertEqual(batch.to_pydict(), record_batch(mb, named=False).to_pydict())
-            self.assertEqual(answers, 2)
+            self.assertEqual(answers, 1)
 
     def test_tcp_alone(self) -> None:
         want = self.undisturbed()
@@ -283,6 +288,7 @@ class Secure(unittest.TestCase):
                 id = c.submit({"name": "a", "pipeline": PIPELINE, "order": "deterministic"})["id"]
             with Job(s.url, id, tls=s.tls) as job:
                 self.assertEqual([b.name.number for b in job], list(range(30)))
+            self.theirs(s)
             # Without an identity, with another authority's, and as somebody who may not.
             with self.assertRaises(MillraceError), Control(s.url, patience=0.0) as c:
                 c.jobs()
@@ -299,6 +305,37 @@ class Secure(unittest.TestCase):
                     c.jobs()
             finally:
                 rogue.stop()
+
+    def theirs(self, s: Any) -> None:
+        """A job's mini-batches are those of its launchers: whom the control plane refuses, the nodes refuse."""
+        stranger = s._identity("launcher", "news")
+        operator = s._identity("operator", "ann")
+        with Control(s.url, tls=operator) as c:
+            open_to_all = c.submit({"name": "open", "pipeline": PIPELINE, "epochs": 2})["id"]
+            given = c.submit({"name": "given", "pipeline": PIPELINE, "epochs": 3}, owner="trainer")["id"]
+        with Control(s.url, tls=stranger) as c:
+            self.assertEqual(c.job(open_to_all)["id"], open_to_all)
+            for refused in (lambda: c.cancel(open_to_all), lambda: c.job(given), lambda: c.cancel(given), lambda: Job(s.url, given, tls=stranger)):
+                with self.assertRaises(ServiceError) as e:
+                    refused()
+                self.assertEqual(e.exception.code, "permission_denied")
+            self.assertEqual([j["id"] for j in c.jobs() if j["id"] == given], [])
+        context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=stranger[2])
+        context.load_cert_chain(*stranger[:2])
+        with Job(s.url, given, tls=s.tls) as job, Control(s.url, tls=operator) as c:
+            number = next(iter(job)).name.number
+            with job._cond:
+                lease = next(x for x in job._session.intake.leases.values() if x.first <= number < x.end)
+            url = next(u for u in lease.urls if u.startswith("https://"))
+            query = f"{url}/v1/minibatch?job={job.digest}&epoch=0&drive={lease.drive}&number={number}&until={lease.end}"
+            for headers, status in (({}, 401), ({"Millrace-Ticket": lease.ticket}, 403), ({"Millrace-Ticket": "AAAA"}, 401)):
+                with self.assertRaises(urllib.error.HTTPError) as refusal:
+                    urllib.request.urlopen(urllib.request.Request(query, headers=headers), timeout=20, context=context)
+                refusal.exception.close()
+                self.assertEqual(refusal.exception.code, status)
+            c.cancel(open_to_all)
+        with Control(s.url, tls=s.tls) as c:
+            c.cancel(given)  # its launcher may
 
 
 def digest(b: Any) -> tuple[int, int, str]:

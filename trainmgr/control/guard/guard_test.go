@@ -105,6 +105,67 @@ func TestJobsHaveOwners(t *testing.T) {
 	assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err))
 }
 
+// TestWhoMayUseAndEndAJob: the table of docs/operations.md, from both sides.
+func TestWhoMayUseAndEndAJob(t *testing.T) {
+	as := func(role identity.Role, name string) context.Context {
+		return context.WithValue(t.Context(), peerKey{}, identity.Identity{Role: role, Name: name})
+	}
+	for _, c := range []struct {
+		who      context.Context
+		owner    string
+		use, end bool
+	}{
+		{as(identity.Launcher, "ads"), "ads", true, true},
+		{as(identity.Launcher, "ads.host-3"), "ads", true, true},
+		{as(identity.Launcher, "ads-2"), "ads", false, false},
+		{as(identity.Launcher, "news"), "ads", false, false},
+		{as(identity.Launcher, "news"), "", true, false},
+		{as(identity.Operator, "ann"), "ads", true, true},
+		{as(identity.Operator, "ann"), "", true, true},
+		{t.Context(), "ads", true, true}, // in clear nobody is asked who they are
+		{t.Context(), "", true, true},
+	} {
+		for what, err := range map[string]error{"use": MayUse(c.who, c.owner), "end": MayEnd(c.who, c.owner)} {
+			if may := map[string]bool{"use": c.use, "end": c.end}[what]; may {
+				assert.NoError(t, err, "%s %q as %v", what, c.owner, Peer(c.who))
+			} else {
+				assert.Equal(t, connect.CodePermissionDenied, connect.CodeOf(err), "%s %q as %v", what, c.owner, Peer(c.who))
+			}
+		}
+	}
+	assert.ErrorIs(t, MayEnd(as(identity.Launcher, "news"), ""), ErrOperators)
+}
+
+// TestWhoMaySubmitForWhom: an operator for anybody, a launcher for itself.
+func TestWhoMaySubmitForWhom(t *testing.T) {
+	as := func(role identity.Role, name string) context.Context {
+		return context.WithValue(t.Context(), peerKey{}, identity.Identity{Role: role, Name: name})
+	}
+	for _, c := range []struct {
+		who         context.Context
+		asked, want string
+		code        connect.Code // 0: none
+	}{
+		{who: as(identity.Launcher, "ads.host-3"), want: "ads"},
+		{who: as(identity.Launcher, "ads.host-3"), asked: "ads", want: "ads"},
+		{who: as(identity.Launcher, "ads.host-3"), asked: "news", code: connect.CodePermissionDenied},
+		{who: as(identity.Operator, "ann")},
+		{who: as(identity.Operator, "ann"), asked: "ads", want: "ads"},
+		{who: as(identity.Operator, "ann"), asked: "ads.host-3", code: connect.CodeInvalidArgument},
+		{who: as(identity.Operator, "ann"), asked: "Ads", code: connect.CodeInvalidArgument},
+		{who: t.Context(), asked: "ads", want: "ads"},
+		{who: t.Context()},
+	} {
+		got, err := OwnerFor(c.who, c.asked)
+		assert.Equal(t, c.want, got)
+		if c.code == 0 {
+			assert.NoError(t, err)
+		} else {
+			assert.Equal(t, c.code, connect.CodeOf(err), "%v: %v", Peer(c.who), err)
+		}
+	}
+}
+
 func TestReadersAndLoopback(t *testing.T) {
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	status := func(h http.Handler, r *http.Request) int {

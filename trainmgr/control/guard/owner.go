@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -24,11 +25,45 @@ func Owner(id identity.Identity) string {
 	return name
 }
 
-// MayUse returns an error unless the peer may use a job of the owner.
+// ErrOperators says that only operators may do something to a job.
+var ErrOperators = errors.New("the job is an operator's")
+
+// MayUse returns an error unless the peer may see a job of the owner, attach to it and take its mini-batches: operators may, launchers of
+// the owner, and, where there is no owner, every launcher.
 func MayUse(ctx context.Context, jobOwner string) error {
 	id := Peer(ctx)
 	if id.Role != identity.Launcher || jobOwner == "" || Owner(id) == jobOwner {
 		return nil
 	}
 	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: %s, you are %s", ErrOwner, jobOwner, id.Name))
+}
+
+// MayEnd returns an error unless the peer may cancel a job of the owner: operators may, and launchers of the owner. A job without an owner is an
+// operator's, who lets every launcher use it.
+func MayEnd(ctx context.Context, jobOwner string) error {
+	if err := MayUse(ctx, jobOwner); err != nil {
+		return err
+	}
+	if id := Peer(ctx); id.Role == identity.Launcher && jobOwner == "" {
+		return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: ask one to cancel it, you are %s", ErrOperators, id))
+	}
+	return nil
+}
+
+// owners are as names of identities are, without a dot.
+var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// OwnerFor is whose launchers a job is for that the peer submits: as it asks, or, if it asks for nobody, its own. Only operators, and those whom nobody asks
+// who they are, may ask for others.
+func OwnerFor(ctx context.Context, asked string) (string, error) {
+	id := Peer(ctx)
+	switch own := Owner(id); {
+	case asked == "" || asked == own:
+		return own, nil
+	case id.Role == identity.Launcher:
+		return "", connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: a launcher's jobs are its own (%s), and not %.80q's", ErrOwner, own, asked))
+	case !owners.MatchString(asked):
+		return "", connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("owner %.80q: want the name in a launcher's certificate up to its first dot: 1 to 63 of a-z, 0-9 and hyphen", asked))
+	}
+	return asked, nil
 }

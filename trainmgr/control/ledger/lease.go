@@ -136,6 +136,7 @@ func (l *Ledger) takeBack(le *lease) {
 		e.left[s.Partition] += e.rows(s, r.From, r.To)
 	}
 	l.end(le)
+	l.effects.Back = append(l.effects.Back, le.Lease)
 	sh.again[le.Split] = struct{}{}
 	sh.settle(e, s)
 }
@@ -158,6 +159,14 @@ func (l *Ledger) mine(r *rank, id uint64) *lease {
 func (l *Ledger) Leased(id string, rank uint32, lease uint64) bool {
 	le := l.leases[lease]
 	return le != nil && le.job.ID == id && le.rank.number == rank
+}
+
+// Find returns a lease that a rank has out.
+func (l *Ledger) Find(id string, rank uint32, lease uint64) (Lease, bool) {
+	if !l.Leased(id, rank, lease) {
+		return Lease{}, false
+	}
+	return l.leases[lease].Lease, true
 }
 
 // Want says that the rank waits for n pieces of the epoch; it replaces what it wanted before. The epoch is the rank's

@@ -72,6 +72,7 @@ type Effects struct {
 	Needed  []EpochRef // a rank asks for an epoch that was not begun
 	Done    []EpochRef // every owned number is acknowledged
 	Failed  []Failure
+	Back    []Lease // came back, or were given back, before everything of them was delivered
 }
 
 // Ready returns the effects since the last call.

@@ -149,7 +149,7 @@ type NodeClient interface {
 	//
 	// number is the mini-batch's in the epoch's plan; the node finds its split, opens it on the drive at that mini-batch
 	// (or goes on where the last request for the split left off) and makes what follows, up to but not including number until, ahead of the
-	// requests, into a bounded buffer. Requests that are outstanding are the credits. Asking for a number again gives the same bytes again.
+	// requests, into a bounded buffer. The header Millrace-Ticket carries the lease's ticket (see Ticket). Requests that are outstanding are the credits. Asking for a number again gives the same bytes again.
 	NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error)
 }
 
@@ -388,7 +388,7 @@ type NodeHandler interface {
 	//
 	// number is the mini-batch's in the epoch's plan; the node finds its split, opens it on the drive at that mini-batch
 	// (or goes on where the last request for the split left off) and makes what follows, up to but not including number until, ahead of the
-	// requests, into a bounded buffer. Requests that are outstanding are the credits. Asking for a number again gives the same bytes again.
+	// requests, into a bounded buffer. The header Millrace-Ticket carries the lease's ticket (see Ticket). Requests that are outstanding are the credits. Asking for a number again gives the same bytes again.
 	NextMiniBatch(context.Context, *v1.NextMiniBatchRequest) (*v1.NextMiniBatchResponse, error)
 }
 

@@ -207,12 +207,14 @@ class Control:
 
     # ---------------------------------------------------------------------------------------------------------------
 
-    def submit(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+    def submit(self, spec: Mapping[str, Any], owner: str = "") -> dict[str, Any]:
         """Submits a job and returns its status.
 
         Args:
             spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, ``resume`` a
                 token as bytes, sealed or not.
+            owner: by an operator: whose launchers may see the job, attach to it and cancel it (the name in their
+                certificates up to the first dot).
 
         Raises:
             ValueError: a key of ``spec``, or of its ``plan``, is no field.
@@ -227,7 +229,7 @@ class Control:
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         try:
-            return dict(self.call("SubmitJob", {"spec": doc}, wait=30).get("job", {}))
+            return dict(self.call("SubmitJob", {"spec": doc, **({"owner": owner} if owner else {})}, wait=30).get("job", {}))
         except ServiceError as e:
             raise of_token(e) from e
 

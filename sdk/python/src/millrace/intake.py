@@ -36,6 +36,7 @@ class Lease:
     node: str
     drive: str
     urls: tuple[str, ...]
+    ticket: str = ""  # base64, as it came and as the node is shown it
     todo: deque[int] = field(default_factory=deque)  # not asked for yet, ascending
     out: int = 0  # being fetched
 
@@ -56,6 +57,7 @@ class Lease:
             node=str(grant.get("node", "")),
             drive=str(grant.get("drive", "")),
             urls=tuple(grant.get("urls", ())),
+            ticket=str(grant.get("ticket", "")),
         )
 
     def held(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from .errors import FrameError
 from .frame import MiniBatch, decode
-from .intake import Work
+from .intake import Lease, Work
 from .pool import Pool
 from .schema import Schema
 from .wire import BROKEN, TLS, Connections
@@ -71,7 +71,7 @@ class Nodes:
         failure = Failed("unavailable", f"node {lease.node} is not reached at any of {list(lease.urls)}")
         for url in urls:
             try:
-                batch = self._patiently(url, path)
+                batch = self._patiently(url, path, lease)
             except ValueError as e:
                 failure = Failed("unavailable", f"{url}: {e}")
                 continue
@@ -108,12 +108,12 @@ class Nodes:
             self._near[url, node] = answers
         return answers
 
-    def _patiently(self, url: str, path: str) -> MiniBatch:
+    def _patiently(self, url: str, path: str, lease: Lease) -> MiniBatch:
         """Busy is not broken: waits as the node asks. A split that it closed is asked for again, once."""
         until, again = time.monotonic() + self._timeout, True
         while True:
             try:
-                return self._get(url, path)
+                return self._get(url, path, lease.ticket)
             except Failed as e:
                 wait = e.retry_after
                 if e.code == "unavailable" and again:
@@ -123,13 +123,16 @@ class Nodes:
                 if self._stop.wait(wait):
                     raise
 
-    def _get(self, url: str, path: str) -> MiniBatch:
+    def _get(self, url: str, path: str, ticket: str) -> MiniBatch:
+        headers = {"Accept": _CONTENT}
+        if ticket:  # an older control plane sends none
+            headers["Millrace-Ticket"] = ticket
         while True:
             conn, used = self._connections.take(url, self._timeout)
             whole = False
             try:
                 try:
-                    conn.request("GET", path, headers={"Accept": _CONTENT})
+                    conn.request("GET", path, headers=headers)
                     response = conn.getresponse()
                 except BROKEN as e:
                     if used and not isinstance(e, TimeoutError):

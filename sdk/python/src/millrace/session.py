@@ -453,6 +453,10 @@ class Session:
         self._fence = fence
         self._adopt = bool(answer.get("adopt"))
         self.intake.dropped(int(x) for x in answer.get("revoked", ()))
+        for t in answer.get("tickets", ()):
+            lease = self.intake.leases.get(int(t.get("lease", 0)))
+            if lease is not None:
+                lease.ticket = str(t.get("ticket", ""))
         grants = answer.get("grants", ())
         for g in grants:
             lease = Lease.of(g)

@@ -1,0 +1,284 @@
+package node
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/ticket"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// granting is a control plane that signs tickets, and a node of its own with a prepared job.
+type granting struct {
+	*fixture
+	m      *member
+	signer *ticket.Signer
+	j      *job
+}
+
+// grant starts both. change is of the node's configuration.
+func grant(t *testing.T, change func(*Config)) *granting {
+	t.Helper()
+	g := &granting{m: newMember(t)}
+	var err error
+	g.signer, err = ticket.NewSigner(7)
+	require.NoError(t, err)
+	g.m.set(func() {
+		g.m.leads, g.m.answer = true, &apiv1.HeartbeatResponse{
+			Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01, ClockSeconds: float64(time.Now().Unix()), TicketKey: g.signer.Key(), TicketsRequired: true,
+		}
+	})
+	g.fixture = start(t, func(c *Config) {
+		c.Control = []string{g.m.url}
+		if change != nil {
+			change(c)
+		}
+	}, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 2000)}))
+	g.wait("the leader's key", func() bool { return g.fence.Get() == 7 })
+	g.j = g.prepare(dataset.Options{SplitBatches: 8})
+	return g
+}
+
+// ticket is one for the job's first split.
+func (g *granting) ticket(change func(*apiv1.Ticket)) *apiv1.Ticket {
+	t := &apiv1.Ticket{
+		Node: "n0", Incarnation: g.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1, Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
+		ExpiresSeconds: float64(time.Now().Unix() + 600),
+	}
+	if change != nil {
+		change(t)
+	}
+	return t
+}
+
+// show is a ticket as it is shown.
+func (g *granting) show(change func(*apiv1.Ticket)) string {
+	g.t.Helper()
+	b, err := g.signer.Sign(g.ticket(change))
+	require.NoError(g.t, err)
+	return ticket.Encode(b)
+}
+
+// ask asks for a mini-batch of the first split, and returns the status and the code of a refusal.
+func (g *granting) ask(number uint64, header string) (status int, code string) {
+	g.t.Helper()
+	var more []string
+	if header != "" {
+		more = []string{apiv1.TicketHeader, header}
+	}
+	status, b, _ := g.get(g.link(g.j, "d0", number, number+16), more...)
+	if status == http.StatusOK {
+		return status, ""
+	}
+	var refusal struct{ Code, Message string }
+	require.NoError(g.t, json.Unmarshal(b, &refusal), "%s", b)
+	assert.NotEmpty(g.t, refusal.Message)
+	return status, refusal.Code
+}
+
+// TestOnlyTheHolderOfALeaseGetsItsMiniBatches: in clear, on loopback, too.
+func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
+	g := grant(t, nil)
+	good := g.show(nil)
+	for n := range uint64(8) {
+		status, code := g.ask(n, good)
+		require.Equal(t, http.StatusOK, status, code)
+	}
+	forger, err := ticket.NewSigner(7)
+	require.NoError(t, err)
+	forged, err := forger.Sign(g.ticket(nil))
+	require.NoError(t, err)
+	later, err := ticket.NewSigner(8)
+	require.NoError(t, err)
+	unheard, err := later.Sign(g.ticket(nil))
+	require.NoError(t, err)
+	for what, c := range map[string]struct {
+		number uint64
+		header string
+		status int
+		code   string
+	}{
+		"no ticket":                    {0, "", http.StatusUnauthorized, "unauthenticated"},
+		"noise":                        {0, "x", http.StatusUnauthorized, "unauthenticated"},
+		"a forged one":                 {0, ticket.Encode(forged), http.StatusUnauthorized, "unauthenticated"},
+		"a mini-batch past the lease":  {8, good, http.StatusForbidden, "permission_denied"},
+		"another job's ticket":         {0, g.show(func(t *apiv1.Ticket) { t.Digest = make([]byte, 32) }), http.StatusForbidden, "permission_denied"},
+		"another drive's":              {0, g.show(func(t *apiv1.Ticket) { t.Drive = "d1" }), http.StatusForbidden, "permission_denied"},
+		"another node's":               {0, g.show(func(t *apiv1.Ticket) { t.Node = "n1" }), http.StatusForbidden, "permission_denied"},
+		"of the node's former run":     {0, g.show(func(t *apiv1.Ticket) { t.Incarnation = "before" }), http.StatusForbidden, "permission_denied"},
+		"an expired one":               {0, g.show(func(t *apiv1.Ticket) { t.ExpiresSeconds = 1 }), http.StatusForbidden, "permission_denied"},
+		"of a leader not heard of yet": {0, ticket.Encode(unheard), http.StatusServiceUnavailable, "unavailable"},
+	} {
+		status, code := g.ask(c.number, c.header)
+		assert.Equal(t, c.status, status, what)
+		assert.Equal(t, c.code, code, what)
+	}
+	status, _ := g.ask(0, good)
+	assert.Equal(t, http.StatusOK, status, "the holder is not disturbed")
+
+	// The lease comes back: replayed, its ticket is worth nothing; that of the next lease is.
+	g.m.set(func() { g.m.answer.Returned, g.m.answer.ReturnedSeen = []uint64{1}, 33 })
+	g.wait("the leader's word", func() bool { status, _ := g.ask(0, good); return status == http.StatusForbidden })
+	next := g.show(func(t *apiv1.Ticket) { t.Lease, t.SessionSeq = 2, 2 })
+	status, _ = g.ask(0, next)
+	assert.Equal(t, http.StatusOK, status)
+	g.wait("what it has heard of is said", func() bool {
+		g.m.mu.Lock()
+		defer g.m.mu.Unlock()
+		return g.m.heard == [2]uint64{7, 33}
+	})
+	// So is that of an earlier session of the rank, whose lease nobody has told of.
+	status, code := g.ask(0, g.show(func(t *apiv1.Ticket) { t.Lease = 3 }))
+	assert.Equal(t, http.StatusForbidden, status, code)
+
+	// Another leader: what its predecessor signed stays good.
+	g.m.set(func() {
+		g.m.answer.Fence, g.m.answer.TicketKey = 8, later.Key()
+		g.m.answer.Returned = nil
+	})
+	g.wait("the later leader's key", func() bool {
+		status, _ := g.ask(0, ticket.Encode(unheard))
+		return status != http.StatusServiceUnavailable
+	})
+	status, code = g.ask(0, next)
+	assert.Equal(t, http.StatusOK, status, code)
+
+	// The control plane is away: whoever holds a lease is served on.
+	g.m.set(func() { g.m.leads = false })
+	g.wait("a beat that is refused", func() bool { return len(g.m.had()) > 0 })
+	status, code = g.ask(1, next)
+	assert.Equal(t, http.StatusOK, status, code)
+}
+
+// TestWithoutTicketsAsBefore: a node alone, one whose control plane is older or asks for none, and one that has heard of no control plane yet.
+func TestWithoutTicketsAsBefore(t *testing.T) {
+	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
+	alone.frame(alone.prepare(dataset.Options{}), "d0", 0, 1)
+
+	g := grant(t, nil)
+	g.m.set(func() { g.m.answer.TicketsRequired = false })
+	g.wait("the leader's word", func() bool { status, _ := g.ask(0, ""); return status == http.StatusOK })
+	status, _ := g.ask(0, "x")
+	assert.Equal(t, http.StatusUnauthorized, status, "a bad one is refused all the same")
+	g.m.set(func() { g.m.answer.TicketKey = nil })
+	status, _ = g.ask(0, "")
+	assert.Equal(t, http.StatusOK, status)
+
+	m := newMember(t) // it does not lead
+	lost := start(t, func(c *Config) { c.Control = []string{m.url} }, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
+	j := lost.prepare(dataset.Options{})
+	status, b, h := lost.get(lost.link(j, "d0", 0, 1))
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Contains(t, string(b), "has not reached the control plane")
+	assert.NotEmpty(t, h.Get("Retry-After"))
+}
+
+// TestATicketIsItsHolders: where TLS says who asks, a ticket that was stolen is worth nothing.
+func TestATicketIsItsHolders(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, identity.InitAuthority(dir, "test"))
+	issue := func(role identity.Role, name string) identity.Options {
+		o := identity.Options{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
+		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
+		return o
+	}
+	as := func(role identity.Role, name string) *http.Client {
+		c, err := identity.HTTPClient(issue(role, name))
+		require.NoError(t, err)
+		t.Cleanup(c.CloseIdleConnections)
+		return c
+	}
+	verify := ticket.NewVerifier("n0", "i", time.Now)
+	signer, err := ticket.NewSigner(1)
+	require.NoError(t, err)
+	now := float64(time.Now().Unix())
+	verify.Learn(&apiv1.HeartbeatResponse{TicketKey: signer.Key(), TicketsRequired: true, ClockSeconds: now})
+	node := issue(identity.Node, "n0")
+	conf, err := node.Server()
+	require.NoError(t, err)
+	a := &Agent{tickets: verify, log: slog.New(slog.DiscardHandler), config: Config{Control: []string{"http://127.0.0.1:1"}}}
+	q := query{job: dataset.Digest{1}, drive: "d0", until: 100}
+	srv := &http.Server{Handler: a.plain(mayTrain, func(w http.ResponseWriter, r *http.Request) error {
+		own := q
+		owner, err := a.entitled(r, &own)
+		if err == nil {
+			_, err = w.Write([]byte(owner))
+			assert.EqualValues(t, 8, own.until, "nothing is made ahead past the lease")
+		}
+		return err
+	})}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", conf)
+	require.NoError(t, err)
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { assert.NoError(t, srv.Close()) })
+	b, err := signer.Sign(&apiv1.Ticket{
+		Node: "n0", Incarnation: "i", Drive: "d0", Digest: q.job[:], To: 8, Lease: 1, Job: "job-1", Holder: "launcher/ads.host-1", Owner: "launcher/ads", ExpiresSeconds: now + 600,
+	})
+	require.NoError(t, err)
+	for who, c := range map[string]struct {
+		client *http.Client
+		status int
+	}{
+		"the holder":               {as(identity.Launcher, "ads.host-1"), http.StatusOK},
+		"the same on another host": {as(identity.Launcher, "ads.host-2"), http.StatusForbidden},
+		"another launcher":         {as(identity.Launcher, "news"), http.StatusForbidden},
+		"an operator":              {as(identity.Operator, "ann"), http.StatusForbidden},
+		"a node":                   {as(identity.Node, "n1"), http.StatusForbidden},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Addr().String(), nil)
+		require.NoError(t, err)
+		req.Header.Set(apiv1.TicketHeader, ticket.Encode(b))
+		resp, err := c.client.Do(req)
+		require.NoError(t, err, who)
+		assert.Equal(t, c.status, resp.StatusCode, who)
+		require.NoError(t, resp.Body.Close())
+	}
+}
+
+// TestWhatAnOwnerMayHave: past its bound of open splits an owner is told to come again, and another owner is served.
+func TestWhatAnOwnerMayHave(t *testing.T) {
+	g := grant(t, func(c *Config) { c.Limits.OwnerSplits = 1 })
+	of := func(owner string, split uint64) string {
+		return g.show(func(t *apiv1.Ticket) {
+			t.Owner, t.From, t.To, t.Lease, t.Job = owner, 8*split, 8*split+8, 100+split, owner
+		})
+	}
+	status, code := g.ask(0, of("launcher/ads", 0))
+	require.Equal(t, http.StatusOK, status, code)
+	status, code = g.ask(8, of("launcher/ads", 1))
+	assert.Equal(t, http.StatusServiceUnavailable, status)
+	assert.Equal(t, "resource_exhausted", code)
+	status, code = g.ask(16, of("launcher/news", 2))
+	assert.Equal(t, http.StatusOK, status, code)
+	for n := uint64(1); n < 8; n++ { // the split is used up
+		status, code = g.ask(n, of("launcher/ads", 0))
+		require.Equal(t, http.StatusOK, status, code)
+	}
+	g.wait("it is closed", func() bool { status, _ := g.ask(8, of("launcher/ads", 1)); return status == http.StatusOK })
+}
+
+// TestTheLogIsNotTheirs: of refusals one a second is logged, with how many were not.
+func TestTheLogIsNotTheirs(t *testing.T) {
+	var s seldom
+	now := time.Unix(1_700_000_000, 0)
+	n, ok := s.next(now)
+	assert.True(t, ok)
+	assert.Zero(t, n)
+	for range 5 {
+		_, ok = s.next(now.Add(999 * time.Millisecond))
+		assert.False(t, ok)
+	}
+	n, ok = s.next(now.Add(time.Second))
+	assert.True(t, ok)
+	assert.Equal(t, 5, n)
+}
