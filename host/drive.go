@@ -160,8 +160,7 @@ func (d *Drive) scan(ctx context.Context) ([]bool, error) {
 			continue
 		}
 		p, err := d.openMember(ctx, m)
-		if err != nil && d.o.Skip != nil && errors.Is(err, sdk.ErrPartition) {
-			d.o.Skip(m.Name, err)
+		if err != nil && d.leaveOut(m, err) {
 			continue
 		}
 		if err != nil {
@@ -170,6 +169,22 @@ func (d *Drive) scan(ctx context.Context) ([]bool, error) {
 		list = append(list, p)
 	}
 	return used, d.hold(list)
+}
+
+// leaveOut reports whether a member that cannot be opened is left out, and tells of it. One without bytes holds no rows that could be missed, so
+// it is left out even where other members that cannot be opened are an error, unless somebody named it.
+func (d *Drive) leaveOut(m volume.Member, err error) bool {
+	if d.o.Skip != nil && (errors.Is(err, sdk.ErrPartition) || errors.Is(err, volume.ErrSparse)) {
+		d.o.Skip(m.Name, err)
+		return true
+	}
+	if m.Size > 0 || slices.Contains(d.o.Members, m.Name) {
+		return false
+	}
+	if d.o.Device.Logger != nil {
+		d.o.Device.Logger.Warn("an empty member of the volume is no partition and is left out", "drive", d.name, "member", m.Name)
+	}
+	return true
 }
 
 // openMember opens a member of the volume as a partition.

@@ -79,6 +79,7 @@ const (
 	LogProgramTypes      = 0x83
 	LogMemoryRangeSets   = 0x84
 	LogVendor            = 0xc0
+	LogLost              = 0xc2 // vendor: blocks of namespace 1 that the drive has lost
 	LogImages            = 0xc1 // vendor: what the drive tells of its images, in the drive's own words
 )
 

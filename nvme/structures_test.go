@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -210,6 +211,35 @@ func TestSupportedLogs(t *testing.T) {
 	assert.Empty(t, UnmarshalSupportedLogs(nil))
 }
 
+func TestLostBlocks(t *testing.T) {
+	for _, n := range []int{0, 1, MaxLost, MaxLost + 1} {
+		var list []LostRange
+		for i := range n {
+			list = append(list, LostRange{SLBA: uint64(i) * 10, Blocks: 3})
+		}
+		b := MarshalLost(list)
+		assert.Len(t, b, LostLogSize)
+		got, err := UnmarshalLost(b)
+		require.NoError(t, err)
+		assert.Equal(t, list[:min(n, MaxLost)], got)
+	}
+	good := MarshalLost([]LostRange{{1, 2}})
+	for name, change := range map[string]func(b []byte) []byte{
+		"nothing":              func([]byte) []byte { return nil },
+		"another vendor's":     func(b []byte) []byte { b[0]++; return b },
+		"cut":                  func(b []byte) []byte { return b[:LostHeaderSize+LostRangeSize-1] },
+		"more than there are":  func(b []byte) []byte { b[8] = MaxLost + 1; return b },
+		"no block":             func(b []byte) []byte { b[LostHeaderSize+8] = 0; return b },
+		"past the last number": func(b []byte) []byte { copy(b[LostHeaderSize:], "\xff\xff\xff\xff\xff\xff\xff\xff"); return b },
+	} {
+		_, err := UnmarshalLost(change(bytes.Clone(good)))
+		assert.ErrorIs(t, err, ErrNoLostLog, name)
+	}
+	got, err := UnmarshalLost(good[:LostHeaderSize+LostRangeSize])
+	require.NoError(t, err)
+	assert.Equal(t, []LostRange{{1, 2}}, got)
+}
+
 // Anything may come from a drive: no structure's reader may panic, and what it reads it writes the same.
 func FuzzStructures(f *testing.F) {
 	f.Add([]byte{})
@@ -221,6 +251,7 @@ func FuzzStructures(f *testing.F) {
 	f.Add(ids.Marshal())
 	e := ErrorEntry{Count: 1}
 	f.Add(e.AppendTo(nil))
+	f.Add(MarshalLost([]LostRange{{7, 9}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var (
 			id  IdentifyController
@@ -248,6 +279,11 @@ func FuzzStructures(f *testing.F) {
 			require.Equal(t, s, again)
 		}
 		_, _, _, _ = id.Unmarshal(b), ind.Unmarshal(b), fw.Unmarshal(b), ef.Unmarshal(b)
+		if lost, err := UnmarshalLost(b); err == nil {
+			again, err := UnmarshalLost(MarshalLost(lost))
+			require.NoError(t, err)
+			require.Equal(t, lost, again)
+		}
 		UnmarshalErrors(b)
 		UnmarshalNamespaceList(b)
 		UnmarshalSupportedLogs(b)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -17,7 +18,7 @@ import (
 
 func (c *command) drive() *cobra.Command {
 	return group("drive", "Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
-		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveInfo(), c.driveList(), c.driveSmart(), c.driveValidate(), c.driveReset(), c.driveServe(), c.driveRetire())
+		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveTrim(), c.driveInfo(), c.driveList(), c.driveSmart(), c.driveValidate(), c.driveReset(), c.driveServe(), c.driveRetire())
 }
 
 // checkURI refuses a malformed drive URI as the wrong argument that it is.
@@ -29,11 +30,18 @@ func checkURI(uri string) error {
 }
 
 // withDrive opens a drive for the time of fn.
-func withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
+func (c *command) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
+	return withDrive(ctx, uri, c.warnings(), fn)
+}
+
+// warnings is where a command that has no log of its own tells what its user should know.
+func (c *command) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
+
+func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
 	if err := checkURI(uri); err != nil {
 		return err
 	}
-	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{})
+	dev, err := sdk.Open(ctx, uri, sdk.DeviceOptions{Logger: log})
 	if err != nil {
 		return err
 	}
@@ -75,6 +83,7 @@ type stored struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset_bytes"`
 	Bytes  int64  `json:"bytes"`
+	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
 }
 
 func (c *command) drivePut() *cobra.Command {
@@ -92,7 +101,10 @@ whole or not at all, whenever the power fails.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
-			return withDrive(ctx, args[0], func(dev *sdk.Device) error {
+			return c.withDrive(ctx, args[0], func(dev *sdk.Device) error {
+				if dev.Info().ReadOnly {
+					return fmt.Errorf("%s: nothing can be put: the drive is open for reading only", args[0])
+				}
 				vol, err := volume.Open(ctx, dev)
 				if err != nil {
 					return err
@@ -106,7 +118,7 @@ whole or not at all, whenever the power fails.`,
 						}
 						return fmt.Errorf("put %s: %w", path, err)
 					}
-					list = append(list, stored{m.Name, m.Offset, m.Size})
+					list = append(list, stored{m.Name, m.Offset, m.Size, m.Sparse})
 				}
 				return c.printMembers(list)
 			})
@@ -158,11 +170,48 @@ func (c *command) driveLs() *cobra.Command {
 	return cmd
 }
 
+// trimmed is what `millrace drive trim` reports.
+type trimmed struct {
+	URI  string `json:"uri"`
+	From int64  `json:"from_byte"`
+	Size int64  `json:"bytes"`
+}
+
+func (c *command) driveTrim() *cobra.Command {
+	return &cobra.Command{
+		Use: "trim URI", Short: "Give back the room that no member of a drive's volume needs",
+		Long: `Deallocates everything behind the end of the drive's volume: what a put that was killed left there, or what was in the flash before its file was
+cut and written again. No member is touched. Nobody else may be putting files on the drive at the same time.`,
+		Example: "  millrace drive trim file:d0.flash", Args: exactArgs("URI"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return c.withDrive(ctx, args[0], func(dev *sdk.Device) error {
+				vol, err := volume.Open(ctx, dev)
+				if err != nil {
+					return err
+				}
+				n, err := vol.Trim(ctx)
+				if err != nil {
+					return err
+				}
+				t := trimmed{URI: args[0], From: dev.Size() - n, Size: n}
+				return c.print(t, func(w io.Writer) {
+					fmt.Fprintf(w, "%s\t%d bytes from byte %d on hold nothing now\n", t.URI, t.Size, t.From)
+				})
+			})
+		},
+	}
+}
+
 func (c *command) printMembers(list []stored) error {
 	return c.print(list, func(w io.Writer) {
 		fmt.Fprintf(w, "name\tbytes\tat byte\n")
 		for _, m := range list {
-			fmt.Fprintf(w, "%s\t%d\t%d\n", cell(m.Name), m.Bytes, m.Offset)
+			note := ""
+			if m.Sparse {
+				note = "\tcannot be read: it is sparse (archive it again without tar's --sparse)"
+			}
+			fmt.Fprintf(w, "%s\t%d\t%d%s\n", cell(m.Name), m.Bytes, m.Offset, note)
 		}
 	})
 }
@@ -193,6 +242,10 @@ func (c *command) printInfo(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial, i.Firmware, i.NQN)
 		fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
+		if i.ReadOnly {
+			fmt.Fprintf(w, "writes\trefused: it is open for reading only\n")
+		}
+		printLost(w, i.Lost)
 		for _, n := range i.Namespaces {
 			fmt.Fprintf(w, "namespace %d\t%s, %d bytes, %s\n", n.ID, commandSetName(n.CSI), n.Size, n.UUID)
 		}
@@ -211,6 +264,13 @@ func (c *command) printInfo(i driveInfo) error {
 			fmt.Fprintf(w, "counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
 		}
 	})
+}
+
+// printLost names the bytes that a drive has lost.
+func printLost(w io.Writer, lost []sdk.LostRange) {
+	for _, l := range lost {
+		fmt.Fprintf(w, "lost\tbytes %d to %d are missing and read as zeros: millrace drive validate names what they held\n", l.Offset, l.Offset+l.Size)
+	}
 }
 
 func commandSetName(csi uint8) string {

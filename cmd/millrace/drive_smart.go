@@ -65,6 +65,7 @@ func (c *command) printHealth(r checked, cross bool) error {
 			warnings = strings.Join(r.Warnings, ", ")
 		}
 		fmt.Fprintf(w, "critical warnings\t%s\n", warnings)
+		printLost(w, r.Lost)
 		fmt.Fprintf(w, "temperature\t%s\n", orNone(r.Temperature, "°C"))
 		for i, s := range r.Sensors {
 			fmt.Fprintf(w, "sensor %d\t%d °C\n", i+1, s)

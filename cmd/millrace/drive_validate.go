@@ -60,7 +60,8 @@ func (c *command) driveValidate() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use: "validate URI", Short: "Try whether a drive does what it should",
-		Long: `Tries a drive in steps: link, identify, flash (write, read, verify), memory, move (flash to memory), self-test (known answers of the stock image).
+		Long: `Tries a drive in steps: link, identify, contents (the volume's members, and whether any lies in flash that was lost), flash (write, read, verify),
+memory, move (flash to memory), self-test (known answers of the stock image).
 Each passes, fails or is skipped and says why; if one fails the exit status is 1. The flash step writes to a range at the end of the
 namespace that the volume does not use and that holds only zeros, and puts the zeros back; any other range is left alone.
 Of a drive behind the kernel the latencies of its commands are shown too, where the kernel's tracepoints can be watched.`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (c *command) inspect(ctx context.Context, f *inspectFlags, arg string, kind
 		}
 		return inspection.Ask(ctx, t.Identity, []string{f.node}, arg, kind)
 	case uriError == nil:
-		return f.open(ctx, arg, kind)
+		return f.open(ctx, c.warnings(), arg, kind)
 	case ref && node != "" && drive != "" && !strings.Contains(arg, ":"):
 		return f.through(ctx, node, drive, kind)
 	}
@@ -54,8 +55,8 @@ func (c *command) inspect(ctx context.Context, f *inspectFlags, arg string, kind
 }
 
 // open opens a drive by its URI, or asks whoever has it open.
-func (f *inspectFlags) open(ctx context.Context, uri string, kind inspection.Kind) (answer any, err error) {
-	err = withDrive(ctx, uri, func(dev *sdk.Device) error {
+func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string, kind inspection.Kind) (answer any, err error) {
+	err = withDrive(ctx, uri, log, func(dev *sdk.Device) error {
 		answer, err = inspection.Read(ctx, kind, dev, nil)
 		return err
 	})
@@ -65,7 +66,7 @@ func (f *inspectFlags) open(ctx context.Context, uri string, kind inspection.Kin
 	}
 	o := busy.Owner
 	if served := o.URLs[0]; strings.HasPrefix(served, "tcp:") { // drive serve: others open it beside
-		if derr := withDrive(ctx, served, func(dev *sdk.Device) error {
+		if derr := withDrive(ctx, served, log, func(dev *sdk.Device) error {
 			answer, err = inspection.Read(ctx, kind, dev, nil)
 			return err
 		}); derr != nil {

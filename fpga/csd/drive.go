@@ -69,6 +69,8 @@ type Drive struct {
 
 	mu     sync.Mutex // guards state, closed and the writing of PATH.json
 	state  state
+	kept   []byte // essence of the state that PATH.json has; nil: there is none yet
+	warned bool   // that the state cannot be kept
 	closed bool
 }
 
@@ -114,7 +116,7 @@ func (d *Drive) open() error {
 		return err
 	}
 	opt := controller.Options{
-		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Counters: d.state.Counters, Logger: o.Logger,
+		Flash: d.flash, BlockSize: uint32(d.state.LBA), NoMap: o.NoMap, NQN: o.NQN, UUID: d.state.UUID, Logger: o.Logger, Lost: d.Lost,
 	}
 	if !o.Plain {
 		if err := d.openCompute(); err != nil {
@@ -128,24 +130,13 @@ func (d *Drive) open() error {
 	if o.WrapFlash != nil {
 		opt.Flash = o.WrapFlash(d.flash)
 	}
+	if err := d.begin(); err != nil {
+		return err
+	}
+	opt.Counters = d.state.Counters
 	var err error
-	if d.sub, err = controller.New(opt); err != nil {
-		return err
-	}
-	if o.Path == "" {
-		return nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.state.Clean = false
-	if err := d.save(); err != nil {
-		return err
-	}
-	if ff, ok := d.flash.(*fileFlash); ok && d.created {
-		// Last: a creation that was killed before left an empty file, which the next one takes, or a drive.
-		return ff.resize(d.state.Size)
-	}
-	return nil
+	d.sub, err = controller.New(opt)
+	return err
 }
 
 // openFlash opens the flash and learns geometry, identity and counters.
@@ -216,16 +207,15 @@ func (d *Drive) openFile() error {
 			return fmt.Errorf("size %d and block size %d, the drive has %d and %d: %w", d.state.Size, d.state.LBA, s.Size, s.LBA, ErrGeometry)
 		}
 		d.state = *s
+		if d.kept, err = s.essence(); err != nil {
+			return err
+		}
 		if !s.Clean {
 			d.state.Counters.UnsafeShutdowns++
 		}
 	}
 	d.state.Counters.PowerCycles++
-	if o.Create {
-		f.size = d.state.Size
-		return nil
-	}
-	return f.resize(d.state.Size)
+	return nil
 }
 
 func (d *Drive) openCompute() error {
@@ -245,19 +235,6 @@ func (d *Drive) openCompute() error {
 			defer d.mu.Unlock()
 			return d.save()
 		}
-	}
-	return nil
-}
-
-// save writes PATH.json. d.mu is held.
-func (d *Drive) save() error {
-	s := d.state
-	s.Counters = d.sub.Counters()
-	if d.comp != nil {
-		d.comp.slots.keep(&s)
-	}
-	if err := s.write(d.opt.Path, d.opt.atStep); err != nil {
-		return fmt.Errorf("keep state: %w", err)
 	}
 	return nil
 }
@@ -320,9 +297,9 @@ func (d *Drive) Close() error {
 	}
 	d.closed = true
 	err := d.flash.Sync()
-	if d.opt.Path != "" {
+	if d.opt.Path != "" && !d.flash.ReadOnly() {
 		d.state.Clean = err == nil
-		err = errors.Join(err, d.save(), disown(d.opt.Path))
+		err = errors.Join(err, d.end(), disown(d.opt.Path))
 	}
 	if err = errors.Join(err, d.flash.Close(), d.free()); err != nil {
 		return fmt.Errorf("drive %s: close: %w", d.name(), err)

@@ -7,24 +7,37 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/millrace/millrace/internal/ownership"
 )
 
 // fileFlash is flash in a sparse file, byte for byte from block 0. The file stays locked while it is open.
 type fileFlash struct {
-	f      *os.File
-	size   int64
-	blocks stripes
+	f        *os.File
+	size     int64
+	readOnly error // why it cannot be written; nil: it can. Constant once the drive is open
+	blocks   stripes
+	lost     losses
 }
 
-// openFileFlash opens and locks the file at path. With create it makes the file, or takes an empty one.
+// fileMode is that of flash and of what is kept beside it: training rows are for their owner and the group that may read them.
+const fileMode = 0o640
+
+// openFileFlash opens and locks the file at path. With create it makes the file, or takes an empty one. A file that this process may only read is
+// opened for reading.
 func openFileFlash(path string, create bool) (*fileFlash, error) {
 	flags := os.O_RDWR
 	if create {
 		flags |= os.O_CREATE
 	}
-	f, err := os.OpenFile(path, flags, 0o644)
+	f, err := os.OpenFile(path, flags, fileMode)
+	var readOnly error
+	if !create && (errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)) {
+		if readable, rerr := os.Open(path); rerr == nil {
+			f, readOnly, err = readable, err, nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w; create it with millrace drive create", ErrNoDrive, err)
 	}
@@ -39,7 +52,7 @@ func openFileFlash(path string, create bool) (*fileFlash, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 	}
-	return &fileFlash{f: f}, nil
+	return &fileFlash{f: f, readOnly: readOnly}, nil
 }
 
 func check(f *os.File, create bool) error {
@@ -62,25 +75,8 @@ func check(f *os.File, create bool) error {
 	return nil
 }
 
-// resize gives the flash its size. The file may be shorter, as after a tool that rewrote it (tar -cf): what is missing
-// reads as zeros. A longer one is another drive's.
-func (ff *fileFlash) resize(size int64) error {
-	st, err := ff.f.Stat()
-	if err != nil {
-		return err
-	}
-	if st.Size() > size {
-		return fmt.Errorf("the file has %d bytes, the drive %d: %w", st.Size(), size, ErrGeometry)
-	}
-	ff.size = size
-	if st.Size() < size {
-		return ff.f.Truncate(size)
-	}
-	return nil
-}
-
 func (ff *fileFlash) Size() int64    { return ff.size }
-func (ff *fileFlash) ReadOnly() bool { return false }
+func (ff *fileFlash) ReadOnly() bool { return ff.readOnly != nil }
 
 func (ff *fileFlash) ReadAt(p []byte, off int64) (int, error) {
 	if err := inside(ff, off, int64(len(p))); err != nil {
@@ -101,19 +97,39 @@ func (ff *fileFlash) WriteAt(p []byte, off int64) (int, error) {
 	if err := inside(ff, off, int64(len(p))); err != nil {
 		return 0, err
 	}
-	return len(p), ff.blocks.each(off, len(p), true, func(at int64, from, to int) error {
+	if ff.readOnly != nil {
+		return 0, fmt.Errorf("%w: %w", errReadOnly, ff.readOnly)
+	}
+	err := ff.blocks.each(off, len(p), true, func(at int64, from, to int) error {
 		_, err := ff.f.WriteAt(p[from:to], at)
 		return err
 	})
+	if err == nil {
+		ff.lost.replaced(off, int64(len(p)))
+	}
+	return len(p), err
 }
 
 // Sync puts everything written on the disk.
-func (ff *fileFlash) Sync() error { return ff.f.Sync() }
+func (ff *fileFlash) Sync() error {
+	if ff.readOnly != nil {
+		return nil
+	}
+	return ff.f.Sync()
+}
 
-func (ff *fileFlash) Discard(off, n int64) error {
+func (ff *fileFlash) Discard(off, n int64) (err error) {
 	if err := inside(ff, off, n); err != nil {
 		return err
 	}
+	if ff.readOnly != nil {
+		return fmt.Errorf("%w: %w", errReadOnly, ff.readOnly)
+	}
+	defer func(from, n int64) {
+		if err == nil {
+			ff.lost.replaced(from, n)
+		}
+	}(off, n)
 	const step = 1 << 30
 	for n > 0 {
 		part := min(n, step)

@@ -24,7 +24,8 @@ func eachFlash(t *testing.T, size int64, f func(t *testing.T, flash Flash)) {
 	t.Run("file", func(t *testing.T) {
 		ff, err := openFileFlash(filepath.Join(t.TempDir(), "flash"), true)
 		require.NoError(t, err)
-		require.NoError(t, ff.resize(size))
+		ff.size = size
+		require.NoError(t, ff.extend())
 		defer func() { assert.NoError(t, ff.Close()) }()
 		f(t, ff)
 	})
@@ -108,7 +109,8 @@ func TestFileFlashIsSparse(t *testing.T) {
 	ff, err := openFileFlash(path, true)
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, ff.Close()) }()
-	require.NoError(t, ff.resize(1<<40))
+	ff.size = 1 << 40
+	require.NoError(t, ff.extend())
 	_, err = ff.WriteAt([]byte("end"), 1<<40-3)
 	require.NoError(t, err)
 	b := make([]byte, 3)

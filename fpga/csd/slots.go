@@ -93,9 +93,12 @@ func newSlots(o *Options, st *state) (*slots, error) {
 
 // restore reads the image that a slot held when the drive was closed.
 func (s *slots) restore(i int) {
-	// What a load that was cut off left.
-	if err := os.Remove(slotPath(s.path, i) + partial); err != nil && !errors.Is(err, os.ErrNotExist) {
-		s.log.Warn("part of an image cannot be removed", "slot", i, "error", err)
+	// What a load that was cut off left. A file system that cannot be written says so even where there is nothing.
+	rest := slotPath(s.path, i) + partial
+	if _, err := os.Lstat(rest); err == nil {
+		if err := os.Remove(rest); err != nil {
+			s.log.Warn("part of an image cannot be removed", "slot", i, "error", err)
+		}
 	}
 	b, err := readBounded(slotPath(s.path, i), image.MaxSize)
 	if errors.Is(err, os.ErrNotExist) {

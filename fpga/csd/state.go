@@ -31,6 +31,7 @@ type state struct {
 	Image    image.ID            `json:"active_image"` // zero, of version 1: whatever the slot holds
 	Previous mark                `json:"previous"`     // the image that was active before; zero: none
 	Trust    image.Trust         `json:"trust"`
+	Lost     *lostRange          `json:"lost,omitempty"` // of the flash, which somebody cut
 	Clean    bool                `json:"clean_shutdown"`
 	Counters controller.Counters `json:"counters"`
 }
@@ -75,7 +76,16 @@ func parseState(b []byte) (*state, error) {
 	if s.Previous.Slot < 0 || s.Previous.Slot >= slotCount {
 		return nil, fmt.Errorf("previous slot %d: there are 0 to %d", s.Previous.Slot, slotCount-1)
 	}
-	return s, checkGeometry(s.Size, s.LBA)
+	if err := checkGeometry(s.Size, s.LBA); err != nil {
+		return nil, err
+	}
+	return s, s.Lost.check(s.Size)
+}
+
+// essence is what of a state has to be kept, as text to compare: all but the counters.
+func (s state) essence() ([]byte, error) {
+	s.Counters, s.Clean = controller.Counters{}, false
+	return json.Marshal(s)
 }
 
 func (s *state) write(path string, step func(string)) error {
@@ -103,11 +113,14 @@ func replaceFile(path string, b []byte, step func(string), what string) error {
 // is always the same, and what a kill left is written over.
 const partial = ".new"
 
-// writePartial puts b on the disk beside path.
+// writePartial puts b on the disk beside path. What it replaces keeps its owner, its group and its mode.
 func writePartial(path string, b []byte) error {
-	f, err := os.OpenFile(path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := os.OpenFile(path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
 		return ownership.Explain(err, path)
+	}
+	if st, err := os.Stat(path); err == nil {
+		_ = f.Chmod(st.Mode().Perm()) // where that fails it has fileMode
 	}
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Sync(), f.Close(), settle(f.Name(), path, filepath.Dir(path))); err != nil {

@@ -33,6 +33,8 @@ type Report struct {
 	ErrorCount  uint64  `json:"error_log_entries"` // ever made
 	WarningTime uint32  `json:"warning_minutes"`   // too warm
 	TooHotTime  uint32  `json:"too_hot_minutes"`   // critically
+
+	Lost []sdk.LostRange `json:"lost,omitempty"` // bytes that are missing and read as zeros
 }
 
 // unit is what a data unit counts: a thousand times 512 bytes.
@@ -47,7 +49,8 @@ func Read(ctx context.Context, dev *sdk.Device) (*Report, error) {
 	i := dev.Info()
 	r := interpret(l)
 	r.Drive, r.Model, r.Serial, r.Firmware = i.URI, i.Model, i.Serial, i.Firmware
-	return r, nil
+	r.Lost, err = dev.Lost(ctx)
+	return r, err
 }
 
 // interpret tells the values that mean something from those that stand for "not reported".

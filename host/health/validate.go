@@ -79,7 +79,7 @@ func Validate(ctx context.Context, uri string, o Options) []Check {
 		name string
 		run  func(context.Context) (string, error)
 	}{
-		{"link", v.link}, {"identify", v.identify}, {"flash", v.flash}, {"memory", v.memory}, {"move", v.move}, {"self-test", v.selfTest},
+		{"link", v.link}, {"identify", v.identify}, {"contents", v.contents}, {"flash", v.flash}, {"memory", v.memory}, {"move", v.move}, {"self-test", v.selfTest},
 	} {
 		checks = append(checks, v.step(ctx, step.name, step.run))
 	}

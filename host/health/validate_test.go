@@ -30,7 +30,7 @@ func results(checks []Check) map[string]Result {
 
 // want is every step passed, but for some.
 func want(but map[string]Result) map[string]Result {
-	m := map[string]Result{"link": Passed, "identify": Passed, "flash": Passed, "memory": Passed, "move": Passed, "self-test": Passed}
+	m := map[string]Result{"link": Passed, "identify": Passed, "contents": Passed, "flash": Passed, "memory": Passed, "move": Passed, "self-test": Passed}
 	for k, v := range but {
 		m[k] = v
 	}
@@ -87,7 +87,7 @@ func TestAPlainDrive(t *testing.T) {
 func TestNoLink(t *testing.T) {
 	for _, uri := range []string{"file:" + t.TempDir() + "/none", "what:", "nvme:/dev/nvme99999"} {
 		checks := Validate(t.Context(), uri, Options{})
-		assert.Equal(t, map[string]Result{"link": Failed, "identify": Skipped, "flash": Skipped, "memory": Skipped, "move": Skipped, "self-test": Skipped}, results(checks), uri)
+		assert.Equal(t, map[string]Result{"link": Failed, "identify": Skipped, "contents": Skipped, "flash": Skipped, "memory": Skipped, "move": Skipped, "self-test": Skipped}, results(checks), uri)
 	}
 }
 

@@ -31,8 +31,9 @@ const (
 // Description is what a drive says of itself, and what it counted since it was opened.
 type Description struct {
 	sdk.Info
-	Counters *api.Counters `json:"counters,omitempty"`
-	Images   *image.Report `json:"images,omitempty"`
+	Lost     []sdk.LostRange `json:"lost,omitempty"`
+	Counters *api.Counters   `json:"counters,omitempty"`
+	Images   *image.Report   `json:"images,omitempty"`
 }
 
 // ImageList is what a drive tells of its images.
@@ -46,6 +47,7 @@ type File struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset_bytes"`
 	Bytes  int64  `json:"bytes"`
+	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
 }
 
 // Read answers a question about an open drive. The volume may be nil: then it is read for this answer.
@@ -69,10 +71,13 @@ func Read(ctx context.Context, kind Kind, dev *sdk.Device, vol *volume.Volume) (
 
 func describe(ctx context.Context, dev *sdk.Device) (*Description, error) {
 	d := &Description{Info: dev.Info()}
+	var err error
+	if d.Lost, err = dev.Lost(ctx); err != nil {
+		return nil, err
+	}
 	if !dev.HasCompute() {
 		return d, nil
 	}
-	var err error
 	if d.Counters, err = host.ReadCounters(ctx, dev); err != nil {
 		return nil, err
 	}
@@ -95,7 +100,7 @@ func files(ctx context.Context, dev *sdk.Device, vol *volume.Volume) (*[]File, e
 	}
 	list := make([]File, 0, len(members))
 	for _, m := range members {
-		list = append(list, File{m.Name, m.Offset, m.Size})
+		list = append(list, File{m.Name, m.Offset, m.Size, m.Sparse})
 	}
 	return &list, nil
 }

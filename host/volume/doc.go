@@ -19,7 +19,8 @@
 // block with byte E, with two zero blocks of 512 bytes after it; Flush; then the block with byte E, with force unit access. That
 // last write is one device block, which the drive writes whole or not at all, and it is the commit: before it the
 // archive ends at E as it did, after it the member is whole and on stable storage. Nothing that was part of the archive
-// is ever overwritten with anything but itself.
+// is ever overwritten with anything but itself. A Put that fails before its last write deallocates what it has written; what one that was
+// killed has written keeps its room until a later Put takes it, or [Volume.Trim] gives it back. Both touch only what lies behind the archive's end.
 //
 // # Concurrency
 //
@@ -29,7 +30,7 @@
 // # Errors
 //
 // [ErrNotTar] and [ErrCorrupt] tell of foreign bytes, [FullError] (which wraps [ErrFull]) tells how many bytes were
-// needed, [ErrExists], [ErrName], [ErrSize], [ErrSparse] and fs.ErrNotExist what to do about a member.
+// needed, [ErrExists], [ErrName], [ErrSize], [ErrDiskFull], [ErrSparse] and fs.ErrNotExist what to do about a member.
 //
 // # Debugging
 //

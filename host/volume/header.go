@@ -26,7 +26,7 @@ const (
 var (
 	ErrNotTar  = errors.New("drive holds no tar archive")
 	ErrCorrupt = errors.New("tar archive is damaged")
-	ErrSparse  = errors.New("member is sparse, so its bytes are not contiguous; archive it without --sparse")
+	ErrSparse  = errors.New("member is sparse, so its bytes are not contiguous: archive it again without tar's --sparse (-S), or put it with millrace drive put")
 )
 
 // Offsets in a header block (POSIX.1-1988 ustar).
@@ -132,6 +132,7 @@ type pax struct {
 	name   string
 	size   int64 // -1: not said
 	sparse bool
+	real   string // of a sparse member: its name, where the header has a made-up one
 }
 
 // parsePax reads the records "length key=value\n" of a pax header into p.
@@ -156,6 +157,9 @@ func (p *pax) parse(b []byte) error {
 			}
 		case strings.HasPrefix(key, "GNU.sparse."):
 			p.sparse = true
+			if key == "GNU.sparse.name" && !strings.ContainsRune(value, 0) {
+				p.real = value
+			}
 		}
 	}
 	return nil

@@ -2,16 +2,19 @@ package volume
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/millrace/millrace/nvme"
 )
 
 // chunk is how much of a member is held in memory while it is written.
 const chunk = 1 << 20
 
 // Put appends a member of exactly size bytes read from r. When it returns nil the member is on stable storage; when it
-// returns an error the member is absent, unless the very last write failed, after which it is absent or whole. The
+// returns an error the member is absent, and the drive has its room back, unless the very last write failed, after which it is absent or whole. The
 // members before it are never touched. See the package comment for the order of writes.
 func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) error {
 	if err := checkName(name); err != nil {
@@ -45,7 +48,10 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 	}
 	a := &appender{ctx: ctx, dev: v.dev, bs: int64(v.dev.BlockSize()), at: start}
 	if err := a.run(head, size, r); err != nil {
-		return fmt.Errorf("volume: put %q: %w", name, err)
+		if errors.Is(err, nvme.CapacityExceeded) {
+			err = fmt.Errorf("%w: %w", ErrDiskFull, err)
+		}
+		return fmt.Errorf("volume: put %q: %w", name, errors.Join(err, a.giveBack()))
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,6 +73,8 @@ type appender struct {
 	first []byte // the device block with byte at: the commit
 	buf   []byte // whole blocks on their way, beginning at block lba
 	lba   int64
+
+	committing bool // the commit was sent: it may have been done
 }
 
 func (a *appender) run(head []byte, size int64, r io.Reader) error {
@@ -101,7 +109,7 @@ func (a *appender) run(head []byte, size int64, r io.Reader) error {
 	if err := a.dev.Flush(a.ctx); err != nil {
 		return err
 	}
-	// The commit.
+	a.committing = true
 	return a.dev.WriteBlocks(a.ctx, a.first, uint64(a.at/a.bs), true)
 }
 

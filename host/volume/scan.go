@@ -75,6 +75,9 @@ func (s *scanner) member(h *header, p *pax, start int64) (*Member, error) {
 	if p.name != "" {
 		m.Name = p.name
 	}
+	if p.real != "" {
+		m.Name = p.real
+	}
 	if p.size >= 0 {
 		m.Size = p.size
 	}

@@ -136,6 +136,8 @@ var (
 	ErrExists = errors.New("member exists already")
 	ErrName   = errors.New("name cannot be a member's")
 	ErrSize   = errors.New("source does not have the size that was announced")
+	// ErrDiskFull says that the drive has room and the disk that the drive's file lies on has none.
+	ErrDiskFull = errors.New("the disk under the drive is full: make room there")
 )
 
 // FullError tells how much room a member would have needed. It wraps ErrFull.

@@ -40,7 +40,7 @@ func (s *Subsystem) logPages() []uint8 {
 	if s.discovery != nil {
 		return []uint8{nvme.LogSupported, fabrics.LogDiscovery}
 	}
-	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects}
+	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects, nvme.LogLost}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
 		if s.prog.more != nil {
@@ -81,7 +81,9 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 		if nsid != 0 && nsid != nvme.AllNamespaces { // LPA: no health of a single namespace
 			return nil, nvme.InvalidField
 		}
-		return s.health.smart(c.warning(s.health.current())), nvme.Success
+		return s.health.smart(c.warning(s.currentHealth())), nvme.Success
+	case nvme.LogLost:
+		return nvme.MarshalLost(s.lost()), nvme.Success
 	case nvme.LogFirmware:
 		f := s.firmware()
 		return f.Marshal(), nvme.Success
@@ -103,6 +105,23 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 		return s.prog.more.Report(), nvme.Success
 	}
 	return nil, nvme.InvalidLogPage
+}
+
+// currentHealth is what the sensors say, and that a drive which lost blocks has degraded.
+func (s *Subsystem) currentHealth() Health {
+	h := s.health.current()
+	h.Unreliable = h.Unreliable || len(s.lost()) > 0
+	return h
+}
+
+// lost are the blocks of namespace 1 that the drive has lost.
+func (s *Subsystem) lost() []nvme.LostRange {
+	off, n := s.opt.Lost()
+	if n <= 0 {
+		return nil
+	}
+	first, end := off/int64(s.opt.BlockSize), (off+n+int64(s.opt.BlockSize)-1)/int64(s.opt.BlockSize)
+	return []nvme.LostRange{{SLBA: uint64(first), Blocks: uint64(end - first)}}
 }
 
 // firmware is log page 03h: the one slot that there is, or the program slots.

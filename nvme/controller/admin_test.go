@@ -122,7 +122,7 @@ func TestLogPages(t *testing.T) {
 	c := newDrive(t).connect()
 	b := make([]byte, 4096)
 	admin(t, c, nvme.GetLog(nvme.LogSupported, 0, 0, 1024), b[:1024], nvme.Success)
-	assert.Equal(t, []uint8{0, 1, 2, 3, 4, 5, 0x82, 0x83, 0x84, 0xc0}, nvme.UnmarshalSupportedLogs(b[:1024]))
+	assert.Equal(t, []uint8{0, 1, 2, 3, 4, 5, 0x82, 0x83, 0x84, 0xc0, 0xc2}, nvme.UnmarshalSupportedLogs(b[:1024]))
 	for _, lid := range nvme.UnmarshalSupportedLogs(b[:1024]) {
 		admin(t, c, nvme.GetLog(lid, 0, 0, 64), make([]byte, 64), nvme.Success)
 	}

@@ -46,6 +46,10 @@ type Options struct {
 	MaxAssociations int      // that are admitted; default 64, at most 1024
 	Counters        Counters // what the drive counted before it was powered on
 
+	// Lost returns bytes of namespace 1 that the drive has lost, n from off on: whole blocks cover them, and they read as zeros until they are written
+	// again. n 0: none. nil: a drive that loses nothing. SMART and log page C2h tell of them.
+	Lost func() (off, n int64)
+
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: no log
 }
@@ -107,6 +111,9 @@ func New(opt Options) (*Subsystem, error) {
 	}
 	if opt.MaxAssociations < 0 || opt.MaxAssociations > 1024 {
 		return nil, fmt.Errorf("new subsystem: %d associations: use 1 to 1024", opt.MaxAssociations)
+	}
+	if opt.Lost == nil {
+		opt.Lost = func() (off, n int64) { return 0, 0 }
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

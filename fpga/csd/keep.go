@@ -1,0 +1,136 @@
+package csd
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// begin keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no write, because it is full, say, does
+// not keep the drive from being opened, as long as nothing has changed that has to be kept.
+func (d *Drive) begin() error {
+	ff, ok := d.flash.(*fileFlash)
+	if !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cut, err := d.lookForCut(ff)
+	if err != nil {
+		return err
+	}
+	if ff.readOnly != nil {
+		d.opt.Logger.Warn("the drive is opened for reading only", "drive", d.name(), "error", ff.readOnly)
+		return nil
+	}
+	changed := d.created
+	if !changed && d.comp != nil {
+		if changed, err = d.trustChanged(); err != nil {
+			return err
+		}
+	}
+	d.state.Clean = false
+	switch err := d.save(); {
+	case err == nil:
+	case changed:
+		return err
+	case cut:
+		// A write would make the file longer, and nobody could tell any more that it was cut.
+		ff.readOnly = err
+		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.name(), "error", err)
+		return nil
+	default:
+		d.warnNotKept("open", err)
+		if d.kept, err = d.snapshot().essence(); err != nil {
+			return err
+		}
+	}
+	// Last: a creation that was killed before left an empty file, which the next one takes, or a drive.
+	return ff.extend()
+}
+
+// lookForCut finds out whether bytes of the flash are missing, and tells of them. It reports whether nobody knew that before.
+func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
+	if d.created {
+		ff.size = d.state.Size
+		return false, nil
+	}
+	lost, fresh, err := ff.cut(d.state.Size, d.state.Lost)
+	if err != nil {
+		return false, err
+	}
+	d.state.Lost = lost
+	ff.lost.set(lost)
+	if fresh {
+		d.state.Counters.MediaErrors++
+	}
+	if lost != nil {
+		d.opt.Logger.Error("bytes of the flash file are missing and read as zeros: it was cut; millrace drive validate names what they held",
+			"drive", d.name(), "from_byte", lost.From, "to_byte", lost.To, "just_found", fresh)
+	}
+	return fresh, nil
+}
+
+// trustChanged reports whether this opening changed which images the drive takes.
+func (d *Drive) trustChanged() (bool, error) {
+	now := d.snapshot()
+	was, err := json.Marshal(d.state.Trust)
+	if err != nil {
+		return false, err
+	}
+	is, err := json.Marshal(now.Trust)
+	return !bytes.Equal(was, is), err
+}
+
+// end keeps the state when the drive is closed. A disk that takes no write costs the counters; what else has changed and cannot be kept is an error.
+func (d *Drive) end() error {
+	err := d.save()
+	if err == nil {
+		return nil
+	}
+	now, eerr := d.snapshot().essence()
+	if eerr != nil || !bytes.Equal(now, d.kept) {
+		return err
+	}
+	d.warnNotKept("close", err)
+	return nil
+}
+
+// warnNotKept says once that the counters cannot be kept.
+func (d *Drive) warnNotKept(doing string, err error) {
+	if d.warned {
+		return
+	}
+	d.warned = true
+	d.opt.Logger.Warn("the drive's counters cannot be kept, all else is as it was: make room on the disk, or see who may write there",
+		"drive", d.name(), "doing", doing, "error", err)
+}
+
+// snapshot is the state as it is now. d.mu is held.
+func (d *Drive) snapshot() state {
+	s := d.state
+	if d.sub != nil {
+		s.Counters = d.sub.Counters()
+	}
+	if d.comp != nil {
+		d.comp.slots.keep(&s)
+	}
+	if ff, ok := d.flash.(*fileFlash); ok {
+		s.Lost = ff.lost.get()
+	}
+	return s
+}
+
+// save writes PATH.json. d.mu is held.
+func (d *Drive) save() error {
+	if ff, ok := d.flash.(*fileFlash); ok && ff.readOnly != nil {
+		return fmt.Errorf("keep state: %w: %w", errReadOnly, ff.readOnly)
+	}
+	s := d.snapshot()
+	if err := s.write(d.opt.Path, d.opt.atStep); err != nil {
+		return fmt.Errorf("keep state: %w", err)
+	}
+	var err error
+	d.kept, err = s.essence()
+	return err
+}

@@ -1,0 +1,136 @@
+package csd
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// lostRange are bytes [From, To) of the flash that were missing from its file when the drive was opened: somebody cut the file. They read as
+// zeros. They are kept in PATH.json until they have been written or deallocated again, from their beginning on.
+type lostRange struct {
+	From int64 `json:"from_byte"`
+	To   int64 `json:"to_byte"`
+}
+
+func (l *lostRange) check(size int64) error {
+	if l != nil && (l.From < 0 || l.To <= l.From || l.To > size) {
+		return fmt.Errorf("lost bytes %d to %d of %d: want a range inside the drive", l.From, l.To, size)
+	}
+	return nil
+}
+
+// losses follows a lost range while the flash is written.
+type losses struct {
+	some atomic.Bool // there is a range: writes of a whole flash look no further
+
+	mu sync.Mutex
+	at lostRange
+}
+
+// set begins with a range; nil: nothing is lost.
+func (l *losses) set(r *lostRange) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = lostRange{}
+	if r != nil {
+		l.at = *r
+	}
+	l.some.Store(r != nil)
+}
+
+// get returns the range, nil if there is none.
+func (l *losses) get() *lostRange {
+	if !l.some.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.From >= l.at.To {
+		return nil
+	}
+	r := l.at
+	return &r
+}
+
+// replaced notes that bytes [off, off+n) hold what somebody wants there.
+func (l *losses) replaced(off, n int64) {
+	if !l.some.Load() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if off <= l.at.From && off+n > l.at.From {
+		l.at.From = min(off+n, l.at.To)
+	}
+	if l.at.From >= l.at.To {
+		l.some.Store(false)
+	}
+}
+
+// cut compares the file's length with the drive's size. What is missing is lost, beside what was lost before. A longer file is another drive's.
+func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh bool, err error) {
+	st, err := ff.f.Stat()
+	if err != nil {
+		return nil, false, err
+	}
+	ff.size = size
+	if st.Size() > size {
+		return nil, false, fmt.Errorf("the file has %d bytes, the drive %d: %w", st.Size(), size, ErrGeometry)
+	}
+	if before != nil {
+		again, err := ff.holdsAny(before.From, min(st.Size(), before.From+rewrittenBytes))
+		if err != nil {
+			return nil, false, err
+		}
+		if again {
+			before = nil
+		}
+	}
+	if st.Size() == size {
+		return before, false, nil
+	}
+	now = &lostRange{From: st.Size(), To: size}
+	if before != nil {
+		now.From = min(now.From, before.From)
+	}
+	return now, true, nil
+}
+
+// rewrittenBytes are looked at, from where lost bytes begin on: they are zeros, unless somebody has written the file again from outside, from a backup
+// or with tar.
+const rewrittenBytes = 64 << 10
+
+// holdsAny reports whether a byte of the file in [from, to) is not 0.
+func (ff *fileFlash) holdsAny(from, to int64) (bool, error) {
+	if to <= from {
+		return false, nil
+	}
+	b := make([]byte, to-from)
+	if _, err := ff.f.ReadAt(b, from); err != nil && err != io.EOF {
+		return false, err
+	}
+	return bytes.ContainsFunc(b, func(r rune) bool { return r != 0 }), nil
+}
+
+// extend makes the file as long as the flash.
+func (ff *fileFlash) extend() error {
+	st, err := ff.f.Stat()
+	if err != nil || st.Size() >= ff.size {
+		return err
+	}
+	return ff.f.Truncate(ff.size)
+}
+
+// Lost returns the bytes of namespace 1 that were missing when the drive was opened and have not been written since: n from off on, 0 if there
+// are none.
+func (d *Drive) Lost() (off, n int64) {
+	if ff, ok := d.flash.(*fileFlash); ok {
+		if r := ff.lost.get(); r != nil {
+			return r.From, r.To - r.From
+		}
+	}
+	return 0, 0
+}
