@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/internal/terminal"
+	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -28,6 +29,8 @@ func (c *command) controlRun() *cobra.Command {
 		o     control.Options
 		peers []string
 		log   logFlags
+
+		memory string
 	)
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -50,6 +53,10 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 			}
 			if err := log.check(); err != nil {
 				return err
+			}
+			var err error
+			if o.RequestMemory, err = sdk.ParseBytes(memory); err != nil {
+				return usageError{fmt.Errorf("--request-memory: %w", err)}
 			}
 			o.Logger = c.log(log)
 			return c.runControl(cmd.Context(), o)
@@ -75,6 +82,8 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.BoolVar(&o.TicketsOptional, "tickets-optional", false, "have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are older than tickets are")
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
+	f.IntVar(&o.MaxConnections, "max-connections", control.DefaultMaxConnections, "connections at once; at most half of them and one more are of one address of another machine")
+	f.StringVar(&memory, "request-memory", "512MiB", "memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
 	log.add(cmd)
 	return cmd

@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/ticket"
+	"github.com/millrace/millrace/internal/admission"
 	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk"
 )
@@ -212,9 +213,14 @@ func (a *Agent) listen(ctx context.Context, conf *tls.Config) error {
 	if len(a.config.Advertise) > 0 {
 		a.urls = a.config.Advertise
 	}
-	limit := make(chan struct{}, a.config.Limits.Connections)
+	files, err := admission.RaiseFiles()
+	if err != nil {
+		a.log.Warn("the process has fewer file descriptors than it might", "error", err)
+	}
+	// Connections leave file descriptors to drives and files.
+	limit := admission.NewLimit(admission.Connections(a.config.Limits.Connections, files), a.log)
 	for i, l := range a.listeners {
-		l = &limitListener{Listener: l, places: limit}
+		l = limit.Listen(l)
 		if _, unix := l.Addr().(*net.UnixAddr); conf != nil && !unix {
 			l = tls.NewListener(l, conf)
 		}
@@ -267,7 +273,10 @@ func (a *Agent) handler() http.Handler {
 			a.log.Error("a call panicked", "procedure", s.Procedure, "panic", p)
 			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))
 		}))
-	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(rpc)))
+	messages := httpbody.NewBudget(int64(a.config.Limits.RequestMemory)).Messages(httpbody.MessageOptions{
+		Most: func(string) int64 { return int64(a.config.Limits.RequestBytes) }, Peer: caller, Logger: a.log,
+	}, rpc)
+	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(messages)))
 	mux.HandleFunc("GET /v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
 	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.store.Serve))
 	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.store.Take))

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/internal/strictyaml"
 	"github.com/millrace/millrace/sdk"
 )
@@ -97,9 +98,10 @@ type RunConfig struct {
 
 // LimitConfig bounds what clients may ask for.
 type LimitConfig struct {
-	RequestBytes      Bytes   `yaml:"request_bytes" doc:"largest body of a request"`
+	RequestBytes      Bytes   `yaml:"request_bytes" doc:"largest body of a request, unpacked"`
+	RequestMemory     Bytes   `yaml:"request_memory" doc:"memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's"`
 	RequestsPerSecond float64 `yaml:"requests_per_second" doc:"requests of one peer (address) a second, with bursts of a second's worth; 0: any number"`
-	Connections       int     `yaml:"connections" doc:"connections at once"`
+	Connections       int     `yaml:"connections" doc:"connections at once; at most half of them and one more are of one address of another machine"`
 	Jobs              int     `yaml:"jobs" doc:"jobs prepared at once"`
 	OwnerSplits       int     `yaml:"owner_splits" doc:"splits of one owner open at once; 0: any number"`
 }
@@ -125,7 +127,7 @@ func DefaultConfig() Config {
 		Text:      TextConfig{Malformed: "fail"},
 		Buffers:   BufferConfig{Node: 1 << 30, Job: 512 << 20},
 		Runs:      RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second), BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
-		Limits:    LimitConfig{RequestBytes: 64 << 20, Connections: 1024, Jobs: 64, OwnerSplits: 512},
+		Limits:    LimitConfig{RequestBytes: 64 << 20, RequestMemory: httpbody.DefaultMemory, Connections: 1024, Jobs: 64, OwnerSplits: 512},
 		Measure:   Duration(host.DefaultMeasureTime),
 		DrainTime: Duration(time.Minute),
 		Log:       LogConfig{Level: "info", Format: "auto"},
@@ -185,6 +187,8 @@ func (c *Config) Check() error {
 		return errors.New("runs: idle, abandoned and write_time must be above 0, busy_wait not below")
 	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.OwnerSplits < 0 || c.Limits.RequestsPerSecond < 0:
 		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second and owner_splits not below")
+	case c.Limits.RequestMemory < 8*c.Limits.RequestBytes:
+		return fmt.Errorf("limits: request_memory %d: want 8 times request_bytes at least, so that one peer's largest request finds room", c.Limits.RequestMemory)
 	case c.Measure <= 0 || c.DrainTime < 0:
 		return errors.New("measure must be above 0, drain_time not below")
 	}

@@ -2,43 +2,22 @@ package node
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/admission"
 )
 
-// limitListener accepts so many connections at once, and closes more.
-type limitListener struct {
-	net.Listener
-	places chan struct{}
-}
-
-func (l *limitListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.places <- struct{}{}:
-			return &limitedConn{Conn: c, places: l.places}, nil
-		default:
-			// Closed at once: its client sees that, and comes again; whoever holds a connection is not disturbed.
-			_ = c.Close()
+// caller names whose call it is: by certificate, or where nobody is asked who they are, by address.
+func caller(r *http.Request) string {
+	if r.TLS != nil {
+		if id, err := identity.Peer(r.TLS); err == nil {
+			return id.String()
 		}
 	}
-}
-
-type limitedConn struct {
-	net.Conn
-	places chan struct{}
-	once   sync.Once
-}
-
-func (c *limitedConn) Close() error {
-	c.once.Do(func() { <-c.places })
-	return c.Conn.Close()
+	return admission.PeerOf(r.RemoteAddr)
 }
 
 // seldom lets one event a second into the log: whoever causes them decides how many there are.
@@ -118,11 +97,7 @@ func (l *limiter) forget(now time.Time) {
 // wrap refuses requests of peers that ask too often.
 func (l *limiter) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		peer, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			peer = r.RemoteAddr // of a unix socket
-		}
-		if !l.allow(peer, time.Now()) {
+		if !l.allow(admission.PeerOf(r.RemoteAddr), time.Now()) {
 			writeError(w, fmt.Errorf("%w requests: %g a second of one peer", ErrTooMany, l.rate))
 			return
 		}

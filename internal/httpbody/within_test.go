@@ -17,6 +17,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// How long tests wait for something that happens in another goroutine, and how often they look.
+const (
+	waitLong  = 30 * time.Second
+	waitShort = time.Millisecond
+)
+
 // TestASlowBodyFails: its sender is told, and the connection ends.
 func TestASlowBodyFails(t *testing.T) {
 	failed := make(chan error, 1)

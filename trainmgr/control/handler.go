@@ -13,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/admission"
 	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/guard"
@@ -27,29 +29,42 @@ const (
 	maxRequest = 1 << 20
 )
 
+// mostOf is the bytes of a call's message, unpacked.
+func mostOf(procedure string) int64 {
+	switch procedure {
+	case apiv1connect.ControlHeartbeatProcedure:
+		return maxBeat
+	case apiv1connect.ControlSubmitJobProcedure:
+		return maxSubmit
+	case apiv1connect.ControlAttachProcedure:
+		return int64(maxToken)
+	case apiv1connect.ControlAcknowledgeProcedure:
+		return maxAck
+	}
+	return maxRequest
+}
+
+// caller names whose call it is: by certificate, or where nobody is asked who they are, by address.
+func caller(r *http.Request) string {
+	if id := guard.Peer(r.Context()); id != (identity.Identity{}) {
+		return id.String()
+	}
+	return admission.PeerOf(r.RemoteAddr)
+}
+
 // handler serves the service, metrics and readiness.
 func (s *Server) handler(secure bool) http.Handler {
 	bounds := connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
-		most := maxRequest
-		switch spec.Procedure {
-		case apiv1connect.ControlHeartbeatProcedure:
-			most = maxBeat
-		case apiv1connect.ControlSubmitJobProcedure:
-			most = maxSubmit
-		case apiv1connect.ControlAttachProcedure:
-			most = maxToken
-		case apiv1connect.ControlAcknowledgeProcedure:
-			most = maxAck
-		}
-		return []connect.HandlerOption{connect.WithReadMaxBytes(most)}
+		return []connect.HandlerOption{connect.WithReadMaxBytes(int(mostOf(spec.Procedure)))}
 	})
 	recovered := connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
 		s.logger.Error("a call panicked", "procedure", spec.Procedure, "panic", fmt.Sprint(p))
 		return connect.NewError(connect.CodeInternal, fmt.Errorf("%s failed; the member's log says why", spec.Procedure))
 	})
 	path, service := apiv1connect.NewControlHandler(s, bounds, recovered, connect.WithCompressMinBytes(1<<10))
+	messages := s.memory.Messages(httpbody.MessageOptions{Most: mostOf, Peer: caller, Logger: s.logger}, service)
 	mux := http.NewServeMux()
-	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(service, secure, s.o.Rate)))
+	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(messages, secure, s.o.Rate)))
 	mux.Handle("GET /metrics", guard.Reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
 	mux.Handle("GET /readyz", guard.Reader(secure, http.HandlerFunc(s.readyz)))
 	if s.o.Profile {

@@ -55,6 +55,9 @@ type Options struct {
 	MaxSplits int     // of one epoch; 0: DefaultMaxSplits
 	History   int     // ended jobs remembered; 0: DefaultHistory
 	Rate      float64 // requests a second of one peer; 0: DefaultRate
+
+	MaxConnections int   // at once, at most half of them and one more of one peer on another machine; 0: DefaultMaxConnections
+	RequestMemory  int64 // bytes of requests' messages at once, at most half of them of one peer; 0: httpbody.DefaultMemory
 }
 
 // Defaults and bounds.
@@ -65,6 +68,8 @@ const (
 	DefaultMaxSplits  = 16 << 20 // bitmaps of 2 MiB, a few hundred MB of plan
 	DefaultHistory    = 100
 	DefaultRate       = 20_000
+	// DefaultMaxConnections are those of a hundred nodes and as many ranks, several times over.
+	DefaultMaxConnections = 4096
 	// DefaultAbandonAfter leaves a night, and whom the next morning brings, to come back to a job whose script was interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
 
@@ -112,9 +117,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Rate == 0 {
 		o.Rate = DefaultRate
 	}
+	if o.MaxConnections == 0 {
+		o.MaxConnections = DefaultMaxConnections
+	}
 	switch {
 	case o.MaxJobs < 0 || o.MaxSplits < 0 || o.History < 0 || !(o.Rate > 0):
 		return o, fmt.Errorf("control plane: %d jobs, %d splits, a history of %d, %v requests a second: want none below 0", o.MaxJobs, o.MaxSplits, o.History, o.Rate)
+	case o.MaxConnections < 0 || o.RequestMemory < 0:
+		return o, fmt.Errorf("control plane: %d connections, %d bytes of requests: want none below 0", o.MaxConnections, o.RequestMemory)
 	case o.Beat < 0 || o.DeadAfter <= o.Beat || o.LeaseTTL < 0 || o.ScaleEvery < 0:
 		return o, fmt.Errorf("control plane: a beat every %v, dead after %v, leases of %v, scaled every %v: want a node to be dead after more than one beat", o.Beat, o.DeadAfter, o.LeaseTTL, o.ScaleEvery)
 	case o.SessionTTL < time.Second:

@@ -16,6 +16,8 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/admission"
+	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
 
@@ -28,6 +30,7 @@ type Server struct {
 	nodes   *http.Client // to storage nodes
 	url     string
 	metrics *metrics
+	memory  *httpbody.Budget // of calls
 
 	connections connections
 
@@ -61,6 +64,12 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start control plane: %w", err)
 	}
+	files, err := admission.RaiseFiles()
+	if err != nil {
+		o.Logger.Warn("the process has fewer file descriptors than it might", "error", err)
+	}
+	// Connections leave file descriptors to etcd, its members and its data.
+	limit := admission.NewLimit(admission.Connections(o.MaxConnections, files), o.Logger)
 	st, err := store.Open(ctx, store.Options{
 		Data: o.Data, Name: o.Name, Peers: o.Peers, Join: len(o.Join) > 0, External: o.Etcd, ClientURL: o.EtcdClient, Quota: o.EtcdQuota,
 		Cert: o.Identity.Cert, Key: o.Identity.Key, CA: o.Identity.CA,
@@ -69,7 +78,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), l.Close())
 	}
-	s := &Server{o: o, logger: o.Logger, store: st, nodes: nodes, url: o.Advertise, backingUp: make(chan struct{}, 1)}
+	s := &Server{o: o, logger: o.Logger, store: st, nodes: nodes, url: o.Advertise, backingUp: make(chan struct{}, 1),
+		memory: httpbody.NewBudget(o.RequestMemory)}
 	if s.url == "" {
 		s.url = urlOf(l, o.Listen, tlsConfig != nil)
 	}
@@ -85,6 +95,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 		ConnContext: s.connections.opened, ConnState: s.connState,
+		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 64, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
 	}
 	running, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -100,7 +111,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		if tlsConfig != nil {
 			serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 		}
-		if err := serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := serve(limit.Listen(l)); !errors.Is(err, http.ErrServerClosed) {
 			s.logger.Error("the listener failed", "error", err)
 		}
 	}()
