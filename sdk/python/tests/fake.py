@@ -209,6 +209,7 @@ class Ledger:
         self.revoke: list[int] = []
         self.turn = 0
         self.fence = 1
+        self.runs: dict[int, str] = {}
 
     def owned(self, rank: int) -> Ranges:
         per = self.total // self.ranks
@@ -221,7 +222,13 @@ class Ledger:
                 r.add(max(a, c), min(b, d))
         return r
 
-    def attach(self, rank: int, token: bytes) -> dict[str, Any]:
+    def attach(self, rank: int, token: bytes, run: str = "", resume: bool = False) -> dict[str, Any]:
+        mine = len(self._mine(rank))
+        if run and run != self.runs.get(rank) and not token and not resume and (mine or self.epoch):
+            numbers = {2: rank, 3: self.epoch, 4: self.epochs, 5: mine, 6: len(self.owned(rank))}
+            value = b"\x0a\x02j1" + b"".join(bytes([n << 3, v]) for n, v in numbers.items() if v)
+            raise Refusal(400, "failed_precondition", "job j1 was partly consumed by another run", [("millrace.v1.PartlyConsumed", value)])
+        self.runs[rank] = run
         if token:
             if token[:4] != b"MRT1" or token[-32:] != bytes(range(32)):
                 raise Refusal(400, "invalid_argument", "dataset: checkpoint token: it is not sealed: take the token that Checkpoint returns")
@@ -390,9 +397,10 @@ class Ledger:
 
 
 class Refusal(Exception):
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, details: Optional[list[tuple[str, bytes]]] = None) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+        self.details = [{"type": t, "value": base64.b64encode(v).decode().rstrip("=")} for t, v in details or []]
 
 
 class Cluster:
@@ -454,7 +462,7 @@ class Cluster:
             try:
                 answer = self._call(method, m)
             except Refusal as e:
-                h.refuse(e.status, e.code, str(e))
+                h.refuse(e.status, e.code, str(e), e.details)
                 return
             self.ledger.lock.notify_all()
         h.answer(200, json.dumps(answer).encode(), Content_Type="application/json")
@@ -471,7 +479,7 @@ class Cluster:
         if method == "Attach":
             if ledger.state.split(":")[0] in ("cancelled", "failed", "abandoned"):
                 raise Refusal(409, "aborted", f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume")
-            return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")))
+            return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")), m.get("run", ""), m.get("resume", False))
         if method == "Lease":
             return ledger.lease(m)
         if method == "Acknowledge":

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import json
 import re
-import threading
+import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 from .control import Control, b64, unb64
-from .errors import JobEndedError, MillraceError, OtherJobError, TokenError
+from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MiniBatch, Name
 from .nodes import Nodes
+from .run import default_run
 from .schema import Schema
 from .session import Session
 from .statistics import Statistics
@@ -64,6 +65,8 @@ class Job:
         tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority).
         timeout: seconds without a byte from a node after which it is given up.
         patience: seconds without a leader after which iteration fails.
+        run: names the training run that this rank is one of; all ranks of a run say the same, two runs never. None finds it: see :mod:`millrace.run`.
+        resume: go on where another run stopped, without the mini-batches that it acknowledged. Else that is :class:`PartlyConsumedError`.
 
     One thread iterates; every method may be called from any thread.
     """
@@ -84,6 +87,8 @@ class Job:
         tls: TLS = None,
         timeout: float = 60.0,
         patience: float = 60.0,
+        run: Optional[str] = None,
+        resume: bool = False,
     ) -> None:
         if order not in (None, "fastest", "deterministic"):
             raise ValueError(f"order {order!r}, want fastest or deterministic")
@@ -100,7 +105,7 @@ class Job:
         control_ = Control(control, tls=tls, patience=patience)
         nodes = Nodes(tls, check, timeout)
         try:
-            self._session = Session(control_, nodes, id, rank, position, order, queue_bytes, splits, credits)
+            self._session = Session(control_, nodes, id, rank, position, order, queue_bytes, splits, credits, run or default_run(), resume)
         except BaseException:
             control_.close()
             nodes.close()
@@ -109,7 +114,7 @@ class Job:
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
         # Threads and leases of a Job that nobody closed and nobody has any more go, too.
-        weakref.finalize(self, _abandoned, self._session).atexit = False
+        weakref.finalize(self, self._session.abandon).atexit = False  # the session sees to that end itself
 
     # --- the job ------------------------------------------------------------------------------------------------------
 
@@ -209,20 +214,34 @@ class Job:
     def __enter__(self) -> "Job":
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._session.leave()  # what is under way tells more than what closing may run into
 
     def __iter__(self) -> Iterator[MiniBatch]:
         """Yields what is left of the current epoch, then of the next, to the job's end."""
+        before = self._session.statistics.minibatches
         while True:
             yield from self.minibatches()
             if not self.next_epoch():
-                return
+                break
+        if self._session.statistics.minibatches == before:
+            self.warn_nothing()
+
+    def warn_nothing(self) -> None:
+        """Says why a loop was given no mini-batch, by :class:`NoMiniBatchWarning`."""
+        with self._cond:
+            why = self._session.with_nothing()
+        warnings.warn(why, NoMiniBatchWarning, stacklevel=3)
 
     def minibatches(self) -> Iterator[MiniBatch]:
         """Yields what is left of the current epoch. One iteration at a time.
 
-        In ``auto``, a loop that is left early leaves its last mini-batch unacknowledged.
+        In ``auto``, the epoch's end acknowledges its last mini-batch and returns when that is durable. A loop that is left early (``break``, an
+        exception) leaves its last mini-batch unacknowledged: the next loop acknowledges it by asking for the next one; when none follows,
+        it comes again in the next run.
         """
         with self._cond:
             if self._iterating:
@@ -251,7 +270,12 @@ class Job:
             batch = self._session.with_take(stop, stall)
             if batch is not None:
                 self._last = batch.name.number
-            return batch
+                return batch
+            i = self._session.intake
+            over = i.delivered and not i.yielded
+        if over:
+            self.flush()
+        return None
 
     def wake(self) -> None:
         """Has a :meth:`take` that waits look at ``stop`` now."""
@@ -285,6 +309,12 @@ class Job:
             self._session.with_acknowledge(name.number)
             if name.number == self._last:
                 self._last = None
+
+    def rejoin(self) -> None:
+        """Attaches anew, where the ledger stands: what was yielded and not acknowledged comes again."""
+        self.flush()
+        self._last = None
+        self._session.attach(None)
 
     def _acknowledge_last(self) -> None:
         """What ``auto`` does."""
@@ -346,14 +376,14 @@ class Job:
             self._session.throughput = float(rows_per_second)
 
     def close(self) -> None:
-        """Gives leases back, ends all threads and connections. Mini-batches that were yielded stay valid."""
+        """Makes durable what was acknowledged, gives leases back, ends all threads and connections. Mini-batches that were yielded stay valid.
+
+        The end of a ``with``, of the process, and of the last reference do the same. The mini-batch in hand is not acknowledged by it.
+
+        Raises:
+            UnreachableError: the last acknowledgements may not be durable.
+        """
         self._session.close()
-
-
-def _abandoned(session: Session) -> None:
-    """Closes a session elsewhere: this may be any thread, also one of the session's, in the middle of anything."""
-    if not session.closed:
-        threading.Thread(target=session.close, name="millrace-close", daemon=True).start()
 
 
 def _bytes_of(position: Position) -> Optional[bytes]:

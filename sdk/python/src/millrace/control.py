@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
 
-from .errors import ClosedError, MillraceError, OtherJobError, ServiceError, TokenError, UnreachableError
+from .errors import ClosedError, MillraceError, OtherJobError, PartlyConsumedError, ServiceError, TokenError, UnreachableError
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "unb64"]
@@ -51,27 +51,77 @@ def _known(where: str, given: Any, fields: frozenset[str]) -> None:
             raise ValueError(f"{where}: no field {key!r}" + (f"; did you mean {near[0]!r}?" if near else f"; want one of {', '.join(sorted(fields))}"))
 
 
-def _leader(details: Any) -> Optional[str]:
+def _details(said: Any) -> dict[str, bytes]:
+    """An error's details, by the last part of their type's name. What makes no sense is left out."""
+    found: dict[str, bytes] = {}
+    for d in said if isinstance(said, list) else ():
+        if isinstance(d, dict):
+            try:
+                found[str(d.get("type", "")).rpartition(".")[2]] = unb64(d.get("value"))
+            except (ValueError, AttributeError, TypeError):
+                found[str(d.get("type", "")).rpartition(".")[2]] = b""
+    return found
+
+
+def _fields(data: bytes) -> dict[int, Union[int, bytes]]:
+    """The numbers and strings of a protobuf message, by field; empty if it is not one, or holds anything else."""
+    found: dict[int, Union[int, bytes]] = {}
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        n = 0
+        for i in range(10):
+            b = data[at]
+            at += 1
+            n |= (b & 127) << (7 * i)
+            if b < 128:
+                return n
+        raise ValueError("a number of more than ten bytes")
+
+    try:
+        while at < len(data):
+            key = varint()
+            if key & 7 == 0:
+                found[key >> 3] = varint()
+            elif key & 7 == 2:
+                n = varint()
+                if at + n > len(data):
+                    raise ValueError("a string beyond the end")
+                found[key >> 3] = data[at : at + n]
+                at += n
+            else:
+                raise ValueError(f"wire type {key & 7}")
+    except (ValueError, IndexError):
+        return {}
+    return found
+
+
+def _leader(details: Mapping[str, bytes]) -> Optional[str]:
     """The leader's URL ("" if there is none) when an error's details hold a NotLeader, else None."""
-    for d in details if isinstance(details, list) else ():
-        if not isinstance(d, dict) or not str(d.get("type", "")).endswith("NotLeader"):
-            continue
-        try:
-            b = unb64(d.get("value"))
-            # One field: number 1, a string.
-            if len(b) >= 2 and b[0] == 0x0A:
-                n, at, shift = 0, 1, 0
-                while True:
-                    n |= (b[at] & 127) << shift
-                    shift += 7
-                    at += 1
-                    if b[at - 1] < 128:
-                        break
-                return b[at : at + n].decode()
-        except (ValueError, IndexError):
-            pass
-        return ""
-    return None
+    if "NotLeader" not in details:
+        return None
+    url = _fields(details["NotLeader"]).get(1, b"")
+    return url.decode(errors="replace") if isinstance(url, bytes) else ""
+
+
+def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
+    """What Attach said of another run, as an exception of its own."""
+    if "PartlyConsumed" not in e.details:
+        return None
+    f = _fields(e.details["PartlyConsumed"])
+    job = f.get(1, b"")
+    rank, epoch, epochs, delivered, minibatches, finished = (v if isinstance(v := f.get(n, 0), int) else 0 for n in range(2, 8))
+    return PartlyConsumedError(
+        f"{e.message} (here: state= or token=, resume=True, run= or MILLRACE_RUN)",
+        job.decode(errors="replace") if isinstance(job, bytes) else "",
+        rank,
+        epoch,
+        epochs,
+        delivered,
+        minibatches,
+        bool(finished),
+    )
 
 
 def of_token(e: ServiceError) -> MillraceError:
@@ -203,7 +253,8 @@ class Control:
         if not isinstance(doc, dict) or not isinstance(doc.get("code"), str):
             code = "unavailable" if response.status in (408, 429, 502, 503, 504) else "unknown"
             raise _Refused(ServiceError(code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"), None)
-        raise _Refused(ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}"), _leader(doc.get("details")))
+        details = _details(doc.get("details"))
+        raise _Refused(ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}", details), _leader(details))
 
     # ---------------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Mapping, Optional
+
 
 class MillraceError(Exception):
     """The root of every exception that this package raises by itself."""
@@ -30,14 +32,16 @@ class ClosedError(MillraceError):
 class ServiceError(MillraceError):
     """The control plane or a node answered with an error.
 
-    ``code`` is one of Connect's: ``not_found``, ``failed_precondition``, ``unavailable``, ...
+    ``code`` is one of Connect's: ``not_found``, ``failed_precondition``, ``unavailable``, ... ``details`` are the messages that came with it,
+    by type, in protobuf's bytes.
     """
 
-    def __init__(self, code: str, message: str, where: str = "") -> None:
+    def __init__(self, code: str, message: str, where: str = "", details: Optional[Mapping[str, bytes]] = None) -> None:
         super().__init__(f"{where}: {code}: {message}" if where else f"{code}: {message}")
         self.code = code
         self.message = message
         self.where = where
+        self.details = dict(details or {})
 
 
 class UnreachableError(MillraceError):
@@ -53,9 +57,42 @@ class DataLossError(MillraceError):
 
 
 class JobEndedError(MillraceError):
-    """The job failed or was cancelled while mini-batches were still owed."""
+    """The job has ended: it failed or was cancelled while mini-batches were still owed, or it is done and nothing is left of it."""
 
 
 class JobAbandonedError(JobEndedError):
     """The job has ended because no rank had called for as long as the job, or the control plane, allows: submit it again, with the
     trainer's token as ``resume``."""
+
+
+class PartlyConsumedError(MillraceError):
+    """Another run has acknowledged mini-batches of this rank, which would never come to this one.
+
+    Say ``resume=True`` to go on without them, or give the state of a checkpoint; for all of the data, submit the job under another
+    name, or cancel it first. Ranks of one run say the same ``run``.
+
+    Attributes:
+        job: the job's id.
+        rank: this rank.
+        epoch: that the rank is in, counted from 0.
+        epochs: of the job.
+        delivered: mini-batches of that epoch that the rank has acknowledged.
+        minibatches: of that epoch, of the rank.
+        finished: everything was acknowledged by every rank; the job waits for its trainers to say that they are through.
+    """
+
+    def __init__(
+        self, message: str, job: str = "", rank: int = 0, epoch: int = 0, epochs: int = 0, delivered: int = 0, minibatches: int = 0, finished: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.job = job
+        self.rank = rank
+        self.epoch = epoch
+        self.epochs = epochs
+        self.delivered = delivered
+        self.minibatches = minibatches
+        self.finished = finished
+
+
+class NoMiniBatchWarning(UserWarning):
+    """A loop over mini-batches was given none, and why."""

@@ -33,11 +33,16 @@ class Fetchers:
         for t in self._threads:
             t.start()
 
-    def join(self) -> None:
-        """Waits for them, when the session is closed."""
+    def runs(self, thread: threading.Thread) -> bool:
+        """Whether a thread is one of these."""
+        return thread in self._threads
+
+    def join(self, seconds: float) -> None:
+        """Waits for them, when the session is closed, so long at most: one may be connecting to a node that is away."""
+        end = time.monotonic() + seconds
         for t in self._threads:
             if t is not threading.current_thread():
-                t.join()
+                t.join(max(0.0, end - time.monotonic()))
 
     def _loop(self) -> None:
         s = self._session

@@ -13,8 +13,18 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
-from .control import Control, b64, of_token, unb64
-from .errors import ClosedError, FencedError, JobAbandonedError, JobEndedError, MillraceError, OtherJobError, ServiceError
+from .control import Control, b64, of_token, partly_consumed, unb64
+from .errors import (
+    ClosedError,
+    FencedError,
+    JobAbandonedError,
+    JobEndedError,
+    MillraceError,
+    OtherJobError,
+    ServiceError,
+    UnreachableError,
+)
+from .exit import AtExit, Leaving
 from .fetching import Fetchers
 from .frame import MiniBatch
 from .intake import Intake, Lease
@@ -32,6 +42,9 @@ _HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
 _RETELL = 5.0  # seconds that the next epoch may not begin before acknowledgements are told again
 _STUCK = 2.0  # seconds that the mini-batch that is due may be in nobody's hands
+_FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
+_SILENCE = 10.0  # seconds without a mini-batch after which the log says why
+_leaving = Leaving()  # sessions of this process that are being closed
 
 
 class _NotYet(Exception):
@@ -45,12 +58,25 @@ class Session:
     """
 
     def __init__(
-        self, control: Control, nodes: Nodes, id: str, rank: int, token: Optional[bytes], order: Optional[str], queue_bytes: int, splits: int, credits: int
+        self,
+        control: Control,
+        nodes: Nodes,
+        id: str,
+        rank: int,
+        token: Optional[bytes],
+        order: Optional[str],
+        queue_bytes: int,
+        splits: int,
+        credits: int,
+        run: str,
+        resume: bool,
     ) -> None:
         self.control = control
         self.nodes = nodes
         self.id = id
         self.rank = rank
+        self._run = run
+        self._resume = resume  # until the rank is this run's
         self._splits = splits
         self._pid = os.getpid()
 
@@ -59,6 +85,9 @@ class Session:
         self.throughput = 0.0  # T, once it was measured
         self._error: Optional[BaseException] = None
         self._closed = False
+        self._gone = threading.Event()  # closing is over
+        self._at_exit: Optional[AtExit] = None
+        self._waiting = ""  # why the control plane granted nothing, as it said last
         self._job_done = False
         self._attaching = False  # what the old session is answered does not count
         self._generation = 0  # of attaching
@@ -70,7 +99,9 @@ class Session:
         self._waited_from: Optional[float] = None  # since when the trainer stands still
         self._releases: list[tuple[int, str]] = []
 
+        _leaving.wait(id, rank)  # what an earlier session of this process acknowledged is told before it is fenced off
         answer = self._attach(token)
+        self._resume = False
         self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
         self.schema = Schema.from_json(unb64(answer.get("tensorSchema")))
         self.order = order or str(self.spec.get("order") or "fastest")
@@ -82,15 +113,18 @@ class Session:
         self._fetchers = Fetchers(self, credits)
 
     def start(self) -> None:
-        """Starts the threads."""
+        """Starts the threads. From here on the end of the process closes the session."""
         self._leasing.start()
         self._telling.start()
         self._fetchers.start()
+        self._at_exit = AtExit(self.leave)
 
     # --- attaching ----------------------------------------------------------------------------------------------------
 
     def _attach(self, token: Optional[bytes]) -> dict[str, Any]:
-        message: dict[str, Any] = {"id": self.id, "rank": self.rank}
+        message: dict[str, Any] = {"id": self.id, "rank": self.rank, "run": self._run}
+        if self._resume:
+            message["resume"] = True
         if token is not None:
             message["token"] = b64(token)
         try:
@@ -101,7 +135,7 @@ class Session:
                 raise JobAbandonedError(f"job {self.id}: {e.message}") from e
             if e.code == "aborted":
                 raise JobEndedError(f"job {self.id}: {e.message}") from e
-            raise of_token(e) from e
+            raise partly_consumed(e) or of_token(e) from e
 
     def _with_begin(self, answer: dict[str, Any]) -> None:
         """Starts the epoch that the answer to Attach names."""
@@ -128,8 +162,8 @@ class Session:
         self._stuck_since = None
         self._generation += 1
 
-    def attach(self, token: bytes) -> None:
-        """Attaches anew, where the token says."""
+    def attach(self, token: Optional[bytes]) -> None:
+        """Attaches anew, where the token says; None goes to where the ledger stands, and gets again what was yielded and not acknowledged."""
         self._replace(lambda: self._attach(token))
 
     def _replace(self, attach: Callable[[], Optional[dict[str, Any]]]) -> bool:
@@ -165,7 +199,7 @@ class Session:
                 self.flush()
 
     def _begin_epoch(self, following: int) -> Optional[dict[str, Any]]:
-        pause, begun = 0.05, time.monotonic()
+        pause, begun, silence = 0.05, time.monotonic(), _SILENCE
         while True:
             # To ask for a lease of the next epoch is what begins it.
             message = {"id": self.called, "session": self._session, "epoch": str(following), "want": 1, "waitSeconds": _HEARTBEAT}
@@ -181,7 +215,7 @@ class Session:
                     self._job_done = True
                     return None
                 fence, self._fence = self._fence, answer.get("fence")
-                if fence != self._fence or time.monotonic() - begun > _RETELL:
+                if fence not in (None, self._fence) or time.monotonic() - begun > _RETELL:
                     raise _NotYet
             if answer.get("grants") or answer.get("epochDone"):
                 # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just granted.
@@ -191,11 +225,22 @@ class Session:
                 with self.cond:
                     self._session = b64(unb64(attached.get("session")))
             with self.cond:  # other ranks are not through yet, or the data has not grown yet
+                self._waiting = str(answer.get("waiting") or "the other ranks are not through with the epoch before")
                 self.cond.wait_for(lambda: self._closed, pause)
             pause = min(2 * pause, 2.0)
+            silence = self._speak(f"epoch {following} does not begin", time.monotonic() - begun, silence)
+
+    def _speak(self, what: str, waited: float, silence: float) -> float:
+        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it again."""
+        if waited < silence:
+            return silence
+        log.warning("job %s, rank %d: %s for %.0f s: %s", self.id, self.rank, what, waited, self._waiting or "mini-batches are leased and under way")
+        return 3 * silence
 
     def _fenced(self, why: str) -> FencedError:
-        return FencedError(f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back")
+        return FencedError(
+            f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back (ranks of one run say the same run=)"
+        )
 
     def named(self, e: ServiceError) -> MillraceError:
         """What an error of the control plane means to a session."""
@@ -219,7 +264,7 @@ class Session:
     def with_take(self, stop: Optional[Callable[[], bool]], stall: bool) -> Optional[MiniBatch]:
         """Waits for the next mini-batch; None when the epoch is over, or ``stop()``."""
         self.with_look()
-        begun = time.monotonic()
+        begun, silence = time.monotonic(), _SILENCE
         self._waited_from = begun if stall else None
         try:
             while True:
@@ -228,6 +273,7 @@ class Session:
                     break
                 self.cond.wait(1.0)
                 self.with_look()
+                silence = self._speak("no mini-batch", time.monotonic() - begun, silence)
         finally:
             self._waited_from = None
             if stall:
@@ -289,48 +335,116 @@ class Session:
                 # The leader changed since it was told.
                 self.intake.retell(missing)
 
+    def with_nothing(self) -> str:
+        """Why a loop was given no mini-batch, in words."""
+        i = self.intake
+        who = f"rank {self.rank} of job {self.id}"
+        if self._job_done:
+            return f"{who}: the job is over, every epoch was acknowledged: submit it again to go over the data once more"
+        if not i.owned:
+            return f"{who} owns no mini-batch of epoch {i.epoch}: there are fewer of them than ranks"
+        return f"{who}: every mini-batch of epoch {i.epoch} was acknowledged before this loop began"
+
+    def abandon(self) -> None:
+        """Closes in the background. The caller may be any thread, also one of the session's, in the middle of anything."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        _leaving.begin(self.id, self.rank)
+
+        def leave() -> None:
+            try:
+                self.leave()
+            finally:
+                _leaving.end(self.id, self.rank)
+
+        try:
+            threading.Thread(target=leave, name="millrace-close", daemon=True).start()
+        except RuntimeError:  # the interpreter ends, and closes what is open
+            _leaving.end(self.id, self.rank)
+
+    def leave(self) -> None:
+        """Closes when nobody is there to be told what went wrong: the process ends, or the job was dropped."""
+        try:
+            self.close()
+        except MillraceError as e:
+            log.warning("%s", e)
+
     def close(self) -> None:
-        """Gives leases back and ends the threads."""
+        """Makes durable what was acknowledged, gives leases back and ends the threads. Who calls while another closes waits for its end.
+
+        Raises:
+            UnreachableError: the last acknowledgements may not be durable.
+        """
         if os.getpid() != self._pid:
             return  # a fork: threads, connections and session are the parent's
-        with self.cond:
-            if self._closed:
-                return
-            self._closed = True
-            self.cond.notify_all()
-        self.nodes.close()
         me = threading.current_thread()
-        self._fetchers.join()
+        with self.cond:
+            first, self._closed = not self._closed, True
+            self.cond.notify_all()
+        if not first:
+            if me not in (self._leasing, self._telling) and not self._fetchers.runs(me):
+                self._gone.wait(2 * _FAREWELL)
+            return
+        with _leaving.closing(self.id, self.rank):
+            try:
+                self._tell_last()
+            finally:
+                self._end(me)
+
+    def _end(self, me: threading.Thread) -> None:
+        """Gives leases back, and ends threads and connections."""
+        self.nodes.close()
+        self._fetchers.join(5.0)
         # What the call under way is granted goes back too; else its drives would wait for it to expire.
         if self._leasing is not me:
             self._leasing.join(2.0)
-        self._farewell()
+        self._give_back()
         self.control.close()
         for t in (self._leasing, self._telling):
             if t is not me:
                 t.join()
+        if self._at_exit is not None:
+            self._at_exit.cancel()
+        self._gone.set()
 
-    def _farewell(self) -> None:
-        """Tells the last acknowledgements and gives leases back; a control plane that does not answer is not waited for."""
+    def _tell_last(self) -> None:
+        """Makes durable what was acknowledged and is not known to be; also what another thread is just telling."""
         with self.cond:
-            message = self._with_acknowledgement() if self._error is None else None
+            undurable = self.intake.progress.acknowledged.minus(self.intake.durable)
+            if isinstance(self._error, (FencedError, JobEndedError)) or not undurable:
+                return
+            patience = 2.0 if isinstance(self._error, UnreachableError) else _FAREWELL
+            body = self._acknowledgement(undurable)
+            # An answer says nothing of what a leader before had in its memory: what is told here is all that is not durable.
+            self.intake.sending()
+        try:
+            self.control.call("Acknowledge", body, patience=patience)
+        except ServiceError as e:
+            named = self.named(e)
+            if not isinstance(named, (FencedError, JobEndedError)):
+                raise
+            log.info("job %s, rank %d: closing: %s", self.id, self.rank, named)
+        except UnreachableError as e:
+            raise UnreachableError(
+                f"job {self.id}, rank {self.rank}: the last {len(undurable)} acknowledgements may not be durable: these mini-batches would come again: {e}"
+            ) from e
+        else:
+            with self.cond:
+                self.intake.sent(self.intake.epoch, undurable)
+
+    def _give_back(self) -> None:
+        """Gives leases back; a control plane that does not answer is not waited for: they expire."""
+        with self.cond:
             fenced = isinstance(self._error, FencedError)
             # All that the rank holds comes back, and the control plane knows at once that nobody is there.
             release = {"id": self.called, "session": self._session, "reason": "detach"}
         try:
-            if message is not None:
-                self.control.call("Acknowledge", message[2], patience=2)
             if not fenced:
                 self.control.call("Release", release, patience=2)
         except MillraceError as e:
             log.info("job %s, rank %d: closing: %s", self.id, self.rank, e)
 
     # --- threads: leases ----------------------------------------------------------------------------------------------
-
-    @property
-    def closed(self) -> bool:
-        """:meth:`close` was called."""
-        return self._closed
 
     @property
     def ending(self) -> bool:
@@ -464,6 +578,7 @@ class Session:
                 raise ValueError(f"mini-batches [{lease.first}, {lease.end}) are not this rank's")
             if not self.intake.granted(lease):
                 self.with_release(lease, "stop")
+        self._waiting = str(answer.get("waiting") or "")
         self.intake.all_granted = bool(answer.get("epochDone"))
         self._job_done = self._job_done or bool(answer.get("jobDone"))
         return len(grants)
@@ -528,5 +643,8 @@ class Session:
         numbers = self.intake.sending()
         if not numbers:
             return None
+        return self.intake.epoch, numbers, self._acknowledgement(numbers)
+
+    def _acknowledgement(self, numbers: Ranges) -> dict[str, Any]:
         ranges = [{"from": str(a), "to": str(b)} for a, b in numbers]
-        return self.intake.epoch, numbers, {"id": self.called, "session": self._session, "epoch": str(self.intake.epoch), "numbers": ranges}
+        return {"id": self.called, "session": self._session, "epoch": str(self.intake.epoch), "numbers": ranges}

@@ -32,7 +32,9 @@ from torch.utils.data import IterableDataset, get_worker_info
 from . import frame
 from .client import Job
 from .errors import MillraceError
+from .handover import Handover
 from .measure import Throughput, dummy_frame, untouched
+from .run import default_run
 from .schema import Schema
 from .staging import Pinned, Staged, Stager
 from .statistics import Statistics
@@ -57,6 +59,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         state: where to go on: what :meth:`state_dict` gave, or a token.
         torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where it is installed.
         validate: whether the lengths of every mini-batch are checked.
+        run: names the training run; None finds it, in the process that makes this object where it can: see :mod:`millrace.run`.
+        resume: go on where another run stopped; see :class:`millrace.client.Job`.
         job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout, patience.
     """
 
@@ -71,6 +75,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         state: Union[None, Mapping[str, Any], bytes, str] = None,
         torchrec: Optional[bool] = None,
         validate: bool = True,
+        run: Optional[str] = None,
+        resume: bool = False,
         **job: Any,
     ) -> None:
         super().__init__()
@@ -78,7 +84,12 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
             raise TypeError("acknowledge is not for choice here, and token is called state")
         if prefetch < 1:
             raise ValueError("prefetch is at least 1")
-        self._arguments = {"control": control, "id": id, "rank": rank, **job}
+        self._arguments = {"control": control, "id": id, "rank": rank, "resume": resume, **job}
+        self._run = run
+        try:
+            self._named()
+        except MillraceError:
+            pass  # there may be a process group when the job is needed
         self._device = torch.device(device) if device is not None else torch.device("cpu")
         self._prefetch = prefetch
         self._torchrec = use_torchrec(torchrec)
@@ -90,6 +101,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         self._job: Optional[Job] = None
         self._pid = 0
         self._last: Optional[frame.Name] = None  # given to the trainer, not acknowledged
+        self._handover: Optional[Handover] = None  # in a worker of a DataLoader
         self._pinned: Optional[Pinned] = None
         self._staged: deque[Staged] = deque()  # taken from the job, not given to the trainer
 
@@ -98,7 +110,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         # A session is one process's: the other side attaches anew, where the ledger stands.
         if self._job is not None and self._pid == os.getpid():
             self._job.flush()
-        for name in ("_job", "_pid", "_last", "_staged", "_pinned"):
+            self._named()
+        for name in ("_job", "_pid", "_last", "_handover", "_staged", "_pinned"):
             kept.pop(name)
         return kept
 
@@ -114,10 +127,16 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         if self._job is None or self._pid != os.getpid():
             # Attached before a fork: the child goes on where the ledger stands.
             self._reset()
-            self._job = Job(**self._arguments, token=self._state, acknowledge="manual")
+            self._job = Job(**self._arguments, token=self._state, acknowledge="manual", run=self._named())
             self._pid = os.getpid()
             self._state = None
         return self._job
+
+    def _named(self) -> str:
+        """The run, found once, so that the processes that a DataLoader starts are of the same."""
+        if self._run is None:
+            self._run = default_run()
+        return self._run
 
     def schema(self) -> Schema:
         """The mini-batches' tensors: number of dense features, keys, embeddings a key, types, fixed or list."""
@@ -244,6 +263,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         if self._last is not None:
             name, self._last = self._last, None
             job.acknowledge(name)
+        if self._handover is not None:
+            self._handover.all()
 
     def _acknowledge_last_of_epoch(self, job: Job) -> None:
         """A ``for`` that took the last mini-batch without asking for another one is over, too."""
@@ -259,18 +280,42 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
                 f"num_workers={info.num_workers}: a rank has one consumer; use 0 or 1, and credits= for more requests at once"
             )
         job = self.job
-        self._acknowledge_last(job)
+        if self._handover is not None:
+            self._handover.restart()
+        else:
+            self._acknowledge_last(job)
         if not self._staged and job.over and not job.next_epoch():
+            job.warn_nothing()
             return iter(())
+        if info is not None:
+            return self._handing(job)
         return self._staging(job) if self._device.type == "cuda" or self._pinned is not None else self._plain(job)
 
+    def _handing(self, job: Job) -> Iterator[Batch]:
+        """In a worker of a DataLoader, which asks ahead of the trainer: the trainer's process says what the trainer has gone on from."""
+        if self._handover is None:
+            self._handover = Handover(job)
+        handover = self._handover
+        while True:
+            handover.look()
+            mb = job.take()
+            if mb is None:
+                return
+            batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
+            batch = batch._replace(name=handover.hand(mb.name))
+            del mb
+            yield batch if self._device.type == "cpu" else moved(batch, self._device)
+
     def _plain(self, job: Job) -> Iterator[Batch]:
+        given = False
         while True:
             self._acknowledge_last(job)
             mb = job.take()
             if mb is None:
+                if not given:
+                    job.warn_nothing()
                 return
-            self._last = mb.name
+            self._last, given = mb.name, True
             batch = batch_of(mb, torchrec=self._torchrec, validate=self._validate)
             del mb
             yield batch if self._device.type == "cpu" else moved(batch, self._device)
@@ -282,6 +327,7 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
                 self._acknowledge_last(job)
                 staged = stager.next()
                 if staged is None:
+                    job.flush()  # the epoch's last mini-batch too
                     return
                 self._last = staged.mb.name
                 self._pin().use(staged)
