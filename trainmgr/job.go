@@ -146,8 +146,9 @@ func (j *Job) acknowledge(number uint64) error {
 
 // MiniBatches iterates over the mini-batches that are not acknowledged yet, epoch after epoch. A mini-batch is
 // acknowledged and released when the next one is asked for: who keeps it longer calls Retain and later Release. A loop that
-// ends early leaves its last mini-batch unacknowledged. An error ends the iteration; it is the first thing that went
-// wrong, and nothing behind it is delivered. One iteration at a time.
+// ends early leaves its last mini-batch unacknowledged: say Acknowledge before, if its step was made. An error ends the iteration; it is the first
+// thing that went wrong, and nothing behind it is delivered. An iteration that has nothing to deliver, since everything was acknowledged before it
+// began, is ErrNothingLeft; one of a rank that owns no mini-batch ends without an error, and says so in the log. One iteration at a time.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return func(yield func(*tensor.MiniBatch, error) bool) {
 		if err := j.beginIteration(); err != nil {
@@ -155,6 +156,7 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 			return
 		}
 		defer j.endIteration()
+		before, owns := j.given()
 		for {
 			more, err := j.iterateEpoch(ctx, yield)
 			if err != nil {
@@ -166,6 +168,15 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 			}
 			switch err := j.nextEpoch(ctx); {
 			case errors.Is(err, io.EOF):
+				if n, _ := j.given(); n > before {
+					return
+				}
+				if !owns {
+					j.o.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks", "digest", j.digest.String()[:12])
+					return
+				}
+				yield(nil, fmt.Errorf("%w: every one was acknowledged before this iteration, up to %v; submit a job without that token to go over the data once more",
+					ErrNothingLeft, j.Checkpoint()))
 				return
 			case err != nil:
 				yield(nil, err)
@@ -173,6 +184,13 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 			}
 		}
 	}
+}
+
+// given returns how many mini-batches the trainer was given so far, and whether any of the current epoch is the trainer's, or was.
+func (j *Job) given() (n int64, owns bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tally.batches, j.epoch.Plan.MiniBatches() > 0 && (j.epoch.Owned == nil || len(j.epoch.Owned) > 0 || j.epoch.Progress.Count() > 0)
 }
 
 func (j *Job) beginIteration() error {

@@ -14,6 +14,8 @@ var (
 	ErrOptions = errors.New("job options")
 	// ErrClosed says that the job was closed.
 	ErrClosed = errors.New("the job is closed")
+	// ErrNothingLeft says that an iteration had no mini-batch to deliver, since every one had been acknowledged before.
+	ErrNothingLeft = errors.New("no mini-batch is left")
 )
 
 // Order is the order in which mini-batches arrive.

@@ -176,8 +176,32 @@ func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	require.NoError(t, err, "epochs are no part of a job's identity")
 	rows, _ := take(t, j, -1)
 	assert.Len(t, rows, 100)
-	_, more := take(t, j, -1)
-	assert.Empty(t, more, "all epochs are done")
+	for mb, err := range j.MiniBatches(t.Context()) {
+		assert.Nil(t, mb, "all epochs are done")
+		assert.ErrorIs(t, err, ErrNothingLeft)
+		assert.ErrorContains(t, err, "epoch 1, mark 10")
+	}
+	_, err = Submit(t.Context(), f, Options{Pipeline: spec(), Resume: &token})
+	require.NoError(t, err)
+}
+
+// TestAnIterationWithoutAMiniBatchSaysWhy: a trainer that ends at once, and well, would be taken for one that has trained.
+func TestAnIterationWithoutAMiniBatchSaysWhy(t *testing.T) {
+	f := newFake(t, 100, []int{0})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec()})
+	require.NoError(t, err)
+	take(t, j, -1)
+	token := j.Checkpoint()
+	j, err = Submit(t.Context(), f, Options{Pipeline: spec(), Resume: &token})
+	require.NoError(t, err)
+	n := 0
+	for mb, err := range j.MiniBatches(t.Context()) {
+		require.Nil(t, mb)
+		require.ErrorIs(t, err, ErrNothingLeft)
+		n++
+	}
+	require.Equal(t, 1, n)
+	require.NoError(t, j.Close())
 }
 
 func TestOptionsRefused(t *testing.T) {

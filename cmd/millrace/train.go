@@ -126,6 +126,9 @@ trainer from the input queue. The trainer is a stand-in: it is busy as long as a
 With --in or --drive the job runs on drives of this machine. Without, it runs on the storage nodes of a control plane, that of --control or of a context
 (millrace context list), and this command is one of its ranks.
 
+A mini-batch that a run has acknowledged never comes again. So a job that another run has partly consumed is refused, with how far it is, unless --checkpoint has a token
+or --resume says that this run wants the rest. All ranks of a run say the same --run.
+
 With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token there when it ends.`,
 		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash --trainer-rows-per-second 500000\n" +
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
@@ -187,7 +190,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
 			}
 			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
-			err = runTrainer(ctx, job, trainer, stopAfter, p)
+			err = c.runTrainer(ctx, job, trainer, stopAfter, p)
 			p.finish()
 			if err != nil {
 				return err
@@ -212,9 +215,13 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 }
 
 // runTrainer takes the job's mini-batches, all of them or the first stopAfter.
-func runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int, p *progress) error {
+func (c *command) runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int, p *progress) error {
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
+		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is of a job that was done
+			fmt.Fprintln(c.err, "millrace:", visible(err.Error()))
+			return nil
+		}
 		if err != nil {
 			return err
 		}

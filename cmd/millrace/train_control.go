@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -26,6 +27,8 @@ type serviceFlags struct {
 	rank     uint32
 	ranks    uint32
 	rankTail string
+	run      string
+	resume   bool
 	weight   float64
 }
 
@@ -37,12 +40,14 @@ func (s *serviceFlags) flags(cmd *cobra.Command) {
 	f.Uint32Var(&s.rank, "rank", 0, "for a job of the service: which rank of the job this is")
 	f.Uint32Var(&s.ranks, "ranks", 1, "for a job of the service: ranks of the job that is submitted; each gets an equal number of mini-batches")
 	f.StringVar(&s.rankTail, "rank-tail", "drop", "for a job of the service: mini-batches that cannot be shared out equally: drop or keep")
+	f.StringVar(&s.run, "run", "", "for a job of the service: name of the training run, the same for all of its ranks and for no other run (default: $MILLRACE_RUN, else one is made up)")
+	f.BoolVar(&s.resume, "resume", false, "for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
 // serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one of the service.
 var (
-	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "weight", "cert", "key", "ca"}
+	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "cert", "key", "ca"}
 	localOnly   = []string{"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads", "streams", "coalesce"}
 	submitOnly  = []string{"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives", "tail", "shuffle", "order", "seed"}
 )
@@ -148,7 +153,10 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 		c.say(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 		id, token = status.Id, nil // the job resumes from it
 	}
-	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, QueueBytes: o.QueueBytes, Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
+	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes, Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
+	if other := (*remote.PartlyConsumedError)(nil); errors.As(err, &other) {
+		return fmt.Errorf("%w (here: --checkpoint FILE, --resume, --name OTHER, millrace jobs cancel %s, --run NAME)", err, other.Job)
+	}
 	if err != nil {
 		return err
 	}
@@ -161,7 +169,7 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
 	p := c.newProgress("train", "rows", job.Rows()*int64(left))
-	err = runTrainer(ctx, job.Job, trainer, stopAfter, p)
+	err = c.runTrainer(ctx, job.Job, trainer, stopAfter, p)
 	p.finish()
 	if err != nil {
 		return err

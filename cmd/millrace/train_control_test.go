@@ -34,6 +34,23 @@ func TestTrainOnAService(t *testing.T) {
 		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" && list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
 
+	// What another run has acknowledged is not passed over in silence.
+	plain := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none",
+		"--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "again"}
+	must(t, append(plain, "--stop-after", "3")...)
+	code, _, errs := millrace(t, plain...)
+	require.Equal(t, exitFailed, code)
+	for _, says := range []string{"another run", "3 of its 20", "--resume", "--checkpoint", "jobs cancel again-"} {
+		require.Contains(t, errs, says)
+	}
+	var whole struct {
+		Rows int `json:"rows"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(must(t, append(plain, "--resume")...)), &whole))
+	require.Equal(t, 2000-3*100, whole.Rows)
+	require.NoError(t, json.Unmarshal([]byte(must(t, plain...)), &whole))
+	require.Equal(t, 2000, whole.Rows, "that job is done: this is another")
+
 	token := filepath.Join(dir, "rank0.token")
 	flags := []string{"train", "--control", at, "--checkpoint", token, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}
 	rows := func(more ...string) int {
@@ -47,10 +64,12 @@ func TestTrainOnAService(t *testing.T) {
 	require.Equal(t, 2000-3*100, rows("--job", "ads"), "the rest")
 	require.Eventually(t, func() bool { // the leader ends the job a moment after its last rank has said that it is through
 		code, _, errs := millrace(t, append(flags, "--job", "ads")...)
-		return code == exitFailed && strings.Contains(errs, "has ended")
+		return code == exitFailed && strings.Contains(errs, "is done: every mini-batch was acknowledged")
 	}, time.Minute, 50*time.Millisecond)
-	require.Zero(t, rows("--pipeline", "rm1", "--batch", "100", "--split-batches", "2"), "a new job resumes from the token")
-	code, _, errs := millrace(t, append(flags, "--pipeline", "rm1", "--batch", "50")...)
+	code, _, errs = millrace(t, append(flags, "--pipeline", "rm1", "--batch", "100", "--split-batches", "2")...)
+	require.Zero(t, code, errs)
+	require.Contains(t, errs, "no mini-batch is left", "a new job resumes from the token")
+	code, _, errs = millrace(t, append(flags, "--pipeline", "rm1", "--batch", "50")...)
 	require.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "another job")
 	b, err := os.ReadFile(token)
@@ -69,6 +88,8 @@ func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
 	}{
 		{[]string{"--job", "x"}, "--control"},
 		{[]string{"--rank", "1", "--in", "x"}, "--control"},
+		{[]string{"--resume", "--in", "x"}, "--control"},
+		{[]string{"--run", "a", "--in", "x"}, "--control"},
 		{[]string{"--control", "http://127.0.0.1:1", "--in", "x"}, "--in"},
 		{[]string{"--control", "http://127.0.0.1:1", "--job", "x", "--batch", "10"}, "--batch"},
 		{[]string{"--control", "http://127.0.0.1:1", "--pipeline", "rm1", "--rank", "2", "--ranks", "2"}, "--rank 2"},

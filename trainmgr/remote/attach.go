@@ -32,6 +32,12 @@ type AttachOptions struct {
 	// Token is what Checkpoint returned and the trainer kept with its model: the rank goes back, or forward, to what it
 	// says. Nil: to where the ledger stands.
 	Token []byte
+	// Run names the training run that the rank is one of, at most 256 bytes: all ranks of a run say the same, two runs never do. Empty: the ranks that attach by
+	// one Client are a run. A launcher whose ranks are processes of their own makes a name in rank 0 and hands it to the others.
+	Run string
+	// Resume says that this run wants to go on where another one stopped, without the mini-batches that it acknowledged. Else that is a *PartlyConsumedError,
+	// unless there is a Token.
+	Resume bool
 
 	QueueBytes int64         // bound of the input queue and of what is on its way to it; 0 means trainmgr.DefaultQueueBytes
 	Credits    int           // requests under way, and answers waiting, of one piece; 0 means as many as make 8 MiB, from 2 to DefaultCredits
@@ -95,7 +101,8 @@ type Job struct {
 }
 
 // Attach makes the caller a rank's only consumer: one that was attached before gets ErrFenced. id is a job's id or name. While the job
-// is being prepared it waits.
+// is being prepared it waits. A rank of which another run has acknowledged mini-batches is a *PartlyConsumedError, unless there is a token or Resume says so; a
+// job that is done is ErrEnded.
 func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, error) {
 	fail := func(err error) (*Job, error) {
 		return nil, fmt.Errorf("attach to job %s as rank %d: %w", id, o.Rank, err)
@@ -109,8 +116,11 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 			return fail(err)
 		}
 	}
+	if o.Run == "" {
+		o.Run = c.run
+	}
 	r := &rank{client: c, o: o, t: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes), nodes: map[string]*node{}}
-	resp, err := r.attach(ctx, id, o.Token)
+	resp, err := r.attach(ctx, id, o.Token, o.Resume)
 	if err != nil {
 		return fail(err)
 	}
@@ -147,9 +157,9 @@ func (r *rank) measure(ctx context.Context, meanLength map[string]float64) error
 }
 
 // attach calls Attach and checks what is the same for every epoch.
-func (r *rank) attach(ctx context.Context, id string, token []byte) (*apiv1.AttachResponse, error) {
+func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool) (*apiv1.AttachResponse, error) {
 	resp, err := call(ctx, r.client, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Rank: r.o.Rank, Token: token, SaysDone: true})
+		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Rank: r.o.Rank, Token: token, SaysDone: true, Run: r.o.Run, Resume: resume})
 	})
 	if err != nil {
 		return nil, err
@@ -271,8 +281,8 @@ func (j *Job) Rows() int64 {
 	return j.rank.rowsLeft()
 }
 
-// MiniBatches iterates over what the rank still owes, epoch after epoch; see trainmgr.Job. When it ends without an error
-// every acknowledgement is durable.
+// MiniBatches iterates over what the rank still owes, epoch after epoch; see trainmgr.Job. When it ends without an error, or is left early while the
+// control plane answers within seconds, every acknowledgement is durable.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return j.Job.MiniBatches(ctx)
 }

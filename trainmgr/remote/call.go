@@ -83,6 +83,9 @@ func named(err error) error {
 		}
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
+	if p := partlyConsumed(err); p != nil {
+		return p
+	}
 	msg := err.Error()
 	switch { // what the control plane wrapped when it refused is only words by now
 	case strings.Contains(msg, dataset.ErrOtherJob.Error()):

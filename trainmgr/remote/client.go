@@ -57,6 +57,7 @@ type Options struct {
 // Client calls a control plane.
 type Client struct {
 	o     Options
+	run   string       // of ranks that name none
 	http  *http.Client // to the control plane and to nodes
 	order []string     // base URLs as configured
 
@@ -87,7 +88,7 @@ func Dial(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial control plane: %w", err)
 	}
-	c := &Client{o: o, http: hc, members: map[string]apiv1connect.ControlClient{}}
+	c := &Client{o: o, run: madeUpRun(), http: hc, members: map[string]apiv1connect.ControlClient{}}
 	for _, raw := range o.Control {
 		base, err := identity.BaseURL(raw)
 		if err != nil {

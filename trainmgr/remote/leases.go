@@ -293,7 +293,7 @@ func (l *leases) unstick(due uint64) {
 
 // take takes in what the leader answered.
 func (l *leases) take(resp *apiv1.LeaseResponse) error {
-	l.rank.note(resp.Waiting)
+	l.rank.note(resp.Waiting, l.d.Left() > 0 && l.d.Queue().MiniBatches == 0, time.Now())
 	if resp.JobDone && l.d.Left() > 0 {
 		return fmt.Errorf("%w: %d mini-batches of epoch %d were not delivered", ErrEnded, l.d.Left(), l.d.Epoch().Number)
 	}

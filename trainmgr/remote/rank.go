@@ -45,9 +45,11 @@ type rank struct {
 	durable *dataset.Progress // of epoch: acknowledged, and known to the ledger
 	leases  *leases           // while it delivers
 	nodes   map[string]*node
-	fence   uint64 // of the leader that answered last
-	waiting string // why the control plane granted nothing, last
-	redone  int    // leases given back because their node failed
+	fence   uint64    // of the leader that answered last
+	waiting string    // why the control plane granted nothing, last
+	starved time.Time // since when the trainer has waited for that; zero: it does not
+	spoken  time.Time // when the log said so last, or when that began
+	redone  int       // leases given back because their node failed
 }
 
 // Epoch returns the epoch that Attach found, and then each that follows.
@@ -76,7 +78,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			// Which numbers are this rank's is in the answer to Attach, whose new session returns what was just granted.
 			var e *trainmgr.Epoch
 			err := r.acks.attach(func() ([]byte, uint64, error) {
-				attached, err := r.attach(ctx, r.id, nil)
+				attached, err := r.attach(ctx, r.id, nil, false)
 				if err != nil {
 					return nil, 0, err
 				}
@@ -90,7 +92,7 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 				return e, nil
 			}
 		}
-		r.note(resp.Waiting)
+		r.note(resp.Waiting, true, time.Now())
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
@@ -103,10 +105,25 @@ func (r *rank) current() *trainmgr.Epoch {
 	return r.epoch
 }
 
-func (r *rank) note(waiting string) {
+// speakAfter is how long a trainer waits before the log says what for, and how long until it says so again.
+const speakAfter = 10 * time.Second
+
+// note keeps why the control plane granted nothing; empty: it did, or need not. The log says so when the trainer starves of it.
+func (r *rank) note(waiting string, starves bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting = waiting
+	if waiting == "" || !starves {
+		r.starved = time.Time{}
+		return
+	}
+	if r.starved.IsZero() {
+		r.starved, r.spoken = now, now
+	}
+	if now.Sub(r.spoken) >= speakAfter {
+		r.spoken = now
+		r.client.o.Logger.Warn("the trainer waits for mini-batches", "job", r.id, "rank", r.o.Rank, "waiting", waiting, "for", now.Sub(r.starved).Round(time.Second).String())
+	}
 }
 
 // lease makes one Lease call. The request is made anew for every attempt, since what is held changes while a leader is

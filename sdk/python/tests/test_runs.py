@@ -197,7 +197,7 @@ class Runs(unittest.TestCase):
     # --- any script, ended in any way, at any point -------------------------------------------------------------------
 
     def test_any_ending(self) -> None:
-        n, first = int(os.environ.get("MILLRACE_RUNS", "10")), int(os.environ.get("MILLRACE_RUNS_SEED", "1"))
+        n, first = int(os.environ.get("MILLRACE_RUNS", "8")), int(os.environ.get("MILLRACE_RUNS_SEED", "1"))
         for seed in range(first, first + n):
             self.any_ending(seed)
 
