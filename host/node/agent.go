@@ -66,6 +66,7 @@ type Agent struct {
 	client      *http.Client // towards other nodes
 	tickets     *ticket.Verifier
 	refusals    seldom // of tickets, in the log
+	unknownKeys seldom // of tickets, that are worth a heartbeat
 	server      *http.Server
 	listeners   []net.Listener
 	urls        []string // as told to the control plane

@@ -20,23 +20,23 @@ func caller(r *http.Request) string {
 	return admission.PeerOf(r.RemoteAddr)
 }
 
-// seldom lets one event a second into the log: whoever causes them decides how many there are.
+// seldom lets one event a second have an effect, in the log or at the control plane: whoever causes them decides how many there are.
 type seldom struct {
 	mu     sync.Mutex
 	at     time.Time
 	passed int
 }
 
-// next reports whether to log an event, and how many were not since the last that was.
-func (s *seldom) next(now time.Time) (notLogged int, ok bool) {
+// next reports whether an event is to have its effect, and how many had none since the last that had.
+func (s *seldom) next(now time.Time) (without int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now.Sub(s.at) < time.Second {
 		s.passed++
 		return 0, false
 	}
-	notLogged, s.passed, s.at = s.passed, 0, now
-	return notLogged, true
+	without, s.passed, s.at = s.passed, 0, now
+	return without, true
 }
 
 // maxPeers bounds the limiter's memory.

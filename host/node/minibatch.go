@@ -129,7 +129,9 @@ func (a *Agent) entitled(r *http.Request, q *query) (owner string, err error) {
 	t, err := a.tickets.Check(r.Header.Get(apiv1.TicketHeader), peer, &ticket.Ask{Job: q.job, Epoch: q.epoch, Drive: q.drive, Number: q.number})
 	if err != nil {
 		if errors.Is(err, ticket.ErrKey) {
-			a.beats.Now() // the leader's answer brings the key
+			if _, ok := a.unknownKeys.next(time.Now()); ok {
+				a.beats.Now() // the leader's answer brings the key, if there is one
+			}
 		}
 		if n, ok := a.refusals.next(time.Now()); ok {
 			a.log.Warn("mini-batch refused", "job", short(q.job), "number", q.number, "drive", q.drive, "peer", r.RemoteAddr, "identity", peer.String(), "not_logged", n, "error", err)

@@ -169,14 +169,17 @@ func (l *leader) wire(err error) error {
 func (l *leader) tick() {
 	defer l.wg.Done()
 	every := min(100*time.Millisecond, l.o.Beat)
-	room := time.Now()
+	room, looked := time.Now(), time.Time{}
 	for sleep(l.ctx, every) {
 		now := time.Now()
 		l.mu.Lock()
 		l.nodeEvents(l.fleet.Tick(now), now)
 		l.departures(now)
 		l.ledger.Tick(now)
-		l.abandon(now)
+		if now.Sub(looked) >= time.Second {
+			looked = now
+			l.abandon(now)
+		}
 		l.ready(now)
 		pending := l.ledger.Pending() > 0
 		l.mu.Unlock()

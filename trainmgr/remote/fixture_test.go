@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -84,6 +85,24 @@ type cluster struct {
 	lose         int                             // of so many Lease answers with grants, one is lost; 0: none
 	answers      int                             // of Lease, with grants
 	spoil        func(*apiv1.Grant)
+	issue        int // of tickets, from 0: when it is above that, those of what is held are said anew
+	renewed      int // answers with tickets of what is held
+}
+
+// ticketFor is what the fake nodes take for a ticket: it names a node, the mini-batches of a lease, and an issue.
+func (c *cluster) ticketFor(g *apiv1.Grant) []byte {
+	return fmt.Appendf(nil, "%s %d %d %d", g.Node, g.From, g.To, c.issue)
+}
+
+// entitles reads a ticket and reports whether the node takes it.
+func (n *fakeNode) entitles(r *http.Request, number uint64) (issue int, ok bool) {
+	b, err := base64.StdEncoding.DecodeString(r.Header.Get(apiv1.TicketHeader))
+	var node string
+	var from, to uint64
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%s %d %d %d", &node, &from, &to, &issue)
+	}
+	return issue, err == nil && node == n.name && from <= number && number < to
 }
 
 type fakeRank struct {
@@ -311,8 +330,12 @@ func (c *cluster) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Le
 	for end := time.Now().Add(time.Duration(req.WaitSeconds * float64(time.Second))); ; {
 		c.mu.Lock()
 		resp, err := c.grant(req)
+		over := time.Now().After(end)
+		if over && err == nil && len(resp.Tickets) > 0 {
+			c.renewed++
+		}
 		c.mu.Unlock()
-		if err != nil || len(resp.Grants) > 0 || resp.JobDone || resp.UnknownSession || resp.Adopt || len(resp.Revoked) > 0 || time.Now().After(end) {
+		if err != nil || len(resp.Grants) > 0 || resp.JobDone || resp.UnknownSession || resp.Adopt || len(resp.Revoked) > 0 || over {
 			return resp, err
 		}
 		select {
@@ -363,6 +386,11 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 			resp.Revoked = append(resp.Revoked, id)
 		}
 	}
+	for _, id := range req.Held {
+		if g := r.leases[id]; g != nil && c.issue > 0 {
+			resp.Tickets = append(resp.Tickets, &apiv1.LeaseTicket{Lease: id, Ticket: c.ticketFor(g)})
+		}
+	}
 	r.unread = slices.DeleteFunc(r.unread, func(g *apiv1.Grant) bool {
 		return r.leases[g.Lease] == nil || slices.Contains(req.Held, g.Lease)
 	})
@@ -375,6 +403,7 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 		if c.spoil != nil {
 			c.spoil(g)
 		}
+		g.Ticket = c.ticketFor(g)
 		r.leases[g.Lease] = g
 		r.unread, r.said = append(r.unread, g), append(r.said, g)
 		resp.Grants = append(resp.Grants, g)
@@ -536,12 +565,13 @@ type fakeNode struct {
 	gone   bool                                                                      // the control plane takes it for dead
 	serve  func(n uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool // true: it answered
 	served map[uint64]int
-	unix   int // requests over the socket
+	issues map[int]int // of tickets that were shown, and how often
+	unix   int         // requests over the socket
 }
 
 func newFakeNode(t testing.TB, c *cluster, name string, unix bool) *fakeNode {
 	t.Helper()
-	n := &fakeNode{c: c, name: name, served: map[uint64]int{}}
+	n := &fakeNode{c: c, name: name, served: map[uint64]int{}, issues: map[int]int{}}
 	mux := http.NewServeMux()
 	path, handler := apiv1connect.NewNodeHandler(n)
 	mux.Handle(path, handler)
@@ -618,12 +648,18 @@ func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "not_found", err.Error())
 		return
 	}
+	issue, ok := n.entitles(r, number)
+	if !ok {
+		refuse(w, http.StatusUnauthorized, "unauthenticated", fmt.Sprintf("no ticket for %d: %q", number, r.Header.Get(apiv1.TicketHeader)))
+		return
+	}
 	frame, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Job: n.c.digest, Epoch: epoch, Number: number}, mb.Rows))
 	if err != nil {
 		panic(err)
 	}
 	n.mu.Lock()
 	n.served[number]++
+	n.issues[issue]++
 	if l := r.Context().Value(http.LocalAddrContextKey).(net.Addr); l.Network() == "unix" {
 		n.unix++
 	}

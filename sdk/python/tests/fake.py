@@ -143,6 +143,7 @@ class Node:
         self.draining = False
         self.called = name
         self.asked: list[tuple[int, int]] = []
+        self.issues: list[int] = []  # of the tickets that were shown
         self.faults: list[Callable[[_Handler, int, int], Optional[bool]]] = []
         self.lock = threading.Lock()
         self.serving = Serving(self._handle, path)
@@ -166,6 +167,12 @@ class Node:
             return
         with self.lock:
             self.asked.append((epoch, number))
+        issue = entitles(h.headers.get("Millrace-Ticket", ""), self.name, number)
+        if issue is None:
+            h.refuse(401, "unauthenticated", f"no ticket for mini-batch {number}")
+            return
+        with self.lock:
+            self.issues.append(issue)
         for fault in list(self.faults):
             if fault(h, epoch, number):
                 return
@@ -189,6 +196,19 @@ class Node:
         self.serving.stop()
 
 
+def ticket(node: str, first: int, end: int, issue: int) -> str:
+    """What the fake nodes take for a ticket."""
+    return base64.b64encode(f"{node} {first} {end} {issue}".encode()).decode()
+
+
+def entitles(shown: str, node: str, number: int) -> Optional[int]:
+    """The issue of a ticket that the node takes for a mini-batch, else None."""
+    parts = base64.b64decode(shown).decode().split()
+    if len(parts) != 4 or parts[0] != node or not int(parts[1]) <= number < int(parts[2]):
+        return None
+    return int(parts[3])
+
+
 class Ledger:
     """The state of one job, shared by all members of a fake control plane."""
 
@@ -200,6 +220,8 @@ class Ledger:
         self.sessions: dict[int, bytes] = {}
         self.leases: dict[int, dict[str, Any]] = {}
         self.counter = 0
+        self.issue = 0  # of tickets: when it is above 0, those of what is held are said anew
+        self.renewed = 0  # answers that did
         self.acks: list[tuple[int, int, int]] = []
         self.released: list[str] = []
         self.adopted: list[dict[str, Any]] = []
@@ -309,6 +331,10 @@ class Ledger:
             if x["until"] < now:
                 del self.leases[i]
         answer: dict[str, Any] = {"fence": str(self.fence)}
+        held = [(i, self.leases[int(i)]) for i in m.get("held", ()) if int(i) in self.leases]
+        if self.issue and held:
+            answer["tickets"] = [{"lease": i, "ticket": ticket(x["node"], x["from"], x["to"], self.issue)} for i, x in held]
+            self.renewed += 1
         if self.revoke:
             answer["revoked"] = [str(i) for i in self.revoke]
             for i in self.revoke:
@@ -362,8 +388,10 @@ class Ledger:
         self.turn += 1
         node = alive[self.turn % len(alive)]
         self.counter += 1
-        self.leases[self.counter] = {"rank": rank, "from": first, "to": end, "until": time.monotonic() + self.lease_seconds}
-        g = {"lease": str(self.counter), "split": first // self.split, "from": str(first), "to": str(end), "node": node.name}
+        until = time.monotonic() + self.lease_seconds
+        self.leases[self.counter] = {"rank": rank, "from": first, "to": end, "until": until, "node": node.name}
+        shown = ticket(node.name, first, end, self.issue)
+        g = {"lease": str(self.counter), "ticket": shown, "split": first // self.split, "from": str(first), "to": str(end), "node": node.name}
         if self.epoch:
             g["epoch"] = str(self.epoch)
         if not first:

@@ -527,6 +527,23 @@ class Faults(unittest.TestCase):
                 with c.ledger.lock:
                     self.assertEqual(c.ledger.leases, {})
 
+    def test_tickets_are_shown_and_renewed(self) -> None:
+        """Every request has its lease's, which the fake nodes of all tests demand; and the one that came last."""
+        with Cluster(total=64, split=64, nodes=1) as c, Job(c.urls, "rm1", queue_bytes=1, credits=1) as job:
+            it = job.minibatches()
+            seen = [next(it).name.number for _ in range(3)]
+            with c.ledger.lock:
+                c.ledger.issue = 1
+            until = time.monotonic() + 20
+            while c.ledger.renewed < 2 and time.monotonic() < until:  # the second says that the first was taken in
+                time.sleep(0.01)
+            seen += numbers(it)
+            self.assertEqual(sorted(seen), list(range(64)))
+            issues = c.nodes[0].issues
+            self.assertEqual(set(issues), {0, 1})
+            self.assertEqual(issues, sorted(issues))
+            self.assertEqual(job.statistics.failures, 0)
+
     def test_answers_that_make_no_sense(self) -> None:
         for grant in (
             {"lease": "1", "from": "38", "to": "41", "urls": []},
