@@ -125,12 +125,13 @@ func startStub(t *testing.T, url string) {
 }
 
 // service runs every command that asks a control plane.
-func service(t *testing.T, do func(args ...string)) {
+func service(t *testing.T, dir string, do func(args ...string)) {
 	t.Helper()
 	url := controlRun(t)
 	startStub(t, url)
 	do("jobs", "submit", "--control", url, "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--wait")
 	do("jobs", "list", "--control", url)
+	do("control", "backup", dir+"/control.snapshot", "--control", url)
 	do("jobs", "show", "ads", "--control", url)
 	do("nodes", "list", "--control", url)
 	do("nodes", "show", "node0", "--control", url)

@@ -1,7 +1,8 @@
 // Millrace preprocesses a recommender's training rows on the drives that store them.
 //
 //	millrace demo                         the main job, on this machine, nothing else installed
-//	millrace up, down                     a control plane and a storage node on this machine, and their end
+//	millrace up                           a control plane and a storage node on this machine
+//	millrace down                         their end
 //	millrace dataset ...                  RM1 to RM5 as Parquet; Criteo rows or Parquet in; where partitions lie
 //	millrace preprocess                   a pipeline over files or a drive's members, to npy or Arrow
 //	millrace drive ...                    drives by URI, their health, and the files on them

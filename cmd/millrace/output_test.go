@@ -47,6 +47,7 @@ func everyCommand(t *testing.T) map[string]string {
 	do("drive", "info", drive)
 	do("drive", "smart", drive)
 	do("drive", "validate", drive)
+	do("drive", "trim", drive)
 	do("drive", "list")
 	images(t, dir, do, drive)
 	do("preprocess", "--pipeline", "rm1", "--drive", drive, "--out", dir+"/out", "--batch", "256")
@@ -60,7 +61,16 @@ func everyCommand(t *testing.T) map[string]string {
 	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits", "1000", "--no-failover")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
-	service(t, do)
+	service(t, dir, do)
+	do("control", "restore", dir+"/control.snapshot", "--data", dir+"/restored", "--log-level", "error")
+	home(t)
+	do(append([]string{"up"}, fresh...)...)
+	do("down")
+	do("context", "add", "prod", "--control", "unix:/run/elsewhere.sock")
+	do("context", "list")
+	do("context", "show", "prod")
+	do("context", "use", "prod")
+	do("context", "remove", "prod")
 	placed(t, do, data)
 	do("config", "print-defaults", "node")
 	do("config", "check", file(t, "node.yaml", "name: n1\ndrives: [{name: d0, uri: 'mem:d0'}]\n"))
@@ -77,10 +87,10 @@ var counts = map[string]bool{
 	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
-	"drives_preprocessing_at_once": true, "cpu_cores": true, "cpu_nodes": true, "refusal_number": true,
+	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
 	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
-	"fewest_copies": true, "bad_copies": true,
+	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true, "fences_above": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {

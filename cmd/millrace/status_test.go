@@ -82,7 +82,7 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"drive", "create", "file:OUT?colour=red"}, "unknown parameter"},
 		{[]string{"drive", "put", "file:OUT"}, "at least one FILE"},
 		{[]string{"drive", "put", "OUT", "x"}, "malformed drive URI"},
-		{[]string{"drive", "ls"}, "wants URI"},
+		{[]string{"drive", "ls"}, "wants DRIVE"},
 		{[]string{"drive", "info", "file:"}, "names no path"},
 
 		{preprocess("--format", "csv"), "want npy or arrow"},
