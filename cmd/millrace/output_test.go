@@ -90,7 +90,7 @@ var counts = map[string]bool{
 	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
 	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
-	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true, "fences_above": true,
+	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true, "fences_above": true, "from_byte": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
