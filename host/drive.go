@@ -42,7 +42,7 @@ func ParseEngine(s string) (Engine, error) {
 // DriveOptions say what is on a drive and who computes. The zero value: Parquet, every member of the drive's volume, the drive
 // itself if it computes.
 type DriveOptions struct {
-	Name     string // "" takes the URI, or "files"
+	Name     string // "" takes the URI, or api.FilesDrive
 	Engine   Engine
 	Source   program.Source // format of the partitions, 0 means Parquet
 	Text     text.Options   // of text partitions
@@ -111,11 +111,11 @@ func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) 
 // namespace 1 is the files, else the node's CPU reads them. A partition's name is its file's base name.
 func OpenFiles(ctx context.Context, paths []string, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
-		o.Name = "files"
+		o.Name = api.FilesDrive
 	}
 	d := &Drive{name: o.Name, o: o}
 	if err := d.openFiles(ctx, paths); err != nil {
-		return nil, errors.Join(fmt.Errorf("drive %s: %w", o.Name, err), d.Close())
+		return nil, errors.Join(err, d.Close()) // it names the file
 	}
 	return d, nil
 }

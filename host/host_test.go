@@ -405,7 +405,7 @@ func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
 	for _, c := range d.Columns {
 		if c.Unsupported != nil {
 			found = true
-			require.ErrorContains(t, c.Unsupported, "a.parquet: parquet: nesting")
+			require.ErrorContains(t, c.Unsupported, "a.parquet: nesting")
 		}
 	}
 	assert.True(t, found, "a list of lists is not read: %v", d.Columns)

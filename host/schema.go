@@ -122,6 +122,7 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 		c := pipeline.ColumnInfo{
 			Name: l.Name, Source: program.Parquet, Kind: kindOf(l.Physical), List: l.List, Nullable: l.Nullable(),
 			ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
+			Logical: logical(l),
 		}
 		leaves := []int{i}
 		if l.Part == parquet.MapKeys {
@@ -174,6 +175,18 @@ func mapColumn(f *parquet.File, keys int) (pipeline.ColumnInfo, []int) {
 		leaves = append(leaves, m.Scores)
 	}
 	return c, leaves
+}
+
+// logical is what the bytes of a column stand for, where that is not text.
+func logical(l *parquet.Leaf) string {
+	if kindOf(l.Physical) != program.Bytes {
+		return ""
+	}
+	switch l.Logical {
+	case "STRING", "ENUM", "unknown":
+		return ""
+	}
+	return l.Logical
 }
 
 // kindOf is the kind of a physical type's values as decoded.

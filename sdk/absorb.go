@@ -200,6 +200,9 @@ func (w *worker) fault() error {
 		e.RowGroup, e.Column, e.Row = w.groupOf(c), w.nameOf(c), w.row+int64(j.row)+int64(t.Rows)
 		if w.part.File != nil {
 			e.Page = int64(at.Ordinal)
+			if p, why, ok := program.CutPlace(e.Message); ok {
+				e.Page, e.Offset, e.Message = int64(p.Page), int64(c.at+p.Offset), why
+			}
 		} else {
 			e.Line = int64(at.Ordinal) + 1
 		}

@@ -26,8 +26,9 @@ type DataError struct {
 	Partition string
 	RowGroup  int    // -1 for text
 	Column    string // leaf path; empty for text
-	Page      int64  // number of the page in its chunk that the row begins in (Message names the very page); -1 for text
+	Page      int64  // number of the page in its chunk that is at fault, or that the row begins in; -1 for text
 	Line      int64  // text: number of the first line of the window that failed, from 1; else 0
+	Offset    int64  // byte of the partition at which that page's header begins; 0 where it is not known
 	Row       int64  // first row of the partition that could not be read
 	Message   string // what the engine says
 	Err       error  // ErrData, ErrSchema or ErrUnsupported
@@ -40,15 +41,20 @@ func (e *DataError) Error() string {
 		s += fmt.Sprintf(": row group %d", e.RowGroup)
 	}
 	if e.Column != "" {
-		s += ": column " + e.Column
+		s += fmt.Sprintf(": column %q", e.Column)
 	}
 	if e.Page >= 0 {
 		s += fmt.Sprintf(": page %d", e.Page)
+		if e.Offset > 0 {
+			s += fmt.Sprintf(" at byte %d of the file", e.Offset)
+		}
 	}
 	if e.Line > 0 {
 		s += fmt.Sprintf(": line %d or after", e.Line)
 	}
-	s += fmt.Sprintf(": %v", e.Err)
+	if e.Message == "" || e.Err == ErrSchema {
+		s += fmt.Sprintf(": %v", e.Err)
+	}
 	if e.Message != "" {
 		s += ": " + e.Message
 	}

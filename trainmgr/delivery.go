@@ -242,11 +242,11 @@ func (d *Delivery) put(ctx context.Context, mb *tensor.MiniBatch) error {
 func (d *Delivery) work(ctx context.Context, p Piece) (err error) {
 	stream, err := p.Open(ctx)
 	if err != nil {
-		return fmt.Errorf("%v: %w", p, err)
+		return place(p, err)
 	}
 	defer func() {
 		if cerr := stream.Close(); cerr != nil {
-			err = errors.Join(err, fmt.Errorf("%v: %w", p, cerr))
+			err = errors.Join(err, place(p, cerr))
 		}
 	}()
 	numbers := p.Numbers()
@@ -256,7 +256,7 @@ func (d *Delivery) work(ctx context.Context, p Piece) (err error) {
 			return d.brought(p)
 		}
 		if err != nil {
-			return fmt.Errorf("%v: %w", p, err)
+			return place(p, err)
 		}
 		got := mb.Name
 		want := tensor.Name{Job: d.job.digest, Epoch: d.epoch.Number, Number: got.Number}
@@ -267,9 +267,17 @@ func (d *Delivery) work(ctx context.Context, p Piece) (err error) {
 		}
 		next = got.Number + 1
 		if err := d.put(ctx, mb); err != nil {
-			return fmt.Errorf("%v: %w", p, err)
+			return place(p, err)
 		}
 	}
+}
+
+// place says of which piece an error is.
+func place(p Piece, err error) error {
+	if w, ok := p.(interface{ Wrap(err error) error }); ok {
+		return w.Wrap(err)
+	}
+	return fmt.Errorf("%v: %w", p, err)
 }
 
 // brought checks that a piece that has ended brought what it should.

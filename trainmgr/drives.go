@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/host/api"
@@ -150,5 +151,24 @@ func (p *drivePiece) End(err error) error {
 
 func (p *drivePiece) String() string {
 	s := p.order.Split
-	return fmt.Sprintf("drive %s: split %d (partition %s, rows %d to %d)", p.order.Drive, s.Place, p.source.data.Manifest.Partitions[s.Partition].Name, s.First, s.First+s.Rows-1)
+	return fmt.Sprintf("drive %s: split %d (partition %s, rows %d to %d)", p.order.Drive, s.Place, p.partition(), s.First, s.First+s.Rows-1)
+}
+
+func (p *drivePiece) partition() string {
+	return p.source.data.Manifest.Partitions[p.order.Split.Partition].Name
+}
+
+// Wrap says where an error came about, as far as it does not say so itself: most name their partition and the place in it.
+// Where the drive is files of this machine, drive and split tell a user nothing.
+func (p *drivePiece) Wrap(err error) error {
+	named := strings.Contains(err.Error(), p.partition())
+	switch files := p.order.Drive == api.FilesDrive; {
+	case files && named:
+		return err
+	case files:
+		return fmt.Errorf("%s: %w", p.partition(), err)
+	case named:
+		return fmt.Errorf("drive %s: split %d: %w", p.order.Drive, p.order.Split.Place, err)
+	}
+	return fmt.Errorf("%v: %w", p, err)
 }

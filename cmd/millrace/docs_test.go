@@ -17,7 +17,7 @@ func renderCommands() string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\n")
 	b.WriteString("Written from the command tree by `MILLRACE_UPDATE=1 go test -run Documented ./cmd/millrace`, and checked against it by `make test`.\n\n")
-	b.WriteString("Results go to standard output, progress and errors to standard error; an error is one line. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments. ")
+	b.WriteString("Results go to standard output, progress and errors to standard error; an error is one line, of a pipeline one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments. ")
 	b.WriteString("In JSON, keys are snake_case and end in their unit.\n\n")
 	all := commands()
 	for _, c := range all[1:] {

@@ -266,7 +266,7 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 	}
 	spec, err := pipeline.Parse(b)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, namePipeline(err, name)
 	}
 	return spec, nil
 }
@@ -292,7 +292,26 @@ func readDocument(name string) (b []byte, err error) {
 func namePipeline(err error, name string) error {
 	var wrong pipeline.Errors
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %w", name, err)
+		return &documentError{name, wrong}
 	}
 	return err
+}
+
+// documentError is what is wrong with a pipeline, by its causes.
+type documentError struct {
+	name  string // of the document
+	wrong pipeline.Errors
+}
+
+func (e *documentError) Error() string { return strings.Join(e.lines(), "\n") }
+
+func (e *documentError) Unwrap() error { return e.wrong }
+
+// lines says one cause a line.
+func (e *documentError) lines() []string {
+	lines := make([]string, len(e.wrong))
+	for i, one := range e.wrong {
+		lines[i] = e.name + ": " + one.Error()
+	}
+	return lines
 }

@@ -44,7 +44,8 @@ type command struct {
 	screen io.Writer
 }
 
-// run runs the command line and returns its exit status. An error is one line on stderr.
+// run runs the command line and returns its exit status. An error is one line on stderr, those of a
+// pipeline one a cause.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -56,7 +57,14 @@ func run(ctx context.Context, args []string, s streams) int {
 	if terminal.Colours(s.err) {
 		name = terminal.Red.Text(name)
 	}
-	fmt.Fprintln(s.err, name, visible(oneLine(err.Error())))
+	lines := []string{err.Error()}
+	var document *documentError
+	if errors.As(err, &document) {
+		lines = document.lines()
+	}
+	for _, line := range lines {
+		fmt.Fprintln(s.err, name, visible(oneLine(line)))
+	}
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage

@@ -25,6 +25,11 @@ func badData(format string, args ...any) error {
 	return &fault{program.BadData, fmt.Errorf(format, args...)}
 }
 
+// badPage is badData of pages that contradict themselves or the footer.
+func badPage(format string, args ...any) error {
+	return &fault{program.BadData, parquet.Corrupt(format, args...)}
+}
+
 // stateOf is the state that an error ends a slice in: what it says itself, else NoSupport for what a unit does not read
 // and BadData for the rest, which the column's bytes brought about.
 func stateOf(err error) program.State {

@@ -93,10 +93,10 @@ func (p *parts) fits() (at int, err error) {
 	for i := 1; i < len(p.scans); i++ {
 		b := &p.readers[i].block
 		if !slices.Equal(b.Lengths, keys.Lengths) {
-			return i, badData("another number of entries than the map has keys")
+			return i, badPage("another number of entries than the map has keys")
 		}
 		if i == 2 && !slices.Equal(b.Inner, p.readers[1].block.Inner) {
-			return i, badData("another number of scores than of ids")
+			return i, badPage("another number of scores than of ids")
 		}
 	}
 	return 0, nil

@@ -75,7 +75,7 @@ func TestEveryBytesBitIsSummed(t *testing.T) {
 					for k := 0; k < len(payload); k += 1 + k%53 {
 						payload[k] ^= 1 << (k % 8)
 						state, got := b.execute()
-						if state != program.BadData || !assert.Contains(t, got.Message, fmt.Sprintf("column %q: page %d at offset %d: parquet: page checksum", string(rune('a'+i)), pages, at)) {
+						if state != program.BadData || !assert.Contains(t, got.Message, fmt.Sprintf("column %q: page %d at byte %d of its chunk: page checksum", string(rune('a'+i)), pages, at)) {
 							require.Equal(t, program.BadData, state, "byte %d of page %d of task %d", k, pages, i)
 						}
 						require.False(t, got.Tasks[i].Cursor.Checked)

@@ -144,10 +144,10 @@ type dictionary struct {
 // dictionary checks a dictionary page's place and returns the room that it takes.
 func (k *walk) dictionary(c *program.Cursor, p *page) (size uint64, err error) {
 	if c.Seen > 0 || c.Dict {
-		return 0, k.at(c, badData("a dictionary page behind the chunk's first page"))
+		return 0, k.at(c, badPage("a dictionary page behind the chunk's first page"))
 	}
 	if int64(p.header.NumValues) > 8*int64(p.header.Uncompressed) { // not even a bit a value
-		return 0, k.at(c, badData("a dictionary of %d values in %d bytes", p.header.NumValues, p.header.Uncompressed))
+		return 0, k.at(c, badPage("a dictionary of %d values in %d bytes", p.header.NumValues, p.header.Uncompressed))
 	}
 	return uint64(max(0, parquet.DictionarySize(&p.header, &k.ct))), nil
 }

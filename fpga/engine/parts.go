@@ -200,7 +200,7 @@ func (p *parts) read(e *Engine, n int) (rows, at int, err error) {
 				break
 			}
 			if err == nil && got != n {
-				err = badData("%d of %d rows are missing", n-got, n)
+				err = badPage("%d of %d rows are missing", n-got, n)
 			}
 			if err != nil {
 				clear(p.crossed)

@@ -200,8 +200,8 @@ func TestDataRefused(t *testing.T) {
 		state  program.State
 		want   string
 	}{
-		"crc":                  {func(b *batches) { flip(b, 0, -1) }, program.BadData, `column "cat_00": page 1 at offset`},
-		"header":               {func(b *batches) { flip(b, 0, 0) }, program.BadData, `column "cat_00": page 0 at offset 0`},
+		"crc":                  {func(b *batches) { flip(b, 0, -1) }, program.BadData, `column "cat_00": page 1 at byte`},
+		"header":               {func(b *batches) { flip(b, 0, 0) }, program.BadData, `column "cat_00": page 0 at byte 0`},
 		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(parquet.LZO) }, program.NoSupport, "LZO"},
 		"type":                 {func(b *batches) { b.slice.Tasks[2].Chunk.Physical = uint8(parquet.Int96) }, program.NoSupport, "INT96"},
 		"fewer values":         {func(b *batches) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData, "10 values, the chunk has 9"},

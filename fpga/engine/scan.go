@@ -170,7 +170,7 @@ func (w *worker) enter(s *scan) error {
 			return err
 		}
 		if w.decoder.Continues() && s.cur.Seen == 0 {
-			return s.at(&s.cur, badData("the chunk begins inside a row"))
+			return s.at(&s.cur, badPage("the chunk begins inside a row"))
 		}
 		n := uint64(w.decoder.Rows())
 		if s.cur.Skip >= n && (s.ct.List || n > 0) {
@@ -254,7 +254,7 @@ func (w *worker) rows(s *scan, n int) error {
 			return s.at(&s.cur, err)
 		}
 		if got <= 0 {
-			return s.at(&s.cur, badData("%d rows are missing", n))
+			return s.at(&s.cur, badPage("%d rows are missing", n))
 		}
 		written, err := w.flush(s)
 		if err != nil {
@@ -359,7 +359,7 @@ func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 	if n, err := w.decoder.Next(&w.block, 1); err != nil {
 		return end, s.at(&s.cur, err)
 	} else if n != 1 {
-		return end, s.at(&s.cur, badData("a row is missing"))
+		return end, s.at(&s.cur, badPage("a row is missing"))
 	}
 	c := s.cur
 	end.scratch = w.page
@@ -382,7 +382,7 @@ func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 			return end, nil
 		}
 		if w.page.header.Type == parquet.DictionaryPage {
-			return end, s.at(&c, badData("a dictionary page behind the chunk's first page"))
+			return end, s.at(&c, badPage("a dictionary page behind the chunk's first page"))
 		}
 		if !w.page.data() {
 			continue

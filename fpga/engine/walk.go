@@ -102,16 +102,19 @@ func (k *walk) header(c *program.Cursor, p *page) (ok bool, err error) {
 		if errors.Is(err, parquet.ErrMoreInput) && !(k.last() && c.Page >= k.task.WindowAt) {
 			return false, nil
 		}
+		if errors.Is(err, parquet.ErrMoreInput) {
+			err = badPage("the page's header ends behind its chunk")
+		}
 		if err != nil {
-			return false, k.at(c, fmt.Errorf("page header: %w", err))
+			return false, k.at(c, err)
 		}
 		p.size = uint64(p.head) + uint64(p.header.Compressed)
 	}
 	if p.size > k.task.ChunkLen-c.Page {
-		return false, k.at(c, badData("page of %d bytes, the chunk has %d left", p.size, k.task.ChunkLen-c.Page))
+		return false, k.at(c, badPage("page of %d bytes, the chunk has %d left", p.size, k.task.ChunkLen-c.Page))
 	}
 	if p.data() && uint64(p.header.NumValues) > k.task.Chunk.Values-c.Seen {
-		return false, k.at(c, badData("page of %d values, the chunk has %d left", p.header.NumValues, k.task.Chunk.Values-c.Seen))
+		return false, k.at(c, badPage("page of %d values, the chunk has %d left", p.header.NumValues, k.task.Chunk.Values-c.Seen))
 	}
 	return true, nil
 }
@@ -134,14 +137,14 @@ func (k *walk) ended(c *program.Cursor) bool {
 // short is the error of a chunk that ends before the task's rows do.
 func (k *walk) short(c *program.Cursor, rows uint64) error {
 	if c.Seen < k.task.Chunk.Values {
-		return k.at(c, badData("the chunk ends after %d of %d values", c.Seen, k.task.Chunk.Values))
+		return k.at(c, badPage("the chunk ends after %d of %d values", c.Seen, k.task.Chunk.Values))
 	}
-	return k.at(c, badData("the chunk ends, %d rows are wanted still", rows))
+	return k.at(c, badPage("the chunk ends, %d rows are wanted still", rows))
 }
 
 // at names column and page.
 func (k *walk) at(c *program.Cursor, err error) error {
-	return fmt.Errorf("column %q: page %d at offset %d: %w", k.col.name, c.Ordinal, c.Page, err)
+	return fmt.Errorf("%v: %w", program.Place{Column: k.col.name, Page: c.Ordinal, Offset: c.Page}, err)
 }
 
 // pass moves the cursor behind a page. Skip is the caller's.

@@ -20,6 +20,7 @@ type column struct {
 	Field           uint16         `json:"field,omitempty"`
 	Bits            uint8          `json:"bits,omitempty"`
 	Unsigned        bool           `json:"unsigned,omitempty"`
+	Logical         string         `json:"logical,omitempty"`
 	Unsupported     string         `json:"unsupported,omitempty"`
 	Map             *mapping       `json:"map,omitempty"`
 }
@@ -36,7 +37,7 @@ type mapping struct {
 func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
-		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, "", nil}
+		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, c.Logical, "", nil}
 		if c.Unsupported != nil {
 			list[i].Unsupported = c.Unsupported.Error()
 		}
@@ -62,7 +63,7 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 	for i, c := range list {
 		columns[i] = pipeline.ColumnInfo{
 			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable, ElementNullable: c.ElementNullable,
-			Field: c.Field, Bits: c.Bits, Unsigned: c.Unsigned,
+			Field: c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical,
 		}
 		if c.Unsupported != "" {
 			columns[i].Unsupported = errors.New(c.Unsupported)

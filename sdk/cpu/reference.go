@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -102,13 +104,8 @@ func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	rows := int(min(int64(v.run.Batch), end-v.row))
 	t, err := v.reader.MiniBatch(v.row, rows)
 	if err != nil {
-		if errors.Is(err, reference.ErrData) {
-			err = &sdk.DataError{Partition: v.run.Partition.Name, RowGroup: -1, Page: -1, Row: v.row, Message: err.Error(), Err: sdk.ErrData}
-		} else {
-			err = fmt.Errorf("%s: rows %d+%d: %w", v.run.Partition.Name, v.row, rows, err)
-		}
-		v.err = err
-		return nil, err
+		v.err = v.fault(err)
+		return nil, v.err
 	}
 	m, err := v.r.miniBatch(t)
 	if err != nil {
@@ -121,6 +118,26 @@ func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	v.r.stats.Rows += int64(rows)
 	v.r.stats.MiniBatches++
 	return m, nil
+}
+
+// fault gives an error of the reference the form that the engine's have.
+func (v *verdict) fault(err error) error {
+	p := v.run.Partition
+	e := &sdk.DataError{Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Message: strings.TrimPrefix(err.Error(), "reference: "), Err: sdk.ErrData}
+	var page *parquet.PageError
+	switch {
+	case errors.As(err, &page):
+		e.RowGroup, e.Column, e.Page, e.Offset, e.Message = page.RowGroup, page.Column, int64(page.Page), page.Offset, page.Err.Error()
+		if l, ok := p.File.Leaf(page.Column); ok {
+			e.Column = l.Name
+		}
+		if errors.Is(err, parquet.ErrUnsupported) || errors.Is(err, parquet.ErrLimit) {
+			e.Err = sdk.ErrUnsupported
+		}
+	case !errors.Is(err, reference.ErrData):
+		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, v.row, v.row+int64(v.run.Batch)-1, err)
+	}
+	return e
 }
 
 // miniBatch copies the reference's tensors into their types.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 )
@@ -50,10 +51,24 @@ func (c *chain) convert(to program.Kind) {
 	}
 }
 
+// strings says what a column of bytes holds, and what to do about it.
+func (c *chain) strings() string {
+	name, _, _ := strings.Cut(c.column.Logical, "(")
+	switch name {
+	case "":
+		return "these are strings; begin with hex_to_int if they are hexadecimal"
+	case "DECIMAL":
+		return "these are " + c.column.Logical + " kept as bytes; write the column as INT64 or DOUBLE"
+	case "FLOAT16":
+		return "these are FLOAT16; write the column as FLOAT"
+	}
+	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
+}
+
 // numeric refuses strings.
 func (c *chain) numeric(o *Op, a at) bool {
 	if c.kind == program.Bytes {
-		c.fail(a, ErrColumnType, "%s takes numbers, and these are strings; begin with hex_to_int if they are hexadecimal", o.Name)
+		c.fail(a, ErrColumnType, "%s takes numbers, and %s", o.Name, c.strings())
 		return false
 	}
 	return true
@@ -176,6 +191,10 @@ func applyHexToInt(c *chain, _ *Op, a at) {
 		c.fail(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads their ids itself)", c.kind)
 		return
 	}
+	if c.column.Logical != "" {
+		c.fail(a, ErrColumnType, "hex_to_int takes text, and %s", c.strings())
+		return
+	}
 	c.push(program.HexToInt{})
 	c.kind, c.ids, c.bound = program.Int64, span{0, math.MaxUint32}, false
 	c.nulls.makes = true
@@ -235,7 +254,7 @@ func applyBucketize(c *chain, o *Op, a at) {
 func (c *chain) end(to program.Dest, a at) {
 	switch {
 	case c.kind == program.Bytes:
-		c.fail(a, ErrColumnType, "strings cannot be %v; begin with hex_to_int if they are hexadecimal", to)
+		c.fail(a, ErrColumnType, "%v takes numbers, and %s", to, c.strings())
 	case to != program.ToSparse:
 		c.convert(program.Float32)
 	case c.kind != program.Int64:

@@ -3,7 +3,9 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // What can be wrong with a pipeline, for errors.Is.
@@ -32,6 +34,8 @@ type Error struct {
 	Pos    Pos
 	Path   string // where in the document, as dense[0].ops[1].clamp.min; empty for the whole
 	Column string // the column or feature meant; empty when the spec alone is wrong
+	// Others are further columns that the same is wrong with, in the order of the document.
+	Others []string
 	Err    error  // one of the sentinels
 	Detail string // what exactly, and what to do
 }
@@ -45,7 +49,10 @@ func (e *Error) Error() string {
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}
-	if e.Column != "" {
+	switch {
+	case len(e.Others) > 0:
+		fmt.Fprintf(&b, "columns %s: ", columnList(append([]string{e.Column}, e.Others...)))
+	case e.Column != "":
 		fmt.Fprintf(&b, "column %q: ", e.Column)
 	}
 	b.WriteString(e.Err.Error())
@@ -61,10 +68,11 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxErrors bounds how much is told about one pipeline.
 const maxErrors = 20
 
-// Errors is everything found wrong with a pipeline, in the document's order, at most 20.
+// Errors is everything found wrong with a pipeline, in the document's order, at most 20 causes: columns that the same is wrong
+// with share an error.
 type Errors []*Error
 
-// Error renders one line an error.
+// Error renders one line a cause.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -82,12 +90,68 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
+// maxColumns bounds the columns that one error names; those of a range count as two.
+const maxColumns = 12
+
+// columnList writes columns as a pipeline would: consecutive numbers behind one prefix as a range.
+func columnList(names []string) string {
+	var list []string
+	for i := 0; i < len(names); {
+		if len(list) >= maxColumns {
+			list = append(list, fmt.Sprintf("and %d more", len(names)-i))
+			break
+		}
+		n := 1
+		for i+n < len(names) && follows(names[i+n-1], names[i+n]) {
+			n++
+		}
+		if n > 2 {
+			list = append(list, fmt.Sprintf("%s..%s", quoteColumn(names[i]), quoteColumn(names[i+n-1])))
+			i += n
+			continue
+		}
+		list = append(list, quoteColumn(names[i]))
+		i++
+	}
+	return strings.Join(list, ", ")
+}
+
+// quoteColumn quotes names that would not read well among others.
+func quoteColumn(name string) string {
+	for _, r := range name {
+		if r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return fmt.Sprintf("%q", clip(name))
+		}
+	}
+	if name == "" {
+		return `""`
+	}
+	return clip(name)
+}
+
+// follows reports whether b is a with the next number at its end.
+func follows(a, b string) bool {
+	prefix, x := splitNumber(a)
+	prefix2, y := splitNumber(b)
+	n, err := strconv.ParseUint(x, 10, 31)
+	return prefix == prefix2 && err == nil && y == fmt.Sprintf("%0*d", len(x), n+1)
+}
+
 // problems collects errors.
 type problems struct{ list Errors }
 
 func (p *problems) add(at at, err error, format string, args ...any) {
+	detail := fmt.Sprintf(format, args...)
+	if at.column != "" {
+		for _, e := range p.list {
+			if e.Column != "" && e.Path == at.path && e.Pos == at.pos && e.Err == err && e.Detail == detail {
+				e.Others = append(e.Others, at.column)
+				return
+			}
+		}
+	}
 	if len(p.list) < maxErrors {
-		p.list = append(p.list, &Error{Pos: at.pos, Path: at.path, Column: at.column, Err: err, Detail: fmt.Sprintf(format, args...)})
+		p.list = append(p.list, &Error{Pos: at.pos, Path: at.path, Column: at.column, Err: err, Detail: detail})
 	}
 }
 

@@ -71,7 +71,7 @@ func (r *Resolved) present(p *problems, f *Feature, what string) {
 				"without label is to have, or make the column required", why, yamlText(f.Name))
 			return
 		}
-		p.add(f.at, ErrNull, "%s and %s %q has no place for one; put fill_null first", why, what, f.Name)
+		p.add(f.at, ErrNull, "%s and %s features have no place for one; put fill_null first", why, what)
 	}
 }
 

@@ -11,6 +11,7 @@ type ColumnInfo struct {
 	Name            string         // what pipelines call it; one that several columns have cannot be used
 	Source          program.Source // format of the partitions; the zero value is Parquet. All columns have the same
 	Kind            program.Kind   // of its values as decoded
+	Logical         string         // what the file says that Bytes stand for, as "UUID" or "DECIMAL(38, 2)"; "" if they are text
 	List            bool           // a list of Kind
 	Nullable        bool           // a row may be null
 	ElementNullable bool           // lists: an element may be null

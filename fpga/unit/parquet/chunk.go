@@ -1,6 +1,7 @@
 package parquet
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"unsafe"
@@ -205,7 +206,10 @@ func ended(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if errors.Is(err, ErrMoreInput) {
+		return corrupt("the page's header ends behind its chunk")
+	}
+	return err
 }
 
 func (c *ChunkReader) maxPage() int64 {

@@ -275,7 +275,7 @@ func TestSchemaDepth(t *testing.T) {
 			switch {
 			case depth > maxSchemaDepth:
 				require.ErrorIs(t, leaves[1].Unsupported, ErrUnsupported)
-				require.EqualError(t, leaves[1].Unsupported, "parquet: nesting of more than 63 levels is not supported")
+				require.EqualError(t, leaves[1].Unsupported, "nesting of more than 63 levels is not supported")
 				require.Equal(t, repetition == repeated, leaves[1].MaxRep > 0)
 			case repetition != repeated:
 				require.NoError(t, leaves[1].Unsupported)
@@ -293,7 +293,7 @@ func TestSchemaDepth(t *testing.T) {
 	leaves, maps, err := leavesOf(deep)
 	require.NoError(t, err)
 	require.Len(t, maps, 1)
-	require.EqualError(t, maps[0].Unsupported, "parquet: map with nesting of more than 63 levels is not supported")
+	require.EqualError(t, maps[0].Unsupported, "map with nesting of more than 63 levels is not supported")
 	require.Len(t, leaves, 4)
 	require.NoError(t, leaves[3].Unsupported)
 }

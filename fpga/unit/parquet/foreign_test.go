@@ -37,7 +37,7 @@ func TestForeignFiles(t *testing.T) {
 			if file.Refused != "" {
 				l, ok := f.Leaf(file.Refused)
 				require.True(t, ok)
-				require.EqualError(t, l.Unsupported, "parquet: nesting of more than 63 levels is not supported")
+				require.EqualError(t, l.Unsupported, "nesting of more than 63 levels is not supported")
 			}
 		})
 	}

@@ -83,8 +83,10 @@ type reference struct {
 }
 
 func (ref *reference) page(h *PageHeader, payload []byte) error {
-	if h.HasCRC && crc32.ChecksumIEEE(payload) != h.CRC {
-		return ErrCRC
+	if h.HasCRC {
+		if err := h.CheckCRC(crc32.ChecksumIEEE(payload)); err != nil {
+			return err
+		}
 	}
 	switch h.Type {
 	case IndexPage:

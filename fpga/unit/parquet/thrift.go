@@ -1,7 +1,5 @@
 package parquet
 
-import "fmt"
-
 // The compact protocol's types, as they stand in field and list headers.
 const (
 	tStop   = 0
@@ -39,7 +37,7 @@ func (r *compact) fail(err error) {
 
 func (r *compact) corrupt(what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w: thrift: %s at byte %d", ErrCorrupt, what, r.pos)
+		r.err = corrupt("%s at byte %d of the structure", what, r.pos)
 	}
 }
 

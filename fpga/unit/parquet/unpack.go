@@ -19,7 +19,7 @@ import (
 // CheckCRC returns an error that wraps ErrCRC if a page that sum is the checksum of is not the header's.
 func (h *PageHeader) CheckCRC(sum uint32) error {
 	if h.HasCRC && sum != h.CRC {
-		return fmt.Errorf("%w: header says %08x, page has %08x", ErrCRC, h.CRC, sum)
+		return fmt.Errorf("%w: header says %08x, page has %08x: %v", ErrCRC, h.CRC, sum, ErrCorrupt)
 	}
 	return nil
 }
