@@ -105,18 +105,20 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 		conf.ServerName = u.Hostname()
 		conn = tls.Client(conn, conf)
 	}
-	_, err = fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
-	answer := make([]byte, 512)
-	n := 0
-	if err == nil || !secure { // a server that refuses may have closed already, and left why
-		var rerr error
-		for rerr == nil && n < len(answer) {
+	if secure {
+		err = conn.(*tls.Conn).HandshakeContext(ctx)
+	}
+	n, answer := 0, make([]byte, 512)
+	if err == nil {
+		// A server that refuses may have closed by now: what it said before can still be read, whatever becomes of the request.
+		_, werr := fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
+		for err == nil && n < len(answer) {
 			var k int
-			k, rerr = conn.Read(answer[n:])
+			k, err = conn.Read(answer[n:])
 			n += k
 		}
-		if n == 0 {
-			err = rerr
+		if n == 0 && causeOf(err) == 0 && werr != nil {
+			err = werr
 		}
 	}
 	if n > 0 {

@@ -213,7 +213,7 @@ func (c *Client) patience() time.Duration {
 }
 
 // hopeless returns an error if no member ever answered and the address or the identity is wrong for each of them, so that to ask
-// again would not help. It looks at each member once.
+// again would not help.
 func (c *Client) hopeless(ctx context.Context, base string, err error, wrong map[string]error) error {
 	if connect.IsWireError(err) { // somebody answered; whether it was a control plane the code says
 		switch connect.CodeOf(err) {
@@ -225,7 +225,7 @@ func (c *Client) hopeless(ctx context.Context, base string, err error, wrong map
 	c.mu.Lock()
 	met := c.met
 	c.mu.Unlock()
-	if _, looked := wrong[base]; met || looked {
+	if met {
 		return nil
 	}
 	found := identity.Diagnose(ctx, base, c.o.Identity)

@@ -95,6 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        if self.path == "/readyz":
+            self.answer(200, b"ready\n", Content_Type="text/plain")
+            return
         self.server.handle_one(self)
 
     do_POST = do_GET

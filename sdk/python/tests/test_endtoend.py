@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TokenError
+from millrace import Control, FencedError, Job, MillraceError, OtherJobError, ServiceError, TLSError, TokenError
 
 from .fake import Serving
 
@@ -292,6 +292,22 @@ class Secure(unittest.TestCase):
             # Without an identity, with another authority's, and as somebody who may not.
             with self.assertRaises(MillraceError), Control(s.url, patience=0.0) as c:
                 c.jobs()
+            # What is wrong is said at once: what would be waited for fails after two minutes.
+            with service.Service(1, rows=ROWS, partitions=1, copies=1, secure=True) as other:
+                _, _, stranger = other.tls
+                for url, tls, says in (
+                    (s.url.replace("https:", "http:"), None, "serves TLS, and was addressed with http"),
+                    (s.url, None, "no certificate to show"),
+                    (s.url, (s.tls[0], s.tls[1], stranger), "another authority"),
+                    (s.url, (other.tls[0], other.tls[1], s.tls[2]), "does not know the authority"),
+                    (s.url.replace("127.0.0.1", "localhost"), s.tls, "other names"),
+                ):
+                    with self.subTest(says), self.assertRaisesRegex(TLSError, says), Control(url, tls=tls, patience=120, contact=120) as c:
+                        c.jobs()
+            clear = Serving(lambda h: h.answer(200, b"{}"))
+            with self.assertRaisesRegex(TLSError, "serves in clear"), Control(clear.url.replace("http:", "https:"), tls=s.tls, patience=120, contact=120) as c:
+                c.jobs()
+            clear.stop()
             node = s._identity("node", "stranger")
             with self.assertRaises(ServiceError) as e, Control(s.url, tls=node, patience=0.0) as c:
                 c.jobs()

@@ -20,7 +20,9 @@ Debugging: ``logging.getLogger("millrace")`` tells of nodes that failed and sess
 from .client import Job, Statistics
 from .control import Control
 from .errors import (
+    AddressError,
     ClosedError,
+    ContextError,
     DataLossError,
     FencedError,
     FrameError,
@@ -32,6 +34,7 @@ from .errors import (
     PartlyConsumedError,
     SchemaError,
     ServiceError,
+    TLSError,
     TokenError,
     UnreachableError,
 )
@@ -42,7 +45,9 @@ from .token import Token
 __version__ = "0.4.0"
 
 __all__ = [
+    "AddressError",
     "ClosedError",
+    "ContextError",
     "Control",
     "DataLossError",
     "FencedError",
@@ -61,6 +66,7 @@ __all__ = [
     "SchemaError",
     "ServiceError",
     "Statistics",
+    "TLSError",
     "Token",
     "TokenError",
     "UnreachableError",

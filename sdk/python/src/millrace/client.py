@@ -23,6 +23,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
+from .contexts import resolve
 from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
 from .frame import MiniBatch, Name
@@ -51,7 +52,8 @@ class Job:
             saved = job.state_dict()
 
     Args:
-        control: URLs of the control plane's members (``http://``, ``https://``, ``unix:PATH``), separated by commas or as a list.
+        control: URLs of the control plane's members (``http://``, ``https://``, ``unix:PATH``), separated by commas or as a list; or the name of a
+            context (``millrace context list``). None takes the environment's, or the current context's.
         id: the job's id or name.
         rank: of ``ranks`` in the job's specification.
         token: where to go on: bytes or text of a token, or what ``state_dict()`` gave. None goes on where the ledger stands.
@@ -62,7 +64,7 @@ class Job:
         check: whether CRC32C of every frame is checked; see :func:`millrace.frame.decode`.
         acknowledge: ``auto`` acknowledges a mini-batch when the next one is asked for (and the last when the epoch
             ends); ``manual`` leaves it to :meth:`acknowledge`.
-        tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority).
+        tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority); None takes the environment's, or the context's.
         timeout: seconds without a byte from a node after which it is given up.
         patience: seconds without a leader after which iteration fails.
         run: names the training run that this rank is one of; all ranks of a run say the same, two runs never. None finds it: see :mod:`millrace.run`.
@@ -73,8 +75,8 @@ class Job:
 
     def __init__(
         self,
-        control: Union[str, Iterable[str]],
-        id: str,
+        control: Union[None, str, Iterable[str]] = None,
+        id: str = "",
         rank: int = 0,
         *,
         token: Position = None,
@@ -96,6 +98,9 @@ class Job:
             raise ValueError(f"acknowledge {acknowledge!r}, want auto or manual")
         if credits < 1 or splits < 1 or queue_bytes < 1:
             raise ValueError("credits, splits and queue_bytes are at least 1")
+        if not id:
+            raise ValueError("no job: give its id or name, as id='ads'")
+        control, tls = resolve(control, tls)
         position = _bytes_of(token)
         self.id = id
         self.rank = rank

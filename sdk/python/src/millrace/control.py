@@ -15,7 +15,8 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
 
-from .errors import ClosedError, MillraceError, OtherJobError, PartlyConsumedError, ServiceError, TokenError, UnreachableError
+from .contexts import resolve
+from .errors import AddressError, ClosedError, MillraceError, OtherJobError, PartlyConsumedError, ServiceError, TokenError, UnreachableError
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "unb64"]
@@ -135,20 +136,24 @@ class Control:
     """The control plane, whichever member leads it. Any number of threads may use it.
 
     Args:
-        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by commas, or several.
-        tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority).
+        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by commas, or several. Or the
+            name of a context (``millrace context list``). None takes the environment's, or the current context's.
+        tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority). None takes the environment's, or the context's.
         patience: seconds that a call goes on looking for a leader. An election takes under ten.
         timeout: seconds without an answer after which a member is given up.
+        contact: the same as patience, as long as no member has ever answered. An address or a certificate that is wrong is an error at once.
     """
 
-    def __init__(self, urls: Union[str, Iterable[str]], *, tls: TLS = None, patience: float = 60.0, timeout: float = 10.0) -> None:
-        self.urls = [u.strip().rstrip("/") for u in (urls.split(",") if isinstance(urls, str) else urls)]
-        if not self.urls:
-            raise ValueError("no URL of the control plane")
+    def __init__(
+        self, urls: Union[None, str, Iterable[str]] = None, *, tls: TLS = None, patience: float = 60.0, timeout: float = 10.0, contact: float = 5.0
+    ) -> None:
+        self.urls, tls = resolve(urls, tls)
         for u in self.urls:
             Address(u)
         self.patience = patience
         self.timeout = timeout
+        self.contact = contact
+        self._met = False  # a member has answered once
         self._connections = Connections(tls)
         self._leader = self.urls[0]
         self._stop = threading.Event()
@@ -175,10 +180,12 @@ class Control:
         Raises:
             ServiceError: the leader refused.
             UnreachableError: no member answered as leader in time.
+            AddressError, TLSError: no member ever answered, and why.
         """
         body = json.dumps(message).encode()
         begun = time.monotonic()
-        end = begun + (self.patience if patience is None else patience)
+        patience = self.patience if patience is None else patience
+        wrong: dict[str, Optional[AddressError]] = {}  # by URL, of members that were looked at
         refused: Optional[ServiceError] = None
         pause, turn, last = 0.05, 0, ""
         url = self._leader
@@ -186,14 +193,28 @@ class Control:
             if self._stop.is_set():
                 raise ClosedError(f"{method}: the client was closed")
             said: Optional[str] = None
-            until, refused = end, None
+            until = end = begun + (patience if self._met else min(patience, self.contact))
+            refused = None
             try:
+                if wait and not self._met:  # else a server that only listens would cost the whole wait
+                    self._look(url, wrong)
                 answer = self._post(url, method, body, wait)
-                self._leader = url
+                self._leader, self._met = url, True
                 return answer
             except BROKEN as e:
                 last = f"{url}: {e or type(e).__name__}"
+                self._look(url, wrong)
+            except _Alien as e:
+                self._look(url, wrong)
+                if not self._met and e.error.code not in _AGAIN:
+                    raise AddressError(f"{url}: it answers HTTP, but not as a control plane does (status {e.status}): give another URL, or the name of a context")
+                if e.error.code not in _AGAIN:
+                    raise e.error from None
+                last = str(e.error)
             except _Refused as e:
+                self._met = True
+                end = begun + patience
+                until = end
                 if e.leader is None and e.error.code not in _AGAIN:
                     raise e.error from None
                 last, said = str(e.error), e.leader
@@ -202,6 +223,8 @@ class Control:
             if time.monotonic() >= until:
                 if refused is not None:
                     raise refused
+                if not self._met:
+                    raise AddressError(f"{method}: no member of the control plane answers ({', '.join(self.urls)}): {last}: is it started, and is this its URL?")
                 raise UnreachableError(f"{method}: nobody leads the control plane ({', '.join(self.urls)}): {last}")
             if said and said.rstrip("/") != url and turn < len(self.urls) + 1:
                 turn, url = turn + 1, said.rstrip("/")
@@ -217,6 +240,15 @@ class Control:
                 turn = 0
                 self._stop.wait(min(pause, max(0.0, end - time.monotonic())))
                 pause = min(2 * pause, 1.0)
+
+    def _look(self, url: str, wrong: dict[str, Optional[AddressError]]) -> None:
+        """Looks at why a member does not answer, if none ever did; raises if each of them is hopeless."""
+        if self._met:
+            return
+        wrong[url] = self._connections.diagnose(url, min(self.contact, self.timeout))
+        found = [wrong.get(u) for u in self.urls]
+        if all(found) and found[0] is not None:
+            raise found[0]
 
     def _post(self, url: str, method: str, body: bytes, wait: float) -> dict[str, Any]:
         timeout = self.timeout + wait
@@ -252,7 +284,7 @@ class Control:
             return doc
         if not isinstance(doc, dict) or not isinstance(doc.get("code"), str):
             code = "unavailable" if response.status in (408, 429, 502, 503, 504) else "unknown"
-            raise _Refused(ServiceError(code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"), None)
+            raise _Alien(ServiceError(code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"), response.status)
         details = _details(doc.get("details"))
         raise _Refused(ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}", details), _leader(details))
 
@@ -299,6 +331,15 @@ class Control:
     def checkpoint(self, id: str) -> bytes:
         """The token of the whole job, all ranks together, integrity-protected; resume a job with it."""
         return unb64(self.call("Checkpoint", {"id": id}).get("token"))
+
+
+class _Alien(Exception):
+    """What answered did not answer as a member of a control plane does: a proxy, or another server."""
+
+    def __init__(self, error: ServiceError, status: int) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.status = status
 
 
 class _Refused(Exception):

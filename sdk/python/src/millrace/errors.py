@@ -48,6 +48,18 @@ class UnreachableError(MillraceError):
     """No member of the control plane answered, or none of them leads, for as long as the caller was willing to wait."""
 
 
+class AddressError(UnreachableError):
+    """The control plane's address is wrong: nobody knows the host, nothing listens there, or what does is no control plane."""
+
+
+class TLSError(AddressError):
+    """Address and TLS do not fit: http for https or the reverse, or a certificate that one side does not take."""
+
+
+class ContextError(MillraceError, ValueError):
+    """There is no such context, or the file of contexts cannot be read."""
+
+
 class FencedError(MillraceError):
     """Another consumer attached as this rank: this one no longer gets mini-batches, and must not train on."""
 

@@ -51,7 +51,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     It attaches when it is first needed, in the process that needs it, so it may be pickled before that.
 
     Args:
-        control: URLs of the control plane's members, separated by commas or as a list.
+        control: URLs of the control plane's members, separated by commas or as a list; or the name of a context. None takes the environment's, or
+            the current context's (``millrace context list``).
         id: the job's id or name.
         rank: of the job's ranks.
         device: where tensors are wanted; None is the CPU. A CUDA device brings pinned staging.
@@ -66,8 +67,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
 
     def __init__(
         self,
-        control: Union[str, Sequence[str]],
-        id: str,
+        control: Union[None, str, Sequence[str]] = None,
+        id: str = "",
         rank: int = 0,
         *,
         device: Device = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import select
 import socket
 import ssl
 import threading
@@ -10,7 +11,9 @@ import time
 from typing import Any, Optional, Union
 from urllib.parse import urlsplit
 
-__all__ = ["BROKEN", "Address", "Connections", "TLS", "context"]
+from .errors import AddressError, TLSError
+
+__all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose"]
 
 # What a connection that does not work raises.
 BROKEN = (OSError, http.client.HTTPException)
@@ -96,6 +99,92 @@ class _Secure(http.client.HTTPSConnection):
             raise ssl.SSLError(f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}")
 
 
+_FILES = "tls=(certificate, key, authority), MILLRACE_CERT, MILLRACE_KEY and MILLRACE_CA, or a context (millrace context show)"
+
+
+def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> Optional[AddressError]:
+    """Connects once, asks for /readyz and looks at what comes. Returns what is wrong with the address or with TLS; None if nothing says so: the
+    server may be away for a moment, or answer by now."""
+    if a.path:
+        return None
+    if a.secure and context is None:
+        return TLSError(f"{a.url}: it wants TLS, and there is no certificate to show: give {_FILES}")
+    end = time.monotonic() + timeout
+    try:
+        sock = socket.create_connection((a.host, a.port), timeout)
+    except socket.gaierror as e:
+        if e.errno == socket.EAI_AGAIN:
+            return None
+        return AddressError(f"{a.url}: nobody knows the host {a.host} ({e.strerror}): give another URL, or the name of a context")
+    except OSError:
+        return None
+    with sock:
+        try:
+            if a.secure:
+                assert context is not None
+                sock = context.wrap_socket(sock, server_hostname=a.host)
+            with sock:
+                if a.secure:  # a server that refuses says so at once and closes, which may cut what is sent and take the word with it
+                    select.select([sock], [], [], 0.1)
+                try:
+                    sock.sendall(f"GET /readyz HTTP/1.1\r\nHost: {a.host}\r\nConnection: close\r\n\r\n".encode())
+                except (BrokenPipeError, ConnectionResetError):
+                    pass  # what it said before may still be read
+                said = b""
+                while len(said) < 512 and time.monotonic() < end:
+                    piece = sock.recv(512)
+                    if not piece:
+                        break
+                    said += piece
+        except ssl.SSLError as e:
+            return _tls(a, e, timeout)
+        except TimeoutError:
+            return AddressError(f"{a.url}: something listens there and does not answer: give another URL, or the name of a context")
+        except OSError:
+            return None
+    if not a.secure and (b"HTTPS server" in said or b"HTTPS port" in said or said.startswith(b"\x15\x03")):
+        return TLSError(f"{a.url}: it serves TLS, and was addressed with http: write https:// and give {_FILES}")
+    if said and not said.startswith(b"HTTP/1."):
+        return AddressError(f"{a.url}: what listens there does not speak HTTP ({said[:40]!r}): give another URL, or the name of a context")
+    return None
+
+
+# What the other side says of this one before it closes, as ssl names it.
+_ALERTS = {
+    "CERTIFICATE_REQUIRED": "it wants a certificate, and none was shown",
+    "UNKNOWN_CA": "it does not know the authority that signed the certificate that was shown",
+    "CERTIFICATE_EXPIRED": "the certificate that was shown has expired: have a new one issued (millrace pki issue)",
+    "CERTIFICATE": "it refuses the certificate that was shown",
+}
+
+
+def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
+    """Sorts the errors of a TLS connection; None for those that may pass."""
+    if isinstance(e, ssl.SSLCertVerificationError):
+        if e.verify_code in (9, 10):
+            why = "its certificate is not valid now: have a new one issued for it (millrace pki issue), and look at this machine's clock"
+        elif e.verify_code in (62, 64):
+            why = "its certificate is for other names than this: call it by one of those, or issue a certificate for this one (millrace pki issue --host)"
+        elif e.verify_code in (18, 19, 20, 21):
+            why = f"its certificate is signed by another authority than the one that was given: give {_FILES}"
+        else:
+            why = f"its certificate cannot be used: give another URL, or {_FILES}"
+        return TLSError(f"{a.url}: {why} ({e.verify_message})")
+    reason = str(e.reason or "")
+    if "ALERT" in reason:
+        for part, says in _ALERTS.items():
+            if part in reason:
+                return TLSError(f"{a.url}: {says}: give {_FILES}")
+        return None
+    if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason or "RECORD_LAYER" in reason or "PACKET_LENGTH" in reason:
+        plain = Address("http" + a.url[len("https") :])
+        other = diagnose(plain, None, timeout)
+        if other is None:
+            return TLSError(f"{a.url}: it serves in clear, and was addressed with https: write http://, or have it serve TLS")
+        return AddressError(str(other).replace(plain.url, a.url))
+    return None
+
+
 class Connections:
     """Keeps connections alive between requests. Any number of threads may use it."""
 
@@ -127,9 +216,13 @@ class Connections:
             return _Unix(a.path, timeout)
         if a.secure:
             if self._context is None:
-                raise OSError(f"{a.url} wants TLS: give tls=(certificate, key, authority)")
+                raise OSError(f"{a.url} wants TLS: give tls=(certificate, key, authority), or a context")
             return _Secure(a.host, a.port, timeout=timeout, context=self._context)
         return _TCP(a.host, a.port, timeout=timeout)
+
+    def diagnose(self, url: str, timeout: float) -> Optional[AddressError]:
+        """Why a server cannot be asked, if address or TLS are at fault; see :func:`diagnose`."""
+        return diagnose(Address(url), self._context, timeout)
 
     def give(self, url: str, conn: http.client.HTTPConnection) -> None:
         """Takes a connection back whose response was read to its end."""
