@@ -78,9 +78,13 @@ func (s *Store) embed(ctx context.Context) error {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return fmt.Errorf("etcd: data folder: %w", err)
 	}
-	// etcd ends the process when a member of another name or cluster left its data here; nothing to do about that but its
-	// last line in the log.
-	e, err := embed.StartEtcd(c)
+	var e *embed.Etcd
+	if err = examine(c.Dir, zapLogger(s.o.Logger)); err == nil {
+		e, err = startEtcd(c)
+	}
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w; %s", err, s.o.recovery())
+	}
 	if err != nil {
 		return fmt.Errorf("start etcd in %s: %w", c.Dir, err)
 	}

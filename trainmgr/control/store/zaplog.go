@@ -10,7 +10,7 @@ import (
 
 // zapLogger returns a zap logger, which etcd wants, that writes to l.
 func zapLogger(l *slog.Logger) *zap.Logger {
-	return zap.New(&slogCore{handler: l.Handler()})
+	return zap.New(&slogCore{handler: l.Handler()}, zap.WithFatalHook(fatalHook{}))
 }
 
 // slogCore is a zapcore.Core over a slog.Handler. etcd warns of much that is ordinary (a slow disk, a peer that starts

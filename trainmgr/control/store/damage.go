@@ -1,0 +1,198 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or somebody, has changed them.
+var ErrDamaged = errors.New("the control plane's files are damaged")
+
+// ErrInUse says that another process has the data folder open.
+var ErrInUse = errors.New("another process has the folder open: is another member running?")
+
+// lockWait is how long another process may still hold the database, as one that is just ending does.
+const lockWait = 5 * time.Second
+
+// examine reads the files of a member before etcd does: etcd ends the process where it finds them damaged, some of it in goroutines of its own, and
+// takes a log whose end is missing for a whole one. A folder without a member is fine.
+func examine(dir string, lg *zap.Logger) (err error) {
+	// A page that the file does not have any more is a fault of memory.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	member := filepath.Join(dir, "member")
+	applied, err := examineDatabase(filepath.Join(member, "snap", "db"))
+	if err != nil {
+		return err
+	}
+	logs := filepath.Join(member, "wal")
+	if !wal.Exist(logs) {
+		if applied > 0 {
+			return fmt.Errorf("%w: the database has entry %d of a log, and %s has no log", ErrDamaged, applied, logs)
+		}
+		return nil
+	}
+	return examineLog(logs, applied, lg)
+}
+
+// examineDatabase checks every page of etcd's database, and returns the last entry of the log that it holds; 0 if there is no database yet.
+func examineDatabase(path string) (applied uint64, err error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
+		return 0, nil // a start that was killed leaves an empty one
+	}
+	if err != nil {
+		return 0, err
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true, Timeout: lockWait})
+	switch {
+	case errors.Is(err, bolt.ErrTimeout):
+		return 0, fmt.Errorf("%s: %w", path, ErrInUse)
+	case errors.Is(err, fs.ErrPermission):
+		return 0, err
+	case err != nil:
+		return 0, fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+	err = db.View(func(tx *bolt.Tx) error {
+		if tx.Size() > st.Size() {
+			return fmt.Errorf("it has %d bytes of %d", st.Size(), tx.Size())
+		}
+		// bolt's own check runs in goroutines that end the process.
+		if err := tx.ForEach(func(_ []byte, b *bolt.Bucket) error { return examineBucket(b) }); err != nil {
+			return err
+		}
+		if b := tx.Bucket(schema.Meta.Name()); b != nil {
+			if v := b.Get(schema.MetaConsistentIndexKeyName); len(v) == 8 {
+				applied = binary.BigEndian.Uint64(v)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", ErrDamaged, path, err)
+	}
+	return applied, errors.Join(err, db.Close())
+}
+
+// examineBucket reads every key of a bucket, which are in order, and every value.
+func examineBucket(b *bolt.Bucket) error {
+	var before []byte
+	sum := byte(0)
+	err := b.ForEach(func(k, v []byte) error {
+		if before != nil && bytes.Compare(before, k) >= 0 {
+			return fmt.Errorf("key %.40q lies behind %.40q", k, before)
+		}
+		before = k
+		for i := 0; i < len(v); i += os.Getpagesize() {
+			sum ^= v[i] // a page that is not there is a fault, which examine takes
+		}
+		if v == nil {
+			return examineBucket(b.Bucket(k))
+		}
+		return nil
+	})
+	runtime.KeepAlive(sum)
+	return err
+}
+
+// examineLog reads the log of raft, whose last entries a crash may have cut off, but none that was committed or is in the database.
+func examineLog(dir string, applied uint64, lg *zap.Logger) error {
+	damaged := func(err error) error {
+		if errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return fmt.Errorf("%w: log in %s: %w", ErrDamaged, dir, err)
+	}
+	snaps, err := wal.ValidSnapshotEntries(lg, dir)
+	if err != nil {
+		return damaged(err)
+	}
+	from := &walpb.Snapshot{}
+	if len(snaps) > 0 {
+		from = snaps[len(snaps)-1]
+	}
+	w, err := wal.OpenForRead(lg, dir, from)
+	if err != nil {
+		return damaged(err)
+	}
+	_, state, entries, err := w.ReadAll()
+	if cerr := w.Close(); !errors.Is(cerr, fs.ErrInvalid) { // a log that is only read has no folder to close
+		err = errors.Join(err, cerr)
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	last := from.GetIndex()
+	if len(entries) > 0 {
+		last = max(last, entries[len(entries)-1].GetIndex())
+	}
+	if known := max(applied, state.GetCommit()); known > last {
+		return damaged(fmt.Errorf("it ends at entry %d, and entry %d was committed", last, known))
+	}
+	return nil
+}
+
+// recovery says what an operator does about files that are damaged.
+func (o *Options) recovery() string {
+	if len(o.Peers) > 1 || o.Join {
+		return "the other members have all of it: take this member out (millrace control members remove " + o.Name +
+			"), add it again, and start it with an empty folder"
+	}
+	return "move the folder away and make it anew from a backup (millrace control restore), or begin with an empty one: jobs are then lost, data on drives is not"
+}
+
+// startEtcd starts the member. Where etcd would end the process, because of what it finds in the folder, it returns an error; of what etcd had begun
+// by then files may stay locked in this process.
+func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, err = nil, fmt.Errorf("%w: etcd cannot start on them: %v", ErrDamaged, p)
+		}
+	}()
+	return embed.StartEtcd(c)
+}
+
+// fatalHook is what becomes of a line of etcd's log after which it ends the process: an error of startEtcd, where that is what runs, else the end.
+type fatalHook struct{}
+
+var _ zapcore.CheckWriteHook = fatalHook{}
+
+// OnWrite panics with the line below startEtcd.
+func (fatalHook) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, "/store.startEtcd") {
+			text := e.Message
+			for _, a := range attrs(fields) {
+				text += fmt.Sprintf(", %s: %v", a.Key, a.Value)
+			}
+			panic(text)
+		}
+		if !more {
+			os.Exit(1)
+		}
+	}
+}
