@@ -50,7 +50,7 @@ type leader struct {
 	jobs     map[string]*job   // by ID, ended ones too
 	names    map[string]string // of jobs that run, to their ID
 	nodes    map[string]*agent
-	claims   map[string]bool                   // names of jobs that are being stored
+	claims   map[string]chan struct{}          // names of jobs that are being stored; closed when that is over
 	copies   map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
 
 	settingCopies sync.Mutex // one SetCopies at a time; locked before mu
@@ -64,7 +64,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		fleet:    fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
 		ledger:   ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
 		presence: presence.New(presence.Options{Silence: s.o.SessionTTL}),
-		jobs:     map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]bool{},
+		jobs:     map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]chan struct{}{},
 		copies: map[string]*apiv1.PartitionCopies{},
 	}
 	var err error

@@ -61,18 +61,19 @@ func (j *job) restoreRuns() {
 	}
 }
 
-// ownRun refuses a caller that would go on, without knowing, where another run stopped: what that run acknowledged is lost to the caller's model. Only a
-// rank of which something was acknowledged belongs to its run. l.mu is held.
+// ownRun refuses a caller that would go on, without knowing, where another run stopped: what that run acknowledged is lost to the caller's model, on whichever
+// rank. A rank that the caller's run attached before is its own. l.mu is held.
 func (l *leader) ownRun(j *job, n uint32, caller run, now time.Time) error {
 	if caller == (run{}) || int64(n) >= int64(len(j.ranks)) || j.ranks[n].run == caller {
 		return nil // the ledger refuses a rank that does not exist
 	}
+	n, consumed, err := l.consumed(j, n, caller)
+	if err != nil || !consumed {
+		return err
+	}
 	st, err := l.ledger.Rank(j.ID, n, now)
 	if err != nil {
 		return err
-	}
-	if st.Epoch == j.first() && st.Delivered == 0 {
-		return nil
 	}
 	if l.ending(j, now) {
 		return j.isDone()
@@ -93,4 +94,22 @@ func (l *leader) ownRun(j *job, n uint32, caller run, now time.Time) error {
 	}
 	werr.AddDetail(d)
 	return werr
+}
+
+// consumed finds a rank that another run than the caller's attached last and of which something was acknowledged, the caller's first. l.mu is held.
+func (l *leader) consumed(j *job, n uint32, caller run) (rank uint32, found bool, err error) {
+	touched := func(n uint32) bool {
+		epoch, delivered, perr := l.ledger.Progress(j.ID, n)
+		err = perr
+		return perr == nil && (epoch > j.first() || delivered > 0)
+	}
+	if touched(n) || err != nil {
+		return n, err == nil, err
+	}
+	for i := range j.ranks {
+		if m := uint32(i); j.ranks[i].run != caller && touched(m) || err != nil {
+			return m, err == nil, err
+		}
+	}
+	return n, false, nil
 }

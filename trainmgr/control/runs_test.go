@@ -105,9 +105,11 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	again.run = "a"
 	require.NoError(t, again.attach(nil))
 
-	// Rank 1 has acknowledged nothing: another run's rank 1 is welcome. A rank that does not exist is no other run's.
+	// Rank 1 has acknowledged nothing, but the job is another run's all the same. A rank that does not exist is nobody's.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "b"})
-	require.NoError(t, err)
+	p = partlyConsumed(err)
+	require.NotNil(t, p, "%v", err)
+	assert.EqualValues(t, 0, p.Rank, "the rank that was consumed")
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 2, Run: "b"})
 	assert.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 
@@ -125,6 +127,9 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	refused(&apiv1.AttachRequest{Id: st.Id, Run: "a"}, "8")
+	// The other ranks of a run that goes on from checkpoints may attach one after the other, and again meanwhile.
+	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "c", Token: token.Token})
+	require.NoError(t, err)
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: "d", Resume: true})
 	require.NoError(t, err)
 	refused(&apiv1.AttachRequest{Id: st.Id, Run: "c"}, "8")
@@ -199,11 +204,13 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	await(t, c, "n")
 	st := submit(t, c, &apiv1.JobSpec{Name: "job", Ranks: 2, Plan: &apiv1.PlanOptions{SplitBatches: 4}})
 	until(t, c, "job", "running")
-	for rank := range uint32(2) {
-		k := newConsumer(t, c, st.Id, rank)
+	ranks := []*consumer{newConsumer(t, c, st.Id, 0), newConsumer(t, c, st.Id, 1)}
+	for rank, k := range ranks {
 		k.run = fmt.Sprint("run of rank ", rank)
 		require.NoError(t, k.attach(nil))
-		require.NoError(t, k.consume(2))
+	}
+	for _, k := range ranks {
+		require.NoError(t, k.take(2))
 	}
 	stop()
 	require.NoError(t, s.Close())
@@ -259,4 +266,31 @@ func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 		p := partlyConsumed(err)
 		return p != nil && p.Finished
 	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// TestEveryRankSubmits at the same time, and each gets the one job.
+func TestEveryRankSubmits(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, testOptions(t))
+	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 40)}})
+	n.beats(t, c)
+	await(t, c, "n")
+	for i := range 5 {
+		ids := make(chan string, 8)
+		for range cap(ids) {
+			go func() {
+				st, err := trySubmit(t, c, &apiv1.JobSpec{Name: fmt.Sprintf("job-%d", i), Pipeline: []byte(testPipeline), Ranks: 2})
+				assert.NoError(t, err)
+				ids <- st.GetId()
+			}()
+		}
+		first := <-ids
+		for range cap(ids) - 1 {
+			assert.Equal(t, first, <-ids)
+		}
+		_, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
+			return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: first})
+		})
+		require.NoError(t, err)
+	}
 }

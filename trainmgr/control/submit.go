@@ -57,6 +57,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	defer func() {
 		l.mu.Lock()
+		close(l.claims[j.spec.Name])
 		delete(l.claims, j.spec.Name)
 		l.mu.Unlock()
 	}()
@@ -114,23 +115,29 @@ func newID(name string) string {
 	return name + "-" + hex.EncodeToString(b[:])
 }
 
+// claimWait is how long a submit waits for a job of the same name to be stored, or to end.
+const claimWait = 5 * time.Second
+
 // claim keeps the job's name for it while it is stored. A job that runs already and was submitted word for word the
 // same is returned instead: an answer may have been lost.
 func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, error) {
-	t := time.NewTimer(attachWait)
+	t := time.NewTimer(claimWait)
 	defer t.Stop()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its end.
 	for waited := false; !waited; {
-		was := l.jobs[l.names[j.spec.Name]]
-		if was == nil || !l.ending(was, time.Now()) {
+		var over <-chan struct{}
+		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its end.
+		if was := l.jobs[l.names[j.spec.Name]]; was != nil && l.ending(was, time.Now()) {
+			over = was.changed
+		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits, at the same time
+			over = l.claims[j.spec.Name]
+		} else {
 			break
 		}
-		changed := was.changed
 		l.mu.Unlock()
 		select {
-		case <-changed:
+		case <-over:
 		case <-t.C:
 			waited = true
 		case <-ctx.Done():
@@ -150,12 +157,12 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s runs already (%s) and was submitted otherwise: cancel it, or choose another name", j.spec.Name, was.ID))
 	}
 	switch {
-	case l.claims[j.spec.Name]:
-		return nil, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job called %s is being submitted", j.spec.Name))
+	case l.claims[j.spec.Name] != nil:
+		return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
 	case len(l.names)+len(l.claims) >= l.o.MaxJobs:
 		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", len(l.names)))
 	}
-	l.claims[j.spec.Name] = true
+	l.claims[j.spec.Name] = make(chan struct{})
 	return nil, nil
 }
 

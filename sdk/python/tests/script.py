@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any, Iterator
 
-from millrace import Job, MillraceError, PartlyConsumedError
+from millrace import Control, Job, MillraceError, PartlyConsumedError
 
 
 class Script:
@@ -135,6 +135,9 @@ def main() -> None:
         import torch.distributed as dist
 
         dist.init_process_group("gloo", init_method=f"file://{group}", rank=told["rank"], world_size=told["ranks"])
+    if told.get("submit"):  # as every rank of a run does
+        with Control(told["url"]) as control:
+            control.submit(told["submit"])
     Script(told).run()
     if group:
         dist.barrier()

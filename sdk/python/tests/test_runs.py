@@ -145,8 +145,7 @@ class Runs(unittest.TestCase):
 
         for turn in range(2):
             with self.subTest(turn=turn):
-                self.submit(spec)
-                self.assertEqual([log.given for log in both("whole", ending="end")], halves, self.said)
+                self.assertEqual([log.given for log in both("whole", ending="end", submit=spec)], halves, self.said)
         # Interrupted, and run again: both ranks hear that another run was there; with resume each gets the rest of its own.
         self.submit(spec)
         first = both("interrupted", ending="exception", at=4)

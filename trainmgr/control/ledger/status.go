@@ -80,6 +80,23 @@ func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, erro
 	return l.rankStatus(j, j.ranks[number], now), nil
 }
 
+// Progress tells how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It is cheaper than Rank. The error wraps
+// ErrUnknown.
+func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, err error) {
+	j, err := l.find(id)
+	if err != nil {
+		return 0, 0, err
+	}
+	if int64(number) >= int64(len(j.ranks)) {
+		return 0, 0, fmt.Errorf("%w: job %s: rank %d of %d", ErrUnknown, id, number, len(j.ranks))
+	}
+	r := j.ranks[number]
+	if e := j.epoch(r.epoch); e != nil {
+		delivered = e.shares[number].delivered
+	}
+	return r.epoch, delivered, nil
+}
+
 func (l *Ledger) rankStatus(j *job, r *rank, now time.Time) RankStatus {
 	st := RankStatus{Rank: r.number, Attached: r.attached, Epoch: r.epoch, Leases: len(r.leases), Wanted: r.want}
 	e := j.epoch(r.epoch)
