@@ -1,0 +1,106 @@
+"""The way of a new user: up, a Parquet file of their own, a PyTorch loop, run twice, killed, resumed; nothing names an address or a certificate."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import torch
+except ImportError:
+    pa = None
+
+MILLRACE = os.environ.get("MILLRACE_BIN", "")
+
+PIPELINE = """\
+name: mine
+batch: 64
+label: {column: clicked, null: -1}
+dense:
+  - columns: [price]
+    ops: [fill_null: 0]
+sparse:
+  - columns: [item]
+    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 1000}]
+"""
+
+LOOP = """\
+import os, signal, sys
+from millrace import Control
+from millrace.torch import MiniBatches
+
+die, resume = int(sys.argv[1]), sys.argv[2] == "resume"
+with Control() as control:
+    control.submit({"name": "mine", "pipeline": open("pipeline.yaml").read(), "order": "deterministic"})
+data = MiniBatches(id="mine", resume=resume)
+for i, batch in enumerate(data):
+    print(*(int(v) for v in batch.label.flatten()), flush=True)
+    if die and i + 1 == die:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@unittest.skipUnless(pa is not None and MILLRACE, "wants torch, pyarrow and MILLRACE_BIN")
+class NewUser(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.home = pathlib.Path(folder.name)
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("MILLRACE_C", "MILLRACE_KEY", "XDG_"))}
+        self.env["HOME"] = folder.name
+
+    def millrace(self, *args: str) -> str:
+        done = subprocess.run([MILLRACE, *args], cwd=self.home, env=self.env, capture_output=True, text=True, timeout=170)
+        self.assertEqual(done.returncode, 0, f"millrace {' '.join(args)}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def loop(self, die: int = 0, resume: bool = False) -> tuple[list[int], int, str]:
+        done = subprocess.run(
+            [sys.executable, "loop.py", str(die), "resume" if resume else "whole"], cwd=self.home, env=self.env, capture_output=True, text=True, timeout=170
+        )
+        return [int(v) for v in done.stdout.split()], done.returncode, done.stderr
+
+    def test_from_up_to_resume(self) -> None:
+        rows = 2000
+        self.millrace("up", "--detach", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB")
+        self.addCleanup(self.millrace, "down", "--purge")
+        # Columns of pyarrow are nullable; the label says which row it is.
+        table = pa.table({
+            "clicked": pa.array(range(rows), pa.float32()),
+            "price": pa.array([None if i % 7 == 0 else i / 10 for i in range(rows)], pa.float32()),
+            "item": pa.array([None if i % 5 == 0 else i * 31 for i in range(rows)], pa.int64()),
+        })
+        pq.write_table(table, self.home / "day.parquet", row_group_size=700)
+        (self.home / "pipeline.yaml").write_text(PIPELINE)
+        (self.home / "loop.py").write_text(LOOP)
+        self.millrace("dataset", "place", "day.parquet")
+
+        every = list(range(rows))
+        for run in ("first", "second"):
+            seen, code, said = self.loop()
+            self.assertEqual(code, 0, said)
+            self.assertEqual(sorted(seen), every, f"the {run} run sees each row once")
+
+        before, code, _ = self.loop(die=10)
+        self.assertEqual(code, -signal.SIGKILL)
+        self.assertEqual(len(before), 640)
+        after, code, said = self.loop()
+        self.assertTrue(code == 0 and sorted(after) == every or "PartlyConsumedError" in said, f"all rows or an error: {len(after)} rows, {said}")
+        if code == 0:  # none of what the killed run saw was durable yet
+            return
+        after, code, said = self.loop(resume=True)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(sorted(set(before) | set(after)), every, "no row is lost")
+        self.assertEqual(len(after), len(set(after)), "none comes twice in one run")
+        self.assertIn("mine", self.millrace("jobs", "list"))
+
+
+if __name__ == "__main__":
+    unittest.main()
