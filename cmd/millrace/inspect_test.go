@@ -114,7 +114,7 @@ func TestADriveThatIsServedIsAskedWhereItIs(t *testing.T) {
 	flash := filepath.Join(t.TempDir(), "d0.flash")
 	must(t, "drive", "create", "file:"+flash+"?size=1MiB")
 	var s serving
-	daemon(t, &s, "drive", "serve", "--flash", flash, "--listen", "127.0.0.1:0", "--slm", "64MiB", "--progress", "none")
+	daemon(t, &s, "drive", "serve", "--create", "--flash", flash, "--listen", "127.0.0.1:0", "--slm", "64MiB", "--progress", "none")
 	var d inspection.Description
 	require.NoError(t, json.Unmarshal([]byte(must(t, "drive", "info", "file:"+flash, "--output", "json")), &d))
 	assert.Equal(t, s.URI, d.URI)

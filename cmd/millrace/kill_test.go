@@ -42,7 +42,7 @@ func TestKill(t *testing.T) {
 		lba    = 4096
 		rounds = 4
 	)
-	args := []string{"drive", "serve", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--lba", "4096", "--slm", "1MiB", "--nqn", nqn, "--progress", "none", "--listen"}
+	args := []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--lba", "4096", "--slm", "1MiB", "--nqn", nqn, "--progress", "none", "--listen"}
 	cmd, line := spawn(t, append(args, "127.0.0.1:0")...)
 	address := strings.TrimPrefix(strings.Fields(line)[1], "tcp://")
 	address, _, _ = strings.Cut(address, "/")

@@ -100,7 +100,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, err)} })
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
 	root.PersistentFlags().BoolVar(&c.wide, "wide", false, "do not fold tables to the terminal's width")
@@ -128,7 +128,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if cmd.HasSubCommands() {
-		return usagef("unknown command %q for %q: see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+		return usagef("unknown command %q for %q%s: see %s --help", args[0], cmd.CommandPath(), suggestCommand(cmd, args[0]), cmd.CommandPath())
 	}
 	return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args)
 }

@@ -30,6 +30,7 @@ type serveFlags struct {
 	referrals             []string
 	key, ctrlKey          string
 	faults, namespaces    string
+	create                bool
 	connections, unproven int
 	trust                 trustFlags
 	log                   logFlags
@@ -43,8 +44,8 @@ func (c *command) driveServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a drive as an NVMe/TCP target",
-		Long: `Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as tcp://HOST:PORT/NQN, and to kernels and nvme-cli. The drive
-is made if it is not there. One line says when it is ready and what it serves; hosts that come and go are logged on standard
+		Long: `Serves the drive in --flash over NVMe/TCP until it is interrupted: to this program as tcp://HOST:PORT/NQN, and to kernels and nvme-cli. One that is not there is
+made with --create, and is an error without. One line says when it is ready and what it serves; hosts that come and go are logged on standard
 error. When it is interrupted, commands that run are completed and the flash is flushed. Keys given on a command line are seen by everybody on the machine: use @FILE.
 
 With --namespaces the drive has more namespaces of blocks than its own, those of a list, which SIGHUP has it read again: what is new is added
@@ -52,7 +53,7 @@ and what is gone is removed under the hosts that are connected.
 
 Discovery is answered at --listen, and at --discovery-listen if given. It names the address of --listen, or where hosts reach the drive by
 another, the one of --advertise.`,
-		Example: "  millrace drive serve --flash d0.flash --size 4GiB --listen 127.0.0.1:4420 --nqn nqn.2024-01.io.millrace:d0\n" +
+		Example: "  millrace drive serve --flash d0.flash --create --size 4GiB --listen 127.0.0.1:4420 --nqn nqn.2024-01.io.millrace:d0\n" +
 			"  millrace drive serve --flash d0.flash --listen 0.0.0.0:4420 --discovery-listen 0.0.0.0:8009 --advertise 192.0.2.7 --allow nqn.2024-01.io.example:host1",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,7 +64,8 @@ another, the one of --advertise.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.flash, "flash", "", "file that holds the drive; made, with FILE.json beside it, if there is none")
+	fl.StringVar(&f.flash, "flash", "", "file that holds the drive")
+	fl.BoolVar(&f.create, "create", false, "make the drive, with FILE.json beside it, if there is none")
 	fl.StringVar(&f.size, "size", "", "capacity of a drive that is made (default 1GiB)")
 	fl.StringVar(&f.lba, "lba", "", "bytes of a block of a drive that is made: 512 or 4096 (default 512)")
 	fl.StringVar(&f.slm, "slm", "4GiB", "local memory")
@@ -108,6 +110,9 @@ func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
 	hosts, err := f.hosts()
 	if err != nil {
 		return usageError{err}
+	}
+	if o.Create && !f.create {
+		return fmt.Errorf("there is no drive %s: with --create it is made; else look at the path", f.flash)
 	}
 	advertise, err := parseAdvertise(f.advertise)
 	if err != nil {

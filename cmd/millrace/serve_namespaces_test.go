@@ -130,7 +130,7 @@ func TestServeRefusesNamespaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			list := filepath.Join(dir, "list")
 			require.NoError(t, os.WriteFile(list, []byte(c.list), 0o600))
-			code, out, errs := millrace(t, "drive", "serve", "--flash", dir+"/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--namespaces", list)
+			code, out, errs := millrace(t, "drive", "serve", "--create", "--flash", dir+"/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--namespaces", list)
 			assert.Equal(t, exitFailed, code)
 			assert.Contains(t, errs, c.says)
 			assert.Empty(t, out)

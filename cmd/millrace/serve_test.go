@@ -51,7 +51,7 @@ func startServe(t *testing.T, args ...string) (line string, stop func()) {
 	var errs lineWriter
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, append([]string{"drive", "serve", "--listen", "127.0.0.1:0", "--slm", "64MiB"}, args...), streams{in: strings.NewReader(""), out: out, err: &errs})
+		code <- run(ctx, append([]string{"drive", "serve", "--create", "--listen", "127.0.0.1:0", "--slm", "64MiB"}, args...), streams{in: strings.NewReader(""), out: out, err: &errs})
 	}()
 	stopped := false
 	stop = func() {
@@ -132,7 +132,7 @@ func TestServeSaysItInJSON(t *testing.T) {
 	out, errs := &lineWriter{lines: make(chan string, 64)}, &lineWriter{lines: make(chan string, 64)}
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"drive", "serve", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--allow", friend, "--output", "json"},
+		code <- run(ctx, []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--slm", "1MiB", "--listen", "127.0.0.1:0", "--allow", friend, "--output", "json"},
 			streams{in: strings.NewReader(""), out: out, err: errs})
 	}()
 	var text string
@@ -203,12 +203,18 @@ func TestServeRefuses(t *testing.T) {
 					must(t, "drive", "create", "file:"+dir+"/d?size=1MiB&slm=1MiB")
 				}
 			}
-			code, out, errs := millrace(t, append([]string{"drive", "serve"}, c.args...)...)
+			code, out, errs := millrace(t, append([]string{"drive", "serve", "--create"}, c.args...)...)
 			assert.Equal(t, c.code, code, errs)
 			assert.Contains(t, errs, c.says)
 			assert.Empty(t, out)
 			assert.Equal(t, 1, strings.Count(errs, "\n"), errs)
 		})
 	}
+	code, _, errs := millrace(t, "drive", "serve", "--flash", dir+"/typo.flash", "--listen", "127.0.0.1:0")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "there is no drive "+dir+"/typo.flash")
+	assert.Contains(t, errs, "--create")
+	assert.NoFileExists(t, dir+"/typo.flash")
+	assert.NoFileExists(t, dir+"/typo.flash.json")
 	assert.NoFileExists(t, dir+"/e", "no drive is made for a target that cannot be reached")
 }

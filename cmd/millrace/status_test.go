@@ -41,6 +41,12 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 	}{
 		{[]string{"bogus"}, `unknown command "bogus"`},
 		{[]string{"--bogus"}, "unknown flag: --bogus"},
+		{[]string{"trian"}, "did you mean train?"},
+		{[]string{"jobs", "lsit"}, "did you mean list?"},
+		{[]string{"jobs", "list", "--wathc"}, "did you mean --watch?"},
+		{[]string{"train", "--pipline", "rm1"}, "did you mean --pipeline?"},
+		{[]string{"up", "--detatch"}, "did you mean --detach?"},
+		{[]string{"up", "--nonsense"}, "unknown flag: --nonsense: see millrace up --help"},
 		{[]string{"drive", "bogus"}, `unknown command "bogus" for "millrace drive"`},
 		{[]string{"dataset", "bogus"}, "unknown command"},
 		{[]string{"bench", "bogus"}, "unknown command"},
