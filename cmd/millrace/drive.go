@@ -29,7 +29,7 @@ func checkURI(uri string) error {
 	return nil
 }
 
-// withDrive opens a drive for the time of fn.
+// withDrive opens a drive for the time of fn, and tells the user what the drive warns of.
 func (c *command) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
 	return withDrive(ctx, uri, c.warnings(), fn)
 }
@@ -37,6 +37,7 @@ func (c *command) withDrive(ctx context.Context, uri string, fn func(*sdk.Device
 // warnings is where a command that has no log of its own tells what its user should know.
 func (c *command) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
 
+// withDrive opens a drive for the time of fn; the drive's log goes to log, nil: nowhere, where an error says as much.
 func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
 	if err := checkURI(uri); err != nil {
 		return err

@@ -56,7 +56,7 @@ func TestDriveValidate(t *testing.T) {
 	flash := "file:" + filepath.Join(dir, "d0.flash")
 	must(t, "drive", "create", flash+"?size=4MiB")
 	out := must(t, "drive", "validate", flash+"?slm=8MiB")
-	for _, step := range []string{"link", "identify", "flash", "memory", "move", "self-test"} {
+	for _, step := range []string{"link", "identify", "contents", "flash", "memory", "move", "self-test"} {
 		assert.Regexp(t, step+` +passed`, out)
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "d0.flash"))
@@ -67,8 +67,8 @@ func TestDriveValidate(t *testing.T) {
 	code, out, errs := millrace(t, "drive", "validate", "file:"+dir+"/none", "--output", "json")
 	assert.Equal(t, exitFailed, code)
 	require.NoError(t, json.Unmarshal([]byte(out), &v))
-	assert.Len(t, v.Checks, 6)
-	assert.Contains(t, errs, "1 of 6 steps failed")
+	assert.Len(t, v.Checks, 7)
+	assert.Contains(t, errs, "1 of 7 steps failed")
 
 	for _, args := range [][]string{
 		{"drive", "validate"}, {"drive", "validate", "what:"}, {"drive", "validate", flash, "--scratch", "x"}, {"drive", "validate", flash, "--step-timeout", "0s"},

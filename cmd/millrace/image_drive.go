@@ -61,7 +61,7 @@ goes where it lies already, or into the free slot of the field pair (1 and 2). W
 			if err != nil {
 				return err
 			}
-			return c.withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
 				ctx, did := cmd.Context(), "loaded"
 				if slot == 0 {
 					at, loaded, err := dev.PlaceImage(ctx, b)
@@ -104,7 +104,7 @@ was active goes on running until the test is passed. While a host holds memory o
 			if err != nil {
 				return usageError{err}
 			}
-			return c.withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
 				ctx := cmd.Context()
 				r, err := dev.ImageReport(ctx)
 				if err != nil {
@@ -149,7 +149,7 @@ leads back again.`,
 		Example: "  millrace image rollback file:d0.flash",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withDrive(cmd.Context(), args[0], func(dev *sdk.Device) error {
+			return withDrive(cmd.Context(), args[0], nil, func(dev *sdk.Device) error {
 				to, err := dev.RollbackImage(cmd.Context())
 				if err != nil {
 					return err
