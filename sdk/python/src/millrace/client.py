@@ -17,16 +17,16 @@ What may fail, and what happens then:
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
+from .bounds import document, integer
 from .contexts import resolve
 from .control import Control, b64, unb64
 from .errors import JobEndedError, MillraceError, NoMiniBatchWarning, OtherJobError, TokenError
-from .frame import MiniBatch, Name
+from .frame import MAX_ROWS, MiniBatch, Name
 from .nodes import Nodes
 from .run import default_run
 from .schema import Schema
@@ -141,13 +141,13 @@ class Job:
     @property
     def epochs(self) -> int:
         """How many epochs the job has."""
-        return int(self._session.spec.get("epochs") or 1)
+        return integer(self._session.spec.get("epochs") or 1, "epochs of the job", 1 << 32)
 
     @property
     def batch(self) -> int:
         """Rows of a mini-batch, as the job says; the last of a partition may have fewer. 0 if it does not say."""
         spec = self._session.spec
-        said = int((spec.get("plan") or {}).get("batch") or 0)
+        said = integer((spec.get("plan") or {}).get("batch") or 0, "batch of the job", MAX_ROWS)
         if not said:
             found = re.search(rb"^batch:\s*([0-9]{1,9})\b", unb64(spec.get("pipeline")), re.MULTILINE)
             said = int(found[1]) if found else 0
@@ -156,7 +156,7 @@ class Job:
     @property
     def manifest(self) -> dict[str, Any]:
         """The job's partitions, as sdk/dataset lists them."""
-        return dict(json.loads(self._session.manifest)) if self._session.manifest else {}
+        return dict(document(self._session.manifest)) if self._session.manifest else {}
 
     @property
     def mean_length(self) -> dict[str, float]:

@@ -15,6 +15,7 @@ import threading
 import time
 from typing import Any, Iterable, Mapping, Optional, Union
 
+from .bounds import document, read_all
 from .contexts import resolve
 from .errors import AddressError, ClosedError, MillraceError, OtherJobError, PartlyConsumedError, ServiceError, TokenError, UnreachableError
 from .wire import BROKEN, TLS, Address, Connections
@@ -262,9 +263,7 @@ class Control:
             try:
                 conn.request("POST", "/millrace.v1.Control/" + method, body, headers)
                 response = conn.getresponse()
-                data = response.read(_MAX_ANSWER + 1)
-                if len(data) > _MAX_ANSWER:
-                    raise OSError(f"an answer of more than {_MAX_ANSWER} bytes")
+                data = read_all(response, _MAX_ANSWER)
             except BROKEN as e:
                 self._connections.drop(conn)
                 # A server may end a connection that rests; that says nothing about the server.
@@ -277,7 +276,7 @@ class Control:
             self._connections.give(url, conn)
             break
         try:
-            doc = json.loads(data)
+            doc = document(data)
         except ValueError:
             doc = None
         if response.status == 200 and isinstance(doc, dict):

@@ -16,12 +16,14 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Optional, Union
 
+from .bounds import integer
 from .frame import MiniBatch
 from .token import Progress, Ranges
 
 __all__ = ["Intake", "Lease", "Work"]
 
 _Id = Union[str, int]
+_MAX_URLS = 64  # of a node
 
 
 @dataclass
@@ -47,16 +49,19 @@ class Lease:
 
     @classmethod
     def of(cls, grant: dict[str, Any]) -> "Lease":
-        """Reads a Grant of LeaseResponse."""
+        """Reads a Grant of LeaseResponse. Raises ValueError."""
+        urls = grant.get("urls") or ()
+        if not isinstance(urls, list) or len(urls) > _MAX_URLS or not all(isinstance(u, str) for u in urls):
+            raise ValueError(f"lease: {str(urls)[:80]!r} where URLs belong")
         return cls(
-            id=int(grant.get("lease", 0)),
-            epoch=int(grant.get("epoch", 0)),
-            split=int(grant.get("split", 0)),
-            first=int(grant.get("from", 0)),
-            end=int(grant.get("to", 0)),
+            id=integer(grant.get("lease"), "lease"),
+            epoch=integer(grant.get("epoch"), "epoch of a lease"),
+            split=integer(grant.get("split"), "split of a lease"),
+            first=integer(grant.get("from"), "first mini-batch of a lease"),
+            end=integer(grant.get("to"), "end of a lease"),
             node=str(grant.get("node", "")),
             drive=str(grant.get("drive", "")),
-            urls=tuple(grant.get("urls", ())),
+            urls=tuple(urls),
             ticket=str(grant.get("ticket", "")),
         )
 

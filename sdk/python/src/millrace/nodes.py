@@ -6,13 +6,13 @@ frame, of the mini-batch that was asked for, with the job's schema.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
 from typing import Any, Optional
 from urllib.parse import quote
 
+from .bounds import document, read_all, seconds
 from .errors import FrameError
 from .frame import MiniBatch, decode
 from .intake import Lease, Work
@@ -24,6 +24,8 @@ __all__ = ["Failed", "Nodes"]
 
 _MAX_FRAME = 2 << 30
 _MAX_DESCRIPTION = 256 << 20
+_MAX_REFUSAL = 1 << 20
+_CREDIBLE = 16 << 20  # bytes that a node may claim before any has come; more once it has sent more
 _CONTENT = "application/vnd.millrace.minibatch"
 
 
@@ -55,6 +57,7 @@ class Nodes:
         self._timeout = timeout
         self._stop = threading.Event()
         self._lock = threading.Lock()
+        self._largest = 0  # bytes of the largest frame that came whole
         self._near: dict[tuple[str, str], bool] = {}  # of a unix socket and a node: the node is behind it
 
     def close(self) -> None:
@@ -98,7 +101,7 @@ class Nodes:
             try:
                 conn.request("POST", "/millrace.v1.Node/Describe", b"{}", {"Content-Type": "application/json"})
                 response = conn.getresponse()
-                doc = json.loads(response.read(_MAX_DESCRIPTION))
+                doc = document(read_all(response, _MAX_DESCRIPTION))
                 answers = bool(response.status == 200 and doc.get("status", {}).get("name") == node)
             finally:
                 self._connections.drop(conn)
@@ -161,29 +164,31 @@ class Nodes:
         length = response.length
         if length is None or not 8 <= length <= _MAX_FRAME:
             raise FrameError(f"Content-Length is {length}")
-        memory = self.pool.take(length)
+        # What the header claims is not allocated before some of it has come: a claim costs a peer nothing.
+        memory = self.pool.take(min(length, max(_CREDIBLE, 2 * self._largest)))
         at = 0
         while at < length:
+            if at == len(memory):
+                grown = self.pool.take(min(length, 4 * at))
+                grown[:at] = memory
+                memory = grown
             n = response.readinto(memory[at:])
             if not n:
                 raise OSError(f"the node sent {at} of {length} bytes")
             at += n
         response.read()  # ends the response
-        return decode(memory, check=self._check)
+        batch = decode(memory, check=self._check)
+        self._largest = max(self._largest, length)
+        return batch
 
 
 def _refusal(response: Any) -> Failed:
     """What a node says instead of a mini-batch."""
-    if response.length is not None and response.length > 1 << 20:
-        raise OSError(f"an error of {response.length} bytes")
-    data = response.read(1 << 20)
+    data = read_all(response, _MAX_REFUSAL)
     try:
-        doc = json.loads(data)
+        doc = document(data)
         code, message = str(doc["code"]), str(doc.get("message", ""))
     except (ValueError, KeyError, TypeError, AttributeError):
         code, message = "unknown", f"HTTP status {response.status}"
-    try:
-        after = min(max(float(response.headers.get("Retry-After", "0.1")), 0.02), 5.0)
-    except ValueError:
-        after = 0.1
+    after = seconds(response.headers.get("Retry-After"), 0.1, 0.02, 5.0)
     return Failed(code, message, after)

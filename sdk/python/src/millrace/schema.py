@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from .bounds import document
 from .errors import SchemaError
 
 __all__ = ["Key", "Schema"]
@@ -79,7 +80,7 @@ class Schema:
                     raise SchemaError(f"{what} {name!r} is named twice")
                 seen.add(name)
         for k in self.keys:
-            if not isinstance(k.num_embeddings, int) or k.num_embeddings < 0:
+            if type(k.num_embeddings) is not int or not 0 <= k.num_embeddings < 1 << 63:
                 raise SchemaError(f"key {k.name!r} has {k.num_embeddings!r} embeddings")
         return self
 
@@ -87,7 +88,7 @@ class Schema:
     def from_json(cls, text: str | bytes) -> "Schema":
         """Reads the control plane's form (JSON of Go's tensor.Schema). Raises :class:`SchemaError`."""
         try:
-            doc: Any = json.loads(text)
+            doc: Any = document(text)
             ids = doc.get("IDs", 0)
             return cls(
                 label=bool(doc.get("Label", False)),

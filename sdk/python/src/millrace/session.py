@@ -13,6 +13,7 @@ import threading
 import time
 from typing import Any, Callable, Optional
 
+from .bounds import integer, real
 from .control import Control, b64, of_token, partly_consumed, unb64
 from .errors import (
     ClosedError,
@@ -37,6 +38,7 @@ __all__ = ["Session"]
 
 log = logging.getLogger("millrace")
 
+_MAX_MEAN = 1e6  # elements a row of a list column
 _MAX_LEASE = 1 << 20  # mini-batches; a split has 16
 _HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
@@ -139,6 +141,14 @@ class Session:
 
     def _with_begin(self, answer: dict[str, Any]) -> None:
         """Starts the epoch that the answer to Attach names."""
+        try:
+            self._with_begun(answer)
+        except MillraceError:
+            raise
+        except (ValueError, TypeError, AttributeError) as e:
+            raise ServiceError("internal", f"an answer that makes no sense: {e!r}", "Attach") from e
+
+    def _with_begun(self, answer: dict[str, Any]) -> None:
         status = answer.get("job") or {}
         self.digest = unb64(status.get("digest")).hex()
         # Calls name the job by the id, which stays; a name could be another job's tomorrow.
@@ -146,8 +156,8 @@ class Session:
         self._session = b64(unb64(answer.get("session")))
         # A job that follows a growing data set has others with its next generation.
         self.manifest = unb64(answer.get("manifest"))
-        self.mean_length = {str(k): float(v) for k, v in (answer.get("meanLength") or {}).items()}
-        epoch = int(answer.get("epoch", 0))
+        self.mean_length = {str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()}
+        epoch = integer(answer.get("epoch"), "epoch")
         acknowledged = Ranges()
         raw = unb64(answer.get("token"))
         if raw:
@@ -156,7 +166,7 @@ class Session:
                 raise OtherJobError(f"attached to job {self.digest[:12]}, its token is of {t.job[:12]}")
             if t.epoch == epoch:
                 acknowledged = Ranges([(0, t.mark), *t.runs])
-        owned = Ranges((int(r.get("from", 0)), int(r.get("to", 0))) for r in answer.get("owned") or ())
+        owned = Ranges((integer(r.get("from"), "owned from"), integer(r.get("to"), "owned to")) for r in answer.get("owned") or ())
         self.intake.begin(self.digest, epoch, owned, acknowledged)
         self._adopt = False
         self._stuck_since = None
@@ -220,7 +230,7 @@ class Session:
             if answer.get("grants") or answer.get("epochDone"):
                 # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just granted.
                 attached = self._attach(None)
-                if int(attached.get("epoch", 0)) >= following:
+                if integer(attached.get("epoch"), "epoch") >= following:
                     return attached
                 with self.cond:
                     self._session = b64(unb64(attached.get("session")))
@@ -566,9 +576,9 @@ class Session:
             self.intake.retell()  # a new leader knows of whole splits only
         self._fence = fence
         self._adopt = bool(answer.get("adopt"))
-        self.intake.dropped(int(x) for x in answer.get("revoked", ()))
+        self.intake.dropped(integer(x, "revoked lease") for x in answer.get("revoked", ()))
         for t in answer.get("tickets", ()):
-            lease = self.intake.leases.get(int(t.get("lease", 0)))
+            lease = self.intake.leases.get(integer(t.get("lease"), "lease of a ticket"))
             if lease is not None:
                 lease.ticket = str(t.get("ticket", ""))
         grants = answer.get("grants", ())

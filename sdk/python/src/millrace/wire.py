@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import select
 import socket
 import ssl
@@ -17,6 +18,9 @@ __all__ = ["BROKEN", "Address", "Connections", "TLS", "context", "diagnose"]
 
 # What a connection that does not work raises.
 BROKEN = (OSError, http.client.HTTPException)
+
+# What a server's certificate says, in the one form that it has.
+_SERVER = re.compile(r"spiffe://millrace/(control|node)/[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", re.ASCII)
 
 TLS = Union[ssl.SSLContext, tuple[str, str, str], None]
 
@@ -94,7 +98,7 @@ class _Secure(http.client.HTTPSConnection):
         super().connect()
         names: Any = (self.sock.getpeercert() or {}).get("subjectAltName", ())
         uris = [v for k, v in names if k == "URI"]
-        if not any(u.startswith(("spiffe://millrace/control/", "spiffe://millrace/node/")) for u in uris):
+        if sum(bool(_SERVER.fullmatch(u)) for u in uris) != 1:
             self.close()
             raise ssl.SSLError(f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}")
 
