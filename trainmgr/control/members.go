@@ -135,7 +135,7 @@ func join(ctx context.Context, o *Options) error {
 			return fmt.Errorf("join %s: %w", at, err)
 		}
 		asking, cancel := context.WithTimeout(ctx, membersTime+reachTime)
-		r, err := apiv1connect.NewControlClient(c, base).ListMembers(asking, &apiv1.ListMembersRequest{})
+		r, err := apiv1connect.NewControlClient(c, base, connect.WithReadMaxBytes(maxRequest)).ListMembers(asking, &apiv1.ListMembersRequest{})
 		cancel()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("join %s: %w", at, err))

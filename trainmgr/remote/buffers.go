@@ -13,9 +13,10 @@ import (
 type buffers struct {
 	keep int64 // bytes to hold on to
 
-	mu   sync.Mutex
-	free map[int][][]byte // by class size
-	held int64            // bytes in free
+	mu      sync.Mutex
+	free    map[int][][]byte // by class size
+	held    int64            // bytes in free
+	largest int              // bytes of the largest frame that has come
 }
 
 func newBuffers(keep int64) *buffers { return &buffers{keep: keep, free: map[int][][]byte{}} }

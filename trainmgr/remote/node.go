@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -17,10 +16,11 @@ import (
 	"sync"
 	"time"
 
+	"connectrpc.com/connect"
+
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/internal/crc32c"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -28,6 +28,8 @@ import (
 const (
 	maxFrame     = 2 << 30  // bytes of a mini-batch
 	maxErrorBody = 64 << 10 // bytes of an error's JSON
+	// maxDescription is what a node with a million partitions says of itself.
+	maxDescription = 256 << 20
 )
 
 // errNode says that a node did not do what it should; somebody else, or the same later, may.
@@ -94,7 +96,7 @@ func (n *node) reach(ctx context.Context, urls []string) error {
 func (n *node) answers(ctx context.Context, base string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	resp, err := apiv1connect.NewNodeClient(n.http, base).Describe(ctx, &apiv1.DescribeRequest{})
+	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxDescription)).Describe(ctx, &apiv1.DescribeRequest{})
 	return err == nil && resp.GetStatus().GetName() == n.name
 }
 
@@ -197,8 +199,11 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 	if resp.ContentLength < 0 || resp.ContentLength > maxFrame {
 		return nil, fmt.Errorf("%w %s: an answer of %d bytes, want a length up to %d", errNode, n.name, resp.ContentLength, int64(maxFrame))
 	}
-	buf := pool.get(int(resp.ContentLength))
-	mb, err := n.read(resp.Body, buf, a, schema, pool)
+	buf, crc, err := pool.readFrame(resp.Body, int(resp.ContentLength))
+	if err != nil {
+		return nil, fmt.Errorf("%w %s: the answer was cut: %w", errNode, n.name, err)
+	}
+	mb, err := n.check(buf, crc, a, schema, pool)
 	if err != nil {
 		pool.put(buf)
 		return nil, fmt.Errorf("%w %s: %w", errNode, n.name, err)
@@ -206,12 +211,8 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 	return mb, nil
 }
 
-// read reads a frame into the buffer and checks that it is the one that was asked for.
-func (n *node) read(body io.Reader, buf []byte, a *ask, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
-	crc, err := readSummed(body, buf)
-	if err != nil {
-		return nil, fmt.Errorf("the answer was cut: %w", err)
-	}
+// check makes a mini-batch of a frame, if it is the one that was asked for.
+func (n *node) check(buf []byte, crc uint32, a *ask, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
 	want := tensor.Name{Job: a.job, Epoch: a.epoch, Number: a.number}
 	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
 	if err != nil {
@@ -222,31 +223,6 @@ func (n *node) read(body io.Reader, buf []byte, a *ask, schema *tensor.Schema, p
 	mb.Label, mb.Dense, mb.Lengths, mb.Weights = got.Label, got.Dense, got.Lengths, got.Weights
 	mb.Values32, mb.Values64 = got.Values32, got.Values64
 	return mb, nil
-}
-
-// part is how much of a frame is read and summed at a time: it stays in the second-level cache.
-const part = 256 << 10
-
-// readSummed fills buf with a frame and makes the CRC32C of its data on the way. What is not a frame has any sum: reading the frame says what is
-// wrong with it.
-func readSummed(r io.Reader, buf []byte) (crc uint32, err error) {
-	data := uint64(len(buf)) // where the data begins, once that is known
-	for at := 0; at < len(buf); {
-		end := min(at+part, len(buf))
-		if _, err := io.ReadFull(r, buf[at:end]); err != nil {
-			return 0, err
-		}
-		if at == 0 && end >= 8 {
-			if n := binary.LittleEndian.Uint64(buf); n <= uint64(len(buf)) {
-				data = n + 8
-			}
-		}
-		if from := max(uint64(at), data); from < uint64(end) {
-			crc = crc32c.Update(crc, buf[from:end])
-		}
-		at = end
-	}
-	return crc, nil
 }
 
 // refusal reads what a node says instead of a mini-batch.

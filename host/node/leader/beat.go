@@ -177,6 +177,9 @@ func (e *notLeading) Error() string {
 	return "it does not lead: " + e.url + " does"
 }
 
+// maxAnswer bounds a member's answer to a heartbeat: a few numbers and names, and leases that have come back.
+const maxAnswer = 16 << 20
+
 // send sends one heartbeat to one member.
 func (b *Beater) send(ctx context.Context, url string) (time.Duration, error) {
 	status, err := b.o.Status()
@@ -190,7 +193,7 @@ func (b *Beater) send(ctx context.Context, url string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
 	begin := time.Now()
-	m, err := apiv1connect.NewControlClient(b.o.Client, url).Heartbeat(ctx, &apiv1.HeartbeatRequest{
+	m, err := apiv1connect.NewControlClient(b.o.Client, url, connect.WithReadMaxBytes(maxAnswer)).Heartbeat(ctx, &apiv1.HeartbeatRequest{
 		Status: status, ReturnedFence: b.returned[0], ReturnedSeen: b.returned[1],
 	})
 	if err != nil {

@@ -192,10 +192,13 @@ func reachable(urls []string) string {
 	return urls[0]
 }
 
+// maxAnswer bounds what a node may answer: what one with a million partitions says of itself.
+const maxAnswer = 256 << 20
+
 // ask calls a node at the first of its URLs that answers.
 func (c *Cluster) ask(ctx context.Context, node string, call func(apiv1connect.NodeClient) error) error {
 	return c.at(ctx, node, func(base string) error {
-		err := call(apiv1connect.NewNodeClient(c.client, base))
+		err := call(apiv1connect.NewNodeClient(c.client, base, connect.WithReadMaxBytes(maxAnswer)))
 		var e *connect.Error
 		if errors.As(err, &e) && e.Code() != connect.CodeUnavailable {
 			return final{err}
