@@ -415,3 +415,15 @@ func TestDummyHasTheSchemasShape(t *testing.T) {
 		assert.Less(t, v, int32(3))
 	}
 }
+
+// TestStepWithoutRun: a step that cannot be run is a wrong option, said before anything is opened.
+func TestStepWithoutRun(t *testing.T) {
+	for _, ranks := range [][]Step{{{}}, {{Run: func(context.Context, *tensor.MiniBatch) error { return nil }}, {}}} {
+		_, err := Submit(context.Background(), nil, Options{Pipeline: &pipeline.Spec{}, Ranks: ranks})
+		require.ErrorIs(t, err, ErrOptions)
+		require.ErrorContains(t, err, "has no Run: give the function that trains one step")
+		_, err = Throughput(context.Background(), nil, ThroughputOptions{}, ranks...)
+		require.ErrorIs(t, err, ErrOptions)
+		require.ErrorContains(t, err, "has no Run: give the function that trains one step")
+	}
+}

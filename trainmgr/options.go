@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -113,6 +114,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: at most %d drives", ErrOptions, o.MaxDrives)
 	case o.AllDrives && (o.RowsPerSecond > 0 || len(o.Ranks) > 0):
 		return o, fmt.Errorf("%w: AllDrives runs without T, but T or steps to measure it are given", ErrOptions)
+	case slices.ContainsFunc(o.Ranks, func(s Step) bool { return s.Run == nil }):
+		return o, fmt.Errorf("%w: a rank's step has no Run: give the function that trains one step", ErrOptions)
 	case o.RowsPerSecond < 0:
 		return o, fmt.Errorf("%w: T of %v rows/s", ErrOptions, o.RowsPerSecond)
 	case o.Order > Deterministic:

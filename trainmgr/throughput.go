@@ -32,6 +32,11 @@ func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOption
 	if len(ranks) == 0 {
 		return 0, fmt.Errorf("%w: no step to measure T with", ErrOptions)
 	}
+	for i, r := range ranks {
+		if r.Run == nil {
+			return 0, fmt.Errorf("%w: the step of rank %d has no Run: give the function that trains one step", ErrOptions, i)
+		}
+	}
 	if o.Time <= 0 {
 		o.Time = 2 * time.Second
 	}

@@ -91,7 +91,11 @@ func checkOps(p *problems, ops []Op, a at) {
 func checkOp(p *problems, o *Op, a at) {
 	entry := operators[o.Name]
 	if entry == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", clip(o.Name), suggest(o.Name, operatorNames()))
+		p.add(a, ErrUnknownOperator, "%q%s", clip(o.Name), suggestThat(o.Name, operatorNames(), func(name string) bool {
+			var trial problems
+			checkOp(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
+			return len(trial.list) == 0
+		}))
 		return
 	}
 	in := a.key(o.Name, a.pos)

@@ -90,7 +90,7 @@ var badDocuments = []struct {
 	{"border that is not whole", "sparse: [{columns: [i], ops: [bucketize: {borders: [1, 1.5], compare: int64}]}]", ErrValue, `line 1:31: sparse[0].ops[0]: column "i": wrong value: border 1 (1.5) must be whole to compare as int64`},
 	{"float compared as int64", "sparse: [{columns: [f], ops: [bucketize: {borders: [1], compare: int64}]}]", ErrColumnType, `line 1:31: sparse[0].ops[0]: column "f": wrong type of column: compare: int64 takes int64, and these are float32`},
 
-	{"missing column", "dense: [{columns: [fnull]}]", ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "fnull" is not in the dataset; did you mean "f_null"?`},
+	{"missing column", "dense: [{columns: [fnull]}]", ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "fnull" is not in the dataset`},
 	{"missing label", "label: {column: click}", ErrMissingColumn, `line 1:8: label.column: missing column: "click" is not in the dataset`},
 	{"missing column of a range", "dense: [{columns: [c_0..c_3]}]", ErrMissingColumn, `line 1:20: dense[0].columns[0]: missing column: "c_3", of "c_0..c_3", is not in the dataset`},
 	{"range of other names", "dense: [{columns: [c_0..d_3]}]", ErrPattern, `line 1:20: dense[0].columns[0]: wrong column pattern: "c_0..d_3": the names before the numbers differ`},

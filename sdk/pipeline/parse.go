@@ -117,7 +117,9 @@ func (p *parser) members(n *yaml.Node, a at, unknown error, keys []string, f fun
 		here := a.key(clip(key.Value), position(n.Content[i]))
 		switch {
 		case !contains(keys, key.Value):
-			p.add(here, unknown, "%q%s", clip(key.Value), suggest(key.Value, keys))
+			p.add(here, unknown, "%q%s", clip(key.Value), suggestThat(key.Value, keys, func(name string) bool {
+				return !given(n, name) // a second one would be refused
+			}))
 		case seen[key.Value]:
 			p.add(here, ErrDuplicate, "%q", key.Value)
 		default:
@@ -126,6 +128,16 @@ func (p *parser) members(n *yaml.Node, a at, unknown error, keys []string, f fun
 		}
 	}
 	return true
+}
+
+// given reports whether a mapping has a key.
+func given(n *yaml.Node, name string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Kind == yaml.ScalarNode && n.Content[i].Value == name {
+			return true
+		}
+	}
+	return false
 }
 
 func contains(list []string, s string) bool {

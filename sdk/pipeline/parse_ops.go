@@ -12,7 +12,7 @@ func (p *parser) ops(n *yaml.Node, a at) []Op {
 		value := p.follow(n, a)
 		switch {
 		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str":
-			if o := p.operator(value.Value, a); o != nil {
+			if o := p.operator(value.Value, nil, a); o != nil {
 				ops = append(ops, Op{Name: o.Name, Pos: a.pos})
 			}
 		case value.Kind == yaml.MappingNode && len(value.Content) == 2:
@@ -23,7 +23,7 @@ func (p *parser) ops(n *yaml.Node, a at) []Op {
 			}
 			here := a
 			here.pos = position(value.Content[0])
-			if o := p.operator(key.Value, here); o != nil {
+			if o := p.operator(key.Value, value.Content[1], here); o != nil {
 				in := a.key(o.Name, position(value.Content[1]))
 				ops = append(ops, Op{Name: o.Name, Args: p.args(o, value.Content[1], in), Pos: here.pos})
 			}
@@ -37,10 +37,19 @@ func (p *parser) ops(n *yaml.Node, a at) []Op {
 }
 
 // operator looks a name up.
-func (p *parser) operator(name string, a at) *Operator {
+func (p *parser) operator(name string, params *yaml.Node, a at) *Operator {
 	o := operators[name]
 	if o == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", clip(name), suggest(name, operatorNames()))
+		p.add(a, ErrUnknownOperator, "%q%s", clip(name), suggestThat(name, operatorNames(), func(name string) bool {
+			trial := *p
+			trial.list = nil
+			op := Op{Name: name}
+			if params != nil {
+				op.Args = trial.args(operators[name], params, a)
+			}
+			checkOp(&trial.problems, &op, a)
+			return len(trial.list) == 0
+		}))
 	}
 	return o
 }

@@ -10,7 +10,8 @@ import (
 const maxRange = maxFeatures
 
 // match returns the columns that a pattern names, or what is wrong, without a place.
-func match(text string, schema []ColumnInfo, byName map[string]int) ([]named, *Error) {
+// Of the columns that it might mean, those are proposed that would be taken.
+func match(text string, schema []ColumnInfo, byName map[string]int, taken func(name string) bool) ([]named, *Error) {
 	if i, ok := byName[text]; ok {
 		return []named{{column: i}}, nil
 	}
@@ -32,7 +33,7 @@ func match(text string, schema []ColumnInfo, byName map[string]int) ([]named, *E
 		}
 		return found, nil
 	}
-	return nil, mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(text), suggest(text, names(schema)))
+	return nil, mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(text), suggestThat(text, names(schema), taken))
 }
 
 func mismatch(err error, format string, args ...any) *Error {

@@ -140,7 +140,9 @@ func (r *resolver) label(l *Label) *Feature {
 	if i, ok := r.byName[l.Column]; ok {
 		found, wrong = []named{{column: i}}, nil
 	} else if !isMap {
-		wrong = mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(l.Column), suggest(l.Column, names(r.schema)))
+		wrong = mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(l.Column), suggestThat(l.Column, names(r.schema), func(name string) bool {
+			return r.takes(name, l.Ops, program.ToLabel, a)
+		}))
 	}
 	switch {
 	case wrong != nil:
@@ -164,7 +166,9 @@ func (r *resolver) groups(k kind) []Feature {
 				return features
 			}
 			here := a.key("columns", a.pos).index(j, orPos(pattern.Pos, a.pos))
-			columns, wrong := match(pattern.Text, r.schema, r.byName)
+			columns, wrong := match(pattern.Text, r.schema, r.byName, func(name string) bool {
+				return r.takes(name, g.Ops, k.to, a)
+			})
 			if wrong != nil {
 				r.add(here, wrong.Err, "%s", wrong.Detail)
 				continue
@@ -247,6 +251,13 @@ func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at
 		f.NumEmbeddings = ch.embeddings()
 	}
 	return f
+}
+
+// takes reports whether a column would be taken for a feature.
+func (r *resolver) takes(name string, ops []Op, to program.Dest, a at) bool {
+	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice, tables: make(map[tableKey]*program.Bucketize)}
+	f := trial.feature(named{column: r.byName[name]}, name, ops, to, a)
+	return f != nil && (to == program.ToSparse || !f.null(program.MalformedFail))
 }
 
 // unique refuses two features of one name.

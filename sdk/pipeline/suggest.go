@@ -7,6 +7,11 @@ import (
 
 // suggest returns "; did you mean "x"?" when a name is close to got, and the names otherwise when they are few.
 func suggest(got string, names []string) string {
+	return suggestThat(got, names, func(string) bool { return true })
+}
+
+// suggestThat is suggest that proposes only a name that would be taken in got's place: one that is then refused helps nobody.
+func suggestThat(got string, names []string, taken func(name string) bool) string {
 	best, bestDistance := "", 1+len(got)/3
 	if got == "" || len(got) > 256 {
 		return ""
@@ -15,7 +20,7 @@ func suggest(got string, names []string) string {
 		if len(name) > 256 {
 			continue
 		}
-		if d := distance(got, name); d <= bestDistance && (best == "" || d < bestDistance) {
+		if d := distance(got, name); d <= bestDistance && (best == "" || d < bestDistance) && taken(name) {
 			best, bestDistance = name, d
 		}
 	}
