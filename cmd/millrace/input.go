@@ -40,9 +40,9 @@ type input struct {
 // flags adds the input's flags.
 func (i *input) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&i.in, "in", nil, "files, folders or patterns; with --drive: members of its volume")
+	f.StringSliceVar(&i.in, "in", nil, "files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again")
-	f.StringVar(&i.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files of --in are by name and content; parquet with --drive)")
 	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 	f.StringVar(&i.engine, "engine", "", "who computes: reference, cpu or drive (default: the drive, where it computes)")
@@ -61,7 +61,7 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 	}
 	var err error
 	switch i.format {
-	case "parquet":
+	case "", "parquet":
 		c.Source = program.Parquet
 	case "criteo-tsv":
 		c.Source = program.CriteoTSV
@@ -113,6 +113,12 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 		}
 		c.Members = i.in
 		return c, nil
+	}
+	if i.format == "" {
+		if i.format, err = findFormat(i.in); err != nil {
+			return c, err
+		}
+		c.Source = sources[i.format]
 	}
 	if c.Files, err = expand(i.in, i.format); err != nil {
 		return c, err

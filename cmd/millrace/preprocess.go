@@ -57,7 +57,7 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
 			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out day_0.arrow --format arrow\n" +
 			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out tensors",
-		Args: noArgs,
+		Args: in.more,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			spec, err := loadPipeline(pipe)
 			if err != nil {

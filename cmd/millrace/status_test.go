@@ -110,7 +110,7 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{preprocess("--batch", "1.5"), "invalid argument"},
 		{preprocess("--batch", "16777217"), "batch 16777217"},
 		{preprocess("--split-batches", "-1"), "split_batches -1"},
-		{preprocess("extra"), "takes no arguments"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "extra"}, "takes no arguments"},
 		{[]string{"preprocess", "--pipeline", "rm1", "--in", data}, "--out is wanted"},
 		{[]string{"preprocess", "--in", data, "--out", "OUT"}, "--pipeline is wanted"},
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, "--in"},

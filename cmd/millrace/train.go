@@ -134,7 +134,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
 			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads --rank 3 --checkpoint rank3.token",
-		Args: noArgs,
+		Args: in.more,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			onService, err := service.check(cmd)
 			if err != nil {

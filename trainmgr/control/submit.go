@@ -17,6 +17,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/record"
@@ -31,6 +32,10 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	}
 	if req.Spec == nil {
 		return nil, l.wire(fmt.Errorf("%w: there is no spec", record.ErrSpec))
+	}
+	// The name of a pipeline that ships with Millrace stands for its document, which is what is stored: a later version's may differ.
+	if document, err := pipeline.Document(string(req.Spec.Pipeline)); err == nil {
+		req.Spec.Pipeline = document
 	}
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(req.Spec)
 	if err != nil {

@@ -691,6 +691,18 @@ class Failover(unittest.TestCase):
             self.assertEqual(c.spec, {"name": "rm1", "pipeline": "bmFtZTogcm0xCg==", "resume": "TVJDVA==", "ranks": 2})
             self.assertEqual(control.jobs()[0]["id"], "j1")
 
+    def test_submit_takes_a_pipeline_by_name_path_or_text(self) -> None:
+        with Cluster() as c, Control(c.urls) as control, tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "p.yaml")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write("name: mine\n")
+            for given, sent in (("rm1", b"rm1"), (path, b"name: mine\n"), (pathlib.Path(path), b"name: mine\n"),
+                                ("name: text", b"name: text"), (b"name: bytes", b"name: bytes")):
+                control.submit({"name": "a", "pipeline": given})
+                self.assertEqual(base64.b64decode(c.spec["pipeline"]), sent)
+            with self.assertRaisesRegex(FileNotFoundError, "no such file; give a path, a YAML document or a pipeline's name"):
+                control.submit({"name": "a", "pipeline": "none.yaml"})
+
     def test_submit_refuses_what_is_no_field(self) -> None:
         with Cluster() as c, Control(c.urls) as control:
             for spec, says in (

@@ -80,9 +80,9 @@ func (f *Fleet) Select(patterns, exclude []string) (*Selection, error) {
 		case len(patterns) == 0 && len(exclude) == 0:
 			err = fmt.Errorf("%w: no live node holds any: see millrace nodes list, and put some on them with millrace dataset place", ErrSelect)
 		case len(exclude) == 0:
-			err = fmt.Errorf("%w: no live node holds one that matches %q", ErrSelect, patterns)
+			err = fmt.Errorf("%w: no live node holds one that matches %q (* does not cross /)", ErrSelect, patterns)
 		default:
-			err = fmt.Errorf("%w: no live node holds one that matches %q and none of %q", ErrSelect, patterns, exclude)
+			err = fmt.Errorf("%w: no live node holds one that matches %q and none of %q (* does not cross /)", ErrSelect, patterns, exclude)
 		}
 	}
 	return s, err

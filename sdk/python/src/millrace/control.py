@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import difflib
 import json
+import os
 import re
 import threading
 import time
@@ -131,6 +132,16 @@ def of_token(e: ServiceError) -> MillraceError:
     if "token is of another job" in e.message:
         return OtherJobError(str(e))
     return TokenError(str(e)) if "checkpoint token" in e.message else e
+
+
+def _pipeline(text: "str | os.PathLike[str]") -> bytes:
+    """The bytes of a pipeline: a file's if there is one of the name, else the text itself, a document or a name."""
+    if isinstance(text, str) and ("\n" in text or ":" in text or not os.path.isfile(text)):
+        if text.endswith((".yaml", ".yml")) and "\n" not in text:
+            raise FileNotFoundError(f"pipeline {text}: no such file; give a path, a YAML document or a pipeline's name")
+        return text.encode()
+    with open(text, "rb") as f:
+        return f.read()
 
 
 class Control:
@@ -293,8 +304,9 @@ class Control:
         """Submits a job and returns its status.
 
         Args:
-            spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, ``resume`` a
-                token as bytes, sealed or not.
+            spec: JobSpec in protobuf's JSON; ``pipeline`` may be the YAML document as text or bytes, a
+                file's path, or the name of a pipeline that ships with Millrace, as "rm1"; ``resume`` a token as bytes,
+                sealed or not. In the patterns of ``partitions`` and ``exclude``, ``*`` does not cross ``/``.
             owner: by an operator: whose launchers may see the job, attach to it and cancel it (the name in their
                 certificates up to the first dot).
 
@@ -306,8 +318,8 @@ class Control:
         doc = dict(spec)
         for field in ("pipeline", "resume"):
             value = doc.get(field)
-            if field == "pipeline" and isinstance(value, str):
-                value = value.encode()
+            if field == "pipeline" and isinstance(value, (str, os.PathLike)):
+                value = _pipeline(value)
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         try:
