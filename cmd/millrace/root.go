@@ -53,6 +53,9 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
+	if errors.Is(err, errSaid) {
+		return exitFailed
+	}
 	name := "millrace:"
 	if terminal.Colours(s.err) {
 		name = terminal.Red.Text(name)

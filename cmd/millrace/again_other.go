@@ -1,0 +1,10 @@
+//go:build !unix
+
+package main
+
+import "context"
+
+// again runs a program as another user, which only Unix can.
+func (c *command) again(context.Context, string, ...string) (bool, error) {
+	return false, usagef("--user: users are of Unix")
+}

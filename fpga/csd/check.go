@@ -1,0 +1,37 @@
+package csd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/internal/ownership"
+)
+
+// Check says whether this process could open the drive in a file, without opening it: nothing is written. The error is Open's, and wraps ErrBusy where the
+// drive is in service.
+func Check(path string) (err error) {
+	f, err := openFileFlash(path, false)
+	if err != nil {
+		return fmt.Errorf("drive %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, f.f.Close()) }()
+	s, err := readState(path)
+	if err != nil {
+		return fmt.Errorf("drive %s: %w", path, err)
+	}
+	info, err := f.f.Stat()
+	if err != nil {
+		return fmt.Errorf("drive %s: %w", path, err)
+	}
+	if info.Size() > s.Size {
+		return fmt.Errorf("drive %s: the file has %d bytes, the drive %d: %w", path, info.Size(), s.Size, ErrGeometry)
+	}
+	// The state is replaced by a rename, so the folder has to take a file.
+	probe, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".check-*")
+	if err != nil {
+		return fmt.Errorf("drive %s: its state is written beside it: %w", path, ownership.Explain(err, filepath.Join(filepath.Dir(path), "none")))
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
