@@ -21,14 +21,14 @@ func renderCommands() string {
 	b.WriteString("In JSON, keys are snake_case and end in their unit.\n\n")
 	all := commands()
 	for _, c := range all[1:] {
-		if !c.HasSubCommands() {
+		if !c.HasSubCommands() && !c.Hidden {
 			fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), strings.TrimSuffix(c.Short, "."))
 		}
 	}
 	b.WriteString("\nEvery command has:\n\n")
 	flagTable(&b, all[0].PersistentFlags())
 	for _, c := range all[1:] {
-		if c.HasSubCommands() {
+		if c.HasSubCommands() || c.Hidden {
 			continue
 		}
 		fmt.Fprintf(&b, "## %s\n\n%s.\n\n", c.CommandPath(), strings.TrimSuffix(c.Short, "."))

@@ -109,7 +109,7 @@ func newRoot(s streams) *cobra.Command {
 	root.PersistentFlags().BoolVar(&c.wide, "wide", false, "do not fold tables to the terminal's width")
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(c.demo(), c.up(), c.down(), c.dataset(), c.preprocess(), c.drive(), c.image(), c.train(), c.plan(), c.bench(), c.pki(), c.node(), c.config(), c.control(), c.context(), c.jobs(), c.nodes(), c.completion(), c.version())
+	root.AddCommand(c.demo(), c.up(), c.down(), c.dataset(), c.preprocess(), c.drive(), c.image(), c.train(), c.plan(), c.bench(), c.pki(), c.node(), c.config(), c.control(), c.context(), c.jobs(), c.nodes(), c.completion(), c.manual(), c.version())
 	return root
 }
 

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// manual makes the hidden command that writes the manual pages, for packages.
+func (c *command) manual() *cobra.Command {
+	var date string
+	cmd := &cobra.Command{
+		Use: "manual DIR", Hidden: true,
+		Short:   "Write the manual pages, one a command",
+		Long:    "Writes the manual pages of section 1 into a folder, one a command, as packages install them.",
+		Example: "  millrace manual man1 --date 2026-01-31",
+		Args:    exactArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := time.Parse(time.DateOnly, date); err != nil {
+				return usagef("--date %q: want it as 2026-01-31", date)
+			}
+			return writeManual(cmd.Root(), args[0], date)
+		},
+	}
+	cmd.Flags().StringVar(&date, "date", time.Now().UTC().Format(time.DateOnly), "date of the pages")
+	return cmd
+}
+
+// writeManual writes the page of a command and of all below it.
+func writeManual(cmd *cobra.Command, dir, date string) error {
+	if cmd.Hidden {
+		return nil
+	}
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-") + ".1"
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(manualPage(cmd, date)), 0o644); err != nil {
+		return err
+	}
+	for _, sub := range cmd.Commands() {
+		if err := writeManual(sub, dir, date); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// manualPage is a command's page in man(7)'s macros.
+func manualPage(cmd *cobra.Command, date string) string {
+	var b strings.Builder
+	title := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", roff(strings.ToUpper(title)), date, roff(buildVersion().Version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(title), roff(lower(cmd.Short)))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
+	if text := cmd.Long; text != "" || cmd.HasSubCommands() {
+		b.WriteString(".SH DESCRIPTION\n")
+		paragraphs(&b, text)
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString(".SH COMMANDS\n")
+		for _, sub := range cmd.Commands() {
+			if !sub.Hidden {
+				fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", roff(title+"-"+sub.Name()), roff(sub.Short))
+			}
+		}
+	}
+	options(&b, "OPTIONS", cmd.LocalNonPersistentFlags())
+	options(&b, "OPTIONS OF EVERY COMMAND", cmd.Root().PersistentFlags())
+	b.WriteString(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong flags or arguments.\n")
+	if cmd.Example != "" {
+		b.WriteString(".SH EXAMPLES\n.nf\n")
+		for line := range strings.Lines(cmd.Example) {
+			b.WriteString(roff(strings.TrimSpace(line)) + "\n")
+		}
+		b.WriteString(".fi\n")
+	}
+	if p := cmd.Parent(); p != nil {
+		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(strings.ReplaceAll(p.CommandPath(), " ", "-")))
+	}
+	return b.String()
+}
+
+// lower begins a sentence in the middle of a line.
+func lower(s string) string {
+	first, rest, _ := strings.Cut(s, " ")
+	if strings.ToLower(first[1:]) != first[1:] {
+		return s // a name, as JSON
+	}
+	return strings.TrimSpace(strings.ToLower(first) + " " + rest)
+}
+
+// paragraphs writes text whose paragraphs are apart by an empty line.
+func paragraphs(b *strings.Builder, text string) {
+	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			b.WriteString(".PP\n")
+		}
+		for line := range strings.Lines(p) {
+			b.WriteString(roff(strings.TrimSpace(line)) + "\n")
+		}
+	}
+}
+
+// options writes a section of flags, if there are any.
+func options(b *strings.Builder, heading string, flags *pflag.FlagSet) {
+	any := false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if !any {
+			fmt.Fprintf(b, ".SH %s\n", heading)
+			any = true
+		}
+		kind, usage := pflag.UnquoteUsage(f)
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace("--"+f.Name+" "+kind)), roff(usage))
+		switch f.DefValue {
+		case "", "[]", "0", "false", "0s":
+		default:
+			fmt.Fprintf(b, "(default: %s)\n", roff(f.DefValue))
+		}
+	})
+}
+
+// roff makes text that troff takes literally.
+func roff(s string) string {
+	s = strings.NewReplacer("\\", "\\e", "-", "\\-", "\n", " ").Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = "\\&" + s
+	}
+	return s
+}
