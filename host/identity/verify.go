@@ -70,7 +70,9 @@ func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []er
 	if err != nil {
 		return []error{err}
 	}
-	add := func(format string, a ...any) { problems = append(problems, fmt.Errorf("%w "+format, append([]any{ErrCertificate}, a...)...)) }
+	add := func(format string, a ...any) {
+		problems = append(problems, fmt.Errorf("%w "+format, append([]any{ErrCertificate}, a...)...))
+	}
 	leaf, roots, chain := list[0].parsed, x509.NewCertPool(), x509.NewCertPool()
 	for _, c := range list[1:] {
 		if c.Authority {
