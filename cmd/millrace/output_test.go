@@ -99,7 +99,7 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 	for _, c := range commands() {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
-		case c.HasSubCommands(), name == "help", name == "completion": // print no result
+		case c.Hidden, c.HasSubCommands(), name == "help", name == "completion": // print no result
 		case name == "drive reset", name == "drive serve", name == "node run", name == "control run": // of a drive that the kernel has; until they are interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
