@@ -99,6 +99,7 @@ type controlling struct {
 }
 
 func (c *command) runControl(ctx context.Context, o control.Options) (err error) {
+	o.Version = buildVersion().Version
 	starting, cancel := context.WithTimeout(ctx, controlReady)
 	defer cancel()
 	s, err := control.Start(starting, o)

@@ -148,6 +148,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		a.drives = append(a.drives, v)
 		a.runs.SendAway(d.Name, fmt.Errorf("drive %s: %w: it is being opened", d.Name, ErrUnavailable))
 	}
+	a.metrics.health.watchCommands(c.Drives)
 	for _, v := range a.drives {
 		go v.run(a.ctx)
 	}
@@ -352,7 +353,7 @@ func (a *Agent) Close() error {
 	}
 	a.wg.Wait()
 	a.client.CloseIdleConnections()
-	a.closeErr = errors.Join(a.closeErr, a.manager.Close())
+	a.closeErr = errors.Join(a.closeErr, a.manager.Close(), a.metrics.health.close())
 	close(a.closed)
 	a.log.Info("node closed", "node", a.config.Name)
 	return a.closeErr

@@ -5,13 +5,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/millrace/millrace/host/exposition"
 )
 
 // metrics are the node's. Labels are drives, codes and pipelines' digests: bounded.
 type metrics struct {
 	agent    *Agent
 	registry *prometheus.Registry
+	health   *healthMetrics
+	daemon   func() // takes what every daemon exports out of the registry
 
 	rows     *prometheus.CounterVec
 	batches  *prometheus.CounterVec
@@ -55,12 +58,15 @@ func newMetrics(a *Agent, registry *prometheus.Registry) (*metrics, error) {
 		image:         desc("device_image_info", "1, labelled with the image that the drive runs.", "drive", "image"),
 		p:             desc("device_p_rows_per_second", "P as measured, by pipeline.", "drive", "pipeline"),
 	}
-	for _, c := range []prometheus.Collector{m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, m} {
+	m.health = newHealthMetrics(a)
+	for _, c := range []prometheus.Collector{m.rows, m.batches, m.bytes, m.failures, m.cut, m.latency, m, m.health} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
-	return m, nil
+	var err error
+	m.daemon, err = exposition.Register(registry, exposition.Options{Version: a.o.Version, Identity: a.config.identity()})
+	return m, err
 }
 
 // served counts a mini-batch that was written.
@@ -123,5 +129,5 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 
 // handler serves the registry.
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return exposition.Handler(m.registry)
 }

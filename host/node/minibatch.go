@@ -134,7 +134,7 @@ func (a *Agent) entitled(r *http.Request, q *query) (owner string, err error) {
 			}
 		}
 		if n, ok := a.refusals.next(time.Now()); ok {
-			a.log.Warn("mini-batch refused", "job", short(q.job), "number", q.number, "drive", q.drive, "peer", r.RemoteAddr, "identity", peer.String(), "not_logged", n, "error", err)
+			a.log.Warn("mini-batch refused", "digest", short(q.job), "number", q.number, "drive", q.drive, "peer", r.RemoteAddr, "identity", peer.String(), "not_logged", n, "error", err)
 		}
 		return "", err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/tcp"
@@ -43,6 +44,9 @@ type supervisor struct {
 	opens   int         // how often it was opened
 	aside   bool        // it gets an image: no splits
 	drift   string      // why it is not at the image that is wanted
+
+	health   *health.Report // nil: it does not tell, or was not asked yet
+	healthAt time.Time      // when it was asked
 }
 
 // fault says that a stream on the drive failed. It does not wait.
@@ -147,6 +151,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 	a, name := v.agent, v.config.Name
 	v.ready(d)
 	a.images.opened()
+	v.readHealth(ctx, d)
 	probe := time.NewTicker(a.o.probe())
 	defer probe.Stop()
 	busy, at := time.Duration(0), time.Time{}
@@ -192,6 +197,7 @@ func (v *supervisor) watch(ctx context.Context, d *host.Drive) error {
 				a.mu.Unlock()
 			}
 			busy, at = now, time.Now()
+			v.readHealth(ctx, d)
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/exposition"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/admission"
 	"github.com/millrace/millrace/internal/httpbody"
@@ -65,8 +65,8 @@ func (s *Server) handler(secure bool) http.Handler {
 	messages := s.memory.Messages(httpbody.MessageOptions{Most: mostOf, Peer: caller, Logger: s.logger}, service)
 	mux := http.NewServeMux()
 	mux.Handle(path, httpbody.Within(httpbody.Time, guard.New(messages, secure, s.o.Rate)))
-	mux.Handle("GET /metrics", guard.Reader(secure, promhttp.HandlerFor(s.o.Registry, promhttp.HandlerOpts{})))
-	mux.Handle("GET /readyz", guard.Reader(secure, http.HandlerFunc(s.readyz)))
+	mux.Handle("GET /metrics", exposition.Handler(s.o.Registry))
+	mux.Handle("GET /readyz", exposition.Reader(http.HandlerFunc(s.readyz)))
 	if s.o.Profile {
 		mux.Handle("/debug/pprof/", guard.OnLoopback(http.HandlerFunc(pprof.Index)))
 		mux.Handle("/debug/pprof/profile", guard.OnLoopback(http.HandlerFunc(pprof.Profile)))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace/millrace/host/exposition"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
@@ -16,6 +17,7 @@ type metrics struct {
 	registry *prometheus.Registry
 	flush    prometheus.Histogram
 	desc     map[string]*prometheus.Desc
+	daemon   func() // takes what every daemon exports out of the registry
 }
 
 // described lists the metrics that are read when asked for, with their labels. Labels are bounded: a job or a drive, never a split.
@@ -50,12 +52,18 @@ func newMetrics(s *Server, registry *prometheus.Registry) (*metrics, error) {
 	for _, d := range described {
 		m.desc[d.name] = prometheus.NewDesc(d.name, d.help, d.labels, nil)
 	}
-	return m, errors.Join(registry.Register(m), registry.Register(m.flush))
+	if err := errors.Join(registry.Register(m), registry.Register(m.flush)); err != nil {
+		return nil, err
+	}
+	var err error
+	m.daemon, err = exposition.Register(registry, exposition.Options{Version: s.o.Version, Identity: s.o.Identity})
+	return m, err
 }
 
 func (m *metrics) unregister() {
 	m.registry.Unregister(m)
 	m.registry.Unregister(m.flush)
+	m.daemon()
 }
 
 // Describe implements prometheus.Collector.

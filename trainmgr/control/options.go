@@ -34,6 +34,7 @@ type Options struct {
 
 	Registry *prometheus.Registry // nil: one of its own
 	Logger   *slog.Logger         // nil: silent
+	Version  string               // of the program, told in metrics
 	// Profile serves /debug/pprof, to callers on loopback only.
 	Profile bool
 

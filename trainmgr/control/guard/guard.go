@@ -85,19 +85,6 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, code connect.Code
 	_ = g.errors.Write(w, r, connect.NewError(code, err)) // the caller is gone if it fails
 }
 
-// Reader lets operators, members and nodes read, where identities are checked.
-func Reader(tls bool, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tls {
-			if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {
-				http.Error(w, err.Error(), http.StatusForbidden)
-				return
-			}
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // OnLoopback refuses callers of other machines.
 func OnLoopback(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
