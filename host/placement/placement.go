@@ -147,10 +147,20 @@ func (c *cluster) choose(p Partition, share float64) (*state, error) {
 		return best, nil
 	case open == 0:
 		return nil, fmt.Errorf("partition %s is to have %d copies and can have %d: %w: every copy lies on a drive of its own, and %s: "+
-			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, len(holders), ErrReplicas, c.census())
+			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, staying(holders), ErrReplicas, c.census())
 	}
 	return nil, fmt.Errorf("partition %s of %d bytes, which is to have %d copies and has %d: %w among the %d that do not hold it, the most is %d bytes: "+
 		"add drives", p.Name, p.Bytes, p.Copies, len(holders), ErrRoom, open, c.mostRoom(p.Name))
+}
+
+// staying counts the drives that are not closed: a copy on one that is retired does not stay.
+func staying(holders []*state) (n int) {
+	for _, s := range holders {
+		if !s.Closed {
+			n++
+		}
+	}
+	return n
 }
 
 // census says how many drives there are to choose from.

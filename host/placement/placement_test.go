@@ -150,6 +150,7 @@ func TestReplicateAndRetire(t *testing.T) {
 	require.ErrorContains(t, err, "no such drive")
 	_, err = Retire(ds[:2], times(ps, 3), ds[1].Ref)
 	require.ErrorIs(t, err, ErrReplicas)
+	require.ErrorContains(t, err, "is to have 3 copies and can have 1: ", "the drive that goes does not count")
 	_, err = Retire(ds, times(ps[:1], 1), ds[1].Ref)
 	require.ErrorContains(t, err, "described")
 	_, err = Replicate(ds, times(partitions(9, 1), 1))
