@@ -162,12 +162,37 @@ func TestRevokingTheActiveImage(t *testing.T) {
 		images = append(images, m)
 		must(t, "image", "load", drive, path, "--activate")
 	}
-	out := must(t, "image", "trust", drive, "--image-revoke", "image:"+images[1].ID.String())
+	revoke := []string{"image", "trust", drive, "--image-revoke", "image:" + images[1].ID.String()}
+	code, _, stderr := millrace(t, revoke...)
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, stderr, "runs image "+images[1].ID.Short(), "--force")
+	assert.NotContains(t, must(t, "image", "list", drive), "revoked image", "nothing was changed")
+	out := must(t, append(revoke, "--force")...)
 	assert.Regexp(t, `1 +field +`+images[0].ID.Short()+` .*active`, out)
 	assert.Contains(t, out, "is revoked")
-	code, _, stderr := millrace(t, "image", "load", drive, dir+"/100000.mimg")
+	code, _, stderr = millrace(t, "image", "load", drive, dir+"/100000.mimg")
 	assert.Equal(t, exitFailed, code)
 	errorLine(t, stderr, "step revocation")
+}
+
+// TestTheStockImageCannotBeRevoked: it runs where no other may, and so would go on running.
+func TestTheStockImageCannotBeRevoked(t *testing.T) {
+	dir := t.TempDir()
+	drive := "file:" + dir + "/d.flash"
+	must(t, "drive", "create", drive+"?size=1MiB&slm=1MiB")
+	b, err := image.Stock()
+	require.NoError(t, err)
+	stock, err := image.Parse(b)
+	require.NoError(t, err)
+	for _, more := range [][]string{nil, {"--force"}} {
+		code, _, stderr := millrace(t, append([]string{"image", "trust", drive, "--image-revoke", "image:" + stock.ID.String()}, more...)...)
+		assert.Equal(t, exitFailed, code)
+		errorLine(t, stderr, stock.ID.Short())
+		assert.NotContains(t, must(t, "image", "list", drive), "revoked image")
+	}
+	code, _, stderr := millrace(t, "drive", "create", "file:"+dir+"/e.flash?size=1MiB&slm=1MiB", "--image-revoke", "image:"+stock.ID.String())
+	assert.Equal(t, exitFailed, code)
+	errorLine(t, stderr, "cannot be revoked")
 }
 
 func TestImageFiles(t *testing.T) {

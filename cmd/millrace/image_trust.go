@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -59,11 +61,15 @@ func (f *trustFlags) change() (func(*image.Trust) error, error) {
 }
 
 func (c *command) imageTrust() *cobra.Command {
-	var f trustFlags
+	var (
+		f     trustFlags
+		force bool
+	)
 	cmd := &cobra.Command{
 		Use: "trust URI", Short: "Change which images a drive on this machine takes",
 		Long: `Changes policy, keys and what is revoked of a drive in a file, and prints what holds from now on. The drive must not be open elsewhere. It is started with the
-change: if it may not take the active image any more, it goes back to the one before. A drive that is served elsewhere is told there, by the same
+change: if it may not take the active image any more, which --image-revoke wants --force for, it goes back to the one before. The stock image, which runs where
+no other may, cannot be revoked. A drive that is served elsewhere is told there, by the same
 flags of millrace drive serve: no host may change what a drive trusts.`,
 		Example: "  millrace image trust file:d0.flash --image-policy require --image-key signing.pub.pem\n" +
 			"  millrace image trust file:d0.flash --image-revoke image:da4c21672900be58db0d520c30c2dc76d1ef81466e65c1bb7d2421a8e43b0a3c",
@@ -83,6 +89,11 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 			case change == nil:
 				return usagef("nothing to change: give --image-policy, --image-key or --image-revoke; millrace image list shows what holds")
 			}
+			if len(f.revoke) > 0 && !force {
+				if err := f.checkRunning(cmd.Context(), args[0]); err != nil {
+					return err
+				}
+			}
 			dev, err := sdk.Open(cmd.Context(), args[0], sdk.DeviceOptions{Trust: change})
 			if err != nil {
 				return err
@@ -96,7 +107,29 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&force, "force", false, "revoke also the image that runs: the drive goes back to the one before it, or to the stock image")
 	return cmd
+}
+
+// checkRunning returns an error if the image that a drive runs would be revoked, by its id or by the key that signed it.
+func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
+	keys, images, err := parseRevoked(f.revoke)
+	if err != nil {
+		return usagef("--image-revoke: %w", err)
+	}
+	return withDrive(ctx, uri, nil, func(dev *sdk.Device) error {
+		r, err := dev.ImageReport(ctx)
+		if err != nil {
+			return err
+		}
+		for _, s := range r.Slots {
+			if s.Active && (slices.Contains(images, s.Image) || slices.Contains(keys, s.SignedBy)) {
+				return fmt.Errorf("%s runs image %s, which this would revoke: activate another one first (millrace image activate), or have the drive go back "+
+					"to the one before it with --force", dev, s.Image.Short())
+			}
+		}
+		return nil
+	})
 }
 
 // parseRevoked reads key:ID and image:ID.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/millrace/millrace/fpga/engine"
@@ -68,19 +69,25 @@ type mark struct {
 // image.
 func newSlots(o *Options, st *state) (*slots, error) {
 	s := &slots{log: o.Logger, path: o.Path, active: -1, save: func() error { return nil }, step: o.atStep, trust: st.Trust}
-	if o.Trust != nil {
-		if err := o.Trust(&s.trust); err != nil {
-			return nil, fmt.Errorf("image trust: %w", err)
-		}
-	}
-	if err := s.trust.Check(); err != nil {
-		return nil, err
-	}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
 	}
 	if s.slots[0].img, err = image.Parse(b); err != nil {
+		return nil, err
+	}
+	if o.Trust != nil {
+		stock := s.slots[0].img.ID
+		had := slices.Contains(s.trust.RevokedImages, stock)
+		if err := o.Trust(&s.trust); err != nil {
+			return nil, fmt.Errorf("image trust: %w", err)
+		}
+		// It is what runs where no other may: it would be called revoked and go on running.
+		if !had && slices.Contains(s.trust.RevokedImages, stock) {
+			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be revoked; load another image and activate it", stock.Short())
+		}
+	}
+	if err := s.trust.Check(); err != nil {
 		return nil, err
 	}
 	if s.path != "" {
