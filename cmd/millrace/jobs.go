@@ -17,7 +17,7 @@ import (
 )
 
 func (c *command) jobs() *cobra.Command {
-	return group("jobs", "Jobs of a control plane", c.jobsSubmit(), c.jobsList(), c.jobsShow(), c.jobsWatch(), c.jobsCancel())
+	return group("jobs", "Jobs of a control plane", c.jobsSubmit(), c.jobsList(), c.jobsShow(), c.jobsWatch(), c.jobsCheckpoint(), c.jobsCancel())
 }
 
 // jobView is a job as it is printed.
@@ -181,7 +181,7 @@ later are taken when all that was there is delivered.`,
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
 	fl.Float64Var(&spec.TRowsPerSecond, "t", 0, "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
 	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
-	fl.StringVar(&resume, "resume", "", "file with a token to go on from")
+	fl.StringVar(&resume, "resume", "", "file with a token to go on from, as train --checkpoint and jobs checkpoint write it")
 	fl.DurationVar(&abandon, "abandon-after", 0, "end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
 	fl.StringVar(&owner, "owner", "", "by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their certificates up to the first dot (default: every launcher may see it and attach)")
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
@@ -200,8 +200,8 @@ later are taken when all that was there is delivered.`,
 		spec.AbandonAfterSeconds = abandon.Seconds()
 		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude, maxDrives
 		if resume != "" {
-			if spec.Resume, err = readDocument(resume); err != nil {
-				return fmt.Errorf("resume: %w", err)
+			if spec.Resume, err = readResume(resume); err != nil {
+				return err
 			}
 		}
 		job, err := client.SubmitFor(ctx, owner, &spec)

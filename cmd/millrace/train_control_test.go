@@ -51,6 +51,8 @@ func TestTrainOnAService(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(must(t, plain...)), &whole))
 	require.Equal(t, 2000, whole.Rows, "that job is done: this is another")
 
+	abandonedAndResumed(t, at, dir)
+
 	token := filepath.Join(dir, "rank0.token")
 	flags := []string{"train", "--control", at, "--checkpoint", token, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}
 	rows := func(more ...string) int {
@@ -102,4 +104,40 @@ func TestFlagsOfTrainThatDoNotGoTogether(t *testing.T) {
 		assert.Equal(t, exitUsage, code, "%q: %s", c.args, errs)
 		assert.Contains(t, errs, c.says)
 	}
+}
+
+// abandonedAndResumed: a job that nobody comes back to ends by itself, and another goes on with what was left of it.
+func abandonedAndResumed(t *testing.T, at, dir string) {
+	t.Helper()
+	trains := func(name string, more ...string) int {
+		var r struct {
+			Rows int `json:"rows"`
+		}
+		out := must(t, append([]string{"train", "--control", at, "--job", name, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}, more...)...)
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		return r.Rows
+	}
+	submit := func(name string, more ...string) {
+		must(t, append([]string{"jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", name, "--wait"}, more...)...)
+	}
+	submit("left", "--abandon-after", "1s")
+	require.Equal(t, 3*100, trains("left", "--stop-after", "3"))
+	list := must(t, "jobs", "list", "--control", at)
+	assert.Contains(t, list, "last contact")
+	assert.Contains(t, list, "0 of 1")
+	require.Eventually(t, func() bool {
+		var v jobView
+		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "left", "--control", at, "--output", "json")), &v))
+		return strings.HasPrefix(v.State, "abandoned: no rank has called since ") && v.LastContact != "" && !v.Ranks[0].Attached
+	}, time.Minute, 20*time.Millisecond)
+	code, _, errs := millrace(t, "train", "--control", at, "--job", "left", "--progress", "none")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, errs, "the job was abandoned")
+	token := filepath.Join(dir, "left.token")
+	assert.Contains(t, must(t, "jobs", "checkpoint", "left", "--control", at, "--out", token), "3 mini-batches of epoch 1 are acknowledged")
+	submit("rest", "--resume", token)
+	assert.Equal(t, 2000-3*100, trains("rest"))
+	code, _, errs = millrace(t, "jobs", "checkpoint", "rest", "--control", at)
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "--out is wanted")
 }

@@ -149,6 +149,11 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	if err != nil {
 		return dataset.Token{}, false, err
 	}
+	if j.Phase == record.Abandoned && len(j.Token) > 0 && len(req.Session) == 0 {
+		var token dataset.Token
+		err := token.UnmarshalBinary(j.Token)
+		return token, false, err
+	}
 	if !j.Phase.Begun() {
 		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Phase.Words(j.Why)))
 	}

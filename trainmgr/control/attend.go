@@ -121,9 +121,26 @@ func (l *leader) abandon(now time.Time) {
 		if after <= 0 || now.Sub(j.Unattended) < after {
 			continue
 		}
+		j.Token = l.lastToken(j)
 		l.end(j, record.Abandoned, fmt.Sprintf("no rank has called since %s, for more than %v", j.Unattended.Format(time.RFC3339), after), now)
 	}
 }
+
+// lastToken is what was acknowledged of a job that is about to be abandoned: whoever comes back to it has no other job to go on with. l.mu is held.
+func (l *leader) lastToken(j *job) []byte {
+	t, err := l.ledger.Token(j.ID)
+	if err == nil {
+		var b []byte
+		if b, err = t.MarshalBinary(); err == nil && len(b) <= maxLastToken {
+			return b
+		}
+	}
+	l.logger.Warn("of an abandoned job no token is kept", "job", j.ID, "error", err)
+	return nil
+}
+
+// maxLastToken is the largest token that is kept of an abandoned job.
+const maxLastToken = 256 << 10
 
 // attendance reports whether a rank of the job is attached, and when one called last. l.mu is held.
 func (l *leader) attendance(j *job) (attached bool, last time.Time) {

@@ -211,8 +211,47 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			assert.Equal(t, connect.CodeAborted, connect.CodeOf(err))
 			assert.ErrorContains(t, err, "abandoned")
 			submit(t, k, &apiv1.JobSpec{Name: "job", Epochs: 2}) // its name is free
+			_, err = checkpointOf(t, k, st.Id)
+			assert.NoError(t, err, "whoever comes back can go on")
 		})
 	}
+}
+
+// checkpointOf is the token of a whole job.
+func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
+	r, err := callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: id})
+	})
+	return r.GetToken(), err
+}
+
+// TestAnAbandonedJobCanBeGoneOnWith: its token says what was acknowledged, and another job resumes from it with the rest.
+func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
+	t.Parallel()
+	s, c, k := attached(t)
+	require.NoError(t, k.consume(3))
+	had := len(k.got)
+	l := s.leading.Load()
+	l.mu.Lock()
+	l.departures(time.Now().Add(1000 * time.Hour))
+	l.abandon(time.Now().Add(1000 * time.Hour))
+	l.mu.Unlock()
+	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, 20*time.Second, time.Millisecond)
+	token, err := checkpointOf(t, c, k.id)
+	require.NoError(t, err)
+	st := submit(t, c, &apiv1.JobSpec{Name: "rest", Plan: &apiv1.PlanOptions{SplitBatches: 2}, Resume: token})
+	until(t, c, "rest", "running")
+	rest := newConsumer(t, c, st.Id, 0)
+	require.NoError(t, rest.attach(nil))
+	require.NoError(t, rest.consume(0))
+	assert.Len(t, rest.got, 20-had)
+	for name := range k.got {
+		assert.NotContains(t, rest.got, name)
+	}
+	_, err = callControl(t, c, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
+		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: k.id, Session: k.session})
+	})
+	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "of a rank there is none any more")
 }
 
 // TestAbandonmentOutlivesALeader: since when nobody has called is stored; and nobody had called before, it counts from when the leader began.

@@ -54,6 +54,7 @@ type State struct {
 	Stays       string              `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
 	Runs        []byte              `json:"runs,omitempty"`        // RunBytes a rank: which training run attached last
 	Unattended  time.Time           `json:"unattended,omitzero"`   // since when no rank has called; zero: one is attached
+	Token       []byte              `json:"token,omitempty"`       // of an abandoned job: what was acknowledged of it, for Checkpoint
 	Ended       time.Time           `json:"ended,omitzero"`
 	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }

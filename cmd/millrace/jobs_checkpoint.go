@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace/millrace/trainmgr/remote"
+)
+
+// checkpointed is what jobs checkpoint says.
+type checkpointed struct {
+	Job          string `json:"job"`
+	File         string `json:"file"`
+	Epoch        uint64 `json:"epoch"` // from 0
+	Acknowledged uint64 `json:"mini_batches_acknowledged"`
+}
+
+func (c *command) jobsCheckpoint() *cobra.Command {
+	var (
+		f   remoteFlags
+		out string
+	)
+	cmd := &cobra.Command{
+		Use:   "checkpoint JOB",
+		Short: "Write the token of a job that runs, or was abandoned",
+		Long: `Writes what all ranks of a job have acknowledged as a token, sealed by the control plane: a job submitted with it as --resume delivers the rest. It is
+for jobs whose trainer kept no token of its own, as one that was abandoned; of one that was cancelled, has failed or is done there is none.`,
+		Example: "  millrace jobs checkpoint ads --out ads.token && millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
+		Args:    exactArgs("JOB"),
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write, replaced whole")
+	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if out == "" {
+			return usagef("--out is wanted: the file to write the token to")
+		}
+		b, err := client.Checkpoint(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		t, err := remote.ReadToken(b)
+		if err != nil {
+			return fmt.Errorf("checkpoint of job %s: %w", args[0], err)
+		}
+		if err := replaceFile(out, []byte(base64.RawURLEncoding.EncodeToString(b))); err != nil {
+			return err
+		}
+		v := checkpointed{Job: args[0], File: out, Epoch: t.Epoch, Acknowledged: t.Mark}
+		for _, r := range t.Runs {
+			v.Acknowledged += r.To - r.From
+		}
+		return c.print(v, func(w io.Writer) {
+			fmt.Fprintf(w, "token of job %s written to %s: %d mini-batches of epoch %d are acknowledged\n", v.Job, v.File, v.Acknowledged, v.Epoch+1)
+		})
+	})
+}
+
+// readResume reads a file with a token, as text, as train and jobs checkpoint write it, or as bytes, as a launcher got it.
+func readResume(path string) ([]byte, error) {
+	b, err := readDocument(path)
+	if err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
+	}
+	if raw, err := base64.RawURLEncoding.DecodeString(string(bytes.TrimSpace(b))); err == nil {
+		b = raw
+	}
+	if _, err := remote.ReadToken(b); err != nil {
+		return nil, fmt.Errorf("resume %s: %w", path, err)
+	}
+	return b, nil
+}
