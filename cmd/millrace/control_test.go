@@ -133,6 +133,7 @@ func service(t *testing.T, dir string, do func(args ...string)) {
 	do("jobs", "list", "--control", url)
 	do("control", "backup", dir+"/control.snapshot", "--control", url)
 	do("jobs", "show", "ads", "--control", url)
+	do("jobs", "checkpoint", "ads", "--out", dir+"/ads.token", "--control", url)
 	do("nodes", "list", "--control", url)
 	do("nodes", "show", "node0", "--control", url)
 	do("nodes", "drain", "node0", "--control", url)

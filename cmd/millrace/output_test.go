@@ -88,7 +88,7 @@ var counts = map[string]bool{
 	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
 	"depth": true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
 	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
-	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
+	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
 	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true, "fences_above": true, "from_byte": true,
 }

@@ -321,10 +321,14 @@ type client struct {
 	members []apiv1connect.ControlClient
 }
 
+// launchers is the HTTP client of the tests' launchers and nodes: as theirs, and unlike the default one, it keeps every connection. A rank whose launcher's
+// connections are all closed is detached.
+var launchers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
 func newClient(members ...*Server) *client {
 	c := &client{}
 	for _, s := range members {
-		c.members = append(c.members, apiv1connect.NewControlClient(http.DefaultClient, s.URL()))
+		c.members = append(c.members, apiv1connect.NewControlClient(launchers, s.URL()))
 	}
 	return c
 }
