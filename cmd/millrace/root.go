@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,13 +67,27 @@ func run(ctx context.Context, args []string, s streams) int {
 		lines = document.lines()
 	}
 	for _, line := range lines {
-		fmt.Fprintln(s.err, name, visible(oneLine(line)))
+		fmt.Fprintln(s.err, name, visible(oneLine(inTypes.ReplaceAllString(line, ""))))
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// inTypes is what a YAML decoder adds to a field that nobody knows: the type of Go's that lacks it.
+var inTypes = regexp.MustCompile(` in type [a-z]+\.[A-Z][A-Za-z]*`)
+
+// parsed is what Go's parsers of numbers say before what is wrong.
+var parsed = regexp.MustCompile(`strconv\.[A-Za-z]+: parsing ("[^"]*"): `)
+
+// plainly takes names of Go's out of a flag's error.
+func plainly(err error) error {
+	if text := parsed.ReplaceAllString(err.Error(), "$1: "); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
 }
 
 // oneLine puts what several errors say, each on its lines, into one line.
@@ -103,7 +118,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, plainly(err))} })
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
 	root.PersistentFlags().BoolVar(&c.wide, "wide", false, "do not fold tables to the terminal's width")

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -179,10 +180,14 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 	if strings.Count(stderr, "\n") > 1 { // only what is wrong with a pipeline takes several lines, one a cause
 		require.Equal(t, strings.Count(stderr, "\n"), strings.Count(stderr, ": line "), "stderr is not one line: %s", stderr)
 	}
+	assert.NotRegexp(t, goName, stderr, "a name of Go's reaches a user")
 	for _, s := range says {
 		assert.Contains(t, stderr, s)
 	}
 }
+
+// goName is what a package's exported name looks like, as trainmgr.Options.
+var goName = regexp.MustCompile(`\b[a-z]+\.[A-Z][a-z]+[A-Za-z]*\b`)
 
 // TestStatus1IsForWhatFailed: the flags are right and the thing is not.
 func TestStatus1IsForWhatFailed(t *testing.T) {
