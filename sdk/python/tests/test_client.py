@@ -578,7 +578,7 @@ class Faults(unittest.TestCase):
             job.report_throughput(123.5)
             it = job.minibatches()
             next(it)
-            for _ in range(200):
+            for _ in range(1000):
                 with c.ledger.lock:
                     last = c.ledger.reports[-1]
                 if last.get("blocked") and last["tRowsPerSecond"] == 123.5 and last["queueBatches"]:

@@ -254,9 +254,8 @@ class Staging(unittest.TestCase):
             data._pinned = copies = _Copies()  # type: ignore[assignment]
             it = iter(data)
             first = next(it)
-            for _ in range(300):
-                if copies.copied == 4:
-                    break
+            until = time.monotonic() + 20
+            while copies.copied < 4 and time.monotonic() < until:
                 time.sleep(0.005)
             self.assertEqual(copies.copied, 4)
             self.assertEqual(data.job._session.intake.durable.first_missing(0), 0, "staged is not acknowledged")
