@@ -170,9 +170,15 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 	}
 }
 
-// errorLine demands that stderr is one line of an error that says all of that.
+// errorLine demands that stderr is one line of an error that says all of that. Warnings of a drive, which are records of a log, may
+// stand before it.
 func errorLine(t *testing.T, stderr string, says ...string) {
 	t.Helper()
+	for strings.HasPrefix(stderr, `{"time":`) {
+		record, rest, _ := strings.Cut(stderr, "\n")
+		require.Contains(t, record, `"level":"WARN"`)
+		stderr = rest
+	}
 	require.True(t, strings.HasSuffix(stderr, "\n"), "stderr: %q", stderr)
 	for line := range strings.Lines(stderr) {
 		require.True(t, strings.HasPrefix(line, "millrace: "), "stderr: %q", stderr)
