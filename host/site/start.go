@@ -200,9 +200,9 @@ func (s *Site) wait(ctx context.Context, d daemon, c *child) error {
 	if c != nil {
 		ended = c.ended
 	}
-	last := errors.New("it was not asked yet")
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		if last = s.ready(ctx, client, d); last == nil {
+		last := s.ready(ctx, client, d)
+		if last == nil {
 			return nil
 		}
 		select {

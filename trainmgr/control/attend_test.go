@@ -170,8 +170,8 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
 			n.beats(t, k)
 			await(t, k, "n")
-			st := submit(t, k, &apiv1.JobSpec{Name: "job", AbandonAfterSeconds: c.job, Ranks: 2})
-			st = until(t, k, "job", "running")
+			submit(t, k, &apiv1.JobSpec{Name: "job", AbandonAfterSeconds: c.job, Ranks: 2})
+			st := until(t, k, "job", "running")
 			assert.Equal(t, c.after.Seconds(), st.AbandonAfterSeconds)
 			l := s.leading.Load()
 			pass := func(d time.Duration) {

@@ -135,7 +135,7 @@ func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	stop()
 	require.NoError(t, s.Close())
 
-	s, c = start(t, o)
+	_, c = start(t, o)
 	k.c = c
 	n.beats(t, c)
 	await(t, c, "n")
