@@ -153,6 +153,12 @@ func TestWhoMayChangeMembers(t *testing.T) {
 }
 
 // TestAMemberAloneAnswers although nobody can knock at it.
+func TestClosedTwiceEndsOnce(t *testing.T) {
+	s, _ := start(t, testOptions(t))
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+}
+
 func TestAMemberAloneAnswers(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, testOptions(t))

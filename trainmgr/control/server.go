@@ -34,8 +34,10 @@ type Server struct {
 
 	connections connections
 
-	stop context.CancelFunc
-	wg   sync.WaitGroup
+	stop    context.CancelFunc
+	wg      sync.WaitGroup
+	closing sync.Once
+	closed  error // what Close returns, once it has ended
 
 	backingUp chan struct{} // capacity 1: a backup is being sent
 
@@ -142,8 +144,14 @@ func (s *Server) Leads() bool { return s.leading.Load() != nil }
 // Stopped is closed when the member's etcd has ended by itself: it was removed, or failed. Then Close it.
 func (s *Server) Stopped() <-chan struct{} { return s.store.Stopped() }
 
-// Close stops leading, so that another member may at once, and ends the member.
+// Close stops leading, so that another member may at once, and ends the member. Further calls return what the first did.
 func (s *Server) Close() error {
+	s.closing.Do(func() { s.closed = s.end() })
+	return s.closed
+}
+
+// end is Close, once.
+func (s *Server) end() error {
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
