@@ -3,12 +3,12 @@ package sdk
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
@@ -121,9 +121,9 @@ func (u *URI) set(key, value string) error {
 	var err error
 	switch key {
 	case "size":
-		u.Size, err = ParseBytes(value)
+		u.Size, err = quantity.Bytes(value)
 	case "slm":
-		u.SLM, err = ParseBytes(value)
+		u.SLM, err = quantity.Bytes(value)
 	case "lba":
 		if value != "512" && value != "4096" {
 			return fmt.Errorf("lba=%s: a block has 512 or 4096 bytes", value)
@@ -173,26 +173,4 @@ func (u *URI) set(key, value string) error {
 		return fmt.Errorf("%s=%s: %w", key, value, err)
 	}
 	return nil
-}
-
-// ParseBytes reads a positive number of bytes: decimal digits, then nothing or B, or KiB, MiB, GiB, TiB.
-func ParseBytes(s string) (int64, error) {
-	digits := s
-	shift := 0
-	for i, unit := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if d, ok := strings.CutSuffix(s, unit); ok {
-			digits, shift = d, 10*(i+1)
-		}
-	}
-	if shift == 0 {
-		digits = strings.TrimSuffix(s, "B")
-	}
-	n, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || digits[0] == '+' {
-		return 0, fmt.Errorf("%q is no number of bytes: want digits and KiB, MiB, GiB or TiB", s)
-	}
-	if n == 0 || n > math.MaxInt64>>shift {
-		return 0, fmt.Errorf("%q bytes is out of range", s)
-	}
-	return int64(n << shift), nil
 }

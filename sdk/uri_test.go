@@ -24,7 +24,7 @@ func TestParseURI(t *testing.T) {
 		{"tcp://10.0.0.1:4420/nqn.2014-08.org.nvmexpress:uuid:x", URI{Scheme: "tcp", Host: "10.0.0.1:4420", Name: "nqn.2014-08.org.nvmexpress:uuid:x"}},
 		{"tcp://[::1]:4420/n?commands=vendor", URI{Scheme: "tcp", Host: "[::1]:4420", Name: "n", Commands: Vendor}},
 		{"tcp://h:1/n?hostnqn=nqn.2024-01.io.x:h&digests=both&keyfile=/a%26b&ctrlkeyfile=c", URI{Scheme: "tcp", Host: "h:1", Name: "n", HostNQN: "nqn.2024-01.io.x:h", Digests: DigestsBoth, KeyFile: "/a&b", ControllerKeyFile: "c"}},
-		{"mem:?size=512", URI{Scheme: "mem", Size: 512}},
+		{"mem:?size=1.5GB", URI{Scheme: "mem", Size: 15e8}},
 		{"mem:?size=512B", URI{Scheme: "mem", Size: 512}},
 		{"mem:?size=7KiB", URI{Scheme: "mem", Size: 7 << 10}},
 	} {
@@ -38,11 +38,11 @@ func TestParseURI(t *testing.T) {
 
 func TestParseURIRefuses(t *testing.T) {
 	for _, in := range []string{
-		"", "x", "/dev/nvme0", "ftp:x", "file:", "file:?size=1", "nvme:", "mem:a#b", "mem:%zz", "mem:%00",
+		"", "x", "/dev/nvme0", "ftp:x", "file:", "file:?size=1B", "nvme:", "mem:a#b", "mem:%zz", "mem:%00",
 		"tcp://host/nqn", "tcp://host:1", "tcp://host:1/", "tcp:host:1/n", "tcp://u@host:1/n",
-		"mem:?", "mem:?size", "mem:?size=", "mem:?size=0", "mem:?size=-1", "mem:?size=1GB", "mem:?size=1.5GiB", "mem:?size=+1", "mem:?size= 1",
+		"mem:?", "mem:?size", "mem:?size=", "mem:?size=0", "mem:?size=512", "mem:?size=-1B", "mem:?size=1XB", "mem:?size=1.5B", "mem:?size=+1B", "mem:?size=1 2B",
 		"mem:?hostnqn=nqn.2024-01.io.x:h", "mem:?digests=both", "tcp://h:1/n?hostnqn=x", "tcp://h:1/n?digests=some", "mem:?keyfile=x", "tcp://h:1/n?keyfile=", "tcp://h:1/n?ctrlkeyfile=%00",
-		"mem:?size=9223372036854775807KiB", "mem:?size=1&size=1", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
+		"mem:?size=9223372036854775807KiB", "mem:?size=1B&size=1B", "mem:?lba=1024", "mem:?lba=0512", "mem:?threads=0",
 		"mem:?threads=257", "mem:?threads=x", "mem:?commands=both", "mem:?commands=", "mem:?color=red", "mem:?size=1GiB&", "mem:?&size=1GiB",
 	} {
 		_, err := ParseURI(in)
@@ -50,16 +50,18 @@ func TestParseURIRefuses(t *testing.T) {
 	}
 }
 
-func TestParseBytesBounds(t *testing.T) {
-	n, err := ParseBytes("9223372036854775807")
+func TestSizesWantAUnit(t *testing.T) {
+	u, err := ParseURI("mem:?size=9223372036854775807B&slm=8388607TiB")
 	require.NoError(t, err)
-	assert.Equal(t, int64(math.MaxInt64), n)
-	_, err = ParseBytes("9223372036854775808")
+	assert.Equal(t, int64(math.MaxInt64), u.Size)
+	assert.Equal(t, int64(8388607)<<40, u.SLM)
+	_, err = ParseURI("mem:?size=500")
+	require.ErrorIs(t, err, ErrURI)
+	assert.ErrorContains(t, err, `size=500: `)
+	assert.ErrorContains(t, err, `"500" lacks a unit: write 500GiB or 500GB, or 500B if it is bytes`)
+	_, err = ParseURI("mem:?size=9223372036854775808B")
 	require.Error(t, err)
-	n, err = ParseBytes("8388607TiB")
-	require.NoError(t, err)
-	assert.Equal(t, int64(8388607)<<40, n)
-	_, err = ParseBytes("8388608TiB")
+	_, err = ParseURI("mem:?slm=8388608TiB")
 	require.Error(t, err)
 }
 

@@ -241,6 +241,10 @@ func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, er
 		}
 		mb, err := d.queue.get(ctx)
 		got()
+		if err == nil && ctx.Err() != nil { // what waits in the queue would hide it
+			mb.Release()
+			return false, context.Cause(ctx)
+		}
 		first = false
 		if errors.Is(err, io.EOF) {
 			return true, nil

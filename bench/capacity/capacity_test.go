@@ -131,15 +131,3 @@ func TestRefusals(t *testing.T) {
 		assert.ErrorIs(t, err, ErrPrices)
 	}
 }
-
-func TestParseBytes(t *testing.T) {
-	for s, want := range map[string]float64{"500TB": 500e12, "11.95PB": 11.95e15, "1.5PiB": 1.5 * (1 << 50), "7": 7, "7B": 7, "1e3 GB": 1e12} {
-		got, err := ParseBytes(s)
-		require.NoError(t, err, s)
-		assert.Equal(t, want, got)
-	}
-	for _, s := range []string{"", "TB", "-1TB", "1XB", "infTB", "nan"} {
-		_, err := ParseBytes(s)
-		assert.ErrorIs(t, err, ErrNeed, s)
-	}
-}

@@ -129,7 +129,7 @@ func store(ctx context.Context, o Options, dir string, files []workload.File) ([
 		path := filepath.Join(dir, fmt.Sprintf("drive%d.flash", d))
 		const block = 4096
 		place := "file:" + escape.Replace(path)
-		uri := fmt.Sprintf("%s?size=%d&lba=%d", place, (sizes[d]+block-1)/block*block+1<<20, block)
+		uri := fmt.Sprintf("%s?size=%dB&lba=%d", place, (sizes[d]+block-1)/block*block+1<<20, block)
 		dev, err := sdk.Create(ctx, uri, sdk.DeviceOptions{})
 		if err != nil {
 			return nil, err
@@ -142,7 +142,7 @@ func store(ctx context.Context, o Options, dir string, files []workload.File) ([
 			return nil, err
 		}
 		if o.SLM > 0 {
-			place += fmt.Sprintf("?slm=%d", o.SLM)
+			place += fmt.Sprintf("?slm=%dB", o.SLM)
 		}
 		uris = append(uris, place)
 	}

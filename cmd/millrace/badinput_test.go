@@ -343,7 +343,7 @@ func TestTooLittleMemory(t *testing.T) {
 	// Follow what it says is needed.
 	slm := 64 << 10
 	for range 20 {
-		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--engine", "drive", "--slm", fmt.Sprint(slm), "--batch", "64", "--out", filepath.Join(t.TempDir(), "out"))
+		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--engine", "drive", "--slm", fmt.Sprint(slm, "B"), "--batch", "64", "--out", filepath.Join(t.TempDir(), "out"))
 		if code == exitDone {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/bench/roofline"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -32,7 +33,7 @@ func (o *rmFlags) register(f *pflag.FlagSet) {
 	f.StringVar(&o.engine, "engine", "cpu", "cpu, drive or reference")
 	f.StringVar(&o.commands, "commands", "vendor", "command set of the drive: vendor or standard")
 	f.IntVar(&o.Threads, "threads", 1, "engine threads")
-	f.Int64Var(&o.Rows, "rows", 0, "rows of the data set (default: about 100 MB)")
+	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of the data set (default: about 100 MB)")
 	f.DurationVar(&o.Time, "time", 3*time.Second, "measure each at least so long")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")

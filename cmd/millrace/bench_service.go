@@ -10,6 +10,8 @@ import (
 
 	benchservice "github.com/millrace/millrace/bench/service"
 	"time"
+
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 func (c *command) benchService() *cobra.Command {
@@ -60,9 +62,10 @@ a leader's death is felt.`,
 	f := cmd.Flags()
 	f.StringSliceVar(&transports, "transports", []string{"unix", "tcp", "tls"}, "how the trainer reaches nodes: unix, tcp, tls")
 	f.IntSliceVar(&o.Nodes, "nodes", []int{1, 2, 4}, "how many nodes")
-	f.IntVar(&o.Rows, "rows", 16<<10, "rows of a mini-batch, of 264 bytes each")
+	o.Rows, o.Splits = 16<<10, 1_000_000
+	f.Var(quantity.CountFlag[int]{To: &o.Rows}, "rows", "rows of a mini-batch, of 264 bytes each")
 	f.DurationVar(&o.Time, "time", 2*time.Second, "measure each cell so long, and raw connections as long again")
-	f.IntVar(&o.Splits, "splits", 1_000_000, "splits of the job whose acknowledgements are timed")
+	f.Var(quantity.CountFlag[int]{To: &o.Splits}, "splits", "splits of the job whose acknowledgements are timed")
 	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "of the control plane whose leader is killed")
 	f.BoolVar(&noLedger, "no-ledger", false, "leave acknowledgements out")
 	f.BoolVar(&noFailover, "no-failover", false, "leave the leader's death out")

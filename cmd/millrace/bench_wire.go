@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/wire"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 func (c *command) benchWire() *cobra.Command {
@@ -41,7 +41,7 @@ is what NVMe/TCP reaches of their bytes a second. Processor time and allocations
 				return usagef("--time must be above 0")
 			}
 			var err error
-			if o.DriveBytes, err = sdk.ParseBytes(size); err != nil {
+			if o.DriveBytes, err = quantity.Bytes(size); err != nil {
 				return usagef("--size: %w", err)
 			}
 			o.Progress = c.say

@@ -32,8 +32,8 @@ func TestBenchWireRefusesWhatItCannotMeasure(t *testing.T) {
 		{"--connections", "17", "17 connections"},
 		{"--digests", "maybe", "on or off"},
 		{"--time", "0s", "--time"},
-		{"--size", "much", "no number of bytes"},
-		{"--size", "1000", "multiple"},
+		{"--size", "much", "write a number and B"},
+		{"--size", "1000B", "multiple"},
 	} {
 		code, stdout, stderr := millrace(t, "bench", "wire", c.flag, c.value)
 		assert.Equal(t, exitUsage, code, stderr)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/terminal"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/trainmgr/control"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -55,7 +55,7 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 				return err
 			}
 			var err error
-			if o.RequestMemory, err = sdk.ParseBytes(memory); err != nil {
+			if o.RequestMemory, err = quantity.Bytes(memory); err != nil {
 				return usageError{fmt.Errorf("--request-memory: %w", err)}
 			}
 			o.Logger = c.log(log)
@@ -69,7 +69,7 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 	f.StringSliceVar(&o.Join, "join", nil, "URLs of members of a control plane to which this one was added (control members add); --peers then names this one alone")
 	f.StringSliceVar(&o.Etcd, "etcd", nil, "endpoints of an etcd that runs elsewhere, instead of embedding one")
 	f.StringVar(&o.EtcdClient, "etcd-client", "", "URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
-	f.Int64Var(&o.EtcdQuota, "etcd-quota", 0, "bytes that the embedded etcd holds at most (default 2 GiB)")
+	f.Var(quantity.BytesFlag[int64]{To: &o.EtcdQuota}, "etcd-quota", "what the embedded etcd holds at most, as 4GiB (default 2 GiB)")
 	f.StringVar(&o.Listen, "listen", control.DefaultListen, "HOST:PORT or unix:PATH to serve at; port 0 picks one")
 	f.StringVar(&o.Advertise, "advertise", "", "URL at which nodes and launchers reach this member (default: made from --listen)")
 	f.StringVar(&o.Identity.Cert, "cert", "", "certificate (PEM) of this member")

@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -77,8 +78,8 @@ func writeFlags(cmd *cobra.Command, o *workload.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
 	f.IntVar(&o.Partitions, "partitions", 1, "partitions")
-	f.IntVar(&o.RowGroupRows, "row-group-rows", 0, "rows of a row group (default by model)")
-	f.IntVar(&o.PageBytes, "page-bytes", 0, "bytes of a data page before compression, about (default 1 MiB)")
+	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default by model)")
+	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes", "bytes of a data page before compression, about (default 1 MiB)")
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
@@ -126,7 +127,8 @@ and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage.
 	}
 	f := cmd.Flags()
 	f.StringVar(&model, "model", "rm1", "rm1 to rm5")
-	f.Int64Var(&o.Rows, "rows", 1_000_000, "rows of all partitions together")
+	o.Rows = 1_000_000
+	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of all partitions together")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
 	f.Float64Var(&o.Coverage, "coverage", 0, "share of rows that have a feature (default: the model's)")
 	f.BoolVar(&o.Maps, "maps", false, "rm2 to rm5: features in two maps, float_features and id_list_features, as in DPP's tables")

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/demo"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 func (c *command) demo() *cobra.Command {
@@ -24,7 +24,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if slm != "" {
-				n, err := sdk.ParseBytes(slm)
+				n, err := quantity.Bytes(slm)
 				if err != nil {
 					return usagef("--slm: %w", err)
 				}
@@ -62,11 +62,12 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 		},
 	}
 	f := cmd.Flags()
-	f.Int64Var(&o.Rows, "rows", 3_145_728, "rows to generate")
+	o.Rows, o.RowsPerSecond = 3_145_728, 5_000_000
+	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows to generate")
 	f.IntVar(&o.Drives, "drives", 2, "drives")
 	f.IntVar(&o.Partitions, "partitions", 0, "partitions (default: two a drive)")
 	f.IntVar(&o.Epochs, "epochs", 1, "epochs")
-	f.Float64Var(&o.RowsPerSecond, "trainer-rows-per-second", 5_000_000, "speed of the stand-in trainer")
+	f.Var(quantity.RateFlag{To: &o.RowsPerSecond}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.DurationVar(&o.Measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 	f.StringVar(&o.Dir, "dir", "", "keep data and drives here, in an empty folder (default: a temporary one, removed)")
 	f.StringVar(&slm, "slm", "", "memory of each drive, as 64MiB")

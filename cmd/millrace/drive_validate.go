@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host/health"
 	"github.com/millrace/millrace/host/telemetry"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -77,7 +78,7 @@ Of a drive behind the kernel the latencies of its commands are shown too, where 
 			}
 			if scratch != "" {
 				var err error
-				if o.Scratch, err = sdk.ParseBytes(scratch); err != nil {
+				if o.Scratch, err = quantity.Bytes(scratch); err != nil {
 					return usagef("--scratch: %w", err)
 				}
 			}

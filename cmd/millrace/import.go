@@ -13,6 +13,7 @@ import (
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 func (c *command) datasetImport() *cobra.Command {
@@ -84,10 +85,10 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 	f.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
 	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
-	f.Int64Var(&partitionRows, "partition-rows", 0, "rows of a partition (default 4,194,304)")
+	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
-	f.IntVar(&o.RowGroupRows, "row-group-rows", 0, "rows of a row group (default 262,144)")
-	f.IntVar(&o.PageBytes, "page-bytes", 0, "bytes of a data page before compression, about (default 1 MiB)")
+	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
+	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes", "bytes of a data page before compression, about (default 1 MiB)")
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -91,14 +92,14 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams, sdk.MaxThreads)
 	}
 	if i.slm != "" {
-		n, err := sdk.ParseBytes(i.slm)
+		n, err := quantity.Bytes(i.slm)
 		if err != nil {
 			return c, usagef("--slm: %w", err)
 		}
 		c.SLM = uint64(n)
 	}
 	if i.coalesce != "" {
-		n, err := sdk.ParseBytes(i.coalesce)
+		n, err := quantity.Bytes(i.coalesce)
 		if err != nil {
 			return c, usagef("--coalesce: %w", err)
 		}

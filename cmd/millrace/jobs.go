@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
@@ -179,7 +180,7 @@ later are taken when all that was there is delivered.`,
 	fl.StringVar(&spec.RankTail, "rank-tail", "drop", "what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
 	fl.StringVar(&spec.Order, "order", "fastest", "fastest, or deterministic: each rank gets its mini-batches in the plan's order")
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
-	fl.Float64Var(&spec.TRowsPerSecond, "t", 0, "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
+	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t", "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
 	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
 	fl.StringVar(&resume, "resume", "", "file with a token to go on from, as train --checkpoint and jobs checkpoint write it")
 	fl.DurationVar(&abandon, "abandon-after", 0, "end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")

@@ -30,7 +30,7 @@ func (c *command) jobsCheckpoint() *cobra.Command {
 		Short: "Write the token of a job that runs, or was abandoned",
 		Long: `Writes what all ranks of a job have acknowledged as a token, sealed by the control plane: a job submitted with it as --resume delivers the rest. It is
 for jobs whose trainer kept no token of its own, as one that was abandoned; of one that was cancelled, has failed or is done there is none.`,
-		Example: "  millrace jobs checkpoint ads --out ads.token && millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
+		Example: "  millrace jobs checkpoint ads --out ads.token\n  millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
 		Args:    exactArgs("JOB"),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, replaced whole")

@@ -84,7 +84,7 @@ func bounded(t *testing.T, slm, queue int64, data, pipe string, formats ...strin
 	for _, format := range formats {
 		for _, commands := range []string{"vendor", "standard"} {
 			out := filepath.Join(t.TempDir(), "out")
-			got := apart(t, "preprocess", "--engine", "drive", "--commands", commands, "--slm", fmt.Sprint(slm), "--queue", fmt.Sprint(queue),
+			got := apart(t, "preprocess", "--engine", "drive", "--commands", commands, "--slm", fmt.Sprint(slm, "B"), "--queue", fmt.Sprint(queue, "B"),
 				"--pipeline", pipe, "--in", data, "--format", format, "--out", out, "--progress", "none")
 			bound := (slm+queue)*3/2 + 128<<20
 			t.Logf("%s, %s: VmHWM %.0f MiB of %.0f", format, commands, float64(got)/(1<<20), float64(bound)/(1<<20))

@@ -11,6 +11,7 @@ import (
 	"github.com/millrace/millrace/bench/capacity"
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/timing"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 func (c *command) plan() *cobra.Command {
@@ -84,9 +85,11 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 				need.BytesPerRow = bytesPerRow
 			}
 			if bytesFlag != "" {
-				if need.Bytes, err = capacity.ParseBytes(bytesFlag); err != nil {
+				size, err := quantity.Bytes(bytesFlag)
+				if err != nil {
 					return usagef("--size: %w", err)
 				}
+				need.Bytes = float64(size)
 			}
 			need.Replicas = replicas
 			if need.CPUs, err = capacity.MeasuredCPUs(model); err != nil {
@@ -107,9 +110,9 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 	}
 	f := cmd.Flags()
 	f.StringVar(&model, "model", "rm1", "rm1 to rm5 (PreSto), or dpp-rm1 to dpp-rm3")
-	f.Float64Var(&t, "t", 0, "T: rows a second that the trainers take")
-	f.Float64Var(&p, "p", 0, "P: rows a second of one drive, measured")
-	f.Float64Var(&bytesPerRow, "bytes-per-row", 0, "bytes of a row as stored")
+	f.Var(quantity.RateFlag{To: &t}, "t", "T: rows a second that the trainers take")
+	f.Var(quantity.RateFlag{To: &p}, "p", "P: rows a second of one drive, measured")
+	f.Var(quantity.RateFlag{To: &bytesPerRow}, "bytes-per-row", "bytes of a row as stored")
 	f.StringVar(&bytesFlag, "size", "", "bytes of the data set, as 500TB or 1.5PiB")
 	f.IntVar(&replicas, "replicas", 1, "copies of every partition")
 	f.IntVar(&ids, "id-bytes", 8, "bytes of a stored id: 8 or 4")

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
 	"github.com/millrace/millrace/nvme/tcp"
-	"github.com/millrace/millrace/sdk"
 )
 
 // serveFlags are the flags of drive serve.
@@ -252,11 +252,11 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 		return o, errors.New("--flash is wanted: the file that holds the drive")
 	}
 	if f.size != "" {
-		if o.Size, err = sdk.ParseBytes(f.size); err != nil {
+		if o.Size, err = quantity.Bytes(f.size); err != nil {
 			return o, fmt.Errorf("--size: %w", err)
 		}
 	}
-	if o.SLMBytes, err = sdk.ParseBytes(f.slm); err != nil {
+	if o.SLMBytes, err = quantity.Bytes(f.slm); err != nil {
 		return o, fmt.Errorf("--slm: %w", err)
 	}
 	switch f.lba {

@@ -18,8 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/controller"
-	"github.com/millrace/millrace/sdk"
 )
 
 // namespaceEntry is one of the namespaces that --namespaces lists.
@@ -34,7 +34,7 @@ type namespaceEntry struct {
 func (e namespaceEntry) options(log *slog.Logger) (o csd.Options, err error) {
 	o = csd.Options{Path: e.Flash, Plain: true, LBA: e.LBA, Logger: log}
 	if e.Size != "" {
-		if o.Size, err = sdk.ParseBytes(e.Size); err != nil {
+		if o.Size, err = quantity.Bytes(e.Size); err != nil {
 			return o, fmt.Errorf("size: %w", err)
 		}
 		_, err = os.Lstat(e.Flash)

@@ -88,7 +88,7 @@ func TestNamespacesFollowTheList(t *testing.T) {
 		{"the drive's own", "namespaces: [{nsid: 1, flash: old}]", []uint32{5}, "from 4 to 128"},
 		{"no flash", "namespaces: [{nsid: 6}]", []uint32{5}, "flash is wanted"},
 		{"a block of a kilobyte", "namespaces: [{nsid: 6, flash: x, lba: 1024}]", []uint32{5}, "512 or 4096"},
-		{"a size that is none", "namespaces: [{nsid: 6, flash: x, size: 1GB}]", []uint32{5}, "size"},
+		{"a size that is none", "namespaces: [{nsid: 6, flash: x, size: 1XB}]", []uint32{5}, "size"},
 		{"twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 5, flash: x, size: 1MiB}]", []uint32{5}, "twice"},
 		{"flash twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 6, flash: ./old}]", []uint32{5}, "twice"},
 		{"flash that is not there", "namespaces: [{nsid: 6, flash: new, size: 1MiB}, {nsid: 7, flash: none}]", []uint32{5}, "or give its size here"},

@@ -178,7 +178,7 @@ func TestServeRefuses(t *testing.T) {
 		says string
 	}{
 		"no flash":         {nil, exitUsage, "--flash is wanted"},
-		"size":             {[]string{"--flash", "f", "--size", "1GB"}, exitUsage, "--size"},
+		"size":             {[]string{"--flash", "f", "--size", "500"}, exitUsage, "lacks a unit"},
 		"block":            {[]string{"--flash", "f", "--lba", "1024"}, exitUsage, "--lba"},
 		"memory":           {[]string{"--flash", "f", "--slm", "x"}, exitUsage, "--slm"},
 		"threads":          {[]string{"--flash", "f", "--threads", "0"}, exitUsage, "--threads"},

@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace/millrace/bench/standin"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr"
 	"github.com/millrace/millrace/trainmgr/local"
@@ -41,7 +41,8 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
 	f.StringVar(&j.recording, "record-starved", "", "folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
 	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
-	f.Float64Var(&j.trainer, "trainer-rows-per-second", 200_000, "speed of the stand-in trainer")
+	j.trainer = 200_000
+	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
 	f.DurationVar(&j.measure, "measure", time.Second, "how long T, and P of each drive, are measured")
 }
 
@@ -100,7 +101,7 @@ func parseQueue(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
 	}
-	n, err := sdk.ParseBytes(s)
+	n, err := quantity.Bytes(s)
 	if err != nil {
 		return 0, usagef("--queue: %w", err)
 	}

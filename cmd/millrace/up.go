@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host/contexts"
 	"github.com/millrace/millrace/host/site"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/internal/quantity"
 )
 
 // upFlags are the flags of up.
@@ -71,7 +71,7 @@ func (f *upFlags) options() (o site.Options, err error) {
 		}
 	}
 	if f.size != "" {
-		if o.DriveSize, err = sdk.ParseBytes(f.size); err != nil {
+		if o.DriveSize, err = quantity.Bytes(f.size); err != nil {
 			return o, usagef("--drive-size: %w", err)
 		}
 	}

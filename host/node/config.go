@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/internal/httpbody"
+	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/strictyaml"
 	"github.com/millrace/millrace/sdk"
 )
@@ -325,25 +326,23 @@ func (c *Config) identity() identity.Options {
 // Bytes is a size in a document, as 64MiB.
 type Bytes int64
 
-// UnmarshalText reads 0, or what sdk.ParseBytes reads.
+// UnmarshalText reads 0, or what quantity.Bytes reads.
 func (b *Bytes) UnmarshalText(t []byte) error {
 	if string(t) == "0" {
 		*b = 0
 		return nil
 	}
-	n, err := sdk.ParseBytes(string(t))
+	n, err := quantity.Bytes(string(t))
 	*b = Bytes(n)
 	return err
 }
 
 // MarshalText writes the size in the largest unit that divides it.
 func (b Bytes) MarshalText() ([]byte, error) {
-	n, units := int64(b), []string{"", "KiB", "MiB", "GiB", "TiB"}
-	i := 0
-	for ; i < len(units)-1 && n != 0 && n%1024 == 0; i++ {
-		n /= 1024
+	if b == 0 {
+		return []byte("0"), nil
 	}
-	return fmt.Appendf(nil, "%d%s", n, units[i]), nil
+	return []byte(quantity.Text(int64(b))), nil
 }
 
 // Want says what a size is.

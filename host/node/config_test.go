@@ -113,7 +113,7 @@ func TestConfigRefused(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, n := range map[string]Bytes{"0": 0, "1": 1, "1KiB": 1024, "1536KiB": 1536 << 10, "3GiB": 3 << 30} {
+	for text, n := range map[string]Bytes{"0": 0, "1B": 1, "1KiB": 1024, "1536KiB": 1536 << 10, "3GiB": 3 << 30} {
 		var b Bytes
 		require.NoError(t, b.UnmarshalText([]byte(text)))
 		assert.Equal(t, n, b)
