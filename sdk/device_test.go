@@ -118,8 +118,8 @@ func TestOpenRefuses(t *testing.T) {
 		"file:" + dir + "/none":        csd.ErrNoDrive,
 		"file:" + dir + "/d?size=2MiB": csd.ErrGeometry,
 		"file:" + dir + "/d?lba=4096":  csd.ErrGeometry,
-		"mem:?size=1000B":               csd.ErrGeometry,
-		"mem:?slm=100B":                 nil,
+		"mem:?size=1000B":              csd.ErrGeometry,
+		"mem:?slm=100B":                nil,
 	} {
 		_, err := Open(t.Context(), uri, DeviceOptions{})
 		require.Error(t, err, uri)
