@@ -37,7 +37,13 @@ func helpCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 || found == nil {
-				return usagef("help: unknown command %q: see millrace --help", strings.Join(args, " "))
+				suggestion := ""
+				if found != nil && len(rest) > 0 {
+					suggestion = suggestCommand(found, rest[0])
+				} else if len(args) > 0 {
+					suggestion = suggestCommand(cmd.Root(), args[0])
+				}
+				return usagef("help: unknown command %q%s: see millrace --help", strings.Join(args, " "), suggestion)
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()

@@ -79,17 +79,6 @@ func run(ctx context.Context, args []string, s streams) int {
 // inTypes is what a YAML decoder adds to a field that nobody knows: the type of Go's that lacks it.
 var inTypes = regexp.MustCompile(` in type [a-z]+\.[A-Z][A-Za-z]*`)
 
-// parsed is what Go's parsers of numbers say before what is wrong.
-var parsed = regexp.MustCompile(`strconv\.[A-Za-z]+: parsing ("[^"]*"): `)
-
-// plainly takes names of Go's out of a flag's error.
-func plainly(err error) error {
-	if text := parsed.ReplaceAllString(err.Error(), "$1: "); text != err.Error() {
-		return errors.New(text)
-	}
-	return err
-}
-
 // oneLine puts what several errors say, each on its lines, into one line.
 func oneLine(s string) string {
 	var parts []string
@@ -118,7 +107,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, plainly(err))} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{suggestFlag(cmd, sayWanted(err))} })
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto", "how progress is shown: auto, plain, json or none")
 	root.PersistentFlags().BoolVar(&c.wide, "wide", false, "do not fold tables to the terminal's width")
