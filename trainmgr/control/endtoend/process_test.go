@@ -196,7 +196,7 @@ func (tr *trainer) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, QueueBytes: 60_000, Deadline: 3 * time.Second})
+	j, err := c.Attach(ctx, tr.Job, remote.AttachOptions{Rank: tr.Rank, Token: m.Token, Run: tr.Job, QueueBytes: 60_000, Deadline: 3 * time.Second})
 	if m.Done && errors.Is(err, remote.ErrEnded) {
 		return nil // it was told that this rank is through
 	}
