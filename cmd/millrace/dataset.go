@@ -163,7 +163,7 @@ func (c *command) datasetInspect() *cobra.Command {
 		Use:   "inspect FILE...",
 		Short: "What files hold: rows, row groups, columns, and which of them a pipeline can read",
 		Example: "  millrace dataset inspect data/part-00000.parquet --output json\n" +
-			"  millrace dataset inspect --input-format criteo-tsv day_0.tsv",
+			"  millrace dataset inspect day_0.tsv",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s wants at least one FILE", cmd.CommandPath())
@@ -199,7 +199,7 @@ func (c *command) datasetInspect() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content)")
 	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 	in.commands, in.threads = "vendor", 1

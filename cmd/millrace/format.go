@@ -42,6 +42,14 @@ func findFormat(names []string) (string, error) {
 	return found, nil
 }
 
+// find sets the format of files where no flag has.
+func (i *input) find(files []string) (err error) {
+	if i.format == "" {
+		i.format, err = findFormat(files)
+	}
+	return err
+}
+
 // formatOf finds the format of a file, or of a file of a folder or pattern, which it names.
 func formatOf(name string) (format, file string, err error) {
 	info, err := os.Stat(name)

@@ -67,3 +67,15 @@ func TestInputs(t *testing.T) {
 		})
 	}
 }
+
+// inspect and import find a file's format as preprocess does; what comes over standard input must be named.
+func TestFormatsAreFoundEverywhere(t *testing.T) {
+	text := strings.Repeat("1"+strings.Repeat("\t7", 13)+strings.Repeat("\t0000002a", 26)+"\n", 5)
+	noName := file(t, "rows", text)
+	assert.Contains(t, must(t, "dataset", "inspect", noName), "criteo-tsv, 5 rows")
+	assert.Contains(t, must(t, "dataset", "inspect", generate(t, "--rows", "7")), "parquet, 7 rows")
+	assert.Contains(t, must(t, "dataset", "import", "--progress", "none", "--out", filepath.Join(t.TempDir(), "out"), noName), "5")
+	code, _, errs := millrace(t, "dataset", "import", "--out", filepath.Join(t.TempDir(), "out"), "-")
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, errs, "what standard input is")
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ func (c *command) datasetImport() *cobra.Command {
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
 		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is standard input) and writes them as
 Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files are looked through, and copied as partitions when they are sound.`,
-		Example: "  millrace dataset import --input-format criteo-tsv --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
+		Example: "  millrace dataset import --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
 			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
 			"  millrace dataset import --out data/ table.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -39,6 +40,12 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.Out == "" {
 				return usagef("--out is wanted")
+			}
+			if in.format == "" && slices.Contains(args, "-") {
+				return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
+			}
+			if err := in.find(args); err != nil {
+				return err
 			}
 			if in.format == "parquet" {
 				for _, flag := range []string{"label", "malformed", "partition-rows", "row-group-rows", "page-bytes", "page-version", "codec", "encoding"} {
@@ -82,7 +89,7 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	f.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content; standard input must be named)")
 	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")

@@ -158,11 +158,14 @@ after a failure; another file of the same name is an error. While nodes are star
 	fl.StringVar(&prefix, "prefix", "", "put before each file's base name, as DAY/")
 	fl.IntVar(&replicas, "replicas", 1, "drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")
-	fl.StringVar(&in.format, "input-format", "parquet", "parquet, criteo-tsv or criteo-bin")
+	fl.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content)")
 	fl.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	fl.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 	changed := fl.Changed
 	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+		if err := in.find(args); err != nil {
+			return err
+		}
 		format, err := in.fileFormat()
 		if err != nil {
 			return err
