@@ -178,6 +178,9 @@ func (s *Store) Promote(ctx context.Context) ([]Member, error) {
 	return promoted, nil
 }
 
+// electionPause is how long a start waits before it asks an etcd again that has no leader.
+const electionPause = 50 * time.Millisecond
+
 // reachable has a member that was started alone, and now is told where others reach it, say so.
 func (s *Store) reachable(ctx context.Context) error {
 	if s.server == nil || len(s.o.Peers) == 0 {
@@ -189,6 +192,14 @@ func (s *Store) reachable(ctx context.Context) error {
 	}
 	id := uint64(s.server.Server.MemberID())
 	list, err := s.Members(ctx)
+	// Members that start together elect a leader, and another, while they do.
+	for ; errors.Is(err, ErrAway); list, err = s.Members(ctx) {
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(electionPause):
+		}
+	}
 	if err != nil {
 		return err
 	}
