@@ -12,7 +12,7 @@ var peers []byte
 // Names of two lines of the report, as bench/peers writes them.
 const (
 	Ours            = "millrace"           // our cpu engine
-	TorchArrowLoops = "TorchArrow's loops" // its scalar loops written anew in Go behind arrow-go's reader
+	TorchArrowLoops = "TorchArrow's loops" // TorchArrow's scalar loops, rewritten in Go, behind arrow-go's reader
 	PlainLayout     = "none, plain"        // files without compression and dictionaries
 )
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // TestConfigCheckAsTheService: root makes a drive and looks at the configuration as the user who will open it. In root's folder the drive is closed to
@@ -20,7 +22,7 @@ import (
 func TestConfigCheckAsTheService(t *testing.T) {
 	nobody, err := user.Lookup("nobody")
 	if os.Geteuid() != 0 || err != nil {
-		t.Skip("only root runs a command as another user")
+		shared.Missing(t, "only root runs a command as another user")
 	}
 	uid, err := strconv.Atoi(nobody.Uid)
 	require.NoError(t, err)

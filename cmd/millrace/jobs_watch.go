@@ -18,7 +18,7 @@ import (
 type watchView struct {
 	jobView
 	Rate      float64 `json:"rows_per_second"`   // acknowledged lately; 0: not known yet
-	Remaining float64 `json:"remaining_seconds"` // at that pace; 0: cannot be told
+	Remaining float64 `json:"remaining_seconds"` // time left at that pace; 0: unknown
 }
 
 func (c *command) jobsWatch() *cobra.Command {

@@ -35,7 +35,7 @@ func (f *addressFlags) add(cmd *cobra.Command, when string) {
 	_ = cmd.RegisterFlagCompletionFunc("context", completeContexts) // fails only for a flag that is not there
 }
 
-// target decides who is asked, as whom.
+// target returns the address of the control plane and the certificate that the command shows it.
 func (f *addressFlags) target() (contexts.Target, error) {
 	t, err := contexts.Resolve(contexts.Flags{Context: f.context, Control: f.control, Identity: f.identity}, os.Getenv)
 	if errors.Is(err, contexts.ErrUnknown) {

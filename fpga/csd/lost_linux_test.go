@@ -10,14 +10,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
-// smallDisk mounts a file system of so many bytes; a machine that does not let it skips the test.
+// smallDisk mounts a tmpfs with the given mount options and returns its folder. Where mounting is not permitted, the test
+// is skipped, and fails with CI=true.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
-		t.Skipf("no file system can be mounted here: %v", err)
+		shared.Missing(t, "no file system can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { assert.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir
@@ -71,7 +74,7 @@ func TestADriveOnAReadOnlyFileSystem(t *testing.T) {
 // TestRootLeavesADriveItsOwner: a drive that root looks at can be opened by its node again.
 func TestRootLeavesADriveItsOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root gives files away")
+		shared.Missing(t, "only root gives files away")
 	}
 	path := filepath.Join(t.TempDir(), "drive")
 	written(t, path)

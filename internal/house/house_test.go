@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 const root = "../.."
@@ -108,6 +110,26 @@ func TestTopLevel(t *testing.T) {
 	}
 	for _, name := range append([]string{".ci", "internal", "tools", "docs", ".gitignore", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum"}, floors...) {
 		assert.True(t, found[name], "%s is gone from the top level", name)
+	}
+}
+
+// largestFile bounds a file of the repository, in bytes: the largest is generated protobuf of less than 200 KB.
+const largestFile = 512 << 10
+
+// TestNoLargeFiles: a drive's flash or a data set that a test left behind is not committed.
+func TestNoLargeFiles(t *testing.T) {
+	out, err := exec.Command("git", "-C", root, "ls-files", "-z").Output()
+	if err != nil {
+		shared.Missing(t, "git does not list the files of the repository: %v", err)
+	}
+	names := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	require.Greater(t, len(names), 1000)
+	for _, name := range names {
+		info, err := os.Lstat(filepath.Join(root, name))
+		if err != nil {
+			continue // removed and not committed yet
+		}
+		assert.Less(t, info.Size(), int64(largestFile), "%s is too large for the repository", name)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // service is a user's number that no machine gives to a person.
@@ -30,7 +32,7 @@ func TestInherit(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(made, "b"), 0o700))
 	if os.Geteuid() != 0 {
 		require.NoError(t, Inherit(made, folder))
-		t.Skip("only root makes what another owns")
+		shared.Missing(t, "only root makes what another owns")
 	}
 	require.NoError(t, Inherit(made, folder))
 	assert.Zero(t, ownerOf(t, made), "root's folder, root's file")

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/shared"
 )
 
 // backedUp makes a backup of a member that has led, with a key of a job, one of a node, and one that is gone.
@@ -249,7 +251,7 @@ func TestRestoreRefuses(t *testing.T) {
 // TestRestoreByRootForAService gives the folder to whom the folder above belongs.
 func TestRestoreByRootForAService(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root makes what another owns")
+		shared.Missing(t, "only root makes what another owns")
 	}
 	t.Parallel()
 	const service = 64999
