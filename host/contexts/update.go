@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // Update changes the file: it reads it, has change change it, and replaces it, unless change fails or changes nothing. The file is
@@ -45,27 +47,8 @@ func Update(path string, change func(*File) error) (err error) {
 	if len(now) > maxFile {
 		return fmt.Errorf("%w: %d bytes would be more than %d", ErrFile, len(now), maxFile)
 	}
-	if err := replace(path, now); err != nil {
+	if err := wholefile.Write(path, now); err != nil {
 		return fmt.Errorf("%w: %w", ErrFile, err)
-	}
-	return nil
-}
-
-// replace writes a file that is on the disk before it has the name.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/node"
 	"github.com/millrace/millrace/internal/strictyaml"
+	"github.com/millrace/millrace/internal/wholefile"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -240,7 +241,7 @@ func (s *Site) makeConfig() error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if err := writeFile(path, append([]byte(configHead), strictyaml.Print(c)...)); err != nil {
+	if err := wholefile.Write(path, append([]byte(configHead), strictyaml.Print(c)...)); err != nil {
 		return err
 	}
 	s.did(Made, "configuration of the node", "%s", path)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // process is what run/NAME.pid says: enough to know the process again after its id was given to another.
@@ -70,7 +72,7 @@ func (s *Site) note(d daemon, pid int) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(s.path("run", d.name+".pid"), append(b, '\n'))
+	return wholefile.Write(s.path("run", d.name+".pid"), append(b, '\n'))
 }
 
 // stopTime is how long a daemon may take to end: a node lets running splits end for a minute (drain_time).

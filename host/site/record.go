@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 var (
@@ -307,7 +308,7 @@ func (s *Site) save() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(s.path(recordFile), append(b, '\n'))
+	return wholefile.Write(s.path(recordFile), append(b, '\n'))
 }
 
 // path is a path in the site's folder.
@@ -329,25 +330,6 @@ func (s *Site) ControlURL() string { return "https://" + s.rec.Control }
 
 // NodeURL is where the node is reached.
 func (s *Site) NodeURL() string { return "https://" + s.rec.Node }
-
-// writeFile writes a file of its owner alone, whole or not at all.
-func writeFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
 
 // operatorName is the user's name as a certificate can carry it.
 func operatorName() string {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // Systemd is how units are installed.
@@ -83,7 +85,7 @@ func (s *Site) Install(ctx context.Context, sd Systemd) error {
 			if did = Made; len(have) > 0 {
 				did = Repaired
 			}
-			if err := writeFile(path, want); err != nil {
+			if err := wholefile.Write(path, want); err != nil {
 				return err
 			}
 			if err := os.Chmod(path, 0o644); err != nil {

@@ -1,0 +1,28 @@
+// Package wholefile writes files that are there whole or not at all, whenever the machine stops.
+package wholefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name, and
+// a file that had the name is replaced in one step. Where Write fails, that file is as it was.
+func Write(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

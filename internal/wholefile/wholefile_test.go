@@ -1,0 +1,36 @@
+package wholefile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	for _, want := range []string{"first", "second"} {
+		require.NoError(t, Write(path, []byte(want)))
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got))
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	assert.Equal(t, fs.FileMode(0o600), info.Mode())
+}
+
+// A write that fails leaves nothing behind, and what was there as it was.
+func TestWriteThatFails(t *testing.T) {
+	dir := t.TempDir()
+	taken := filepath.Join(dir, "folder")
+	require.NoError(t, os.MkdirAll(filepath.Join(taken, "full"), 0o700))
+	require.Error(t, Write(taken, []byte("x")), "a folder that holds something has the name")
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Len(t, entries, 1)
+	require.ErrorIs(t, Write(filepath.Join(dir, "none", "a"), nil), fs.ErrNotExist)
+}
