@@ -171,8 +171,9 @@ func (d *Drive) scan(ctx context.Context) ([]bool, error) {
 	return used, d.hold(list)
 }
 
-// leaveOut reports whether a member that cannot be opened is left out, and tells of it. One without bytes holds no rows that could be missed, so
-// it is left out even where other members that cannot be opened are an error, unless somebody named it.
+// leaveOut reports whether a member that cannot be opened is left out, and tells of it. One without bytes holds no rows
+// that could be missed, so it is left out even where other members that cannot be opened are an error, unless somebody
+// named it.
 func (d *Drive) leaveOut(m volume.Member, err error) bool {
 	if d.o.Skip != nil && (errors.Is(err, sdk.ErrPartition) || errors.Is(err, volume.ErrSparse)) {
 		d.o.Skip(m.Name, err)

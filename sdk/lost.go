@@ -14,7 +14,8 @@ type LostRange struct {
 	Size   int64 `json:"size_bytes"`
 }
 
-// Lost returns what the drive says that it has lost, in order. A drive that tells nothing of that has lost nothing that is known.
+// Lost returns what the drive says that it has lost, in order. A drive that tells nothing of that has lost nothing that
+// is known.
 func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 	l, err := d.SMART(ctx)
 	if err != nil || l.CriticalWarning&nvme.WarningReliability == 0 {
@@ -45,8 +46,8 @@ func (d *Device) Lost(ctx context.Context) ([]LostRange, error) {
 // ErrNoDeallocate says that a drive does not take room back.
 var ErrNoDeallocate = errors.New("drive does not deallocate blocks")
 
-// Deallocate gives the room of n blocks from block lba on back: what they held is gone, and they may read as anything, on a drive of this project as
-// zeros. An error wraps ErrNoDeallocate where the drive cannot.
+// Deallocate gives the room of n blocks from block lba on back: what they held is gone, and they may read as anything,
+// on a drive of this project as zeros. An error wraps ErrNoDeallocate where the drive cannot.
 func (d *Device) Deallocate(ctx context.Context, lba, n uint64) error {
 	if total := uint64(d.info.Size) / uint64(d.info.BlockSize); lba > total || n > total-lba {
 		return d.wrap("deallocate", fmt.Errorf("lba %d+%d of %d: %w", lba, n, total, nvme.LBAOutOfRange))

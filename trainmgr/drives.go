@@ -158,8 +158,8 @@ func (p *drivePiece) partition() string {
 	return p.source.data.Manifest.Partitions[p.order.Split.Partition].Name
 }
 
-// Wrap says where an error came about, as far as it does not say so itself: most name their partition and the place in it.
-// Where the drive is files of this machine, drive and split tell a user nothing.
+// Wrap says where an error came about, as far as it does not say so itself: most name their partition and the place in
+// it. Where the drive is files of this machine, drive and split tell a user nothing.
 func (p *drivePiece) Wrap(err error) error {
 	named := strings.Contains(err.Error(), p.partition())
 	switch files := p.order.Drive == api.FilesDrive; {

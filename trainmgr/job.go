@@ -145,10 +145,11 @@ func (j *Job) acknowledge(number uint64) error {
 }
 
 // MiniBatches iterates over the mini-batches that are not acknowledged yet, epoch after epoch. A mini-batch is
-// acknowledged and released when the next one is asked for: who keeps it longer calls Retain and later Release. A loop that
-// ends early leaves its last mini-batch unacknowledged: say Acknowledge before, if its step was made. An error ends the iteration; it is the first
-// thing that went wrong, and nothing behind it is delivered. An iteration that has nothing to deliver, since everything was acknowledged before it
-// began, is ErrNothingLeft; one of a rank that owns no mini-batch ends without an error, and says so in the log. One iteration at a time.
+// acknowledged and released when the next one is asked for: who keeps it longer calls Retain and later Release. A loop
+// that ends early leaves its last mini-batch unacknowledged: say Acknowledge before, if its step was made. An error
+// ends the iteration; it is the first thing that went wrong, and nothing behind it is delivered. An iteration that has
+// nothing to deliver, since everything was acknowledged before it began, is ErrNothingLeft; one of a rank that owns no
+// mini-batch ends without an error, and says so in the log. One iteration at a time.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return func(yield func(*tensor.MiniBatch, error) bool) {
 		if err := j.beginIteration(); err != nil {
@@ -186,7 +187,8 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 	}
 }
 
-// given returns how many mini-batches the trainer was given so far, and whether any of the current epoch is the trainer's, or was.
+// given returns how many mini-batches the trainer was given so far, and whether any of the current epoch is the
+// trainer's, or was.
 func (j *Job) given() (n int64, owns bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestSubmitTakesTheStepsOfPreStoIVB takes the sentences of PreSto, section IV-B and figure 9, in their order, and checks for each what
-// Submit and the job do: T is measured on a step given by the test, P comes from a fake of three drives, and T/P decides how many
-// drives run. There is no GPU, no SmartSSD and no preprocessing, and none of the paper's figures is reproduced; TestLoopPreSto and
-// TestGuestPreSto in host/extents carry data through software drives.
+// TestSubmitTakesTheStepsOfPreStoIVB takes the sentences of PreSto, section IV-B and figure 9, in their order, and
+// checks for each what Submit and the job do: T is measured on a step given by the test, P comes from a fake of three
+// drives, and T/P decides how many drives run. There is no GPU, no SmartSSD and no preprocessing, and none of the
+// paper's figures is reproduced; TestLoopPreSto and TestGuestPreSto in host/extents carry data through software drives.
 func TestSubmitTakesTheStepsOfPreStoIVB(t *testing.T) {
 	f := newFake(t, 1000, []int{0}, []int{1}, []int{2})
 	var measured atomic.Int64

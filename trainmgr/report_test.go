@@ -43,7 +43,8 @@ func (s *gatedStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 }
 
 // TestStallIsWhatTheTrainerWaits: a trainer that is slower than the drives finds every mini-batch there and never
-// stalls; one that is faster waits, and the report counts it and says so. Time is the test's own: it passes only while everybody waits.
+// stalls; one that is faster waits, and the report counts it and says so. Time is the test's own: it passes only while
+// everybody waits.
 func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 	const batches, wait = 6, 10 * time.Millisecond
 	run := func(t *testing.T, fast bool) *Report {
@@ -185,7 +186,8 @@ func TestResumeOfAFinishedEpochGoesOnWithTheNext(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestAnIterationWithoutAMiniBatchSaysWhy: a trainer that ends at once, and well, would be taken for one that has trained.
+// TestAnIterationWithoutAMiniBatchSaysWhy: a trainer that ends at once, and well, would be taken for one that has
+// trained.
 func TestAnIterationWithoutAMiniBatchSaysWhy(t *testing.T) {
 	f := newFake(t, 100, []int{0})
 	j, err := Submit(t.Context(), f, Options{Pipeline: spec()})

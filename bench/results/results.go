@@ -55,7 +55,8 @@ func Peers() (*Report, error) {
 	return &r, nil
 }
 
-// Rate returns the median rows a second of a program on a model's files in a layout, and reports whether the run had it.
+// Rate returns the median rows a second of a program on a model's files in a layout, and reports whether the run had
+// it.
 func (r *Report) Rate(model, layout, program string) (float64, bool) {
 	for _, t := range r.Tables {
 		if t.Model != model || t.Layout != layout {

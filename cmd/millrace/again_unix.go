@@ -13,7 +13,8 @@ import (
 	"syscall"
 )
 
-// again runs this program once more, as another user; done is false where the process runs as that user already. Only root may.
+// again runs this program once more, as another user; done is false where the process runs as that user already. Only
+// root may.
 func (c *command) again(ctx context.Context, as string, args ...string) (done bool, err error) {
 	u, err := user.Lookup(as)
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestConfigCheckAsTheService: root makes a drive and looks at the configuration as the user who will open it. In root's folder the drive is closed to
-// that user, which is said with what to do; in the user's own folder what root makes is the user's.
+// TestConfigCheckAsTheService: root makes a drive and looks at the configuration as the user who will open it. In
+// root's folder the drive is closed to that user, which is said with what to do; in the user's own folder what root
+// makes is the user's.
 func TestConfigCheckAsTheService(t *testing.T) {
 	nobody, err := user.Lookup("nobody")
 	if os.Geteuid() != 0 || err != nil {

@@ -31,8 +31,8 @@ var foreignEngines = map[string][]string{
 	"drive, vendor": {"--engine", "drive"}, "drive, standard": {"--engine", "drive", "--commands", "standard", "--slm", "1MiB"},
 }
 
-// TestForeignFiles preprocesses files of other writers, faults included, on every engine: tensors are those of the same file
-// without faults.
+// TestForeignFiles preprocesses files of other writers, faults included, on every engine: tensors are those of the same
+// file without faults.
 func TestForeignFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, b []byte) string {
@@ -63,8 +63,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestManyRowGroups: row groups are bounded by memory only. A mini-batch of 5,000 of them, and several, are those of the same rows
-// in one.
+// TestManyRowGroups: row groups are bounded by memory only. A mini-batch of 5,000 of them, and several, are those of
+// the same rows in one.
 func TestManyRowGroups(t *testing.T) {
 	const n = 5000
 	dir := t.TempDir()

@@ -25,8 +25,8 @@ func (i *input) more(cmd *cobra.Command, args []string) error {
 // sources are the formats of partitions by their names.
 var sources = map[string]program.Source{"parquet": program.Parquet, "criteo-tsv": program.CriteoTSV, "criteo-bin": program.CriteoBinary}
 
-// findFormat returns the one format of files, folders and patterns. It takes a file that does not exist for Parquet, whose
-// reader then reports the error.
+// findFormat returns the one format of files, folders and patterns. It takes a file that does not exist for Parquet,
+// whose reader then reports the error.
 func findFormat(names []string) (string, error) {
 	found, first := "", ""
 	for _, name := range names {

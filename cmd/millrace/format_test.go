@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInputs: --in takes several files, as a shell makes them of a pattern, quoted patterns and folders; and finds the format by what
-// the files are.
+// TestInputs: --in takes several files, as a shell makes them of a pattern, quoted patterns and folders; and finds the
+// format by what the files are.
 func TestInputs(t *testing.T) {
 	data := generate(t, "--rows", "300", "--partitions", "3")
 	parts := []string{data + "/part-00000.parquet", data + "/part-00001.parquet", data + "/part-00002.parquet"}

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// TestADriveOnAFullDiskFromTheCommandLine: a put that fails gives its room back, the drive is listed and read on a disk that is full, and on one
-// that cannot be written.
+// TestADriveOnAFullDiskFromTheCommandLine: a put that fails gives its room back, the drive is listed and read on a disk
+// that is full, and on one that cannot be written.
 func TestADriveOnAFullDiskFromTheCommandLine(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {

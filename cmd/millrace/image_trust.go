@@ -111,7 +111,8 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 	return cmd
 }
 
-// checkRunning returns an error if the image that a drive runs would be revoked, by its id or by the key that signed it.
+// checkRunning returns an error if the image that a drive runs would be revoked, by its id or by the key that signed
+// it.
 func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
 	keys, images, err := parseRevoked(f.revoke)
 	if err != nil {

@@ -53,7 +53,8 @@ func awaitOK(t *testing.T, url string) {
 	}, 30*time.Second, 5*time.Millisecond)
 }
 
-// TestADriveInServiceIsAskedThroughItsNode: the runbook and the alerts send people to these commands while a node serves the drive.
+// TestADriveInServiceIsAskedThroughItsNode: the runbook and the alerts send people to these commands while a node
+// serves the drive.
 func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	data := generate(t, "--rows", "600", "--partitions", "1")
 	drive := "file:" + filepath.Join(t.TempDir(), "d0.flash")

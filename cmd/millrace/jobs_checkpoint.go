@@ -59,7 +59,8 @@ for jobs whose trainer kept no token of its own, as one that was abandoned; of o
 	})
 }
 
-// readResume reads a file with a token, as text, as train and jobs checkpoint write it, or as bytes, as a launcher got it.
+// readResume reads a file with a token, as text, as train and jobs checkpoint write it, or as bytes, as a launcher got
+// it.
 func readResume(path string) ([]byte, error) {
 	b, err := readDocument(path)
 	if err != nil {

@@ -41,8 +41,8 @@ func (c *command) log(f logFlags) *slog.Logger {
 	return logger(c.err, f.level, f.format)
 }
 
-// logger makes the log of every command, the only place that chooses a format: text on a terminal and JSON elsewhere, unless one is named.
-// Durations are written as Go writes them in both formats.
+// logger makes the log of every command, the only place that chooses a format: text on a terminal and JSON elsewhere,
+// unless one is named. Durations are written as Go writes them in both formats.
 func logger(w io.Writer, level, format string) *slog.Logger {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil { // the flags and the node's configuration have checked it

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManual: every command that help lists has a page with its flags, which a formatter reads as text and known macros.
+// TestManual: every command that help lists has a page with its flags, which a formatter reads as text and known
+// macros.
 func TestManual(t *testing.T) {
 	dir := t.TempDir()
 	must(t, "manual", dir, "--date", "2026-01-31")

@@ -151,8 +151,8 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, errs, "no such drive")
 }
 
-// TestRetireKeepsTheNumberOfCopies: files placed twice are twice there without the drive that is retired, whatever its flags do not say; a node that
-// is lost makes verify fail, with what it misses, and replicate mends it.
+// TestRetireKeepsTheNumberOfCopies: files placed twice are twice there without the drive that is retired, whatever its
+// flags do not say; a node that is lost makes verify fail, with what it misses, and replicate mends it.
 func TestRetireKeepsTheNumberOfCopies(t *testing.T) {
 	data := generate(t, "--rows", "900", "--partitions", "3")
 	control := controlRun(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// drivesWait is how long dataset place waits, where nodes answer, for further drives that it lacks: nodes that were started together do not
-// register at the same moment.
+// drivesWait is how long dataset place waits, where nodes answer, for further drives that it lacks: nodes that were
+// started together do not register at the same moment.
 const drivesWait = 3 * time.Second
 
 // placing is a dataset place under way.

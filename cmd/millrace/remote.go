@@ -51,7 +51,8 @@ type remoteFlags struct {
 	cmd      *cobra.Command
 }
 
-// contactTime is how long commands wait for a control plane that they have not met: it may be starting, or not be there at all.
+// contactTime is how long commands wait for a control plane that they have not met: it may be starting, or not be there
+// at all.
 const contactTime = 5 * time.Second
 
 func (f *remoteFlags) add(cmd *cobra.Command) {

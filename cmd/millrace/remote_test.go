@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// TestWrongAddressesAndCertificates: what asking again would not mend is said at once, with what to do; commands that waited would outlive
-// the test.
+// TestWrongAddressesAndCertificates: what asking again would not mend is said at once, with what to do; commands that
+// waited would outlive the test.
 func TestWrongAddressesAndCertificates(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	ann, stranger := certified(t, dir), certified(t, other)

@@ -175,8 +175,8 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 	}
 }
 
-// errorLine demands that stderr is one line of an error that says all of that. Warnings of a drive, which are records of a log, may
-// stand before it.
+// errorLine demands that stderr is one line of an error that says all of that. Warnings of a drive, which are records
+// of a log, may stand before it.
 func errorLine(t *testing.T, stderr string, says ...string) {
 	t.Helper()
 	for strings.HasPrefix(stderr, `{"time":`) {

@@ -45,14 +45,16 @@ func (s *serviceFlags) flags(cmd *cobra.Command) {
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
-// serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one of the service.
+// serviceOnly are flags that mean nothing to a job on drives of this machine, localOnly those that mean nothing to one
+// of the service.
 var (
 	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "cert", "key", "ca"}
 	localOnly   = []string{"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads", "streams", "coalesce"}
 	submitOnly  = []string{"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives", "tail", "shuffle", "order", "seed"}
 )
 
-// check decides whether the job is one of the service, and refuses flags that do not go together. It is one of the service if
+// check decides whether the job is one of the service, and refuses flags that do not go together. It is one of the
+// service if
 // --control or --context says so, or if neither --in nor --drive names data of this machine and there is a control plane to ask.
 func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 	refuse := func(names []string, why string) error {

@@ -22,7 +22,8 @@ import (
 	"github.com/millrace/millrace/host/site"
 )
 
-// home gives the test folders of its own for what up makes, which it takes down at the end. Daemons are this test binary.
+// home gives the test folders of its own for what up makes, which it takes down at the end. Daemons are this test
+// binary.
 func home(t *testing.T) (dir string) {
 	t.Helper()
 	configHome(t)
@@ -260,7 +261,8 @@ func TestUpIgnoresTheEnvironment(t *testing.T) {
 	assert.Contains(t, must(t, "nodes", "list"), "node0")
 }
 
-// TestUpUnderSystemd: units are installed, restarted and removed; systemctl is played by the test, which runs what the units say.
+// TestUpUnderSystemd: units are installed, restarted and removed; systemctl is played by the test, which runs what the
+// units say.
 func TestUpUnderSystemd(t *testing.T) {
 	dir := home(t)
 	units := t.TempDir()

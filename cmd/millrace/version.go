@@ -30,8 +30,8 @@ func (c *command) version() *cobra.Command {
 	}
 }
 
-// buildVersion returns what this binary is. Nodes, control planes and metrics tell the same version as `millrace version`, and a package's
-// binary the package's version.
+// buildVersion returns what this binary is. Nodes, control planes and metrics tell the same version as `millrace
+// version`, and a package's binary the package's version.
 func buildVersion() versionInfo {
 	v := versionInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -28,9 +28,9 @@
 // them by a crash, and readers beside it may see some of its blocks and not others. A kill of the process loses nothing
 // that a completed command wrote.
 //
-// A file that is shorter than the drive was cut: the bytes that are missing read as zeros, and [Drive.Lost], the log, SMART and log page C2h say
-// so until they have been written or deallocated. A drive whose state cannot be kept, because the disk is full, opens with a warning, and one whose
-// file this process may only read opens for reading.
+// A file that is shorter than the drive was cut: the bytes that are missing read as zeros, and [Drive.Lost], the log,
+// SMART and log page C2h say so until they have been written or deallocated. A drive whose state cannot be kept,
+// because the disk is full, opens with a warning, and one whose file this process may only read opens for reading.
 //
 // # Concurrency
 //

@@ -21,11 +21,12 @@ type fileFlash struct {
 	lost     losses
 }
 
-// fileMode is that of flash and of what is kept beside it: training rows are for their owner and the group that may read them.
+// fileMode is that of flash and of what is kept beside it: training rows are for their owner and the group that may
+// read them.
 const fileMode = 0o640
 
-// openFileFlash opens and locks the file at path. With create it makes the file, or takes an empty one. A file that this process may only read is
-// opened for reading.
+// openFileFlash opens and locks the file at path. With create it makes the file, or takes an empty one. A file that
+// this process may only read is opened for reading.
 func openFileFlash(path string, create bool) (*fileFlash, error) {
 	flags := os.O_RDWR
 	if create {

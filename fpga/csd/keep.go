@@ -6,8 +6,9 @@ import (
 	"fmt"
 )
 
-// begin keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no write, because it is full, say, does
-// not keep the drive from being opened, as long as nothing has changed that has to be kept.
+// begin keeps that the drive of a file is in use, and makes the file as long as the drive is. A disk that takes no
+// write, because it is full, say, does not keep the drive from being opened, as long as nothing has changed that has to
+// be kept.
 func (d *Drive) begin() error {
 	ff, ok := d.flash.(*fileFlash)
 	if !ok {
@@ -49,7 +50,8 @@ func (d *Drive) begin() error {
 	return ff.extend()
 }
 
-// lookForCut finds out whether bytes of the flash are missing, and tells of them. It reports whether nobody knew that before.
+// lookForCut finds out whether bytes of the flash are missing, and tells of them. It reports whether nobody knew that
+// before.
 func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
 	if d.created {
 		ff.size = d.state.Size
@@ -82,7 +84,8 @@ func (d *Drive) trustChanged() (bool, error) {
 	return !bytes.Equal(was, is), err
 }
 
-// end keeps the state when the drive is closed. A disk that takes no write costs the counters; what else has changed and cannot be kept is an error.
+// end keeps the state when the drive is closed. A disk that takes no write costs the counters; what else has changed
+// and cannot be kept is an error.
 func (d *Drive) end() error {
 	err := d.save()
 	if err == nil {

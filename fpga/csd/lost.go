@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// lostRange are bytes [From, To) of the flash that were missing from its file when the drive was opened: somebody cut the file. They read as
-// zeros. They are kept in PATH.json until they have been written or deallocated again, from their beginning on.
+// lostRange are bytes [From, To) of the flash that were missing from its file when the drive was opened: somebody cut
+// the file. They read as zeros. They are kept in PATH.json until they have been written or deallocated again, from
+// their beginning on.
 type lostRange struct {
 	From int64 `json:"from_byte"`
 	To   int64 `json:"to_byte"`
@@ -70,7 +71,8 @@ func (l *losses) replaced(off, n int64) {
 	}
 }
 
-// cut compares the file's length with the drive's size. What is missing is lost, beside what was lost before. A longer file is another drive's.
+// cut compares the file's length with the drive's size. What is missing is lost, beside what was lost before. A longer
+// file is another drive's.
 func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh bool, err error) {
 	st, err := ff.f.Stat()
 	if err != nil {
@@ -99,8 +101,8 @@ func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh b
 	return now, true, nil
 }
 
-// rewrittenBytes are looked at, from where lost bytes begin on: they are zeros, unless somebody has written the file again from outside, from a backup
-// or with tar.
+// rewrittenBytes are looked at, from where lost bytes begin on: they are zeros, unless somebody has written the file
+// again from outside, from a backup or with tar.
 const rewrittenBytes = 64 << 10
 
 // holdsAny reports whether a byte of the file in [from, to) is not 0.
@@ -124,8 +126,8 @@ func (ff *fileFlash) extend() error {
 	return ff.f.Truncate(ff.size)
 }
 
-// Lost returns the bytes of namespace 1 that were missing when the drive was opened and have not been written since: n from off on, 0 if there
-// are none.
+// Lost returns the bytes of namespace 1 that were missing when the drive was opened and have not been written since: n
+// from off on, 0 if there are none.
 func (d *Drive) Lost() (off, n int64) {
 	if ff, ok := d.flash.(*fileFlash); ok {
 		if r := ff.lost.get(); r != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/shared"
 )
 
-// smallDisk mounts a tmpfs with the given mount options and returns its folder. Where mounting is not permitted, the test
-// is skipped, and fails with CI=true.
+// smallDisk mounts a tmpfs with the given mount options and returns its folder. Where mounting is not permitted, the
+// test is skipped, and fails with CI=true.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-// Owner says which process has a drive in a file open, and where it answers questions about the drive. It is in PATH.owner while the drive
-// is open, and there is none where nobody is to be asked.
+// Owner says which process has a drive in a file open, and where it answers questions about the drive. It is in
+// PATH.owner while the drive is open, and there is none where nobody is to be asked.
 type Owner struct {
 	Process int      `json:"process"` // its number
 	Name    string   `json:"name"`    // what it is, as "node n0"
@@ -26,7 +26,8 @@ const (
 
 func ownerPath(path string) string { return path + ".owner" }
 
-// BusyError says that a drive is open already. Owner is nil where the process that has it told nobody. It wraps ErrBusy.
+// BusyError says that a drive is open already. Owner is nil where the process that has it told nobody. It wraps
+// ErrBusy.
 type BusyError struct {
 	Path  string
 	Owner *Owner
@@ -61,7 +62,8 @@ func parseOwner(b []byte) *Owner {
 	return o
 }
 
-// Own tells others, who find the drive open, whom to ask about it. Close takes it back. Only a drive in a file can be found so.
+// Own tells others, who find the drive open, whom to ask about it. Close takes it back. Only a drive in a file can be
+// found so.
 func (d *Drive) Own(o Owner) error {
 	if d.opt.Path == "" {
 		return nil
@@ -85,7 +87,8 @@ func disown(path string) error {
 	return nil
 }
 
-// inheritor is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the folder's.
+// inheritor is whose owner a file beside a drive gets when root writes it: the file's that it replaces, else the
+// folder's.
 func inheritor(path, folder string) string {
 	if _, err := os.Lstat(path); err == nil {
 		return path

@@ -89,8 +89,8 @@ func TestADriveThatRootMakes(t *testing.T) {
 	}
 }
 
-// TestADriveOfAnother: an error of permission says who may open the drive and what to do. Root may open every file; that
-// another user is refused when root runs the tests is shown by TestConfigCheckAsTheService of cmd/millrace.
+// TestADriveOfAnother: an error of permission says who may open the drive and what to do. Root may open every file;
+// that another user is refused when root runs the tests is shown by TestConfigCheckAsTheService of cmd/millrace.
 func TestADriveOfAnother(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d0.flash")
 	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: 1 << 20})

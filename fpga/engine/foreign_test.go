@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
-// TestForeignFiles reads files of other writers, faults included, by hosts of several habits and by the reference: mini-batches
-// are those of the same file without faults.
+// TestForeignFiles reads files of other writers, faults included, by hosts of several habits and by the reference:
+// mini-batches are those of the same file without faults.
 func TestForeignFiles(t *testing.T) {
 	twin := foreignparquet.Twin()
 	f := footer(t, twin)

@@ -319,7 +319,8 @@ func (w *worker) reopen(s *scan) error {
 	return nil
 }
 
-// lastRow writes the last row of a page of lists that may end inside a row, which is whole only when the next page begins with another.
+// lastRow writes the last row of a page of lists that may end inside a row, which is whole only when the next page
+// begins with another.
 func (w *worker) lastRow(s *scan) error {
 	last, err := w.readLastRow(s)
 	if err != nil || s.lack != program.Done {
@@ -351,8 +352,8 @@ func (e *rowEnd) goOn(s *scan) { s.cur, s.open = e.c, e.opened }
 // stay leaves the cursor before the row.
 func (e *rowEnd) stay(s *scan) { s.settle(s.holds(&e.scratch), &e.scratch) }
 
-// readLastRow decodes the last row of a page of lists that may end inside a row into the block, and what the pages behind have of it. The cursor stays
-// at the row's beginning.
+// readLastRow decodes the last row of a page of lists that may end inside a row into the block, and what the pages
+// behind have of it. The cursor stays at the row's beginning.
 func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 	w.block.Reset(s.ct.Kind())
 	w.block.Lend = false // the row may go on in a page that takes this one's place

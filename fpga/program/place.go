@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Place is where in a column chunk a fault lies. A result's Message begins with it where the fault has one, so that a host
-// that knows where the chunk lies in its file can say where the page does.
+// Place is where in a column chunk a fault lies. A result's Message begins with it where the fault has one, so that a
+// host that knows where the chunk lies in its file can say where the page does.
 type Place struct {
 	Column string // at most 80 characters of the column's name
 	Page   uint32 // number of the page in its chunk
@@ -19,8 +19,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("column %.80q: page %d at byte %d of its chunk", p.Column, p.Page, p.Offset)
 }
 
-// CutPlace parts a message into the place that it begins with and what follows it. It is not ok where the message begins
-// otherwise.
+// CutPlace parts a message into the place that it begins with and what follows it. It is not ok where the message
+// begins otherwise.
 func CutPlace(message string) (p Place, fault string, ok bool) {
 	rest, ok := strings.CutPrefix(message, "column ")
 	if !ok {

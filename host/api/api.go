@@ -64,8 +64,8 @@ type Dataset struct {
 	Drives     []Drive
 }
 
-// FilesDrive is what a drive is called that is made of files of this machine. Whoever gave the files knows of no drive, so errors
-// do not speak of it.
+// FilesDrive is what a drive is called that is made of files of this machine. Whoever gave the files knows of no drive,
+// so errors do not speak of it.
 const FilesDrive = "files"
 
 // Drive is a drive as the training side knows it.

@@ -2,11 +2,12 @@
 //
 // # Overview
 //
-// A [Context] is a name for the members of a control plane and the PEM files of an identity there. [Path] says where the file
-// lies: millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it, and [Resolve] decides
-// what a command uses: a flag goes before an environment variable, and that before a context.
+// A [Context] is a name for the members of a control plane and the PEM files of an identity there. [Path] says where
+// the file lies: millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it,
+// and [Resolve] decides what a command uses: a flag goes before an environment variable, and that before a context.
 //
-// The file is JSON, which YAML contains, because the Python package reads the same file with the standard library alone:
+// The file is JSON, which YAML contains, because the Python package reads the same file with the standard library
+// alone:
 //
 //	{
 //	  "current": "local",
@@ -24,7 +25,8 @@
 //
 // # Concurrency
 //
-// [Update] holds a lock on a file beside contexts.yaml, and replaces contexts.yaml by rename: readers see one or the other.
+// [Update] holds a lock on a file beside contexts.yaml, and replaces contexts.yaml by rename: readers see one or the
+// other.
 //
 // # Errors
 //

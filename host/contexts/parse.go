@@ -30,8 +30,8 @@ func readBounded(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Parse reads the file's bytes and checks them. It is strict: a field that is not known, or that comes twice, is an error, and
-// every error says on which line.
+// Parse reads the file's bytes and checks them. It is strict: a field that is not known, or that comes twice, is an
+// error, and every error says on which line.
 func Parse(b []byte) (*File, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("it is not UTF-8 text")

@@ -39,10 +39,10 @@ type candidate struct {
 	Context
 }
 
-// Resolve decides whom a command speaks to. Address, certificate (with its key) and authority are each taken from the first place that
-// says them: their flag, the context that --context names, their environment variable, the context that MILLRACE_CONTEXT
-// names, the current context. Certificate and authority are left out where no member is spoken to with TLS and no flag gives them.
-// The error wraps ErrFile or ErrUnknown.
+// Resolve decides whom a command speaks to. Address, certificate (with its key) and authority are each taken from the
+// first place that says them: their flag, the context that --context names, their environment variable, the context
+// that MILLRACE_CONTEXT names, the current context. Certificate and authority are left out where no member is spoken to
+// with TLS and no flag gives them. The error wraps ErrFile or ErrUnknown.
 func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	places := []candidate{{"flag", Context{Control: flags.Control, Cert: flags.Identity.Cert, Key: flags.Identity.Key, CA: flags.Identity.CA}}}
 	if flags.Context != "" {

@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// [Register] adds to a registry what the program is (millrace_build_info), its process and Go's runtime, and when its certificates end. [Reader] is the one
-// rule of who may read metrics: over TLS operators, members of the control plane and nodes; without TLS, which only loopback, unix sockets and trusted
-// networks have, whoever gets there.
+// [Register] adds to a registry what the program is (millrace_build_info), its process and Go's runtime, and when its
+// certificates end. [Reader] is the one rule of who may read metrics: over TLS operators, members of the control plane
+// and nodes; without TLS, which only loopback, unix sockets and trusted networks have, whoever gets there.
 //
 // # Concurrency
 //

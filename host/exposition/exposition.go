@@ -19,7 +19,8 @@ type Options struct {
 	Identity identity.Options // whose certificates are watched
 }
 
-// Register adds what every daemon exports; the function takes it out again. What another daemon of the process has registered already serves both.
+// Register adds what every daemon exports; the function takes it out again. What another daemon of the process has
+// registered already serves both.
 func Register(r prometheus.Registerer, o Options) (unregister func(), err error) {
 	if o.Version == "" {
 		o.Version = "devel"

@@ -142,9 +142,9 @@ func mounted(t *testing.T, dir string, block int) (image, mount string) {
 // piece is how much of the file that fragment writes may lie together.
 const piece = 8 << 10
 
-// fragment writes a copy of a file into the mount, of which no two pieces lie together: it writes a block that is too many behind
-// each piece, and has the file system take those blocks out of the file. Where ext4 puts a file does not matter; that two files
-// written by turns get in each other's way was not certain, since ext4 keeps room behind each.
+// fragment writes a copy of a file into the mount, of which no two pieces lie together: it writes a block that is too
+// many behind each piece, and has the file system take those blocks out of the file. Where ext4 puts a file does not
+// matter; that two files written by turns get in each other's way was not certain, since ext4 keeps room behind each.
 func fragment(t *testing.T, from, mount, name string) string {
 	t.Helper()
 	const between = 4 << 10 // a block at least, whatever a block is

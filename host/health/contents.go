@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// contents reads the volume's headers, and fails where members of it lie in bytes that the drive has lost, or where nobody can tell.
+// contents reads the volume's headers, and fails where members of it lie in bytes that the drive has lost, or where
+// nobody can tell.
 func (v *validation) contents(ctx context.Context) (string, error) {
 	lost, err := v.dev.Lost(ctx)
 	if err != nil {
@@ -73,7 +74,8 @@ func damage(members []volume.Member, used int64, lost []sdk.LostRange) []string 
 		list = append(list, fmt.Sprintf("%d more members lack bytes", more))
 	}
 	for _, l := range lost {
-		// The two blocks of zeros that end an archive were there before the bytes behind them were lost; else nobody can tell what followed.
+		// The two blocks of zeros that end an archive were there before the bytes behind them were lost; else nobody
+		// can tell what followed.
 		if l.Offset < used+archiveEnd && l.Offset+l.Size > used {
 			list = append(list, fmt.Sprintf("members that lay behind byte %d are gone, and how many is not known", used))
 			break

@@ -68,7 +68,8 @@ func TestContentsNameWhatACutTook(t *testing.T) {
 	}
 }
 
-// TestHealthTellsOfACut: SMART has a critical warning and a media error, and which bytes; after a trim the warning is gone.
+// TestHealthTellsOfACut: SMART has a critical warning and a media error, and which bytes; after a trim the warning is
+// gone.
 func TestHealthTellsOfACut(t *testing.T) {
 	path, members := filled(t)
 	require.NoError(t, os.Truncate(path, members[2].Offset+102_400))

@@ -67,9 +67,9 @@ func (e *MismatchError) Error() string {
 // diagnoseTime bounds Diagnose.
 const diagnoseTime = 2 * time.Second
 
-// Diagnose looks for the reason that a server cannot be called: it connects once, asks for /readyz, and looks at what comes. base is a
-// URL of BaseURL. It returns a *MismatchError if address or identity are wrong, and nil if nothing says so: the server may be
-// away for a moment, or answer by now.
+// Diagnose looks for the reason that a server cannot be called: it connects once, asks for /readyz, and looks at what
+// comes. base is a URL of BaseURL. It returns a *MismatchError if address or identity are wrong, and nil if nothing
+// says so: the server may be away for a moment, or answer by now.
 func Diagnose(ctx context.Context, base string, o Options) error {
 	u, err := url.Parse(base)
 	if err != nil || strings.HasSuffix(u.Hostname(), unixHost) {
@@ -110,7 +110,8 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	}
 	n, answer := 0, make([]byte, 512)
 	if err == nil {
-		// A server that refuses may have closed by now: what it said before can still be read, whatever becomes of the request.
+		// A server that refuses may have closed by now: what it said before can still be read, whatever becomes of the
+		// request.
 		_, werr := fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
 		for err == nil && n < len(answer) {
 			var k int

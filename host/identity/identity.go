@@ -70,8 +70,8 @@ func Peer(state *tls.ConnectionState) (Identity, error) {
 	return Of(state.VerifiedChains[0][0])
 }
 
-// Of reads a certificate's identity: the one URI in the project's trust domain, in its canonical form as [Identity.URI] writes it. The
-// error wraps ErrPeer.
+// Of reads a certificate's identity: the one URI in the project's trust domain, in its canonical form as [Identity.URI]
+// writes it. The error wraps ErrPeer.
 func Of(cert *x509.Certificate) (Identity, error) {
 	uris, err := alternativeURIs(cert)
 	if err != nil {

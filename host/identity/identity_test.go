@@ -300,7 +300,8 @@ func TestUnixSocketsMode(t *testing.T) {
 	}
 }
 
-// TestUnixSocketTakesNoFilesPlace: connecting to a file that is no socket is refused as one to a dead server's socket is.
+// TestUnixSocketTakesNoFilesPlace: connecting to a file that is no socket is refused as one to a dead server's socket
+// is.
 func TestUnixSocketTakesNoFilesPlace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))

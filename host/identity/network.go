@@ -58,7 +58,8 @@ func inClear(host, trusted string) error {
 	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or name the network that is trusted", ErrInsecure)
 }
 
-// socketMode lets the owner of a unix socket and its group connect, and nobody else: nobody is asked there who they are.
+// socketMode lets the owner of a unix socket and its group connect, and nobody else: nobody is asked there who they
+// are.
 const socketMode = 0o660
 
 // listenUnix listens on a socket in the file system, of mode socketMode whatever the umask is.
@@ -87,8 +88,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return bindUnix(ctx, path)
 }
 
-// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that it is never wider than socketMode;
-// what the umask took away is given back before anybody is accepted.
+// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that it is never
+// wider than socketMode; what the umask took away is given back before anybody is accepted.
 func bindUnix(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// elsewhere is the canonical form of an identity in another trust domain: lower-case scheme and domain, no user, port, query or fragment, no
-// empty segment, no percent encoding (SPIFFE-ID, section 2).
+// elsewhere is the canonical form of an identity in another trust domain: lower-case scheme and domain, no user, port,
+// query or fragment, no empty segment, no percent encoding (SPIFFE-ID, section 2).
 var elsewhere = regexp.MustCompile(`^spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
-// parseURI reads the text of a URI of a certificate. ours reports whether it is an identity in the project's trust domain. A URI of SPIFFE's that is not in
-// canonical form is an error, whichever domain it means: what reads two ways must not be taken for either.
+// parseURI reads the text of a URI of a certificate. ours reports whether it is an identity in the project's trust
+// domain. A URI of SPIFFE's that is not in canonical form is an error, whichever domain it means: what reads two ways
+// must not be taken for either.
 func parseURI(text string) (id Identity, ours bool, err error) {
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !strings.EqualFold(scheme, "spiffe") {
@@ -36,13 +37,15 @@ func parseURI(text string) (id Identity, ours bool, err error) {
 	return id, true, nil
 }
 
-// subjectAlternativeName is the extension that holds a certificate's URIs (RFC 5280, 4.2.1.6), and uniformResourceIdentifier the tag of one.
+// subjectAlternativeName is the extension that holds a certificate's URIs (RFC 5280, 4.2.1.6), and
+// uniformResourceIdentifier the tag of one.
 var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
 const uniformResourceIdentifier = 6
 
-// alternativeURIs returns the URIs of a certificate as they are written in it. x509.Certificate.URIs has them parsed, which loses the case of
-// the scheme and what url.Parse forgives. A certificate that was made in memory and never parsed has only those.
+// alternativeURIs returns the URIs of a certificate as they are written in it. x509.Certificate.URIs has them parsed,
+// which loses the case of the scheme and what url.Parse forgives. A certificate that was made in memory and never
+// parsed has only those.
 func alternativeURIs(cert *x509.Certificate) ([]string, error) {
 	var uris []string
 	if len(cert.Raw) == 0 {

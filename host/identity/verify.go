@@ -18,8 +18,8 @@ type Certificate struct {
 	parsed    *x509.Certificate
 }
 
-// Certificates reads the certificates of the files: the chain, leaf first, then the authorities. None for the zero value. The error wraps
-// ErrCertificate.
+// Certificates reads the certificates of the files: the chain, leaf first, then the authorities. None for the zero
+// value. The error wraps ErrCertificate.
 func (o Options) Certificates() ([]Certificate, error) {
 	if !o.On() {
 		return nil, nil
@@ -57,8 +57,8 @@ func readCertificates(file string, authority bool) ([]Certificate, error) {
 	return list, nil
 }
 
-// Verify says what would keep others from believing a process that shows this identity at a time: its role, its hosts (by which it is called), its
-// authority, its dates. Each error wraps ErrCertificate and says what to do.
+// Verify says what would keep others from believing a process that shows this identity at a time: its role, its hosts
+// (by which it is called), its authority, its dates. Each error wraps ErrCertificate and says what to do.
 func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []error) {
 	if !o.On() {
 		return nil

@@ -19,7 +19,8 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// Ask asks a storage node, at the first of its URLs that answers, about a drive that it has open; drive is its name on the node.
+// Ask asks a storage node, at the first of its URLs that answers, about a drive that it has open; drive is its name on
+// the node.
 func Ask(ctx context.Context, o identity.Options, urls []string, drive string, kind Kind) (any, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("the node has no address")

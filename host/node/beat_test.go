@@ -172,7 +172,8 @@ func TestADriveIsToldWithWhatItsDigestSays(t *testing.T) {
 	assert.Equal(t, whole.Drives[0].Partitions, early.Drives[0].Partitions)
 }
 
-// TestANodeThatIsRefused, or whose control plane is too old, or away, runs on, and says so; it serves nobody, since nobody can have a lease.
+// TestANodeThatIsRefused, or whose control plane is too old, or away, runs on, and says so; it serves nobody, since
+// nobody can have a lease.
 func TestANodeThatIsRefused(t *testing.T) {
 	files := content(t)
 	m := newMember(t)

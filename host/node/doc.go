@@ -12,7 +12,8 @@
 // The order of a mini-batch's GETs makes the work (package splits): the first request of a split opens it on its drive, where mini-batches are made ahead of
 // the requests, up to number until. A response is written straight from the drive's memory where that is mapped, and given back when it is written.
 //
-// Where there is a control plane, the header Millrace-Ticket must show the ticket of a lease that covers the mini-batch (package ticket).
+// Where there is a control plane, the header Millrace-Ticket must show the ticket of a lease that covers the mini-batch
+// (package ticket).
 //
 //	Agent        listeners, limits, roles, status, metrics
 //	  supervisor   one a drive: opens it, probes it, opens it anew when it fails

@@ -58,8 +58,9 @@ func (x *examination) fault(part string, err error, fine string) {
 	x.add(part, Fine, "%s", fine)
 }
 
-// Examine looks at what the configuration names, as the user that runs this process: files, folders, certificates, addresses and drives. Drives in
-// files are locked for a moment and not changed; a drive elsewhere is called; nothing is left behind.
+// Examine looks at what the configuration names, as the user that runs this process: files, folders, certificates,
+// addresses and drives. Drives in files are locked for a moment and not changed; a drive elsewhere is called; nothing
+// is left behind.
 func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	x := &examination{c: c}
 	x.stateDir()

@@ -16,7 +16,8 @@ import (
 // healthEvery is how often a drive's SMART log is read.
 const healthEvery = 30 * time.Second
 
-// readHealth reads the drive's SMART log if the last reading is old. A drive that does not tell has none, which is no fault of its.
+// readHealth reads the drive's SMART log if the last reading is old. A drive that does not tell has none, which is no
+// fault of its.
 func (v *supervisor) readHealth(ctx context.Context, d *host.Drive) {
 	v.agent.mu.Lock()
 	fresh := time.Since(v.healthAt) < healthEvery
@@ -36,7 +37,8 @@ func (v *supervisor) readHealth(ctx context.Context, d *host.Drive) {
 	v.health, v.healthAt = r, time.Now()
 }
 
-// healthMetrics collects what the drives' SMART logs say, how full the drives are, and how long the kernel's NVMe commands take.
+// healthMetrics collects what the drives' SMART logs say, how full the drives are, and how long the kernel's NVMe
+// commands take.
 type healthMetrics struct {
 	agent                                                          *Agent
 	watch                                                          *telemetry.Watcher // nil: no drive behind the kernel, or it cannot be watched

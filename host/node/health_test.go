@@ -29,7 +29,8 @@ type oneMetric struct {
 func (o oneMetric) Describe(out chan<- *prometheus.Desc) { out <- o.desc }
 func (o oneMetric) Collect(out chan<- prometheus.Metric) { out <- o.m }
 
-// TestLatencyMetric: bucket i of the kernel's histogram ends at 2^(i+1) nanoseconds; what is above the last bucket is in the count alone.
+// TestLatencyMetric: bucket i of the kernel's histogram ends at 2^(i+1) nanoseconds; what is above the last bucket is
+// in the count alone.
 func TestLatencyMetric(t *testing.T) {
 	m := newHealthMetrics(nil)
 	h := &telemetry.Histogram{Controller: 3, Opcode: 2, Count: 7, Total: 30 * time.Second}

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace/millrace/host/inspection"
 )
 
-// Inspect answers a question about a drive that is open here, where nobody else can open it. One that has failed is asked too.
+// Inspect answers a question about a drive that is open here, where nobody else can open it. One that has failed is
+// asked too.
 func (s *service) Inspect(ctx context.Context, r *apiv1.InspectRequest) (*apiv1.InspectResponse, error) {
 	v := s.a.supervisor(r.GetDrive())
 	if v == nil {
@@ -34,7 +35,8 @@ func (s *service) Inspect(ctx context.Context, r *apiv1.InspectRequest) (*apiv1.
 	return &apiv1.InspectResponse{Answer: b}, nil
 }
 
-// owner is what others are told who find one of the node's drives open: unix sockets first, which take nobody's certificate.
+// owner is what others are told who find one of the node's drives open: unix sockets first, which take nobody's
+// certificate.
 func (a *Agent) owner(drive string) *csd.Owner {
 	o := &csd.Owner{Name: "node " + a.config.Name, Drive: drive}
 	for _, unix := range []bool{true, false} {

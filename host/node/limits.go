@@ -20,7 +20,8 @@ func caller(r *http.Request) string {
 	return admission.PeerOf(r.RemoteAddr)
 }
 
-// seldom lets one event a second have an effect, in the log or at the control plane: whoever causes them decides how many there are.
+// seldom lets one event a second have an effect, in the log or at the control plane: whoever causes them decides how
+// many there are.
 type seldom struct {
 	mu     sync.Mutex
 	at     time.Time

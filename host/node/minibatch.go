@@ -114,8 +114,8 @@ func (a *Agent) serveMiniBatch(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// entitled checks the ticket of a request, and keeps what is made ahead within its lease. It returns for whom the split counts. Without a
-// control plane nobody grants leases, and there are no tickets.
+// entitled checks the ticket of a request, and keeps what is made ahead within its lease. It returns for whom the split
+// counts. Without a control plane nobody grants leases, and there are no tickets.
 func (a *Agent) entitled(r *http.Request, q *query) (owner string, err error) {
 	if len(a.config.Control) == 0 {
 		return "", nil

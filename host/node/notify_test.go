@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunNotifiesItsServiceManager reads what Run writes to the notification socket: ready, alive, stopping. The socket is the
-// test's, in the protocol of sd_notify; systemd itself does not run. Run ends when its context does, after the splits that run.
+// TestRunNotifiesItsServiceManager reads what Run writes to the notification socket: ready, alive, stopping. The socket
+// is the test's, in the protocol of sd_notify; systemd itself does not run. Run ends when its context does, after the
+// splits that run.
 func TestRunNotifiesItsServiceManager(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

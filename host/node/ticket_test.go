@@ -160,7 +160,8 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status, code)
 }
 
-// TestWithoutTicketsAsBefore: a node alone, one whose control plane is older or asks for none, and one that has heard of no control plane yet.
+// TestWithoutTicketsAsBefore: a node alone, one whose control plane is older or asks for none, and one that has heard
+// of no control plane yet.
 func TestWithoutTicketsAsBefore(t *testing.T) {
 	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
 	alone.frame(alone.prepare(dataset.Options{}), "d0", 0, 1)

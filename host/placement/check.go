@@ -11,9 +11,11 @@ type Report struct {
 	Rows       int64   `json:"rows"`
 	Fewest     int     `json:"fewest_copies"` // of any partition
 	Short      []Short `json:"short"`         // partitions with fewer copies than they are to have; with none, the rows are not there at all
-	// OneNode are the partitions whose copies, be it one or several, all lie on one node: without the node they are gone.
+	// OneNode are the partitions whose copies, be it one or several, all lie on one node: without the node they are
+	// gone.
 	OneNode []string `json:"one_node"`
-	// NotSpread are those of OneNode that are to have two copies or more while another node has a drive: Replicate mends that.
+	// NotSpread are those of OneNode that are to have two copies or more while another node has a drive: Replicate
+	// mends that.
 	NotSpread []string `json:"not_spread"`
 	// RowsPerSecond is what the drives sustain together over a whole epoch, every partition's rows shared between its
 	// holders as evenly in time as can be. 0 if no P is known.
@@ -114,7 +116,8 @@ func (c *cluster) level(partitions []Partition) []*state {
 			parts = append(parts, part{holders: h, share: share})
 		}
 	}
-	// Each round makes one partition's holders end as nearly together as its own rows allow; the greatest load never grows.
+	// Each round makes one partition's holders end as nearly together as its own rows allow; the greatest load never
+	// grows.
 	for range 50 {
 		moved := false
 		for _, p := range parts {

@@ -220,8 +220,9 @@ func bySize(partitions []Partition) []Partition {
 	return sorted
 }
 
-// Spread places partitions that the caller has, each on as many drives as it is to have copies. partitions are those that lie on the drives
-// already, as far as they are known. A copy that lies somewhere already counts: a partition that has all of its copies gets none.
+// Spread places partitions that the caller has, each on as many drives as it is to have copies. partitions are those
+// that lie on the drives already, as far as they are known. A copy that lies somewhere already counts: a partition that
+// has all of its copies gets none.
 func Spread(drives []Drive, partitions, fresh []Partition) ([]Copy, error) {
 	c, err := open(drives, append(slices.Clone(partitions), fresh...))
 	if err != nil {
@@ -245,8 +246,8 @@ func Spread(drives []Drive, partitions, fresh []Partition) ([]Copy, error) {
 	return copies, nil
 }
 
-// Replicate returns the copies that bring every partition to at least as many as it is to have, and to two nodes where it is to have two or more
-// and another node has room.
+// Replicate returns the copies that bring every partition to at least as many as it is to have, and to two nodes where
+// it is to have two or more and another node has room.
 func Replicate(drives []Drive, partitions []Partition) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
@@ -295,7 +296,8 @@ func onOneNode(list []*state) bool {
 	return len(list) > 0
 }
 
-// Retire returns the copies without which a drive cannot be taken out: of each partition that it holds as many as keep its number elsewhere.
+// Retire returns the copies without which a drive cannot be taken out: of each partition that it holds as many as keep
+// its number elsewhere.
 func Retire(drives []Drive, partitions []Partition, retire Ref) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {

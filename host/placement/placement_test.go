@@ -219,7 +219,8 @@ func TestSpreadProperties(t *testing.T) {
 	})
 }
 
-// TestOneNodeIsSaid: a single copy lies on one node only, too; and copies that should lie on two nodes and do not are brought there.
+// TestOneNodeIsSaid: a single copy lies on one node only, too; and copies that should lie on two nodes and do not are
+// brought there.
 func TestOneNodeIsSaid(t *testing.T) {
 	ds := drives(3, 2, 1<<30) // node0: d0 and d1; node1: d0
 	ds[0].Partitions = []string{"p00", "p01"}

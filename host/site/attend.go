@@ -9,8 +9,9 @@ import (
 	"sync"
 )
 
-// Attend starts the daemons that do not run, calls ready, and stays until ctx ends or a daemon that it started does; then it stops those
-// that it started. Each line that they log goes to log, behind the daemon's name. If all run already it only calls ready.
+// Attend starts the daemons that do not run, calls ready, and stays until ctx ends or a daemon that it started does;
+// then it stops those that it started. Each line that they log goes to log, behind the daemon's name. If all run
+// already it only calls ready.
 func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
 	started, err := s.start(ctx, &lineWriter{w: log})
 	if err != nil {
@@ -58,7 +59,8 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// copyLines copies what a daemon logs into its file, and line by line to whoever watches. A watcher that is gone is no reason to stop.
+// copyLines copies what a daemon logs into its file, and line by line to whoever watches. A watcher that is gone is no
+// reason to stop.
 func copyLines(from io.Reader, file, watcher io.Writer, name string) {
 	r := bufio.NewReaderSize(from, 64<<10)
 	for {

@@ -1,13 +1,14 @@
-// Package site sets up a whole cluster on one machine and takes it down again: an authority with certificates, a control plane, a storage
-// node with a drive, and the context by which commands find them. `millrace up` and `millrace down` are this package.
+// Package site sets up a whole cluster on one machine and takes it down again: an authority with certificates, a
+// control plane, a storage node with a drive, and the context by which commands find them. `millrace up` and `millrace
+// down` are this package.
 //
 // # Overview
 //
-// A [Site] is a folder. [Open] makes it or finds it, and refuses a folder that it did not make: the record up.json says which it did. [Site.Make]
-// goes through everything that should be there and makes what is missing; it changes nothing that is there, and says of
-// each part whether it was made, repaired or there already. [Site.Start] starts the two daemons as processes of their own, [Site.Attend]
-// runs them in the foreground until they are to end, and [Site.Install] hands them to systemd. [Site.Stop] ends them, and [Site.Purge]
-// removes the folder.
+// A [Site] is a folder. [Open] makes it or finds it, and refuses a folder that it did not make: the record up.json says
+// which it did. [Site.Make] goes through everything that should be there and makes what is missing; it changes nothing
+// that is there, and says of each part whether it was made, repaired or there already. [Site.Start] starts the two
+// daemons as processes of their own, [Site.Attend] runs them in the foreground until they are to end, and
+// [Site.Install] hands them to systemd. [Site.Stop] ends them, and [Site.Purge] removes the folder.
 //
 //	up.json              what the site was made with
 //	pki/                 authority, and certificates of the control plane, the node and the user
@@ -25,8 +26,8 @@
 //
 // # Errors
 //
-// [ErrForeign] for what is there and was not made here, [ErrOther] for an option that contradicts the one that the site was made with,
-// [ErrDaemon] for a daemon that does not start or stop.
+// [ErrForeign] for what is there and was not made here, [ErrOther] for an option that contradicts the one that the site
+// was made with, [ErrDaemon] for a daemon that does not start or stop.
 //
 // # Debugging
 //

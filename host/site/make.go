@@ -49,7 +49,8 @@ func (s *Site) Make(ctx context.Context) error {
 	return s.makeContext()
 }
 
-// makeIdentities makes the authority and the three certificates. What is there is replaced only if it cannot be used, or ends soon.
+// makeIdentities makes the authority and the three certificates. What is there is replaced only if it cannot be used,
+// or ends soon.
 func (s *Site) makeIdentities() error {
 	dir := s.path("pki")
 	had, err := os.ReadDir(dir)
@@ -254,7 +255,8 @@ func (s *Site) context() contexts.Context {
 	return contexts.Context{Control: []string{s.ControlURL()}, Cert: id.Cert, Key: id.Key, CA: id.CA}
 }
 
-// makeContext adds the context and makes it the current one. A context of the name that says something else is left alone.
+// makeContext adds the context and makes it the current one. A context of the name that says something else is left
+// alone.
 func (s *Site) makeContext() error {
 	name, before := s.rec.Context, s.rec.Before
 	did := There
@@ -288,7 +290,8 @@ func (s *Site) makeContext() error {
 	return nil
 }
 
-// removeContext takes the context away and makes the one before it current again. One that says something else by now stays.
+// removeContext takes the context away and makes the one before it current again. One that says something else by now
+// stays.
 func (s *Site) removeContext() error {
 	name := s.rec.Context
 	did := Absent

@@ -35,7 +35,8 @@ func (s *Site) nodeDaemon() daemon {
 	return daemon{"node", "node " + nodeName, []string{"node", "run", "--config", s.path("node.yaml")}, s.rec.Node}
 }
 
-// runs reads a daemon's pid file; nil if the daemon does not run. A pid file whose process is gone, or is another by now, counts for none.
+// runs reads a daemon's pid file; nil if the daemon does not run. A pid file whose process is gone, or is another by
+// now, counts for none.
 func (s *Site) runs(d daemon) (*process, error) {
 	path := s.path("run", d.name+".pid")
 	b, err := os.ReadFile(path)

@@ -41,7 +41,8 @@ func lookOnce(pid int) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name, in parentheses, may hold anything: fields are counted behind it. State is the third field, the start the 22nd.
+	// The name, in parentheses, may hold anything: fields are counted behind it. State is the third field, the start
+	// the 22nd.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 {
 		return nil, fmt.Errorf("%sstat has %d fields", dir, len(fields)+2)

@@ -113,8 +113,8 @@ func DefaultDir(getenv func(string) string) (string, error) {
 	return "", errors.New("neither XDG_DATA_HOME nor HOME says where data is kept: set one, or give --dir")
 }
 
-// Find opens a site that exists and locks it. The error is os.ErrNotExist if the folder is not there or is empty, and wraps ErrForeign if
-// something else is in it.
+// Find opens a site that exists and locks it. The error is os.ErrNotExist if the folder is not there or is empty, and
+// wraps ErrForeign if something else is in it.
 func Find(o Options) (*Site, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -186,8 +186,8 @@ func CheckAddress(addr string) error {
 	return nil
 }
 
-// Open finds a site, or makes its folder and record, and locks it. The error wraps ErrForeign for a folder that is something else, and
-// ErrOther for an option that the site was made without.
+// Open finds a site, or makes its folder and record, and locks it. The error wraps ErrForeign for a folder that is
+// something else, and ErrOther for an option that the site was made without.
 func Open(o Options) (*Site, error) {
 	s, err := Find(o)
 	if err == nil {

@@ -37,8 +37,8 @@ type child struct {
 	err   error
 }
 
-// Start starts the daemons that do not run, each in a session of its own, and waits until the node is ready at the control plane. Their
-// logs go to log/.
+// Start starts the daemons that do not run, each in a session of its own, and waits until the node is ready at the
+// control plane. Their logs go to log/.
 func (s *Site) Start(ctx context.Context) error {
 	_, err := s.start(ctx, nil)
 	return err

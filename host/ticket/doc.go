@@ -2,12 +2,14 @@
 //
 // # Overview
 //
-// The control plane grants leases, and nodes serve mini-batches; between the two the launcher carries a ticket: what it was granted (apiv1.Ticket), signed by
-// the leader. A [Signer] makes a key for the leader's term and signs; the private half never leaves it. A node learns the public half with the answer to its
-// heartbeat ([Verifier.Learn]), and checks every request for a mini-batch against the ticket that came with it ([Verifier.Check]). So nothing that a node, or
+// The control plane grants leases, and nodes serve mini-batches; between the two the launcher carries a ticket: what it
+// was granted (apiv1.Ticket), signed by the leader. A [Signer] makes a key for the leader's term and signs; the private
+// half never leaves it. A node learns the public half with the answer to its heartbeat ([Verifier.Learn]), and checks
+// every request for a mini-batch against the ticket that came with it ([Verifier.Check]). So nothing that a node, or
 // who listens at a node, knows is enough to make a ticket, and nothing has to be kept secret between leaders and nodes.
 //
-// A ticket is good for the mini-batches of one lease on one drive of one node, as long as the node runs. It is void when
+// A ticket is good for the mini-batches of one lease on one drive of one node, as long as the node runs. It is void
+// when
 //
 //	it has expired            by the leader's clock, as the node heard it last; launchers get another in time
 //	its lease has come back   the leader says so with the next heartbeat
@@ -18,7 +20,8 @@
 //
 // # Speed
 //
-// A signature is verified once (about 60 µs); then the ticket is known by its text, and a check takes a lookup and a few comparisons, and allocates nothing.
+// A signature is verified once (about 60 µs); then the ticket is known by its text, and a check takes a lookup and a
+// few comparisons, and allocates nothing.
 //
 // # Concurrency
 //
@@ -26,8 +29,8 @@
 //
 // # Errors
 //
-// [ErrNone]: no ticket, or none that a leader signed. [ErrVoid]: a ticket that was good, or is not for this request. [ErrKey]: the node has not heard of the
-// key yet, as right after a change of leaders: ask again in a moment.
+// [ErrNone]: no ticket, or none that a leader signed. [ErrVoid]: a ticket that was good, or is not for this request.
+// [ErrKey]: the node has not heard of the key yet, as right after a change of leaders: ask again in a moment.
 //
 // # Debugging
 //

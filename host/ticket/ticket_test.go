@@ -236,7 +236,8 @@ func TestTimeIsTheLeaders(t *testing.T) {
 	assert.NoError(t, check())
 }
 
-// TestLeadersFollowEachOther: the tickets of earlier ones are good for a while; of one that the node has not heard of the launcher comes again.
+// TestLeadersFollowEachOther: the tickets of earlier ones are good for a while; of one that the node has not heard of
+// the launcher comes again.
 func TestLeadersFollowEachOther(t *testing.T) {
 	w := meet(t)
 	h := w.header(nil)
@@ -267,7 +268,8 @@ func TestLeadersFollowEachOther(t *testing.T) {
 	assert.ErrorIs(t, err, ErrNone, "long gone")
 }
 
-// TestWhatIsDemanded: nothing before the control plane has said anything, nothing of an older one, and nothing bad even if none is demanded.
+// TestWhatIsDemanded: nothing before the control plane has said anything, nothing of an older one, and nothing bad even
+// if none is demanded.
 func TestWhatIsDemanded(t *testing.T) {
 	c := &clock{now: begin}
 	s, err := NewSigner(1)

@@ -122,8 +122,9 @@ type Ask struct {
 	Number uint64
 }
 
-// Check returns the ticket that a header shows if it covers what is asked for. peer is whose certificate the connection shows; the zero value where
-// there is none. Where no ticket is demanded and none is shown, it returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
+// Check returns the ticket that a header shows if it covers what is asked for. peer is whose certificate the connection
+// shows; the zero value where there is none. Where no ticket is demanded and none is shown, it returns nil. The error
+// wraps ErrNone, ErrVoid or ErrKey.
 func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv1.Ticket, error) {
 	v.mu.RLock()
 	t := v.known[header]
@@ -168,7 +169,8 @@ func (v *Verifier) void(t *apiv1.Ticket, why string, args ...any) error {
 	return fmt.Errorf("%w: lease %d: %s", ErrVoid, t.Lease, fmt.Sprintf(why, args...))
 }
 
-// isHolder reports whether a ticket is the peer's. Where a connection shows no certificate, as over a unix socket, whoever has the ticket is its holder.
+// isHolder reports whether a ticket is the peer's. Where a connection shows no certificate, as over a unix socket,
+// whoever has the ticket is its holder.
 func isHolder(holder string, peer identity.Identity) bool {
 	if holder == "" || peer == (identity.Identity{}) {
 		return true

@@ -15,12 +15,13 @@
 //
 // # Crash safety
 //
-// An archive that ends at byte E has zeros there. Put writes, in this order: everything of the new member except the device
-// block with byte E, with two zero blocks of 512 bytes after it; Flush; then the block with byte E, with force unit access. That
-// last write is one device block, which the drive writes whole or not at all, and it is the commit: before it the
-// archive ends at E as it did, after it the member is whole and on stable storage. Nothing that was part of the archive
-// is ever overwritten with anything but itself. A Put that fails before its last write deallocates what it has written; what one that was
-// killed has written keeps its room until a later Put takes it, or [Volume.Trim] gives it back. Both touch only what lies behind the archive's end.
+// An archive that ends at byte E has zeros there. Put writes, in this order: everything of the new member except the
+// device block with byte E, with two zero blocks of 512 bytes after it; Flush; then the block with byte E, with force
+// unit access. That last write is one device block, which the drive writes whole or not at all, and it is the commit:
+// before it the archive ends at E as it did, after it the member is whole and on stable storage. Nothing that was part
+// of the archive is ever overwritten with anything but itself. A Put that fails before its last write deallocates what
+// it has written; what one that was killed has written keeps its room until a later Put takes it, or [Volume.Trim]
+// gives it back. Both touch only what lies behind the archive's end.
 //
 // # Concurrency
 //

@@ -14,8 +14,9 @@ import (
 const chunk = 1 << 20
 
 // Put appends a member of exactly size bytes read from r. When it returns nil the member is on stable storage; when it
-// returns an error the member is absent, and the drive has its room back, unless the very last write failed, after which it is absent or whole. The
-// members before it are never touched. See the package comment for the order of writes.
+// returns an error the member is absent, and the drive has its room back, unless the very last write failed, after
+// which it is absent or whole. The members before it are never touched. See the package comment for the order of
+// writes.
 func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("volume: put %q: %w: %w", name, ErrName, err)

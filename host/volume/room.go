@@ -15,8 +15,8 @@ type deallocator interface {
 // giveBackTime bounds what a Put that failed spends on giving room back.
 const giveBackTime = time.Minute
 
-// giveBack deallocates what a Put that failed before its commit has written. The archive ends before it, so nobody's bytes lie there. It goes on
-// when the Put was called off.
+// giveBack deallocates what a Put that failed before its commit has written. The archive ends before it, so nobody's
+// bytes lie there. It goes on when the Put was called off.
 func (a *appender) giveBack() error {
 	d, ok := a.dev.(deallocator)
 	first := a.at/a.bs + 1 // the block with the archive's end is not written before the commit
@@ -34,8 +34,9 @@ func (a *appender) giveBack() error {
 // ErrNoTrim says that the drive takes no room back.
 var ErrNoTrim = errors.New("drive takes no room back")
 
-// Trim gives the drive back the room of everything behind the archive's end, which no member needs: what a Put that was killed left. It
-// returns how many bytes of the drive that are, whether or not they held anything. No member is touched.
+// Trim gives the drive back the room of everything behind the archive's end, which no member needs: what a Put that was
+// killed left. It returns how many bytes of the drive that are, whether or not they held anything. No member is
+// touched.
 func (v *Volume) Trim(ctx context.Context) (int64, error) {
 	d, ok := v.dev.(deallocator)
 	if !ok {

@@ -54,8 +54,8 @@ func (d *trimDevice) Deallocate(_ context.Context, lba, n uint64) error {
 	return nil
 }
 
-// TestAFailedPutGivesItsRoomBack wherever the disk becomes full, and nothing else: the members before it are as they were, also after the power
-// went.
+// TestAFailedPutGivesItsRoomBack wherever the disk becomes full, and nothing else: the members before it are as they
+// were, also after the power went.
 func TestAFailedPutGivesItsRoomBack(t *testing.T) {
 	bothBlockSizes(t, func(t *testing.T, bs int) {
 		for _, before := range []int64{-1, 10, 1400, 2600, 3584} {

@@ -1,11 +1,13 @@
-// Package admission decides which connections a server holds when there are more than it can: how many in all, how many of one peer.
+// Package admission decides which connections a server holds when there are more than it can: how many in all, how many
+// of one peer.
 //
 // # Overview
 //
-// [Peer] names a connection's other side: an IPv4 address, the /64 network of an IPv6 address (a host has all of it), or "unix". [Listen]
-// wraps a listener: it closes connections beyond its limits at once, logs that a few times a second at most, and goes on when the process has no
-// file descriptors left, which it logs too. [RaiseFiles] gives the process as many file descriptors as it may have, and [Files] says how many of them
-// a server's connections may take, so that storage, etcd and logs keep theirs.
+// [Peer] names a connection's other side: an IPv4 address, the /64 network of an IPv6 address (a host has all of it),
+// or "unix". [Listen] wraps a listener: it closes connections beyond its limits at once, logs that a few times a second
+// at most, and goes on when the process has no file descriptors left, which it logs too. [RaiseFiles] gives the process
+// as many file descriptors as it may have, and [Files] says how many of them a server's connections may take, so that
+// storage, etcd and logs keep theirs.
 //
 // # Concurrency
 //
@@ -17,5 +19,6 @@
 //
 // # Debugging
 //
-// The log's "connection refused" names the peer and the limit that it met; "no file descriptors left" names the limit of the process.
+// The log's "connection refused" names the peer and the limit that it met; "no file descriptors left" names the limit
+// of the process.
 package admission

@@ -26,8 +26,8 @@ type Limit struct {
 	peers map[string]int
 }
 
-// NewLimit bounds connections: most in all, 0 means DefaultConnections; half of them and one more of a peer, but as many as there are of peers on this
-// machine, where many processes share an address. log may be nil.
+// NewLimit bounds connections: most in all, 0 means DefaultConnections; half of them and one more of a peer, but as
+// many as there are of peers on this machine, where many processes share an address. log may be nil.
 func NewLimit(most int, log *slog.Logger) *Limit {
 	if most <= 0 {
 		most = DefaultConnections
@@ -74,8 +74,8 @@ func (l *Limit) release(peer string) {
 	}
 }
 
-// Listen puts a listener under the limit. A connection beyond it is closed at once: its client sees that and comes again, and nobody who holds one is
-// disturbed.
+// Listen puts a listener under the limit. A connection beyond it is closed at once: its client sees that and comes
+// again, and nobody who holds one is disturbed.
 func (l *Limit) Listen(from net.Listener) net.Listener {
 	return &listener{Listener: from, limit: l, closed: make(chan struct{})}
 }
@@ -129,8 +129,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// passes reports whether an error of Accept is of this moment: the process or the machine has no file descriptors or memory for one more, or the
-// connection has ended before it was accepted.
+// passes reports whether an error of Accept is of this moment: the process or the machine has no file descriptors or
+// memory for one more, or the connection has ended before it was accepted.
 func passes(err error) bool {
 	for _, e := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED} {
 		if errors.Is(err, e) {

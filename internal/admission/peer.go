@@ -8,7 +8,8 @@ import (
 // Local is the peer behind a unix socket.
 const Local = "unix"
 
-// Peer names the host at the other end of a connection: the text of an IPv4 address or of the /64 network of an IPv6 address, or [Local].
+// Peer names the host at the other end of a connection: the text of an IPv4 address or of the /64 network of an IPv6
+// address, or [Local].
 func Peer(addr net.Addr) string {
 	if addr == nil {
 		return Local

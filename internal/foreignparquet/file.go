@@ -17,12 +17,13 @@ type File struct {
 	Bytes []byte
 	// ID is what the column of ids is called: "id", as Twin calls it, or another name.
 	ID string
-	// Refused is the path of a column that cannot be read, and must not keep others from being read; "" if there is none.
+	// Refused is the path of a column that cannot be read, and must not keep others from being read; "" if there is
+	// none.
 	Refused string
 }
 
-// Twin holds the rows as a writer without faults writes them: an optional label of INT32, an optional "f" of FLOAT, a required
-// "id" of INT64, and "ids", an optional list of optional INT64 with null, empty, short and long lists.
+// Twin holds the rows as a writer without faults writes them: an optional label of INT32, an optional "f" of FLOAT, a
+// required "id" of INT64, and "ids", an optional list of optional INT64 with null, empty, short and long lists.
 func Twin() []byte { return write(options{createdBy: "millrace test", pageLevels: 200}) }
 
 // Files returns a file of every fault.

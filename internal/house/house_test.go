@@ -83,8 +83,8 @@ func TestCheckRefuses(t *testing.T) {
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
 }
 
-// TestTopLevel knows every folder and every file at the top level: the floors, and the few things beside them. A file that a
-// command left behind by mistake fails the test.
+// TestTopLevel knows every folder and every file at the top level: the floors, and the few things beside them. A file
+// that a command left behind by mistake fails the test.
 func TestTopLevel(t *testing.T) {
 	folders := map[string]bool{".ci": true, ".git": true, "internal": true, "tools": true, "docs": true}
 	for _, f := range floors {

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logMethods are the methods of slog.Logger whose first argument is the message and whose further arguments are keys and values.
+// logMethods are the methods of slog.Logger whose first argument is the message and whose further arguments are keys
+// and values.
 var logMethods = map[string]bool{"Debug": true, "Info": true, "Warn": true, "Error": true}
 
 // logKeys reads the table of keys under "## The log" of docs/operations.md.

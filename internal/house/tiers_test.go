@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runTiers runs a script that has sourced .ci/tiers, as .ci/test does, and returns what it printed, its folder and its error.
+// runTiers runs a script that has sourced .ci/tiers, as .ci/test does, and returns what it printed, its folder and its
+// error.
 func runTiers(t *testing.T, body string, env ...string) (out, folder string, err error) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -44,7 +45,8 @@ func table(t *testing.T, out string) (names []string, results map[string]string)
 	return names, results
 }
 
-// TestEveryTierRuns: a tier that fails hides no other, the table tells all, what failed is named, and the status says that it did.
+// TestEveryTierRuns: a tier that fails hides no other, the table tells all, what failed is named, and the status says
+// that it did.
 func TestEveryTierRuns(t *testing.T) {
 	out, folder, err := runTiers(t, `
 inner() { echo begun; false; echo "a function went on behind a command that failed"; }

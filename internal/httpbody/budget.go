@@ -21,8 +21,8 @@ var (
 // DefaultMemory is the memory of a budget that names none: room for the largest heartbeat of a node twice.
 const DefaultMemory = 512 << 20
 
-// Budget is the memory that the messages of calls take from when they begin to arrive until their calls are answered: packed, unpacked and
-// decoded. A peer has at most half of it. It is safe for concurrent use.
+// Budget is the memory that the messages of calls take from when they begin to arrive until their calls are answered:
+// packed, unpacked and decoded. A peer has at most half of it. It is safe for concurrent use.
 type Budget struct {
 	total, peer int64
 	patience    time.Duration
@@ -59,7 +59,8 @@ type hold struct {
 	n    int64
 }
 
-// tryGrow takes n more bytes, or says why not. retry reports whether waiting may help: others hold what is missing. freed is closed when any give some back.
+// tryGrow takes n more bytes, or says why not. retry reports whether waiting may help: others hold what is missing.
+// freed is closed when any give some back.
 func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 	b := h.b
 	b.mu.Lock()
@@ -79,8 +80,8 @@ func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 	return nil, false, nil
 }
 
-// atLeast makes what the call holds n bytes, if it is less. It does not wait: a call that holds some and waits for more may wait for one that does the
-// same.
+// atLeast makes what the call holds n bytes, if it is less. It does not wait: a call that holds some and waits for more
+// may wait for one that does the same.
 func (h *hold) atLeast(n int64) error {
 	if n <= h.n {
 		return nil

@@ -11,8 +11,8 @@ const (
 	chunk      = 256 << 10
 )
 
-// readAll reads to the end. It takes from the budget, before it reads, twice what it has read beside base, since the pieces are joined in the end. It
-// fails with ErrTooLarge where there is more than most.
+// readAll reads to the end. It takes from the budget, before it reads, twice what it has read beside base, since the
+// pieces are joined in the end. It fails with ErrTooLarge where there is more than most.
 func readAll(in io.Reader, h *hold, base, most int64) ([]byte, error) {
 	var pieces [][]byte
 	total := int64(0)

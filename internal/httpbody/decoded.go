@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Costs of what a decoded message is made of, in bytes. They err to the side of more: what is appended to grows in steps, and leaves what it
-// grew from to the garbage collector.
+// Costs of what a decoded message is made of, in bytes. They err to the side of more: what is appended to grows in
+// steps, and leaves what it grew from to the garbage collector.
 const (
 	costPointer  = 24  // of an element in a list of messages
 	costString   = 48  // of an element in a list of strings
@@ -49,8 +49,8 @@ func (s *sizes) of(d protoreflect.MessageDescriptor) int64 {
 	return n
 }
 
-// decoded returns at least as many bytes as the decoded form of a message takes, and stops at most, whatever is behind it. What is malformed costs
-// nothing from there on: decoding it ends there too.
+// decoded returns at least as many bytes as the decoded form of a message takes, and stops at most, whatever is behind
+// it. What is malformed costs nothing from there on: decoding it ends there too.
 func (s *sizes) decoded(d protoreflect.MessageDescriptor, b []byte, most int64) (int64, error) {
 	return s.message(d, b, most, 0)
 }
@@ -148,7 +148,8 @@ func (s *sizes) largest(d protoreflect.MessageDescriptor) int64 {
 	return visit(d)
 }
 
-// decodedJSON is decoded for JSON, which is counted and not parsed: each brace is taken for the largest message that there can be.
+// decodedJSON is decoded for JSON, which is counted and not parsed: each brace is taken for the largest message that
+// there can be.
 func (s *sizes) decodedJSON(d protoreflect.MessageDescriptor, b []byte) int64 {
 	objects := int64(bytes.Count(b, []byte("{")))
 	values := int64(bytes.Count(b, []byte(",")) + bytes.Count(b, []byte("[")) + bytes.Count(b, []byte(":")))

@@ -31,7 +31,8 @@ func repeated(number protowire.Number, value []byte, n int) []byte {
 	return bytes.Repeat(one, n)
 }
 
-// TestDecodedIsNoLessThanWhatDecodingTakes, for what multiplies most: a message is far larger in memory than on the wire.
+// TestDecodedIsNoLessThanWhatDecodingTakes, for what multiplies most: a message is far larger in memory than on the
+// wire.
 func TestDecodedIsNoLessThanWhatDecodingTakes(t *testing.T) {
 	const n = 100_000
 	nested := protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), repeated(2, nil, 10))

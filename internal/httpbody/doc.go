@@ -2,15 +2,17 @@
 //
 // # Overview
 //
-// An http.Server bounds the time of headers apart, and of bodies only together with everything else that a connection reads, where uploads of
-// hours and calls that wait for half a minute have their place. [Within] stands before a handler whose requests are small: a peer that sends one byte
-// an hour would hold a connection, of which a server has a limited number.
+// An http.Server bounds the time of headers apart, and of bodies only together with everything else that a connection
+// reads, where uploads of hours and calls that wait for half a minute have their place. [Within] stands before a
+// handler whose requests are small: a peer that sends one byte an hour would hold a connection, of which a server has a
+// limited number.
 //
-// A [Budget] is the memory that the calls of a server may take together, and each peer alone. [Budget.Messages] stands before a Connect service: it
-// reads the message of a call, unpacks it, finds out how much memory the decoded message will take, and passes the call on when there is room for all of
-// that. A message of 62 KB can else become gigabytes twice over: gzip packs a thousand to one, and an empty message in a list is two bytes on the wire
-// and more than a hundred in memory. A call whose message is too large, packed too tightly or more than its peer may hold is refused with
-// resource_exhausted before it is decoded; one that finds the budget taken waits for a few seconds first.
+// A [Budget] is the memory that the calls of a server may take together, and each peer alone. [Budget.Messages] stands
+// before a Connect service: it reads the message of a call, unpacks it, finds out how much memory the decoded message
+// will take, and passes the call on when there is room for all of that. A message of 62 KB can else become gigabytes
+// twice over: gzip packs a thousand to one, and an empty message in a list is two bytes on the wire and more than a
+// hundred in memory. A call whose message is too large, packed too tightly or more than its peer may hold is refused
+// with resource_exhausted before it is decoded; one that finds the budget taken waits for a few seconds first.
 //
 // # Concurrency
 //
@@ -18,8 +20,9 @@
 //
 // # Errors
 //
-// A body that comes too late fails to be read with an error that is os.ErrDeadlineExceeded, and the connection ends with the request. Refusals are
-// Connect's errors, in the protocol in which the call came, and wrap [ErrMemory], [ErrTooLarge] or [ErrRatio].
+// A body that comes too late fails to be read with an error that is os.ErrDeadlineExceeded, and the connection ends
+// with the request. Refusals are Connect's errors, in the protocol in which the call came, and wrap [ErrMemory],
+// [ErrTooLarge] or [ErrRatio].
 //
 // # Debugging
 //

@@ -26,8 +26,9 @@ type MessageOptions struct {
 	Logger *slog.Logger                 // nil: no log
 }
 
-// Messages stands before a Connect service and passes on calls whose message there is memory for, read and unpacked. The memory is given back when
-// next returns. Every call of the service must take one message; its answer may be a stream.
+// Messages stands before a Connect service and passes on calls whose message there is memory for, read and unpacked.
+// The memory is given back when next returns. Every call of the service must take one message; its answer may be a
+// stream.
 func (b *Budget) Messages(o MessageOptions, next http.Handler) http.Handler {
 	if o.Peer == nil {
 		o.Peer = func(*http.Request) string { return "" }

@@ -100,7 +100,8 @@ func describes(messages int) *descriptorpb.FileDescriptorProto {
 	return f
 }
 
-// TestEveryProtocolPasses: a message comes through as it was sent, however it is written and packed, and its memory is given back.
+// TestEveryProtocolPasses: a message comes through as it was sent, however it is written and packed, and its memory is
+// given back.
 func TestEveryProtocolPasses(t *testing.T) {
 	s := serve(t, 64<<20, 4<<20)
 	want := describes(300)
@@ -160,7 +161,8 @@ func (s *service) post(t *testing.T, path string, header map[string]string, body
 	return resp.StatusCode, string(b) + resp.Trailer.Get("Grpc-Message") + resp.Header.Get("Grpc-Message")
 }
 
-// TestBombsAreRefused: before they are decoded, with resource_exhausted, and the server has taken no more than a fraction of what they stand for.
+// TestBombsAreRefused: before they are decoded, with resource_exhausted, and the server has taken no more than a
+// fraction of what they stand for.
 func TestBombsAreRefused(t *testing.T) {
 	const most = 64 << 20
 	messages := repeated(4, nil, 30<<20/2) // of two bytes each: 30 MB that would become 3 GB
@@ -205,7 +207,8 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
-// TestManyBombsAtOnce: together they take no more than the budget, and an honest call of another size passes beside them.
+// TestManyBombsAtOnce: together they take no more than the budget, and an honest call of another size passes beside
+// them.
 func TestManyBombsAtOnce(t *testing.T) {
 	const memory = 32 << 20
 	s := serve(t, memory, 16<<20)

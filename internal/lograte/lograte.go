@@ -1,8 +1,10 @@
-// Package lograte bounds how often a repeated event is logged, so that a peer that is refused a thousand times a second does not fill the log.
+// Package lograte bounds how often a repeated event is logged, so that a peer that is refused a thousand times a second
+// does not fill the log.
 //
 // # Overview
 //
-// A [Limiter] allows one line per interval and counts what it did not allow. The next line that it allows carries that count.
+// A [Limiter] allows one line per interval and counts what it did not allow. The next line that it allows carries that
+// count.
 //
 //	if suppressed, ok := refusals.Allow(); ok {
 //		log.Warn("connection refused", "from", peer, "suppressed", suppressed)

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Inherit gives a file, or a folder and all that is in it, to the owner and the group of another file or folder, if this process is root.
-// It changes nothing where that is root's too.
+// Inherit gives a file, or a folder and all that is in it, to the owner and the group of another file or folder, if
+// this process is root. It changes nothing where that is root's too.
 func Inherit(made, from string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -35,8 +35,9 @@ func Inherit(made, from string) error {
 	})
 }
 
-// Explain adds to an error that wraps fs.ErrPermission what an operator has to know: as whom this process runs, whom the file (or, where there is
-// none, its folder) belongs to, and the command that gives it to the process. Other errors come back as they are.
+// Explain adds to an error that wraps fs.ErrPermission what an operator has to know: as whom this process runs, whom
+// the file (or, where there is none, its folder) belongs to, and the command that gives it to the process. Other errors
+// come back as they are.
 func Explain(err error, path string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

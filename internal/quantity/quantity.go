@@ -111,7 +111,8 @@ func whole(s, digits string, factor int64, example string) (int64, error) {
 	return x.Num().Int64(), nil
 }
 
-// number reads a decimal number exactly: digits with at most one point, and an exponent of at most 30, so that no text makes a huge one.
+// number reads a decimal number exactly: digits with at most one point, and an exponent of at most 30, so that no text
+// makes a huge one.
 func number(s string) (*big.Rat, bool) {
 	mantissa, exponent, scientific := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > mostText || !decimal(strings.TrimPrefix(mantissa, "-"), true) {

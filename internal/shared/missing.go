@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Missing skips a test that this machine cannot run, for want of a right or a program. With CI=true, where nothing may be
-// missing, it fails the test.
+// Missing skips a test that this machine cannot run, for want of a right or a program. With CI=true, where nothing may
+// be missing, it fails the test.
 func Missing(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -8,13 +8,13 @@
 //	screen := terminal.NewScreen(os.Stdout, width)   // Draw replaces what the last Draw wrote
 //
 // [Table] takes lines whose cells are separated by tabs. Lines with tabs that follow each other make one table. Where a
-// table is wider than the terminal, its widest columns become narrower, and their cells go on in further lines of the same
-// column; a word that is still too long is cut and ends with an ellipsis. Width 0 folds nothing.
+// table is wider than the terminal, its widest columns become narrower, and their cells go on in further lines of the
+// same column; a word that is still too long is cut and ends with an ellipsis. Width 0 folds nothing.
 //
 // # Colour
 //
-// [Paint] colours single words that say that something failed or waits. [Colours] reports whether a file is to have any:
-// only a terminal, and not with NO_COLOR set (https://no-color.org) or TERM=dumb.
+// [Paint] colours single words that say that something failed or waits. [Colours] reports whether a file is to have
+// any: only a terminal, and not with NO_COLOR set (https://no-color.org) or TERM=dumb.
 //
 // # Concurrency
 //

@@ -95,8 +95,8 @@ func layOut(b *strings.Builder, lines []string, width int) {
 	}
 }
 
-// narrow takes columns' natural widths and makes the widest narrower until all together take at most room, but none below
-// leastColumn unless there are so many that each gets less.
+// narrow takes columns' natural widths and makes the widest narrower until all together take at most room, but none
+// below leastColumn unless there are so many that each gets less.
 func narrow(natural []int, room int) []int {
 	widths := slices.Clone(natural)
 	least := min(leastColumn, max(1, room/len(widths)))
@@ -120,8 +120,8 @@ func narrow(natural []int, room int) []int {
 	return widths
 }
 
-// fold breaks a cell into lines of at most width columns, at spaces where there are any, else behind a "/" or "," in the
-// second half of the line, else anywhere. What is longer than mostLines lines ends with an ellipsis.
+// fold breaks a cell into lines of at most width columns, at spaces where there are any, else behind a "/" or "," in
+// the second half of the line, else anywhere. What is longer than mostLines lines ends with an ellipsis.
 func fold(cell string, width int) []string {
 	if runewidth.StringWidth(cell) <= width {
 		return []string{cell}

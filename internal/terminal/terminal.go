@@ -10,8 +10,8 @@ import (
 // leastWidth is the narrowest terminal that tables are folded for. On a narrower one lines run over.
 const leastWidth = 20
 
-// Width returns how many columns a terminal has, and 0 where w is no terminal. COLUMNS, which shells set, overrides what
-// the terminal says.
+// Width returns how many columns a terminal has, and 0 where w is no terminal. COLUMNS, which shells set, overrides
+// what the terminal says.
 func Width(w io.Writer) int {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -59,8 +59,8 @@ var alarms = []struct {
 	{"waiting", Yellow}, {"draining", Yellow}, {"drained", Yellow}, {"degraded", Yellow}, {"suspect", Yellow}, {"warning", Yellow},
 }
 
-// Paint colours the cells of a laid out table that begin with a word of alarm. A cell begins a line or stands behind two
-// spaces, and the word ends at a space, a colon, a comma or the line's end.
+// Paint colours the cells of a laid out table that begin with a word of alarm. A cell begins a line or stands behind
+// two spaces, and the word ends at a space, a colon, a comma or the line's end.
 func Paint(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

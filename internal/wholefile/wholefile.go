@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name, and
-// a file that had the name is replaced in one step. Where Write fails, that file is as it was.
+// Write writes a file that only its owner may read (mode 0600). The bytes are on the disk before the file has its name,
+// and a file that had the name is replaced in one step. Where Write fails, that file is as it was.
 func Write(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial") // 0600
 	if err != nil {

@@ -46,8 +46,9 @@ func TestLongestMessages(t *testing.T) {
 	assert.Less(t, len(r.Marshal()), MaxMessage)
 }
 
-// TestParseNegotiateWithTheOfferOfLinux parses a message laid out as the Linux 6.12 host lays out its offer: three hashes, six groups,
-// one descriptor. The bytes are put together here; package nvme/tcp/kerneltest authenticates with a kernel.
+// TestParseNegotiateWithTheOfferOfLinux parses a message laid out as the Linux 6.12 host lays out its offer: three
+// hashes, six groups, one descriptor. The bytes are put together here; package nvme/tcp/kerneltest authenticates with a
+// kernel.
 func TestParseNegotiateWithTheOfferOfLinux(t *testing.T) {
 	b, err := hex.DecodeString("0000" + "0000" + "0000" + "00" + "01" + "01000306" + "010203" + zeros(27) + "000102030405" + zeros(24))
 	require.NoError(t, err)

@@ -18,8 +18,8 @@ func identify(t testing.TB, c nvme.Conn, cns uint8, nsid uint32, csi uint8, want
 	return b
 }
 
-// TestIdentifyControllerHasTheFieldsThatLinuxChecks checks the fields that Linux 6.1 looks at before it accepts a controller, as read
-// in its source; package nvme/tcp/kerneltest boots a kernel and lets it judge.
+// TestIdentifyControllerHasTheFieldsThatLinuxChecks checks the fields that Linux 6.1 looks at before it accepts a
+// controller, as read in its source; package nvme/tcp/kerneltest boots a kernel and lets it judge.
 func TestIdentifyControllerHasTheFieldsThatLinuxChecks(t *testing.T) {
 	d := newDrive(t, func(o *Options) { o.Serial, o.Model = "S1", "M1" })
 	c := d.enabled()

@@ -101,8 +101,9 @@ func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
 	return c, nil
 }
 
-// ConnectPending begins an association that takes none of MaxAssociations' places until Admit: that of a host which has not
-// authenticated yet. It fails with ErrBusy where there is no place now. It is up to the transport to bound how many are pending.
+// ConnectPending begins an association that takes none of MaxAssociations' places until Admit: that of a host which has
+// not authenticated yet. It fails with ErrBusy where there is no place now. It is up to the transport to bound how many
+// are pending.
 func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +128,8 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 	return c, nil
 }
 
-// Admit gives the association one of MaxAssociations' places, which it keeps until Close. It fails with ErrBusy where none is left. To
-// admit an association twice does nothing.
+// Admit gives the association one of MaxAssociations' places, which it keeps until Close. It fails with ErrBusy where
+// none is left. To admit an association twice does nothing.
 func (c *Controller) Admit() error {
 	s := c.sub
 	s.mu.Lock()

@@ -58,8 +58,8 @@ failed        --close--> closed
 `, b.String())
 }
 
-// TestEnableAndShutdownInTheOrderOfLinux sets and reads the properties in the order in which Linux 6.1 does when it connects and when
-// it shuts down. The order was read in its source; package nvme/tcp/kerneltest boots a kernel.
+// TestEnableAndShutdownInTheOrderOfLinux sets and reads the properties in the order in which Linux 6.1 does when it
+// connects and when it shuts down. The order was read in its source; package nvme/tcp/kerneltest boots a kernel.
 func TestEnableAndShutdownInTheOrderOfLinux(t *testing.T) {
 	d := newDrive(t)
 	c, err := d.Connect(HostID{}, 5000)

@@ -46,8 +46,9 @@ type Options struct {
 	MaxAssociations int      // that are admitted; default 64, at most 1024
 	Counters        Counters // what the drive counted before it was powered on
 
-	// Lost returns bytes of namespace 1 that the drive has lost, n from off on: whole blocks cover them, and they read as zeros until they are written
-	// again. n 0: none. nil: a drive that loses nothing. SMART and log page C2h tell of them.
+	// Lost returns bytes of namespace 1 that the drive has lost, n from off on: whole blocks cover them, and they read
+	// as zeros until they are written again. n 0: none. nil: a drive that loses nothing. SMART and log page C2h tell of
+	// them.
 	Lost func() (off, n int64)
 
 	Now    func() time.Time // default time.Now

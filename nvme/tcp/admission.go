@@ -8,8 +8,9 @@ import (
 	"github.com/millrace/millrace/internal/admission"
 )
 
-// share is the part of a target's connections that a connection counts for. A connection whose host has proven nothing yet counts for a
-// share of its own, so that it takes no place of those that have; where such a share is full its oldest connection makes room.
+// share is the part of a target's connections that a connection counts for. A connection whose host has proven nothing
+// yet counts for a share of its own, so that it takes no place of those that have; where such a share is full its
+// oldest connection makes room.
 type share uint8
 
 const (
@@ -76,8 +77,8 @@ func (t *Target) accept(nc net.Conn) {
 	}()
 }
 
-// makeRoom chooses the connection that leaves where a share is over its limit: the oldest of the peer that holds most of the share, but
-// not newest. nil: there is room. mu is held.
+// makeRoom chooses the connection that leaves where a share is over its limit: the oldest of the peer that holds most
+// of the share, but not newest. nil: there is room. mu is held.
 func (t *Target) makeRoom(s share, newest *connection) *connection {
 	if t.held[s] <= t.limit(s) {
 		return nil
@@ -112,8 +113,8 @@ func (t *Target) evict(c *connection) {
 	}
 }
 
-// count moves a connection to another share, and makes room there. It fails with errFull where a share has none to make, and with
-// errEvicted where the connection itself has made room for another. mu is not held.
+// count moves a connection to another share, and makes room there. It fails with errFull where a share has none to
+// make, and with errEvicted where the connection itself has made room for another. mu is not held.
 func (t *Target) count(c *connection, to share) error {
 	t.mu.Lock()
 	switch {
@@ -136,8 +137,8 @@ func (t *Target) count(c *connection, to share) error {
 	return nil
 }
 
-// admit lets the host of a queue that has just authenticated use it: the connection, and with the admin queue the association, take the places
-// of those that have.
+// admit lets the host of a queue that has just authenticated use it: the connection, and with the admin queue the
+// association, take the places of those that have.
 func (c *connection) admit() error {
 	if c.queue == 0 {
 		if err := c.assoc.ctrl.Admit(); err != nil {

@@ -65,7 +65,8 @@ func (r *rawHost) open() bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// TestFloodOfConnectionsThatDoNotConnect: those that say nothing and those that stop behind ICReq make room, the oldest first, and hosts get in.
+// TestFloodOfConnectionsThatDoNotConnect: those that say nothing and those that stop behind ICReq make room, the oldest
+// first, and hosts get in.
 func TestFloodOfConnectionsThatDoNotConnect(t *testing.T) {
 	for name, begin := range map[string]func(r *rawHost){
 		"no ICReq":   func(*rawHost) {},
@@ -193,7 +194,8 @@ func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
 	require.NotEmpty(t, log.with("the target has as many connections as it takes"))
 }
 
-// TestAssociationsOfAuthenticatedHostsAreBounded: a host that has proven its key when the last place is gone is cut off, and the log says why.
+// TestAssociationsOfAuthenticatedHostsAreBounded: a host that has proven its key when the last place is gone is cut
+// off, and the log says why.
 func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	k, o := keys(t)
 	var log lines

@@ -109,7 +109,8 @@ func invalidParameter(parameter uint32, format string, a ...any) *refusal {
 // busy refuses a Connect that may succeed later.
 func busy(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
 
-// connect does a Connect on a connection that is no queue yet, and logs it where it is refused. It returns dword 0 of the completion.
+// connect does a Connect on a connection that is no queue yet, and logs it where it is refused. It returns dword 0 of
+// the completion.
 func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
 	var d fabrics.ConnectData
 	dw0, r := c.establish(req, &d, data)

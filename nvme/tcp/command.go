@@ -37,8 +37,9 @@ func (cmd *command) isEvent(queue uint16) bool {
 	return queue == 0 && cmd.cmd.Opcode() == nvme.AdminAsyncEventRequest
 }
 
-// endedByController reports whether the command is an Asynchronous Event Request that ended because the controller takes no
-// commands any more: it is shut down, reset or failed. Execute finds the state changed when the request came just before the change.
+// endedByController reports whether the command is an Asynchronous Event Request that ended because the controller
+// takes no commands any more: it is shut down, reset or failed. Execute finds the state changed when the request came
+// just before the change.
 func (cmd *command) endedByController(queue uint16) bool {
 	st := cmd.cpl.Status()
 	return cmd.isEvent(queue) && (st.Is(nvme.QueueDeleted) || st.Is(nvme.CommandSequenceError))

@@ -188,8 +188,8 @@ func (c *connection) end(header []byte, err error) {
 	}
 }
 
-// mayLogHost reports whether a line may say now that the host of the association comes or goes, and how many were left out. Hosts that have
-// proven nothing come and go in floods.
+// mayLogHost reports whether a line may say now that the host of the association comes or goes, and how many were left
+// out. Hosts that have proven nothing come and go in floods.
 func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
 	c.target.mu.Lock()
 	proven := c.share == shareAdmitted
@@ -200,7 +200,8 @@ func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
 	return c.target.strangers.Allow()
 }
 
-// logCut says why the connection was cut off. Peers that are cut off for want of room or time come in floods, so those are counted.
+// logCut says why the connection was cut off. Peers that are cut off for want of room or time come in floods, so those
+// are counted.
 func (c *connection) logCut(why error) {
 	var suppressed uint64
 	if errors.Is(why, errEvicted) || errors.Is(why, errHandshake) || errors.Is(why, errUnauthenticated) {

@@ -18,9 +18,10 @@
 // A PDU, a write or data that was asked for may take TargetOptions.Stall, a connection may take TargetOptions.Handshake
 // until Connect, and a host that is silent for longer than its keep alive timeout loses its association.
 //
-// A connection counts for one of four shares, each with its limit: those before Connect, those whose host must authenticate and has not
-// yet, those of discovery, and those of hosts that may use a drive. Where one of the first three is full, the oldest connection of the peer that holds
-// most of the share makes room; where the last is full, the next is refused. So strangers take no place of hosts.
+// A connection counts for one of four shares, each with its limit: those before Connect, those whose host must
+// authenticate and has not yet, those of discovery, and those of hosts that may use a drive. Where one of the first
+// three is full, the oldest connection of the peer that holds most of the share makes room; where the last is full, the
+// next is refused. So strangers take no place of hosts.
 //
 // The admin queue's connection is the association: when it ends, so does everything. The end of an I/O queue's
 // connection ends the commands of that queue.
@@ -60,8 +61,9 @@
 // # Errors
 //
 // A Host's errors wrap nvme.Status, ErrLost, ErrTimeout, nvme.ErrClosed, the context's, or the network's. Connect is
-// explained in words: an unknown subsystem, a host that is not on the allow-list. When a connection is lost, the host first reads
-// what the drive sent before: a termination request that says why explains the loss better than a write that failed.
+// explained in words: an unknown subsystem, a host that is not on the allow-list. When a connection is lost, the host
+// first reads what the drive sent before: a termination request that says why explains the loss better than a write
+// that failed.
 //
 // # Debugging
 //

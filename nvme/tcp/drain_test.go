@@ -14,8 +14,9 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// lateReader is a connection whose received bytes, once hold is set, lie unread until a write has failed, as those of a drive that said
-// something and closed its side. Every write fails then. Bytes that were not read when the connection is closed are gone.
+// lateReader is a connection whose received bytes, once hold is set, lie unread until a write has failed, as those of a
+// drive that said something and closed its side. Every write fails then. Bytes that were not read when the connection
+// is closed are gone.
 type lateReader struct {
 	net.Conn
 	hold   atomic.Bool
@@ -56,8 +57,8 @@ func (c *lateReader) Close() error {
 	return c.Conn.Close()
 }
 
-// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that says why; the host
-// finds out when it writes, and tells the drive's reason, not that the pipe is broken.
+// TestAWriteThatFailsIsExplainedByWhatTheDriveSaid: the drive ends the connection with a termination request that says
+// why; the host finds out when it writes, and tells the drive's reason, not that the pipe is broken.
 func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -81,8 +82,8 @@ func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// TestADriveThatRefusesWithoutAWord: a drive may close the connection before its reason for refusing the host has been sent. Then the
-// host says that the connection was lost, by whom, and while it did what.
+// TestADriveThatRefusesWithoutAWord: a drive may close the connection before its reason for refusing the host has been
+// sent. Then the host says that the connection was lost, by whom, and while it did what.
 func TestADriveThatRefusesWithoutAWord(t *testing.T) {
 	noLeaks(t)
 	_, o := keys(t)

@@ -25,8 +25,9 @@ func (r *rawHost) status(mask, want uint32) {
 	}
 }
 
-// TestWaitingEventRequestsEndInSilence does what SPDK's host does at a clean disconnect: it forgets its event requests, writes CC, and uses
-// their identifiers for its next commands. Each of those commands must get its own completion and no other.
+// TestWaitingEventRequestsEndInSilence does what SPDK's host does at a clean disconnect: it forgets its event requests,
+// writes CC, and uses their identifiers for its next commands. Each of those commands must get its own completion and
+// no other.
 func TestWaitingEventRequestsEndInSilence(t *testing.T) {
 	for name, c := range map[string]struct {
 		cc         uint64
@@ -63,7 +64,8 @@ func TestWaitingEventRequestsEndInSilence(t *testing.T) {
 	}
 }
 
-// TestEventRequestsAfterAReset: the controller takes as many as before, and reports an event to one that came after the reset.
+// TestEventRequestsAfterAReset: the controller takes as many as before, and reports an event to one that came after the
+// reset.
 func TestEventRequestsAfterAReset(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	r, _ := s.admin(pdu.ICReq{})

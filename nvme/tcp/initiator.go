@@ -163,8 +163,8 @@ var (
 	_ nvme.Associated = (*Host)(nil)
 )
 
-// Dial connects to a subsystem. It tries once; a connection that is lost later is made anew. The error wraps ErrLost where the drive
-// took the connection and ended it before the association was made.
+// Dial connects to a subsystem. It tries once; a connection that is lost later is made anew. The error wraps ErrLost
+// where the drive took the connection and ended it before the association was made.
 func Dial(ctx context.Context, o DialOptions) (*Host, error) {
 	if err := o.defaults(); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)

@@ -61,12 +61,13 @@ func (q *queue) settle(m *hostMessage, err error) {
 	}
 }
 
-// drainTime bounds how long a connection that cannot be written any more is still read. A connection that the drive closed ends at
-// once, behind the last byte that came.
+// drainTime bounds how long a connection that cannot be written any more is still read. A connection that the drive
+// closed ends at once, behind the last byte that came.
 const drainTime = 2 * time.Second
 
-// failWrite makes the queue end because nothing can be written any more. The drive may have said why before it closed the
-// connection, and that may not have been read yet; so the connection is not closed here, but by receive, once it has read what came.
+// failWrite makes the queue end because nothing can be written any more. The drive may have said why before it closed
+// the connection, and that may not have been read yet; so the connection is not closed here, but by receive, once it
+// has read what came.
 func (q *queue) failWrite(err error) {
 	if q.unwritable.CompareAndSwap(nil, &err) {
 		if q.nc.SetReadDeadline(time.Now().Add(drainTime)) != nil {

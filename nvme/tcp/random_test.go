@@ -43,8 +43,8 @@ func randomCommand(rng *rand.Rand, admin bool) nvme.Command {
 		}
 	}
 	if admin && op == nvme.AdminSetFeatures && c.DW(10)&0xff == nvme.FeatureKeepAlive && c.DW(11) != 0 {
-		// A second, to which small times are rounded up, passes between two commands on a busy machine, and the drive would be right to
-		// end the association: half an hour at least.
+		// A second, to which small times are rounded up, passes between two commands on a busy machine, and the drive
+		// would be right to end the association: half an hour at least.
 		c.SetDW(11, c.DW(11)|1<<21)
 	}
 	if op == fabrics.Opcode && fabrics.Type(&c) == fabrics.TypeDisconnect { // which ends the connection, rightly

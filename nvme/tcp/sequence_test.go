@@ -51,10 +51,11 @@ func replay(t *testing.T, r *rawHost, name string, seen func(what string, cmd *n
 	require.NotEmpty(t, events, "no event was asked for")
 }
 
-// TestCommandsOfSPDKIdentifyAreAccepted sends, one after the other, the admin commands that SPDK's identify program sends: four event
-// requests, properties that no kernel reads, a shutdown at the end. It shows that the target completes each of them with success. SPDK
-// itself does not run here: testdata/spdk-identify.txt was written from a trace of the order and the fields, so the test does not show
-// what SPDK makes of the answers, nor how it times its commands.
+// TestCommandsOfSPDKIdentifyAreAccepted sends, one after the other, the admin commands that SPDK's identify program
+// sends: four event requests, properties that no kernel reads, a shutdown at the end. It shows that the target
+// completes each of them with success. SPDK itself does not run here: testdata/spdk-identify.txt was written from a
+// trace of the order and the fields, so the test does not show what SPDK makes of the answers, nor how it times its
+// commands.
 func TestCommandsOfSPDKIdentifyAreAccepted(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	r := s.dialRaw()

@@ -80,8 +80,8 @@ func TestKeepAliveExpires(t *testing.T) {
 	id := uint16(cpl.DW0())
 	r.do(fabrics.PropertySet(0x14, 4, 0x460061), nil)
 	io := s.ioQueue(pdu.ICReq{}, id, fabrics.Connect{})
-	// Traffic on an I/O queue is a sign of life, for longer than the 3 s to which the drive rounds the time up. That time is long, so
-	// that a busy machine does not let it pass between two reads.
+	// Traffic on an I/O queue is a sign of life, for longer than the 3 s to which the drive rounds the time up. That
+	// time is long, so that a busy machine does not let it pass between two reads.
 	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		cpl, _ := io.do(nvme.Read(1, 0, 1, 512), nil)
 		require.True(t, cpl.Status().OK())

@@ -113,8 +113,8 @@ func (x *player) play(pdus []trace.PDU) {
 	}
 }
 
-// awaitShutdown polls CSTS, as a host does that waits for its shutdown, and a few times more. await fails where the target completes the
-// event request, which waits until the connection ends.
+// awaitShutdown polls CSTS, as a host does that waits for its shutdown, and a few times more. await fails where the
+// target completes the event request, which waits until the connection ends.
 func (x *player) awaitShutdown() {
 	const statusComplete = 2 << 2
 	r := x.conns[0]
@@ -186,9 +186,10 @@ func (idlePrograms) List() []cs.Program {
 	return []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 1}}
 }
 
-// TestCapturedConnectionsOfLinuxReplay sends what Linux 6.1 and 6.12 with nvme-cli sent when they connected, used a drive, left and
-// discovered, as package kerneltest captured it, byte for byte, and checks the fields of the answers that those kernels look at. No
-// kernel runs here: that a kernel still connects is shown by package kerneltest, which boots them.
+// TestCapturedConnectionsOfLinuxReplay sends what Linux 6.1 and 6.12 with nvme-cli sent when they connected, used a
+// drive, left and discovered, as package kerneltest captured it, byte for byte, and checks the fields of the answers
+// that those kernels look at. No kernel runs here: that a kernel still connects is shown by package kerneltest, which
+// boots them.
 func TestCapturedConnectionsOfLinuxReplay(t *testing.T) {
 	for name, pdus := range goldenTraces(t) {
 		t.Run(name, func(t *testing.T) {

@@ -68,8 +68,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxErrors bounds how much is told about one pipeline.
 const maxErrors = 20
 
-// Errors is everything found wrong with a pipeline, in the document's order, at most 20 causes: columns that the same is wrong
-// with share an error.
+// Errors is everything found wrong with a pipeline, in the document's order, at most 20 causes: columns that the same
+// is wrong with share an error.
 type Errors []*Error
 
 // Error renders one line a cause.

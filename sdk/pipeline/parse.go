@@ -334,8 +334,8 @@ func (p *parser) label(n *yaml.Node, a at) *Label {
 	return l
 }
 
-// labelNull reads what becomes of a null label: a number takes its place; "fail", the default, refuses a column that may
-// hold one. It returns nil for fail and for what is neither.
+// labelNull reads what becomes of a null label: a number takes its place; "fail", the default, refuses a column that
+// may hold one. It returns nil for fail and for what is neither.
 func (p *parser) labelNull(n *yaml.Node, a at) *Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil

@@ -10,7 +10,8 @@ func suggest(got string, names []string) string {
 	return suggestThat(got, names, func(string) bool { return true })
 }
 
-// suggestThat is suggest that proposes only a name that would be taken in got's place: one that is then refused helps nobody.
+// suggestThat is suggest that proposes only a name that would be taken in got's place: one that is then refused helps
+// nobody.
 func suggestThat(got string, names []string, taken func(name string) bool) string {
 	best, bestDistance := "", 1+len(got)/3
 	if got == "" || len(got) > 256 {

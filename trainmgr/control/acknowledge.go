@@ -99,7 +99,8 @@ func (s *Server) Release(ctx context.Context, req *apiv1.ReleaseRequest) (*apiv1
 	return &apiv1.ReleaseResponse{}, nil
 }
 
-// release takes leases back, and hears that a rank is through, or that its launcher ends; news says that this is to be stored.
+// release takes leases back, and hears that a rank is through, or that its launcher ends; news says that this is to be
+// stored.
 func (l *leader) release(ctx context.Context, id string, session ledger.Session, leases []uint64, reason ledger.Reason, why, kind string) (j *job, news bool, err error) {
 	now := time.Now()
 	l.mu.Lock()

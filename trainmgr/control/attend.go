@@ -126,7 +126,8 @@ func (l *leader) abandon(now time.Time) {
 	}
 }
 
-// lastToken is what was acknowledged of a job that is about to be abandoned: whoever comes back to it has no other job to go on with. l.mu is held.
+// lastToken is what was acknowledged of a job that is about to be abandoned: whoever comes back to it has no other job
+// to go on with. l.mu is held.
 func (l *leader) lastToken(j *job) []byte {
 	t, err := l.ledger.Token(j.ID)
 	if err == nil {

@@ -27,7 +27,8 @@ func process(t *testing.T, s *Server) (c *client, kill func()) {
 	return &client{members: []apiv1connect.ControlClient{apiv1connect.NewControlClient(h, s.URL())}}, h.CloseIdleConnections
 }
 
-// holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all slots of the only drive.
+// holding starts a member, a node, and a launcher of its own that holds two leases of a job of ten splits: all slots of
+// the only drive.
 func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill func()) {
 	s, c = start(t, o)
 	n := newNode(t, "n", map[string][]*apiv1.Partition{"d": {partition(t, "p0", 200)}})
@@ -46,7 +47,8 @@ func holding(t *testing.T, o Options) (s *Server, c *client, k *consumer, kill f
 	return s, c, k, kill
 }
 
-// TestAKilledLaunchersLeasesComeBackAtOnce: whose connections are closed is not waited for until its leases expire, and another job has the drive.
+// TestAKilledLaunchersLeasesComeBackAtOnce: whose connections are closed is not waited for until its leases expire, and
+// another job has the drive.
 func TestAKilledLaunchersLeasesComeBackAtOnce(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)
@@ -147,7 +149,8 @@ func TestASilentLauncherIsDetached(t *testing.T) {
 	assert.Equal(t, "its launcher has not called for 1h0m0s", get(t, c, "job").Ranks[0].Detached)
 }
 
-// TestAnAbandonedJobEnds when no rank has called for as long as the job, or the control plane, allows: by a clock that the test moves.
+// TestAnAbandonedJobEnds when no rank has called for as long as the job, or the control plane, allows: by a clock that
+// the test moves.
 func TestAnAbandonedJobEnds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -225,7 +228,8 @@ func checkpointOf(t *testing.T, c *client, id string) ([]byte, error) {
 	return r.GetToken(), err
 }
 
-// TestAnAbandonedJobCanBeGoneOnWith: its token says what was acknowledged, and another job resumes from it with the rest.
+// TestAnAbandonedJobCanBeGoneOnWith: its token says what was acknowledged, and another job resumes from it with the
+// rest.
 func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	t.Parallel()
 	s, c, k := attached(t)
@@ -254,7 +258,8 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	assert.Equal(t, connect.CodeAborted, connect.CodeOf(err), "of a rank there is none any more")
 }
 
-// TestAbandonmentOutlivesALeader: since when nobody has called is stored; and nobody had called before, it counts from when the leader began.
+// TestAbandonmentOutlivesALeader: since when nobody has called is stored; and nobody had called before, it counts from
+// when the leader began.
 func TestAbandonmentOutlivesALeader(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t)

@@ -54,7 +54,8 @@ func checkCopies(p *apiv1.PartitionCopies) error {
 	return nil
 }
 
-// setCopies stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which came last.
+// setCopies stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which
+// came last.
 func (l *leader) setCopies(ctx context.Context, list []*apiv1.PartitionCopies) error {
 	l.settingCopies.Lock()
 	defer l.settingCopies.Unlock()

@@ -45,14 +45,15 @@
 //
 // # Tickets
 //
-// Every grant carries a ticket that the leader signs with a key of its term (package host/ticket), and without which the lease's node gives no mini-batch.
-// Leases that are held get another before theirs expires; leases that come back are told to their nodes with the answers to heartbeats. Signing
-// is done without the leader's lock.
+// Every grant carries a ticket that the leader signs with a key of its term (package host/ticket), and without which
+// the lease's node gives no mini-batch. Leases that are held get another before theirs expires; leases that come back
+// are told to their nodes with the answers to heartbeats. Signing is done without the leader's lock.
 //
 // # Launchers that go
 //
-// Package presence knows which ranks' launchers are there, by their calls and by the connections on which they called. What a detached rank held comes back.
-// A job without an attached rank ends, abandoned, after Options.AbandonAfter or what its specification says.
+// Package presence knows which ranks' launchers are there, by their calls and by the connections on which they called.
+// What a detached rank held comes back. A job without an attached rank ends, abandoned, after Options.AbandonAfter or
+// what its specification says.
 //
 // # Generations
 //

@@ -321,8 +321,8 @@ type client struct {
 	members []apiv1connect.ControlClient
 }
 
-// launchers is the HTTP client of the tests' launchers and nodes: as theirs, and unlike the default one, it keeps every connection. A rank whose launcher's
-// connections are all closed is detached.
+// launchers is the HTTP client of the tests' launchers and nodes: as theirs, and unlike the default one, it keeps every
+// connection. A rank whose launcher's connections are all closed is detached.
 var launchers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 
 func newClient(members ...*Server) *client {

@@ -75,7 +75,8 @@ func peak(t *testing.T, pid int) int64 {
 	return n << 10
 }
 
-// bomb is a heartbeat of a list of empty partitions, packed: two bytes each on the wire, a thousandth of that packed, and over a hundred in memory.
+// bomb is a heartbeat of a list of empty partitions, packed: two bytes each on the wire, a thousandth of that packed,
+// and over a hundred in memory.
 func bomb(t *testing.T, partitions int) []byte {
 	t.Helper()
 	status := bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, 8, protowire.BytesType), nil), partitions)
@@ -88,7 +89,8 @@ func bomb(t *testing.T, partitions int) []byte {
 	return out.Bytes()
 }
 
-// TestBombsTakeNoMemory: 32 heartbeats of about 62 KB, each of which would become gigabytes, at once and again. It took 3 GB.
+// TestBombsTakeNoMemory: 32 heartbeats of about 62 KB, each of which would become gigabytes, at once and again. It took
+// 3 GB.
 func TestBombsTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	url, pid := victim(t)
@@ -145,7 +147,8 @@ func honestBeat(partitions int) *apiv1.HeartbeatRequest {
 	return &apiv1.HeartbeatRequest{Status: status}
 }
 
-// TestLargeHonestHeartbeatPasses: a node with as many partitions as the bound is made for, packed and not, is within every limit.
+// TestLargeHonestHeartbeatPasses: a node with as many partitions as the bound is made for, packed and not, is within
+// every limit.
 func TestLargeHonestHeartbeatPasses(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, testOptions(t))

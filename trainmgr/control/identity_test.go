@@ -100,7 +100,8 @@ func TestRolesAreChecked(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, list.Jobs)
 
-	// An operator's job is every launcher's to use and no launcher's to end; one that an operator submits for a launcher is that launcher's.
+	// An operator's job is every launcher's to use and no launcher's to end; one that an operator submits for a
+	// launcher is that launcher's.
 	open, err := operator.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: &apiv1.JobSpec{Name: "open", Pipeline: []byte(testPipeline)}})
 	require.NoError(t, err)
 	_, err = stranger.GetJob(ctx, &apiv1.GetJobRequest{Id: open.Job.Id})

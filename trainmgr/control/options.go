@@ -45,11 +45,13 @@ type Options struct {
 	DeadAfter      time.Duration // without a beat a node is dead; 0: 5 s
 	LeaseTTL       time.Duration // of splits; 0: the ledger's 10 s
 	SessionTTL     time.Duration // without a call a rank's launcher counts as gone; 0: 10 s
-	// AbandonAfter ends a job whose ranks have not called for so long, unless its specification says otherwise; 0: DefaultAbandonAfter, below 0: never.
+	// AbandonAfter ends a job whose ranks have not called for so long, unless its specification says otherwise; 0:
+	// DefaultAbandonAfter, below 0: never.
 	AbandonAfter time.Duration
 	ScaleEvery   time.Duration // between two decisions of the autoscaler; 0: DefaultScaleEvery
 
-	// TicketsOptional has nodes serve launchers that show no ticket: as long as launchers run that are older than tickets are.
+	// TicketsOptional has nodes serve launchers that show no ticket: as long as launchers run that are older than
+	// tickets are.
 	TicketsOptional bool
 
 	MaxJobs   int     // that run at once; 0: DefaultMaxJobs
@@ -71,7 +73,8 @@ const (
 	DefaultRate       = 20_000
 	// DefaultMaxConnections are those of a hundred nodes and as many ranks, several times over.
 	DefaultMaxConnections = 4096
-	// DefaultAbandonAfter leaves a night, and whom the next morning brings, to come back to a job whose script was interrupted.
+	// DefaultAbandonAfter leaves a night, and whom the next morning brings, to come back to a job whose script was
+	// interrupted.
 	DefaultAbandonAfter = 24 * time.Hour
 
 	MaxSpec = 256 << 10        // bytes of a job's document

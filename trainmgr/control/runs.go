@@ -16,8 +16,8 @@ import (
 // maxRun bounds the name of a training run, in bytes.
 const maxRun = 256
 
-// run stands for the training run that a launcher said it belongs to: the beginning of the name's SHA-256. The zero value stands for a
-// launcher that named none.
+// run stands for the training run that a launcher said it belongs to: the beginning of the name's SHA-256. The zero
+// value stands for a launcher that named none.
 type run [record.RunBytes]byte
 
 // runOf returns what stands for a run's name.
@@ -61,8 +61,8 @@ func (j *job) restoreRuns() {
 	}
 }
 
-// ownRun refuses a caller that would go on, without knowing, where another run stopped: what that run acknowledged is lost to the caller's model, on whichever
-// rank. A rank that the caller's run attached before is its own. l.mu is held.
+// ownRun refuses a caller that would go on, without knowing, where another run stopped: what that run acknowledged is
+// lost to the caller's model, on whichever rank. A rank that the caller's run attached before is its own. l.mu is held.
 func (l *leader) ownRun(j *job, n uint32, caller run, now time.Time) error {
 	if caller == (run{}) || int64(n) >= int64(len(j.ranks)) || j.ranks[n].run == caller {
 		return nil // the ledger refuses a rank that does not exist
@@ -96,7 +96,8 @@ func (l *leader) ownRun(j *job, n uint32, caller run, now time.Time) error {
 	return werr
 }
 
-// consumed finds a rank that another run than the caller's attached last and of which something was acknowledged, the caller's first. l.mu is held.
+// consumed finds a rank that another run than the caller's attached last and of which something was acknowledged, the
+// caller's first. l.mu is held.
 func (l *leader) consumed(j *job, n uint32, caller run) (rank uint32, found bool, err error) {
 	touched := func(n uint32) bool {
 		epoch, delivered, perr := l.ledger.Progress(j.ID, n)

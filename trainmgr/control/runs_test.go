@@ -56,7 +56,8 @@ func partlyConsumed(err error) *apiv1.PartlyConsumed {
 	return nil
 }
 
-// TestAnotherRunIsToldWhatWasConsumed: what one run acknowledged is lost to another's model, so the other must say that it knows.
+// TestAnotherRunIsToldWhatWasConsumed: what one run acknowledged is lost to another's model, so the other must say that
+// it knows.
 func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))
@@ -105,7 +106,8 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	again.run = "a"
 	require.NoError(t, again.attach(nil))
 
-	// Rank 1 has acknowledged nothing, but the job is another run's all the same. A rank that does not exist is nobody's.
+	// Rank 1 has acknowledged nothing, but the job is another run's all the same. A rank that does not exist is
+	// nobody's.
 	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Rank: 1, Run: "b"})
 	p = partlyConsumed(err)
 	require.NotNil(t, p, "%v", err)
@@ -229,7 +231,8 @@ func TestTheNextLeaderKnowsTheRuns(t *testing.T) {
 	}
 }
 
-// TestSubmitAfterTheLastMiniBatch: a script that loops to the end and runs again gets all of the data again, however soon.
+// TestSubmitAfterTheLastMiniBatch: a script that loops to the end and runs again gets all of the data again, however
+// soon.
 func TestSubmitAfterTheLastMiniBatch(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, testOptions(t))

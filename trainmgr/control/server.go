@@ -144,7 +144,8 @@ func (s *Server) Leads() bool { return s.leading.Load() != nil }
 // Stopped is closed when the member's etcd has ended by itself: it was removed, or failed. Then Close it.
 func (s *Server) Stopped() <-chan struct{} { return s.store.Stopped() }
 
-// Close stops leading, so that another member may at once, and ends the member. Further calls return what the first did.
+// Close stops leading, so that another member may at once, and ends the member. Further calls return what the first
+// did.
 func (s *Server) Close() error {
 	s.closing.Do(func() { s.closed = s.end() })
 	return s.closed

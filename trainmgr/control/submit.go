@@ -33,7 +33,8 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if req.Spec == nil {
 		return nil, l.wire(fmt.Errorf("%w: there is no spec", record.ErrSpec))
 	}
-	// The name of a pipeline that ships with Millrace stands for its document, which is what is stored: a later version's may differ.
+	// The name of a pipeline that ships with Millrace stands for its document, which is what is stored: a later
+	// version's may differ.
 	if document, err := pipeline.Document(string(req.Spec.Pipeline)); err == nil {
 		req.Spec.Pipeline = document
 	}
@@ -132,7 +133,8 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 	defer l.mu.Unlock()
 	for waited := false; !waited; {
 		var over <-chan struct{}
-		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its end.
+		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its
+		// end.
 		if was := l.jobs[l.names[j.spec.Name]]; was != nil && l.ending(was, time.Now()) {
 			over = was.changed
 		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits, at the same time

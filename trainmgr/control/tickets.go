@@ -13,8 +13,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/ledger"
 )
 
-// A ticket outlives an absence of leaders, in which launchers go on with what they hold; it is issued anew long before it expires. One whose lease has
-// come back is void before: nodes are told.
+// A ticket outlives an absence of leaders, in which launchers go on with what they hold; it is issued anew long before
+// it expires. One whose lease has come back is void before: nodes are told.
 const (
 	ticketTime  = 10 * time.Minute
 	ticketRenew = 3 * time.Minute
@@ -45,8 +45,8 @@ func (s *tickets) sign(by *ticket.Signer) error {
 	return nil
 }
 
-// issue puts the tickets on the sheet that go with an answer: those of its grants, and of leases that are held whose tickets get old, or whose tickets this
-// leader has not issued. l.mu is held.
+// issue puts the tickets on the sheet that go with an answer: those of its grants, and of leases that are held whose
+// tickets get old, or whose tickets this leader has not issued. l.mu is held.
 func (l *leader) issue(ctx context.Context, j *job, session ledger.Session, req *apiv1.LeaseRequest, resp *apiv1.LeaseResponse, sheet *tickets, now time.Time) {
 	r := &j.ranks[session.Rank]
 	if r.tickets == nil {
@@ -128,7 +128,8 @@ func (b *returns) add(lease uint64, now time.Time) {
 	}
 }
 
-// after forgets what the node has heard of, and what no ticket is left of, and returns the rest, and what the node will have heard of with it.
+// after forgets what the node has heard of, and what no ticket is left of, and returns the rest, and what the node will
+// have heard of with it.
 func (b *returns) after(seen uint64, now time.Time) (leases []uint64, upTo uint64) {
 	b.list = slices.DeleteFunc(b.list, func(r returned) bool { return r.seq <= seen || now.Sub(r.at) > ticketTime })
 	for _, r := range b.list {

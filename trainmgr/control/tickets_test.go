@@ -167,7 +167,8 @@ func TestLaunchersOlderThanTickets(t *testing.T) {
 	assert.Len(t, beat.TicketKey.GetPublicKey(), 32, "those that are shown are checked")
 }
 
-// TestWhatANodeIsToldOfLeasesThatCameBack: all that it has not heard of, within a bound, and as long as there may be a ticket.
+// TestWhatANodeIsToldOfLeasesThatCameBack: all that it has not heard of, within a bound, and as long as there may be a
+// ticket.
 func TestWhatANodeIsToldOfLeasesThatCameBack(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var b returns

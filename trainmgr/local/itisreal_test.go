@@ -222,8 +222,8 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 			if taken++; taken < 20 {
 				continue
 			}
-			// The trainer stops here. Drives that go on would run again and again: once nothing runs for a while they stand still. On
-			// a busy machine a drive may be late, so that a run after one pause says nothing.
+			// The trainer stops here. Drives that go on would run again and again: once nothing runs for a while they
+			// stand still. On a busy machine a drive may be late, so that a run after one pause says nothing.
 			still, since := uint64(0), time.Now()
 			for begun := time.Now(); time.Since(since) < 250*time.Millisecond; time.Sleep(5 * time.Millisecond) {
 				require.Less(t, time.Since(begun), time.Minute, "the drives go on")

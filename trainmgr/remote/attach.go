@@ -32,11 +32,12 @@ type AttachOptions struct {
 	// Token is what Checkpoint returned and the trainer kept with its model: the rank goes back, or forward, to what it
 	// says. Nil: to where the ledger stands.
 	Token []byte
-	// Run names the training run that the rank is one of, at most 256 bytes: all ranks of a run say the same, two runs never do. Empty: the ranks that attach by
-	// one Client are a run. A launcher whose ranks are processes of their own makes a name in rank 0 and hands it to the others.
+	// Run names the training run that the rank is one of, at most 256 bytes: all ranks of a run say the same, two runs
+	// never do. Empty: the ranks that attach by one Client are a run. A launcher whose ranks are processes of their own
+	// makes a name in rank 0 and hands it to the others.
 	Run string
-	// Resume says that this run wants to go on where another one stopped, without the mini-batches that it acknowledged. Else that is a *PartlyConsumedError,
-	// unless there is a Token.
+	// Resume says that this run wants to go on where another one stopped, without the mini-batches that it
+	// acknowledged. Else that is a *PartlyConsumedError, unless there is a Token.
 	Resume bool
 
 	QueueBytes int64         // bound of the input queue and of what is on its way to it; 0 means trainmgr.DefaultQueueBytes
@@ -281,8 +282,8 @@ func (j *Job) Rows() int64 {
 	return j.rank.rowsLeft()
 }
 
-// MiniBatches iterates over what the rank still owes, epoch after epoch; see trainmgr.Job. When it ends without an error, or is left early while the
-// control plane answers within seconds, every acknowledgement is durable.
+// MiniBatches iterates over what the rank still owes, epoch after epoch; see trainmgr.Job. When it ends without an
+// error, or is left early while the control plane answers within seconds, every acknowledgement is durable.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return j.Job.MiniBatches(ctx)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// Backup writes everything that the control plane keeps to w, in etcd's snapshot format, which ends with its SHA-256: whoever keeps it compares that.
-// It returns how many bytes came. What came before an error is no backup.
+// Backup writes everything that the control plane keeps to w, in etcd's snapshot format, which ends with its SHA-256:
+// whoever keeps it compares that. It returns how many bytes came. What came before an error is no backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	stream, err := call(ctx, c, 0, func(ctx context.Context, m apiv1connect.ControlClient) (*connect.ServerStreamForClient[apiv1.BackupResponse], error) {
 		s, err := m.Backup(ctx, &apiv1.BackupRequest{})

@@ -195,7 +195,8 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 	}
 }
 
-// meet notes that a member of a control plane has answered: from now on a failure is the network's or the member's, not the address's.
+// meet notes that a member of a control plane has answered: from now on a failure is the network's or the member's, not
+// the address's.
 func (c *Client) meet() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,8 +213,8 @@ func (c *Client) patience() time.Duration {
 	return min(c.o.Patience, c.o.Contact)
 }
 
-// hopeless returns an error if no member ever answered and the address or the identity is wrong for each of them, so that to ask
-// again would not help.
+// hopeless returns an error if no member ever answered and the address or the identity is wrong for each of them, so
+// that to ask again would not help.
 func (c *Client) hopeless(ctx context.Context, base string, err error, wrong map[string]error) error {
 	if connect.IsWireError(err) { // somebody answered; whether it was a control plane the code says
 		switch connect.CodeOf(err) {

@@ -49,7 +49,8 @@ type Options struct {
 	Identity identity.Options
 	// Patience is how long a call waits, over all members, for one that leads; 0 means DefaultPatience.
 	Patience time.Duration
-	// Contact is the same as long as no member has ever answered; 0 means Patience. A wrong address or identity is an error at once.
+	// Contact is the same as long as no member has ever answered; 0 means Patience. A wrong address or identity is an
+	// error at once.
 	Contact time.Duration
 	Logger  *slog.Logger // nil: silent
 }
@@ -115,8 +116,8 @@ func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobSta
 	return c.SubmitFor(ctx, "", spec)
 }
 
-// SubmitFor is Submit by an operator for the launchers of an owner: those whose certificate's name is this, or begins with this and a dot. They alone may see
-// the job, attach to it and cancel it. Empty is Submit.
+// SubmitFor is Submit by an operator for the launchers of an owner: those whose certificate's name is this, or begins
+// with this and a dot. They alone may see the job, attach to it and cancel it. Empty is Submit.
 func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)

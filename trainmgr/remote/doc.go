@@ -33,15 +33,17 @@
 //
 // # Runs
 //
-// A job that is submitted again while it runs is the same job, and what was acknowledged never comes again. So a launcher that was interrupted and is
-// started again would train on the rest, without a word. Therefore Attach says which training run the rank belongs to (AttachOptions.Run; the ranks that
-// attach by one Client are a run unless they say otherwise), and a rank of which another run has acknowledged mini-batches is a [*PartlyConsumedError],
-// unless the caller brings a token, or says AttachOptions.Resume. A rank of the same run may attach late, and again. An iteration with nothing to deliver is
-// trainmgr.ErrNothingLeft.
+// A job that is submitted again while it runs is the same job, and what was acknowledged never comes again. So a
+// launcher that was interrupted and is started again would train on the rest, without a word. Therefore Attach says
+// which training run the rank belongs to (AttachOptions.Run; the ranks that attach by one Client are a run unless they
+// say otherwise), and a rank of which another run has acknowledged mini-batches is a [*PartlyConsumedError], unless the
+// caller brings a token, or says AttachOptions.Resume. A rank of the same run may attach late, and again. An iteration
+// with nothing to deliver is trainmgr.ErrNothingLeft.
 //
-// The last mini-batch of a loop that is left early is not acknowledged: say Acknowledge before, if its step was made. What was acknowledged before it is
-// durable when the loop has ended, by break, return or panic, and when Close returns; not after os.Exit inside the loop or a kill, when the acknowledgements of
-// the last AckDelay may be lost and their mini-batches come again.
+// The last mini-batch of a loop that is left early is not acknowledged: say Acknowledge before, if its step was made.
+// What was acknowledged before it is durable when the loop has ended, by break, return or panic, and when Close
+// returns; not after os.Exit inside the loop or a kill, when the acknowledgements of the last AckDelay may be lost and
+// their mini-batches come again.
 //
 // # Concurrency
 //
@@ -50,10 +52,11 @@
 //
 // # Errors
 //
-// A [*PartlyConsumedError] when another run has been at the rank; [ErrUnreachable] when no member of the control plane has led for AttachOptions.Patience; [ErrFenced] when another consumer attached as the
-// same rank; [ErrData] when a partition, a row or the program is at fault, which ends the job for every rank;
-// [ErrEnded] when the job was cancelled or failed; [ErrNoJob] where there is none of the name; dataset.ErrToken and dataset.ErrOtherJob for a bad token. A node
-// that fails is not an error: its leases are given back and what they lack comes from elsewhere, or later.
+// A [*PartlyConsumedError] when another run has been at the rank; [ErrUnreachable] when no member of the control plane
+// has led for AttachOptions.Patience; [ErrFenced] when another consumer attached as the same rank; [ErrData] when a
+// partition, a row or the program is at fault, which ends the job for every rank; [ErrEnded] when the job was cancelled
+// or failed; [ErrNoJob] where there is none of the name; dataset.ErrToken and dataset.ErrOtherJob for a bad token. A
+// node that fails is not an error: its leases are given back and what they lack comes from elsewhere, or later.
 //
 // # Debugging
 //

@@ -7,11 +7,13 @@ import (
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
-// credibleBytes is how long a node may say that a frame is before any of it has come, and memory is found for all of it.
+// credibleBytes is how long a node may say that a frame is before any of it has come, and memory is found for all of
+// it.
 const credibleBytes = 16 << 20
 
-// readFrame reads a frame of so many bytes into a buffer of the pool, and makes the CRC32C of its data on the way. Of a frame that is said to be far longer
-// than any that has come, memory for the rest is found when the first part is here: to say a number costs a node nothing.
+// readFrame reads a frame of so many bytes into a buffer of the pool, and makes the CRC32C of its data on the way. Of a
+// frame that is said to be far longer than any that has come, memory for the rest is found when the first part is here:
+// to say a number costs a node nothing.
 func (p *buffers) readFrame(r io.Reader, length int) (buf []byte, crc uint32, err error) {
 	buf = p.get(min(length, p.credible()))
 	s := newFrameSum(length)
@@ -48,8 +50,8 @@ func (p *buffers) came(n int) {
 // part is how much of a frame is read and summed at a time: it stays in the second-level cache.
 const part = 256 << 10
 
-// frameSum makes the CRC32C of a frame's data while it is read. What is not a frame has any sum: reading the frame says what is
-// wrong with it.
+// frameSum makes the CRC32C of a frame's data while it is read. What is not a frame has any sum: reading the frame says
+// what is wrong with it.
 type frameSum struct {
 	at     int    // bytes read
 	length int    // of the frame

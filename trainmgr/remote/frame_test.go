@@ -35,7 +35,8 @@ func TestALengthThatIsOnlyClaimed(t *testing.T) {
 	assert.LessOrEqual(t, p.taken(), int64(6*credibleBytes), "more once some has come")
 }
 
-// TestALongFrameComesWhole, in the steps in which its memory grows, with the sum of a frame that is read at once; the next as long is read at once.
+// TestALongFrameComesWhole, in the steps in which its memory grows, with the sum of a frame that is read at once; the
+// next as long is read at once.
 func TestALongFrameComesWhole(t *testing.T) {
 	frame := make([]byte, 3*credibleBytes+12345)
 	for i := range frame {

@@ -43,7 +43,8 @@ func (c *Client) Copies(ctx context.Context) ([]*apiv1.PartitionCopies, error) {
 	return resp.Partitions, nil
 }
 
-// SetCopies keeps how many copies of partitions are wanted; 0 forgets a partition. Of very many partitions, the first may be kept when it fails.
+// SetCopies keeps how many copies of partitions are wanted; 0 forgets a partition. Of very many partitions, the first
+// may be kept when it fails.
 func (c *Client) SetCopies(ctx context.Context, list []*apiv1.PartitionCopies) error {
 	for len(list) > 0 {
 		n, size := 0, 0

@@ -48,8 +48,8 @@ func (p *Pace) RowsPerSecond() (float64, bool) {
 	return (last.rows - first.rows) / seconds, true
 }
 
-// Remaining returns how long the job takes at its present pace, and reports whether that can be told: not before the pace
-// is known, not while nothing moves, and not for a job that follows partitions that are still to come.
+// Remaining returns how long the job takes at its present pace, and reports whether that can be told: not before the
+// pace is known, not while nothing moves, and not for a job that follows partitions that are still to come.
 func (p *Pace) Remaining(s *apiv1.JobStatus) (time.Duration, bool) {
 	rate, ok := p.RowsPerSecond()
 	if !ok || rate <= 0 || s.GetSpec().GetFollow() || s.GetRows() <= 0 {

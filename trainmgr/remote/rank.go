@@ -108,7 +108,8 @@ func (r *rank) current() *trainmgr.Epoch {
 // speakAfter is how long a trainer waits before the log says what for, and how long until it says so again.
 const speakAfter = 10 * time.Second
 
-// note keeps why the control plane granted nothing; empty: it did, or need not. The log says so when the trainer starves of it.
+// note keeps why the control plane granted nothing; empty: it did, or need not. The log says so when the trainer
+// starves of it.
 func (r *rank) note(waiting string, starves bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

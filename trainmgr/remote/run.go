@@ -10,9 +10,9 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 )
 
-// PartlyConsumedError says that another run has acknowledged mini-batches of the rank: they went into a model that this run does not have, and would
-// never come to it. AttachOptions.Token goes on from a checkpoint, AttachOptions.Resume without them; a job of another name, or a job submitted
-// after this one was cancelled, goes over all of the data.
+// PartlyConsumedError says that another run has acknowledged mini-batches of the rank: they went into a model that this
+// run does not have, and would never come to it. AttachOptions.Token goes on from a checkpoint, AttachOptions.Resume
+// without them; a job of another name, or a job submitted after this one was cancelled, goes over all of the data.
 type PartlyConsumedError struct {
 	Job         string
 	Rank        uint32

@@ -10,7 +10,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// TestTicketsAreShownAndRenewed: every request has its lease's, which the fake nodes of all tests demand; and the one that came last.
+// TestTicketsAreShownAndRenewed: every request has its lease's, which the fake nodes of all tests demand; and the one
+// that came last.
 func TestTicketsAreShownAndRenewed(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 640, batch: 10, split: 64})
 	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 1000}) // far less than the lease has

@@ -298,8 +298,8 @@ func TestSchemaDepth(t *testing.T) {
 	require.NoError(t, leaves[3].Unsupported)
 }
 
-// TestSchemaOfOtherWriters reads what the specification does not allow and writers leave: a root, or another group, with a
-// type, and elements without a repetition type, which are required.
+// TestSchemaOfOtherWriters reads what the specification does not allow and writers leave: a root, or another group,
+// with a type, and elements without a repetition type, which are required.
 func TestSchemaOfOtherWriters(t *testing.T) {
 	leaf := element{name: "a", hasType: true, physical: Int32}
 	group := element{name: "g", hasType: true, physical: Boolean, children: 1}

@@ -18,8 +18,8 @@ func readFile(t *testing.T, data []byte) (*File, map[string][]any) {
 	return f, rows
 }
 
-// TestForeignFiles reads files of other writers with their faults, by the kernel and the reference: the rows are those of the
-// same file without faults.
+// TestForeignFiles reads files of other writers with their faults, by the kernel and the reference: the rows are those
+// of the same file without faults.
 func TestForeignFiles(t *testing.T) {
 	_, want := readFile(t, foreignparquet.Twin())
 	require.Len(t, want, 4)
@@ -43,8 +43,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestForeignFaultsAreOfTheirWriters changes the name of the writer: without it the same pages are refused, for a header that
-// says something else than its page is damage.
+// TestForeignFaultsAreOfTheirWriters changes the name of the writer: without it the same pages are refused, for a
+// header that says something else than its page is damage.
 func TestForeignFaultsAreOfTheirWriters(t *testing.T) {
 	for _, file := range foreignparquet.Files()[:4] {
 		for _, name := range []string{"parquet-cpp-arrow version", "parquet-cpp version"} {

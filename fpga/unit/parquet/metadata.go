@@ -140,8 +140,8 @@ type ColumnType struct {
 	MaxRep     uint8 // 1 for a list, 2 for lists in a map, else 0
 	RepDef     uint8 // lists: 1..MaxDef, see Leaf; else 0
 	EntryDef   uint8 // MaxRep 2: 1..RepDef-1, see Leaf; else 0
-	// RowsUncounted: the headers of v2 data pages say how many values a page has where they should say how many rows, and
-	// the page may begin inside a row, as a v1 page may.
+	// RowsUncounted: the headers of v2 data pages say how many values a page has where they should say how many rows,
+	// and the page may begin inside a row, as a v1 page may.
 	RowsUncounted bool
 	// AlwaysCompressed: v2 data pages are in the chunk's codec, whatever their headers say.
 	AlwaysCompressed bool

@@ -346,8 +346,8 @@ var errSchemaEnds = corrupt("schema ends inside a group")
 // errNames says that all leaves' paths together take too much memory.
 var errNames = &UnsupportedError{What: "schema", Name: fmt.Sprintf("whose columns' names take more than %d bytes", maxPathBytes)}
 
-// deep walks an element that is nested too deep, and what is below it, without recursion: a schema may be as deep as it is
-// long. The columns below are refused, each by itself.
+// deep walks an element that is nested too deep, and what is below it, without recursion: a schema may be as deep as it
+// is long. The columns below are refused, each by itself.
 func (t *tree) deep(b branch) error {
 	b.refused = tooDeep
 	if b.inMap {

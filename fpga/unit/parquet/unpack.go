@@ -68,7 +68,8 @@ func (h *PageHeader) Packed(ct *ColumnType) bool {
 }
 
 // MayContinue reports whether a data page may begin inside a row of the page before it: rows of a list go on over v1
-// pages, and over v2 pages of writers that do not count rows. The header of such a page does not say how many rows it has.
+// pages, and over v2 pages of writers that do not count rows. The header of such a page does not say how many rows it
+// has.
 func (h *PageHeader) MayContinue(ct *ColumnType) bool {
 	return ct.List && (h.Type == DataPage || h.Type == DataPageV2 && ct.RowsUncounted)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// writer is the program that wrote a file, as created_by names it. What writers got wrong is known by it, as parquet-cpp
-// and parquet-mr know each other's faults.
+// writer is the program that wrote a file, as created_by names it. What writers got wrong is known by it, as
+// parquet-cpp and parquet-mr know each other's faults.
 type writer struct {
 	name                string
 	major, minor, patch int
@@ -39,14 +39,15 @@ func (w *writer) before(major, minor, patch int) bool {
 	return w.patch < patch
 }
 
-// dictHeaderLeftOut reports whether the writer is a parquet-mr before 1.2.9, which left the dictionary page's header out of
-// a chunk's size (PARQUET-816). Its chunks are read a little past their end.
+// dictHeaderLeftOut reports whether the writer is a parquet-mr before 1.2.9, which left the dictionary page's header
+// out of a chunk's size (PARQUET-816). Its chunks are read a little past their end.
 func (w *writer) dictHeaderLeftOut() bool {
 	return w.name == "parquet-mr" && (!w.versioned || w.before(1, 2, 9))
 }
 
-// rowsUncounted reports whether the writer's v2 pages of lists begin anywhere and say how many values they have where they
-// should say how many rows (Arrow's issue 34086): parquet-cpp, which was Arrow's until 3.0, and parquet-cpp-arrow before 12.
+// rowsUncounted reports whether the writer's v2 pages of lists begin anywhere and say how many values they have where
+// they should say how many rows (Arrow's issue 34086): parquet-cpp, which was Arrow's until 3.0, and parquet-cpp-arrow
+// before 12.
 func (w *writer) rowsUncounted() bool {
 	return w.name == "parquet-cpp" || w.name == "parquet-cpp-arrow" && w.versioned && w.before(12, 0, 0)
 }

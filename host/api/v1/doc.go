@@ -39,7 +39,8 @@ const (
 // A node that has seen a later one refuses the call with failed_precondition. Calls without it are not looked at.
 const FenceHeader = "Millrace-Fence"
 
-// TicketHeader is the HTTP header in which a launcher shows a lease's ticket, a [SignedTicket] in base64, with every GET of a mini-batch.
+// TicketHeader is the HTTP header in which a launcher shows a lease's ticket, a [SignedTicket] in base64, with every
+// GET of a mini-batch.
 const TicketHeader = "Millrace-Ticket"
 
 // Speaks returns an error, fit to be sent to the peer, unless a peer of the given protocol version is understood.

@@ -69,8 +69,8 @@ func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put. With keptOnly it reads nothing where
-// the sum was kept.
+// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put. With keptOnly
+// it reads nothing where the sum was kept.
 func (s *Store) Verify(ctx context.Context, drive, partition string, keptOnly bool) (*apiv1.VerifyResponse, error) {
 	d, err := s.o.Drive(drive)
 	if err != nil {

@@ -46,7 +46,8 @@ func TestAnOwnersSplitsAreBounded(t *testing.T) {
 	assert.Empty(t, owners(s), "nothing is kept of who has nothing")
 }
 
-// TestAnOwnersBytesAreBounded: what is made ahead, over all of its jobs; what is waited for is made all the same, and another owner's is.
+// TestAnOwnersBytesAreBounded: what is made ahead, over all of its jobs; what is waited for is made all the same, and
+// another owner's is.
 func TestAnOwnersBytesAreBounded(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.OwnerBytes = 4 * size })

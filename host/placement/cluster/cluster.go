@@ -32,8 +32,9 @@ type Cluster struct {
 // ErrNoDrive says that no node with a drive answers the control plane, for now.
 var ErrNoDrive = errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
 
-// Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that do not answer it take part no
-// more: what they hold is not counted, and nothing is put there. Two nodes that hold different partitions of one name are an error.
+// Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that do
+// not answer it take part no more: what they hold is not counted, and nothing is put there. Two nodes that hold
+// different partitions of one name are an error.
 func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identity.Options) (*Cluster, error) {
 	client, err := identity.HTTPClient(o)
 	if err != nil {
@@ -84,8 +85,8 @@ func (c *Cluster) Close() { c.client.CloseIdleConnections() }
 // Drives are the drives, for package placement.
 func (c *Cluster) Drives() []placement.Drive { return c.drives }
 
-// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all. Copies is the number that is wanted, 0 if
-// that was never said.
+// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all. Copies is the
+// number that is wanted, 0 if that was never said.
 func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition {
 	var list []placement.Partition
 	for name, p := range c.partitions {

@@ -15,9 +15,9 @@ import (
 // ErrOther says that a partition of the name lies on a drive, with other bytes.
 var ErrOther = errors.New("another file of the name is placed already")
 
-// Place returns the copies that bring files to the drives, and the numbers of copies that are wanted from then on, for the control plane to keep. A
-// file whose name and bytes lie on drives already needs only the copies that it lacks. replicas is the number of copies of each; 0
-// means the number that was wanted before, or 1.
+// Place returns the copies that bring files to the drives, and the numbers of copies that are wanted from then on, for
+// the control plane to keep. A file whose name and bytes lie on drives already needs only the copies that it lacks.
+// replicas is the number of copies of each; 0 means the number that was wanted before, or 1.
 func (c *Cluster) Place(ctx context.Context, files []*File, replicas int) ([]placement.Copy, []*apiv1.PartitionCopies, error) {
 	fresh := make([]placement.Partition, 0, len(files))
 	for _, f := range files {
@@ -49,7 +49,8 @@ func (c *Cluster) same(ctx context.Context, f *File) error {
 		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
 			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
 	}
-	// Two files may share a footer and differ in their rows. The sums that the nodes kept when the copies were put there tell.
+	// Two files may share a footer and differ in their rows. The sums that the nodes kept when the copies were put
+	// there tell.
 	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
 	if err != nil {
 		return err
@@ -64,8 +65,8 @@ func (c *Cluster) same(ctx context.Context, f *File) error {
 	return nil
 }
 
-// Numbered gives partitions the number of copies that they are to have: replicas, or if that is 0 the number that is wanted, or where that was never
-// said what unset returns.
+// Numbered gives partitions the number of copies that they are to have: replicas, or if that is 0 the number that is
+// wanted, or where that was never said what unset returns.
 func (c *Cluster) Numbered(list []placement.Partition, replicas int, unset func(partition string) int) []placement.Partition {
 	list = slices.Clone(list)
 	for i := range list {
@@ -106,8 +107,8 @@ func (c *Cluster) Lists(copies []placement.Copy) bool {
 	return !slices.ContainsFunc(copies, func(k placement.Copy) bool { return !slices.Contains(c.Holders(k.Partition.Name), k.To) })
 }
 
-// Await calls look until it is done or fails for good, or the time is over, with a pause between two calls. look returns whether another call may
-// help, and what is wrong as yet.
+// Await calls look until it is done or fails for good, or the time is over, with a pause between two calls. look
+// returns whether another call may help, and what is wrong as yet.
 func Await(ctx context.Context, most time.Duration, look func() (again bool, err error)) error {
 	const first, last = 50 * time.Millisecond, time.Second
 	deadline := time.Now().Add(most)

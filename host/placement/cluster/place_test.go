@@ -24,8 +24,8 @@ func described(t *testing.T, path string) *File {
 	return f
 }
 
-// TestPlaceAgain: the same file needs only the copies that it lacks; another file of its name is refused, also one that differs
-// from it only in its rows' bytes, which the footer does not tell.
+// TestPlaceAgain: the same file needs only the copies that it lacks; another file of its name is refused, also one that
+// differs from it only in its rows' bytes, which the footer does not tell.
 func TestPlaceAgain(t *testing.T) {
 	n0, n1 := startNode(t, "n0", 1), startNode(t, "n1", 1)
 	path := file(t, 1, 500)

@@ -102,7 +102,8 @@ func TestUnknownIsFound(t *testing.T) {
 	}
 }
 
-// TestQueriesOfDashboardAndAlerts: each names metrics and labels that a control plane and a node with a running job export.
+// TestQueriesOfDashboardAndAlerts: each names metrics and labels that a control plane and a node with a running job
+// export.
 func TestQueriesOfDashboardAndAlerts(t *testing.T) {
 	data := files(t, 700, 401)
 	s := startControl(t, controlOptions(t.TempDir()))

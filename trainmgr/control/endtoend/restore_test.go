@@ -33,7 +33,8 @@ type replaced struct {
 	node     *node.Agent
 }
 
-// replace runs a job up to mini-batch 7, takes a backup, goes on to mini-batch 12, loses the control plane with its disk, and restores it.
+// replace runs a job up to mini-batch 7, takes a backup, goes on to mini-batch 12, loses the control plane with its
+// disk, and restores it.
 func replace(t *testing.T) *replaced {
 	data := files(t, 700, 401)
 	r := &replaced{want: onOneMachine(t, data, 1), got: newResult()}
@@ -92,7 +93,8 @@ func (r *replaced) take(t *testing.T, j *remote.Job, to *result, n int) {
 	}
 }
 
-// TestALauncherGoesOnOverARestoredControlPlane: it remembers what it has acknowledged after the backup, and gets nothing twice.
+// TestALauncherGoesOnOverARestoredControlPlane: it remembers what it has acknowledged after the backup, and gets
+// nothing twice.
 func TestALauncherGoesOnOverARestoredControlPlane(t *testing.T) {
 	r := replace(t)
 	r.take(t, r.launcher, r.got, -1)
@@ -101,7 +103,8 @@ func TestALauncherGoesOnOverARestoredControlPlane(t *testing.T) {
 	awaitDone(t, r.c, r.job.Id)
 }
 
-// TestALauncherWithATokenOfBeforeARestore goes on from the token: nothing that was acknowledged before the backup comes, and all the rest.
+// TestALauncherWithATokenOfBeforeARestore goes on from the token: nothing that was acknowledged before the backup
+// comes, and all the rest.
 func TestALauncherWithATokenOfBeforeARestore(t *testing.T) {
 	r := replace(t)
 	acknowledged := r.got.order[:7]
@@ -121,7 +124,8 @@ func TestALauncherWithATokenOfBeforeARestore(t *testing.T) {
 	awaitDone(t, r.c, r.job.Id)
 }
 
-// TestALeaderOfBeforeARestoreIsRefused: by the node, whose fence has moved on; and what it would write in its etcd reaches nobody.
+// TestALeaderOfBeforeARestoreIsRefused: by the node, whose fence has moved on; and what it would write in its etcd
+// reaches nobody.
 func TestALeaderOfBeforeARestoreIsRefused(t *testing.T) {
 	r := replace(t)
 	client := apiv1connect.NewNodeClient(http.DefaultClient, r.node.URLs()[0])

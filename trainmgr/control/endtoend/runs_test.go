@@ -23,7 +23,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// launcherEnv holds, as JSON, what a launcher in a process of its own is to do: this test binary is the launcher's, too.
+// launcherEnv holds, as JSON, what a launcher in a process of its own is to do: this test binary is the launcher's,
+// too.
 const launcherEnv = "MILLRACE_TEST_LAUNCHER"
 
 // launcher is what a launcher is told.
@@ -159,8 +160,8 @@ func (o launcher) run(t testing.TB) launched {
 	return l
 }
 
-// TestAnyEndingAndAnotherRun: a launcher that is ended in any way at any point, and run again, gets every mini-batch once if it resumes, all of them, or
-// an error. None is lost without a word.
+// TestAnyEndingAndAnotherRun: a launcher that is ended in any way at any point, and run again, gets every mini-batch
+// once if it resumes, all of them, or an error. None is lost without a word.
 func TestAnyEndingAndAnotherRun(t *testing.T) {
 	data := files(t, 700, 401)
 	s := startControl(t, controlOptions(t.TempDir()))

@@ -2,10 +2,12 @@
 //
 // # Overview
 //
-// [New] stands before the Connect service: by the role in the peer's certificate each method is allowed or not (what no table lists is an operator's),
-// and a peer that asks too often is told so. It leaves who the peer is in the call's context, where [Peer] finds it, and [MayUse] decides by
-// it who may see and use a job, [MayEnd] who may cancel it. [OnLoopback] stands before profiles; who may read metrics says package exposition. Where a member listens in clear nobody is asked
-// who they are, and everybody may do everything: that is for loopback, unix sockets, and networks that somebody has called trusted.
+// [New] stands before the Connect service: by the role in the peer's certificate each method is allowed or not (what no
+// table lists is an operator's), and a peer that asks too often is told so. It leaves who the peer is in the call's
+// context, where [Peer] finds it, and [MayUse] decides by it who may see and use a job, [MayEnd] who may cancel it.
+// [OnLoopback] stands before profiles; who may read metrics says package exposition. Where a member listens in clear
+// nobody is asked who they are, and everybody may do everything: that is for loopback, unix sockets, and networks that
+// somebody has called trusted.
 //
 // # Concurrency
 //
@@ -13,7 +15,8 @@
 //
 // # Errors
 //
-// Refusals are Connect's: permission_denied, unauthenticated, resource_exhausted. [ErrOwner] is wrapped where a job is another launcher's, [ErrOperators] where only operators may.
+// Refusals are Connect's: permission_denied, unauthenticated, resource_exhausted. [ErrOwner] is wrapped where a job is
+// another launcher's, [ErrOperators] where only operators may.
 //
 // # Debugging
 //

@@ -28,8 +28,8 @@ func Owner(id identity.Identity) string {
 // ErrOperators says that only operators may do something to a job.
 var ErrOperators = errors.New("the job is an operator's")
 
-// MayUse returns an error unless the peer may see a job of the owner, attach to it and take its mini-batches: operators may, launchers of
-// the owner, and, where there is no owner, every launcher.
+// MayUse returns an error unless the peer may see a job of the owner, attach to it and take its mini-batches: operators
+// may, launchers of the owner, and, where there is no owner, every launcher.
 func MayUse(ctx context.Context, jobOwner string) error {
 	id := Peer(ctx)
 	if id.Role != identity.Launcher || jobOwner == "" || Owner(id) == jobOwner {
@@ -38,8 +38,8 @@ func MayUse(ctx context.Context, jobOwner string) error {
 	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("%w: %s, you are %s", ErrOwner, jobOwner, id.Name))
 }
 
-// MayEnd returns an error unless the peer may cancel a job of the owner: operators may, and launchers of the owner. A job without an owner is an
-// operator's, who lets every launcher use it.
+// MayEnd returns an error unless the peer may cancel a job of the owner: operators may, and launchers of the owner. A
+// job without an owner is an operator's, who lets every launcher use it.
 func MayEnd(ctx context.Context, jobOwner string) error {
 	if err := MayUse(ctx, jobOwner); err != nil {
 		return err
@@ -53,8 +53,8 @@ func MayEnd(ctx context.Context, jobOwner string) error {
 // owners are as names of identities are, without a dot.
 var owners = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// OwnerFor is whose launchers a job is for that the peer submits: as it asks, or, if it asks for nobody, its own. Only operators, and those whom nobody asks
-// who they are, may ask for others.
+// OwnerFor is whose launchers a job is for that the peer submits: as it asks, or, if it asks for nobody, its own. Only
+// operators, and those whom nobody asks who they are, may ask for others.
 func OwnerFor(ctx context.Context, asked string) (string, error) {
 	id := Peer(ctx)
 	switch own := Owner(id); {

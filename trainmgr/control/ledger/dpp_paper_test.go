@@ -80,8 +80,9 @@ var (
 	twinDrive = Drive{ID: DriveID{"n1", "d0"}, Slots: 2, Partitions: []string{"2021-01-01", "2021-01-02", "2021-01-03"}}
 )
 
-// TestLedgerDoesItsPartOfDPPIIIB takes the sentences of DPP, section III-B, "DPP Control Plane", that the ledger answers for. The ledger
-// is a pure machine: workers, clients and failures are this test's calls, and nothing of DPP runs.
+// TestLedgerDoesItsPartOfDPPIIIB takes the sentences of DPP, section III-B, "DPP Control Plane", that the ledger
+// answers for. The ledger is a pure machine: workers, clients and failures are this test's calls, and nothing of DPP
+// runs.
 func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	// "The DPP Master enables scalable work distribution by breaking down the entire preprocessing workload ... into
 	// independent and self-contained work items for the data plane called splits that represent successive rows of the entire dataset."
@@ -211,8 +212,9 @@ func TestLedgerDoesItsPartOfDPPIIIB(t *testing.T) {
 	})
 }
 
-// TestLedgerDoesItsPartOfPreStoIVB takes the two of PreSto's steps (IV-B) that the ledger answers for: how many drives run at once, and
-// that a partition is read by a drive that holds it. T, P and the mini-batches are not there: the allocation is given.
+// TestLedgerDoesItsPartOfPreStoIVB takes the two of PreSto's steps (IV-B) that the ledger answers for: how many drives
+// run at once, and that a partition is read by a drive that holds it. T, P and the mini-batches are not there: the
+// allocation is given.
 func TestLedgerDoesItsPartOfPreStoIVB(t *testing.T) {
 	// "By dividing the maximum training throughput with the per-SmartSSD preprocessing throughput (T/P), the preprocess manager derives
 	// the number of SmartSSD devices that need to be allocated": so many run at once, and yet every partition is read by a drive that

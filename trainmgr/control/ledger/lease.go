@@ -341,7 +341,8 @@ func (e *epoch) placeFor(r *rank, number uint64) int {
 	return e.place(number)
 }
 
-// Detach takes back all that a rank holds and wants: its launcher is not there. Its session remains good, and whoever has it is told what is gone.
+// Detach takes back all that a rank holds and wants: its launcher is not there. Its session remains good, and whoever
+// has it is told what is gone.
 func (l *Ledger) Detach(id string, number uint32, why string, now time.Time) error {
 	j, err := l.find(id)
 	if err != nil {

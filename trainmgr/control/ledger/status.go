@@ -80,8 +80,8 @@ func (l *Ledger) Rank(id string, number uint32, now time.Time) (RankStatus, erro
 	return l.rankStatus(j, j.ranks[number], now), nil
 }
 
-// Progress tells how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It is cheaper than Rank. The error wraps
-// ErrUnknown.
+// Progress tells how far a rank is: its epoch, and how many of its mini-batches of that epoch are delivered. It is
+// cheaper than Rank. The error wraps ErrUnknown.
 func (l *Ledger) Progress(id string, number uint32) (epoch, delivered uint64, err error) {
 	j, err := l.find(id)
 	if err != nil {

@@ -68,7 +68,8 @@ func New(o Options) *Tracker {
 	return &Tracker{o: o, ranks: map[Rank]*launcher{}, conns: map[Conn]map[Rank]struct{}{}}
 }
 
-// Attach says that a launcher has become the rank's consumer: what an earlier one does with its connections is of no interest any more.
+// Attach says that a launcher has become the rank's consumer: what an earlier one does with its connections is of no
+// interest any more.
 func (t *Tracker) Attach(r Rank, c Conn, now time.Time) {
 	t.drop(r)
 	t.Call(r, c, now)
@@ -112,8 +113,8 @@ func (t *Tracker) Closed(c Conn, now time.Time) {
 	delete(t.conns, c)
 }
 
-// Tick lets time pass. It returns the ranks that have become detached since the last Tick, in the order of job and number as far as
-// time alone has detached them.
+// Tick lets time pass. It returns the ranks that have become detached since the last Tick, in the order of job and
+// number as far as time alone has detached them.
 func (t *Tracker) Tick(now time.Time) []Departure {
 	var late []Rank
 	for r, l := range t.ranks {

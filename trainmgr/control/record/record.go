@@ -59,7 +59,8 @@ type State struct {
 	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
 
-// RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by chance.
+// RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by
+// chance.
 const RunBytes = 8
 
 // Generation says which epochs are of a generation; its data are under DataKey.

@@ -20,8 +20,8 @@ import (
 // ErrBackup says that a file is no backup of a control plane, or a damaged one.
 var ErrBackup = errors.New("backup of a control plane")
 
-// Snapshot writes everything that etcd holds, as of now, to w: a backup, in etcd's own snapshot format, which ends with its SHA-256. It
-// needs a majority, so that nothing that was acknowledged before the call is missing.
+// Snapshot writes everything that etcd holds, as of now, to w: a backup, in etcd's own snapshot format, which ends with
+// its SHA-256. It needs a majority, so that nothing that was acknowledged before the call is missing.
 func (s *Store) Snapshot(ctx context.Context, w io.Writer) error {
 	// A linearizable read returns when this member has applied all that the majority has.
 	if _, err := s.client.Get(ctx, s.key("format")); err != nil {
@@ -57,7 +57,8 @@ const (
 	sector        = 512 // a database is a multiple of it
 )
 
-// ReadBackup checks a backup against its checksum and returns what it holds. The error wraps ErrBackup where the file is at fault.
+// ReadBackup checks a backup against its checksum and returns what it holds. The error wraps ErrBackup where the file
+// is at fault.
 func ReadBackup(path string) (Backup, error) {
 	b := Backup{File: path}
 	if err := b.checksum(); err != nil {

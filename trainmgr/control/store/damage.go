@@ -23,7 +23,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or somebody, has changed them.
+// ErrDamaged says that the files of the embedded member cannot be what they were: a disk, or somebody, has changed
+// them.
 var ErrDamaged = errors.New("the control plane's files are damaged")
 
 // ErrInUse says that another process has the data folder open.
@@ -32,8 +33,8 @@ var ErrInUse = errors.New("another process has the folder open: is another membe
 // lockWait is how long another process may still hold the database, as one that is just ending does.
 const lockWait = 5 * time.Second
 
-// examine reads the files of a member before etcd does: etcd ends the process where it finds them damaged, some of it in goroutines of its own, and
-// takes a log whose end is missing for a whole one. A folder without a member is fine.
+// examine reads the files of a member before etcd does: etcd ends the process where it finds them damaged, some of it
+// in goroutines of its own, and takes a log whose end is missing for a whole one. A folder without a member is fine.
 func examine(dir string, lg *zap.Logger) (err error) {
 	// A page that the file does not have any more is a fault of memory.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -57,7 +58,8 @@ func examine(dir string, lg *zap.Logger) (err error) {
 	return examineLog(logs, applied, lg)
 }
 
-// examineDatabase checks every page of etcd's database, and returns the last entry of the log that it holds; 0 if there is no database yet.
+// examineDatabase checks every page of etcd's database, and returns the last entry of the log that it holds; 0 if there
+// is no database yet.
 func examineDatabase(path string) (applied uint64, err error) {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && st.Size() == 0 {
@@ -117,7 +119,8 @@ func examineBucket(b *bolt.Bucket) error {
 	return err
 }
 
-// examineLog reads the log of raft, whose last entries a crash may have cut off, but none that was committed or is in the database.
+// examineLog reads the log of raft, whose last entries a crash may have cut off, but none that was committed or is in
+// the database.
 func examineLog(dir string, applied uint64, lg *zap.Logger) error {
 	damaged := func(err error) error {
 		if errors.Is(err, fs.ErrPermission) {
@@ -163,8 +166,8 @@ func (o *Options) recovery() string {
 	return "move the folder away and make it anew from a backup (millrace control restore), or begin with an empty one: jobs are then lost, data on drives is not"
 }
 
-// startEtcd starts the member. Where etcd would end the process, because of what it finds in the folder, it returns an error; of what etcd had begun
-// by then files may stay locked in this process.
+// startEtcd starts the member. Where etcd would end the process, because of what it finds in the folder, it returns an
+// error; of what etcd had begun by then files may stay locked in this process.
 func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -174,7 +177,8 @@ func startEtcd(c *embed.Config) (e *embed.Etcd, err error) {
 	return embed.StartEtcd(c)
 }
 
-// fatalHook is what becomes of a line of etcd's log after which it ends the process: an error of startEtcd, where that is what runs, else the end.
+// fatalHook is what becomes of a line of etcd's log after which it ends the process: an error of startEtcd, where that
+// is what runs, else the end.
 type fatalHook struct{}
 
 var _ zapcore.CheckWriteHook = fatalHook{}

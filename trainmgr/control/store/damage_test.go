@@ -34,7 +34,8 @@ func logFile(t *testing.T, dir string) string {
 	return list[0]
 }
 
-// TestDamagedFilesAreSaidAndNotPanicked: whatever happened to a member's files, there is a sentence that says what to do.
+// TestDamagedFilesAreSaidAndNotPanicked: whatever happened to a member's files, there is a sentence that says what to
+// do.
 func TestDamagedFilesAreSaidAndNotPanicked(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "base")
 	kept(t, base, 150)

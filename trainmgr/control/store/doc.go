@@ -29,8 +29,10 @@
 // # Errors
 //
 // [ErrFenced]: another leads now, or nobody; the term is over. [ErrNoSpace]: etcd's quota is used up and it takes no
-// writes until somebody made room (docs/operations.md): reads and everything in memory go on. [ErrDamaged]: a member's files were changed by
-// somebody else, or by its disk. [ErrFormat]: another build's data. [ErrMembers]: the members cannot be changed so. [ErrAway]: etcd has no leader now; what was asked for may have been done, and may be asked for again.
+// writes until somebody made room (docs/operations.md): reads and everything in memory go on. [ErrDamaged]: a member's
+// files were changed by somebody else, or by its disk. [ErrFormat]: another build's data. [ErrMembers]: the members
+// cannot be changed so. [ErrAway]: etcd has no leader now; what was asked for may have been done, and may be asked for
+// again.
 //
 // # Debugging
 //

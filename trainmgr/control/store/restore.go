@@ -18,11 +18,12 @@ import (
 type RestoreOptions struct {
 	File string // the backup
 	Data string // the new member's folder, which must hold no member
-	// Name and Peers are the new member's, as in Options. Every member of a new cluster is restored from the same backup, with the same Peers
-	// and the same Revision.
+	// Name and Peers are the new member's, as in Options. Every member of a new cluster is restored from the same
+	// backup, with the same Peers and the same Revision.
 	Name  string
 	Peers []string
-	// Revision is where the restored etcd goes on counting; 0 means above everything that the one that is lost can have reached.
+	// Revision is where the restored etcd goes on counting; 0 means above everything that the one that is lost can have
+	// reached.
 	Revision int64
 	Logger   *slog.Logger // nil: silent
 }
@@ -35,11 +36,13 @@ type Restored struct {
 	Fence    uint64 `json:"fences_above"` // every leader from now on has a greater one
 }
 
-// leastBump is how far a restored etcd is ahead of its backup at least: more changes than a control plane makes in weeks.
+// leastBump is how far a restored etcd is ahead of its backup at least: more changes than a control plane makes in
+// weeks.
 const leastBump = 1_000_000_000
 
-// Restore makes the folder of a member from a backup. The member's etcd counts on from a revision that the lost one cannot have reached, so that
-// leaders of before, whose fences are made of revisions, are refused by nodes. The folder appears whole or not at all.
+// Restore makes the folder of a member from a backup. The member's etcd counts on from a revision that the lost one
+// cannot have reached, so that leaders of before, whose fences are made of revisions, are refused by nodes. The folder
+// appears whole or not at all.
 func Restore(o RestoreOptions) (r Restored, err error) {
 	fail := func(err error) (Restored, error) { return r, fmt.Errorf("restore %s: %w", o.File, err) }
 	// The certificate is looked at when the member is started.
@@ -86,8 +89,8 @@ func Restore(o RestoreOptions) (r Restored, err error) {
 	return r, nil
 }
 
-// above returns a revision from which on fences are above every fence of before: above those that the clock allows, which grows by a million a
-// second, and in any case leastBump above the backup.
+// above returns a revision from which on fences are above every fence of before: above those that the clock allows,
+// which grows by a million a second, and in any case leastBump above the backup.
 func (b *Backup) above(now time.Time) int64 {
 	byClock := int64(0)
 	if fences := uint64(max(now.Unix(), 0)) << fenceBits; b.first > 0 && fences > b.first {

@@ -178,8 +178,9 @@ func TestARestoredMember(t *testing.T) {
 	require.NoError(t, term.Resign(patient(t)))
 }
 
-// TestRestoredFences: one backup is restored twice, the second time a second later. The leaders of the second control plane are above those of
-// the first, however long those led; and a clock that is wrong takes nothing away from what the backup itself says.
+// TestRestoredFences: one backup is restored twice, the second time a second later. The leaders of the second control
+// plane are above those of the first, however long those led; and a clock that is wrong takes nothing away from what
+// the backup itself says.
 func TestRestoredFences(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	b := Backup{Revision: 5000, first: uint64(now.Add(-time.Hour).Unix()) << fenceBits}
@@ -193,7 +194,8 @@ func TestRestoredFences(t *testing.T) {
 	assert.EqualValues(t, 5000+leastBump, b.above(now))
 }
 
-// TestRestoreForThreeMembers: each is restored by itself, from the same backup and to the same revision, and they make one control plane.
+// TestRestoreForThreeMembers: each is restored by itself, from the same backup and to the same revision, and they make
+// one control plane.
 func TestRestoreForThreeMembers(t *testing.T) {
 	t.Parallel()
 	path, fence := backedUp(t)
