@@ -102,9 +102,11 @@ func (h *host) miniBatch(first int64, rows int) (*reference.Tensors, error) {
 	}
 	m.grow(m.capacity)
 	jobs := h.jobs(first, rows)
+	// A window that grows a byte at a time takes a slice a byte, and a row may begin anew on a page that another has seen.
+	limit := 20000 + 4*len(h.data)*rows
 	for steps := 0; len(jobs) > 0; steps++ {
-		if steps > 20000 {
-			return nil, errStuck
+		if steps > limit {
+			return nil, fmt.Errorf("%w: %d slices for %d rows of %d bytes", errStuck, steps, rows, len(h.data))
 		}
 		n := 1
 		if h.file != nil {

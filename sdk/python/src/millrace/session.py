@@ -100,6 +100,7 @@ class Session:
         self._stuck_since: Optional[float] = None
         self._waited_from: Optional[float] = None  # since when the trainer stands still
         self._releases: list[tuple[int, str]] = []
+        self._releasing = False  # a Release call with what was taken from _releases has not returned
 
         _leaving.wait(id, rank)  # what an earlier session of this process acknowledged is told before it is fenced off
         answer = self._attach(token)
@@ -462,8 +463,8 @@ class Session:
         return self._closed or self._error is not None
 
     def with_told(self, seconds: float) -> None:
-        """Waits, so long at most, until what is given back is on its way."""
-        self.cond.wait_for(lambda: self._closed or not self._releases, seconds)
+        """Waits until the control plane knows of every lease that was given back, for at most this many seconds."""
+        self.cond.wait_for(lambda: self._closed or not (self._releases or self._releasing), seconds)
 
     def guard(self, loop: Callable[[], None]) -> None:
         """What a thread runs: its error is the session's."""
@@ -622,6 +623,7 @@ class Session:
                 message = self._with_acknowledgement() if not self._attaching else None
                 generation = self._generation
                 releases, self._releases = self._releases, []
+                self._releasing = bool(releases)
                 session = self._session
             for reason in sorted({r for _, r in releases}):
                 ids = [str(i) for i, r in releases if r == reason]
@@ -631,6 +633,7 @@ class Session:
                     log.info("release leases %s: %s", ids, e)  # they expire by themselves
             if releases:
                 with self.cond:
+                    self._releasing = False
                     self._again = True
                     self.cond.notify_all()
             if message is None:
