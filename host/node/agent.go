@@ -22,7 +22,7 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
-	"github.com/millrace/millrace/host/node/leader"
+	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/ticket"
@@ -60,7 +60,7 @@ type Agent struct {
 	manager     *host.Manager
 	runs        *splits.Table
 	drives      []*supervisor // as configured
-	beats       *leader.Beater
+	heartbeat   *heartbeat.Sender
 	images      *deployer
 	metrics     *metrics
 	client      *http.Client // towards other nodes
@@ -77,7 +77,7 @@ type Agent struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	fence     *leader.Fence
+	fence     *heartbeat.Fence
 	store     *partitions.Store
 	preparing sync.Mutex // held while a job is prepared or finished
 
@@ -103,7 +103,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		a.log = slog.New(slog.DiscardHandler)
 	}
 	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
-	a.fence = leader.OpenFence(c.StateDir, a.log)
+	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
@@ -115,7 +115,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, err
 	}
 	a.store = partitions.New(partitions.Options{
-		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.beats.Now() }, Log: a.log,
+		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.heartbeat.SendSoon() }, Log: a.log,
 	})
 	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
@@ -141,7 +141,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 		return nil, errors.Join(err, a.closeListeners())
 	}
 	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
-	a.beats = leader.NewBeater(a.beatOptions())
+	a.heartbeat = heartbeat.New(a.heartbeatOptions())
 	a.images = &deployer{agent: a, want: want, kick: make(chan struct{}, 1)}
 	for _, d := range c.Drives {
 		v := &supervisor{agent: a, config: d, faults: make(chan error, 1), done: make(chan struct{}), state: "opening"}
@@ -154,7 +154,7 @@ func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	}
 	a.serve()
 	a.background(a.sweep)
-	a.background(a.beats.Run)
+	a.background(a.heartbeat.Run)
 	a.background(a.images.run)
 	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
 	return a, nil
@@ -323,7 +323,7 @@ func (a *Agent) setDraining(on bool) {
 	a.runs.Drain(on)
 	if was != on {
 		a.log.Info("draining", "from", was, "to", on)
-		a.beats.Now()
+		a.heartbeat.SendSoon()
 	}
 }
 

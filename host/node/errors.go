@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/inspection"
-	"github.com/millrace/millrace/host/node/leader"
+	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/ticket"
@@ -44,7 +44,7 @@ var kinds = []struct {
 	{ErrRequest, connect.CodeInvalidArgument},
 	{partitions.ErrRequest, connect.CodeInvalidArgument},
 	{inspection.ErrKind, connect.CodeInvalidArgument},
-	{leader.ErrOld, connect.CodeFailedPrecondition},
+	{heartbeat.ErrReplaced, connect.CodeFailedPrecondition},
 	{ErrTooMany, connect.CodeResourceExhausted},
 	{api.ErrBusy, connect.CodeResourceExhausted},
 	{sdk.ErrSLMFull, connect.CodeResourceExhausted},

@@ -130,7 +130,7 @@ func (a *Agent) entitled(r *http.Request, q *query) (owner string, err error) {
 	if err != nil {
 		if errors.Is(err, ticket.ErrKey) {
 			if _, ok := a.unknownKeys.next(time.Now()); ok {
-				a.beats.Now() // the leader's answer brings the key, if there is one
+				a.heartbeat.SendSoon() // the leader's answer brings the key, if there is one
 			}
 		}
 		if n, ok := a.refusals.next(time.Now()); ok {

@@ -136,7 +136,7 @@ func (a *Agent) prepare(ctx context.Context, q *apiv1.PrepareRequest) error {
 		}
 		return err
 	}
-	a.beats.Now()
+	a.heartbeat.SendSoon()
 	return nil
 }
 
@@ -202,7 +202,7 @@ func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.Fi
 		// The job is forgotten all the same; a drive that is gone cannot take its memory back.
 		a.log.Warn("job did not finish well", "digest", short(job), "error", err)
 	}
-	a.beats.Now()
+	a.heartbeat.SendSoon()
 	return &apiv1.FinishResponse{}, nil
 }
 
@@ -228,7 +228,7 @@ func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainR
 		a.runs.SendAway(name, why)
 	}
 	a.log.Info("drive draining", "drive", name, "to", r.GetDrain())
-	a.beats.Now()
+	a.heartbeat.SendSoon()
 	return &apiv1.DrainResponse{Running: int32(a.runs.Running(name))}, nil
 }
 
@@ -240,7 +240,7 @@ func (s *service) Rescan(ctx context.Context, _ *apiv1.RescanRequest) (*apiv1.Re
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	s.a.beats.Now()
+	s.a.heartbeat.SendSoon()
 	return &apiv1.RescanResponse{Partitions: int32(len(inv.Partitions))}, nil
 }
 

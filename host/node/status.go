@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node/leader"
+	"github.com/millrace/millrace/host/node/heartbeat"
 )
 
 // status is what the node tells of itself; with full, its partitions and schemas too.
@@ -129,9 +129,9 @@ func tlsState(ctx context.Context) *tls.ConnectionState {
 	return s
 }
 
-// beatOptions are what heartbeats need of the node.
-func (a *Agent) beatOptions() leader.Options {
-	return leader.Options{
+// heartbeatOptions are what heartbeats need of the node.
+func (a *Agent) heartbeatOptions() heartbeat.Options {
+	return heartbeat.Options{
 		Members: a.config.Control, Client: a.client, Fence: a.fence, Log: a.log,
 		Status: func() (*apiv1.NodeStatus, error) { return a.status(true) }, Learn: a.tickets.Learn,
 	}

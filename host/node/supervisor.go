@@ -115,7 +115,7 @@ func (v *supervisor) set(d *host.Drive, state string) {
 	a.mu.Unlock()
 	if was != state {
 		a.log.Info("drive", "drive", v.config.Name, "from", was, "to", state)
-		a.beats.Now()
+		a.heartbeat.SendSoon()
 	}
 }
 

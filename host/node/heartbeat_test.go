@@ -17,7 +17,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
-	"github.com/millrace/millrace/host/node/leader"
+	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -82,9 +82,9 @@ func (m *member) had() []*apiv1.NodeStatus {
 
 // beat sends one heartbeat more.
 func (f *fixture) beat(members ...string) (time.Duration, error) {
-	o := f.beatOptions()
+	o := f.heartbeatOptions()
 	o.Members = members
-	return leader.NewBeater(o).Beat(f.t.Context())
+	return heartbeat.New(o).Send(f.t.Context())
 }
 
 func TestHeartbeatsFollowTheLeader(t *testing.T) {

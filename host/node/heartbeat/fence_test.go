@@ -1,4 +1,4 @@
-package leader
+package heartbeat
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAFenceThatIsNotKept: a file that cannot be read or written costs its protection and nothing else.
+// TestAFenceThatIsNotKept checks that a file that cannot be read or written costs its protection and nothing else.
 func TestAFenceThatIsNotKept(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -33,10 +33,10 @@ func TestAFenceThatIsNotKept(t *testing.T) {
 	log.Reset()
 	f := OpenFence(filepath.Join(path, "no folder"), logger)
 	require.NoError(t, f.See(5))
-	require.ErrorIs(t, f.See(4), ErrOld)
+	require.ErrorIs(t, f.See(4), ErrReplaced)
 	assert.Contains(t, log.String(), "is not kept")
 
 	f = OpenFence("", logger)
 	require.NoError(t, f.See(5))
-	require.ErrorIs(t, f.See(4), ErrOld)
+	require.ErrorIs(t, f.See(4), ErrReplaced)
 }
