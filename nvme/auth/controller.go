@@ -27,7 +27,7 @@ type Controller struct {
 
 // NewController makes the machine of one transaction. An error wraps ErrOptions.
 func NewController(o ControllerOptions) (*Controller, error) {
-	c := &Controller{machine: machine{state: ControllerIdle}}
+	c := &Controller{machine: machine{table: controllerTransitions, state: ControllerIdle}}
 	if err := c.configure(o.HostNQN, o.SubsystemNQN, o.Key, o.ControllerKey, o.Hashes, o.Groups, o.Sequence); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *Controller) Agreed() Agreed { return c.agreed }
 // host wanted that): the queue may be used. An error is a *Failure and done is true: out, if not nil, is the AUTH_Failure1
 // that tells the host, and after it was fetched the connection is to be closed.
 func (c *Controller) Step(in []byte) (out []byte, done bool, err error) {
-	if c.state.final() {
+	if c.ended() {
 		return nil, true, c.over()
 	}
 	// Before the negotiation there is nothing that a host could report.
@@ -65,7 +65,7 @@ func (c *Controller) Step(in []byte) (out []byte, done bool, err error) {
 	if err != nil {
 		return c.fail(err, MessageFailure1)
 	}
-	return out, c.state.final(), nil
+	return out, c.ended(), nil
 }
 
 // negotiate takes the host's offer and makes the challenge.
@@ -106,7 +106,7 @@ func (c *Controller) negotiate(in []byte) ([]byte, error) {
 		m.Public = c.exchange.public
 	}
 	m.Value, m.Sequence = c.challenge, c.number
-	return m.Marshal(), c.transition(ControllerAwaitReply)
+	return m.Marshal(), c.transition(eventNegotiate)
 }
 
 // verify takes the host's response and answers its challenge.
@@ -126,7 +126,7 @@ func (c *Controller) verify(in []byte) ([]byte, error) {
 		return nil, &Failure{Reason: NotAuthenticated, Detail: "the response of host " + c.terms.host + " is not that of its key"}
 	}
 	s := Success1{Transaction: c.terms.transaction, Hash: c.agreed.Hash}
-	next := Authenticated
+	proved := eventReply
 	if r.Challenge != nil {
 		if c.ctrlKey.IsZero() {
 			return nil, &Failure{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " challenges the controller, which has no key"}
@@ -136,9 +136,9 @@ func (c *Controller) verify(in []byte) ([]byte, error) {
 			return nil, &Failure{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own challenge"}
 		}
 		s.Response = c.terms.controllerResponse(c.ctrlKey, r.Challenge, r.Sequence)
-		next = ControllerAwaitSuccess
+		proved = eventReplyMutual
 	}
-	return s.Marshal(), c.transition(next)
+	return s.Marshal(), c.transition(proved)
 }
 
 // finish takes the host's word that the controller is authenticated.
@@ -150,5 +150,5 @@ func (c *Controller) finish(in []byte) error {
 	if err := c.sameTransaction(s.Transaction); err != nil {
 		return err
 	}
-	return c.transition(Authenticated)
+	return c.transition(eventSuccess2)
 }

@@ -25,17 +25,8 @@
 //
 // # States
 //
-// A table says which message each state takes and which states may follow; one function changes state.
-//
-//	host: idle -> awaiting challenge: sends AUTH_Negotiate
-//	host: awaiting challenge -> awaiting success1: takes DH-HMAC-CHAP_Challenge
-//	host: awaiting success1 -> authenticated: takes DH-HMAC-CHAP_Success1
-//	controller: awaiting negotiate -> awaiting reply: takes AUTH_Negotiate
-//	controller: awaiting reply -> authenticated, awaiting success2: takes DH-HMAC-CHAP_Reply
-//	controller: awaiting success2 -> authenticated: takes DH-HMAC-CHAP_Success2
-//
-// Every state but the two final ones may also go to failed. A final state takes nothing more: a new transaction is a new
-// machine.
+// Each side has a table of its states, and one function changes the state. docs/architecture.md shows both tables. A
+// final state takes no message: a new transaction needs a new machine.
 //
 // # Concurrency
 //

@@ -28,7 +28,7 @@ type Host struct {
 
 // NewHost makes the machine of one transaction. An error wraps ErrOptions.
 func NewHost(o HostOptions) (*Host, error) {
-	h := &Host{machine: machine{state: HostIdle}}
+	h := &Host{machine: machine{table: hostTransitions, state: HostIdle}}
 	if err := h.configure(o.HostNQN, o.SubsystemNQN, o.Key, o.ControllerKey, o.Hashes, o.Groups, o.Sequence); err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (h *Host) Agreed() Agreed { return h.agreed }
 // a *Failure and done is true: out, if not nil, is the AUTH_Failure2 that tells the controller, and the connection is to
 // be closed.
 func (h *Host) Step(in []byte) (out []byte, done bool, err error) {
-	if h.state.final() {
+	if h.ended() {
 		return nil, true, h.over()
 	}
 	if h.state != HostIdle {
@@ -67,7 +67,7 @@ func (h *Host) Step(in []byte) (out []byte, done bool, err error) {
 	if err != nil {
 		return h.fail(err, MessageFailure2)
 	}
-	return out, h.state.final(), nil
+	return out, h.ended(), nil
 }
 
 func (h *Host) negotiate() ([]byte, error) {
@@ -76,7 +76,7 @@ func (h *Host) negotiate() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return out, h.transition(HostAwaitChallenge)
+	return out, h.transition(eventStart)
 }
 
 // reply takes the challenge.
@@ -122,7 +122,7 @@ func (h *Host) reply(in []byte) ([]byte, error) {
 		r.Challenge = h.challenge
 		h.expected = h.terms.controllerResponse(h.ctrlKey, r.Challenge, r.Sequence)
 	}
-	return r.Marshal(), h.transition(HostAwaitSuccess1)
+	return r.Marshal(), h.transition(eventChallenge)
 }
 
 // finish takes the controller's word that the host is authenticated, and its response if it was challenged.
@@ -138,14 +138,14 @@ func (h *Host) finish(in []byte) ([]byte, error) {
 	case h.expected == nil && s.Response != nil:
 		return nil, malformed("%v with a response that nobody asked for", MessageSuccess1)
 	case h.expected == nil:
-		return nil, h.transition(Authenticated)
+		return nil, h.transition(eventSuccess1)
 	case s.Response == nil:
 		return nil, &Failure{Reason: NotAuthenticated, Detail: "the controller did not answer our challenge"}
 	case subtle.ConstantTimeCompare(s.Response, h.expected) != 1:
 		return nil, &Failure{Reason: NotAuthenticated, Detail: "the controller's response is not that of its key; check the " +
 			"controller key of " + h.terms.subsys}
 	}
-	if err := h.transition(Authenticated); err != nil {
+	if err := h.transition(eventSuccess1); err != nil {
 		return nil, err
 	}
 	return (&Success2{Transaction: h.terms.transaction}).Marshal(), nil

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/millrace/millrace/internal/transition"
 )
 
 // ErrOptions is what errors of NewHost, NewController and NewResponder wrap.
@@ -29,6 +31,7 @@ var (
 
 // machine is what both sides have.
 type machine struct {
+	table    transition.Table[State, event]
 	state    State
 	terms    terms
 	agreed   Agreed
@@ -87,12 +90,13 @@ func (m *machine) configure(host, subsystem string, key, ctrlKey Key, hashes []H
 }
 
 // transition is the only place where a machine's state changes.
-func (m *machine) transition(next State) error {
-	if !m.state.may(next) {
-		return fmt.Errorf("dh-hmac-chap: %v may not follow %v", next, m.state)
+func (m *machine) transition(on event) error {
+	next, ok := m.table.Next(m.state, on)
+	if !ok {
+		return fmt.Errorf("dh-hmac-chap: event %q is not possible in state %q", on, m.state)
 	}
 	m.state = next
-	if next.final() {
+	if m.ended() {
 		m.exchange.forget()
 		m.exchange = nil
 		clear(m.terms.shared)
@@ -100,6 +104,9 @@ func (m *machine) transition(next State) error {
 	}
 	return nil
 }
+
+// ended reports whether the transaction is over.
+func (m *machine) ended() bool { return m.table.Final(m.state) }
 
 // fail ends the transaction. The answer, if it is not 0, is the failure message that tells the peer; it is left out when
 // the peer itself reported the failure.
@@ -109,8 +116,8 @@ func (m *machine) fail(err error, answer MessageID) (out []byte, done bool, fail
 		f = &Failure{Reason: NotAuthenticated, Detail: err.Error()}
 	}
 	f.State = m.state
-	if !m.state.final() {
-		if err := m.transition(Failed); err != nil {
+	if !m.ended() {
+		if err := m.transition(eventFail); err != nil {
 			return nil, true, err
 		}
 	}

@@ -2,12 +2,14 @@ package auth
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/statediagram"
+	"github.com/millrace/millrace/internal/transition"
 )
 
 const (
@@ -396,6 +398,9 @@ func TestMessagesOutOfTurn(t *testing.T) {
 	h, c := keysOf(t, true)
 	h.Groups = []Group{NullGroup}
 	clean := newRun(t, h, c).play(nil).messages
+	takes := map[State]MessageID{
+		ControllerIdle: MessageNegotiate, ControllerAwaitReply: MessageReply, ControllerAwaitSuccess: MessageSuccess2,
+	}
 	steps := map[State]int{ControllerIdle: 0, ControllerAwaitReply: 1, ControllerAwaitSuccess: 2, Authenticated: 3}
 	for state, n := range steps {
 		for sent, m := range append(clean, []byte{}, []byte{0, 0x77, 0, 0, 0x34, 0x12}) {
@@ -408,7 +413,7 @@ func TestMessagesOutOfTurn(t *testing.T) {
 				require.NoError(t, err)
 			}
 			require.Equal(t, state, r.controller.State())
-			if id, _, _ := Header(m); state != Authenticated && id == rules[state].takes && len(m) > 6 {
+			if id, _, _ := Header(m); state != Authenticated && id == takes[state] && len(m) > 6 {
 				continue // its turn
 			}
 			out, done, err := r.controller.Step(m)
@@ -543,37 +548,31 @@ func TestSequence(t *testing.T) {
 	assert.NotEqual(t, a, b)
 }
 
-// The table holds together: every state is reached, the final ones take nothing, and the package's comment shows it.
-func TestStateTable(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	require.NoError(t, err)
-	reached := map[State]bool{HostIdle: true, ControllerIdle: true, Failed: true}
-	for s, r := range rules {
-		require.NotEmpty(t, r.next, s)
-		assert.True(t, s.may(Failed), s)
-		var names []string
-		for _, n := range r.next {
-			reached[n] = true
-			names = append(names, n.String())
-		}
-		side, does := "controller", "takes "+r.takes.String()
-		if s < ControllerIdle {
-			side = "host"
-		}
-		if s == HostIdle {
-			does = "sends " + MessageNegotiate.String()
-		}
-		assert.Contains(t, string(doc), fmt.Sprintf("%s: %v -> %s: %s\n", side, s, strings.Join(names, ", "), does))
-	}
+// TestStateTables holds the tables together, and against docs/architecture.md: every state is reached, each but the final
+// ones may fail, and the final ones take nothing.
+func TestStateTables(t *testing.T) {
+	const file = "../../docs/architecture.md"
+	type picture = statediagram.Picture[State, event]
+	picture{File: file, Name: "authentication, host", Table: hostTransitions, Start: []State{HostIdle}}.Document(t)
+	picture{
+		File: file, Name: "authentication, controller", Table: controllerTransitions, Start: []State{ControllerIdle},
+	}.Document(t)
 	for s := range State(len(stateNames)) {
-		assert.True(t, reached[s], s)
 		assert.NotEmpty(t, s.String())
-		if s.final() {
-			for n := range State(len(stateNames)) {
-				assert.False(t, s.may(n), "%v -> %v", s, n)
+		for _, table := range []transition.Table[State, event]{hostTransitions, controllerTransitions} {
+			if _, ok := table[s]; !ok {
+				continue
+			}
+			final := s == Authenticated || s == Failed
+			assert.Equal(t, final, table.Final(s), s)
+			next, ok := table.Next(s, eventFail)
+			assert.Equal(t, !final, ok, s)
+			if ok {
+				assert.Equal(t, Failed, next)
 			}
 		}
 	}
-	m := machine{state: Authenticated}
-	require.ErrorContains(t, m.transition(HostIdle), "may not follow")
+	m := machine{table: hostTransitions, state: Authenticated}
+	require.ErrorContains(t, m.transition(eventStart), `event "start" is not possible in state "authenticated"`)
+	assert.Equal(t, Authenticated, m.state)
 }

@@ -39,7 +39,7 @@ func (r *Responder) Authenticated() bool { return r.usable }
 func (r *Responder) Broken() bool { return r.broken }
 
 // InProgress tells that a transaction has begun and is not over: a target limits how long that may last.
-func (r *Responder) InProgress() bool { return r.started && !r.machine.state.final() }
+func (r *Responder) InProgress() bool { return r.started && !r.machine.ended() }
 
 // Agreed is what the last transaction chose.
 func (r *Responder) Agreed() Agreed { return r.machine.agreed }

@@ -2,7 +2,8 @@ package auth
 
 import (
 	"fmt"
-	"slices"
+
+	"github.com/millrace/millrace/internal/transition"
 )
 
 // State is where a transaction stands on one side.
@@ -33,30 +34,43 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// rule says what a state that is not final waits for and what may follow it, beside Failed.
-type rule struct {
-	takes MessageID // nothing for HostIdle, which starts
-	next  []State
+// event is what happens in a transaction: a message that was taken and found right, or a failure.
+type event uint8
+
+const (
+	eventStart       event = iota // the host sends AUTH_Negotiate
+	eventChallenge                // the host took the challenge
+	eventSuccess1                 // the host took the controller's success, with the response where it wanted one
+	eventNegotiate                // the controller took the offer
+	eventReply                    // the controller took a reply that proves the host and does not challenge the controller
+	eventReplyMutual              // the controller took a reply that proves the host and challenges the controller
+	eventSuccess2                 // the controller took the host's word that the controller is authenticated
+	eventFail                     // either side found a fault, or the peer reported one
+)
+
+var eventNames = [...]string{
+	eventStart: "start", eventChallenge: "challenge", eventSuccess1: "success1", eventNegotiate: "negotiate",
+	eventReply: "reply", eventReplyMutual: "reply with challenge", eventSuccess2: "success2", eventFail: "fail",
 }
 
-// rules is the table of both machines. A state that is not in it is final.
-var rules = map[State]rule{
-	HostIdle:               {next: []State{HostAwaitChallenge}},
-	HostAwaitChallenge:     {MessageChallenge, []State{HostAwaitSuccess1}},
-	HostAwaitSuccess1:      {MessageSuccess1, []State{Authenticated}},
-	ControllerIdle:         {MessageNegotiate, []State{ControllerAwaitReply}},
-	ControllerAwaitReply:   {MessageReply, []State{Authenticated, ControllerAwaitSuccess}},
-	ControllerAwaitSuccess: {MessageSuccess2, []State{Authenticated}},
-}
+func (e event) String() string { return eventNames[e] }
 
-// final tells whether a transaction in s is over.
-func (s State) final() bool {
-	_, ok := rules[s]
-	return !ok
-}
-
-// may tells whether next may follow s.
-func (s State) may(next State) bool {
-	r, ok := rules[s]
-	return ok && (next == Failed || slices.Contains(r.next, next))
-}
+// hostTransitions and controllerTransitions are the machines of the two sides.
+var (
+	hostTransitions = transition.Table[State, event]{
+		HostIdle:           {eventStart: HostAwaitChallenge, eventFail: Failed},
+		HostAwaitChallenge: {eventChallenge: HostAwaitSuccess1, eventFail: Failed},
+		HostAwaitSuccess1:  {eventSuccess1: Authenticated, eventFail: Failed},
+		Authenticated:      {},
+		Failed:             {},
+	}
+	controllerTransitions = transition.Table[State, event]{
+		ControllerIdle: {eventNegotiate: ControllerAwaitReply, eventFail: Failed},
+		ControllerAwaitReply: {
+			eventReply: Authenticated, eventReplyMutual: ControllerAwaitSuccess, eventFail: Failed,
+		},
+		ControllerAwaitSuccess: {eventSuccess2: Authenticated, eventFail: Failed},
+		Authenticated:          {},
+		Failed:                 {},
+	}
+)

@@ -1,6 +1,9 @@
 package controller
 
-import "github.com/millrace/millrace/nvme"
+import (
+	"github.com/millrace/millrace/internal/transition"
+	"github.com/millrace/millrace/nvme"
+)
 
 // state is where a controller is in its life, as CC and CSTS tell it.
 type state uint8
@@ -34,24 +37,31 @@ var eventNames = [...]string{"enable", "disable", "drained", "shutdown", "flushe
 func (s state) String() string { return stateNames[s] }
 func (e event) String() string { return eventNames[e] }
 
-// transitions is the whole machine: what is not here does not happen, and an event that finds no way leaves the state alone.
-var transitions = map[state]map[event]state{
-	stateDisabled:     {eventEnable: stateReady, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed},
-	stateReady:        {eventDisable: stateDraining, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed},
-	stateDraining:     {eventDrained: stateDisabled, eventFail: stateFailed, eventClose: stateClosed},
-	stateShuttingDown: {eventFlushed: stateShutDown, eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed},
-	stateShutDown:     {eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed},
-	stateFailed:       {eventDisable: stateDraining, eventClose: stateClosed},
-	stateClosed:       {},
+// transitions is the machine of a controller. docs/architecture.md shows it.
+var transitions = transition.Table[state, event]{
+	stateDisabled: {
+		eventEnable: stateReady, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed,
+	},
+	stateReady: {
+		eventDisable: stateDraining, eventShutdown: stateShuttingDown, eventFail: stateFailed, eventClose: stateClosed,
+	},
+	stateDraining: {eventDrained: stateDisabled, eventFail: stateFailed, eventClose: stateClosed},
+	stateShuttingDown: {
+		eventFlushed: stateShutDown, eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed,
+	},
+	stateShutDown: {eventDisable: stateDraining, eventFail: stateFailed, eventClose: stateClosed},
+	stateFailed:   {eventDisable: stateDraining, eventClose: stateClosed},
+	stateClosed:   {},
 }
 
-// transition is the one place that changes the state. c.mu is held.
-func (c *Controller) transition(e event) bool {
-	next, ok := transitions[c.state][e]
+// transition is the only function that changes the state. It reports whether the table allows the event; where it does
+// not, the state stays. c.mu is held.
+func (c *Controller) transition(on event) bool {
+	next, ok := transitions.Next(c.state, on)
 	if !ok {
 		return false
 	}
-	c.sub.log.Debug("controller state", "cntlid", c.id, "from", c.state, "event", e, "to", next)
+	c.sub.log.Debug("controller state", "cntlid", c.id, "from", c.state, "event", on, "to", next)
 	c.state = next
 	return true
 }

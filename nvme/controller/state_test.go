@@ -2,14 +2,13 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/internal/statediagram"
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
@@ -25,37 +24,19 @@ func csts(c *Controller) uint64 {
 	return v
 }
 
-// The table, drawn: a change of the machine is a change of this picture.
-func TestTransitionsAsATable(t *testing.T) {
-	var b strings.Builder
+// TestTransitionsAreDocumented holds the table against the picture in docs/architecture.md.
+func TestTransitionsAreDocumented(t *testing.T) {
+	statediagram.Picture[state, event]{
+		File: "../../docs/architecture.md", Name: "controller", Table: transitions, Start: []state{stateDisabled},
+	}.Document(t)
 	for s := stateDisabled; s <= stateClosed; s++ {
-		for e := eventEnable; e <= eventClose; e++ {
-			if next, ok := transitions[s][e]; ok {
-				fmt.Fprintf(&b, "%-13s --%s--> %s\n", s, e, next)
-			}
+		assert.Contains(t, transitions, s)
+		if s != stateClosed {
+			next, ok := transitions.Next(s, eventClose)
+			assert.True(t, ok, "%s can be closed", s)
+			assert.Equal(t, stateClosed, next)
 		}
 	}
-	assert.Equal(t, `disabled      --enable--> ready
-disabled      --shutdown--> shutting down
-disabled      --fail--> failed
-disabled      --close--> closed
-ready         --disable--> draining
-ready         --shutdown--> shutting down
-ready         --fail--> failed
-ready         --close--> closed
-draining      --drained--> disabled
-draining      --fail--> failed
-draining      --close--> closed
-shutting down --disable--> draining
-shutting down --flushed--> shut down
-shutting down --fail--> failed
-shutting down --close--> closed
-shut down     --disable--> draining
-shut down     --fail--> failed
-shut down     --close--> closed
-failed        --disable--> draining
-failed        --close--> closed
-`, b.String())
 }
 
 // TestEnableAndShutdownInTheOrderOfLinux sets and reads the properties in the order in which Linux 6.1 does when it
