@@ -142,7 +142,7 @@ func (d *Drive) open() error {
 // openFlash opens the flash and learns geometry, identity and counters.
 func (d *Drive) openFlash() error {
 	o := &d.opt
-	d.state = state{Version: stateVersion, UUID: o.UUID, Size: o.Size, LBA: o.LBA, Clean: true}
+	d.state = state{Version: StateVersion, UUID: o.UUID, Size: o.Size, LBA: o.LBA, Clean: true}
 	if d.state.UUID == (uuid.UUID{}) {
 		var err error
 		if d.state.UUID, err = uuid.NewRandom(); err != nil {

@@ -228,7 +228,7 @@ func TestDamagedStateIsRefused(t *testing.T) {
 	good, err := os.ReadFile(statePath(path))
 	require.NoError(t, err)
 	for name, edit := range map[string]func(m map[string]any){
-		"version":     func(m map[string]any) { m["version"] = stateVersion + 1 },
+		"version":     func(m map[string]any) { m["version"] = StateVersion + 1 },
 		"unknown key": func(m map[string]any) { m["colour"] = "red" },
 		"size":        func(m map[string]any) { m["size_bytes"] = -1 },
 		"lba":         func(m map[string]any) { m["lba_bytes"] = 0 },

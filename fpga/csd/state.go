@@ -17,9 +17,9 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// stateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images only the
+// StateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images only the
 // active slot.
-const stateVersion = 2
+const StateVersion = 2
 
 // state is what a drive in a file remembers beside its flash: PATH.json, always replaced by a rename.
 type state struct {
@@ -63,10 +63,10 @@ func parseState(b []byte) (*state, error) {
 	if err := d.Decode(s); err != nil {
 		return nil, err
 	}
-	if s.Version < 1 || s.Version > stateVersion {
-		return nil, fmt.Errorf("version %d, this build knows 1 to %d", s.Version, stateVersion)
+	if s.Version < 1 || s.Version > StateVersion {
+		return nil, fmt.Errorf("version %d, this build knows 1 to %d", s.Version, StateVersion)
 	}
-	s.Version = stateVersion
+	s.Version = StateVersion
 	if s.UUID == (uuid.UUID{}) {
 		return nil, errors.New("no uuid")
 	}

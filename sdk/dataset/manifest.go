@@ -67,7 +67,8 @@ type manifestJSON struct {
 	Partitions []Partition `json:"partitions"`
 }
 
-const manifestVersion = 1
+// ManifestVersion is the version of the manifests that this build writes and reads.
+const ManifestVersion = 1
 
 // NewManifest sorts and checks the partitions, which it copies. The error wraps ErrManifest and names the partition.
 func NewManifest(partitions []Partition) (*Manifest, error) {
@@ -92,8 +93,8 @@ func ReadManifest(b []byte) (*Manifest, error) {
 	if err := dec.Decode(&j); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
 	}
-	if j.Version != manifestVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, j.Version, manifestVersion)
+	if j.Version != ManifestVersion {
+		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, j.Version, ManifestVersion)
 	}
 	m := &Manifest{Partitions: j.Partitions}
 	if err := m.check(); err != nil {
@@ -166,7 +167,7 @@ func (m *Manifest) Find(name string) int {
 
 // MarshalJSON returns the canonical form, without a newline at its end.
 func (m *Manifest) MarshalJSON() ([]byte, error) {
-	j := manifestJSON{Version: manifestVersion, Partitions: m.Partitions}
+	j := manifestJSON{Version: ManifestVersion, Partitions: m.Partitions}
 	if j.Partitions == nil {
 		j.Partitions = []Partition{}
 	}

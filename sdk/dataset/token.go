@@ -19,10 +19,12 @@ const (
 	MaxTokenBytes = tokenFixed + 3*binary.MaxVarintLen64 + MaxTokenRuns*2*binary.MaxVarintLen64 + 4
 )
 
+// TokenVersion is the version of the tokens that this build writes and reads.
+const TokenVersion = 1
+
 const (
-	tokenMagic   = "MRCT"
-	tokenVersion = 1
-	tokenFixed   = len(tokenMagic) + 1 + len(Digest{})
+	tokenMagic = "MRCT"
+	tokenFixed = len(tokenMagic) + 1 + len(Digest{})
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -63,7 +65,7 @@ func (t Token) MarshalBinary() ([]byte, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	b := append([]byte(tokenMagic), tokenVersion)
+	b := append([]byte(tokenMagic), TokenVersion)
 	b = append(b, t.Job[:]...)
 	b = binary.AppendUvarint(b, t.Epoch)
 	b = binary.AppendUvarint(b, t.Mark)
@@ -85,8 +87,8 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 	if len(b) < tokenFixed+3+4 || string(b[:len(tokenMagic)]) != tokenMagic {
 		return fmt.Errorf("%w: %d bytes that do not start with %s", ErrToken, len(b), tokenMagic)
 	}
-	if v := b[len(tokenMagic)]; v != tokenVersion {
-		return fmt.Errorf("%w: version %d, this build reads %d", ErrToken, v, tokenVersion)
+	if v := b[len(tokenMagic)]; v != TokenVersion {
+		return fmt.Errorf("%w: version %d, this build reads %d", ErrToken, v, TokenVersion)
 	}
 	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
 	if got := crc32.Checksum(body, castagnoli); got != sum {

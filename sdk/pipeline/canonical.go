@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// canonicalVersion begins every canonical form. It changes when the same form would come to mean other mini-batches.
-const canonicalVersion = 1
+// CanonicalVersion begins every canonical form. It changes when the same form would come to mean other mini-batches.
+const CanonicalVersion = 1
 
 // Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
 // expanded, defaults filled in, parameters in the type in which they are used, real numbers and borders as the
@@ -19,7 +19,7 @@ const canonicalVersion = 1
 // out, and so are the pipeline's name and its batch, which a job's identity holds beside it.
 func (r *Resolved) Canonical() []byte {
 	c := canonical{}
-	c.str(`{"pipeline":`).int(canonicalVersion).str(`,"ids":"` + r.IDs.String() + `","fixed":`).bool(r.Fixed())
+	c.str(`{"pipeline":`).int(CanonicalVersion).str(`,"ids":"` + r.IDs.String() + `","fixed":`).bool(r.Fixed())
 	if r.Source == program.CriteoTSV {
 		c.str(`,"malformed":"` + r.Malformed.String() + `"`)
 	}

@@ -270,6 +270,9 @@ func (w *NpyWriter) finish() error {
 	return syncDir(filepath.Dir(w.dir))
 }
 
+// NpyVersion is the version of the folders that NpyWriter writes, as keys.json has it.
+const NpyVersion = 1
+
 // keysJSON is keys.json.
 type keysJSON struct {
 	Version       int                  `json:"version"`
@@ -282,7 +285,7 @@ type keysJSON struct {
 }
 
 func (w *NpyWriter) writeKeys(files map[string]npyHeader) error {
-	k := keysJSON{Version: 1, Rows: w.rows, Values: w.values, Dense: w.schema.Dense, Keys: w.schema.KeyNames(), NumEmbeddings: []int64{}, Files: files}
+	k := keysJSON{Version: NpyVersion, Rows: w.rows, Values: w.values, Dense: w.schema.Dense, Keys: w.schema.KeyNames(), NumEmbeddings: []int64{}, Files: files}
 	if k.Dense == nil {
 		k.Dense = []string{}
 	}

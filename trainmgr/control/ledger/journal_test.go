@@ -287,7 +287,7 @@ func FuzzRestore(f *testing.F) {
 // resealed gives foreign bytes a header that passes, so that what is behind it is looked at.
 func resealed(k Kind, data []byte) []byte {
 	b := slices.Concat(make([]byte, headerBytes), data)
-	b[0], b[1] = recordVersion, byte(k)
+	b[0], b[1] = RecordVersion, byte(k)
 	n := 0
 	switch k {
 	case RanksRecord:

@@ -24,10 +24,11 @@ const ChunkSplits = 1024
 // Edges say that the rank has delivered its part of the first (bit 0) and of the last (bit 1) split of its share of the
 // epoch: splits that it shares with other ranks, whose bits in a chunk wait for them.
 const (
-	recordVersion = 1
-	headerBytes   = 16
-	rankBytes     = 32
-	markBytes     = 16
+	RecordVersion = 1 // of the records that this build writes and reads
+
+	headerBytes = 16
+	rankBytes   = 32
+	markBytes   = 16
 )
 
 // Kind tells records apart.
@@ -102,7 +103,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // seal puts the header before a body.
 func seal(k Kind, n int, fence uint64, body []byte) []byte {
 	b := make([]byte, headerBytes+len(body))
-	b[0], b[1] = recordVersion, byte(k)
+	b[0], b[1] = RecordVersion, byte(k)
 	binary.LittleEndian.PutUint16(b[2:], uint16(n))
 	binary.LittleEndian.PutUint64(b[4:], fence)
 	copy(b[headerBytes:], body)
@@ -123,8 +124,8 @@ func unseal(k Kind, b []byte) (n int, body []byte, err error) {
 	if got, sum := checksum(b), binary.LittleEndian.Uint32(b[12:]); got != sum {
 		return 0, nil, fmt.Errorf("%w: %v has CRC32C %08x, it says %08x: it was changed or cut", ErrRecord, k, got, sum)
 	}
-	if b[0] != recordVersion {
-		return 0, nil, fmt.Errorf("%w: %v of version %d, this build reads %d", ErrRecord, k, b[0], recordVersion)
+	if b[0] != RecordVersion {
+		return 0, nil, fmt.Errorf("%w: %v of version %d, this build reads %d", ErrRecord, k, b[0], RecordVersion)
 	}
 	if Kind(b[1]) != k {
 		return 0, nil, fmt.Errorf("%w: %v under the key of a %v", ErrRecord, Kind(b[1]), k)

@@ -8,38 +8,38 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// A token of the service is
+// TokenMagic begins a token of the service, which is
 //
 //	"MRT1" | a token of sdk/dataset | HMAC-SHA256 of all before it under the cluster's key, 32 bytes
 //
 // so that a job that is resumed from it is known to go on where this cluster said.
-const tokenMagic = "MRT1"
+const TokenMagic = "MRT1"
 
 // KeyBytes is the length of the cluster's key.
 const KeyBytes = 32
 
 // WrapToken seals a token of sdk/dataset under the cluster's key.
 func WrapToken(key, token []byte) []byte {
-	b := make([]byte, 0, len(tokenMagic)+len(token)+sha256.Size)
-	b = append(append(b, tokenMagic...), token...)
+	b := make([]byte, 0, len(TokenMagic)+len(token)+sha256.Size)
+	b = append(append(b, TokenMagic...), token...)
 	return append(b, tag(key, b)...)
 }
 
 // UnwrapToken returns the token that WrapToken sealed. A token of sdk/dataset that was never sealed is returned with sealed false;
 // the caller decides whether it is welcome. The error wraps dataset.ErrToken.
 func UnwrapToken(key, b []byte) (t dataset.Token, sealed bool, err error) {
-	if len(b) > len(tokenMagic)+dataset.MaxTokenBytes+sha256.Size {
+	if len(b) > len(TokenMagic)+dataset.MaxTokenBytes+sha256.Size {
 		return t, false, fmt.Errorf("%w: %d bytes are too many", dataset.ErrToken, len(b))
 	}
-	if len(b) >= len(tokenMagic) && string(b[:len(tokenMagic)]) == tokenMagic {
-		if len(b) < len(tokenMagic)+sha256.Size {
+	if len(b) >= len(TokenMagic) && string(b[:len(TokenMagic)]) == TokenMagic {
+		if len(b) < len(TokenMagic)+sha256.Size {
 			return t, true, fmt.Errorf("%w: %d bytes are too few for one of the service", dataset.ErrToken, len(b))
 		}
 		body, have := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
 		if !hmac.Equal(have, tag(key, body)) {
 			return t, true, fmt.Errorf("%w: its tag is not this cluster's: it was changed, or another cluster made it", dataset.ErrToken)
 		}
-		sealed, b = true, body[len(tokenMagic):]
+		sealed, b = true, body[len(TokenMagic):]
 	}
 	err = t.UnmarshalBinary(b)
 	return t, sealed, err

@@ -1,0 +1,42 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// TestVersion holds the table form, which scripts read, and the JSON form, which names every format.
+func TestVersion(t *testing.T) {
+	fields := strings.Split(strings.TrimSuffix(must(t, "version"), "\n"), " ")
+	require.GreaterOrEqual(t, len(fields), 3)
+	assert.Equal(t, "millrace", fields[0])
+	assert.Equal(t, buildVersion().Version, fields[1])
+
+	var v versionInfo
+	require.NoError(t, json.Unmarshal([]byte(must(t, "version", "--output", "json")), &v))
+	assert.Equal(t, buildVersion(), v)
+	assert.Equal(t, v.Commit, v.Revision)
+	assert.Equal(t, program.Major, int(v.Formats.Program[0]-'0'))
+	assert.Equal(t, tensor.FrameFormat, v.Formats.Frame)
+	formats := reflect.ValueOf(v.Formats)
+	for i := range formats.NumField() {
+		assert.NotEmpty(t, formats.Field(i).String(), formats.Type().Field(i).Name)
+	}
+}
+
+// TestVersionOfAPackage shows that the version and the commit of a package take precedence over those of the build.
+func TestVersionOfAPackage(t *testing.T) {
+	t.Cleanup(func(r, k string) func() { return func() { release, commit = r, k } }(release, commit))
+	release, commit = "1.2.3", "0123456789ab"
+	assert.Equal(t, "1.2.3", buildVersion().Version)
+	assert.Equal(t, "0123456789ab", buildVersion().Commit)
+	assert.True(t, strings.HasPrefix(must(t, "version"), "millrace 1.2.3 0123456789ab "))
+}
