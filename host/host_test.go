@@ -140,7 +140,7 @@ func TestSplitsFromAnyMiniBatch(t *testing.T) {
 				seen := map[int64]bool{}
 				for split := range plan.All() {
 					open := func(from int) ([]int64, []uint64) {
-						s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "files", Split: split, From: from})
+						s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "files", Split: split, From: from})
 						require.NoError(t, err)
 						rows, numbers := take(t, s)
 						require.NoError(t, s.Close())
@@ -172,21 +172,21 @@ func TestOrdersRefused(t *testing.T) {
 	j, plan := prepare(t, m, dataset.Options{Shuffle: dataset.ShuffleNone, SplitBatches: 4})
 	split, err := plan.Split(1)
 	require.NoError(t, err)
-	good := api.Order{Job: j.Digest, Drive: "files", Split: split}
+	good := api.SplitRequest{Job: j.Digest, Drive: "files", Split: split}
 	for name, c := range map[string]struct {
-		change func(*api.Order)
+		change func(*api.SplitRequest)
 		want   error
 		says   string
 	}{
-		"another job":         {func(o *api.Order) { o.Job = dataset.Digest{9} }, api.ErrUnknownJob, ""},
-		"another drive":       {func(o *api.Order) { o.Drive = "none" }, api.ErrUnknownDrive, "none"},
-		"not its partition":   {func(o *api.Order) { o.Drive = "other" }, nil, "does not hold partition a.parquet"},
-		"no partition":        {func(o *api.Order) { o.Split.Partition = 2 }, nil, "partition 2 of 2"},
-		"a partition below 0": {func(o *api.Order) { o.Split.Partition = -1 }, nil, "partition -1"},
-		"another cut":         {func(o *api.Order) { o.Split.Rows-- }, nil, "plan alike"},
-		"another place":       {func(o *api.Order) { o.Split.Place = 77 }, dataset.ErrNumber, ""},
-		"behind its end":      {func(o *api.Order) { o.From = 4 }, nil, "plan alike"},
-		"before its start":    {func(o *api.Order) { o.From = -1 }, nil, "plan alike"},
+		"another job":         {func(o *api.SplitRequest) { o.Job = dataset.Digest{9} }, api.ErrUnknownJob, ""},
+		"another drive":       {func(o *api.SplitRequest) { o.Drive = "none" }, api.ErrUnknownDrive, "none"},
+		"not its partition":   {func(o *api.SplitRequest) { o.Drive = "other" }, nil, "does not hold partition a.parquet"},
+		"no partition":        {func(o *api.SplitRequest) { o.Split.Partition = 2 }, nil, "partition 2 of 2"},
+		"a partition below 0": {func(o *api.SplitRequest) { o.Split.Partition = -1 }, nil, "partition -1"},
+		"another cut":         {func(o *api.SplitRequest) { o.Split.Rows-- }, nil, "plan alike"},
+		"another place":       {func(o *api.SplitRequest) { o.Split.Place = 77 }, dataset.ErrNumber, ""},
+		"behind its end":      {func(o *api.SplitRequest) { o.From = 4 }, nil, "plan alike"},
+		"before its start":    {func(o *api.SplitRequest) { o.From = -1 }, nil, "plan alike"},
 	} {
 		o := good
 		c.change(&o)
@@ -233,7 +233,7 @@ func TestADriveThatWentIsReported(t *testing.T) {
 	require.NoError(t, err)
 	j, plan := prepare(t, m, dataset.Options{SplitBatches: 1000})
 	for split := range plan.All() {
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: uri, Split: split})
 		require.NoError(t, err)
 		take(t, s)
 		require.NoError(t, s.Close())
@@ -273,7 +273,7 @@ func TestMeasuringDeliversAndReportsNothing(t *testing.T) {
 			assert.Zero(t, k.FlashToDRAMBytes)
 		}
 		for split := range plan.All() {
-			s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+			s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: uri, Split: split})
 			require.NoError(t, err)
 			take(t, s)
 			require.NoError(t, s.Close())
@@ -307,7 +307,7 @@ func TestAReaderOutlivesTheContextItWasOpenedWith(t *testing.T) {
 	j, plan := prepare(t, m, dataset.Options{})
 	split, err := plan.Split(0)
 	require.NoError(t, err)
-	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: uri, Split: split})
+	s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: uri, Split: split})
 	require.NoError(t, err)
 	rows, _ := take(t, s)
 	assert.Len(t, rows, 50)
@@ -470,7 +470,7 @@ func TestAReplicaIsOnePartition(t *testing.T) {
 	require.NoError(t, err)
 	var first []*tensor.MiniBatch
 	for _, name := range []string{"one", "two"} {
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: name, Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: name, Split: split})
 		require.NoError(t, err)
 		var got []*tensor.MiniBatch
 		for {

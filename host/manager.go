@@ -322,7 +322,7 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 
 // Open begins a split. It wraps api.ErrBusy when the drive runs as many of the job's splits as it takes, ErrNotHeld or ErrChanged when the drive
 // does not hold the partition, or not as the job's manifest has it.
-func (m *Manager) Open(ctx context.Context, order api.Order) (api.Stream, error) {
+func (m *Manager) Open(ctx context.Context, order api.SplitRequest) (api.Stream, error) {
 	j, d, p, err := m.find(ctx, order.Job, order.Drive)
 	if err != nil {
 		return nil, err

@@ -76,7 +76,7 @@ func TestJobsShareADrive(t *testing.T) {
 		require.NoError(t, err)
 		split, err := plan.Split(0)
 		require.NoError(t, err)
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
 		require.NoError(t, err)
 		open = append(open, s)
 	}
@@ -106,7 +106,7 @@ func TestSeveralDataSets(t *testing.T) {
 	require.ErrorIs(t, m.Prepare(t.Context(), other), sdk.ErrSLMFull, "the first job has all memory that the drive may use")
 	var got []int64
 	for split := range plan.All() {
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
 		if split.Partition == 0 {
 			require.ErrorIs(t, err, ErrNotHeld)
 			assert.ErrorContains(t, err, "0-elsewhere")
@@ -178,7 +178,7 @@ func TestDrivesOfSeveralFormats(t *testing.T) {
 		split, err := plan.Split(0)
 		require.NoError(t, err)
 		drive := map[string]string{"a.parquet": "files", "b.bin": "text"}[names]
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: drive, Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: drive, Split: split})
 		require.NoError(t, err)
 		rows, _ := take(t, s)
 		assert.Len(t, rows, int(split.Rows))
@@ -207,7 +207,7 @@ func TestRescanFindsWhatWasAppended(t *testing.T) {
 	require.NoError(t, m.Prepare(t.Context(), j))
 	split, err := plan.Split(0)
 	require.NoError(t, err)
-	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+	s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
 	require.NoError(t, err)
 	b := numbered(t, 500, 30)
 	free := m.Status(d).Free
@@ -242,7 +242,7 @@ func TestAPartitionThatChangedIsRefused(t *testing.T) {
 			require.NoError(t, m.Prepare(t.Context(), j))
 			split, err := plan.Split(0)
 			require.NoError(t, err)
-			order := api.Order{Job: j.Digest, Drive: "files", Split: split}
+			order := api.SplitRequest{Job: j.Digest, Drive: "files", Split: split}
 			s, err := m.Open(t.Context(), order)
 			require.NoError(t, err)
 			mb, err := s.Next(t.Context())
@@ -286,7 +286,7 @@ func TestAMemberReplaced(t *testing.T) {
 	require.ErrorIs(t, d.unchanged(old), ErrChanged)
 	require.NoError(t, m.Rescan(t.Context()))
 	assert.Equal(t, old.Extents, d.Partitions()[0].Extents)
-	s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: "d", Split: split})
+	s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
@@ -319,7 +319,7 @@ func TestDrivesComeAndGo(t *testing.T) {
 	split, err := plan.Split(0)
 	require.NoError(t, err)
 	run := func(drive string) error {
-		s, err := m.Open(t.Context(), api.Order{Job: j.Digest, Drive: drive, Split: split})
+		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: drive, Split: split})
 		if err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func TestASuspendedDriveHoldsNothing(t *testing.T) {
 	require.NoError(t, m.Finish(t.Context(), other.Digest))
 	split, err := plan.Split(0)
 	require.NoError(t, err)
-	order := api.Order{Job: j.Digest, Drive: "d", Split: split}
+	order := api.SplitRequest{Job: j.Digest, Drive: "d", Split: split}
 	_, err = m.Open(t.Context(), order)
 	require.ErrorIs(t, err, ErrSuspended)
 	require.NoError(t, m.Resume(t.Context(), "d"))

@@ -16,7 +16,7 @@ import (
 type worker struct {
 	job       *job
 	processor *processor
-	order     api.Order
+	order     api.SplitRequest
 	plan      *dataset.Plan // of the order's epoch
 	source    sdk.Stream
 	next      int                 // mini-batch of the split that comes next from the source
@@ -26,7 +26,7 @@ type worker struct {
 }
 
 // open starts a worker. With mixed rows it starts at the window's first mini-batch, whichever the order wants first.
-func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.Order, part *sdk.Partition) (*worker, error) {
+func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.SplitRequest, part *sdk.Partition) (*worker, error) {
 	plan, err := j.plan(order.Epoch)
 	if err != nil {
 		return nil, err

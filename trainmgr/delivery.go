@@ -92,7 +92,7 @@ func (j *Job) startDelivery(ctx context.Context) (*Delivery, error) {
 		return n
 	}
 	var after func(uint64) uint64
-	if j.o.Order == Deterministic {
+	if j.o.Order == dataset.Deterministic {
 		after = func(n uint64) uint64 { return following(n + 1) }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -27,12 +27,13 @@
 // # The parts
 //
 //	Throughput  times a step: T
-//	Allocate    pure: T, P and placement give the drives to run and the stall to expect
 //	Source      where pieces of work come from: this process's drives, or a control plane's leases
-//	schedule    pure: which split starts next on which of this process's drives
 //	Delivery    one epoch under way: a worker a piece, nothing twice
 //	queue       the input queue: bounded in bytes, in order where asked, with its depth and the waits at both ends
 //	Job         iterates, acknowledges, checkpoints, reports
+//
+// Package trainmgr/allocation holds T/P: how many drives run at once, which drive takes the place of one that has no
+// split left, and the stall to expect.
 //
 // # Concurrency
 //

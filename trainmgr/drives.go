@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // drives is the Source over a storage side in this process: every drive's splits, by the schedule.
@@ -18,7 +19,7 @@ type drives struct {
 	o       Options
 	data    *api.Dataset
 	digest  dataset.Digest
-	alloc   Allocation
+	alloc   allocation.Allocation
 	first   *Epoch // what Epoch returns first
 	epoch   uint64 // what it returned last
 }
@@ -43,7 +44,7 @@ func (s *drives) Epoch(context.Context) (*Epoch, error) {
 // Acknowledged has nobody to tell: the token is all there is.
 func (s *drives) Acknowledged(_, _ uint64) error { return nil }
 
-func (s *drives) Allocation() Allocation { return s.alloc }
+func (s *drives) Allocation() allocation.Allocation { return s.alloc }
 
 // Report tells what the drives did, and when they are more than the machine has cores for.
 func (s *drives) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
@@ -73,15 +74,15 @@ func (s *drives) Begin(_ context.Context, d *Delivery) (Pieces, error) {
 		}
 	}
 	epoch := d.Epoch()
-	h := &scheduled{source: s, changed: make(chan struct{}), schedule: newSchedule(s.o.Order == Deterministic, s.alloc.Drives, streams)}
+	h := &scheduled{source: s, changed: make(chan struct{}), schedule: allocation.NewSchedule(s.o.Order == dataset.Deterministic, s.alloc.Drives, streams)}
 	for split := range epoch.Plan.All() {
 		end := split.FirstNumber + uint64(split.MiniBatches)
 		from, ok := d.before.Pending(split.FirstNumber)
 		if !ok || from >= end {
 			continue
 		}
-		h.schedule.add(split.Rows, holders[split.Partition])
-		h.orders = append(h.orders, api.Order{Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber)})
+		h.schedule.Add(split.Rows, holders[split.Partition])
+		h.orders = append(h.orders, api.SplitRequest{Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber)})
 	}
 	return h, nil
 }
@@ -89,10 +90,10 @@ func (s *drives) Begin(_ context.Context, d *Delivery) (Pieces, error) {
 // scheduled hands out what the schedule says.
 type scheduled struct {
 	source *drives
-	orders []api.Order // by the schedule's index
+	orders []api.SplitRequest // by the schedule's index
 
 	mu       sync.Mutex
-	schedule *schedule
+	schedule *allocation.Schedule
 	changed  chan struct{} // closed and renewed when a piece ends
 }
 
@@ -100,8 +101,8 @@ type scheduled struct {
 func (h *scheduled) Next(ctx context.Context) (Piece, error) {
 	for {
 		h.mu.Lock()
-		split, drive, ok := h.schedule.start()
-		left, wait := h.schedule.pending > 0, h.changed
+		split, drive, ok := h.schedule.Start()
+		left, wait := h.schedule.Pending() > 0, h.changed
 		h.mu.Unlock()
 		if ok {
 			order := h.orders[split]
@@ -125,7 +126,7 @@ func (h *scheduled) Close() error { return nil }
 type drivePiece struct {
 	*scheduled
 	split int // the schedule's
-	order api.Order
+	order api.SplitRequest
 }
 
 func (p *drivePiece) Numbers() dataset.Run {
@@ -143,7 +144,7 @@ func (p *drivePiece) Open(ctx context.Context) (api.Stream, error) {
 func (p *drivePiece) End(err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.schedule.end(p.split)
+	p.schedule.End(p.split)
 	close(p.changed)
 	p.changed = make(chan struct{})
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // Job is a submitted job.
@@ -47,7 +48,7 @@ type JobOptions struct {
 	Digest     dataset.Digest
 	Schema     *tensor.Schema
 	Epochs     int // 0 means 1; for what the report foretells
-	Order      Order
+	Order      dataset.Order
 	QueueBytes int64        // bound of the input queue, 0 means DefaultQueueBytes
 	Recording  Recording    // of moments in which the trainer starves
 	Logger     *slog.Logger // nil: silent
@@ -65,7 +66,7 @@ func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 	switch {
 	case o.QueueBytes < 0:
 		return nil, fmt.Errorf("%w: a queue of %d bytes", ErrOptions, o.QueueBytes)
-	case o.Order > Deterministic:
+	case o.Order > dataset.Deterministic:
 		return nil, fmt.Errorf("%w: order %d", ErrOptions, o.Order)
 	}
 	epoch, err := source.Epoch(ctx)
@@ -90,7 +91,7 @@ func (j *Job) Plan() *dataset.Plan {
 }
 
 // Allocation tells T, P, the drives allocated, and the stall to expect, before the job starts.
-func (j *Job) Allocation() Allocation { return j.source.Allocation() }
+func (j *Job) Allocation() allocation.Allocation { return j.source.Allocation() }
 
 // Checkpoint returns the token of what has been acknowledged so far. A job submitted with it as Options.Resume never
 // delivers an acknowledged mini-batch again, and delivers every other one.

@@ -81,7 +81,7 @@ func (f *fakeStorage) Measure(context.Context, dataset.Digest, string) (api.Meas
 	return api.Measurement{RowsPerSecond: f.p}, nil
 }
 
-func (f *fakeStorage) Open(_ context.Context, o api.Order) (api.Stream, error) {
+func (f *fakeStorage) Open(_ context.Context, o api.SplitRequest) (api.Stream, error) {
 	f.opened.Add(1)
 	f.most.Store(max(f.most.Load(), f.running.Add(1)))
 	return &fakeStream{f: f, o: o, next: o.From}, nil
@@ -98,7 +98,7 @@ func (f *fakeStorage) Finish(context.Context, dataset.Digest) error {
 
 type fakeStream struct {
 	f    *fakeStorage
-	o    api.Order
+	o    api.SplitRequest
 	next int
 }
 
@@ -159,7 +159,7 @@ func allRows(f *fakeStorage, rows int64) map[int64]bool {
 }
 
 func TestEveryRowOnceInBothOrders(t *testing.T) {
-	for _, order := range []Order{Fastest, Deterministic} {
+	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
 		t.Run(order.String(), func(t *testing.T) {
 			f := newFake(t, 1005, []int{0, 1}, []int{2}, []int{3, 0})
 			j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: order, QueueBytes: 500, SplitBatches: 4, RowsPerSecond: 1500})
@@ -172,7 +172,7 @@ func TestEveryRowOnceInBothOrders(t *testing.T) {
 				delete(want, r)
 			}
 			require.Empty(t, want)
-			if order == Deterministic {
+			if order == dataset.Deterministic {
 				for i, n := range numbers {
 					require.EqualValues(t, i, n)
 				}
@@ -194,7 +194,7 @@ func TestDeterministicOrderIsTheSameWithAnyDrives(t *testing.T) {
 	var first []int64
 	for _, holds := range [][][]int{{{0, 1, 2}}, {{0}, {1}, {2}}, {{2, 1}, {0, 1}}} {
 		f := newFake(t, 333, holds...)
-		j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: Deterministic, Seed: 7, SplitBatches: 3})
+		j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: dataset.Deterministic, Seed: 7, SplitBatches: 3})
 		require.NoError(t, err)
 		rows, _ := take(t, j, -1)
 		if first == nil {
@@ -206,7 +206,7 @@ func TestDeterministicOrderIsTheSameWithAnyDrives(t *testing.T) {
 
 func TestResumeDeliversWhatWasNotAcknowledged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		order := rapid.SampledFrom([]Order{Fastest, Deterministic}).Draw(rt, "order")
+		order := rapid.SampledFrom([]dataset.Order{dataset.Fastest, dataset.Deterministic}).Draw(rt, "order")
 		f := newFake(rt, int64(rapid.IntRange(1, 400).Draw(rt, "rows")), []int{0, 1}, []int{2})
 		o := Options{Pipeline: spec(), Order: order, SplitBatches: rapid.IntRange(1, 6).Draw(rt, "split"), QueueBytes: 300}
 		seen := map[int64]int{}
@@ -246,7 +246,7 @@ func TestResumeRefusesATokenOfAnotherJob(t *testing.T) {
 
 func TestEpochsDifferAndAllArrive(t *testing.T) {
 	f := newFake(t, 200, []int{0}, []int{1})
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Order: Deterministic, SplitBatches: 2})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Order: dataset.Deterministic, SplitBatches: 2})
 	require.NoError(t, err)
 	rows, _ := take(t, j, -1)
 	require.Len(t, rows, 3*400)
@@ -258,7 +258,7 @@ func TestAFailureEndsTheJobAndNamesItsPlace(t *testing.T) {
 	boom := errors.New("row group 3, column cat_7, page 2: checksum")
 	f := newFake(t, 500, []int{0}, []int{1})
 	f.failAt = map[uint64]error{20: boom}
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Shuffle: dataset.ShuffleNone, Order: Deterministic})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic})
 	require.NoError(t, err)
 	var last error
 	n := 0
@@ -335,7 +335,7 @@ func TestOneIterationAtATimeAndNoneAfterClose(t *testing.T) {
 
 func TestAcknowledgeWhenTold(t *testing.T) {
 	f := newFake(t, 100, []int{0})
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: Deterministic})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: dataset.Deterministic})
 	require.NoError(t, err)
 	for mb := range j.MiniBatches(t.Context()) {
 		require.Zero(t, j.Checkpoint().Mark)

@@ -19,35 +19,6 @@ var (
 	ErrNothingLeft = errors.New("no mini-batch is left")
 )
 
-// Order is the order in which mini-batches arrive.
-type Order uint8
-
-const (
-	// Fastest delivers mini-batches as the drives finish them (the default): no drive waits for another.
-	Fastest Order = iota
-	// Deterministic delivers them in the plan's order: the same sequence in every run.
-	Deterministic
-)
-
-// String returns fastest or deterministic.
-func (o Order) String() string {
-	if o == Deterministic {
-		return "deterministic"
-	}
-	return "fastest"
-}
-
-// ParseOrder reads fastest or deterministic.
-func ParseOrder(s string) (Order, error) {
-	switch s {
-	case "", "fastest":
-		return Fastest, nil
-	case "deterministic":
-		return Deterministic, nil
-	}
-	return 0, fmt.Errorf("%w: order %q, want fastest or deterministic", ErrOptions, s)
-}
-
 // DefaultQueueBytes bounds the input queue when nothing else is said.
 const DefaultQueueBytes = 256 << 20
 
@@ -63,7 +34,7 @@ type Options struct {
 	Window       int // of dataset.ShuffleRows, in mini-batches
 	Epochs       int // 0 means 1
 
-	Order      Order
+	Order      dataset.Order
 	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
 	MaxDrives  int   // upper bound of drives at once, 0 means none
 	// AllDrives runs every drive that holds data and measures neither T nor P: for who wants the mini-batches and
@@ -118,7 +89,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("%w: a rank's step has no Run: give the function that trains one step", ErrOptions)
 	case o.RowsPerSecond < 0:
 		return o, fmt.Errorf("%w: T of %v rows/s", ErrOptions, o.RowsPerSecond)
-	case o.Order > Deterministic:
+	case o.Order > dataset.Deterministic:
 		return o, fmt.Errorf("%w: order %d", ErrOptions, o.Order)
 	}
 	return o, nil

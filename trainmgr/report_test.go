@@ -23,7 +23,7 @@ type gated struct {
 	gate chan struct{}
 }
 
-func (g *gated) Open(ctx context.Context, o api.Order) (api.Stream, error) {
+func (g *gated) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
 	s, err := g.fakeStorage.Open(ctx, o)
 	return &gatedStream{s, g.gate}, err
 }
@@ -121,7 +121,7 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 // TestReportCountsWhatTheTrainerGot: also a mini-batch after which it stops.
 func TestReportCountsWhatTheTrainerGot(t *testing.T) {
 	f := newFake(t, 95, []int{0})
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: Deterministic, Shuffle: dataset.ShuffleNone})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: dataset.Deterministic, Shuffle: dataset.ShuffleNone})
 	require.NoError(t, err)
 	report := func() *Report {
 		r, err := j.Report(t.Context())
@@ -225,8 +225,6 @@ func TestOptionsRefused(t *testing.T) {
 	_, err := Submit(t.Context(), f, Options{Pipeline: spec(), Window: 99, Shuffle: dataset.ShuffleRows})
 	require.ErrorIs(t, err, dataset.ErrOptions)
 	assert.Empty(t, f.jobs, "nothing was prepared")
-	_, err = ParseOrder("sideways")
-	require.ErrorIs(t, err, ErrOptions)
 }
 
 // TestADriveWithoutRowsIsNotMeasured: it holds nothing that P could be measured with, and nothing to preprocess.
@@ -247,7 +245,7 @@ type wrongStorage struct {
 	change func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error)
 }
 
-func (w *wrongStorage) Open(ctx context.Context, o api.Order) (api.Stream, error) {
+func (w *wrongStorage) Open(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
 	s, err := w.fakeStorage.Open(ctx, o)
 	return &wrongStream{Stream: s, change: w.change}, err
 }
@@ -316,7 +314,7 @@ func TestStorageIsNotTrusted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, 60, []int{0})
 			w := &wrongStorage{f, change(f)}
-			j, err := Submit(t.Context(), w, Options{Pipeline: spec(), AllDrives: true, Order: Deterministic})
+			j, err := Submit(t.Context(), w, Options{Pipeline: spec(), AllDrives: true, Order: dataset.Deterministic})
 			require.NoError(t, err)
 			var last error
 			for mb, err := range j.MiniBatches(t.Context()) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // Source is where a job's work comes from: the drives of a storage side ([Submit]), or what a control plane leases out
@@ -20,7 +21,7 @@ type Source interface {
 	// Acknowledged hears of each mini-batch that the trainer is done with, once. It does not wait.
 	Acknowledged(epoch, number uint64) error
 	// Allocation tells how many drives the job runs, and why.
-	Allocation() Allocation
+	Allocation() allocation.Allocation
 	// Report tells what the drives did so far, and what else is worth saying.
 	Report(ctx context.Context) (drives []api.DriveReport, notes []string, err error)
 	// Close gives everything back. No iteration runs.

@@ -9,6 +9,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // Submit hands a job to the storage side, measures T and P, and allocates drives. No mini-batch is made before
@@ -92,7 +93,7 @@ func (s *drives) allocate(ctx context.Context, schema *tensor.Schema) error {
 		if s.o.MaxDrives > 0 {
 			n = min(n, s.o.MaxDrives)
 		}
-		s.alloc = Allocation{Drives: n, Wanted: n, Note: "every drive runs, as asked; T and P were not measured"}
+		s.alloc = allocation.Allocation{Drives: n, Wanted: n, Note: "every drive runs, as asked; T and P were not measured"}
 		return nil
 	}
 	t := s.o.RowsPerSecond
@@ -106,9 +107,9 @@ func (s *drives) allocate(ctx context.Context, schema *tensor.Schema) error {
 		}
 		s.o.Logger.Info("measured T", "digest", s.digest.String()[:12], "t_rows_per_second", t)
 	}
-	var loads []DriveLoad
+	var loads []allocation.Worker
 	for _, d := range s.data.Drives {
-		load := DriveLoad{Name: d.Name}
+		load := allocation.Worker{Name: d.Name}
 		held := int64(0)
 		for _, p := range d.Partitions {
 			held += s.data.Manifest.Partitions[p].Rows
@@ -125,9 +126,9 @@ func (s *drives) allocate(ctx context.Context, schema *tensor.Schema) error {
 		loads = append(loads, load)
 		s.o.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", d.Name, "p_rows_per_second", m.RowsPerSecond)
 	}
-	a, err := Allocate(t, loads, s.o.MaxDrives)
+	a, err := allocation.Allocate(t, loads, s.o.MaxDrives)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	s.alloc = a
 	s.o.Logger.Info("allocated drives", "digest", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted, "expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)

@@ -69,7 +69,7 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 			if format != "npy" && format != "arrow" {
 				return usagef("--format %q: want npy or arrow", format)
 			}
-			o := trainmgr.Options{Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone, Order: trainmgr.Deterministic, AllDrives: true}
+			o := trainmgr.Options{Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true}
 			if o.Tail, err = parseTail(tail); err != nil {
 				return err
 			}

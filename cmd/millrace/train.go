@@ -59,7 +59,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if err := o.Shuffle.UnmarshalText([]byte(j.shuffle)); err != nil {
 		return o, nil, usageError{err}
 	}
-	if o.Order, err = trainmgr.ParseOrder(j.order); err != nil {
+	if o.Order, err = dataset.ParseOrder(j.order); err != nil {
 		return o, nil, usageError{err}
 	}
 	o.Recording.Dir = j.recording

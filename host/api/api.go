@@ -46,7 +46,7 @@ type Storage interface {
 	// Measure times the drive, alone, on mini-batches of its own partitions: P of PreSto IV-B. It delivers nothing.
 	Measure(ctx context.Context, job dataset.Digest, drive string) (Measurement, error)
 	// Open begins a split on a drive.
-	Open(ctx context.Context, order Order) (Stream, error)
+	Open(ctx context.Context, request SplitRequest) (Stream, error)
 	// Report tells what the drives did for the job so far.
 	Report(ctx context.Context, job dataset.Digest) ([]DriveReport, error)
 	// Finish forgets the job and frees what it held on the drives. Streams must be closed before.
@@ -94,8 +94,8 @@ type Measurement struct {
 	Elapsed       time.Duration
 }
 
-// Order asks for a split, or the rest of one, from a drive.
-type Order struct {
+// SplitRequest asks for a split, or the rest of one, from a drive.
+type SplitRequest struct {
 	Job   dataset.Digest
 	Drive string
 	Epoch uint64
@@ -103,7 +103,7 @@ type Order struct {
 	From  int // first mini-batch of the split that is wanted, 0 for all
 }
 
-// Stream yields the mini-batches of an order, in order; io.EOF ends it. The caller releases each.
+// Stream yields the mini-batches that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases each.
 type Stream interface {
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	Close() error

@@ -23,7 +23,7 @@ import (
 // endless gives the same tensors under every number, so that nothing but the way to the client is measured.
 type endless struct {
 	like   *tensor.MiniBatch
-	order  api.Order
+	order  api.SplitRequest
 	number uint64
 	end    uint64
 }
@@ -94,7 +94,7 @@ func BenchmarkMiniBatches(b *testing.B) {
 			c.Name, c.Listen = "n0", []string{map[string]string{"unix": socket, "tcp": "127.0.0.1:0"}[network]}
 			c.Drives = []DriveConfig{{Name: "d0", URI: fill(b, "mem", map[string][]byte{"a.parquet": partition(b, 1, 2000)})}}
 			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
-				return func(_ context.Context, o api.Order) (api.Stream, error) {
+				return func(_ context.Context, o api.SplitRequest) (api.Stream, error) {
 					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From), end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
 				}
 			}})

@@ -64,7 +64,7 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	c.Buffers = BufferConfig{Node: 30 << 10, Job: 20 << 10}
 	c.Drives = []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}, {Name: "d1", URI: fill(t, "file", files), Jobs: 3}, {Name: "d2", URI: fill(t, "mem", files), Engine: "cpu", Threads: 2}}
 	f := startWith(t, c, Options{Probe: 10 * time.Millisecond, wrap: func(open splits.Opener) splits.Opener {
-		return func(ctx context.Context, o api.Order) (api.Stream, error) {
+		return func(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
 			s, err := open(ctx, o)
 			if err != nil {
 				return nil, err

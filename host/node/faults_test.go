@@ -128,7 +128,7 @@ func TestAWorkerThatPanics(t *testing.T) {
 	c := DefaultConfig()
 	c.Name, c.Listen, c.Drives = "n0", []string{"127.0.0.1:0"}, []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}}
 	f := startWith(t, c, Options{wrap: func(open splits.Opener) splits.Opener {
-		return func(ctx context.Context, o api.Order) (api.Stream, error) {
+		return func(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
 			once.Do(func() { panic("a bug") })
 			return open(ctx, o)
 		}

@@ -377,7 +377,7 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 	require.NoError(t, m.Prepare(t.Context(), &api.Job{Digest: j.digest, Pipeline: spec, Plan: j.plan.Options()}))
 	frames := make([][]byte, j.plan.MiniBatches())
 	for s := range j.plan.All() {
-		st, err := m.Open(t.Context(), api.Order{Job: j.digest, Drive: "files", Epoch: j.plan.Options().Epoch, Split: s})
+		st, err := m.Open(t.Context(), api.SplitRequest{Job: j.digest, Drive: "files", Epoch: j.plan.Options().Epoch, Split: s})
 		require.NoError(t, err)
 		for {
 			mb, err := st.Next(t.Context())

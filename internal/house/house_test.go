@@ -69,13 +69,14 @@ func TestArrowsRunDown(t *testing.T) {
 
 func TestCheckRefuses(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
-		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"}, {"trainmgr", "sdk"},
+		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"}, {"trainmgr", "sdk"}, {"trainmgr", "trainmgr/local"},
+		{"trainmgr/allocation", "sdk/dataset"},
 		{"sdk/dataset", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"}, {"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
 	} {
 		assert.NotEmpty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
 	}
 	for _, c := range []struct{ from, to string }{
-		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"}, {"host/api/v1/apiv1connect", "host/api/v1"},
+		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr", "trainmgr/allocation"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"}, {"host/api/v1/apiv1connect", "host/api/v1"},
 	} {
 		assert.Empty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
 	}

@@ -168,7 +168,7 @@ func (j *job) ledgerJob() ledger.Job {
 		v.Tail = ledger.KeepTail
 	}
 	if j.spec.Order == "deterministic" {
-		v.Order = ledger.Deterministic
+		v.Order = dataset.Deterministic
 	}
 	return v
 }

@@ -3,7 +3,7 @@ package control
 import (
 	"time"
 
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -78,7 +78,7 @@ func (l *leader) joined(j *job, g *generation, at fleet.Place, rows float64) {
 	delete(j.unmeasured, driveName(at))
 	j.dirty = true
 	l.logger.Info("measured P", "job", j.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
-	if a, err := trainmgr.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives)); err == nil && j.T > 0 {
+	if a, err := allocation.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives)); err == nil && j.T > 0 {
 		j.Allocation.Wanted, j.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
 	}
 	j.poke()

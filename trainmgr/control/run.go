@@ -8,7 +8,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -132,7 +132,7 @@ func (l *leader) startJob(j *job) error {
 }
 
 // loads says what every drive that was measured holds of a generation. l.mu is held.
-func (l *leader) loads(j *job, g *generation) []trainmgr.DriveLoad {
+func (l *leader) loads(j *job, g *generation) []allocation.Worker {
 	rows := map[string]int64{}
 	var order []string
 	for i, holders := range l.fleet.Holders(g.data.Manifest) {
@@ -153,16 +153,16 @@ func (l *leader) loads(j *job, g *generation) []trainmgr.DriveLoad {
 			rows[name] += g.data.Manifest.Partitions[i].Rows / n
 		}
 	}
-	list := make([]trainmgr.DriveLoad, len(order))
+	list := make([]allocation.Worker, len(order))
 	for i, name := range order {
-		list[i] = trainmgr.DriveLoad{Name: name, RowsPerSecond: j.P[name], Rows: rows[name]}
+		list[i] = allocation.Worker{Name: name, RowsPerSecond: j.P[name], Rows: rows[name]}
 	}
 	return list
 }
 
 // allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
 func (l *leader) allocate(j *job, g *generation, now time.Time) error {
-	a, err := trainmgr.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives))
+	a, err := allocation.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives))
 	if err != nil {
 		return err
 	}

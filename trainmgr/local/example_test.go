@@ -39,7 +39,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer manager.Close()
-	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Batch: 100, Shuffle: dataset.ShuffleNone, Order: trainmgr.Deterministic, AllDrives: true})
+	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Batch: 100, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true})
 	if err != nil {
 		log.Fatal(err)
 	}

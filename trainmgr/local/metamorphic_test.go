@@ -22,7 +22,7 @@ type setup struct {
 	drives   int
 	lba      int
 	engine   string // vendor, standard, cpu, reference
-	order    trainmgr.Order
+	order    dataset.Order
 	streams  int
 	slm      uint64
 	queue    int64
@@ -98,7 +98,7 @@ func drawSetup(rt *rapid.T) setup {
 		drives:   rapid.IntRange(1, 3).Draw(rt, "drives"),
 		lba:      rapid.SampledFrom([]int{512, 4096}).Draw(rt, "lba"),
 		engine:   rapid.SampledFrom([]string{"vendor", "standard", "cpu"}).Draw(rt, "engine"),
-		order:    rapid.SampledFrom([]trainmgr.Order{trainmgr.Fastest, trainmgr.Deterministic}).Draw(rt, "order"),
+		order:    rapid.SampledFrom([]dataset.Order{dataset.Fastest, dataset.Deterministic}).Draw(rt, "order"),
 		streams:  rapid.IntRange(1, 2).Draw(rt, "streams"),
 		slm:      rapid.SampledFrom([]uint64{512 << 10, 8 << 20, 64 << 20}).Draw(rt, "slm"),
 		queue:    rapid.SampledFrom([]int64{1, 20_000, 0}).Draw(rt, "queue"),
@@ -121,12 +121,12 @@ func TestOneJobManyWays(t *testing.T) {
 			want := map[dataset.Shuffle]work{}
 			for _, shuffle := range []dataset.Shuffle{dataset.ShuffleSplits, dataset.ShuffleRows, dataset.ShuffleNone} {
 				plans[shuffle] = trainmgr.Options{Shuffle: shuffle, Seed: 11, SplitBatches: 3, Window: 2, Epochs: 2}
-				straight := setup{place: "files", drives: 1, engine: "cpu", order: trainmgr.Deterministic, streams: 1}
+				straight := setup{place: "files", drives: 1, engine: "cpu", order: dataset.Deterministic, streams: 1}
 				want[shuffle] = run(t, straight.config(t, d, nil), straight.options(t, plans[shuffle], name), nil)
 				require.Len(t, want[shuffle].sums, 2*(6+5+2+1+4))
 			}
 			// The reference, which is slow, for one epoch of one of them.
-			truth := setup{place: "files", drives: 1, engine: "reference", order: trainmgr.Deterministic, streams: 1}
+			truth := setup{place: "files", drives: 1, engine: "reference", order: dataset.Deterministic, streams: 1}
 			o := truth.options(t, plans[dataset.ShuffleRows], name)
 			o.Epochs = 1
 			first := run(t, truth.config(t, d, nil), o, nil).sums
@@ -139,7 +139,7 @@ func TestOneJobManyWays(t *testing.T) {
 				s := drawSetup(rt)
 				got := run(rt, s.config(t, d, shelf), s.options(t, plans[shuffle], name), nil)
 				require.Equal(rt, want[shuffle].sums, got.sums)
-				if s.order == trainmgr.Deterministic {
+				if s.order == dataset.Deterministic {
 					require.Equal(rt, want[shuffle].order, got.order)
 				}
 				require.EqualValues(rt, 2*d.total(), got.report.Rows)
@@ -184,7 +184,7 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 	for _, name := range []string{"lists", "fixed"} {
 		t.Run(name, func(t *testing.T) {
 			collect := func(shuffle dataset.Shuffle) (map[tensor.Name][]string, *dataset.Plan) {
-				s := setup{place: "files", drives: 2, engine: "vendor", order: trainmgr.Fastest, streams: 2}
+				s := setup{place: "files", drives: 2, engine: "vendor", order: dataset.Fastest, streams: 2}
 				o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 7, Window: window, Epochs: 2}, name)
 				rows := map[tensor.Name][]string{}
 				m, err := Open(t.Context(), s.config(t, d, nil))

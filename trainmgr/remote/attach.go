@@ -128,7 +128,7 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	if r.first, err = r.epochOf(resp); err != nil {
 		return fail(err)
 	}
-	order, err := trainmgr.ParseOrder(resp.Job.Spec.GetOrder())
+	order, err := dataset.ParseOrder(resp.Job.Spec.GetOrder())
 	if err != nil {
 		return fail(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // closeTime is how long ending waits for the control plane.
@@ -309,11 +310,11 @@ func (r *rank) node(name string) *node {
 }
 
 // Allocation tells what the control plane decided.
-func (r *rank) Allocation() trainmgr.Allocation {
+func (r *rank) Allocation() allocation.Allocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
-	a := trainmgr.Allocation{RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted), Note: s.Allocation}
+	a := allocation.Allocation{RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted), Note: s.Allocation}
 	if a.RowsPerSecond == 0 {
 		a.RowsPerSecond = r.t
 	}

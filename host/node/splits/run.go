@@ -225,7 +225,7 @@ func (r *run) produce() {
 
 // open opens the split at a mini-batch. Where the drive has no place it waits a while for one.
 func (r *run) open(number uint64) (s api.Stream, err error) {
-	order := api.Order{Job: r.key.Job, Drive: r.key.Drive, Epoch: r.key.Epoch, Split: r.split, From: int(number - r.split.FirstNumber)}
+	order := api.SplitRequest{Job: r.key.Job, Drive: r.key.Drive, Epoch: r.key.Epoch, Split: r.split, From: int(number - r.split.FirstNumber)}
 	deadline := time.Now().Add(r.all.o.BusyWait)
 	enough := func() {}
 	defer func() { enough() }()

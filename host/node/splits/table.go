@@ -15,7 +15,7 @@ import (
 )
 
 // Opener opens a split on its drive.
-type Opener func(ctx context.Context, order api.Order) (api.Stream, error)
+type Opener func(ctx context.Context, order api.SplitRequest) (api.Stream, error)
 
 // ErrStopped is why a run's requests fail when the run is closed under them.
 var ErrStopped = errors.New("the split was closed on the node: ask again")

@@ -30,7 +30,7 @@ type drive struct {
 	failed []error      // what Options.Failed heard
 }
 
-func (d *drive) opener(_ context.Context, o api.Order) (api.Stream, error) {
+func (d *drive) opener(_ context.Context, o api.SplitRequest) (api.Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.places > 0 && d.open == d.places {

@@ -3,6 +3,8 @@ package autoscale
 import (
 	"fmt"
 	"math"
+
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // Defaults of Options.
@@ -130,14 +132,6 @@ func (in Inputs) bound() int {
 	return max(n, 1)
 }
 
-// drivesFor is ceil(t/p), at most 2^31-1; 0 where either is not known.
-func drivesFor(t, p float64) int {
-	if !(t > 0) || !(p > 0) {
-		return 0
-	}
-	return int(math.Max(1, math.Min(math.Ceil(t/p-1e-9), math.MaxInt32)))
-}
-
 // decide is the law: a function of its arguments alone.
 func decide(o Options, s State, in Inputs) Decision {
 	bound := in.bound()
@@ -194,7 +188,7 @@ func decide(o Options, s State, in Inputs) Decision {
 // first decides before anything was seen.
 func first(s State, in Inputs, bound int) Decision {
 	s.Seconds, s.Rows, s.Stall, s.Queue, s.Changed = in.Seconds, in.Rows, in.StallSeconds, in.QueueBatches, in.Seconds
-	if n := drivesFor(in.T, in.P); n > 0 {
+	if n := allocation.WorkersFor(in.T, in.P); n > 0 {
 		s.Target = n
 		return conclude(s, bound, fmt.Sprintf("T/P = %.0f/%.0f", in.T, in.P))
 	}
@@ -245,7 +239,7 @@ func more(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 	case in.Busy > 0 && in.Busy < idle:
 		return conclude(s, bound, fmt.Sprintf("the trainer starves while the drives are %.0f%% busy: something else holds them up", 100*in.Busy))
 	}
-	n := max(s.Target+1, min(drivesFor(t, p), 2*s.Target))
+	n := max(s.Target+1, min(allocation.WorkersFor(t, p), 2*s.Target))
 	if s.Trying {
 		s.Probe, s.Trying = min(2*max(s.Probe, o.Probe), maxProbe), false
 	}
@@ -269,7 +263,7 @@ func fewer(o Options, s State, in Inputs, bound int, t, p float64) Decision {
 		n = max(have/2, int(math.Ceil(s.Busy*float64(have)/utilisation)), 1)
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s and %d drives %.0f%% busy: %d are enough", s.Full, have, 100*s.Busy, n))
 	}
-	if need := drivesFor(t, p); need > 0 && need <= n {
+	if need := allocation.WorkersFor(t, p); need > 0 && need <= n {
 		return change(s, in, n, bound, fmt.Sprintf("the queue was full for %.1f s: %d drives are enough (T %.0f, P %.0f)", s.Full, need, t, p))
 	}
 	wait := s.Probe

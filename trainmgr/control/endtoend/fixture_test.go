@@ -26,6 +26,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
@@ -125,7 +126,7 @@ func onOneMachine(t testing.TB, files map[string][]byte, epochs int) *result {
 	defer func() { require.NoError(t, m.Close()) }()
 	spec, err := pipeline.Parse([]byte(document))
 	require.NoError(t, err)
-	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9, Epochs: epochs, Order: trainmgr.Deterministic, AllDrives: true})
+	j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: spec, Batch: 50, SplitBatches: 4, Seed: 9, Epochs: epochs, Order: dataset.Deterministic, AllDrives: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, j.Close()) }()
 	r := newResult()

@@ -146,13 +146,13 @@ func TestLockstep(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		bound  int
-		order  Order
+		order  dataset.Order
 		drives []Drive
 	}{
-		{"one slot", 0, Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b", "c"}}}},
-		{"two slots", 0, Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b", "c"}}}},
-		{"one drive at once, each rank's data on another", 1, Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
-		{"the same in order", 1, Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"one slot", 0, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a", "b", "c"}}}},
+		{"two slots", 0, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 2, Partitions: []string{"a", "b", "c"}}}},
+		{"one drive at once, each rank's data on another", 1, dataset.Fastest, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
+		{"the same in order", 1, dataset.Deterministic, []Drive{{ID: DriveID{"n", "0"}, Slots: 1, Partitions: []string{"a"}}, {ID: DriveID{"n", "1"}, Slots: 1, Partitions: []string{"b"}}, {ID: DriveID{"n", "2"}, Slots: 1, Partitions: []string{"c"}}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := scriptStart

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // offer is something that could be granted now.
@@ -189,7 +191,7 @@ func (j *job) offersTo(out []offer, r *rank, drives []*drive, round uint64, now 
 	usable := func(d *drive) bool {
 		return d.round != round && d.ready() && d.free() > 0 && !r.shuns(d, now)
 	}
-	if j.Order == Deterministic {
+	if j.Order == dataset.Deterministic {
 		place, ok := e.nextOf(sh)
 		if !ok {
 			return out
@@ -229,7 +231,7 @@ func (j *job) served(r *rank, now time.Time) bool {
 		if !known || !d.ready() || r.shuns(d, now) {
 			continue
 		}
-		if j.Order == Deterministic {
+		if j.Order == dataset.Deterministic {
 			if place, ok := e.nextOf(sh); ok && e.holds(i, place) {
 				return true
 			}
@@ -255,7 +257,7 @@ func (l *Ledger) preempt(now time.Time) {
 				if d == nil || !d.ready() || d.free() > 0 || r.shuns(d, now) {
 					continue
 				}
-				if j.Order == Deterministic {
+				if j.Order == dataset.Deterministic {
 					if place, ok := e.nextOf(sh); !ok || !e.holds(i, place) {
 						continue
 					}

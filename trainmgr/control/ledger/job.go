@@ -13,15 +13,6 @@ import (
 // MaxRanks is the most ranks of a job: what its record can count.
 const MaxRanks = 1<<16 - 1
 
-// Order says in which order a rank is granted its numbers.
-type Order uint8
-
-// The orders.
-const (
-	Fastest       Order = iota // as the drives allow (the default)
-	Deterministic              // strictly ascending
-)
-
 // Tail says what becomes of numbers that cannot be shared out equally.
 type Tail uint8
 
@@ -36,9 +27,9 @@ type Job struct {
 	ID     string
 	Ranks  int // 0 means 1
 	Tail   Tail
-	Order  Order
-	Weight float64 // share of a drive among jobs; 0 means 1
-	Drives int     // that run at once; 0: no bound
+	Order  dataset.Order // Deterministic grants a rank its numbers strictly in ascending order
+	Weight float64       // share of a drive among jobs; 0 means 1
+	Drives int           // that run at once; 0: no bound
 }
 
 // job is a job with its state.
@@ -88,7 +79,7 @@ func (l *Ledger) AddJob(j Job) error {
 		return fmt.Errorf("%w: job %s: weight %v, want more than 0", ErrArgument, j.ID, j.Weight)
 	case j.Drives < 0:
 		return fmt.Errorf("%w: job %s: %d drives", ErrArgument, j.ID, j.Drives)
-	case j.Order > Deterministic || j.Tail > KeepTail:
+	case j.Order > dataset.Deterministic || j.Tail > KeepTail:
 		return fmt.Errorf("%w: job %s: order %d, tail %d", ErrArgument, j.ID, j.Order, j.Tail)
 	}
 	n := &job{Job: j, slots: make(map[*drive]int), ranks: make([]*rank, j.Ranks)}

@@ -246,7 +246,7 @@ func (s *scripted) do(line string) string {
 			j.Tail = KeepTail
 		}
 		if s.arg("order") == "deterministic" {
-			j.Order = Deterministic
+			j.Order = dataset.Deterministic
 		}
 		err := s.l.AddJob(j)
 		if err == nil {

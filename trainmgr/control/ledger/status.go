@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
 )
 
 // JobStatus says where a job stands.
@@ -130,7 +132,7 @@ func (l *Ledger) why(j *job, r *rank, e *epoch, sh *share, out bool, now time.Ti
 		return "a new leader waits for the ranks to show what they hold"
 	}
 	e.refresh()
-	if j.Order == Deterministic {
+	if j.Order == dataset.Deterministic {
 		place, _ := e.nextOf(sh)
 		return l.whyNot(j, r, e, e.holders[e.split(place).Partition], e.partitions[e.split(place).Partition], now)
 	}

@@ -83,7 +83,7 @@ func newWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 2).Draw(t, "jobs") {
 		j := Job{
 			ID: fmt.Sprintf("j%d", i), Ranks: rapid.IntRange(1, 3).Draw(t, "ranks"),
-			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: Order(rapid.IntRange(0, 1).Draw(t, "order")),
+			Tail: Tail(rapid.IntRange(0, 1).Draw(t, "tail")), Order: dataset.Order(rapid.IntRange(0, 1).Draw(t, "order")),
 			Weight: float64(rapid.IntRange(1, 3).Draw(t, "weight")), Drives: rapid.IntRange(0, 2).Draw(t, "bound"),
 		}
 		w.jobs = append(w.jobs, j)

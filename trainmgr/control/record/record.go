@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
@@ -43,20 +43,20 @@ type Submission struct {
 
 // State is job/ID/state.
 type State struct {
-	Phase       Phase               `json:"phase"`
-	Why         string              `json:"why,omitempty"`
-	Generations []Generation        `json:"generations"` // those that ranks may still be in
-	Taken       int                 `json:"taken"`       // generations ever
-	P           map[string]float64  `json:"p_rows_per_second,omitempty"`
-	T           float64             `json:"t_rows_per_second,omitempty"`
-	Allocation  trainmgr.Allocation `json:"allocation"`
-	Redelivered uint64              `json:"redelivered,omitempty"` // before the present leader
-	Stays       string              `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
-	Runs        []byte              `json:"runs,omitempty"`        // RunBytes a rank: which training run attached last
-	Unattended  time.Time           `json:"unattended,omitzero"`   // since when no rank has called; zero: one is attached
-	Token       []byte              `json:"token,omitempty"`       // of an abandoned job: what was acknowledged of it, for Checkpoint
-	Ended       time.Time           `json:"ended,omitzero"`
-	Final       []byte              `json:"final,omitempty"` // apiv1.JobStatus of an ended job
+	Phase       Phase                 `json:"phase"`
+	Why         string                `json:"why,omitempty"`
+	Generations []Generation          `json:"generations"` // those that ranks may still be in
+	Taken       int                   `json:"taken"`       // generations ever
+	P           map[string]float64    `json:"p_rows_per_second,omitempty"`
+	T           float64               `json:"t_rows_per_second,omitempty"`
+	Allocation  allocation.Allocation `json:"allocation"`
+	Redelivered uint64                `json:"redelivered,omitempty"` // before the present leader
+	Stays       string                `json:"stays,omitempty"`       // a character a rank: 1 if it will say when it is through, 0 if not, ? if that is not known
+	Runs        []byte                `json:"runs,omitempty"`        // RunBytes a rank: which training run attached last
+	Unattended  time.Time             `json:"unattended,omitzero"`   // since when no rank has called; zero: one is attached
+	Token       []byte                `json:"token,omitempty"`       // of an abandoned job: what was acknowledged of it, for Checkpoint
+	Ended       time.Time             `json:"ended,omitzero"`
+	Final       []byte                `json:"final,omitempty"` // apiv1.JobStatus of an ended job
 }
 
 // RunBytes is the length of what stands for a training run in State.Runs: two runs of one job do not coincide by

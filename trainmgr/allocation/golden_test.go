@@ -1,4 +1,4 @@
-package trainmgr
+package allocation
 
 import (
 	"encoding/json"
@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoldenPolicies runs PreSto's cases of golden/policy.json and names the others: the policies of FastFlow and of
-// tf.data service's autoscaler are not built yet.
+// TestGoldenPolicies runs the cases of PreSto in golden/policy.json and names the others: the policies of FastFlow and of
+// the autoscaler of tf.data service are not implemented.
 func TestGoldenPolicies(t *testing.T) {
-	raw, err := os.ReadFile("../fpga/unit/testdata/golden/policy.json")
+	raw, err := os.ReadFile("../../fpga/unit/testdata/golden/policy.json")
 	require.NoError(t, err)
 	var file struct {
 		Cases []struct {
@@ -43,7 +43,7 @@ func TestGoldenPolicies(t *testing.T) {
 		var want int
 		require.NoError(t, json.Unmarshal(c.Output, &want))
 		rows := make([]int64, 20)
-		a, err := Allocate(tRate, loads(p, rows...), 0)
+		a, err := Allocate(tRate, workersOf(p, rows...), 0)
 		require.NoError(t, err)
 		assert.Equal(t, want, a.Drives)
 	}

@@ -1,4 +1,4 @@
-package trainmgr
+package allocation
 
 import (
 	"math"
@@ -10,12 +10,49 @@ import (
 	"pgregory.net/rapid"
 )
 
-func loads(p float64, rows ...int64) []DriveLoad {
-	var l []DriveLoad
+func workersOf(p float64, rows ...int64) []Worker {
+	var l []Worker
 	for i, r := range rows {
-		l = append(l, DriveLoad{Name: string(rune('a' + i)), RowsPerSecond: p, Rows: r})
+		l = append(l, Worker{Name: string(rune('a' + i)), RowsPerSecond: p, Rows: r})
 	}
 	return l
+}
+
+func TestWorkersForIsTOverPRoundedUp(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		trainer, worker float64
+		want            int
+	}{
+		{"exactly one", 100, 100, 1},
+		{"one row/s more", 101, 100, 2},
+		{"one row/s less than three", 299, 100, 3},
+		{"exactly three", 300, 100, 3},
+		{"three, but for rounding", 0.1 + 0.2, 0.1, 3},
+		{"a slow trainer", 1, 1e9, 1},
+		{"more than an int32 counts", 1e30, 1, math.MaxInt32},
+		{"endless", math.Inf(1), 1, math.MaxInt32},
+		{"T is not known", 0, 100, 0},
+		{"P is not known", 100, 0, 0},
+		{"T is no number", math.NaN(), 100, 0},
+		{"P is no number", 100, math.NaN(), 0},
+		{"T is negative", -1, 100, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, c.want, WorkersFor(c.trainer, c.worker))
+		})
+	}
+}
+
+// TestAllocateAgreesWithWorkersFor holds the count of unequal workers to T/P where the workers are equal.
+func TestAllocateAgreesWithWorkersFor(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := float64(rapid.IntRange(1, 1_000_000).Draw(rt, "p"))
+		trainer := float64(rapid.IntRange(1, 100_000_000).Draw(rt, "t"))
+		a, err := Allocate(trainer, workersOf(p, make([]int64, rapid.IntRange(1, 20).Draw(rt, "workers"))...), 0)
+		require.NoError(rt, err)
+		require.Equal(rt, WorkersFor(trainer, p), a.Wanted)
+	})
 }
 
 func TestAllocateIsTOverP(t *testing.T) {
@@ -37,7 +74,7 @@ func TestAllocateIsTOverP(t *testing.T) {
 			for i := range rows {
 				rows[i] = 1000
 			}
-			a, err := Allocate(c.t, loads(c.p, rows...), 0)
+			a, err := Allocate(c.t, workersOf(c.p, rows...), 0)
 			require.NoError(t, err)
 			assert.Equal(t, c.want, a.Drives)
 			assert.Equal(t, c.wanted, a.Wanted)
@@ -48,7 +85,7 @@ func TestAllocateIsTOverP(t *testing.T) {
 
 func TestAllocateForetellsAStallOfPlacement(t *testing.T) {
 	// T = 200 rows/s takes 10 s for 2,000 rows; drive a alone needs 18 s for its 1,800.
-	a, err := Allocate(200, loads(100, 1800, 200), 0)
+	a, err := Allocate(200, workersOf(100, 1800, 200), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives)
 	assert.Equal(t, 8*time.Second, a.ExpectedStall)
@@ -56,13 +93,13 @@ func TestAllocateForetellsAStallOfPlacement(t *testing.T) {
 }
 
 func TestAllocateUnequalDrivesFromTheSlowest(t *testing.T) {
-	a, err := Allocate(150, []DriveLoad{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}}, 0)
+	a, err := Allocate(150, []Worker{{"a", 100, 1}, {"b", 400, 1}, {"c", 60, 1}}, 0)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives, "60 + 100 sustain 150 whichever two run")
 }
 
 func TestAllocateWithoutTRunsAll(t *testing.T) {
-	a, err := Allocate(0, loads(10, 5, 5, 5), 0)
+	a, err := Allocate(0, workersOf(10, 5, 5, 5), 0)
 	require.NoError(t, err)
 	assert.Equal(t, 3, a.Drives)
 	assert.Zero(t, a.ExpectedStall)
@@ -70,26 +107,26 @@ func TestAllocateWithoutTRunsAll(t *testing.T) {
 
 func TestAllocateRefuses(t *testing.T) {
 	_, err := Allocate(1, nil, 0)
-	require.ErrorIs(t, err, ErrOptions)
+	require.ErrorIs(t, err, ErrNoWorker)
 	for _, p := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		_, err := Allocate(1, loads(p, 1), 0)
-		require.ErrorIs(t, err, ErrOptions)
+		_, err := Allocate(1, workersOf(p, 1), 0)
+		require.ErrorIs(t, err, ErrThroughput)
 	}
 }
 
 func TestAllocateHoldsToTheOptions(t *testing.T) {
 	// Four drives would sustain 400 rows/s: 10 s for 4,000 rows. Two at a time need 20 s.
-	a, err := Allocate(400, loads(100, 1000, 1000, 1000, 1000), 2)
+	a, err := Allocate(400, workersOf(100, 1000, 1000, 1000, 1000), 2)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives)
 	assert.Equal(t, 4, a.Wanted)
 	assert.Equal(t, 10*time.Second, a.ExpectedStall, "what is foretold is of the drives that may run")
 	assert.Contains(t, a.Note, "options allow 2 drives")
-	a, err = Allocate(150, loads(100, 1000, 1000, 1000, 1000), 3)
+	a, err = Allocate(150, workersOf(100, 1000, 1000, 1000, 1000), 3)
 	require.NoError(t, err)
 	assert.Equal(t, 2, a.Drives, "no more than T asks for")
 	assert.Zero(t, a.ExpectedStall)
-	a, err = Allocate(0, loads(100, 1000, 1000), 1)
+	a, err = Allocate(0, workersOf(100, 1000, 1000), 1)
 	require.NoError(t, err)
 	assert.Equal(t, 1, a.Drives)
 	assert.Equal(t, 20*time.Second, a.Time)
@@ -100,12 +137,12 @@ func TestAllocateHoldsToTheOptions(t *testing.T) {
 func TestAllocateSaysWhatBinds(t *testing.T) {
 	for says, a := range map[string]struct {
 		t      float64
-		drives []DriveLoad
+		drives []Worker
 	}{
-		"2 of 3 drives sustain the trainer's 200 rows/s": {200, loads(100, 10, 10, 10)},
-		"2 more would sustain it":                        {400, loads(100, 10, 10)},
-		"drive b holds 75% of the rows":                  {200, loads(100, 10, 30)},
-		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []DriveLoad{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60}, {"d", 1000, 10}}},
+		"2 of 3 drives sustain the trainer's 200 rows/s": {200, workersOf(100, 10, 10, 10)},
+		"2 more would sustain it":                        {400, workersOf(100, 10, 10)},
+		"drive b holds 75% of the rows":                  {200, workersOf(100, 10, 30)},
+		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []Worker{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60}, {"d", 1000, 10}}},
 	} {
 		got, err := Allocate(a.t, a.drives, 0)
 		require.NoError(t, err)
@@ -117,9 +154,9 @@ func TestAllocateSaysWhatBinds(t *testing.T) {
 // epoch's time less the trainer's.
 func TestAllocateProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var drives []DriveLoad
+		var drives []Worker
 		for i := range rapid.IntRange(1, 8).Draw(rt, "drives") {
-			drives = append(drives, DriveLoad{Name: string(rune('a' + i)), RowsPerSecond: rapid.Float64Range(1, 1e6).Draw(rt, "p"), Rows: rapid.Int64Range(0, 1e9).Draw(rt, "rows")})
+			drives = append(drives, Worker{Name: string(rune('a' + i)), RowsPerSecond: rapid.Float64Range(1, 1e6).Draw(rt, "p"), Rows: rapid.Int64Range(0, 1e9).Draw(rt, "rows")})
 		}
 		most := rapid.IntRange(0, 9).Draw(rt, "most")
 		slow := rapid.Float64Range(0.1, 1e7).Draw(rt, "t")

@@ -1,0 +1,30 @@
+// Package allocation decides how many workers of a job run at once, and which worker makes the next split.
+//
+// # Overview
+//
+// A worker is whoever makes mini-batches: a drive that preprocesses its own rows, or the CPU of a node over a plain
+// drive. T is the highest throughput of the trainer and P the throughput of one worker, both in rows per second. PreSto
+// (section IV-B) allocates T/P devices. The package holds that arithmetic and what follows from it:
+//
+//	WorkersFor  is T/P of equal workers, rounded up
+//	Allocate    counts workers of unequal P, and foretells the stall that placement or a limit causes
+//	Schedule    starts splits on at most that many workers, and lets the next worker take the place of one that has no
+//	            undelivered split left
+//
+// T/P bounds concurrency and not coverage: every partition is preprocessed, each epoch, by a worker that holds it.
+// Package trainmgr allocates the drives of one process with all three. Package trainmgr/control allocates the drives of
+// a cluster with WorkersFor and Allocate; there the ledger hands out the splits.
+//
+// # Concurrency
+//
+// The package is pure: it has no goroutine, no lock and no clock. WorkersFor and Allocate may be called from any
+// goroutine. A [Schedule] has one owner at a time.
+//
+// # Errors
+//
+// [ErrNoWorker] when no worker holds a row, and [ErrThroughput] when the P of a worker is not a positive number.
+//
+// # Debugging
+//
+// [Allocation].Note says in words what binds: the trainer, the limit, the placement of the rows, or the workers' sum.
+package allocation
