@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -116,7 +116,7 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 	seen := map[string]bool{}
 	for i := range p.File.Leaves {
 		l := &p.File.Leaves[i]
-		if l.Part > parquet.MapKeys {
+		if l.Part > format.MapKeys {
 			continue // with the keys
 		}
 		c := pipeline.ColumnInfo{
@@ -125,7 +125,7 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 			Logical: logical(l),
 		}
 		leaves := []int{i}
-		if l.Part == parquet.MapKeys {
+		if l.Part == format.MapKeys {
 			c, leaves = mapColumn(p.File, i)
 		}
 		for g := range p.File.RowGroups {
@@ -159,8 +159,8 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 }
 
 // mapColumn is the map whose keys are a leaf, and its leaves.
-func mapColumn(f *parquet.File, keys int) (pipeline.ColumnInfo, []int) {
-	i := slices.IndexFunc(f.Maps, func(m parquet.Map) bool { return m.Unsupported == nil && m.Keys == keys })
+func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
+	i := slices.IndexFunc(f.Maps, func(m format.Map) bool { return m.Unsupported == nil && m.Keys == keys })
 	m := &f.Maps[i]
 	v := &f.Leaves[m.Values]
 	c := pipeline.ColumnInfo{
@@ -178,7 +178,7 @@ func mapColumn(f *parquet.File, keys int) (pipeline.ColumnInfo, []int) {
 }
 
 // logical is what the bytes of a column stand for, where that is not text.
-func logical(l *parquet.Leaf) string {
+func logical(l *format.Leaf) string {
 	if kindOf(l.Physical) != program.Bytes {
 		return ""
 	}
@@ -190,26 +190,26 @@ func logical(l *parquet.Leaf) string {
 }
 
 // kindOf is the kind of a physical type's values as decoded.
-func kindOf(t parquet.Type) program.Kind {
+func kindOf(t format.Type) program.Kind {
 	switch t {
-	case parquet.Boolean, parquet.Int32, parquet.Int64:
+	case format.Boolean, format.Int32, format.Int64:
 		return program.Int64
-	case parquet.Float:
+	case format.Float:
 		return program.Float32
-	case parquet.Double:
+	case format.Double:
 		return program.Float64
 	}
 	return program.Bytes
 }
 
 // bits is the width that an integer column is known to keep to, 0 for the full one.
-func bits(l *parquet.Leaf) uint8 {
+func bits(l *format.Leaf) uint8 {
 	switch {
-	case l.Physical == parquet.Boolean:
+	case l.Physical == format.Boolean:
 		return 1
-	case l.Physical == parquet.Int32 && l.BitWidth == 0:
+	case l.Physical == format.Int32 && l.BitWidth == 0:
 		return 32
-	case l.Physical == parquet.Int32 || l.Physical == parquet.Int64:
+	case l.Physical == format.Int32 || l.Physical == format.Int64:
 		return uint8(l.BitWidth & 63) // INT(64) is the full width
 	}
 	return 0

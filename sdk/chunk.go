@@ -2,7 +2,7 @@ package sdk
 
 import (
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
@@ -180,7 +180,7 @@ func (c *chunk) wantsDict(k *learned) uint64 {
 }
 
 // packed tells whether the chunk's pages are unpacked into scratch.
-func (c *chunk) packed() bool { return parquet.Codec(c.kind.Codec) != parquet.Uncompressed }
+func (c *chunk) packed() bool { return format.Codec(c.kind.Codec) != format.Uncompressed }
 
 // wantsRoom guesses the bytes of scratch.
 func (c *chunk) wantsRoom(k *learned) uint64 {
@@ -197,7 +197,7 @@ func (c *chunk) wantsRoom(k *learned) uint64 {
 }
 
 // chunkOf describes the chunk of a row group for a program's column.
-func chunkOf(p *Partition, column int, leaf *parquet.Leaf, g int) *chunk {
+func chunkOf(p *Partition, column int, leaf *format.Leaf, g int) *chunk {
 	c := &chunk{column: column, group: g, first: p.groups[g].first, rows: p.groups[g].rows}
 	if leaf == nil {
 		c.length = uint64(p.Size)
@@ -209,7 +209,7 @@ func chunkOf(p *Partition, column int, leaf *parquet.Leaf, g int) *chunk {
 		c.data = uint64(m.DataOffset - m.Offset)
 	}
 	c.unpacked = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
-	c.coded = m.DictOffset > 0 || m.Encodings.Has(parquet.RLEDictionary) || m.Encodings.Has(parquet.PlainDictionary)
+	c.coded = m.DictOffset > 0 || m.Encodings.Has(format.RLEDictionary) || m.Encodings.Has(format.PlainDictionary)
 	c.kind = program.ChunkType{
 		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef,
 		Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength), Values: uint64(m.NumValues),

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -35,7 +35,7 @@ func TestDamagedPages(t *testing.T) {
 			ch := group.Columns[leaf.Index]
 			at, end := ch.Offset, ch.Offset+ch.Compressed
 			for number := int64(0); at < end; number++ {
-				h, n, err := parquet.ParsePageHeader(data[at:end])
+				h, n, err := format.ParsePageHeader(data[at:end])
 				require.NoError(t, err)
 				hurt := bytes.Clone(data)
 				hurt[at+int64(n)+int64(h.Compressed)/2] ^= 0x10

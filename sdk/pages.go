@@ -6,16 +6,16 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // pages are where a chunk's data pages lie, from the file's offset index; nil where there is none. They only say what to
 // move, and, for columns without lists, where to begin: page headers are what the engine goes by, and what a beginning is held against.
-type pages []parquet.PageLocation
+type pages []format.PageLocation
 
 // readPages reads the offset index of a chunk, if that is worth a read. A damaged index is as good as none: nothing
 // depends on it.
-func (w *worker) readPages(c *chunk, leaf *parquet.Leaf) {
+func (w *worker) readPages(c *chunk, leaf *format.Leaf) {
 	if leaf == nil || w.direct || c.length <= small {
 		return
 	}
@@ -23,10 +23,10 @@ func (w *worker) readPages(c *chunk, leaf *parquet.Leaf) {
 	l, known := w.part.indexes.find(at)
 	if !known {
 		var err error
-		if l, err = parquet.ReadOffsetIndex(w.part, w.part.File, c.group, leaf.Index); err != nil || len(l) == 0 || l[0].FirstRow != 0 {
+		if l, err = format.ReadOffsetIndex(w.part, w.part.File, c.group, leaf.Index); err != nil || len(l) == 0 || l[0].FirstRow != 0 {
 			l = nil
 		}
-		if err == nil || errors.Is(err, parquet.ErrCorrupt) { // the next reading may go better
+		if err == nil || errors.Is(err, format.ErrCorrupt) { // the next reading may go better
 			w.part.indexes.keep(at, l)
 		}
 	}
@@ -106,7 +106,7 @@ func (c *chunk) left(k *learned) int64 {
 
 // jump places a fresh cursor at the page of its row. Lists are walked: the number of values before a page is part of a
 // cursor, and of lists the index does not tell it. An index that its page contradicts is dropped: to go by it would give other rows.
-func (w *worker) jump(c *chunk, leaf *parquet.Leaf) {
+func (w *worker) jump(c *chunk, leaf *format.Leaf) {
 	if len(c.pages) == 0 || c.kind.MaxRep > 0 || c.row == 0 {
 		return
 	}
@@ -144,11 +144,11 @@ func (w *worker) holds(c *chunk, i int) bool {
 		if n, err := w.part.ReadAt(b, p.Offset); n < len(b) && err != nil {
 			return false
 		}
-		h, _, err := parquet.ParsePageHeader(b)
+		h, _, err := format.ParsePageHeader(b)
 		if err == nil {
-			return (h.Type == parquet.DataPage || h.Type == parquet.DataPageV2) && int64(h.NumValues) == end-p.FirstRow
+			return (h.Type == format.DataPage || h.Type == format.DataPageV2) && int64(h.NumValues) == end-p.FirstRow
 		}
-		if !errors.Is(err, parquet.ErrMoreInput) || len(b) == int(p.Size) {
+		if !errors.Is(err, format.ErrMoreInput) || len(b) == int(p.Size) {
 			return false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"sort"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -46,10 +46,10 @@ const DefaultIndexRows = 1024
 type Partition struct {
 	Name    string
 	Source  program.Source
-	Size    int64         // bytes
-	Rows    int64         // rows in all
-	File    *parquet.File // Parquet: the footer
-	Index   *text.Index   // program.CriteoTSV: where rows lie
+	Size    int64        // bytes
+	Rows    int64        // rows in all
+	File    *format.File // Parquet: the footer
+	Index   *text.Index  // program.CriteoTSV: where rows lie
 	Extents []Extent
 
 	text    text.Options
@@ -99,7 +99,7 @@ func OpenPartition(ctx context.Context, name string, r io.ReaderAt, size int64, 
 }
 
 func (p *Partition) openParquet() error {
-	f, err := parquet.ReadFooter(p.reader, p.Size)
+	f, err := format.ReadFooter(p.reader, p.Size)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -33,7 +33,7 @@ func TestPackedPagesAreMovedOnce(t *testing.T) {
 // size is how many bytes the page at a task's cursor has.
 func size(data []byte, p *sdk.Partition, task program.Task) uint64 {
 	c := p.File.RowGroups[0].Columns[task.Column]
-	h, n, err := parquet.ParsePageHeader(data[uint64(c.Offset)+task.Cursor.Page:])
+	h, n, err := format.ParsePageHeader(data[uint64(c.Offset)+task.Cursor.Page:])
 	if err != nil {
 		return 0
 	}

@@ -2,7 +2,7 @@ package sdk
 
 import (
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // The leaves of a map are columns of the program like others, with chunks, cursors and windows of their own, but the engine
@@ -119,22 +119,22 @@ func widest(group []job) *chunk {
 }
 
 // partOf is a program's part of a map in a file's numbering.
-func partOf(p program.Part) parquet.Part {
+func partOf(p program.Part) format.Part {
 	switch p {
 	case program.MapKeys:
-		return parquet.MapKeys
+		return format.MapKeys
 	case program.MapValues:
-		return parquet.MapValues
+		return format.MapValues
 	case program.MapScores:
-		return parquet.MapScores
+		return format.MapScores
 	}
-	return parquet.NoPart
+	return format.NoPart
 }
 
 // listed tells whether a leaf holds lists where a program's column says so: in a map, where each has a list a row, lists of
 // lists.
-func listed(l *parquet.Leaf) bool {
-	if l.Part != parquet.NoPart {
+func listed(l *format.Leaf) bool {
+	if l.Part != format.NoPart {
 		return l.MaxRep == 2
 	}
 	return l.List

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -23,13 +23,13 @@ type worker struct {
 	row, end int64 // rows of the partition still to be made
 	batch    int
 
-	leaves  []*parquet.Leaf // by program column; text: one nil
-	live    [][]*chunk      // by program column: chunks begun and not ended
-	learned []learned       // by program column
-	serial  uint64          // of the slice being placed
-	attempt uint64          // of the jobs being placed in it
-	snug    bool            // memory is short: one output slot, as small as can be
-	stretch float64         // room for a window over what it wants, for what comes behind it
+	leaves  []*format.Leaf // by program column; text: one nil
+	live    [][]*chunk     // by program column: chunks begun and not ended
+	learned []learned      // by program column
+	serial  uint64         // of the slice being placed
+	attempt uint64         // of the jobs being placed in it
+	snug    bool           // memory is short: one output slot, as small as can be
+	stretch float64        // room for a window over what it wants, for what comes behind it
 
 	kept   struct{ dict, scratch uint64 } // most that was kept resident where memory does not hold everything
 	barren int                            // slices since rows were written or a page was reached
@@ -99,7 +99,7 @@ func newWorker(r *runner, l *lane, run Run) (*worker, error) {
 func (w *worker) bind() error {
 	prog := w.r.prog
 	if prog.Source != program.Parquet {
-		w.leaves = []*parquet.Leaf{nil}
+		w.leaves = []*format.Leaf{nil}
 		return w.bindText()
 	}
 	for i := range prog.Columns {
@@ -141,13 +141,13 @@ func (w *worker) bindText() error {
 }
 
 // kindOf is the kind that a physical type decodes to.
-func kindOf(t parquet.Type) program.Kind {
+func kindOf(t format.Type) program.Kind {
 	switch t.Kind() {
-	case parquet.KindInt64:
+	case format.KindInt64:
 		return program.Int64
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		return program.Float32
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		return program.Float64
 	}
 	return program.Bytes

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	pages "github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // refused runs preprocess in every format and demands: status 1, one line that says all of that, and no output, whole
@@ -135,11 +135,11 @@ func TestWrongTypes(t *testing.T) {
 }
 
 // damaged copies a data set's first partition and changes its bytes.
-func damaged(t *testing.T, data string, change func(b []byte, f *pages.File) []byte) string {
+func damaged(t *testing.T, data string, change func(b []byte, f *format.File) []byte) string {
 	t.Helper()
 	b, err := os.ReadFile(data + "/part-00000.parquet")
 	require.NoError(t, err)
-	f, err := pages.ReadFooter(bytes.NewReader(b), int64(len(b)))
+	f, err := format.ReadFooter(bytes.NewReader(b), int64(len(b)))
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "damaged.parquet")
 	require.NoError(t, os.WriteFile(path, change(bytes.Clone(b), f), 0o644))
@@ -147,7 +147,7 @@ func damaged(t *testing.T, data string, change func(b []byte, f *pages.File) []b
 }
 
 // chunk finds a column's chunk in a row group.
-func chunk(t *testing.T, f *pages.File, group int, column string) pages.Chunk {
+func chunk(t *testing.T, f *format.File, group int, column string) format.Chunk {
 	t.Helper()
 	for i := range f.Leaves {
 		if f.Leaves[i].Name == column {
@@ -155,22 +155,22 @@ func chunk(t *testing.T, f *pages.File, group int, column string) pages.Chunk {
 		}
 	}
 	t.Fatalf("no column %s", column)
-	return pages.Chunk{}
+	return format.Chunk{}
 }
 
 func TestDamagedFiles(t *testing.T) {
 	data := generate(t, "--rows", "450", "--row-group-rows", "150", "--codec", "snappy", "--page-bytes", "500")
 	pipe := file(t, "p.yaml", goodPipeline)
 	flags := []string{"--pipeline", pipe, "--in"}
-	footer := map[string]func(b []byte, f *pages.File) []byte{
-		"cut in the footer":    func(b []byte, _ *pages.File) []byte { return b[:len(b)-100] },
-		"cut in the pages":     func(b []byte, _ *pages.File) []byte { return b[:len(b)/2] },
-		"cut by one byte":      func(b []byte, _ *pages.File) []byte { return b[:len(b)-1] },
-		"no Parquet file":      func([]byte, *pages.File) []byte { return []byte(strings.Repeat("a\tb\tc\n", 500)) },
-		"a gzip file":          func([]byte, *pages.File) []byte { return append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 1000)...) },
-		"an empty file":        func([]byte, *pages.File) []byte { return nil },
-		"the magic alone":      func([]byte, *pages.File) []byte { return []byte("PAR1PAR1") },
-		"a footer length flip": func(b []byte, _ *pages.File) []byte { b[len(b)-6] ^= 0x40; return b },
+	footer := map[string]func(b []byte, f *format.File) []byte{
+		"cut in the footer":    func(b []byte, _ *format.File) []byte { return b[:len(b)-100] },
+		"cut in the pages":     func(b []byte, _ *format.File) []byte { return b[:len(b)/2] },
+		"cut by one byte":      func(b []byte, _ *format.File) []byte { return b[:len(b)-1] },
+		"no Parquet file":      func([]byte, *format.File) []byte { return []byte(strings.Repeat("a\tb\tc\n", 500)) },
+		"a gzip file":          func([]byte, *format.File) []byte { return append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 1000)...) },
+		"an empty file":        func([]byte, *format.File) []byte { return nil },
+		"the magic alone":      func([]byte, *format.File) []byte { return []byte("PAR1PAR1") },
+		"a footer length flip": func(b []byte, _ *format.File) []byte { b[len(b)-6] ^= 0x40; return b },
 	}
 	for name, change := range footer {
 		t.Run(name, func(t *testing.T) {
@@ -188,20 +188,20 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	// Pages. The reference decodes a chunk as a whole and knows no page.
 	for name, c := range map[string]struct {
-		change func(b []byte, f *pages.File) []byte
+		change func(b []byte, f *format.File) []byte
 		says   []string
 	}{
-		"a flip under a page's checksum": {func(b []byte, f *pages.File) []byte {
+		"a flip under a page's checksum": {func(b []byte, f *format.File) []byte {
 			k := chunk(t, f, 1, "cat_7")
 			b[k.Offset+k.Compressed-3] ^= 0x10 // in the last page
 			return b
 		}, []string{"row group 1", "cat_7", "page ", "checksum"}},
-		"zeros over pages": {func(b []byte, f *pages.File) []byte {
+		"zeros over pages": {func(b []byte, f *format.File) []byte {
 			k := chunk(t, f, 2, "int_3")
 			clear(b[k.Offset+k.Compressed/2 : k.Offset+k.Compressed])
 			return b
 		}, []string{"row group 2", "int_3", "page "}},
-		"a page header that lies": {func(b []byte, f *pages.File) []byte {
+		"a page header that lies": {func(b []byte, f *format.File) []byte {
 			k := chunk(t, f, 0, "label")
 			for i := range 12 {
 				b[k.Offset+int64(i)] = 0xff

@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace/millrace/bench/workload"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
@@ -206,7 +206,7 @@ func (c *command) datasetInspect() *cobra.Command {
 	return cmd
 }
 
-func inspect(ctx context.Context, path string, o host.DriveOptions, format string) (v inspected, err error) {
+func inspect(ctx context.Context, path string, o host.DriveOptions, inputFormat string) (v inspected, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return v, err
@@ -227,7 +227,7 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, format strin
 		return v, err
 	}
 	d := p.Describe()
-	v = inspected{Path: path, Format: format, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups, Digest: d.Footer.String()}
+	v = inspected{Path: path, Format: inputFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups, Digest: d.Footer.String()}
 	columns, _ := host.Columns(p, o.Text)
 	leaf := 0 // of the file, that the column begins with
 	for _, k := range columns {
@@ -237,7 +237,7 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, format strin
 		}
 		if p.File != nil && leaf < len(p.File.Leaves) {
 			n := 1
-			for leaf+n < len(p.File.Leaves) && p.File.Leaves[leaf+n].Part > parquet.MapKeys {
+			for leaf+n < len(p.File.Leaves) && p.File.Leaves[leaf+n].Part > format.MapKeys {
 				n++
 			}
 			x.Type = leavesType(p.File.Leaves[leaf : leaf+n])
@@ -258,8 +258,8 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, format strin
 }
 
 // leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.
-func leavesType(leaves []parquet.Leaf) string {
-	name := func(l *parquet.Leaf) string {
+func leavesType(leaves []format.Leaf) string {
+	name := func(l *format.Leaf) string {
 		if l.Logical != "" {
 			return l.Physical.String() + " " + l.Logical
 		}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/millrace/millrace/host/contexts"
 
-	pages "github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // asCommand makes the test binary be the command, in a process whose memory is its own; highWater names the file that
@@ -116,7 +116,7 @@ func pageSizes(t *testing.T, path, column string) (chunkBytes int64, sizes []int
 	defer f.Close()
 	info, err := f.Stat()
 	require.NoError(t, err)
-	file, err := pages.ReadFooter(f, info.Size())
+	file, err := format.ReadFooter(f, info.Size())
 	require.NoError(t, err)
 	require.Len(t, file.RowGroups, 1)
 	k := chunk(t, file, 0, column)
@@ -126,7 +126,7 @@ func pageSizes(t *testing.T, path, column string) (chunkBytes int64, sizes []int
 		if err != io.EOF {
 			require.NoError(t, err)
 		}
-		h, length, err := pages.ParsePageHeader(head[:n])
+		h, length, err := format.ParsePageHeader(head[:n])
 		require.NoError(t, err)
 		sizes = append(sizes, int(h.Compressed))
 		at += int64(length) + int64(h.Compressed)

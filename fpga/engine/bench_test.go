@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,7 +35,7 @@ func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool
 	hash := program.SigridHash{Max: 500_000}
 	var tail, head []program.Column
 	for i := range sparse {
-		c := col{name: fmt.Sprintf("cat_%02d", i), physical: parquet.Int64, list: lists, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
+		c := col{name: fmt.Sprintf("cat_%02d", i), physical: format.Int64, list: lists, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
 		ops := []program.Op{hash}
 		if !lists {
 			ops = []program.Op{program.FillNull{}, hash}
@@ -58,11 +58,11 @@ func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool
 	}
 	b32 := &program.Bucketize{Borders32: logSpaced(1, 1e6, borders)}
 	for i := range dense {
-		c := col{name: fmt.Sprintf("int_%03d", i), physical: parquet.Float, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
+		c := col{name: fmt.Sprintf("int_%03d", i), physical: format.Float, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
 		kind := program.Float32
 		conv := []program.Op{program.FillNull{}}
 		if !lists {
-			c.physical, kind = parquet.Int32, program.Int64
+			c.physical, kind = format.Int32, program.Int64
 		}
 		for r := range c.rows {
 			if rng.IntN(4) > 0 {
@@ -90,7 +90,7 @@ func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool
 			tail = append(tail, pc)
 		}
 	}
-	label := col{name: "label", physical: parquet.Int32, rows: make([]any, rows), encoding: encoding, codec: codec}
+	label := col{name: "label", physical: format.Int32, rows: make([]any, rows), encoding: encoding, codec: codec}
 	for r := range label.rows {
 		label.rows[r] = rng.Int64N(2)
 	}

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // checkSlice holds every number of the slice against the ranges and the program, and sets up the tensors and walks.
@@ -117,8 +117,8 @@ func (k *walk) setType(c *program.ChunkType) error {
 	if c.TypeLength > 1<<30 {
 		return badSlice("a type length of %d", c.TypeLength)
 	}
-	k.ct = parquet.ColumnType{
-		Physical: parquet.Type(c.Physical), Codec: parquet.Codec(c.Codec), TypeLength: int32(c.TypeLength), BitWidth: c.BitWidth,
+	k.ct = format.ColumnType{
+		Physical: format.Type(c.Physical), Codec: format.Codec(c.Codec), TypeLength: int32(c.TypeLength), BitWidth: c.BitWidth,
 		Unsigned: c.Unsigned, List: c.MaxRep > 0, MaxDef: c.MaxDef, MaxRep: c.MaxRep, RepDef: c.ElementDef, EntryDef: c.EntryDef,
 		RowsUncounted: c.RowsUncounted, AlwaysCompressed: c.AlwaysCompressed,
 	}
@@ -135,13 +135,13 @@ func (k *walk) setType(c *program.ChunkType) error {
 }
 
 // kindOf is a decoder's kind of values in the program's numbering.
-func kindOf(k parquet.Kind) program.Kind {
+func kindOf(k format.Kind) program.Kind {
 	switch k {
-	case parquet.KindInt64:
+	case format.KindInt64:
 		return program.Int64
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		return program.Float32
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		return program.Float64
 	}
 	return program.Bytes

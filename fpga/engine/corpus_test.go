@@ -10,18 +10,18 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/internal/shared"
 	"github.com/stretchr/testify/require"
 )
 
 // numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a key.
-func numbers(f *parquet.File) *program.Program {
+func numbers(f *format.File) *program.Program {
 	p := &program.Program{Source: program.Parquet}
 	var rest []program.Column
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		readable := l.Unsupported == nil && l.Part == parquet.NoPart && l.Physical.Kind() != parquet.KindBytes && l.Physical != parquet.Int96
+		readable := l.Unsupported == nil && l.Part == format.NoPart && l.Physical.Kind() != format.KindBytes && l.Physical != format.Int96
 		for _, g := range f.RowGroups {
 			readable = readable && g.Columns[i].Unsupported == nil
 		}
@@ -30,9 +30,9 @@ func numbers(f *parquet.File) *program.Program {
 		}
 		c := program.Column{Name: l.Path, List: l.List}
 		switch l.Physical.Kind() {
-		case parquet.KindInt64:
+		case format.KindInt64:
 			c.Kind = program.Int64
-		case parquet.KindFloat32:
+		case format.KindFloat32:
 			c.Kind = program.Float32
 		default:
 			c.Kind = program.Float64
@@ -70,7 +70,7 @@ func TestCorpus(t *testing.T) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			data, err := os.ReadFile(name)
 			require.NoError(t, err)
-			f, err := parquet.ReadFooter(bytes.NewReader(data), int64(len(data)))
+			f, err := format.ReadFooter(bytes.NewReader(data), int64(len(data)))
 			if err != nil {
 				t.Logf("refused: %v", err)
 				return
@@ -100,7 +100,7 @@ func TestCorpus(t *testing.T) {
 				if wantErr != nil {
 					var bad *stateError
 					require.ErrorAs(t, err, &bad, "reference: %v", wantErr)
-					if errors.Is(wantErr, parquet.ErrUnsupported) {
+					if errors.Is(wantErr, format.ErrUnsupported) {
 						require.Equal(t, program.NoSupport, bad.state, bad.message)
 					} else {
 						require.Equal(t, program.BadData, bad.state, bad.message)

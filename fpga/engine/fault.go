@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // fault is an error that ends a slice in a certain state.
@@ -26,8 +26,8 @@ func badData(format string, args ...any) error {
 }
 
 // badPage is badData of pages that contradict themselves or the footer.
-func badPage(format string, args ...any) error {
-	return &fault{program.BadData, parquet.Corrupt(format, args...)}
+func badPage(message string, args ...any) error {
+	return &fault{program.BadData, format.Corrupt(message, args...)}
 }
 
 // stateOf is the state that an error ends a slice in: what it says itself, else NoSupport for what a unit does not read
@@ -37,7 +37,7 @@ func stateOf(err error) program.State {
 	switch {
 	case errors.As(err, &f):
 		return f.state
-	case errors.Is(err, parquet.ErrUnsupported), errors.Is(err, parquet.ErrLimit):
+	case errors.Is(err, format.ErrUnsupported), errors.Is(err, format.ErrLimit):
 		return program.NoSupport
 	}
 	return program.BadData

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/stretchr/testify/require"
@@ -14,7 +14,7 @@ import (
 // col is a column of a generated file.
 type col struct {
 	name     string
-	physical parquet.Type
+	physical format.Type
 	list     bool
 	optional bool // the value, or the list as a whole
 	elements bool // lists: elements are optional
@@ -31,11 +31,11 @@ type levels struct{ def, rep, element, entry int }
 
 func (c *col) kind() program.Kind {
 	switch c.physical.Kind() {
-	case parquet.KindInt64:
+	case format.KindInt64:
 		return program.Int64
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		return program.Float32
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		return program.Float64
 	}
 	return program.Bytes
@@ -48,15 +48,15 @@ var codecs = map[string]compress.Codec{
 func (c *col) node() pq.Node {
 	var n pq.Node
 	switch c.physical {
-	case parquet.Boolean:
+	case format.Boolean:
 		n = pq.Leaf(pq.BooleanType)
-	case parquet.Int32:
+	case format.Int32:
 		n = pq.Leaf(pq.Int32Type)
-	case parquet.Int64:
+	case format.Int64:
 		n = pq.Leaf(pq.Int64Type)
-	case parquet.Float:
+	case format.Float:
 		n = pq.Leaf(pq.FloatType)
-	case parquet.Double:
+	case format.Double:
 		n = pq.Leaf(pq.DoubleType)
 	default:
 		n = pq.Leaf(pq.ByteArrayType)
@@ -64,7 +64,7 @@ func (c *col) node() pq.Node {
 	if c.unsigned > 0 {
 		n = pq.Uint(c.unsigned)
 	}
-	if c.encoding == "dictionary" && c.physical != parquet.Boolean {
+	if c.encoding == "dictionary" && c.physical != format.Boolean {
 		n = pq.Encoded(n, &pq.RLEDictionary)
 	} else {
 		n = pq.Encoded(n, &pq.Plain)
@@ -89,9 +89,9 @@ func (c *col) value(v any) pq.Value {
 		return pq.NullValue()
 	case int64:
 		switch c.physical {
-		case parquet.Boolean:
+		case format.Boolean:
 			return pq.BooleanValue(x != 0)
-		case parquet.Int32:
+		case format.Int32:
 			return pq.Int32Value(int32(x))
 		}
 		return pq.Int64Value(x)
@@ -170,8 +170,8 @@ func write(t require.TestingT, cols []col, l layout) []byte {
 }
 
 // footer reads the file's footer with our own reader.
-func footer(t require.TestingT, data []byte) *parquet.File {
-	f, err := parquet.ReadFooter(bytes.NewReader(data), int64(len(data)))
+func footer(t require.TestingT, data []byte) *format.File {
+	f, err := format.ReadFooter(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	return f
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // host plays the host of one partition: it keeps rooms in the drive's memory, moves windows, follows cursors. Its
@@ -23,8 +23,8 @@ type host struct {
 	prog    *program.Program
 	code    []byte
 	digest  [32]byte
-	file    *parquet.File // nil: text
-	data    []byte        // the partition
+	file    *format.File // nil: text
+	data    []byte       // the partition
 	rng     *rand.Rand
 	tiny    bool // windows begin as small as can be
 	creep   bool // and grow a byte at a time
@@ -65,7 +65,7 @@ type job struct {
 	rest          *job   // rows cut off because they did not fit; they come next
 }
 
-func newHost(e *engine.Engine, p *program.Program, f *parquet.File, data []byte, seed uint64) *host {
+func newHost(e *engine.Engine, p *program.Program, f *format.File, data []byte, seed uint64) *host {
 	h := &host{engine: e, prog: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
 	h.digest = sha256.Sum256(h.code)
 	if f != nil {

@@ -6,7 +6,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/convert"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // joined is what is made of a block of a map: of each feature its values, row by row, through its chain of operators.
@@ -135,11 +136,11 @@ func (p *parts) findStarts(inner []int32) {
 }
 
 // readScores makes float32 of the block's scores.
-func (p *parts) readScores(b *parquet.Block) {
+func (p *parts) readScores(b *decoder.Block) {
 	switch b.Kind {
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		// As they are, see score.
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		p.reals = room(&p.reals, len(b.F64))
 		convert.Float64ToFloat32(p.reals, b.F64)
 	default:
@@ -149,8 +150,8 @@ func (p *parts) readScores(b *parquet.Block) {
 }
 
 // score is the block's scores as float32.
-func (p *parts) score(b *parquet.Block) []float32 {
-	if b.Kind == parquet.KindFloat32 {
+func (p *parts) score(b *decoder.Block) []float32 {
+	if b.Kind == format.KindFloat32 {
 		return b.F32
 	}
 	return p.reals
@@ -158,16 +159,16 @@ func (p *parts) score(b *parquet.Block) []float32 {
 
 // spread puts the numbers of n rows where their slots have them, column by column, each with a byte that tells whether it is
 // there. Of several with one key the last counts; an entry with a null for a key is nobody's.
-func (p *parts) spread(plan *mapPlan, b *parquet.Block, n int) {
+func (p *parts) spread(plan *mapPlan, b *decoder.Block, n int) {
 	j, size := &p.joined, plan.slots*n
 	j.valid = room(&j.valid, size)
 	clear(j.valid)
 	keys := &p.readers[0].block
 	switch b.Kind {
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		j.f32 = room(&j.f32, size)
 		spread(plan, keys, b, j.f32, b.F32, j.valid, n)
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		j.f64 = room(&j.f64, size)
 		spread(plan, keys, b, j.f64, b.F64, j.valid, n)
 	default:
@@ -176,7 +177,7 @@ func (p *parts) spread(plan *mapPlan, b *parquet.Block, n int) {
 	}
 }
 
-func spread[T any](plan *mapPlan, keys, values *parquet.Block, to, from []T, valid []byte, n int) {
+func spread[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T, valid []byte, n int) {
 	clear(to) // as decoders leave a 0 in the slot of a null
 	from = from[:len(keys.I64)]
 	e := 0
@@ -249,7 +250,7 @@ func (j *joined) ones(weighted bool) {
 }
 
 // pickList runs one feature of a map to lists through its chain and adds its ids to those of other keys.
-func (w *worker) pickList(k *pick, b *parquet.Block, n int) error {
+func (w *worker) pickList(k *pick, b *decoder.Block, n int) error {
 	clock := w.now()
 	p := &w.parts
 	j := &p.joined

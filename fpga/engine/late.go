@@ -5,7 +5,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/checksum"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // lateSum is the checksum of an open page that is verified while the page is read: block by block, when a block's bytes are in the
@@ -17,7 +18,7 @@ type lateSum struct {
 	open   bool
 	walk   *walk
 	cursor program.Cursor // of the page
-	header parquet.PageHeader
+	header format.PageHeader
 	bytes  []byte
 	at     int // bytes that are in sum
 	sum    uint32
@@ -53,7 +54,7 @@ func (l *lateSum) end() error {
 
 // span is where a block's values lie in the page: lent ones in their place; of others it is not known, so that they count as all of
 // the page.
-func (l *lateSum) span(b *parquet.Block) (from, to int) {
+func (l *lateSum) span(b *decoder.Block) (from, to int) {
 	whole := len(l.bytes)
 	if !l.open || !b.Lent {
 		return whole, whole
@@ -61,9 +62,9 @@ func (l *lateSum) span(b *parquet.Block) (from, to int) {
 	var at unsafe.Pointer
 	size := 8
 	switch b.Kind {
-	case parquet.KindInt64:
+	case format.KindInt64:
 		at = unsafe.Pointer(unsafe.SliceData(b.I64))
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		at = unsafe.Pointer(unsafe.SliceData(b.F64))
 	default:
 		at, size = unsafe.Pointer(unsafe.SliceData(b.F32)), 4

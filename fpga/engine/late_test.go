@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // summed is a slice over the first rows of a file whose pages, of some hundred rows each, are summed while they are read: lists,
@@ -20,10 +20,10 @@ func summed(t *testing.T, ids program.IDs, limit int64, version int) *batches {
 	const rows = 700
 	rng := rand.New(rand.NewPCG(3, 4))
 	cols := []col{
-		{name: "a", physical: parquet.Int64, list: true, rows: make([]any, rows)},
-		{name: "b", physical: parquet.Int64, rows: make([]any, rows)},
-		{name: "c", physical: parquet.Int64, optional: true, rows: make([]any, rows)},
-		{name: "d", physical: parquet.Float, rows: make([]any, rows)},
+		{name: "a", physical: format.Int64, list: true, rows: make([]any, rows)},
+		{name: "b", physical: format.Int64, rows: make([]any, rows)},
+		{name: "c", physical: format.Int64, optional: true, rows: make([]any, rows)},
+		{name: "d", physical: format.Float, rows: make([]any, rows)},
 	}
 	for r := range rows {
 		list := make([]any, rng.IntN(41))
@@ -69,7 +69,7 @@ func TestEveryBytesBitIsSummed(t *testing.T) {
 				chunk := b.mem.Input[task.Window.Off:][:touched]
 				pages := 0
 				for at := 0; at < len(chunk); pages++ {
-					h, n, err := parquet.ParsePageHeader(chunk[at:])
+					h, n, err := format.ParsePageHeader(chunk[at:])
 					require.NoError(t, err)
 					payload := chunk[at+n:][:h.Compressed]
 					for k := 0; k < len(payload); k += 1 + k%53 {

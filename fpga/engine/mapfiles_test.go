@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 )
@@ -15,8 +15,8 @@ import (
 // mapCol is a map of a generated file.
 type mapCol struct {
 	name     string
-	key      parquet.Type // Int32 or Int64
-	value    col          // of a value, or of an element of its list; its optional tells whether it may be null
+	key      format.Type // Int32 or Int64
+	value    col         // of a value, or of an element of its list; its optional tells whether it may be null
 	list     bool
 	scored   bool
 	score    col
@@ -90,7 +90,7 @@ func (m *mapCol) levels(row pq.Row, r, part, index int) pq.Row {
 		switch {
 		case part == 0:
 			v := pq.Int64Value(e.key)
-			if m.key == parquet.Int32 {
+			if m.key == format.Int32 {
 				v = pq.Int32Value(int32(e.key))
 			}
 			row = append(row, v.Level(rep, def, index))
@@ -161,17 +161,17 @@ var mapKeys = []int64{1, 2, 3, 5, 8, 13, -7, 1 << 30, -1 << 31}
 // randomMaps makes maps of n rows.
 func randomMaps(rng *rand.Rand, count, n int) []mapCol {
 	maps := make([]mapCol, count)
-	numbers := []parquet.Type{parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double}
+	numbers := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double}
 	for i := range maps {
 		m := &maps[i]
-		leaf := func(kinds ...parquet.Type) col {
+		leaf := func(kinds ...format.Type) col {
 			return col{physical: kinds[rng.IntN(len(kinds))], optional: rng.IntN(2) == 0,
 				encoding: []string{"", "dictionary"}[rng.IntN(2)], codec: []string{"", "", "snappy", "zstd"}[rng.IntN(4)]}
 		}
-		*m = mapCol{name: fmt.Sprintf("m%02d", i), key: []parquet.Type{parquet.Int32, parquet.Int64}[rng.IntN(2)],
+		*m = mapCol{name: fmt.Sprintf("m%02d", i), key: []format.Type{format.Int32, format.Int64}[rng.IntN(2)],
 			list: rng.IntN(3) > 0, optional: rng.IntN(2) == 0, nullable: rng.IntN(2) == 0, value: leaf(numbers...)}
 		if m.scored = m.list && rng.IntN(2) == 0; m.scored {
-			m.value, m.score = leaf(numbers[1:]...), leaf(parquet.Float, parquet.Double, parquet.Int64)
+			m.value, m.score = leaf(numbers[1:]...), leaf(format.Float, format.Double, format.Int64)
 			m.value.optional = false
 		}
 		few, nulls, mean := rng.IntN(2) == 0, rng.IntN(3), 1+rng.IntN(5)
@@ -213,7 +213,7 @@ func randomMaps(rng *rand.Rand, count, n int) []mapCol {
 
 // addMaps adds maps to a program whose output may be fixed or not: behind the columns that feed keys, or behind all, as
 // they feed keys or not.
-func addMaps(rng *rand.Rand, p *program.Program, maps []mapCol, f *parquet.File, risky bool) {
+func addMaps(rng *rand.Rand, p *program.Program, maps []mapCol, f *format.File, risky bool) {
 	keyed := 0
 	for keyed < len(p.Columns) && slices.ContainsFunc(p.Columns[keyed].Sinks, func(s program.Sink) bool { return s.To == program.ToSparse }) {
 		keyed++
@@ -238,7 +238,7 @@ func addMaps(rng *rand.Rand, p *program.Program, maps []mapCol, f *parquet.File,
 }
 
 // columns makes the columns of some features of the map.
-func (m *mapCol) columns(rng *rand.Rand, p *program.Program, f *parquet.File, risky bool) (columns []program.Column, keys bool) {
+func (m *mapCol) columns(rng *rand.Rand, p *program.Program, f *format.File, risky bool) (columns []program.Column, keys bool) {
 	in, _ := f.Map(m.name)
 	column := func(leaf int, part program.Part, kind program.Kind) program.Column {
 		return program.Column{Name: f.Leaves[leaf].Path, Kind: kind, Part: part}
@@ -341,36 +341,36 @@ func (m *mapCol) entries(part, from, to int) []entry {
 }
 
 // assembleMaps makes a file of hand-written chunks of maps.
-func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *parquet.File) {
-	f := &parquet.File{}
+func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *format.File) {
+	f := &format.File{}
 	data := []byte("PAR1")
 	for i := range maps {
 		m := &maps[i]
 		first := len(f.Leaves)
-		in := parquet.Map{Name: m.name, Keys: first, Values: first + 1, Scores: -1, List: m.list}
+		in := format.Map{Name: m.name, Keys: first, Values: first + 1, Scores: -1, List: m.list}
 		if m.scored {
 			in.Scores = first + 2
 		}
 		f.Maps = append(f.Maps, in)
 		for part := range m.parts() {
 			c := m.leaf(part)
-			f.Leaves = append(f.Leaves, parquet.Leaf{Path: c.name, Name: c.name, Index: first + part, Physical: c.physical, List: true, Part: parquet.Part(part + 1),
+			f.Leaves = append(f.Leaves, format.Leaf{Path: c.name, Name: c.name, Index: first + part, Physical: c.physical, List: true, Part: format.Part(part + 1),
 				MaxDef: uint8(c.nested.def), MaxRep: uint8(c.nested.rep), RepDef: uint8(c.nested.element), EntryDef: uint8(c.nested.entry)})
 		}
 	}
 	rows := len(maps[0].rows)
 	for at := 0; at < rows; at += groupRows {
 		end := min(at+groupRows, rows)
-		g := parquet.RowGroup{Rows: int64(end - at)}
+		g := format.RowGroup{Rows: int64(end - at)}
 		for i := range maps {
 			m := &maps[i]
 			for part := range m.parts() {
 				c := m.leaf(part)
 				e := m.entries(part, at, end)
 				b := c.cut(rng, e, mean)
-				ch := parquet.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(e)), DataOffset: int64(len(data))}
+				ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(e)), DataOffset: int64(len(data))}
 				if c.codec != "" {
-					ch.Codec = parquet.Snappy
+					ch.Codec = format.Snappy
 				}
 				g.Columns = append(g.Columns, ch)
 				data = append(data, b...)
@@ -387,8 +387,8 @@ func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *
 func (m *mapCol) plainPages(codec string) {
 	for _, c := range []*col{&m.value, &m.score} {
 		c.encoding, c.codec, c.noCRC = "", codec, true
-		if c.physical == parquet.Boolean {
-			c.physical = parquet.Int64
+		if c.physical == format.Boolean {
+			c.physical = format.Int64
 		}
 	}
 }

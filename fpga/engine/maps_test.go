@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -104,7 +104,7 @@ func TestMapPagesCutAnywhere(t *testing.T) {
 // features are read, as dense columns and keys.
 func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Program) {
 	rng := rand.New(rand.NewPCG(1, 3))
-	leaf := func(physical parquet.Type) col { return col{physical: physical, codec: codec, encoding: encoding} }
+	leaf := func(physical format.Type) col { return col{physical: physical, codec: codec, encoding: encoding} }
 	list := func(mean int) []any {
 		l := make([]any, rng.IntN(2*mean))
 		for i := range l {
@@ -113,9 +113,9 @@ func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Progr
 		return l
 	}
 	maps := []mapCol{
-		{name: "float_features", key: parquet.Int32, value: leaf(parquet.Float), optional: true},
-		{name: "id_list_features", key: parquet.Int32, value: leaf(parquet.Int64), list: true, optional: true},
-		{name: "id_score_list_features", key: parquet.Int32, value: leaf(parquet.Int64), score: leaf(parquet.Float), list: true, scored: true, optional: true},
+		{name: "float_features", key: format.Int32, value: leaf(format.Float), optional: true},
+		{name: "id_list_features", key: format.Int32, value: leaf(format.Int64), list: true, optional: true},
+		{name: "id_score_list_features", key: format.Int32, value: leaf(format.Int64), score: leaf(format.Float), list: true, scored: true, optional: true},
 	}
 	for i, stored := range []int{60, 30, 10} {
 		m := &maps[i]
@@ -231,7 +231,7 @@ func (b *batches) later(row uint32) {
 
 // Leaves that do not fit together are bad data, whichever of them is at fault, and name it.
 func TestMapLeavesDisagree(t *testing.T) {
-	leaf := func(physical parquet.Type) col { return col{physical: physical} }
+	leaf := func(physical format.Type) col { return col{physical: physical} }
 	rows := [][]mapEntry{{{key: 1, value: []any{int64(1), int64(2)}, scores: []any{float32(1), float32(2)}}}, {{key: 2, value: []any{}}}}
 	for name, c := range map[string]struct {
 		part   int
@@ -246,7 +246,7 @@ func TestMapLeavesDisagree(t *testing.T) {
 		}, "another number of scores"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mapCol{name: "m", key: parquet.Int64, value: leaf(parquet.Int64), score: leaf(parquet.Float), list: true, scored: true, rows: rows, null: make([]bool, 2)}
+			m := mapCol{name: "m", key: format.Int64, value: leaf(format.Int64), score: leaf(format.Float), list: true, scored: true, rows: rows, null: make([]bool, 2)}
 			other := m
 			other.rows = [][]mapEntry{rows[0], rows[1]}
 			c.change(other.rows)
@@ -274,7 +274,7 @@ func TestMapLeavesDisagree(t *testing.T) {
 // length 0, a null score takes its list with it unless scores are not asked for.
 func TestMapRules(t *testing.T) {
 	type nothing = any
-	m := mapCol{name: "m", key: parquet.Int64, value: col{physical: parquet.Int64}, score: col{physical: parquet.Double, optional: true}, list: true,
+	m := mapCol{name: "m", key: format.Int64, value: col{physical: format.Int64}, score: col{physical: format.Double, optional: true}, list: true,
 		scored: true, nullable: true, optional: true, null: []bool{false, true, false, false}, rows: [][]mapEntry{
 			{{key: 1, value: []any{int64(10)}, scores: []any{1.5}}, {key: 1, value: []any{int64(20), int64(21)}, scores: []any{2.5, 0.1}}},
 			nil,

@@ -5,7 +5,8 @@ import (
 	"hash/crc32"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // TagBytes is what the engine writes to a task's scratch before an unpacked page, to know the page again. Behind the page it
@@ -76,7 +77,7 @@ func (k *walk) claim(c *program.Cursor, p *page) bool {
 	if le.Uint32(tag[60:]) != seal(tag, header, unpacked) {
 		return false
 	}
-	h, used, err := parquet.ParsePageHeader(header)
+	h, used, err := format.ParsePageHeader(header)
 	if err != nil || uint64(used) != head || uint64(h.Uncompressed) != n {
 		return false
 	}
@@ -110,7 +111,7 @@ func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok
 		h.HasCRC = h.HasCRC && !c.Checked
 		late := h.HasCRC && k.late && p.data()
 		h.HasCRC = h.HasCRC && !late
-		p.bytes, err = parquet.Unpack(nil, &h, payload, &k.ct)
+		p.bytes, err = decoder.Unpack(nil, &h, payload, &k.ct)
 		if err == nil && late {
 			w.late.begin(k, c, p)
 		}
@@ -124,12 +125,12 @@ func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok
 		return false, nil
 	}
 	clear(k.scratch[:TagBytes]) // the page that lay here goes
-	p.bytes, err = parquet.Unpack(k.scratch[TagBytes:], &p.header, payload, &k.ct)
+	p.bytes, err = decoder.Unpack(k.scratch[TagBytes:], &p.header, payload, &k.ct)
 	if err != nil {
 		return true, err
 	}
 	w.result.BytesIn += p.size
-	if p.header.Type != parquet.DictionaryPage {
+	if p.header.Type != format.DictionaryPage {
 		k.keep(c, p, payload)
 	}
 	return true, nil
@@ -137,7 +138,7 @@ func (w *worker) unpack(k *walk, c *program.Cursor, p *page, payload []byte) (ok
 
 // dictionary is the resident dictionary of the task at hand.
 type dictionary struct {
-	d    parquet.Dictionary
+	d    decoder.Dictionary
 	open bool
 }
 
@@ -149,7 +150,7 @@ func (k *walk) dictionary(c *program.Cursor, p *page) (size uint64, err error) {
 	if int64(p.header.NumValues) > 8*int64(p.header.Uncompressed) { // not even a bit a value
 		return 0, k.at(c, badPage("a dictionary of %d values in %d bytes", p.header.NumValues, p.header.Uncompressed))
 	}
-	return uint64(max(0, parquet.DictionarySize(&p.header, &k.ct))), nil
+	return uint64(max(0, decoder.DictionarySize(&p.header, &k.ct))), nil
 }
 
 // alone tells whether no other task of the slice names any of k's dictionary room, so that the dictionary may be decoded
@@ -178,7 +179,7 @@ func (w *worker) loadDictionary(k *walk, c *program.Cursor, p *page) error {
 		err = badData("no scratch for the dictionary page")
 	}
 	if err == nil {
-		_, err = parquet.DecodeDictionary(k.dict, &p.header, p.bytes, &k.ct)
+		_, err = decoder.DecodeDictionary(k.dict, &p.header, p.bytes, &k.ct)
 	}
 	if err != nil {
 		return k.at(c, err)
@@ -188,12 +189,12 @@ func (w *worker) loadDictionary(k *walk, c *program.Cursor, p *page) error {
 }
 
 // resident returns the task's dictionary, opened once a task; nil if there is none.
-func (w *worker) resident(k *walk, c *program.Cursor) (*parquet.Dictionary, error) {
+func (w *worker) resident(k *walk, c *program.Cursor) (*decoder.Dictionary, error) {
 	if !c.Dict {
 		return nil, nil
 	}
 	if !w.dict.open {
-		d, err := parquet.OpenDictionary(k.dict, &k.ct)
+		d, err := decoder.OpenDictionary(k.dict, &k.ct)
 		if err != nil {
 			return nil, k.at(c, badSlice("the resident dictionary: %w", err))
 		}

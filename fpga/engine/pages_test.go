@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -101,7 +101,7 @@ func plain(c *col, e []entry) []byte {
 	for _, x := range e {
 		switch v := x.v.(type) {
 		case int64:
-			if c.physical == parquet.Int32 {
+			if c.physical == format.Int32 {
 				b = binary.LittleEndian.AppendUint32(b, uint32(v))
 			} else {
 				b = binary.LittleEndian.AppendUint64(b, uint64(v))
@@ -244,13 +244,13 @@ func (c *col) cut(rng *rand.Rand, e []entry, mean int) []byte {
 }
 
 // assemble makes a file of hand-written chunks, with metadata but no footer.
-func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *parquet.File) {
-	f := &parquet.File{}
+func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *format.File) {
+	f := &format.File{}
 	data := []byte("PAR1")
 	for i := range cols {
 		c := &cols[i]
 		def, rep := c.max()
-		l := parquet.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def), MaxRep: uint8(rep)}
+		l := format.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def), MaxRep: uint8(rep)}
 		if c.list {
 			l.RepDef = uint8(def)
 			if c.elements {
@@ -262,14 +262,14 @@ func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *parquet
 	rows := len(cols[0].rows)
 	for at := 0; at < rows; at += groupRows {
 		end := min(at+groupRows, rows)
-		g := parquet.RowGroup{Rows: int64(end - at)}
+		g := format.RowGroup{Rows: int64(end - at)}
 		for i := range cols {
 			part := cols[i]
 			part.rows = part.rows[at:end]
 			b := part.chunk(rng, mean)
-			ch := parquet.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(part.entries()))}
+			ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(part.entries()))}
 			if part.codec != "" {
-				ch.Codec = parquet.Snappy
+				ch.Codec = format.Snappy
 			}
 			ch.DataOffset = ch.Offset
 			g.Columns = append(g.Columns, ch)
@@ -299,8 +299,8 @@ func TestPagesCutAnywhere(t *testing.T) {
 		for i := range cols {
 			c := &cols[i]
 			c.unsigned = 0
-			if c.physical == parquet.Boolean {
-				c.physical = parquet.Int64
+			if c.physical == format.Boolean {
+				c.physical = format.Int64
 			}
 			if c.codec != "" {
 				c.codec = "snappy"
@@ -344,7 +344,7 @@ func TestPagesCutAnywhere(t *testing.T) {
 
 // A row that spans three pages, in windows that end at every byte.
 func TestRowOverThreePages(t *testing.T) {
-	c := col{name: "c", physical: parquet.Int64, list: true, rows: []any{
+	c := col{name: "c", physical: format.Int64, list: true, rows: []any{
 		[]any{int64(1), int64(2)}, []any{int64(3), int64(4), int64(5), int64(6), int64(7)}, []any{}, []any{int64(8)},
 	}}
 	for _, codec := range []string{"", "snappy"} {
@@ -357,12 +357,12 @@ func TestRowOverThreePages(t *testing.T) {
 			sizes = append(sizes, len(p))
 			data = append(data, p...)
 		}
-		l := parquet.Leaf{Path: "c", Name: "c", Physical: c.physical, List: true, MaxDef: 1, MaxRep: 1, RepDef: 1}
-		ch := parquet.Chunk{Compressed: int64(len(data)), NumValues: int64(len(e))}
+		l := format.Leaf{Path: "c", Name: "c", Physical: c.physical, List: true, MaxDef: 1, MaxRep: 1, RepDef: 1}
+		ch := format.Chunk{Compressed: int64(len(data)), NumValues: int64(len(e))}
 		if codec != "" {
-			ch.Codec = parquet.Snappy
+			ch.Codec = format.Snappy
 		}
-		f := &parquet.File{Rows: 4, Leaves: []parquet.Leaf{l}, RowGroups: []parquet.RowGroup{{Rows: 4, Columns: []parquet.Chunk{ch}}}}
+		f := &format.File{Rows: 4, Leaves: []format.Leaf{l}, RowGroups: []format.RowGroup{{Rows: 4, Columns: []format.Chunk{ch}}}}
 		p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
 			Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}
 		for window := sizes[0] + sizes[1] + sizes[2]; window > 0; window-- {

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // How many elements a block of a map should hold at most: what its blocks and what is made of them fit the second-level cache.
@@ -195,7 +195,7 @@ func (p *parts) read(e *Engine, n int) (rows, at int, err error) {
 			r.block.Reset(s.ct.Kind())
 			r.block.Lend = true
 			got, err := r.decoder.Next(&r.block, n)
-			if errors.Is(err, parquet.ErrLimit) && n > 1 {
+			if errors.Is(err, format.ErrLimit) && n > 1 {
 				again = true
 				break
 			}

@@ -6,13 +6,13 @@ import (
 	"math/rand/v2"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // randomCols makes columns of n rows.
 func randomCols(rng *rand.Rand, columns, n int) []col {
 	cols := make([]col, columns)
-	kinds := []parquet.Type{parquet.Boolean, parquet.Int32, parquet.Int64, parquet.Float, parquet.Double, parquet.ByteArray}
+	kinds := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray}
 	for i := range cols {
 		c := &cols[i]
 		*c = col{
@@ -23,9 +23,9 @@ func randomCols(rng *rand.Rand, columns, n int) []col {
 		}
 		if rng.IntN(4) == 0 {
 			switch c.physical {
-			case parquet.Int32:
+			case format.Int32:
 				c.unsigned = 32
-			case parquet.Int64:
+			case format.Int64:
 				c.unsigned = 64
 			}
 		}
@@ -63,18 +63,18 @@ func (c *col) randomValue(rng *rand.Rand, few bool) any {
 		v = int64(rng.IntN(20))
 	}
 	switch c.physical {
-	case parquet.Boolean:
+	case format.Boolean:
 		return v & 1
-	case parquet.Int32:
+	case format.Int32:
 		return int64(int32(v))
-	case parquet.Int64:
+	case format.Int64:
 		return v
-	case parquet.Float:
+	case format.Float:
 		if rng.IntN(50) == 0 {
 			return []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1e-42}[rng.IntN(4)]
 		}
 		return float32(v) / 8
-	case parquet.Double:
+	case format.Double:
 		if rng.IntN(50) == 0 {
 			return []float64{math.NaN(), math.Inf(-1), math.Copysign(0, -1), 1e-310, 1e300}[rng.IntN(5)]
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -64,7 +64,7 @@ func TestSliceRefused(t *testing.T) {
 		"dictionary":                 func(b *batches) { b.slice.Tasks[1].Dict.Len = huge },
 		"dictionary not aligned":     func(b *batches) { b.slice.Tasks[1].Dict.Off, b.slice.Tasks[1].Dict.Len = 4, 100 },
 		"no dictionary, but claimed": func(b *batches) { b.slice.Tasks[1].Cursor.Dict = true },
-		"type of another kind":       func(b *batches) { b.slice.Tasks[1].Chunk.Physical = uint8(parquet.Double) },
+		"type of another kind":       func(b *batches) { b.slice.Tasks[1].Chunk.Physical = uint8(format.Double) },
 		"list as scalar": func(b *batches) {
 			b.slice.Tasks[0].Chunk.MaxRep, b.slice.Tasks[0].Chunk.ElementDef = 0, 0
 		},
@@ -202,8 +202,8 @@ func TestDataRefused(t *testing.T) {
 	}{
 		"crc":                  {func(b *batches) { flip(b, 0, -1) }, program.BadData, `column "cat_00": page 1 at byte`},
 		"header":               {func(b *batches) { flip(b, 0, 0) }, program.BadData, `column "cat_00": page 0 at byte 0`},
-		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(parquet.LZO) }, program.NoSupport, "LZO"},
-		"type":                 {func(b *batches) { b.slice.Tasks[2].Chunk.Physical = uint8(parquet.Int96) }, program.NoSupport, "INT96"},
+		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(format.LZO) }, program.NoSupport, "LZO"},
+		"type":                 {func(b *batches) { b.slice.Tasks[2].Chunk.Physical = uint8(format.Int96) }, program.NoSupport, "INT96"},
 		"fewer values":         {func(b *batches) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData, "10 values, the chunk has 9"},
 		"more values":          {func(b *batches) { b.slice.Tasks[2].Chunk.Values, b.slice.Tasks[2].Cursor.Skip = 11, 1 }, program.BadData, "ends after 10 of 11"},
 		"rows behind the last": {func(b *batches) { b.slice.Tasks[2].Cursor.Skip = 1 }, program.BadData, "1 rows are wanted"},
@@ -315,7 +315,7 @@ func TestLongLists(t *testing.T) {
 	for range 20 {
 		rows = append(rows, long)
 	}
-	c := col{name: "c", physical: parquet.Int64, list: true, optional: true, rows: rows}
+	c := col{name: "c", physical: format.Int64, list: true, optional: true, rows: rows}
 	data := write(t, []col{c}, layout{groupRows: 1000, batchRows: 1000, pageBytes: 1 << 20, version: 1})
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
 		Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}

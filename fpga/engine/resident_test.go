@@ -7,7 +7,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +15,7 @@ import (
 // resident is a column c of pages with 100 rows each that feeds so many keys with lengths, and a slice over its rows 0 to
 // 50. Its cursor then stands inside the first page.
 func resident(t *testing.T, codec string, keys int) (b *batches, after program.TaskResult) {
-	c := col{name: "c", physical: parquet.Int64, codec: codec}
+	c := col{name: "c", physical: format.Int64, codec: codec}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		c.rows = append(c.rows, rng.Int64N(1<<40))

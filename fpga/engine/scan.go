@@ -6,7 +6,7 @@ import (
 	"math"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // listValues is how many elements of lists a block should hold: as flat blocks, what stays in the first-level cache.
@@ -151,7 +151,7 @@ func (w *worker) enter(s *scan) error {
 			s.want(program.MoreInput, min(max(headerGuess, 2*s.have(s.cur.Page)), s.task.ChunkLen-s.cur.Page))
 			return nil
 		}
-		if w.page.header.Type == parquet.DictionaryPage {
+		if w.page.header.Type == format.DictionaryPage {
 			if err := w.enterDictionary(s); err != nil || s.lack != program.Done {
 				return err
 			}
@@ -242,7 +242,7 @@ func (w *worker) rows(s *scan, n int) error {
 		w.block.Reset(s.ct.Kind())
 		w.block.Lend = true // the page stays where it is until the block is written
 		got, err := w.decoder.Next(&w.block, ask)
-		if errors.Is(err, parquet.ErrLimit) && ask > 1 {
+		if errors.Is(err, format.ErrLimit) && ask > 1 {
 			// The rows are longer than those before them: fewer at a time. An error ends the decoder's page.
 			s.rows = max(1, ask/16)
 			if err := w.reopen(s); err != nil {
@@ -382,7 +382,7 @@ func (w *worker) readLastRow(s *scan) (end rowEnd, err error) {
 			end.stay(s)
 			return end, nil
 		}
-		if w.page.header.Type == parquet.DictionaryPage {
+		if w.page.header.Type == format.DictionaryPage {
 			return end, s.at(&c, badPage("a dictionary page behind the chunk's first page"))
 		}
 		if !w.page.data() {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // walk is a task on its way through check and execution.
 type walk struct {
 	task    *program.Task
 	col     *column // nil for text
-	ct      parquet.ColumnType
+	ct      format.ColumnType
 	window  []byte // chunk bytes from task.WindowAt on
 	dict    []byte
 	scratch []byte
@@ -34,7 +34,7 @@ func (k *walk) want(state program.State, need uint64) { k.lack, k.need = state, 
 
 // page is a page whose header lies in the window.
 type page struct {
-	header parquet.PageHeader
+	header format.PageHeader
 	off    uint64 // chunk offset of the header
 	size   uint64 // header and payload
 	head   int    // bytes of the header
@@ -44,23 +44,23 @@ type page struct {
 func (p *page) end() uint64 { return p.off + p.size }
 
 // rows is how many rows begin in the page, if the header alone tells.
-func (p *page) rows(ct *parquet.ColumnType) (n uint64, ok bool) {
+func (p *page) rows(ct *format.ColumnType) (n uint64, ok bool) {
 	switch {
 	case p.header.MayContinue(ct):
 		return 0, false
-	case p.header.Type == parquet.DataPageV2:
+	case p.header.Type == format.DataPageV2:
 		return uint64(p.header.NumRows), true
 	}
 	return uint64(p.header.NumValues), true
 }
 
 // packed tells whether the page must be unpacked into scratch.
-func (p *page) packed(ct *parquet.ColumnType) bool {
+func (p *page) packed(ct *format.ColumnType) bool {
 	return p.header.Packed(ct)
 }
 
 // room is how much scratch the page takes.
-func (p *page) room(ct *parquet.ColumnType) uint64 {
+func (p *page) room(ct *format.ColumnType) uint64 {
 	if !p.packed(ct) {
 		return 0
 	}
@@ -69,7 +69,7 @@ func (p *page) room(ct *parquet.ColumnType) uint64 {
 
 // data tells whether the page holds values.
 func (p *page) data() bool {
-	return (p.header.Type == parquet.DataPage || p.header.Type == parquet.DataPageV2) && p.header.NumValues > 0
+	return (p.header.Type == format.DataPage || p.header.Type == format.DataPageV2) && p.header.NumValues > 0
 }
 
 // headerGuess is how many bytes are asked for a page header that is not there: a header takes some tens of bytes, more
@@ -95,14 +95,14 @@ func (k *walk) header(c *program.Cursor, p *page) (ok bool, err error) {
 		*p = page{off: c.Page}
 		if have := k.have(c.Page); have > 0 {
 			b := k.window[uint64(len(k.window))-have:]
-			p.header, p.head, err = parquet.ParsePageHeader(b)
+			p.header, p.head, err = format.ParsePageHeader(b)
 		} else {
-			err = parquet.ErrMoreInput
+			err = format.ErrMoreInput
 		}
-		if errors.Is(err, parquet.ErrMoreInput) && !(k.last() && c.Page >= k.task.WindowAt) {
+		if errors.Is(err, format.ErrMoreInput) && !(k.last() && c.Page >= k.task.WindowAt) {
 			return false, nil
 		}
-		if errors.Is(err, parquet.ErrMoreInput) {
+		if errors.Is(err, format.ErrMoreInput) {
 			err = badPage("the page's header ends behind its chunk")
 		}
 		if err != nil {
@@ -188,7 +188,7 @@ func (w *worker) checkPages(k *walk) error {
 			k.needInput(c.Page+max(guess, span.guess(rows)), room)
 			return nil
 		}
-		if p.header.Type == parquet.DictionaryPage {
+		if p.header.Type == format.DictionaryPage {
 			size, err := k.dictionary(&c, &p)
 			if err != nil {
 				return err

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
@@ -23,9 +23,9 @@ type worker struct {
 	walks   []walk
 	out     tensors
 
-	block   parquet.Block
+	block   decoder.Block
 	buffers buffers
-	decoder parquet.Decoder
+	decoder decoder.Decoder
 	page    page
 	late    lateSum
 	dict    dictionary

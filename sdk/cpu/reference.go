@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/tensor"
 )
@@ -124,14 +124,14 @@ func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 func (v *verdict) fault(err error) error {
 	p := v.run.Partition
 	e := &sdk.DataError{Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Message: strings.TrimPrefix(err.Error(), "reference: "), Err: sdk.ErrData}
-	var page *parquet.PageError
+	var page *format.PageError
 	switch {
 	case errors.As(err, &page):
 		e.RowGroup, e.Column, e.Page, e.Offset, e.Message = page.RowGroup, page.Column, int64(page.Page), page.Offset, page.Err.Error()
 		if l, ok := p.File.Leaf(page.Column); ok {
 			e.Column = l.Name
 		}
-		if errors.Is(err, parquet.ErrUnsupported) || errors.Is(err, parquet.ErrLimit) {
+		if errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrLimit) {
 			e.Err = sdk.ErrUnsupported
 		}
 	case !errors.Is(err, reference.ErrData):

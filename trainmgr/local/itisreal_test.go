@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/nvme"
@@ -70,7 +70,7 @@ func TestDrivesCountWhatWasPlanned(t *testing.T) {
 // less those not wanted are exactly the column chunks that the pipeline names.
 func TestBytesMovedAreTheColumnsThatThePipelineReads(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 1203)
-	f, err := parquet.ReadFooter(bytes.NewReader(d.parts[0]), int64(len(d.parts[0])))
+	f, err := format.ReadFooter(bytes.NewReader(d.parts[0]), int64(len(d.parts[0])))
 	require.NoError(t, err)
 	read := map[string][]string{"lists": {"label", "int_0", "int_1", "cat_0", "cat_1", "list_0"}, "fixed": {"label", "int_0", "cat_0", "cat_1"}}
 	for name, columns := range read {

@@ -4,26 +4,26 @@ import (
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
 // partOf is a program's part of a map in a file's numbering.
-func partOf(p program.Part) parquet.Part {
+func partOf(p program.Part) format.Part {
 	switch p {
 	case program.MapKeys:
-		return parquet.MapKeys
+		return format.MapKeys
 	case program.MapValues:
-		return parquet.MapValues
+		return format.MapValues
 	case program.MapScores:
-		return parquet.MapScores
+		return format.MapScores
 	}
-	return parquet.NoPart
+	return format.NoPart
 }
 
 // isList tells whether a leaf holds a list where the program's column says so: a leaf of a map has a list a row in any
 // case, and what counts is whether that is one of lists.
-func isList(l *parquet.Leaf) bool {
-	if l.Part != parquet.NoPart {
+func isList(l *format.Leaf) bool {
+	if l.Part != format.NoPart {
 		return l.MaxRep == 2
 	}
 	return l.List

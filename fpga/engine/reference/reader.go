@@ -5,7 +5,8 @@ import (
 	"io"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/fpga/unit/parquet/reference"
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
@@ -13,7 +14,7 @@ import (
 type Reader struct {
 	program *program.Program
 	eval    evaluator
-	file    *parquet.File
+	file    *format.File
 	data    io.ReaderAt
 	leaves  []int       // of each column of the program
 	chunks  []chunk     // the last one decoded, of each column of the program
@@ -28,7 +29,7 @@ type chunk struct {
 }
 
 // NewParquet returns a reader of a Parquet file whose footer was read from r. The program must be valid.
-func NewParquet(p *program.Program, f *parquet.File, r io.ReaderAt) (*Reader, error) {
+func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, error) {
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
@@ -103,7 +104,7 @@ func (d *Reader) value(i int, row int64) (any, error) {
 	}
 	c := &d.chunks[i]
 	if c.group != group {
-		column, err := parquet.ReadColumnReference(d.data, d.file, group, d.leaves[i])
+		column, err := reference.ReadColumn(d.data, d.file, group, d.leaves[i])
 		if err != nil {
 			return nil, err
 		}
@@ -112,13 +113,13 @@ func (d *Reader) value(i int, row int64) (any, error) {
 	return c.rows[row], nil
 }
 
-func kindOf(k parquet.Kind) program.Kind {
+func kindOf(k format.Kind) program.Kind {
 	switch k {
-	case parquet.KindInt64:
+	case format.KindInt64:
 		return program.Int64
-	case parquet.KindFloat32:
+	case format.KindFloat32:
 		return program.Float32
-	case parquet.KindFloat64:
+	case format.KindFloat64:
 		return program.Float64
 	}
 	return program.Bytes

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -61,12 +61,12 @@ type row struct {
 	X float32 `parquet:"x"`
 }
 
-func file(t *testing.T) ([]byte, *parquet.File) {
+func file(t *testing.T) ([]byte, *format.File) {
 	one, two := int64(1), int64(2)
 	rows := []row{{[]int64{10, 11}, &one, 0.5}, {nil, nil, 1.5}, {[]int64{12}, &two, 2.5}, {[]int64{13, 14, 15}, nil, 3.5}}
 	var b bytes.Buffer
 	require.NoError(t, pq.Write(&b, rows, pq.MaxRowsPerRowGroup(3)))
-	f, err := parquet.ReadFooter(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	f, err := format.ReadFooter(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	require.NoError(t, err)
 	require.Len(t, f.RowGroups, 2)
 	return b.Bytes(), f

@@ -1,0 +1,181 @@
+package decoder
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// Block holds decoded rows of one column. The caller owns it; Next appends to its slices and Reset empties them,
+// keeping their memory. Only the slices of its Kind are used.
+//
+// A flat column has one value slot a row. A list has Lengths[i] slots in row i, in row order; a null list and an
+// empty one have none. The slot of a null holds 0, or no bytes.
+type Block struct {
+	Kind    format.Kind
+	Rows    int
+	I64     []int64
+	F32     []float32
+	F64     []float64
+	Offsets []uint32 // bytes: value i is Data[Offsets[i]:Offsets[i+1]]; one more than there are slots once any row is there
+	Data    []byte
+	// Valid has a byte a value slot, 1 = there, 0 = null, if ColumnType.NullableValues; else it is empty: all are there.
+	Valid []byte
+	// RowValid has a byte a row, 1 = a list, 0 = null, if ColumnType.NullableRows; else it is empty.
+	RowValid []byte
+	Lengths  []int32 // lists: value slots of each row; lists in a map: entries of each row
+	Inner    []int32 // lists in a map: value slots of each entry, none of a null or empty list
+	Nulls    int     // zeros in Valid
+	NullRows int     // zeros in RowValid
+
+	// MaxValues bounds the value slots, and the rows, and MaxData the bytes of Data; 0 means the defaults. Decoding that would pass
+	// any fails with ErrLimit.
+	MaxValues int // default DefaultMaxValues
+	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
+
+	// Lend lets I64, F32 and F64 be the page's own bytes where values lie there as they are wanted: PLAIN and without a null. Lent tells
+	// that they are: then they are not to be written, may begin at any address, and are gone when the page is.
+	Lend, Lent bool
+
+	own owned // the block's own memory, while values are lent
+}
+
+// owned is memory that a block keeps for values of its own.
+type owned struct {
+	i64 []int64
+	f32 []float32
+	f64 []float64
+}
+
+// The bounds of a Block that sets none.
+const (
+	DefaultMaxValues = 1 << 24
+	DefaultMaxData   = 1 << 26
+)
+
+// Reset empties the block for values of kind k and keeps its memory and its bounds.
+func (b *Block) Reset(k format.Kind) {
+	b.forget()
+	b.Kind, b.Rows, b.Nulls, b.NullRows = k, 0, 0, 0
+	b.I64, b.F32, b.F64 = b.I64[:0], b.F32[:0], b.F64[:0]
+	b.Offsets, b.Data = b.Offsets[:0], b.Data[:0]
+	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:0], b.RowValid[:0], b.Lengths[:0], b.Inner[:0]
+}
+
+// forget takes the block's own memory back, empty, in place of what was lent.
+func (b *Block) forget() {
+	if b.Lent {
+		b.I64, b.F32, b.F64, b.Lent = b.own.i64, b.own.f32, b.own.f64, false
+		b.own = owned{}
+	}
+}
+
+// keep copies what was lent.
+func (b *Block) keep() {
+	if !b.Lent {
+		return
+	}
+	i64, f32, f64 := b.I64, b.F32, b.F64
+	b.forget()
+	b.I64, b.F32, b.F64 = append(b.I64[:0], i64...), append(b.F32[:0], f32...), append(b.F64[:0], f64...)
+}
+
+// lend makes the first n values of src the block's, which has none, or is a view that ends where src begins. It is not ok
+// where the block's values lie elsewhere.
+func lend[T number](b *Block, values *[]T, src []byte, n int) (ok bool) {
+	if !b.Lend || (len(*values) > 0 && !b.Lent) {
+		return false
+	}
+	first := unsafe.Pointer(unsafe.SliceData(src))
+	if have := len(*values); have > 0 {
+		size := unsafe.Sizeof((*values)[0])
+		first = unsafe.Pointer(unsafe.SliceData(*values))
+		if unsafe.Add(first, uintptr(have)*size) != unsafe.Pointer(unsafe.SliceData(src)) {
+			return false
+		}
+		n += have
+	}
+	if !b.Lent {
+		b.own = owned{b.I64, b.F32, b.F64}
+		b.I64, b.F32, b.F64, b.Lent = nil, nil, nil, true
+	}
+	*values = unsafe.Slice((*T)(first), n)
+	return true
+}
+
+// Values is the number of value slots in the block.
+func (b *Block) Values() int {
+	switch b.Kind {
+	case format.KindInt64:
+		return len(b.I64)
+	case format.KindFloat32:
+		return len(b.F32)
+	case format.KindFloat64:
+		return len(b.F64)
+	}
+	return max(0, len(b.Offsets)-1)
+}
+
+// Bytes is value slot i of a block of bytes.
+func (b *Block) Bytes(i int) []byte { return b.Data[b.Offsets[i]:b.Offsets[i+1]] }
+
+// mark is a block's state, to return to when decoding fails half way.
+type mark struct {
+	rows, nulls, nullRows              int
+	values, data, valid, rowValid, len int
+	inner                              int
+	lastLength, lastInner              int32
+}
+
+func (b *Block) mark() mark {
+	m := mark{rows: b.Rows, nulls: b.Nulls, nullRows: b.NullRows, values: b.Values(), data: len(b.Data),
+		valid: len(b.Valid), rowValid: len(b.RowValid), len: len(b.Lengths), inner: len(b.Inner)}
+	if m.len > 0 {
+		m.lastLength = b.Lengths[m.len-1]
+	}
+	if m.inner > 0 {
+		m.lastInner = b.Inner[m.inner-1]
+	}
+	return m
+}
+
+func (b *Block) rollback(m mark) {
+	b.Rows, b.Nulls, b.NullRows = m.rows, m.nulls, m.nullRows
+	switch b.Kind {
+	case format.KindInt64:
+		b.I64 = b.I64[:m.values]
+	case format.KindFloat32:
+		b.F32 = b.F32[:m.values]
+	case format.KindFloat64:
+		b.F64 = b.F64[:m.values]
+	case format.KindBytes:
+		b.Offsets, b.Data = b.Offsets[:min(len(b.Offsets), m.values+1)], b.Data[:m.data]
+	}
+	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:m.valid], b.RowValid[:m.rowValid], b.Lengths[:m.len], b.Inner[:m.inner]
+	if m.len > 0 {
+		b.Lengths[m.len-1] = m.lastLength
+	}
+	if m.inner > 0 {
+		b.Inner[m.inner-1] = m.lastInner
+	}
+}
+
+func (b *Block) maxValues() int {
+	if b.MaxValues > 0 {
+		return b.MaxValues
+	}
+	return DefaultMaxValues
+}
+
+func (b *Block) maxData() int {
+	if b.MaxData > 0 {
+		return min(b.MaxData, 1<<32-1)
+	}
+	return DefaultMaxData
+}
+
+// extend lengthens s by n and returns it whole; the new elements are not cleared.
+func extend[T any](s []T, n int) []T {
+	return slices.Grow(s, n)[:len(s)+n]
+}

@@ -1,0 +1,273 @@
+package decoder
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/fpga/unit/zeroextend"
+)
+
+// Dictionary is a decoded dictionary that lies in somebody's memory. It is read-only, may be shared, and is valid as
+// long as that memory holds it.
+//
+// In memory a dictionary is a header of 32 bytes, all little endian, and then its values: float32 or float64, count+1
+// offsets of 32 bits and the bytes that they cut, or integers, which take 4 bytes each where all of them fit int32, or
+// are an INT32 that is unsigned, and else 8: a dictionary is read all over, and what is half as large stays in
+// a nearer cache.
+//
+//	0  4  magic "MRD1"
+//	4  1  physical type
+//	5  1  1 if INT(w, unsigned)
+//	6  1  bytes of an integer, 4 or 8; else 0
+//	7  1  0
+//	8  4  count of values
+//	12 4  0
+//	16 8  bytes of values, offsets included
+//	24 8  0
+type Dictionary struct {
+	n    int
+	kind format.Kind
+	i64  []int64 // of integers, one of these three
+	i32  []int32
+	u32  []uint32
+	f32  []float32
+	f64  []float64
+	off  []uint32
+	data []byte
+}
+
+const (
+	dictionaryMagic  = "MRD1"
+	dictionaryHeader = 32
+)
+
+// Len is the number of values.
+func (d *Dictionary) Len() int { return d.n }
+
+// DictionarySize is the memory that DecodeDictionary of this page needs at most, in bytes. It follows from the header
+// alone and may be absurd where the header is.
+func DictionarySize(h *format.PageHeader, ct *format.ColumnType) int64 {
+	n := int64(max(0, h.NumValues))
+	switch {
+	case ct.Kind() == format.KindBytes:
+		n = (n+1)*4 + int64(max(0, h.Uncompressed))
+	case ct.Physical == format.Int64 || ct.Physical == format.Double:
+		n *= 8
+	default:
+		n *= 4
+	}
+	return dictionaryHeader + n
+}
+
+// DecodeDictionary decodes an unpacked dictionary page into dst and returns the bytes used. dst must be aligned to 8
+// bytes; a *SizeError tells if it is too small. dst and page must not overlap.
+func DecodeDictionary(dst []byte, h *format.PageHeader, page []byte, ct *format.ColumnType) (used int, err error) {
+	if err := ct.Validate(); err != nil {
+		return 0, err
+	}
+	if h.Type != format.DictionaryPage {
+		return 0, format.Corrupt("%v where a dictionary page was expected", h.Type)
+	}
+	if h.Encoding != format.Plain && h.Encoding != format.PlainDictionary {
+		return 0, &format.UnsupportedError{What: "encoding", Name: h.Encoding.String() + " of a dictionary"}
+	}
+	n := int(h.NumValues)
+	if err := dictionaryFits(n, len(page), ct); err != nil {
+		return 0, err
+	}
+	// The page holds n values, so what follows allocates nothing and writes at most what was checked here.
+	body := dictionaryBody(n, len(page), ct)
+	if dictionaryHeader+body > len(dst) {
+		return 0, &format.SizeError{What: "dictionary", Need: int64(dictionaryHeader + body), Have: int64(len(dst))}
+	}
+	out, size := dst[dictionaryHeader:dictionaryHeader+body], 0
+	switch ct.Kind() {
+	case format.KindInt64:
+		size, err = dictionaryInts(out, page, n, ct)
+		body = n * size
+	case format.KindFloat32, format.KindFloat64:
+		copy(out, page)
+	case format.KindBytes:
+		body, err = dictionaryBytes(out, page, n, ct)
+	}
+	if err != nil {
+		return 0, err
+	}
+	head := dst[:dictionaryHeader]
+	clear(head)
+	copy(head, dictionaryMagic)
+	head[4] = byte(ct.Physical)
+	if ct.Unsigned {
+		head[5] = 1
+	}
+	head[6] = byte(size)
+	binary.LittleEndian.PutUint32(head[8:], uint32(n))
+	binary.LittleEndian.PutUint64(head[16:], uint64(body))
+	return dictionaryHeader + body, nil
+}
+
+// dictionaryFits checks that a page can hold the values that its header promises.
+func dictionaryFits(n, page int, ct *format.ColumnType) error {
+	need := 4 * n // the length of every byte array
+	switch {
+	case n < 0:
+		return format.Corrupt("dictionary of %d values", n)
+	case ct.Physical == format.Boolean:
+		need = (n + 7) / 8
+	case ct.ValueSize() > 0:
+		need = n * ct.ValueSize()
+	}
+	if need > page {
+		return format.Corrupt("dictionary of %d values needs %d bytes, its page has %d", n, need, page)
+	}
+	return nil
+}
+
+// dictionaryBody is the bytes after the header that n values of a page take at most.
+func dictionaryBody(n, page int, ct *format.ColumnType) int {
+	switch ct.Physical {
+	case format.Int64, format.Double:
+		return 8 * n
+	case format.ByteArray:
+		return 4*(n+1) + page - 4*n
+	case format.FixedLenByteArray:
+		return 4*(n+1) + n*int(ct.TypeLength)
+	}
+	return 4 * n
+}
+
+// dictionaryInts writes integers and returns the bytes that each takes.
+func dictionaryInts(out, page []byte, n int, ct *format.ColumnType) (size int, err error) {
+	if _, ok := numbers[int64](out); !ok {
+		return 0, errUnaligned()
+	}
+	switch ct.Physical {
+	case format.Int32:
+		copy(out, page)
+	case format.Boolean:
+		for i := range n {
+			binary.LittleEndian.PutUint32(out[4*i:], one(page, i, 1))
+		}
+	default:
+		v := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(page))), n) // at any address
+		if zeroextend.Narrow(out, v) < n {
+			copy(out, page[:8*n])
+			return 8, nil
+		}
+	}
+	return 4, nil
+}
+
+func dictionaryBytes(out, page []byte, n int, ct *format.ColumnType) (int, error) {
+	off, ok := numbers[uint32](out[:4*(n+1)])
+	if !ok {
+		return 0, errUnaligned()
+	}
+	data := out[4*(n+1):]
+	if int64(len(data)) > math.MaxUint32 {
+		return 0, format.Corrupt("dictionary of %d bytes", len(data))
+	}
+	end := 0
+	for i := range n {
+		off[i] = uint32(end)
+		size := int(ct.TypeLength)
+		if ct.Physical == format.ByteArray {
+			if len(page) < 4 {
+				return 0, format.Corrupt("dictionary page ends before value %d of %d", i, n)
+			}
+			size = int(binary.LittleEndian.Uint32(page))
+			page = page[4:]
+		}
+		if size > len(page) || size > len(data)-end {
+			return 0, format.Corrupt("dictionary page ends inside value %d of %d", i, n)
+		}
+		copy(data[end:], page[:size])
+		page = page[size:]
+		end += size
+	}
+	off[n] = uint32(end)
+	return 4*(n+1) + end, nil
+}
+
+func errUnaligned() error {
+	return format.Corrupt("dictionary's memory is not aligned to 8 bytes")
+}
+
+// OpenDictionary checks what DecodeDictionary wrote, or somebody else, at the beginning of b, and makes it usable.
+func OpenDictionary(b []byte, ct *format.ColumnType) (Dictionary, error) {
+	var d Dictionary
+	if len(b) < dictionaryHeader || string(b[:4]) != dictionaryMagic {
+		return d, format.Corrupt("no dictionary lies there")
+	}
+	unsigned := byte(0)
+	if ct.Unsigned {
+		unsigned = 1
+	}
+	if b[4] != byte(ct.Physical) || b[5] != unsigned {
+		return d, format.Corrupt("dictionary of %v, column of %v", format.Type(b[4]), ct.Physical)
+	}
+	n, size := int64(binary.LittleEndian.Uint32(b[8:])), int64(b[6])
+	body := binary.LittleEndian.Uint64(b[16:])
+	if body > uint64(len(b)-dictionaryHeader) {
+		return d, format.Corrupt("dictionary of %d bytes in %d", body, len(b)-dictionaryHeader)
+	}
+	values := b[dictionaryHeader : dictionaryHeader+int(body)]
+	kind := ct.Kind()
+	want := 8 * n
+	switch kind {
+	case format.KindInt64:
+		if size != 8 && size != 4 {
+			return d, format.Corrupt("dictionary of integers of %d bytes", size)
+		}
+		want = size * n
+	case format.KindFloat32:
+		want = 4 * n
+	case format.KindBytes:
+		want = 4 * (n + 1)
+	}
+	if want > int64(len(values)) || (kind != format.KindBytes && want != int64(len(values))) {
+		return d, format.Corrupt("dictionary of %d values has %d bytes", n, len(values))
+	}
+	d.n, d.kind = int(n), kind
+	ok := false
+	switch kind {
+	case format.KindInt64:
+		switch {
+		case size == 8:
+			d.i64, ok = numbers[int64](values)
+		case ct.Unsigned && ct.Physical == format.Int32:
+			d.u32, ok = numbers[uint32](values)
+		default:
+			d.i32, ok = numbers[int32](values)
+		}
+	case format.KindFloat32:
+		d.f32, ok = numbers[float32](values)
+	case format.KindFloat64:
+		d.f64, ok = numbers[float64](values)
+	case format.KindBytes:
+		d.data = values[want:]
+		if d.off, ok = numbers[uint32](values[:want]); ok {
+			return d, d.checkOffsets()
+		}
+	}
+	if !ok {
+		return Dictionary{}, errUnaligned()
+	}
+	return d, nil
+}
+
+func (d *Dictionary) checkOffsets() error {
+	last := uint32(0)
+	for _, o := range d.off {
+		if o < last {
+			return format.Corrupt("dictionary's offsets run backwards")
+		}
+		last = o
+	}
+	if d.off[0] != 0 || int(last) != len(d.data) {
+		return format.Corrupt("dictionary's offsets end at %d of %d bytes", last, len(d.data))
+	}
+	return nil
+}

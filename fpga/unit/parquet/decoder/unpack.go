@@ -1,0 +1,237 @@
+package decoder
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/millrace/millrace/fpga/unit/checksum"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// Unpack checks the page's CRC if it has one and decompresses the page into dst, which must hold h.Uncompressed bytes
+// (else *SizeError). payload is the h.Compressed bytes after the header (ErrMoreInput if there are fewer; what
+// follows them is not looked at). The result is dst's beginning; where nothing is compressed it is payload itself,
+// and dst may be nil.
+func Unpack(dst []byte, h *format.PageHeader, payload []byte, ct *format.ColumnType) ([]byte, error) {
+	if err := h.CheckSizes(); err != nil {
+		return nil, err
+	}
+	if int64(len(payload)) < int64(h.Compressed) {
+		return nil, format.ErrMoreInput
+	}
+	payload = payload[:h.Compressed]
+	if h.HasCRC {
+		if err := h.CheckCRC(checksum.Page(payload)); err != nil {
+			return nil, err
+		}
+	}
+	if !h.Packed(ct) {
+		if h.Compressed != h.Uncompressed {
+			return nil, format.Corrupt("page is not compressed and has %d bytes, header says %d", h.Compressed, h.Uncompressed)
+		}
+		return payload, nil
+	}
+	if int64(h.Uncompressed) > int64(len(dst)) {
+		return nil, &format.SizeError{What: "unpacked page", Need: int64(h.Uncompressed), Have: int64(len(dst))}
+	}
+	dst = dst[:h.Uncompressed:h.Uncompressed]
+	levels := 0
+	if h.Type == format.DataPageV2 {
+		levels = int(h.RepBytes) + int(h.DefBytes)
+		copy(dst, payload[:levels])
+	}
+	if err := decompress(dst[levels:], payload[levels:], ct.Codec); err != nil {
+		return nil, err
+	}
+	return dst, nil
+}
+
+// decompress fills dst, no more and no less, from src.
+func decompress(dst, src []byte, c format.Codec) error {
+	if len(src) == 0 {
+		if len(dst) == 0 {
+			return nil // a v2 page of nulls only, as some writers leave it
+		}
+		return format.Corrupt("%v: no bytes where %d were promised", c, len(dst))
+	}
+	var n int
+	var err error
+	switch c {
+	case format.Snappy:
+		n, err = unsnappy(dst, src)
+	case format.Gzip:
+		n, err = gunzip(dst, src)
+	case format.Zstd:
+		n, err = unzstd(dst, src)
+	case format.LZ4Raw:
+		n, err = lz4.UncompressBlock(src, dst)
+	case format.LZ4:
+		n, err = unlz4(dst, src)
+	case format.Brotli:
+		n, err = unbrotli(dst, src)
+	default:
+		return &format.UnsupportedError{What: "codec", Name: c.String()}
+	}
+	if err != nil {
+		return format.Corrupt("%v: %v", c, err)
+	}
+	if n != len(dst) {
+		return format.Corrupt("%v: %d bytes where %d were promised", c, n, len(dst))
+	}
+	return nil
+}
+
+func unsnappy(dst, src []byte) (int, error) {
+	n, err := snappy.DecodedLen(src)
+	if err != nil || n != len(dst) {
+		return n, err // never decoded: the block's own promise is wrong
+	}
+	out, err := snappy.Decode(dst, src)
+	return len(out), err
+}
+
+// Decompressors are kept between pages: their tables cost more to make than a page to unpack.
+var (
+	gunzippers sync.Pool
+	unzstders  sync.Pool
+)
+
+type gunzipper struct {
+	src  bytes.Reader
+	gz   gzip.Reader
+	more [1]byte
+}
+
+// gunzip reads every member that src has.
+func gunzip(dst, src []byte) (int, error) {
+	g, _ := gunzippers.Get().(*gunzipper)
+	if g == nil {
+		g = new(gunzipper)
+	}
+	defer func() {
+		g.src.Reset(nil)
+		gunzippers.Put(g)
+	}()
+	g.src.Reset(src)
+	if err := g.gz.Reset(&g.src); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(&g.gz, dst)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return n, nil
+	}
+	if err != nil {
+		return n, err
+	}
+	m, err := io.ReadFull(&g.gz, g.more[:]) // also checks the last member's checksum
+	if err == io.EOF {
+		err = nil
+	}
+	return n + m, err
+}
+
+// unlz4 reads the deprecated codec LZ4: Hadoop's frames, each an LZ4 block behind its two lengths, or a bare block as
+// some writers left it.
+func unlz4(dst, src []byte) (int, error) {
+	n := 0
+	for rest := src; ; {
+		if len(rest) == 0 && n == len(dst) {
+			return n, nil
+		}
+		if len(rest) < 8 {
+			break
+		}
+		unpacked, packed := uint64(binary.BigEndian.Uint32(rest)), uint64(binary.BigEndian.Uint32(rest[4:]))
+		if rest = rest[8:]; packed > uint64(len(rest)) || unpacked > uint64(len(dst)-n) {
+			break
+		}
+		if m, err := lz4.UncompressBlock(rest[:packed], dst[n:n+int(unpacked)]); err != nil || m != int(unpacked) {
+			break
+		}
+		n, rest = n+int(unpacked), rest[packed:]
+	}
+	return lz4.UncompressBlock(src, dst)
+}
+
+var unbrotliers sync.Pool
+
+type unbrotlier struct {
+	src  bytes.Reader
+	br   *brotli.Reader
+	more [1]byte
+}
+
+func unbrotli(dst, src []byte) (int, error) {
+	u, _ := unbrotliers.Get().(*unbrotlier)
+	if u == nil {
+		u = &unbrotlier{br: brotli.NewReader(nil)}
+	}
+	defer func() {
+		u.src.Reset(nil)
+		unbrotliers.Put(u)
+	}()
+	u.src.Reset(src)
+	if err := u.br.Reset(&u.src); err != nil {
+		return 0, err
+	}
+	n, err := io.ReadFull(u.br, dst)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return n, nil
+	}
+	if err != nil {
+		return n, err
+	}
+	m, err := io.ReadFull(u.br, u.more[:])
+	if err == io.EOF {
+		err = nil
+	}
+	return n + m, err
+}
+
+func unzstd(dst, src []byte) (int, error) {
+	z, _ := unzstders.Get().(*zstd.Decoder)
+	if z == nil {
+		var err error
+		// DecodeAll keeps its history in the destination and with the cap limit never outgrows it.
+		z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
+			zstd.WithDecoderMaxWindow(format.MaxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return 0, err
+		}
+	}
+	defer unzstders.Put(z)
+	out, err := z.DecodeAll(src, dst[:0:len(dst)])
+	if err != nil {
+		return 0, err
+	}
+	if len(out) == len(dst) && len(dst) > 0 && &out[0] != &dst[0] {
+		copy(dst, out)
+	}
+	return len(out), nil
+}
+
+// unpackedAtMost is the most bytes that a page of n packed bytes can become in codec c: what its densest code allows. It keeps
+// a header from promising memory that its page cannot fill.
+func unpackedAtMost(c format.Codec, n int64) int64 {
+	switch c {
+	case format.Snappy:
+		return 32*n + 64 // a copy of 64 bytes takes two or three
+	case format.LZ4Raw, format.LZ4:
+		return 255*n + 64 // a length byte adds 255
+	case format.Brotli:
+		return (16<<20)*(n/4+1) + 64 // a meta-block of 16 MiB from a few bytes
+	case format.Gzip:
+		return 1032*n + 64 // 258 bytes from two bits
+	case format.Zstd:
+		return (128<<10)*(n/4+1) + 64 // a block of 128 KiB from four bytes
+	}
+	return n
+}

@@ -1,0 +1,84 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What can be wrong; matched with errors.Is.
+var (
+	// ErrMoreInput: the bytes end before the thing they hold does; give more of them.
+	ErrMoreInput = errors.New("parquet: more input needed")
+	// ErrCorrupt: the bytes contradict themselves or the footer. Errors that match it say how, and then what it says.
+	ErrCorrupt = errors.New("damaged or truncated: compare with the writer's copy")
+	// ErrCRC: a page's bytes do not have the checksum that its header promises.
+	ErrCRC = errors.New("page checksum mismatch")
+	// ErrUnsupported: a type, nesting, encoding, codec or encryption that this unit does not read; the error is an
+	// *UnsupportedError that names it.
+	ErrUnsupported = errors.New("not supported")
+	// ErrTooSmall: a caller's memory cannot hold what a page promises; the error is a *SizeError that says how much.
+	ErrTooSmall = errors.New("memory too small")
+	// ErrLimit: decoding would pass the limits of a Block or of the reference.
+	ErrLimit = errors.New("limit reached")
+	// ErrContinues: a page begins inside a row and the caller asked for whole rows.
+	ErrContinues = errors.New("parquet: page continues the row before it")
+)
+
+// UnsupportedError names what is not read. It matches ErrUnsupported.
+type UnsupportedError struct {
+	What string // "type", "nesting", "encoding", "codec", "encryption", "page type"
+	Name string // e.g. "INT96", "DELTA_BYTE_ARRAY", "BROTLI", "map"
+}
+
+// Error tells what is not supported, by name.
+func (e *UnsupportedError) Error() string {
+	name := strings.TrimPrefix(e.Name, e.What+" ") // a number without a name prints as "encoding 31" already
+	return fmt.Sprintf("%s %s is not supported", e.What, name)
+}
+
+// Is matches ErrUnsupported.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+
+// SizeError says how many bytes a page needs and how many there are. It matches ErrTooSmall.
+type SizeError struct {
+	What       string // "unpacked page", "dictionary"
+	Need, Have int64  // bytes
+}
+
+// Error tells how much memory to give.
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("%s needs %d bytes of memory, has %d", e.What, e.Need, e.Have)
+}
+
+// Is matches ErrTooSmall.
+func (e *SizeError) Is(target error) bool { return target == ErrTooSmall }
+
+// PageError says where in a file a fault lies. Whoever walks the pages fills in what it knows; -1 means not known.
+type PageError struct {
+	RowGroup int    // in the file, from 0
+	Column   string // the leaf's path
+	Page     int    // in the chunk, from 0, a dictionary page counted
+	Offset   int64  // byte of the file at which the page's header begins
+	Err      error
+}
+
+// Error tells the place, then the fault.
+func (e *PageError) Error() string {
+	return fmt.Sprintf("row group %d: column %q: page %d at byte %d of the file: %v", e.RowGroup, e.Column, e.Page, e.Offset, e.Err)
+}
+
+// Unwrap returns the fault.
+func (e *PageError) Unwrap() error { return e.Err }
+
+// corruptError says how bytes contradict themselves. It matches ErrCorrupt.
+type corruptError struct{ how string }
+
+func (e *corruptError) Error() string { return e.how + ": " + ErrCorrupt.Error() }
+
+func (e *corruptError) Is(target error) bool { return target == ErrCorrupt }
+
+// Corrupt makes an error that matches ErrCorrupt and says what is wrong, and what to do.
+func Corrupt(format string, args ...any) error { return &corruptError{fmt.Sprintf(format, args...)} }
+
+func corrupt(format string, args ...any) error { return Corrupt(format, args...) }

@@ -1,0 +1,339 @@
+package format
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Of a file's ends.
+const (
+	magic          = "PAR1"
+	magicEncrypted = "PARE"
+	trailer        = 8         // the footer's length and the magic
+	maxFooter      = 256 << 20 // bytes of Thrift
+	firstRead      = 64 << 10  // bytes of a file's end that are read at once; most footers fit
+)
+
+// ReadFooter reads the footer of a file of size bytes and checks it: the magic at both ends, the footer's length,
+// every chunk's place and counts. A file with an encrypted footer is refused by name.
+func ReadFooter(r io.ReaderAt, size int64) (*File, error) {
+	b, err := footerBytes(r, size)
+	if err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	f := &File{Size: size, FooterSHA256: sha256.Sum256(b)}
+	if err := f.parse(b[:len(b)-trailer]); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	if err := f.check(size - int64(len(b))); err != nil {
+		return nil, fmt.Errorf("footer: %w", err)
+	}
+	f.index()
+	return f, nil
+}
+
+// footerBytes returns the file's end from the footer's first byte.
+func footerBytes(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < int64(len(magic)+trailer) {
+		return nil, corrupt("file of %d bytes is too short", size)
+	}
+	var head [len(magic)]byte
+	if err := ReadFull(r, head[:], 0); err != nil {
+		return nil, err
+	}
+	tail := make([]byte, min(size, firstRead))
+	if err := ReadFull(r, tail, size-int64(len(tail))); err != nil {
+		return nil, err
+	}
+	end := tail[len(tail)-trailer:]
+	switch string(end[4:]) {
+	case magic:
+	case magicEncrypted:
+		return nil, &UnsupportedError{What: "encryption", Name: "encrypted footer"}
+	default:
+		return nil, corrupt("file does not end in %s", magic)
+	}
+	if string(head[:]) != magic {
+		return nil, corrupt("file does not begin with %s", magic)
+	}
+	n := int64(binary.LittleEndian.Uint32(end))
+	if n > size-int64(len(magic)+trailer) {
+		return nil, corrupt("%d bytes of footer in a file of %d", n, size)
+	}
+	if n > maxFooter {
+		return nil, &SizeError{What: "footer", Need: n, Have: maxFooter}
+	}
+	n += trailer
+	if n <= int64(len(tail)) {
+		return tail[int64(len(tail))-n:], nil
+	}
+	b := make([]byte, n)
+	copy(b[n-int64(len(tail)):], tail)
+	return b, ReadFull(r, b[:n-int64(len(tail))], size-n)
+}
+
+// readFull reads len(p) bytes at off; a file that ends before is corrupt.
+func ReadFull(r io.ReaderAt, p []byte, off int64) error {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return nil
+	}
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return corrupt("file ends at byte %d inside a read to byte %d", off+int64(n), off+int64(len(p)))
+	}
+	return fmt.Errorf("read %d bytes at %d: %w", len(p), off, err)
+}
+
+// parse reads FileMetaData.
+func (f *File) parse(b []byte) error {
+	r := compact{b: b}
+	var last int32
+	var elements []element
+	const hasVersion, hasSchema, hasRows, hasGroups, all = 1, 2, 4, 8, 15
+	seen, encrypted := 0, false
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			f.Version = r.i32(t)
+			seen |= hasVersion
+		case 2:
+			elements = elements[:0]
+			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
+				elements = append(elements, r.schemaElement())
+			}
+			seen |= hasSchema
+		case 3:
+			f.Rows = r.i64(t)
+			seen |= hasRows
+		case 4:
+			f.RowGroups = f.RowGroups[:0]
+			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
+				f.RowGroups = append(f.RowGroups, r.rowGroup())
+			}
+			seen |= hasGroups
+		case 6:
+			f.CreatedBy = string(r.binary(t))
+		case 8:
+			encrypted = true // of single columns: the footer itself is plain and followed by a signature
+			r.skip(t)
+		default:
+			r.skip(t)
+		}
+	}
+	switch {
+	case errors.Is(r.err, ErrMoreInput):
+		return corrupt("ends inside its metadata")
+	case r.err != nil:
+		return r.err
+	case seen != all:
+		return corrupt("a required field is missing")
+	case r.left() > 0 && !encrypted:
+		return corrupt("%d bytes after its metadata", r.left())
+	}
+	f.writer = writerOf(f.CreatedBy)
+	var err error
+	f.Leaves, f.Maps, err = leavesOf(elements)
+	for i := range f.Leaves {
+		l := &f.Leaves[i]
+		l.RowsUncounted, l.AlwaysCompressed = l.List && f.writer.rowsUncounted(), f.writer.alwaysCompressed()
+	}
+	return err
+}
+
+// rowGroup reads the structure RowGroup.
+func (r *compact) rowGroup() RowGroup {
+	var g RowGroup
+	var last int32
+	const hasColumns, hasRows, all = 1, 2, 3
+	seen := 0
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			g.Columns = g.Columns[:0]
+			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
+				g.Columns = append(g.Columns, r.chunk())
+			}
+			seen |= hasColumns
+		case 3:
+			g.Rows = r.i64(t)
+			seen |= hasRows
+		default:
+			r.skip(t)
+		}
+	}
+	if seen != all {
+		r.corrupt("row group without columns or rows")
+	}
+	return g
+}
+
+// chunk reads the structure ColumnChunk.
+func (r *compact) chunk() Chunk {
+	var c Chunk
+	var last int32
+	meta := false
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		switch last {
+		case 1:
+			if len(r.binary(t)) > 0 {
+				c.refuse("nesting", "chunk in another file")
+			}
+		case 3:
+			if r.want(t, tStruct) {
+				r.chunkMeta(&c)
+			}
+			meta = true
+		case 4:
+			c.OffsetIndexOffset = r.i64(t)
+		case 5:
+			c.OffsetIndexLength = r.i32(t)
+		case 8:
+			c.refuse("encryption", "encrypted column")
+			r.skip(t)
+		default:
+			r.skip(t)
+		}
+	}
+	if !meta && c.Unsupported == nil {
+		r.corrupt("column chunk without metadata")
+	}
+	return c
+}
+
+func (c *Chunk) refuse(what, name string) {
+	if c.Unsupported == nil {
+		c.Unsupported = &UnsupportedError{What: what, Name: name}
+	}
+}
+
+// chunkMeta reads the structure ColumnMetaData.
+func (r *compact) chunkMeta(c *Chunk) {
+	var last int32
+	const all = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<9
+	seen := 0
+	for t := r.field(&last); t != tStop; t = r.field(&last) {
+		if last > 0 && last < 16 {
+			seen |= 1 << last
+		}
+		switch last {
+		case 1:
+			c.physical = Type(enum(r.i32(t)))
+		case 2:
+			for n := r.list(t, tI32); n > 0 && r.err == nil; n-- {
+				c.Encodings |= 1 << min(enum(r.int32()), unknownEncoding)
+			}
+		case 4:
+			c.Codec = Codec(enum(r.i32(t)))
+		case 5:
+			c.NumValues = r.i64(t)
+		case 6:
+			c.Uncompressed = r.i64(t)
+		case 7:
+			c.Compressed = r.i64(t)
+		case 9:
+			c.DataOffset = r.i64(t)
+		case 11:
+			c.DictOffset = r.i64(t)
+		default:
+			r.skip(t)
+		}
+	}
+	if seen&all != all {
+		r.corrupt("column metadata without a required field")
+	}
+}
+
+// unknownEncoding is the bit of an EncodingSet for encodings that have none.
+const unknownEncoding = 31
+
+// readable is the set of encodings that a chunk may use.
+const readable EncodingSet = 1<<Plain | 1<<PlainDictionary | 1<<RLE | 1<<BitPacked | 1<<DeltaBinaryPacked | 1<<DeltaLengthByteArray |
+	1<<DeltaByteArray | 1<<RLEDictionary | 1<<ByteStreamSplit
+
+// check compares what the footer says with itself and with the file, whose pages end at end.
+func (f *File) check(end int64) error {
+	if f.Rows < 0 {
+		return corrupt("%d rows", f.Rows)
+	}
+	if f.Rows == 0 { // as some writers leave it: the row groups know
+		for i := range f.RowGroups {
+			if f.Rows += max(0, f.RowGroups[i].Rows); f.Rows < 0 {
+				return corrupt("row groups have more rows than 64 bits can count")
+			}
+		}
+	}
+	var rows int64
+	for i := range f.RowGroups {
+		g := &f.RowGroups[i]
+		if g.Rows < 0 || g.Rows > f.Rows-rows {
+			return corrupt("row group %d has %d rows of the file's %d", i, g.Rows, f.Rows)
+		}
+		rows += g.Rows
+		if len(g.Columns) != len(f.Leaves) {
+			return corrupt("row group %d has %d columns, the schema has %d", i, len(g.Columns), len(f.Leaves))
+		}
+		for j := range g.Columns {
+			if err := f.checkChunk(&g.Columns[j], &f.Leaves[j], g.Rows, end); err != nil {
+				return fmt.Errorf("row group %d: column %q: %w", i, f.Leaves[j].Path, err)
+			}
+		}
+	}
+	if rows != f.Rows {
+		return corrupt("%d rows in the row groups, %d in the file", rows, f.Rows)
+	}
+	return nil
+}
+
+func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
+	if c.Unsupported != nil {
+		return nil // encrypted or elsewhere: its numbers may be absent
+	}
+	if c.physical != l.Physical {
+		return corrupt("chunk of type %v, column of type %v", c.physical, l.Physical)
+	}
+	if c.NumValues < rows || (l.MaxRep == 0 && c.NumValues != rows) {
+		return corrupt("%d values in %d rows", c.NumValues, rows)
+	}
+	if c.NumValues == 0 {
+		// No pages are needed, and writers fill in what they like.
+		c.Offset, c.Compressed, c.Uncompressed, c.DataOffset, c.DictOffset = int64(len(magic)), 0, 0, int64(len(magic)), 0
+		return nil
+	}
+	// Some writers say 0 where they mean that there is no dictionary page, and others put the dictionary's place in
+	// the data page's: only an offset between the magic and the data is one.
+	c.Offset = c.DataOffset
+	if c.DictOffset >= int64(len(magic)) && c.DictOffset < c.DataOffset {
+		c.Offset = c.DictOffset
+	} else {
+		c.DictOffset = 0
+	}
+	if c.Compressed < 0 || c.Uncompressed < 0 {
+		return corrupt("%d bytes packed, %d unpacked", c.Compressed, c.Uncompressed)
+	}
+	if c.Offset < int64(len(magic)) || c.Compressed > end-c.Offset {
+		return corrupt("chunk at %d of %d bytes lies outside the file's %d bytes of pages", c.Offset, c.Compressed, end)
+	}
+	if f.writer.dictHeaderLeftOut() {
+		c.Compressed += min(maxDictHeader, end-c.Offset-c.Compressed)
+	}
+	if c.DataOffset-c.Offset > c.Compressed {
+		return corrupt("data page at %d lies outside the chunk", c.DataOffset)
+	}
+	if err := c.Codec.Supported(); err != nil {
+		c.Unsupported = err
+	}
+	if odd := c.Encodings &^ readable; odd != 0 && c.Unsupported == nil {
+		for e := Encoding(0); e <= unknownEncoding; e++ {
+			if odd.Has(e) {
+				c.refuse("encoding", e.String())
+			}
+		}
+	}
+	return nil
+}
+
+// maxDictHeader is what a dictionary page's header takes at most, as parquet-cpp reckons.
+const maxDictHeader = 100

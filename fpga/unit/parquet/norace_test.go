@@ -1,6 +1,0 @@
-//go:build !race
-
-package parquet
-
-// underRace tells that the race detector is on, under which pools forget on purpose.
-const underRace = false

@@ -1,0 +1,516 @@
+// Package reference decodes Parquet column chunks level by level and value by value, as the specification's text says. It
+// is the definition that package decoder is tested against: it shares with it the types, page headers and limits of
+// package format, and nothing else. It is slow and keeps a whole chunk as Go values.
+package reference
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// Column is a whole chunk as the reference decodes it. A row is nil (null) or a value: int64, float32, float64 or
+// []byte; a row of a list is nil or a []any of nils and values; a row of lists in a map is nil or a []any of lists, null
+// or not.
+type Column struct {
+	Kind format.Kind
+	List bool
+	Rows []any
+}
+
+// Bounds of the reference, which keeps a whole chunk as Go values.
+const (
+	referenceValues = 1 << 25
+	referencePage   = 256 << 20 // bytes
+)
+
+// ReadColumnReference decodes a whole chunk, level by level and value by value. It is the definition that the Decoder is
+// held to: it shares with it the metadata, page headers included, and nothing else. It is slow and takes much memory,
+// and refuses chunks of more than 2^25 values with ErrLimit.
+func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, error) {
+	ch, l, err := f.Chunk(rowGroup, leaf)
+	if err != nil {
+		return Column{}, err
+	}
+	ref := Chunk{Type: l.ColumnType(ch.Codec)}
+	fail := func(page int, offset int64, err error) (Column, error) {
+		return Column{}, &format.PageError{RowGroup: rowGroup, Column: l.Path, Page: page, Offset: offset, Err: err}
+	}
+	if ch.NumValues > referenceValues {
+		return fail(0, ch.Offset, fmt.Errorf("%w: %d values", format.ErrLimit, ch.NumValues))
+	}
+	b := make([]byte, ch.Compressed)
+	if err := format.ReadFull(r, b, ch.Offset); err != nil {
+		return fail(0, ch.Offset, err)
+	}
+	left, page, offset := ch.NumValues, 0, ch.Offset
+	for left > 0 {
+		h, n, err := format.ParsePageHeader(b)
+		if err != nil {
+			if errors.Is(err, format.ErrMoreInput) {
+				err = format.Corrupt("the page's header ends behind its chunk")
+			}
+			return fail(page, offset, err)
+		}
+		if len(b)-n < int(h.Compressed) {
+			return fail(page, offset, format.Corrupt("page reaches beyond its chunk"))
+		}
+		if h.HoldsRows() {
+			if left -= int64(h.NumValues); left < 0 {
+				return fail(page, offset, format.Corrupt("pages have more values than the chunk"))
+			}
+		}
+		if err := ref.AddPage(&h, b[n:n+int(h.Compressed)]); err != nil {
+			return fail(page, offset, err)
+		}
+		b = b[n+int(h.Compressed):]
+		offset += int64(n) + int64(h.Compressed)
+		page++
+	}
+	if got, want := int64(len(ref.Rows)), f.RowGroups[rowGroup].Rows; got != want {
+		return fail(page, offset, format.Corrupt("%d rows in the pages, %d in the row group", got, want))
+	}
+	return Column{Kind: l.Physical.Kind(), List: l.List, Rows: ref.Rows}, nil
+}
+
+// Chunk decodes the pages of one column chunk, one after the other. A caller that has no whole file sets Type, and
+// Dictionary where no dictionary page comes first.
+type Chunk struct {
+	Type       format.ColumnType
+	Dictionary []any // nil until a dictionary page was added
+	Rows       []any // of the data pages added so far, as in Column
+}
+
+// AddPage decodes the page behind a header: payload is the page as it lies in the file.
+func (ref *Chunk) AddPage(h *format.PageHeader, payload []byte) error {
+	if h.HasCRC {
+		if err := h.CheckCRC(crc32.ChecksumIEEE(payload)); err != nil {
+			return err
+		}
+	}
+	switch h.Type {
+	case format.IndexPage:
+		return nil
+	case format.DictionaryPage:
+		return ref.dictionary(h, payload)
+	case format.DataPage:
+		return ref.dataV1(h, payload)
+	case format.DataPageV2:
+		return ref.dataV2(h, payload)
+	}
+	return &format.UnsupportedError{What: "page type", Name: h.Type.String()}
+}
+
+func (ref *Chunk) dictionary(h *format.PageHeader, payload []byte) error {
+	if ref.Dictionary != nil {
+		return format.Corrupt("a second dictionary page")
+	}
+	if h.Encoding != format.Plain && h.Encoding != format.PlainDictionary {
+		return &format.UnsupportedError{What: "encoding", Name: h.Encoding.String() + " of a dictionary"}
+	}
+	b, err := Unpack(payload, int(h.Uncompressed), ref.Type.Codec)
+	if err != nil {
+		return err
+	}
+	ref.Dictionary, err = ref.plain(b, int(h.NumValues))
+	if ref.Dictionary == nil {
+		ref.Dictionary = []any{}
+	}
+	return err
+}
+
+func (ref *Chunk) dataV1(h *format.PageHeader, payload []byte) error {
+	b, err := Unpack(payload, int(h.Uncompressed), ref.Type.Codec)
+	if err != nil {
+		return err
+	}
+	n := int(h.NumValues)
+	rep, b, err := referenceLevels(b, h.RepEncoding, n, ref.Type.MaxRep)
+	if err != nil {
+		return err
+	}
+	def, b, err := referenceLevels(b, h.DefEncoding, n, ref.Type.MaxDef)
+	if err != nil {
+		return err
+	}
+	return ref.rows(h, rep, def, b)
+}
+
+func (ref *Chunk) dataV2(h *format.PageHeader, payload []byte) error {
+	levels := int(h.RepBytes + h.DefBytes)
+	codec := ref.Type.Codec
+	if !h.IsCompressed && !ref.Type.AlwaysCompressed {
+		codec = format.Uncompressed
+	}
+	b, err := Unpack(payload[levels:], int(h.Uncompressed)-levels, codec)
+	if err != nil {
+		return err
+	}
+	n := int(h.NumValues)
+	rep, def := make([]uint32, n), make([]uint32, n) // a column without levels has zeros
+	if ref.Type.MaxRep > 0 {
+		if rep, err = referenceHybrid(payload[:h.RepBytes], bitsFor(ref.Type.MaxRep), n); err != nil {
+			return err
+		}
+	}
+	if ref.Type.MaxDef > 0 {
+		if def, err = referenceHybrid(payload[h.RepBytes:levels], bitsFor(ref.Type.MaxDef), n); err != nil {
+			return err
+		}
+	}
+	before := len(ref.Rows)
+	if err := ref.rows(h, rep, def, b); err != nil || ref.Type.List && ref.Type.RowsUncounted {
+		return err
+	}
+	if len(ref.Rows)-before != int(h.NumRows) || (n > 0 && rep[0] != 0) {
+		return format.Corrupt("%d rows in the page, %d in its header", len(ref.Rows)-before, h.NumRows)
+	}
+	return nil
+}
+
+// rows puts a page's levels and values together.
+func (ref *Chunk) rows(h *format.PageHeader, rep, def []uint32, b []byte) error {
+	there := 0
+	for i := range def {
+		if rep[i] > uint32(ref.Type.MaxRep) || def[i] > uint32(ref.Type.MaxDef) {
+			return format.Corrupt("level out of range")
+		}
+		if def[i] == uint32(ref.Type.MaxDef) {
+			there++
+		}
+	}
+	values, err := ref.values(h, b, there)
+	if err != nil {
+		return err
+	}
+	for i := range def {
+		var v any
+		if def[i] == uint32(ref.Type.MaxDef) {
+			v, values = values[0], values[1:]
+		}
+		if err := ref.add(rep[i], def[i], v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds what one pair of levels says: a row, or an element of the last row.
+func (ref *Chunk) add(rep, def uint32, v any) error {
+	element := uint32(ref.Type.RepDef)
+	switch {
+	case !ref.Type.List:
+		ref.Rows = append(ref.Rows, v)
+	case ref.Type.MaxRep == 2:
+		return ref.addNested(rep, def, v)
+	case rep == 0 && def+1 < element:
+		ref.Rows = append(ref.Rows, nil)
+	case rep == 0 && def < element:
+		ref.Rows = append(ref.Rows, []any{})
+	case rep == 0:
+		ref.Rows = append(ref.Rows, []any{v})
+	default:
+		if len(ref.Rows) == 0 {
+			return format.Corrupt("chunk begins inside a row")
+		}
+		list, _ := ref.Rows[len(ref.Rows)-1].([]any)
+		if len(list) == 0 || def < element {
+			return format.Corrupt("an empty or null list has elements")
+		}
+		ref.Rows[len(ref.Rows)-1] = append(list, v)
+	}
+	return nil
+}
+
+// addNested adds what a pair of levels says of lists in a map: a row, an entry of the last row, or an element of the last
+// entry.
+func (ref *Chunk) addNested(rep, def uint32, v any) error {
+	entry, element := uint32(ref.Type.EntryDef), uint32(ref.Type.RepDef)
+	var list any // an entry that begins: nil, []any{} or with one element
+	switch {
+	case def >= element:
+		list = []any{v}
+	case def+1 == element:
+		list = []any{}
+	}
+	if rep == 0 {
+		switch {
+		case def >= entry:
+			ref.Rows = append(ref.Rows, []any{list})
+		case def+1 == entry:
+			ref.Rows = append(ref.Rows, []any{})
+		default:
+			ref.Rows = append(ref.Rows, nil)
+		}
+		return nil
+	}
+	if len(ref.Rows) == 0 {
+		return format.Corrupt("chunk begins inside a row")
+	}
+	entries, _ := ref.Rows[len(ref.Rows)-1].([]any)
+	if len(entries) == 0 || def < entry {
+		return format.Corrupt("an empty or null map goes on")
+	}
+	if rep == 1 {
+		ref.Rows[len(ref.Rows)-1] = append(entries, list)
+		return nil
+	}
+	last, _ := entries[len(entries)-1].([]any)
+	if len(last) == 0 || def < element {
+		return format.Corrupt("an empty or null list goes on")
+	}
+	entries[len(entries)-1] = append(last, v)
+	return nil
+}
+
+// values decodes a data page's n values.
+func (ref *Chunk) values(h *format.PageHeader, b []byte, n int) ([]any, error) {
+	switch {
+	case h.Encoding == format.Plain:
+		return ref.plain(b, n)
+	case h.Encoding == format.RLE && ref.Type.Physical == format.Boolean:
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			return nil, format.Corrupt("booleans reach beyond their page")
+		}
+		bits, err := referenceHybrid(b[4:4+binary.LittleEndian.Uint32(b)], 1, n)
+		if err != nil {
+			return nil, err
+		}
+		var out []any
+		for _, v := range bits {
+			if v > 1 {
+				return nil, format.Corrupt("boolean %d", v)
+			}
+			out = append(out, int64(v))
+		}
+		return out, nil
+	case h.Encoding == format.PlainDictionary || h.Encoding == format.RLEDictionary:
+		return ref.lookUp(b, n)
+	case h.Encoding == format.DeltaBinaryPacked && (ref.Type.Physical == format.Int32 || ref.Type.Physical == format.Int64):
+		return ref.deltas(b, n, h.NumValues)
+	case h.Encoding == format.DeltaLengthByteArray && ref.Type.Physical == format.ByteArray:
+		return ref.deltaArrays(b, n, h.NumValues, false)
+	case h.Encoding == format.DeltaByteArray && (ref.Type.Physical == format.ByteArray || ref.Type.Physical == format.FixedLenByteArray):
+		return ref.deltaArrays(b, n, h.NumValues, true)
+	case h.Encoding == format.ByteStreamSplit && ref.Type.Physical != format.Boolean && ref.Type.Physical != format.ByteArray:
+		return ref.split(b, n)
+	}
+	return nil, &format.UnsupportedError{What: "encoding", Name: fmt.Sprintf("%v of %v", h.Encoding, ref.Type.Physical)}
+}
+
+func (ref *Chunk) lookUp(b []byte, n int) ([]any, error) {
+	if ref.Dictionary == nil {
+		return nil, format.Corrupt("indices without a dictionary")
+	}
+	if n == 0 && len(b) == 0 {
+		return nil, nil
+	}
+	if len(b) == 0 || b[0] > 32 {
+		return nil, format.Corrupt("width of indices")
+	}
+	indices, err := referenceHybrid(b[1:], int(b[0]), n)
+	if err != nil {
+		return nil, err
+	}
+	var out []any
+	for _, i := range indices {
+		if int64(i) >= int64(len(ref.Dictionary)) {
+			return nil, format.Corrupt("index %d, dictionary of %d", i, len(ref.Dictionary))
+		}
+		out = append(out, ref.Dictionary[i])
+	}
+	return out, nil
+}
+
+// plain decodes n PLAIN values.
+func (ref *Chunk) plain(b []byte, n int) ([]any, error) {
+	var out []any
+	for i := range n {
+		if ref.Type.Physical == format.Boolean {
+			if i/8 >= len(b) {
+				return nil, format.Corrupt("page ends before value %d of %d", i, n)
+			}
+			out = append(out, int64(b[i/8]>>(i%8)&1))
+			continue
+		}
+		size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8, format.ByteArray: 4, format.FixedLenByteArray: int(ref.Type.TypeLength)}[ref.Type.Physical]
+		if size > len(b) {
+			return nil, format.Corrupt("page ends before value %d of %d", i, n)
+		}
+		v := b[:size]
+		b = b[size:]
+		switch ref.Type.Physical {
+		case format.Int32:
+			x := binary.LittleEndian.Uint32(v)
+			if ref.Type.Unsigned {
+				out = append(out, int64(x))
+			} else {
+				out = append(out, int64(int32(x)))
+			}
+		case format.Int64:
+			out = append(out, int64(binary.LittleEndian.Uint64(v)))
+		case format.Float:
+			out = append(out, math.Float32frombits(binary.LittleEndian.Uint32(v)))
+		case format.Double:
+			out = append(out, math.Float64frombits(binary.LittleEndian.Uint64(v)))
+		case format.FixedLenByteArray:
+			out = append(out, v)
+		case format.ByteArray:
+			length := binary.LittleEndian.Uint32(v)
+			if uint64(length) > uint64(len(b)) {
+				return nil, format.Corrupt("page ends inside value %d of %d", i, n)
+			}
+			out = append(out, b[:length])
+			b = b[length:]
+		}
+	}
+	return out, nil
+}
+
+func bitsFor(max uint8) int {
+	n := 0
+	for ; max > 0; max >>= 1 {
+		n++
+	}
+	return n
+}
+
+// referenceLevels takes n levels from the front of a v1 page; a column without levels has n zeros.
+func referenceLevels(b []byte, e format.Encoding, n int, max uint8) (levels []uint32, rest []byte, err error) {
+	width := bitsFor(max)
+	switch {
+	case max == 0:
+		return make([]uint32, n), b, nil
+	case e == format.RLE:
+		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
+			return nil, nil, format.Corrupt("levels reach beyond their page")
+		}
+		size := 4 + int(binary.LittleEndian.Uint32(b))
+		levels, err = referenceHybrid(b[4:size], width, n)
+		return levels, b[size:], err
+	case e == format.BitPacked:
+		size := (n*width + 7) / 8
+		if size > len(b) {
+			return nil, nil, format.Corrupt("levels reach beyond their page")
+		}
+		for i := range n {
+			var v uint32
+			for bit := i * width; bit < (i+1)*width; bit++ {
+				v = v<<1 | uint32(b[bit/8]>>(7-bit%8)&1)
+			}
+			levels = append(levels, v)
+		}
+		return levels, b[size:], nil
+	}
+	return nil, nil, &format.UnsupportedError{What: "encoding", Name: e.String() + " of levels"}
+}
+
+// referenceHybrid decodes n values of width bits of the RLE / bit-packed hybrid.
+func referenceHybrid(b []byte, width, n int) ([]uint32, error) {
+	var out []uint32
+	for len(out) < n {
+		header, size := binary.Uvarint(b)
+		if size <= 0 || header > math.MaxUint32 {
+			return nil, format.Corrupt("run's header")
+		}
+		b = b[size:]
+		count := int(header >> 1)
+		if header&1 == 0 {
+			bytes := (width + 7) / 8
+			if bytes > len(b) {
+				return nil, format.Corrupt("run ends early")
+			}
+			var v uint32
+			for i := range bytes {
+				v |= uint32(b[i]) << (8 * i)
+			}
+			b = b[bytes:]
+			if count > 0 && uint64(v) >= 1<<width {
+				return nil, format.Corrupt("value %d of %d bits", v, width)
+			}
+			for ; count > 0 && len(out) < n; count-- {
+				out = append(out, v)
+			}
+			continue
+		}
+		bit := 0
+		for i := 0; i < 8*count && len(out) < n; i++ {
+			var v uint32
+			for k := range width {
+				if bit/8 >= len(b) {
+					return nil, format.Corrupt("run ends early")
+				}
+				v |= uint32(b[bit/8]>>(bit%8)&1) << k
+				bit++
+			}
+			out = append(out, v)
+		}
+		b = b[min(len(b), count*width):]
+	}
+	return out, nil
+}
+
+// referenceUnpack decompresses b, which must become want bytes.
+func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
+	if want > referencePage {
+		return nil, &format.SizeError{What: "unpacked page", Need: int64(want), Have: referencePage}
+	}
+	if c != format.Uncompressed && len(b) == 0 && want == 0 {
+		return nil, nil
+	}
+	var out []byte
+	var err error
+	switch c {
+	case format.Uncompressed:
+		out = b
+	case format.Snappy:
+		var n int
+		if n, err = snappy.DecodedLen(b); err == nil && n == want && n <= 64*len(b) {
+			out, err = snappy.Decode(nil, b)
+		}
+	case format.Gzip:
+		var gz *gzip.Reader
+		if gz, err = gzip.NewReader(bytes.NewReader(b)); err == nil {
+			out, err = io.ReadAll(io.LimitReader(gz, int64(want)+1))
+		}
+	case format.Zstd:
+		var z *zstd.Decoder
+		if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(format.MaxZstdWindow)); err == nil {
+			out, err = io.ReadAll(io.LimitReader(z, int64(want)+1))
+			z.Close()
+		}
+	case format.LZ4Raw:
+		if want <= 256*(len(b)+1) {
+			out = make([]byte, want)
+			var n int
+			n, err = lz4.UncompressBlock(b, out)
+			out = out[:max(0, n)]
+		}
+	case format.LZ4:
+		if want <= 256*(len(b)+1) {
+			out, err = referenceLZ4(b, want)
+		}
+	case format.Brotli:
+		out, err = referenceBrotli(b, want)
+	default:
+		return nil, &format.UnsupportedError{What: "codec", Name: c.String()}
+	}
+	if err != nil {
+		return nil, format.Corrupt("%v: %v", c, err)
+	}
+	if len(out) != want {
+		return nil, format.Corrupt("%v: %d bytes, header says %d", c, len(out), want)
+	}
+	return out, nil
+}

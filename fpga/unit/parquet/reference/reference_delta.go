@@ -1,0 +1,180 @@
+package reference
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"math"
+
+	"github.com/andybalholm/brotli"
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// referenceDelta decodes up to n values of a DELTA_BINARY_PACKED section (Encodings.md), which has at most most, and
+// returns what follows the last block that they touch.
+func referenceDelta(b []byte, n uint64, most int32) (values []int64, rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
+	number := func() (v uint64) {
+		n := 0
+		if v, n = binary.Uvarint(b); n <= 0 {
+			err = format.Corrupt("delta section ends inside a number")
+			return 0
+		}
+		b = b[n:]
+		return v
+	}
+	signed := func() int64 {
+		u := number()
+		if u%2 == 1 {
+			return -1 - int64(u/2)
+		}
+		return int64(u / 2)
+	}
+	block, minis, total, value := number(), number(), number(), signed()
+	if err != nil {
+		return nil, nil, err
+	}
+	if block == 0 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 || block > format.MaxDeltaBlock || total > uint64(most) {
+		return nil, nil, format.Corrupt("delta header")
+	}
+	total = min(total, n)
+	if total > 0 {
+		values = append(values, value)
+	}
+	for uint64(len(values)) < total {
+		least := signed()
+		if err != nil || uint64(len(b)) < minis {
+			return nil, nil, format.Corrupt("delta block ends early")
+		}
+		widths := b[:minis]
+		b = b[minis:]
+		for _, width := range widths {
+			if uint64(len(values)) == total {
+				break // miniblocks behind the last value are left out
+			}
+			size := int(block/minis) / 8 * int(width)
+			if width > 64 || size > len(b) {
+				return nil, nil, format.Corrupt("miniblock ends early")
+			}
+			for i := 0; i < int(block/minis) && uint64(len(values)) < total; i++ {
+				var d uint64
+				for k := range int(width) {
+					bit := i*int(width) + k
+					d |= uint64(b[bit/8]>>(bit%8)&1) << k
+				}
+				value += least + int64(d)
+				values = append(values, value)
+			}
+			b = b[size:]
+		}
+	}
+	return values, b, nil
+}
+
+// deltas decodes n DELTA_BINARY_PACKED integers.
+func (ref *Chunk) deltas(b []byte, n int, most int32) ([]any, error) {
+	values, _, err := referenceDelta(b, uint64(n), most)
+	if err != nil {
+		return nil, err
+	}
+	if n > len(values) {
+		return nil, format.Corrupt("%d deltas, want %d", len(values), n)
+	}
+	var out []any
+	for _, v := range values[:n] {
+		if ref.Type.Physical == format.Int32 && ref.Type.Unsigned {
+			v = int64(uint32(v))
+		} else if ref.Type.Physical == format.Int32 {
+			v = int64(int32(v))
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// deltaArrays decodes n byte arrays whose lengths, and with shared the bytes in common with the one before, come first.
+func (ref *Chunk) deltaArrays(b []byte, n int, most int32, shared bool) ([]any, error) {
+	var prefixes []int64
+	var err error
+	if shared {
+		if prefixes, b, err = referenceDelta(b, math.MaxUint64, most); err != nil {
+			return nil, err
+		}
+	}
+	lengths, b, err := referenceDelta(b, math.MaxUint64, most)
+	if err != nil {
+		return nil, err
+	}
+	if n > len(lengths) || (shared && n > len(prefixes)) {
+		return nil, format.Corrupt("%d lengths, want %d", len(lengths), n)
+	}
+	var out []any
+	var last []byte
+	total := 0
+	for i := range n {
+		if lengths[i] < 0 || lengths[i] > int64(len(b)) {
+			return nil, format.Corrupt("value %d of %d bytes, %d are left", i, lengths[i], len(b))
+		}
+		var v []byte
+		if shared {
+			if prefixes[i] < 0 || prefixes[i] > int64(len(last)) {
+				return nil, format.Corrupt("value %d has %d bytes in common with %d", i, prefixes[i], len(last))
+			}
+			v = append(v, last[:prefixes[i]]...)
+		}
+		v = append(v, b[:lengths[i]]...)
+		b = b[lengths[i]:]
+		if ref.Type.Physical == format.FixedLenByteArray && len(v) != int(ref.Type.TypeLength) {
+			return nil, format.Corrupt("value %d of %d bytes in a column of %d", i, len(v), ref.Type.TypeLength)
+		}
+		if total += len(v); total > referencePage {
+			return nil, &format.SizeError{What: "values of a page", Need: int64(total), Have: referencePage}
+		}
+		out = append(out, v)
+		last = v
+	}
+	return out, nil
+}
+
+// split decodes BYTE_STREAM_SPLIT: byte k of value i is byte i of stream k. Put back in order they are PLAIN.
+func (ref *Chunk) split(b []byte, n int) ([]any, error) {
+	size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8, format.FixedLenByteArray: int(ref.Type.TypeLength)}[ref.Type.Physical]
+	if size == 0 || len(b)%size != 0 {
+		return nil, format.Corrupt("%d bytes of split values", len(b))
+	}
+	plain := make([]byte, len(b))
+	streams := len(b) / size
+	for i := range plain {
+		plain[i] = b[i%size*streams+i/size]
+	}
+	return ref.plain(plain, n)
+}
+
+// referenceLZ4 reads Hadoop's frames, or a bare block where there are none.
+func referenceLZ4(b []byte, want int) ([]byte, error) {
+	var out []byte
+	for rest := b; len(rest) >= 8; {
+		unpacked, packed := int(binary.BigEndian.Uint32(rest)), int(binary.BigEndian.Uint32(rest[4:]))
+		if rest = rest[8:]; packed > len(rest) || unpacked > want-len(out) {
+			break
+		}
+		frame := make([]byte, unpacked)
+		if n, err := lz4.UncompressBlock(rest[:packed], frame); err != nil || n != unpacked {
+			break
+		}
+		if out, rest = append(out, frame...), rest[packed:]; len(rest) == 0 && len(out) == want {
+			return out, nil
+		}
+	}
+	out = make([]byte, want)
+	n, err := lz4.UncompressBlock(b, out)
+	return out[:max(0, n)], err
+}
+
+func referenceBrotli(b []byte, want int) ([]byte, error) {
+	return io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(b)), int64(want)+1))
+}
