@@ -159,7 +159,7 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.mu.Lock()
 	m.jobs[spec.Digest] = j
 	m.mu.Unlock()
-	m.o.Logger.Info("prepared", "digest", spec.Digest.String()[:12], "drives", n)
+	m.o.Logger.Info("prepared", "digest", ShortDigest(spec.Digest), "drives", n)
 	return nil
 }
 

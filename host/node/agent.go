@@ -3,163 +3,190 @@ package node
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/delivery"
+	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/heartbeat"
+	"github.com/millrace/millrace/host/node/metrics"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/host/ticket"
-	"github.com/millrace/millrace/internal/admission"
-	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/sdk"
 )
 
 // Options are what a program gives an agent beside its configuration. The zero value works.
 type Options struct {
 	Logger   *slog.Logger         // nil: silent
-	Registry *prometheus.Registry // metrics are registered there, and served at /metrics; nil: one of the agent's own
-	Version  string               // of the program, told to the control plane
-	// Probe is how often a drive is asked whether it is there, and how busy it was; 0 means a second.
+	Registry *prometheus.Registry // where metrics are registered, and what /metrics serves; nil: one of the agent's own
+	Version  string               // of the program, for the control plane
+	// Probe is the time between two probes of a drive, which tell whether it is there and how busy it was; 0 means a
+	// second.
 	Probe time.Duration
 	// Device changes how a drive is opened, in tests.
 	Device func(drive string, o *sdk.DeviceOptions)
 
-	wrap func(splits.Opener) splits.Opener // puts faults into workers, in tests
+	wrap func(splits.Opener) splits.Opener // injects faults into streams, in tests
 }
 
-func (o *Options) probe() time.Duration {
-	if o.Probe > 0 {
-		return o.Probe
-	}
-	return time.Second
-}
-
-// Agent is a running node.
+// Agent is a running node. It makes the node's parts and ends them; each part has only what it needs of the others.
 type Agent struct {
-	config      Config
-	o           Options
-	log         *slog.Logger
-	incarnation string
-	manager     *host.Manager
-	runs        *splits.Table
-	drives      []*supervisor // as configured
-	heartbeat   *heartbeat.Sender
-	images      *deployer
-	metrics     *metrics
-	client      *http.Client // towards other nodes
-	tickets     *ticket.Verifier
-	refusals    seldom // of tickets, in the log
-	unknownKeys seldom // of tickets, that are worth a heartbeat
-	server      *http.Server
-	listeners   []net.Listener
-	urls        []string // as told to the control plane
-	reached     []string // as listened at
-	peers       sync.Map // of net.Conn: *splits.Peer
-
-	ctx  context.Context // ended by Close
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-
-	fence     *heartbeat.Fence
+	name      string
+	log       *slog.Logger
+	manager   *host.Manager
+	splits    *splits.Table
+	drives    *drives.Set
 	store     *partitions.Store
-	preparing sync.Mutex // held while a job is prepared or finished
+	fence     *heartbeat.Fence
+	heartbeat *heartbeat.Sender
+	tickets   *ticket.Verifier
+	drain     *drainSwitch
+	status    *statusReader
+	metrics   *metrics.Metrics
+	listeners *listeners
+	server    *server
+	client    *http.Client // towards other nodes and the control plane
 
-	mu       sync.Mutex // guards what follows, and what supervisors say
-	draining bool
-	closing  bool
-	closed   chan struct{}
-	closeErr error
+	ctx       context.Context // ends with Close
+	stop      context.CancelFunc
+	running   sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
 }
 
-// Start opens the drives, listens, and serves until Close. Drives that do not open are tried again and again: the node serves the others
-// meanwhile. Errors are of the configuration, the identity and the listeners.
+// Start opens the drives, listens, and serves until Close. It tries drives that do not open again and again, and serves
+// the others meanwhile. Its errors are those of the configuration, the identity and the listeners.
 func Start(ctx context.Context, c Config, o Options) (*Agent, error) {
 	if err := c.Check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	want, err := readImage(c.Image)
+	image, err := loadImage(c.Image)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	a := &Agent{config: c, o: o, log: o.Logger, incarnation: newIncarnation(), closed: make(chan struct{})}
-	if a.log == nil {
-		a.log = slog.New(slog.DiscardHandler)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a.tickets = ticket.NewVerifier(c.Name, a.incarnation, time.Now)
-	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
+	a := &Agent{name: c.Name, log: o.Logger}
+	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
+		return nil, err
+	}
+	if err := a.openManager(&c); err != nil {
+		return nil, err
+	}
+	tlsConfig, err := c.identity().Server()
+	if err != nil {
+		return nil, err
+	}
+	if a.listeners, err = openListeners(ctx, &c, tlsConfig, a.log); err != nil {
+		return nil, err
+	}
+	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
+	a.makeParts(&c, &o, image)
+	if err := a.makeServer(&c, &o); err != nil {
+		a.stop()
+		return nil, errors.Join(err, a.listeners.close())
+	}
+	a.startParts(&c)
+	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.URLs(), " "), "drives", len(c.Drives),
+		"incarnation", a.status.incarnation)
+	return a, nil
+}
+
+// openManager makes the manager of the node's drives, which has none yet.
+func (a *Agent) openManager(c *Config) (err error) {
 	rates := ""
 	if c.StateDir != "" {
 		rates = filepath.Join(c.StateDir, "rates.json")
 	}
-	if a.manager, err = host.NewManager(host.Options{Logger: a.log, MeasureTime: time.Duration(c.Measure), Rates: rates}); err != nil {
-		return nil, err
-	}
-	if a.client, err = identity.HTTPClient(c.identity()); err != nil {
-		return nil, err
-	}
-	a.store = partitions.New(partitions.Options{
-		Drive: a.drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime), Changed: func() { a.heartbeat.SendSoon() }, Log: a.log,
-	})
+	a.manager, err = host.NewManager(host.Options{Logger: a.log, MeasureTime: time.Duration(c.Measure), Rates: rates})
+	return err
+}
+
+// makeParts makes the node's parts. None of them runs yet.
+func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
+	incarnation := newIncarnation()
+	a.fence = heartbeat.OpenFence(c.StateDir, a.log)
+	a.tickets = ticket.NewVerifier(c.Name, incarnation, time.Now)
+	changed := func() { a.heartbeat.SendSoon() }
 	open := splits.Opener(a.manager.Open)
 	if o.wrap != nil {
 		open = o.wrap(open)
 	}
-	a.runs = splits.New(splits.Options{
-		Open: open, Failed: a.failed, Log: a.log, Fence: a.fence.Get, NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
-		OwnerBytes: c.Buffers.owner(), OwnerSplits: c.Limits.OwnerSplits,
-		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
+	a.splits = splits.New(c.splitOptions(open, func(drive string, err error) { a.drives.Fail(drive, err) }, a.fence.Get, a.log))
+	a.drives = drives.New(drives.Options{
+		Node: c.Name, Drives: c.driveConfigs(), Manager: a.manager, Splits: a.splits, Image: image,
+		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached), Changed: changed,
+		Log: a.log, Device: o.Device,
 	})
-	registry := o.Registry
-	if registry == nil {
-		registry = prometheus.NewRegistry()
+	a.store = partitions.New(partitions.Options{
+		Drive: a.drives.Drive, Client: a.client, StateDir: c.StateDir, WriteTime: time.Duration(c.Runs.WriteTime),
+		Changed: changed, Log: a.log,
+	})
+	a.drain = &drainSwitch{splits: a.splits, changed: changed, log: a.log}
+	a.status = &statusReader{
+		name: c.Name, incarnation: incarnation, version: o.Version, urls: a.listeners.urls,
+		manager: a.manager, splits: a.splits, drives: a.drives.Statuses, draining: a.drain.on,
 	}
-	if a.metrics, err = newMetrics(a, registry); err != nil {
-		return nil, err
-	}
-	conf, err := c.identity().Server()
-	if err != nil {
-		return nil, err
-	}
-	if err := a.listen(ctx, conf); err != nil {
-		return nil, errors.Join(err, a.closeListeners())
-	}
-	a.ctx, a.stop = context.WithCancel(context.WithoutCancel(ctx))
-	a.heartbeat = heartbeat.New(a.heartbeatOptions())
-	a.images = &deployer{agent: a, want: want, kick: make(chan struct{}, 1)}
-	for _, d := range c.Drives {
-		v := &supervisor{agent: a, config: d, faults: make(chan error, 1), done: make(chan struct{}), state: "opening"}
-		a.drives = append(a.drives, v)
-		a.runs.SendAway(d.Name, fmt.Errorf("drive %s: %w: it is being opened", d.Name, ErrUnavailable))
-	}
-	a.metrics.health.watchCommands(c.Drives)
-	for _, v := range a.drives {
-		go v.run(a.ctx)
-	}
-	a.serve()
-	a.background(a.sweep)
-	a.background(a.heartbeat.Run)
-	a.background(a.images.run)
-	a.log.Info("node", "node", c.Name, "urls", strings.Join(a.urls, " "), "drives", len(c.Drives), "incarnation", a.incarnation)
-	return a, nil
+	a.heartbeat = heartbeat.New(heartbeat.Options{
+		Members: c.Control, Client: a.client, Fence: a.fence, Log: a.log, Learn: a.tickets.Learn,
+		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(true) },
+	})
 }
 
+// makeServer makes what serves the node's parts over HTTP.
+func (a *Agent) makeServer(c *Config, o *Options) (err error) {
+	a.metrics, err = metrics.New(metrics.Options{
+		Registry: o.Registry, Version: o.Version, Identity: c.identity(), Log: a.log,
+		Status: func() (*apiv1.NodeStatus, error) { return a.status.read(false) },
+		Drives: a.drives.Statuses, Fence: a.fence.Get, TimeCommands: c.behindKernel(),
+		FreeBytes: func(d *host.Drive) int64 { return a.manager.Status(d).Free },
+	})
+	if err != nil {
+		return err
+	}
+	tickets := a.tickets
+	if len(c.Control) == 0 {
+		tickets = nil
+	}
+	routes := &routes{
+		service: &service{
+			manager: a.manager, splits: a.splits, drives: a.drives, store: a.store, fence: a.fence, drain: a.drain,
+			status: a.status, changed: a.heartbeat.SendSoon, jobLimit: c.Limits.Jobs, log: a.log,
+		},
+		delivery: delivery.New(delivery.Options{
+			Splits: a.splits, Plan: a.manager.Plan, Known: a.drives.Known, Tickets: tickets,
+			UnknownKey: a.heartbeat.SendSoon, WriteTime: time.Duration(c.Runs.WriteTime), Counter: a.metrics, Log: a.log,
+		}),
+		store: a.store, metrics: a.metrics.Handler(), unready: a.unready, limits: c.Limits, log: a.log,
+	}
+	a.server = newServer(a.ctx, routes.handler(), a.splits.Leave, a.log)
+	return nil
+}
+
+// startParts starts the goroutines of the node's parts.
+func (a *Agent) startParts(c *Config) {
+	a.drives.Start(a.ctx)
+	a.server.serve(a.listeners.list)
+	a.background(func(ctx context.Context) { sweep(ctx, a.splits, c.Runs.sweepInterval()) })
+	a.background(a.heartbeat.Run)
+	a.background(a.drives.RollOut)
+}
+
+// newIncarnation returns a name for this run of the node, which no earlier run had.
 func newIncarnation() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -168,193 +195,58 @@ func newIncarnation() string {
 
 // background runs f until Close.
 func (a *Agent) background(f func(ctx context.Context)) {
-	a.wg.Add(1)
+	a.running.Add(1)
 	go func() {
-		defer a.wg.Done()
+		defer a.running.Done()
 		f(a.ctx)
 	}()
 }
 
-// sweep closes runs that nobody asks of.
-func (a *Agent) sweep(ctx context.Context) {
-	every := min(time.Duration(a.config.Runs.Abandoned), time.Duration(a.config.Runs.Idle), 4*time.Second) / 4
-	t := time.NewTicker(max(every, time.Millisecond))
-	defer t.Stop()
+// sweep closes splits that nobody asks for, until ctx ends.
+func sweep(ctx context.Context, table *splits.Table, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-t.C:
-			a.runs.Sweep(now)
+		case now := <-ticker.C:
+			table.Sweep(now)
 		}
 	}
-}
-
-// listen opens the listeners and settles the URLs.
-func (a *Agent) listen(ctx context.Context, conf *tls.Config) error {
-	scheme := "http://"
-	if conf != nil {
-		scheme = "https://"
-	}
-	for _, addr := range a.config.Listen {
-		l, err := identity.Listen(ctx, addr, conf != nil, a.config.InsecureNetwork)
-		if err != nil {
-			return err
-		}
-		a.listeners = append(a.listeners, l)
-		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
-			if path, err = filepath.Abs(path); err != nil {
-				return err
-			}
-			a.urls = append(a.urls, "unix:"+path)
-			continue
-		}
-		a.urls = append(a.urls, scheme+l.Addr().String())
-	}
-	a.reached = a.urls
-	if len(a.config.Advertise) > 0 {
-		a.urls = a.config.Advertise
-	}
-	files, err := admission.RaiseFiles()
-	if err != nil {
-		a.log.Warn("the process has fewer file descriptors than it might", "error", err)
-	}
-	// Connections leave file descriptors to drives and files.
-	limit := admission.NewLimit(admission.Connections(a.config.Limits.Connections, files), a.log)
-	for i, l := range a.listeners {
-		l = limit.Listen(l)
-		if _, unix := l.Addr().(*net.UnixAddr); conf != nil && !unix {
-			l = tls.NewListener(l, conf)
-		}
-		a.listeners[i] = l
-	}
-	return nil
-}
-
-// serve starts the HTTP server.
-func (a *Agent) serve() {
-	a.server = &http.Server{
-		Handler:           a.handler(),
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      24 * time.Hour, // each response sets its own; this ends what they left on the connection
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    apiv1.MaxPartitionHeader + 16<<10,
-		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
-		BaseContext:       func(net.Listener) context.Context { return a.ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			p := &splits.Peer{}
-			a.peers.Store(c, p)
-			return context.WithValue(ctx, peerKey{}, p)
-		},
-		ConnState: func(c net.Conn, s http.ConnState) {
-			if s != http.StateClosed && s != http.StateHijacked {
-				return
-			}
-			if p, ok := a.peers.LoadAndDelete(c); ok {
-				a.runs.Leave(p.(*splits.Peer))
-			}
-		},
-	}
-	for _, l := range a.listeners {
-		a.background(func(context.Context) {
-			if err := a.server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-				a.log.Error("serve", "address", l.Addr().String(), "error", err)
-			}
-		})
-	}
-}
-
-// peerKey is where a request's context has its connection.
-type peerKey struct{}
-
-// handler is everything that the node serves.
-func (a *Agent) handler() http.Handler {
-	mux := http.NewServeMux()
-	path, rpc := apiv1connect.NewNodeHandler(&service{a: a}, connect.WithReadMaxBytes(int(a.config.Limits.RequestBytes)), connect.WithInterceptors(a.interceptor()),
-		connect.WithRecover(func(_ context.Context, s connect.Spec, _ http.Header, p any) error {
-			a.log.Error("a call panicked", "procedure", s.Procedure, "panic", p)
-			return connect.NewError(connect.CodeInternal, fmt.Errorf("%s panicked", s.Procedure))
-		}))
-	messages := httpbody.NewBudget(int64(a.config.Limits.RequestMemory)).Messages(httpbody.MessageOptions{
-		Most: func(string) int64 { return int64(a.config.Limits.RequestBytes) }, Peer: caller, Logger: a.log,
-	}, rpc)
-	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(messages)))
-	mux.HandleFunc("GET /v1/minibatch", a.plain(mayTrain, a.serveMiniBatch))
-	mux.HandleFunc("GET /v1/partitions/", a.plain(mayCopy, a.store.Serve))
-	mux.HandleFunc("PUT /v1/partitions/", a.plain(mayOperate, a.store.Take))
-	mux.HandleFunc("GET /readyz", a.serveReady)
-	mux.Handle("GET /metrics", a.metrics.handler())
-	return newLimiter(a.config.Limits.RequestsPerSecond).wrap(mux)
-}
-
-// failed passes a stream's failure on to the drive's supervisor.
-func (a *Agent) failed(drive string, err error) {
-	if v := a.supervisor(drive); v != nil {
-		v.fault(err)
-	}
-}
-
-func (a *Agent) supervisor(drive string) *supervisor {
-	for _, v := range a.drives {
-		if v.config.Name == drive {
-			return v
-		}
-	}
-	return nil
 }
 
 // URLs are where the node is reached, best first.
-func (a *Agent) URLs() []string { return a.urls }
+func (a *Agent) URLs() []string { return a.listeners.urls }
 
-// Drain refuses new splits and waits until those that run have ended, or ctx ends. The node goes on serving; Close ends it.
+// unready returns why the node takes no splits, or "" if it does.
+func (a *Agent) unready() string {
+	if a.drain.on() {
+		return "draining"
+	}
+	return a.drives.Unready()
+}
+
+// Drain refuses new splits and waits until the open ones have ended, or ctx ends. The node goes on serving until Close.
 func (a *Agent) Drain(ctx context.Context) error {
-	a.setDraining(true)
-	if err := a.runs.Settle(ctx); err != nil {
+	a.drain.set(true)
+	if err := a.splits.Settle(ctx); err != nil {
 		return fmt.Errorf("drain: %w", err)
 	}
 	return nil
 }
 
-func (a *Agent) setDraining(on bool) {
-	a.mu.Lock()
-	was := a.draining
-	a.draining = on
-	a.mu.Unlock()
-	a.runs.Drain(on)
-	if was != on {
-		a.log.Info("draining", "from", was, "to", on)
-		a.heartbeat.SendSoon()
-	}
-}
-
-func (a *Agent) closeListeners() error {
-	var errs []error
-	for _, l := range a.listeners {
-		errs = append(errs, l.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// Close ends everything, running splits too, and closes the drives.
+// Close ends everything, open splits too, and closes the drives. Every call returns the same error.
 func (a *Agent) Close() error {
-	a.mu.Lock()
-	again := a.closing
-	a.closing = true
-	a.mu.Unlock()
-	if again {
-		<-a.closed
-		return a.closeErr
-	}
-	a.stop()
-	a.runs.Close()
-	a.closeErr = a.server.Close()
-	for _, v := range a.drives {
-		<-v.done
-	}
-	a.wg.Wait()
-	a.client.CloseIdleConnections()
-	a.closeErr = errors.Join(a.closeErr, a.manager.Close(), a.metrics.health.close())
-	close(a.closed)
-	a.log.Info("node closed", "node", a.config.Name)
+	a.closeOnce.Do(func() {
+		a.stop()
+		a.splits.Close()
+		serverErr := a.server.close()
+		a.drives.Wait()
+		a.running.Wait()
+		a.client.CloseIdleConnections()
+		a.closeErr = errors.Join(serverErr, a.manager.Close(), a.metrics.Close())
+		a.log.Info("node closed", "node", a.name)
+	})
 	return a.closeErr
 }

@@ -1,13 +1,16 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +19,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/node/drives"
+	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/internal/httpbody"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/internal/strictyaml"
@@ -81,8 +86,8 @@ type BufferConfig struct {
 	Owner Bytes `yaml:"owner" doc:"most bytes of all jobs of one owner (the launchers of one name, or an operator's job), past which its runs make nothing ahead; 0: three quarters of node"`
 }
 
-// owner is the bound of one owner's bytes.
-func (c *BufferConfig) owner() int64 {
+// ownerBytes returns the bound of one owner's bytes.
+func (c *BufferConfig) ownerBytes() int64 {
 	if c.Owner > 0 {
 		return int64(c.Owner)
 	}
@@ -289,10 +294,11 @@ func (d *DriveConfig) check() error {
 	return nil
 }
 
-// options are how a drive is opened.
-func (d *DriveConfig) options(t TextConfig) host.DriveOptions {
+// hostOptions returns how the drive is opened.
+func (d *DriveConfig) hostOptions(t TextConfig) host.DriveOptions {
 	o := host.DriveOptions{
-		Name: d.Name, Engine: host.Engine(d.Engine), Threads: d.Threads, Streams: d.Streams, SLM: uint64(d.SLM), Coalesce: uint64(d.Coalesce), Members: d.Members,
+		Name: d.Name, Engine: host.Engine(d.Engine), Threads: d.Threads, Streams: d.Streams, SLM: uint64(d.SLM),
+		Coalesce: uint64(d.Coalesce), Members: d.Members, Jobs: cmp.Or(d.Jobs, defaultJobs),
 		Text: text.Options{LabelAbsent: t.LabelAbsent},
 	}
 	switch d.Format {
@@ -310,12 +316,41 @@ func (d *DriveConfig) options(t TextConfig) host.DriveOptions {
 	return o
 }
 
-// jobs is how many jobs share the drive's memory.
-func (d *DriveConfig) jobs() int {
-	if d.Jobs > 0 {
-		return d.Jobs
+// defaultJobs is how many jobs share a drive's memory where the configuration does not say.
+const defaultJobs = 2
+
+// driveConfigs returns the drives as package drives takes them.
+func (c *Config) driveConfigs() []drives.Config {
+	var list []drives.Config
+	for i := range c.Drives {
+		d := &c.Drives[i]
+		list = append(list, drives.Config{Name: d.Name, URI: d.URI, Host: d.hostOptions(c.Text)})
 	}
-	return 2
+	return list
+}
+
+// behindKernel reports whether a drive of the configuration is behind the kernel's NVMe driver.
+func (c *Config) behindKernel() bool {
+	return slices.ContainsFunc(c.Drives, func(d DriveConfig) bool { return strings.HasPrefix(d.URI, "nvme:") })
+}
+
+// splitOptions returns the bounds of open splits as package splits takes them.
+func (c *Config) splitOptions(open splits.Opener, failed func(drive string, err error), fence func() uint64,
+	log *slog.Logger) splits.Options {
+	return splits.Options{
+		Open: open, Failed: failed, Fence: fence, Log: log,
+		NodeBytes: int64(c.Buffers.Node), JobBytes: int64(c.Buffers.Job),
+		OwnerBytes: c.Buffers.ownerBytes(), OwnerSplits: c.Limits.OwnerSplits,
+		Idle: time.Duration(c.Runs.Idle), Abandoned: time.Duration(c.Runs.Abandoned), BusyWait: time.Duration(c.Runs.BusyWait),
+	}
+}
+
+// longestSweep is the longest time between two sweeps.
+const longestSweep = time.Second
+
+// sweepInterval returns the time between two looks for splits that nobody asks for.
+func (c *RunConfig) sweepInterval() time.Duration {
+	return max(min(time.Duration(c.Abandoned)/4, time.Duration(c.Idle)/4, longestSweep), time.Millisecond)
 }
 
 // identity are the TLS files as package identity takes them.

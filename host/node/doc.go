@@ -1,44 +1,50 @@
-// Package node is the agent of a storage node: it owns the node's drives, prepares jobs on them, and serves mini-batches to
-// launchers over HTTP.
+// Package node is the agent of a storage node. It keeps the node's drives open, prepares jobs on them, and serves
+// mini-batches to launchers over HTTP.
 //
 // # Overview
 //
-// [Start] opens the drives that a [Config] names, over one host.Manager, and listens: Connect's Node service (package host/api/v1), and beside it
+// [Start] opens the drives that a [Config] names and listens. One port serves Connect's Node service (package
+// host/api/v1) and, beside it,
 //
 //	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U   one mini-batch
-//	GET /v1/partitions/NAME?drive=D                                 a partition's bytes; Range is understood
+//	GET /v1/partitions/NAME?drive=D                                 a partition's bytes, or a Range of them
+//	PUT /v1/partitions/NAME?drive=D                                 a new partition for a drive
 //	GET /metrics, /readyz
 //
-// The order of a mini-batch's GETs makes the work (package splits): the first request of a split opens it on its drive, where mini-batches are made ahead of
-// the requests, up to number until. A response is written straight from the drive's memory where that is mapped, and given back when it is written.
+// [Run] is Start with the habits of a service: it notifies systemd, and drains before it closes.
 //
-// Where there is a control plane, the header Millrace-Ticket must show the ticket of a lease that covers the mini-batch
-// (package ticket).
+// The [Agent] makes the node's parts. Each part is a package or a small type, has one owner of its data, and gets only
+// what it needs of the others:
 //
-//	Agent        listeners, limits, roles, status, metrics
-//	  supervisor   one a drive: opens it, probes it, opens it anew when it fails
-//	  runs         open splits and their buffers: package splits
-//	  beats        heartbeats to the control plane: package leader
-//	  store        partitions on the drives, from outside and from other nodes: package partitions
+//	drives       opens, probes and repairs the drives, and keeps them at their FPGA image
+//	splits       open splits: makes mini-batches ahead of their requests, and buffers them
+//	delivery     GET /v1/minibatch: tickets, and writing responses
+//	partitions   partitions that come from outside or from other nodes
+//	heartbeat    tells the control plane's leader about the node
+//	metrics      what the node counts and knows, for Prometheus
+//	errorcode    the code of every error that leaves the node
+//	service      the calls of the control plane and of operators (in this package)
 //
 // Without a control plane the node serves whoever prepares jobs on it.
 //
 // # Concurrency
 //
-// An Agent is safe for concurrent use. Agent.mu guards what the supervisors know; open splits guard themselves. Close ends every goroutine before it
-// returns. Lent mini-batches are released before the processor that lent them is closed: finishing a job, restarting a processor and giving a drive up
-// first stop the runs, then cut responses that are being written, then wait for both.
+// An Agent is safe for concurrent use. Close ends every goroutine before it returns. A processor is closed only after the
+// mini-batches that it lent were released: finishing a job, restarting a processor and giving a drive up first end the
+// open splits, then cut off responses that are being written, then wait for both (package splits).
 //
 // # Errors
 //
-// Every error that leaves the node has one of Connect's codes, as millrace.proto says: not_found, failed_precondition, data_loss (would fail again),
-// resource_exhausted and unavailable (try again), invalid_argument. A configuration's errors name line and column.
+// Every error that leaves the node has one of Connect's codes, as millrace.proto says (package errorcode). The errors of a
+// configuration wrap [ErrConfig] and name line and column.
 //
-// A drive that fails (its connection is gone, its worker panicked) fails the splits that run on it, with unavailable; it is opened
-// again with a backoff, and its state says so.
+// A drive that fails (its connection is gone, or a worker panicked) fails the splits that are open on it with the code
+// unavailable. It is opened again after a backoff, and its state says why.
 //
 // # Debugging
 //
-// The log has job, split, drive and fence. /metrics has what runs, what is buffered, P and the latencies of GETs. Describe (curl -d '{}'
-// -H 'Content-Type: application/json' URL/millrace.v1.Node/Describe) tells everything that the control plane is told.
+// The log names the job (digest), split, drive and fence. /metrics has what is open and buffered, P, and the latencies of
+// requests. The call Describe returns everything that the control plane is told:
+//
+//	curl -d '{}' -H 'Content-Type: application/json' URL/millrace.v1.Node/Describe
 package node

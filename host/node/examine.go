@@ -72,7 +72,7 @@ func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 		x.control(fmt.Sprintf("control[%d] %s", i, u), u)
 	}
 	if c.Image.File != "" || len(c.Image.Keys) > 0 {
-		_, err := readImage(c.Image)
+		_, err := loadImage(c.Image)
 		x.fault("image", err, "can be read")
 	}
 	if len(c.Drives) == 0 {

@@ -175,15 +175,15 @@ func TestAClientThatDies(t *testing.T) {
 		require.NoError(t, err)
 		_, err = io.WriteString(c, "GET "+f.link(j, "d0", 0, 8)[len(f.base):]+" HTTP/1.1\r\nHost: x\r\n\r\n")
 		require.NoError(t, err)
-		f.wait("it to be served", func() bool { return f.runs.Running("") == 1 })
+		f.wait("it to be served", func() bool { return f.splits.Running("") == 1 })
 		require.NoError(t, c.Close())
-		f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 && f.runs.Holding() == splits.Held{} })
+		f.wait("the run to be closed", func() bool { return f.splits.Running("") == 0 && f.splits.Holding() == splits.Held{} })
 	}
 	assert.True(t, bytes.Equal(want[0], f.frame(j, "d0", 0, 8)))
 	time.Sleep(100 * time.Millisecond) // three times as long as an abandoned run lives; a longer pause changes nothing
-	assert.Equal(t, 1, f.runs.Running(""), "its client is connected, and may think")
+	assert.Equal(t, 1, f.splits.Running(""), "its client is connected, and may think")
 	f.client.CloseIdleConnections()
-	f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 })
+	f.wait("the run to be closed", func() bool { return f.splits.Running("") == 0 })
 }
 
 func TestAnIdleRunIsClosed(t *testing.T) {
@@ -192,8 +192,8 @@ func TestAnIdleRunIsClosed(t *testing.T) {
 	j := f.prepare(dataset.Options{SplitBatches: 8})
 	want := truth(t, files, j)
 	f.frame(j, "d0", 0, 8)
-	f.wait("the run to be closed", func() bool { return f.runs.Running("") == 0 })
-	assert.Zero(t, f.runs.Holding())
+	f.wait("the run to be closed", func() bool { return f.splits.Running("") == 0 })
+	assert.Zero(t, f.splits.Holding())
 	assert.True(t, bytes.Equal(want[1], f.frame(j, "d0", 1, 8)), "it goes on where it was")
 }
 
@@ -261,8 +261,8 @@ func TestDraining(t *testing.T) {
 	}
 	r, err := f.node.Drain(t.Context(), &apiv1.DrainRequest{Drain: true})
 	require.NoError(t, err)
-	f.runs.SendAway("d1", splits.ErrStopped) // its client asks no more
-	f.runs.SendAway("d1", nil)
+	f.splits.SendAway("d1", splits.ErrStopped) // its client asks no more
+	f.splits.SendAway("d1", nil)
 	require.NoError(t, <-done)
 	assert.LessOrEqual(t, r.Running, int32(1))
 	_, err = f.node.Drain(t.Context(), &apiv1.DrainRequest{})
@@ -297,14 +297,14 @@ func TestFinishingAJobUnderItsClients(t *testing.T) {
 				}
 			}()
 		}
-		f.wait("work", func() bool { return f.runs.Running("") > 0 })
+		f.wait("work", func() bool { return f.splits.Running("") > 0 })
 		_, err := f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
 		require.NoError(t, err)
 		close(stop)
 		wg.Wait()
 		status, _, _ := f.get(f.link(j, "d0", 0, 1))
 		assert.Equal(t, http.StatusNotFound, status)
-		assert.Zero(t, f.runs.Holding())
+		assert.Zero(t, f.splits.Holding())
 		_, err = f.node.Finish(t.Context(), &apiv1.FinishRequest{Job: j.digest[:]})
 		require.NoError(t, err, "finishing one that is unknown is fine")
 	}
@@ -352,7 +352,7 @@ func TestADriveThatIsNotThere(t *testing.T) {
 }
 
 func TestRequestRate(t *testing.T) {
-	l := newLimiter(2)
+	l := newRequestLimit(2)
 	now := time.Unix(100, 0)
 	assert.True(t, l.allow("a", now))
 	assert.True(t, l.allow("a", now))
@@ -364,7 +364,7 @@ func TestRequestRate(t *testing.T) {
 		l.allow(string(rune(i))+"x", now)
 	}
 	assert.LessOrEqual(t, len(l.buckets), maxPeers+1)
-	assert.True(t, newLimiter(0).allow("a", now))
+	assert.True(t, newRequestLimit(0).allow("a", now))
 
 	f := start(t, func(c *Config) { c.Limits.RequestsPerSecond = 0.001 })
 	f.get(f.base + "/readyz")

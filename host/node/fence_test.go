@@ -46,7 +46,7 @@ func TestAFenceSurvivesARestart(t *testing.T) {
 	m.set(func() { m.answer.Fence = 6 }) // it was away while another led
 	f = begin()
 	assert.EqualValues(t, 7, f.fence.Get())
-	_, err := f.beat(f.config.Control...)
+	_, err := f.beat(f.control...)
 	require.ErrorContains(t, err, "its fence is 6, a leader of fence 7 was here")
 	call := func(fence string) error {
 		ctx, info := connect.NewClientContext(t.Context())

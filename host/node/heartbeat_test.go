@@ -17,6 +17,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/node/drives"
 	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -82,9 +83,10 @@ func (m *member) had() []*apiv1.NodeStatus {
 
 // beat sends one heartbeat more.
 func (f *fixture) beat(members ...string) (time.Duration, error) {
-	o := f.heartbeatOptions()
-	o.Members = members
-	return heartbeat.New(o).Send(f.t.Context())
+	return heartbeat.New(heartbeat.Options{
+		Members: members, Client: f.Agent.client, Fence: f.fence, Log: f.log, Learn: f.tickets.Learn,
+		Status: func() (*apiv1.NodeStatus, error) { return f.status.read(true) },
+	}).Send(f.t.Context())
 }
 
 func TestHeartbeatsFollowTheLeader(t *testing.T) {
@@ -151,22 +153,16 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	f.wait("the drain to be told", func() bool { b := two.had(); return b[len(b)-1].Draining })
 }
 
-// TestADriveIsToldWithWhatItsDigestSays: a heartbeat in the moment between a drive's opening and its announcement lists what the
-// inventory's digest stands for, since the lists that follow are taken to be the same.
-func TestADriveIsToldWithWhatItsDigestSays(t *testing.T) {
+// TestAnUnannouncedDriveHasItsPartitions checks that a heartbeat in the moment between a drive's opening and its
+// announcement lists what the inventory's digest stands for, since later heartbeats leave the lists out.
+func TestAnUnannouncedDriveHasItsPartitions(t *testing.T) {
 	f := start(t, nil, fill(t, "mem", content(t)))
-	whole, err := f.status(true)
+	whole, err := f.status.read(true)
 	require.NoError(t, err)
 	require.Len(t, whole.Drives[0].Partitions, 3)
-	v := f.drives[0]
-	f.mu.Lock()
-	d := v.drive
-	v.drive, v.state = nil, "opening"
-	f.mu.Unlock()
-	early, err := f.status(true)
-	f.mu.Lock()
-	v.drive, v.state = d, "ready"
-	f.mu.Unlock()
+	unannounced := *f.status
+	unannounced.drives = func() []drives.Status { return []drives.Status{{Name: "d0", State: "opening"}} }
+	early, err := unannounced.read(true)
 	require.NoError(t, err)
 	require.Equal(t, whole.Inventory, early.Inventory)
 	assert.Equal(t, whole.Drives[0].Partitions, early.Drives[0].Partitions)
@@ -186,11 +182,11 @@ func TestANodeThatIsRefused(t *testing.T) {
 	_, err := f.beat(m.url)
 	require.ErrorContains(t, err, "node n9's")
 	m.set(func() { m.err, m.leads, m.answer.Protocol = nil, true, 0 })
-	_, err = f.beat(f.config.Control...)
+	_, err = f.beat(f.control...)
 	require.ErrorContains(t, err, "too old")
 	_, err = f.beat("http://127.0.0.1:1")
 	require.Error(t, err)
 	m.set(func() { m.leads = false })
-	_, err = f.beat(f.config.Control...)
+	_, err = f.beat(f.control...)
 	require.ErrorContains(t, err, "knows no leader")
 }

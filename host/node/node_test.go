@@ -181,6 +181,8 @@ type fixture struct {
 	client *http.Client
 	node   apiv1connect.NodeClient
 	base   string
+	// control are the members that the configuration names.
+	control []string
 }
 
 // start starts an agent on drives by URI, called d0, d1, ...
@@ -210,7 +212,7 @@ func startWith(t testing.TB, c Config, o Options) *fixture {
 	a, err := Start(t.Context(), c, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, a.Close()) })
-	f := &fixture{Agent: a, t: t}
+	f := &fixture{Agent: a, t: t, control: c.Control}
 	f.client, err = identity.HTTPClient(identity.Options{})
 	require.NoError(t, err)
 	t.Cleanup(f.client.CloseIdleConnections)

@@ -48,8 +48,8 @@ func TestTheWireGivesWhatTheProcessDoes(t *testing.T) {
 				require.True(t, bytes.Equal(want[i], got[i]), "%s: mini-batch %d", drive, i)
 			}
 		}
-		f.wait("runs to end", func() bool { return f.runs.Running("") == 0 })
-		assert.Zero(t, f.runs.Holding())
+		f.wait("runs to end", func() bool { return f.splits.Running("") == 0 })
+		assert.Zero(t, f.splits.Holding())
 		require.NoError(t, f.Close(), "the drives are free again for the next")
 	}
 }
@@ -119,8 +119,8 @@ func TestSeveralClients(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Len(t, got, len(want))
-	f.wait("runs to end", func() bool { return f.runs.Running("") == 0 })
-	assert.Zero(t, f.runs.Holding())
+	f.wait("runs to end", func() bool { return f.splits.Running("") == 0 })
+	assert.Zero(t, f.splits.Holding())
 }
 
 func TestArrowOnAccept(t *testing.T) {
@@ -151,9 +151,9 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 12, s.MiniBatches, "of the partition that has as many")
 	f.frame(j, "d0", s.FirstNumber, s.FirstNumber+6)
-	f.wait("five to be made ahead", func() bool { return f.runs.Holding().Batches == 5 })
+	f.wait("five to be made ahead", func() bool { return f.splits.Holding().Batches == 5 })
 	f.wait("the run to be parked", func() bool {
-		open := f.runs.State().Splits
+		open := f.splits.State().Splits
 		return len(open) == 1 && open[0].Open && open[0].Next == s.FirstNumber+6
 	})
 	// Another split wants the place of the one that has nothing to make.
@@ -164,5 +164,5 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	}
 	r, err := f.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)
-	assert.Equal(t, f.runs.Holding().Batches, r.Status.BufferedBatches)
+	assert.Equal(t, f.splits.Holding().Batches, r.Status.BufferedBatches)
 }

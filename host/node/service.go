@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"strconv"
+	"sync"
 
 	"connectrpc.com/connect"
 
@@ -14,33 +17,52 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/host/inspection"
+	"github.com/millrace/millrace/host/node/drives"
+	"github.com/millrace/millrace/host/node/errorcode"
+	"github.com/millrace/millrace/host/node/heartbeat"
 	"github.com/millrace/millrace/host/node/partitions"
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// service is Connect's Node service over an agent. A call that it does not have is unimplemented, as from an older node.
+// service is Connect's Node service over the node's parts. A call that it does not have is unimplemented, as it is on an
+// older node.
 type service struct {
 	apiv1connect.UnimplementedNodeHandler
-	a *Agent
+
+	manager  *host.Manager
+	splits   *splits.Table
+	drives   *drives.Set
+	store    *partitions.Store
+	fence    *heartbeat.Fence
+	drain    *drainSwitch
+	status   *statusReader
+	changed  func() // tells the control plane
+	jobLimit int    // jobs prepared at once
+	log      *slog.Logger
+
+	preparing sync.Mutex // held while a job is prepared or finished
 }
 
 var _ apiv1connect.NodeHandler = (*service)(nil)
 
-// interceptor checks who calls, and for which leader.
-func (a *Agent) interceptor() connect.UnaryInterceptorFunc {
+// interceptor checks every call, and gives its error a code.
+func (s *service) interceptor() connect.UnaryInterceptorFunc {
 	return func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-			if err := a.mayCall(ctx, r); err != nil {
-				return nil, rpcError(err)
+			if err := s.checkCaller(ctx, r); err != nil {
+				return nil, errorcode.RPC(err)
 			}
-			return next(ctx, r)
+			response, err := next(ctx, r)
+			return response, errorcode.RPC(err)
 		}
 	}
 }
 
-func (a *Agent) mayCall(ctx context.Context, r connect.AnyRequest) error {
+// checkCaller checks the caller's role, and the fence of the leader in whose name it calls.
+func (s *service) checkCaller(ctx context.Context, r connect.AnyRequest) error {
 	roles := mayOperate
 	if r.Spec().Procedure == apiv1connect.NodeDescribeProcedure {
 		roles = mayLook
@@ -54,223 +76,224 @@ func (a *Agent) mayCall(ctx context.Context, r connect.AnyRequest) error {
 	}
 	fence, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: %s %.40q: want a number", ErrRequest, apiv1.FenceHeader, text)
+		return fmt.Errorf("%w: %s %.40q: want a number", errorcode.ErrRequest, apiv1.FenceHeader, text)
 	}
-	return a.fence.See(fence)
+	return s.fence.See(fence)
 }
 
+// Describe returns the node's status with its partitions and schemas.
 func (s *service) Describe(context.Context, *apiv1.DescribeRequest) (*apiv1.DescribeResponse, error) {
-	status, err := s.a.status(true)
+	status, err := s.status.read(true)
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
 	return &apiv1.DescribeResponse{Status: status}, nil
 }
 
-// digest reads a job's digest.
-func digest(b []byte) (dataset.Digest, error) {
+// readDigest reads a job's digest.
+func readDigest(b []byte) (dataset.Digest, error) {
 	if len(b) != len(dataset.Digest{}) {
-		return dataset.Digest{}, fmt.Errorf("%w: job: %d bytes, want %d", ErrRequest, len(b), len(dataset.Digest{}))
+		return dataset.Digest{}, fmt.Errorf("%w: job: %d bytes, want %d", errorcode.ErrRequest, len(b), len(dataset.Digest{}))
 	}
 	return dataset.Digest(b), nil
 }
 
-// planOptions reads a plan's options; numbers are checked by the plan.
-func planOptions(p *apiv1.PlanOptions) (dataset.Options, error) {
-	o := dataset.Options{Batch: int(p.GetBatch()), Seed: p.GetSeed(), SplitBatches: int(p.GetSplitBatches()), Window: int(p.GetWindow())}
+// readPlan reads a plan's options. The plan itself checks their numbers.
+func readPlan(p *apiv1.PlanOptions) (dataset.Options, error) {
+	o := dataset.Options{
+		Batch: int(p.GetBatch()), Seed: p.GetSeed(), SplitBatches: int(p.GetSplitBatches()), Window: int(p.GetWindow()),
+	}
 	if t := p.GetTail(); t != "" {
 		if err := o.Tail.UnmarshalText([]byte(t)); err != nil {
-			return o, fmt.Errorf("%w: plan: %w", ErrRequest, err)
+			return o, fmt.Errorf("%w: plan: %w", errorcode.ErrRequest, err)
 		}
 	}
 	if t := p.GetShuffle(); t != "" {
 		if err := o.Shuffle.UnmarshalText([]byte(t)); err != nil {
-			return o, fmt.Errorf("%w: plan: %w", ErrRequest, err)
+			return o, fmt.Errorf("%w: plan: %w", errorcode.ErrRequest, err)
 		}
 	}
 	return o, nil
 }
 
-func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
-	if err := s.a.prepare(ctx, r); err != nil {
-		return nil, rpcError(err)
-	}
-	return &apiv1.PrepareResponse{}, nil
-}
-
-func (a *Agent) prepare(ctx context.Context, q *apiv1.PrepareRequest) error {
+// readJob reads the job of a request.
+func readJob(r *apiv1.PrepareRequest) (*api.Job, error) {
 	var j api.Job
 	var err error
-	if j.Digest, err = digest(q.GetJob()); err != nil {
-		return err
+	if j.Digest, err = readDigest(r.GetJob()); err != nil {
+		return nil, err
 	}
-	if j.Pipeline, err = pipeline.Parse(q.GetPipeline()); err != nil {
-		return fmt.Errorf("%w: %w", ErrRequest, err)
+	if j.Pipeline, err = pipeline.Parse(r.GetPipeline()); err != nil {
+		return nil, fmt.Errorf("%w: %w", errorcode.ErrRequest, err)
 	}
-	if j.Manifest, err = dataset.ReadManifest(q.GetManifest()); err != nil {
-		return err
+	if j.Manifest, err = dataset.ReadManifest(r.GetManifest()); err != nil {
+		return nil, err
 	}
-	o, err := planOptions(q.GetPlan())
+	o, err := readPlan(r.GetPlan())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	plan, err := dataset.NewPlan(j.Manifest, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	j.Plan = plan.Options()
-	a.preparing.Lock()
-	defer a.preparing.Unlock()
-	jobs := a.manager.Jobs()
-	for _, d := range jobs {
-		if d == j.Digest {
-			return nil
-		}
-	}
-	if len(jobs) >= a.config.Limits.Jobs {
-		return fmt.Errorf("%w jobs: %d are prepared", ErrTooMany, len(jobs))
-	}
-	if err := a.manager.Prepare(ctx, &j); err != nil {
-		if name := a.notOpen(); name != "" && errors.Is(err, host.ErrNotHeld) {
-			return fmt.Errorf("%w: drive %s is not open, and %w", ErrUnavailable, name, err)
-		}
-		return err
-	}
-	a.heartbeat.SendSoon()
-	return nil
+	return &j, nil
 }
 
-// notOpen names a drive that is not open; "" if all are.
-func (a *Agent) notOpen() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, v := range a.drives {
-		if v.drive == nil {
-			return v.config.Name
-		}
+// Prepare prepares a job on the drives that hold partitions of it. A job that is prepared already stays as it is.
+func (s *service) Prepare(ctx context.Context, r *apiv1.PrepareRequest) (*apiv1.PrepareResponse, error) {
+	j, err := readJob(r)
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	s.preparing.Lock()
+	defer s.preparing.Unlock()
+	jobs := s.manager.Jobs()
+	if slices.Contains(jobs, j.Digest) {
+		return &apiv1.PrepareResponse{}, nil
+	}
+	if len(jobs) >= s.jobLimit {
+		return nil, fmt.Errorf("%w jobs: %d are prepared", errorcode.ErrTooMany, len(jobs))
+	}
+	if err := s.manager.Prepare(ctx, j); err != nil {
+		if name := s.drives.NotOpen(); name != "" && errors.Is(err, host.ErrNotHeld) {
+			return nil, fmt.Errorf("%w: drive %s is not open, and %w", errorcode.ErrUnavailable, name, err)
+		}
+		return nil, err
+	}
+	s.changed()
+	return &apiv1.PrepareResponse{}, nil
 }
 
+// Measure returns P of a drive for a job.
 func (s *service) Measure(ctx context.Context, r *apiv1.MeasureRequest) (*apiv1.MeasureResponse, error) {
-	job, err := digest(r.GetJob())
+	job, err := readDigest(r.GetJob())
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	if _, err := s.a.drive(r.GetDrive()); err != nil {
-		return nil, rpcError(err)
+	if _, err := s.drives.Drive(r.GetDrive()); err != nil {
+		return nil, err
 	}
-	rate, kept, err := s.a.manager.Rate(ctx, job, r.GetDrive(), r.GetAgain())
+	rate, kept, err := s.manager.Rate(ctx, job, r.GetDrive(), r.GetAgain())
 	if err != nil {
-		s.a.failed(r.GetDrive(), err)
-		return nil, rpcError(err)
+		s.drives.Fail(r.GetDrive(), err)
+		return nil, err
 	}
-	return &apiv1.MeasureResponse{RowsPerSecond: rate.RowsPerSecond, Rows: rate.Rows, ElapsedSeconds: rate.Elapsed.Seconds(), Kept: kept}, nil
+	return &apiv1.MeasureResponse{
+		RowsPerSecond: rate.RowsPerSecond, Rows: rate.Rows, ElapsedSeconds: rate.Elapsed.Seconds(), Kept: kept,
+	}, nil
 }
 
+// Report returns what the drives did for a job so far.
 func (s *service) Report(ctx context.Context, r *apiv1.ReportRequest) (*apiv1.ReportResponse, error) {
-	job, err := digest(r.GetJob())
+	job, err := readDigest(r.GetJob())
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	list, err := s.a.manager.Report(ctx, job)
+	reports, err := s.manager.Report(ctx, job)
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	resp := &apiv1.ReportResponse{}
-	for _, d := range list {
-		b, err := json.Marshal(d)
+	response := &apiv1.ReportResponse{}
+	for _, report := range reports {
+		b, err := json.Marshal(report)
 		if err != nil {
-			return nil, rpcError(fmt.Errorf("report: %w", err))
+			return nil, fmt.Errorf("report: %w", err)
 		}
-		resp.Drives = append(resp.Drives, b)
+		response.Drives = append(response.Drives, b)
 	}
-	return resp, nil
+	return response, nil
 }
 
+// Finish forgets a job, and ends its open splits.
 func (s *service) Finish(ctx context.Context, r *apiv1.FinishRequest) (*apiv1.FinishResponse, error) {
-	job, err := digest(r.GetJob())
+	job, err := readDigest(r.GetJob())
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	a := s.a
-	a.preparing.Lock()
-	defer a.preparing.Unlock()
-	// What a job lent is released before its memory goes.
-	err = a.runs.Finish(job, func() error { return a.manager.Finish(context.WithoutCancel(ctx), job) })
+	s.preparing.Lock()
+	defer s.preparing.Unlock()
+	// What the job's processors lent is released before their memory goes.
+	err = s.splits.Finish(job, func() error { return s.manager.Finish(context.WithoutCancel(ctx), job) })
 	if err != nil && !errors.Is(err, api.ErrUnknownJob) {
-		// The job is forgotten all the same; a drive that is gone cannot take its memory back.
-		a.log.Warn("job did not finish well", "digest", short(job), "error", err)
+		// The job is forgotten all the same: a drive that is gone cannot take its memory back.
+		s.log.Warn("job did not finish well", "digest", host.ShortDigest(job), "error", err)
 	}
-	a.heartbeat.SendSoon()
+	s.changed()
 	return &apiv1.FinishResponse{}, nil
 }
 
+// Drain makes the node, or one drive, refuse new splits, or take them again. The response has the splits that are open.
 func (s *service) Drain(_ context.Context, r *apiv1.DrainRequest) (*apiv1.DrainResponse, error) {
-	a, name := s.a, r.GetDrive()
-	if name == "" {
-		a.setDraining(r.GetDrain())
-		return &apiv1.DrainResponse{Running: int32(a.runs.Running(""))}, nil
+	drive := r.GetDrive()
+	if drive == "" {
+		s.drain.set(r.GetDrain())
+	} else if err := s.drives.SetDrained(drive, r.GetDrain()); err != nil {
+		return nil, err
 	}
-	v := a.supervisor(name)
-	if v == nil {
-		return nil, rpcError(a.noDrive(name))
-	}
-	a.mu.Lock()
-	v.drained = r.GetDrain()
-	ready := v.state == "ready"
-	a.mu.Unlock()
-	if ready {
-		var why error
-		if r.GetDrain() {
-			why = fmt.Errorf("drive %s: %w", name, splits.ErrDraining)
-		}
-		a.runs.SendAway(name, why)
-	}
-	a.log.Info("drive draining", "drive", name, "to", r.GetDrain())
-	a.heartbeat.SendSoon()
-	return &apiv1.DrainResponse{Running: int32(a.runs.Running(name))}, nil
+	return &apiv1.DrainResponse{Running: int32(s.splits.Running(drive))}, nil
 }
 
+// Rescan looks again at what the drives hold.
 func (s *service) Rescan(ctx context.Context, _ *apiv1.RescanRequest) (*apiv1.RescanResponse, error) {
-	if err := s.a.manager.Rescan(ctx); err != nil {
-		return nil, rpcError(err)
+	if err := s.manager.Rescan(ctx); err != nil {
+		return nil, err
 	}
-	inv, err := s.a.manager.Inventory()
+	inventory, err := s.manager.Inventory()
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	s.a.heartbeat.SendSoon()
-	return &apiv1.RescanResponse{Partitions: int32(len(inv.Partitions))}, nil
+	s.changed()
+	return &apiv1.RescanResponse{Partitions: int32(len(inventory.Partitions))}, nil
 }
 
+// Copy fetches a partition from another node.
 func (s *service) Copy(ctx context.Context, r *apiv1.CopyRequest) (*apiv1.CopyResponse, error) {
 	p := r.GetPartition()
-	footer, err := digest(p.GetFooterSha256())
+	footer, err := readDigest(p.GetFooterSha256())
 	if err != nil {
-		return nil, rpcError(fmt.Errorf("%w: partition: footer_sha256: want 32 bytes", ErrRequest))
+		return nil, fmt.Errorf("%w: partition: footer_sha256: want 32 bytes", errorcode.ErrRequest)
 	}
-	want := dataset.Partition{Name: p.GetName(), Bytes: p.GetBytes(), Rows: p.GetRows(), RowGroups: p.GetRowGroups(), Footer: footer}
+	want := dataset.Partition{
+		Name: p.GetName(), Bytes: p.GetBytes(), Rows: p.GetRows(), RowGroups: p.GetRowGroups(), Footer: footer,
+	}
 	if want.Name == "" || want.Bytes < 0 {
-		return nil, rpcError(fmt.Errorf("%w: partition: name and bytes are wanted", ErrRequest))
+		return nil, fmt.Errorf("%w: partition: name and bytes are wanted", errorcode.ErrRequest)
 	}
-	n, sum, err := s.a.store.Copy(ctx, r.GetDrive(), partitions.Source{URL: r.GetFromUrl(), Drive: r.GetFromDrive(), Want: want})
+	source := partitions.Source{URL: r.GetFromUrl(), Drive: r.GetFromDrive(), Want: want}
+	n, sum, err := s.store.Copy(ctx, r.GetDrive(), source)
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
 	return &apiv1.CopyResponse{Bytes: n, Sha256: sum}, nil
 }
 
-// Verify reads a partition whole.
-func (s *service) Verify(ctx context.Context, q *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
-	r, err := s.a.store.Verify(ctx, q.GetDrive(), q.GetPartition(), q.GetKeptOnly())
+// Verify reads a partition whole, and returns its checksums.
+func (s *service) Verify(ctx context.Context, r *apiv1.VerifyRequest) (*apiv1.VerifyResponse, error) {
+	return s.store.Verify(ctx, r.GetDrive(), r.GetPartition(), r.GetKeptOnly())
+}
+
+// Inspect answers a question about a drive that only this process can open, because the node has it open. A drive that
+// has failed is asked too.
+func (s *service) Inspect(ctx context.Context, r *apiv1.InspectRequest) (*apiv1.InspectResponse, error) {
+	d, err := s.drives.DriveWithDevice(r.GetDrive())
 	if err != nil {
-		return nil, rpcError(err)
+		return nil, err
 	}
-	return r, nil
+	answer, err := inspection.Read(ctx, inspection.Kind(r.GetKind()), d.Device(), d.Volume())
+	if err != nil {
+		return nil, fmt.Errorf("drive %s: %w", r.GetDrive(), err)
+	}
+	b, err := json.Marshal(answer)
+	if err != nil {
+		return nil, err
+	}
+	return &apiv1.InspectResponse{Answer: b}, nil
 }
 
 // NextMiniBatch has its own binding: GET /v1/minibatch.
 func (s *service) NextMiniBatch(context.Context, *apiv1.NextMiniBatchRequest) (*apiv1.NextMiniBatchResponse, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, fmt.Errorf("mini-batches are fetched with GET %s: see millrace.proto", apiv1.MiniBatchPath))
+	return nil, connect.NewError(connect.CodeUnimplemented,
+		fmt.Errorf("mini-batches are fetched with GET %s: see millrace.proto", apiv1.MiniBatchPath))
 }

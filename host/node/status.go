@@ -1,138 +1,89 @@
 package node
 
 import (
-	"context"
-	"crypto/tls"
-	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/node/heartbeat"
+	"github.com/millrace/millrace/host/node/drives"
+	"github.com/millrace/millrace/host/node/splits"
 )
 
-// status is what the node tells of itself; with full, its partitions and schemas too.
-func (a *Agent) status(full bool) (*apiv1.NodeStatus, error) {
-	inv, err := a.manager.Inventory()
+// statusReader assembles the node's status: what it is, holds and does. It is safe for concurrent use.
+type statusReader struct {
+	name, incarnation, version string
+	urls                       []string
+
+	manager  *host.Manager
+	splits   *splits.Table
+	drives   func() []drives.Status
+	draining func() bool
+}
+
+// read returns the node's status. With full, it has the node's partitions and their schemas, too.
+func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
+	inventory, err := s.manager.Inventory()
 	if err != nil {
 		return nil, err
 	}
-	s := &apiv1.NodeStatus{
-		Name: a.config.Name, Incarnation: a.incarnation, Urls: a.urls, Protocol: apiv1.Protocol, Version: a.o.Version, Inventory: inv.Digest[:],
-		ClockSeconds: float64(time.Now().UnixNano()) / 1e9,
+	held := s.splits.Holding()
+	status := &apiv1.NodeStatus{
+		Name: s.name, Incarnation: s.incarnation, Urls: s.urls, Protocol: apiv1.Protocol, Version: s.version,
+		Inventory: inventory.Digest[:], ClockSeconds: float64(time.Now().UnixNano()) / 1e9, Draining: s.draining(),
+		BufferedBatches: held.Batches, BufferedBytes: held.Bytes,
 	}
-	for _, j := range a.manager.Jobs() {
-		s.Jobs = append(s.Jobs, j.String())
+	for _, job := range s.manager.Jobs() {
+		status.Jobs = append(status.Jobs, job.String())
 	}
-	buffered := a.runs.Holding()
-	s.BufferedBatches, s.BufferedBytes = buffered.Batches, buffered.Bytes
-	held := map[string][]string{}
-	for _, h := range inv.Drives {
-		held[h.Drive] = h.Partitions
+	partitions := map[string][]string{}
+	for _, h := range inventory.Drives {
+		partitions[h.Drive] = h.Partitions
 	}
-	a.mu.Lock()
-	s.Draining = a.draining
-	drives := make([]*host.Drive, len(a.drives))
-	for i, v := range a.drives {
-		d := &apiv1.Drive{Name: v.config.Name, State: v.state, Busy: v.busy}
-		if v.state == "ready" && v.drained {
-			d.State = "draining"
-		}
-		drives[i] = v.drive
-		s.Drives = append(s.Drives, d)
-	}
-	a.mu.Unlock()
-	for i, d := range drives {
-		out := s.Drives[i]
-		// As the digest has it, even of a drive that the manager has and its supervisor has not announced yet: a list that differs from what its
-		// digest stands for would never be corrected.
-		out.Partitions = held[out.Name]
-		if d == nil {
-			continue
-		}
-		st := a.manager.Status(d)
-		out.Uuid, out.Image, out.Computes, out.Threads, out.Streams = st.UUID, st.Image, st.Computes, int32(st.Threads), int32(st.Streams)
-		out.FreeBytes, out.PRowsPerSecond, out.Running = st.Free, st.Rates, int32(a.runs.Running(st.Name))
+	for _, d := range s.drives() {
+		// The inventory's digest stands for these lists, even that of a drive that the manager has and its supervisor has
+		// not announced yet. A list that differs from what the digest stands for would never be corrected.
+		status.Drives = append(status.Drives, s.readDrive(&d, partitions[d.Name]))
 	}
 	if full {
-		return s, inventory(s, inv)
+		return status, addInventory(status, inventory)
 	}
-	return s, nil
+	return status, nil
 }
 
-// inventory adds partitions and schemas.
-func inventory(s *apiv1.NodeStatus, inv *host.Inventory) error {
-	for i := range inv.Partitions {
-		p := &inv.Partitions[i]
-		s.Partitions = append(s.Partitions, &apiv1.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, FooterSha256: p.Footer[:], Schema: p.Schema[:]})
+// readDrive returns the status of one drive.
+func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.Drive {
+	status := &apiv1.Drive{Name: d.Name, State: d.State, Busy: d.Busy, Partitions: partitions}
+	if d.Ready() && d.Drained {
+		status.State = "draining"
 	}
-	for i := range inv.Schemas {
-		sc := &inv.Schemas[i]
-		columns, err := api.EncodeColumns(sc.Columns)
+	if d.Drive == nil {
+		return status
+	}
+	is := s.manager.Status(d.Drive)
+	status.Uuid, status.Image, status.Computes = is.UUID, is.Image, is.Computes
+	status.Threads, status.Streams, status.Running = int32(is.Threads), int32(is.Streams), int32(s.splits.Running(is.Name))
+	status.FreeBytes, status.PRowsPerSecond = is.Free, is.Rates
+	return status
+}
+
+// addInventory adds partitions and schemas to a status.
+func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
+	for i := range inventory.Partitions {
+		p := &inventory.Partitions[i]
+		status.Partitions = append(status.Partitions, &apiv1.Partition{
+			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, FooterSha256: p.Footer[:], Schema: p.Schema[:],
+		})
+	}
+	for i := range inventory.Schemas {
+		schema := &inventory.Schemas[i]
+		columns, err := api.EncodeColumns(schema.Columns)
 		if err != nil {
 			return err
 		}
-		s.Schemas = append(s.Schemas, &apiv1.Schema{Digest: sc.Digest[:], Columns: columns, MeanLength: sc.MeanLength, Malformed: uint32(sc.Malformed)})
+		status.Schemas = append(status.Schemas, &apiv1.Schema{
+			Digest: schema.Digest[:], Columns: columns, MeanLength: schema.MeanLength, Malformed: uint32(schema.Malformed),
+		})
 	}
 	return nil
-}
-
-// serveReady answers 200 when the node takes splits: every drive was tried once, one at least is ready, and it is not draining.
-func (a *Agent) serveReady(w http.ResponseWriter, _ *http.Request) {
-	why := a.unready()
-	if why == "" {
-		_, _ = w.Write([]byte("ready\n"))
-		return
-	}
-	http.Error(w, why, http.StatusServiceUnavailable)
-}
-
-// unready says why the node takes no splits; "" when it does.
-func (a *Agent) unready() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.draining {
-		return "draining"
-	}
-	ready := 0
-	for _, v := range a.drives {
-		if !v.tried {
-			return fmt.Sprintf("drive %s is being opened", v.config.Name)
-		}
-		if v.state == "ready" {
-			ready++
-		}
-	}
-	if ready == 0 && len(a.drives) > 0 {
-		return fmt.Sprintf("none of %d drives is ready: %s is %s", len(a.drives), a.drives[0].config.Name, a.drives[0].state)
-	}
-	return ""
-}
-
-// tlsKey is where a request's context has its TLS state.
-type tlsKey struct{}
-
-// withTLS puts the connection's TLS state where Connect's handlers find it.
-func withTLS(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil {
-			r = r.WithContext(context.WithValue(r.Context(), tlsKey{}, r.TLS))
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func tlsState(ctx context.Context) *tls.ConnectionState {
-	s, _ := ctx.Value(tlsKey{}).(*tls.ConnectionState)
-	return s
-}
-
-// heartbeatOptions are what heartbeats need of the node.
-func (a *Agent) heartbeatOptions() heartbeat.Options {
-	return heartbeat.Options{
-		Members: a.config.Control, Client: a.client, Fence: a.fence, Log: a.log,
-		Status: func() (*apiv1.NodeStatus, error) { return a.status(true) }, Learn: a.tickets.Learn,
-	}
 }

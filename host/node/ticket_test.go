@@ -1,11 +1,8 @@
 package node
 
 import (
-	"crypto/tls"
 	"encoding/json"
-	"log/slog"
 	"net/http"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -52,7 +48,7 @@ func grant(t *testing.T, change func(*Config)) *granting {
 // ticket is one for the job's first split.
 func (g *granting) ticket(change func(*apiv1.Ticket)) *apiv1.Ticket {
 	t := &apiv1.Ticket{
-		Node: "n0", Incarnation: g.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1, Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
+		Node: "n0", Incarnation: g.status.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1, Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
 		ExpiresSeconds: float64(time.Now().Unix() + 600),
 	}
 	if change != nil {
@@ -184,68 +180,6 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 	assert.NotEmpty(t, h.Get("Retry-After"))
 }
 
-// TestATicketIsItsHolders: where TLS says who asks, a ticket that was stolen is worth nothing.
-func TestATicketIsItsHolders(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, identity.InitAuthority(dir, "test"))
-	issue := func(role identity.Role, name string) identity.Options {
-		o := identity.Options{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
-		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
-		return o
-	}
-	as := func(role identity.Role, name string) *http.Client {
-		c, err := identity.HTTPClient(issue(role, name))
-		require.NoError(t, err)
-		t.Cleanup(c.CloseIdleConnections)
-		return c
-	}
-	verify := ticket.NewVerifier("n0", "i", time.Now)
-	signer, err := ticket.NewSigner(1)
-	require.NoError(t, err)
-	now := float64(time.Now().Unix())
-	verify.Learn(&apiv1.HeartbeatResponse{TicketKey: signer.Key(), TicketsRequired: true, ClockSeconds: now})
-	node := issue(identity.Node, "n0")
-	conf, err := node.Server()
-	require.NoError(t, err)
-	a := &Agent{tickets: verify, log: slog.New(slog.DiscardHandler), config: Config{Control: []string{"http://127.0.0.1:1"}}}
-	q := query{job: dataset.Digest{1}, drive: "d0", until: 100}
-	srv := &http.Server{Handler: a.plain(mayTrain, func(w http.ResponseWriter, r *http.Request) error {
-		own := q
-		owner, err := a.entitled(r, &own)
-		if err == nil {
-			_, err = w.Write([]byte(owner))
-			assert.EqualValues(t, 8, own.until, "nothing is made ahead past the lease")
-		}
-		return err
-	})}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", conf)
-	require.NoError(t, err)
-	go func() { _ = srv.Serve(l) }()
-	t.Cleanup(func() { assert.NoError(t, srv.Close()) })
-	b, err := signer.Sign(&apiv1.Ticket{
-		Node: "n0", Incarnation: "i", Drive: "d0", Digest: q.job[:], To: 8, Lease: 1, Job: "job-1", Holder: "launcher/ads.host-1", Owner: "launcher/ads", ExpiresSeconds: now + 600,
-	})
-	require.NoError(t, err)
-	for who, c := range map[string]struct {
-		client *http.Client
-		status int
-	}{
-		"the holder":               {as(identity.Launcher, "ads.host-1"), http.StatusOK},
-		"the same on another host": {as(identity.Launcher, "ads.host-2"), http.StatusForbidden},
-		"another launcher":         {as(identity.Launcher, "news"), http.StatusForbidden},
-		"an operator":              {as(identity.Operator, "ann"), http.StatusForbidden},
-		"a node":                   {as(identity.Node, "n1"), http.StatusForbidden},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Addr().String(), nil)
-		require.NoError(t, err)
-		req.Header.Set(apiv1.TicketHeader, ticket.Encode(b))
-		resp, err := c.client.Do(req)
-		require.NoError(t, err, who)
-		assert.Equal(t, c.status, resp.StatusCode, who)
-		require.NoError(t, resp.Body.Close())
-	}
-}
-
 // TestWhatAnOwnerMayHave: past its bound of open splits an owner is told to come again, and another owner is served.
 func TestWhatAnOwnerMayHave(t *testing.T) {
 	g := grant(t, func(c *Config) { c.Limits.OwnerSplits = 1 })
@@ -266,20 +200,4 @@ func TestWhatAnOwnerMayHave(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, code)
 	}
 	g.wait("it is closed", func() bool { status, _ := g.ask(8, of("launcher/ads", 1)); return status == http.StatusOK })
-}
-
-// TestTheLogIsNotTheirs: of refusals one a second is logged, with how many were not.
-func TestTheLogIsNotTheirs(t *testing.T) {
-	var s seldom
-	now := time.Unix(1_700_000_000, 0)
-	n, ok := s.next(now)
-	assert.True(t, ok)
-	assert.Zero(t, n)
-	for range 5 {
-		_, ok = s.next(now.Add(999 * time.Millisecond))
-		assert.False(t, ok)
-	}
-	n, ok = s.next(now.Add(time.Second))
-	assert.True(t, ok)
-	assert.Equal(t, 5, n)
 }

@@ -6,7 +6,7 @@
 //   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation (and
 //     the standard library), and trainmgr/allocation imports no package of the module;
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
-//   - only trainmgr/control and cmd link etcd; only they, host/node and host/exposition link Prometheus.
+//   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link Prometheus.
 //
 // The pure packages sdk/dataset, sdk/pipeline and sdk/tensor do not import package sdk, and only sdk/cpu (the cpu and
 // the reference engine) reaches fpga/engine from above fpga.
@@ -65,8 +65,8 @@ func CheckExternal(from, path string) string {
 	switch {
 	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
 		return "only trainmgr/control and cmd link etcd"
-	case strings.HasPrefix(path, "github.com/prometheus/") && from != "host/node" && from != "host/exposition" && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
-		return "only the daemons (host/node, host/exposition, trainmgr/control) and cmd link Prometheus"
+	case strings.HasPrefix(path, "github.com/prometheus/") && from != "host/node" && from != "host/node/metrics" && from != "host/exposition" && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
+		return "only the daemons (host/node, host/node/metrics, host/exposition, trainmgr/control) and cmd link Prometheus"
 	case path == "C":
 		return "no cgo in the main module"
 	}

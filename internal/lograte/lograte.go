@@ -31,12 +31,13 @@ import (
 // DefaultEvery is the interval of a Limiter that names none.
 const DefaultEvery = time.Second
 
-// DefaultBurst is how many lines a Limiter allows at once after it was quiet.
+// DefaultBurst is the burst of a Limiter that names none.
 const DefaultBurst = 10
 
-// Limiter allows DefaultBurst lines at once and one line per interval after that. The zero value works.
+// Limiter allows Burst lines at once and one line per interval after that. The zero value works.
 type Limiter struct {
 	Every time.Duration    // between lines; 0 means DefaultEvery
+	Burst int              // lines at once after it was quiet; 0 means DefaultBurst
 	Now   func() time.Time // nil means time.Now
 
 	mu         sync.Mutex
@@ -55,14 +56,18 @@ func (l *Limiter) Allow() (suppressed uint64, ok bool) {
 	if every <= 0 {
 		every = DefaultEvery
 	}
+	burst := l.Burst
+	if burst <= 0 {
+		burst = DefaultBurst
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := now()
 	if !l.started {
-		l.started, l.left, l.refilled = true, DefaultBurst, at
+		l.started, l.left, l.refilled = true, burst, at
 	}
 	if n := at.Sub(l.refilled) / every; n > 0 {
-		l.left = int(min(int64(n)+int64(l.left), DefaultBurst))
+		l.left = int(min(int64(n)+int64(l.left), int64(burst)))
 		l.refilled = l.refilled.Add(n * every)
 	}
 	if l.left == 0 {

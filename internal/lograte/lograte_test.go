@@ -43,3 +43,21 @@ func TestZeroValue(t *testing.T) {
 	_, ok := l.Allow()
 	assert.True(t, ok)
 }
+
+// TestBurst checks a Limiter that allows one line at a time.
+func TestBurst(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := Limiter{Burst: 1, Now: func() time.Time { return now }}
+	n, ok := l.Allow()
+	assert.True(t, ok)
+	assert.Zero(t, n)
+	now = now.Add(DefaultEvery - time.Millisecond)
+	for range 5 {
+		_, ok = l.Allow()
+		assert.False(t, ok)
+	}
+	now = now.Add(time.Millisecond)
+	n, ok = l.Allow()
+	assert.True(t, ok)
+	assert.Equal(t, uint64(5), n)
+}

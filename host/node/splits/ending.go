@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk/dataset"
 )
@@ -25,7 +26,7 @@ func (s *Table) Sweep(now time.Time) {
 			patience = s.o.Abandoned
 		}
 		if len(r.waiting) == 0 && r.out == 0 && now.Sub(r.asked) > patience {
-			s.o.Log.Info("split closed: nobody asks for it", "digest", short(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "made", len(r.ready))
+			s.o.Log.Info("split closed: nobody asks for it", "digest", host.ShortDigest(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "made", len(r.ready))
 			s.end(r, ErrStopped)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
@@ -379,13 +380,13 @@ func (s *Table) opened(r *run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.source = true
-	s.o.Log.Debug("split opened", "digest", short(r.key.Job), "split", r.key.Place, "epoch", r.key.Epoch, "drive", r.key.Drive, "number", r.next, "fence", s.o.Fence())
+	s.o.Log.Debug("split opened", "digest", host.ShortDigest(r.key.Job), "split", r.key.Place, "epoch", r.key.Epoch, "drive", r.key.Drive, "number", r.next, "fence", s.o.Fence())
 }
 
 // closed says that a run's stream is closed.
 func (s *Table) closed(r *run, err error) {
 	if err != nil && r.ctx.Err() == nil {
-		s.o.Log.Warn("split did not close well", "digest", short(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "error", err)
+		s.o.Log.Warn("split did not close well", "digest", host.ShortDigest(r.key.Job), "split", r.key.Place, "drive", r.key.Drive, "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -404,7 +405,7 @@ func (s *Table) fault(r *run, err error) {
 	if r.ctx.Err() != nil || errors.Is(err, api.ErrBusy) {
 		return
 	}
-	s.o.Log.Warn("split failed", "digest", short(r.key.Job), "split", r.key.Place, "epoch", r.key.Epoch, "drive", r.key.Drive, "fence", s.o.Fence(), "error", err)
+	s.o.Log.Warn("split failed", "digest", host.ShortDigest(r.key.Job), "split", r.key.Place, "epoch", r.key.Epoch, "drive", r.key.Drive, "fence", s.o.Fence(), "error", err)
 	if p := (*sdk.PanicError)(nil); errors.As(err, &p) {
 		s.o.Log.Error("the worker panicked", "drive", r.key.Drive, "panic", p.Value, "stack", string(p.Stack))
 	}
@@ -428,6 +429,3 @@ func (s *Table) Leave(p *Peer) {
 	}
 	p.runs = nil
 }
-
-// short is how logs name a job.
-func short(d dataset.Digest) string { return d.String()[:12] }

@@ -75,11 +75,11 @@ func TestRunCutsOffWhatDoesNotEnd(t *testing.T) {
 func TestWatchdogOfAnotherProcess(t *testing.T) {
 	t.Setenv("WATCHDOG_USEC", "2000000")
 	t.Setenv("WATCHDOG_PID", "1")
-	assert.Zero(t, watchdogEvery())
+	assert.Zero(t, watchdogInterval())
 	t.Setenv("WATCHDOG_PID", "")
-	assert.Equal(t, time.Second, watchdogEvery())
+	assert.Equal(t, time.Second, watchdogInterval())
 	t.Setenv("WATCHDOG_USEC", "x")
-	assert.Zero(t, watchdogEvery())
+	assert.Zero(t, watchdogInterval())
 	t.Setenv("NOTIFY_SOCKET", "")
 	require.NoError(t, notify("READY=1"))
 }

@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strconv"
 	"time"
 )
 
-// notify tells systemd a state (sd_notify(3)): READY=1, STOPPING=1, WATCHDOG=1. Without NOTIFY_SOCKET it does nothing.
+// notify tells systemd a state (sd_notify(3)): READY=1, STOPPING=1 or WATCHDOG=1. Without NOTIFY_SOCKET it does nothing.
 func notify(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {
 		return nil
 	}
-	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"}) // a name that begins with @ is abstract
+	// A name that begins with @ is an abstract socket.
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		return fmt.Errorf("notify systemd: %w", err)
 	}
@@ -24,8 +26,8 @@ func notify(state string) error {
 	return errors.Join(err, c.Close())
 }
 
-// watchdogEvery is how often systemd wants a word: half of WATCHDOG_USEC; 0 if it wants none.
-func watchdogEvery() time.Duration {
+// watchdogInterval returns how often systemd wants a WATCHDOG=1: half of WATCHDOG_USEC, or 0 if it wants none.
+func watchdogInterval() time.Duration {
 	n, err := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64)
 	if err != nil || n <= 0 {
 		return 0
@@ -36,32 +38,33 @@ func watchdogEvery() time.Duration {
 	return time.Duration(n) * time.Microsecond / 2
 }
 
-// watchdog tells systemd that the agent lives, for as long as its locks can be had.
-func (a *Agent) watchdog(ctx context.Context) {
-	every := watchdogEvery()
-	if every == 0 {
+// watchdog tells systemd that the node works, as long as the node's status can be read, which takes every lock of its
+// parts. It returns when ctx ends.
+func watchdog(ctx context.Context, status *statusReader, log *slog.Logger) {
+	interval := watchdogInterval()
+	if interval == 0 {
 		return
 	}
-	t := time.NewTicker(every)
-	defer t.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-t.C:
+		case <-ticker.C:
 		}
-		if _, err := a.status(false); err != nil {
-			a.log.Error("watchdog", "error", err)
+		if _, err := status.read(false); err != nil {
+			log.Error("watchdog", "error", err)
 			continue
 		}
 		if err := notify("WATCHDOG=1"); err != nil {
-			a.log.Warn("watchdog", "error", err)
+			log.Warn("watchdog", "error", err)
 		}
 	}
 }
 
-// Run is an agent's life under a service manager: it starts, says that it is ready, and, when ctx ends, drains for at most Config.DrainTime
-// and closes. ready is called once it serves.
+// Run is an agent's life under a service manager: it starts and says that it is ready. When ctx ends, it drains for at
+// most Config.DrainTime and closes. ready is called when the node serves.
 func Run(ctx context.Context, c Config, o Options, ready func(*Agent)) error {
 	a, err := Start(context.WithoutCancel(ctx), c, o)
 	if err != nil {
@@ -70,7 +73,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(*Agent)) error {
 	if err := notify("READY=1"); err != nil {
 		a.log.Warn("ready", "error", err)
 	}
-	a.background(a.watchdog)
+	a.background(func(ctx context.Context) { watchdog(ctx, a.status, a.log) })
 	if ready != nil {
 		ready(a)
 	}

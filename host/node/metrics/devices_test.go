@@ -1,4 +1,4 @@
-package node
+package metrics
 
 import (
 	"net/http/httptest"
@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/telemetry"
 )
 
-// scrape is what a registry exports.
+// scrape returns what a registry exports.
 func scrape(g prometheus.Gatherer) string {
 	w := httptest.NewRecorder()
 	exposition.Handler(g).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
@@ -32,7 +32,7 @@ func (o oneMetric) Collect(out chan<- prometheus.Metric) { out <- o.m }
 // TestLatencyMetric: bucket i of the kernel's histogram ends at 2^(i+1) nanoseconds; what is above the last bucket is
 // in the count alone.
 func TestLatencyMetric(t *testing.T) {
-	m := newHealthMetrics(nil)
+	m := newDeviceCollector(Options{})
 	h := &telemetry.Histogram{Controller: 3, Opcode: 2, Count: 7, Total: 30 * time.Second}
 	h.Counts[0], h.Counts[9], h.Counts[10], h.Counts[40] = 1, 2, 3, 1
 	r := prometheus.NewRegistry()
@@ -51,17 +51,4 @@ func TestLatencyMetric(t *testing.T) {
 	r = prometheus.NewRegistry()
 	require.NoError(t, r.Register(oneMetric{m.latency, latencyMetric(m.latency, h)}))
 	assert.Contains(t, scrape(r), `queue="admin"`)
-}
-
-// TestDriveHealthIsExported of a drive that is open: its SMART log, and its room.
-func TestDriveHealthIsExported(t *testing.T) {
-	a := start(t, nil, fill(t, "file", nil))
-	require.Eventually(t, func() bool { return a.unready() == "" }, 30*time.Second, 5*time.Millisecond)
-	said := scrape(a.metrics.registry)
-	for _, want := range []string{
-		`millrace_device_critical_warnings{drive="d0"} 0`, `millrace_device_media_errors_total{drive="d0"} 0`, `millrace_device_life_used_ratio{drive="d0"} `,
-		`millrace_device_free_bytes{drive="d0"} `, `millrace_device_size_bytes{drive="d0"} `, "millrace_build_info{", "go_goroutines",
-	} {
-		assert.Contains(t, said, want)
-	}
 }

@@ -1,4 +1,4 @@
-package node
+package errorcode
 
 import (
 	"context"
@@ -28,16 +28,16 @@ import (
 )
 
 var (
-	// ErrUnavailable says that a drive is not there now; it may come back.
+	// ErrUnavailable says that a drive is not open now. It may come back.
 	ErrUnavailable = errors.New("the drive is not available")
 	// ErrRequest says that a request makes no sense.
 	ErrRequest = errors.New("request")
-	// ErrTooMany says that a limit of the configuration is reached.
+	// ErrTooMany says that a limit of the node's configuration is reached.
 	ErrTooMany = errors.New("too many")
 )
 
-// kinds are errors and the codes that they leave the node with; the first that matches holds.
-var kinds = []struct {
+// codes are the errors that the node tells apart, and the code of each. The first error that matches decides.
+var codes = []struct {
 	err  error
 	code connect.Code
 }{
@@ -79,15 +79,16 @@ var kinds = []struct {
 	{dataset.ErrOptions, connect.CodeInvalidArgument},
 	{dataset.ErrManifest, connect.CodeInvalidArgument},
 	{pipeline.ErrUnsupported, connect.CodeFailedPrecondition},
-	{sdk.ErrPanic, connect.CodeUnavailable}, // another drive, or the same when it is open again, may do it
+	{sdk.ErrPanic, connect.CodeUnavailable}, // another drive, or the same one when it is open again, may succeed
 	{context.Canceled, connect.CodeCanceled},
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 }
 
-// codeOf is the code that an error leaves the node with. What nobody foresaw came from the drive or its transport: try again elsewhere.
-func codeOf(err error) connect.Code {
-	if c := new(connect.Error); errors.As(err, &c) {
-		return c.Code()
+// Of returns the code that an error leaves the node with. An error that is not listed came from a drive or its transport,
+// and has the code unavailable: the client may try again elsewhere.
+func Of(err error) connect.Code {
+	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) {
+		return rpc.Code()
 	}
 	if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
 		return connect.CodeDataLoss // it would fail again here
@@ -95,23 +96,26 @@ func codeOf(err error) connect.Code {
 	if p := (*pipeline.Error)(nil); errors.As(err, &p) {
 		return connect.CodeFailedPrecondition
 	}
-	for _, k := range kinds {
-		if errors.Is(err, k.err) {
-			return k.code
+	for _, c := range codes {
+		if errors.Is(err, c.err) {
+			return c.code
 		}
 	}
 	return connect.CodeUnavailable
 }
 
-// rpcError is an error as Connect sends it.
-func rpcError(err error) error {
+// RPC returns an error as Connect sends it, and nil for nil. An error of Connect itself stays as it is.
+func RPC(err error) error {
 	if err == nil {
 		return nil
 	}
-	return connect.NewError(codeOf(err), err)
+	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) && error(rpc) == err {
+		return err
+	}
+	return connect.NewError(Of(err), err)
 }
 
-// httpStatus is the status of a code on the plain bindings. What may be asked again soon is 503.
+// httpStatus returns the status of a code on the bindings outside Connect. A request that may succeed soon has 503.
 func httpStatus(code connect.Code) int {
 	switch code {
 	case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeOutOfRange:
@@ -132,34 +136,23 @@ func httpStatus(code connect.Code) int {
 	return http.StatusInternalServerError
 }
 
-// retryAfter is how many seconds a client is told to wait.
+// retryAfter is how many seconds a client should wait before it sends a request with status 503 again.
 const retryAfter = 1
 
-// writeError answers a plain request with {"code", "message"}.
-func writeError(w http.ResponseWriter, err error) {
-	code := codeOf(err)
+// Write answers a request outside Connect with an error: its status, and {"code", "message"} as JSON.
+func Write(w http.ResponseWriter, err error) {
+	code := Of(err)
 	status := httpStatus(code)
 	h := w.Header()
 	if status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", strconv.Itoa(retryAfter))
 	}
-	b, merr := json.Marshal(map[string]string{"code": code.String(), "message": err.Error()})
-	if merr != nil { // strings marshal
-		b = fmt.Appendf(nil, `{"code":%q}`, code.String())
+	body, marshalErr := json.Marshal(map[string]string{"code": code.String(), "message": err.Error()})
+	if marshalErr != nil { // strings marshal
+		body = fmt.Appendf(nil, `{"code":%q}`, code.String())
 	}
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(b)))
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(b)
-}
-
-// driveFault tells that a split failed in a way that puts the drive in question: not by what it read or was asked for, not because it was ended, and
-// not because somebody keeps splits away.
-func driveFault(err error) bool {
-	for _, ours := range []error{splits.ErrStopped, splits.ErrDraining, ErrUnavailable, host.ErrSuspended} {
-		if errors.Is(err, ours) {
-			return false
-		}
-	}
-	return errors.Is(err, sdk.ErrPanic) || codeOf(err) == connect.CodeUnavailable
+	_, _ = w.Write(body) // a client that is gone needs no answer
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/millrace/millrace/fpga/image"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
@@ -147,17 +146,17 @@ func TestImageConfigurations(t *testing.T) {
 		"image.keys[0]: ":     {Keys: []string{good}},
 		"image.policy":        {Policy: "maybe"},
 	} {
-		_, err := readImage(c)
+		_, err := loadImage(c)
 		require.Error(t, err, "%+v", c)
 		if want != "no image" {
 			assert.ErrorContains(t, err, want)
 		}
 	}
-	w, err := readImage(ImageConfig{File: good})
+	w, err := loadImage(ImageConfig{File: good})
 	require.NoError(t, err)
-	assert.Equal(t, m.ID, w.id)
-	w.trustOf(&sdk.DeviceOptions{})
-	_, err = readFile(good, 10)
+	assert.Equal(t, m.ID, w.ID)
+	assert.Nil(t, w.Trust)
+	_, err = readFileUpTo(good, 10)
 	require.ErrorContains(t, err, "more than 10 bytes")
 	c := DefaultConfig()
 	c.Image.File = "/none"

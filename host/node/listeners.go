@@ -1,0 +1,101 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/internal/admission"
+)
+
+// listeners are the addresses at which a node serves.
+type listeners struct {
+	list    []net.Listener
+	reached []string // URLs of the addresses as they are listened at
+	urls    []string // URLs as the control plane is told: those advertised, else reached
+}
+
+// openListeners listens at the configured addresses. tlsConfig is nil where the node has no certificate.
+func openListeners(ctx context.Context, c *Config, tlsConfig *tls.Config, log *slog.Logger) (*listeners, error) {
+	l := &listeners{}
+	for _, address := range c.Listen {
+		if err := l.listen(ctx, address, tlsConfig != nil, c.InsecureNetwork); err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	l.urls = l.reached
+	if len(c.Advertise) > 0 {
+		l.urls = c.Advertise
+	}
+	files, err := admission.RaiseFiles()
+	if err != nil {
+		log.Warn("the process has fewer file descriptors than it might", "error", err)
+	}
+	// Connections leave file descriptors to drives and files.
+	limit := admission.NewLimit(admission.Connections(c.Limits.Connections, files), log)
+	for i, listener := range l.list {
+		_, unix := listener.Addr().(*net.UnixAddr)
+		listener = limit.Listen(listener)
+		if tlsConfig != nil && !unix {
+			listener = tls.NewListener(listener, tlsConfig)
+		}
+		l.list[i] = listener
+	}
+	return l, nil
+}
+
+// listen opens one address, HOST:PORT or unix:PATH.
+func (l *listeners) listen(ctx context.Context, address string, secure bool, insecureNetwork string) error {
+	listener, err := identity.Listen(ctx, address, secure, insecureNetwork)
+	if err != nil {
+		return err
+	}
+	l.list = append(l.list, listener)
+	path, unix := strings.CutPrefix(address, "unix:")
+	switch {
+	case unix:
+		if path, err = filepath.Abs(path); err != nil {
+			return err
+		}
+		l.reached = append(l.reached, "unix:"+path)
+	case secure:
+		l.reached = append(l.reached, "https://"+listener.Addr().String())
+	default:
+		l.reached = append(l.reached, "http://"+listener.Addr().String())
+	}
+	return nil
+}
+
+// close closes the listeners of a node that does not serve yet.
+func (l *listeners) close() error {
+	var errs []error
+	for _, listener := range l.list {
+		errs = append(errs, listener.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// maxOwnerURLs bounds what is written into a drive's lock file.
+const maxOwnerURLs = 8
+
+// driveOwner returns what a process learns about the node when it finds one of the node's drives open. Unix sockets come
+// first, because they ask for no certificate.
+func driveOwner(node string, urls []string) func(drive string) *csd.Owner {
+	return func(drive string) *csd.Owner {
+		owner := &csd.Owner{Name: "node " + node, Drive: drive}
+		for _, unix := range []bool{true, false} {
+			for _, url := range urls {
+				if strings.HasPrefix(url, "unix:") == unix && len(owner.URLs) < maxOwnerURLs {
+					owner.URLs = append(owner.URLs, url)
+				}
+			}
+		}
+		return owner
+	}
+}
