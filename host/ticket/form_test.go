@@ -1,0 +1,28 @@
+package ticket
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// TestFormOfATicket holds a signed ticket's bytes: a leader of one version signs what nodes of another verify.
+func TestFormOfATicket(t *testing.T) {
+	signer := &Signer{id: 11, key: ed25519.NewKeyFromSeed(bytes.Repeat([]byte{3}, ed25519.SeedSize))}
+	b, err := signer.Sign(good())
+	require.NoError(t, err)
+	goldenfile.Bytes(t, "testdata/ticket.v1.hex", b)
+
+	got, raw, signature, err := read(Encode(goldenfile.Read(t, "testdata/ticket.v1.hex")))
+	require.NoError(t, err)
+	want := good()
+	want.Key = 11
+	assert.True(t, proto.Equal(want, got), "%v", got)
+	assert.True(t, ed25519.Verify(signer.Key().PublicKey, signed(raw), signature))
+}

@@ -1,0 +1,19 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/internal/goldenfile"
+)
+
+// TestFormOfThePipeline holds the canonical form of a pipeline with every operator: a job's digest is taken over it, so
+// tokens and mini-batches lose their names where it changes.
+func TestFormOfThePipeline(t *testing.T) {
+	document := goodDocuments[0]
+	require.Equal(t, "every_operator", document.name)
+	r, _, err := lower(document.doc, zoo())
+	require.NoError(t, err)
+	goldenfile.Text(t, "testdata/canonical.v1.json", string(r.Canonical())+"\n")
+}
