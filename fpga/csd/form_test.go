@@ -20,7 +20,7 @@ import (
 // kept file again.
 func TestFormOfTheState(t *testing.T) {
 	s := &state{
-		Version: stateVersion, UUID: uuid.MustParse("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d"), Size: 4 << 30, LBA: 4096,
+		Version: StateVersion, UUID: uuid.MustParse("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d"), Size: 4 << 30, LBA: 4096,
 		Active: 1, Image: image.ID{1, 31: 2}, Previous: mark{Slot: 2, Image: image.ID{3}},
 		Trust: image.Trust{
 			Policy: image.PolicyRequire, Keys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)).Public().(ed25519.PublicKey)},

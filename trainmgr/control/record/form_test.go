@@ -11,7 +11,7 @@ import (
 
 	"github.com/millrace/millrace/internal/goldenfile"
 	"github.com/millrace/millrace/sdk/dataset"
-	"github.com/millrace/millrace/trainmgr"
+	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
 // TestFormOfASealedToken holds the token that the service hands out.
@@ -30,7 +30,7 @@ func TestFormOfRecords(t *testing.T) {
 	state := State{
 		Phase: Waiting, Why: "no trainer", Taken: 2, P: map[string]float64{"n0/d0": 1.5e6}, T: 3e6,
 		Generations: []Generation{{Number: 1, First: 4, Digest: dataset.Digest{1, 31: 2}, Pieces: 1}},
-		Allocation:  trainmgr.Allocation{}, Redelivered: 5, Stays: "10?", Runs: []byte{1, 2, 3, 4, 5, 6, 7, 8},
+		Allocation:  allocation.Allocation{}, Redelivered: 5, Stays: "10?", Runs: []byte{1, 2, 3, 4, 5, 6, 7, 8},
 		Unattended: at, Token: []byte{9}, Ended: at, Final: []byte{8},
 	}
 	keep := func(path string, v any) []byte {
