@@ -2,6 +2,7 @@ package httpbody
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -55,10 +56,14 @@ func TestDecodedIsNoLessThanWhatDecodingTakes(t *testing.T) {
 			var s sizes
 			got, err := s.decoded(c.into.ProtoReflect().Descriptor(), c.wire, 1<<40)
 			require.NoError(t, err)
-			before := live()
-			require.NoError(t, proto.Unmarshal(c.wire, c.into))
-			took := live() - before
-			runtime.KeepAlive(c.into)
+			took := int64(math.MaxInt64) // the least of some tries: what else the process allocates meanwhile is not the message's
+			for range 3 {
+				proto.Reset(c.into)
+				before := live()
+				require.NoError(t, proto.Unmarshal(c.wire, c.into))
+				took = min(took, live()-before)
+				runtime.KeepAlive(c.into)
+			}
 			assert.GreaterOrEqual(t, got+16<<10, took)
 			assert.Less(t, got, 20*took+1<<20, "and not far more: honest calls have to pass")
 			text, err := protojson.Marshal(c.into)

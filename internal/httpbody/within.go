@@ -21,15 +21,18 @@ func Within(most time.Duration, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r) // no connection is behind it
 			return
 		}
-		r.Body = &body{ReadCloser: r.Body, ended: func(err error) {
+		// The server's own request keeps the server's own body: where a call is refused before its body was read, the server goes
+		// by that type when it waits with closing the connection until the caller has read the refusal.
+		timed := *r
+		timed.Body = &body{ReadCloser: r.Body, ended: func(err error) {
 			switch {
 			case err == io.EOF:
 				_ = c.SetReadDeadline(time.Time{}) // it could be set
 			case r.ProtoMajor == 1:
-				w.Header().Set("Connection", "close") // a server goes by types of bodies that are its own
+				w.Header().Set("Connection", "close")
 			}
 		}}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, &timed)
 	})
 }
 

@@ -111,3 +111,56 @@ func TestWithoutAConnection(t *testing.T) {
 	assert.Equal(t, "said", w.Body.String())
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 }
+
+// halfClosing notes whether a connection was closed for writing before it was closed.
+type halfClosing struct {
+	*net.TCPConn
+	ends chan<- string
+}
+
+func (c halfClosing) CloseWrite() error {
+	c.ends <- "CloseWrite"
+	return c.TCPConn.CloseWrite()
+}
+
+func (c halfClosing) Close() error {
+	c.ends <- "Close"
+	return c.TCPConn.Close()
+}
+
+type halfClosingListener struct {
+	net.Listener
+	ends chan<- string
+}
+
+func (l halfClosingListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return halfClosing{c.(*net.TCPConn), l.ends}, nil
+}
+
+// TestARefusalBeforeTheBodyIsRead: the server ends its side of the connection first and closes it later, so that a caller who is
+// still sending reads the refusal. Closed at once, with bytes unread, the connection is reset, and the refusal may be lost.
+func TestARefusalBeforeTheBodyIsRead(t *testing.T) {
+	ends := make(chan string, 8)
+	srv := httptest.NewUnstartedServer(Within(Time, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+	})))
+	srv.Listener = halfClosingListener{srv.Listener, ends}
+	srv.Start()
+	defer srv.Close()
+	c, err := net.Dial("tcp", srv.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err = fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n{", 64<<20)
+	require.NoError(t, err)
+	require.Equal(t, "CloseWrite", <-ends)
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(waitLong)))
+	said, err := io.ReadAll(c)
+	require.NoError(t, err)
+	assert.Contains(t, string(said), "413")
+	assert.Equal(t, "Close", <-ends)
+}

@@ -523,7 +523,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, testOptions(t))
 	_, err := c.members[0].GetJob(patient(t), &apiv1.GetJobRequest{Id: strings.Repeat("x", maxRequest+1)})
-	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err))
+	assert.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%v", err)
 	_, err = s.Lease(patient(t), &apiv1.LeaseRequest{Held: make([]uint64, maxHeld+1)})
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	_, err = s.Acknowledge(patient(t), &apiv1.AcknowledgeRequest{Numbers: make([]*apiv1.NumberRange, maxRanges+1)})
