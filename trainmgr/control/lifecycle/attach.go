@@ -1,0 +1,177 @@
+package lifecycle
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/presence"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// maxRunName bounds the name of a training run, in bytes.
+const maxRunName = 256
+
+// Run stands for the training run that a launcher said it belongs to: the beginning of the name's SHA-256. The zero
+// value stands for a launcher that named none.
+type Run [record.RunBytes]byte
+
+// RunOf returns what stands for a run's name. The error wraps ledger.ErrArgument.
+func RunOf(name string) (r Run, err error) {
+	if len(name) > maxRunName {
+		return r, fmt.Errorf("%w: the name of the run has %d bytes, at most %d", ledger.ErrArgument, len(name), maxRunName)
+	}
+	if name == "" {
+		return r, nil
+	}
+	sum := sha256.Sum256([]byte(name))
+	copy(r[:], sum[:])
+	return r, nil
+}
+
+// Attachment is what a launcher says when it becomes a rank's consumer, and what it got.
+type Attachment struct {
+	Session      ledger.Session // of the ledger; a session before it is fenced off
+	Run          Run
+	AnnouncesEnd bool          // the launcher will say when the rank is through
+	Connection   presence.Conn // on which it called
+}
+
+// Attached says that a launcher became a rank's consumer. What waited for an earlier one is of no interest to it.
+func (j *Job) Attached(a Attachment, now time.Time) {
+	number := a.Session.Rank
+	j.machine.launchers.Attach(presence.Rank{Job: j.ID, Number: number}, a.Connection, now)
+	j.attended()
+	r := &j.ranks[number]
+	r.offers, r.revoked, r.session, r.adopted = nil, nil, a.Session, true
+	j.announces(r, a.AnnouncesEnd)
+	if r.run != a.Run {
+		r.run, j.unwritten = a.Run, true
+	}
+	j.machine.emit(WakeRank{Job: j.ID, Rank: number})
+}
+
+// Called says that a rank's launcher called, on a connection.
+func (j *Job) Called(rank uint32, c presence.Conn, now time.Time) {
+	j.machine.launchers.Call(presence.Rank{Job: j.ID, Number: rank}, c, now)
+	j.attended()
+}
+
+// Left says that a rank's launcher ends: what the rank holds comes back.
+func (j *Job) Left(rank uint32, now time.Time) {
+	j.machine.launchers.Leave(presence.Rank{Job: j.ID, Number: rank}, now)
+	j.machine.detachDeparted(now)
+}
+
+// Announces says whether a rank's launcher will say when the rank is through. It returns whether that is news, to be
+// stored before the answer.
+func (j *Job) Announces(rank uint32, end bool) (news bool) { return j.announces(&j.ranks[rank], end) }
+
+func (j *Job) announces(r *Rank, end bool) bool {
+	news := r.announcesEnd != end || r.assumed
+	r.announcesEnd, r.assumed = end, false
+	j.unwritten = j.unwritten || news
+	return news
+}
+
+// Through says that a rank is through: its trainer will not go back to an earlier checkpoint. It returns whether that is
+// news, to be stored before the answer.
+func (j *Job) Through(rank uint32) (news bool) { return j.Announces(rank, false) }
+
+// ForeignRun finds a rank that another run than the caller's attached last and of which something was acknowledged, the
+// caller's own rank first. What that run acknowledged would be lost to the caller's model, on whichever rank; a caller
+// that named no run, or that attached the rank before, has nothing to fear. progress says how far a rank is.
+func (j *Job) ForeignRun(rank uint32, caller Run, progress func(rank uint32) (epoch, delivered uint64, err error)) (
+	consumed uint32, found bool, err error,
+) {
+	if own := j.Rank(rank); caller == (Run{}) || own == nil || own.run == caller {
+		return rank, false, nil
+	}
+	begun := func(n uint32) (bool, error) {
+		epoch, delivered, err := progress(n)
+		return err == nil && (epoch > j.FirstEpoch || delivered > 0), err
+	}
+	if found, err := begun(rank); found || err != nil {
+		return rank, found, err
+	}
+	for i := range j.ranks {
+		if j.ranks[i].run == caller {
+			continue
+		}
+		if found, err := begun(uint32(i)); found || err != nil {
+			return uint32(i), found, err
+		}
+	}
+	return rank, false, nil
+}
+
+// How long a job stays after its last acknowledgement for ranks whose launchers announced that they would say when they
+// are through: a trainer that dies before its last checkpoint is written comes back within that. An assumed announcement,
+// of a rank that has not called this leader, is waited for less long.
+const (
+	maxStay        = 10 * time.Minute
+	maxAssumedStay = 30 * time.Second
+)
+
+// ranksStay reports whether a rank may still come back to an earlier checkpoint.
+func (j *Job) ranksStay(now time.Time) bool {
+	return slices.ContainsFunc(j.ranks, func(r Rank) bool {
+		most := maxStay
+		if r.assumed {
+			most = maxAssumedStay
+		}
+		return r.announcesEnd && now.Sub(j.deliveredAt) < most
+	})
+}
+
+// ends lists which ranks announced their end, a character a rank, as record.State has it.
+func (j *Job) ends() string {
+	b := make([]byte, len(j.ranks))
+	for i, r := range j.ranks {
+		switch {
+		case r.assumed:
+			b[i] = '?'
+		case r.announcesEnd:
+			b[i] = '1'
+		default:
+			b[i] = '0'
+		}
+	}
+	return string(b)
+}
+
+// restoreEnds is the inverse of ends. An announcement that no leader has stored is assumed.
+func (j *Job) restoreEnds() {
+	stays := j.state.Stays
+	for i := range j.ranks {
+		r := &j.ranks[i]
+		r.announcesEnd, r.assumed = true, true
+		if i < len(stays) && stays[i] != '?' {
+			r.announcesEnd, r.assumed = stays[i] == '1', false
+		}
+	}
+}
+
+// runs lists the ranks' runs, as record.State has it; nil when no rank is known to belong to one.
+func (j *Job) runs() []byte {
+	b := make([]byte, 0, len(j.ranks)*record.RunBytes)
+	for i := range j.ranks {
+		b = append(b, j.ranks[i].run[:]...)
+	}
+	if len(bytes.Trim(b, "\x00")) == 0 {
+		return nil
+	}
+	return b
+}
+
+// restoreRuns is the inverse of runs.
+func (j *Job) restoreRuns() {
+	for i := range j.ranks {
+		if from := i * record.RunBytes; from+record.RunBytes <= len(j.state.Runs) {
+			j.ranks[i].run = Run(j.state.Runs[from : from+record.RunBytes])
+		}
+	}
+}

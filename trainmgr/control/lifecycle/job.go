@@ -1,0 +1,141 @@
+package lifecycle
+
+import (
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// Terms are what a job's specification fixes for the whole of its life.
+type Terms struct {
+	ID            string
+	Name          string
+	Ranks         int
+	Epochs        uint64        // of every generation
+	FirstEpoch    uint64        // in which the job begins: that of the token it resumes from
+	Follow        bool          // it takes partitions that appear as further generations
+	MaxUnattended time.Duration // without a call of any rank; 0: Config.AbandonAfter
+}
+
+// Job is the life of one job.
+type Job struct {
+	Terms
+	machine *Machine
+	state   record.State
+	ranks   []Rank
+
+	measured    bool               // P is known, and the job waits for its state to be stored before it runs
+	next        *record.Generation // that is being stored and prepared
+	step        generationStep     // of next
+	delivered   bool               // every mini-batch of every epoch of every generation is acknowledged
+	deliveredAt time.Time          // when the last one was
+	unconfirmed bool               // delivered was not looked into since the last event or tick
+	unwritten   bool               // the state differs from what is stored
+	urgent      bool               // and must not wait for a second to have gone by
+	writtenAt   time.Time          // when it was stored last
+}
+
+// Submission returns the state of a job that is being submitted: store it, then Add it.
+func Submission(g record.Generation) record.State {
+	return record.State{Phase: record.Preparing, Generations: []record.Generation{g}, Taken: 1}
+}
+
+// Add takes a job that is stored: one that was just submitted, or one of an earlier leader's. An earlier leader may have
+// died while it measured P; then the nodes are prepared again.
+func (m *Machine) Add(t Terms, stored record.State) *Job {
+	j := &Job{Terms: t, machine: m, state: stored, ranks: make([]Rank, t.Ranks)}
+	m.jobs = append(m.jobs, j)
+	m.byID[t.ID] = j
+	if j.Phase().Ended() {
+		return j
+	}
+	m.running[t.Name] = j
+	if j.Phase() == record.Measuring {
+		j.transition(onNewLeader, "")
+	}
+	if j.Phase().Begun() {
+		j.restoreEnds()
+		j.restoreRuns()
+	}
+	return j
+}
+
+// State returns what is stored of the job, as of now. Its maps and slices are the job's: do not change them.
+func (j *Job) State() record.State { return j.state }
+
+// Phase is where the job stands.
+func (j *Job) Phase() record.Phase { return j.state.Phase }
+
+// Words is the phase and its reason as users read them.
+func (j *Job) Words() string { return j.state.Phase.Words(j.state.Why) }
+
+// Delivered reports whether every mini-batch of every epoch there is is acknowledged.
+func (j *Job) Delivered() bool { return j.delivered }
+
+// Generations returns those that ranks may be in, in their order.
+func (j *Job) Generations() []record.Generation { return j.state.Generations }
+
+// GenerationOf returns the generation of an epoch; false: there is none any more, or none yet.
+func (j *Job) GenerationOf(epoch uint64) (record.Generation, bool) {
+	for _, g := range j.state.Generations {
+		if epoch >= g.First && epoch < g.First+j.Epochs {
+			return g, true
+		}
+	}
+	return record.Generation{}, false
+}
+
+// EndEpoch is the number of the epoch after the last one that is known.
+func (j *Job) EndEpoch() uint64 {
+	if n := len(j.state.Generations); n > 0 {
+		return j.state.Generations[n-1].First + j.Epochs
+	}
+	return 0
+}
+
+// uses reports whether a generation, or the next one, has the digest.
+func (j *Job) uses(digest dataset.Digest) bool {
+	return j.next != nil && j.next.Digest == digest ||
+		slices.ContainsFunc(j.state.Generations, func(g record.Generation) bool { return g.Digest == digest })
+}
+
+// Cancel ends the job: its owner says so. Cancelling a job that has ended changes nothing.
+func (j *Job) Cancel(now time.Time) { j.end(onCancelled, "", now) }
+
+// Fail ends the job: it cannot go on.
+func (j *Job) Fail(why string, now time.Time) { j.end(onFailed, why, now) }
+
+// end ends the job. What the ledger and the launchers' connections say of it is kept until Conclude.
+func (j *Job) end(on phaseEvent, why string, now time.Time) {
+	if j.Phase().Ended() || !j.transition(on, why) {
+		return
+	}
+	j.state.Ended = now.UTC().Truncate(time.Second)
+	delete(j.machine.running, j.Name)
+	j.machine.emit(EndJob{Job: j.ID, Phase: j.Phase()})
+}
+
+// Conclusion is what is kept of a job that has ended.
+type Conclusion struct {
+	Status      []byte // apiv1.JobStatus
+	Token       []byte // of an abandoned job: what was acknowledged
+	Redelivered uint64
+}
+
+// Conclude keeps what is known of a job that has ended, and forgets its launchers.
+func (j *Job) Conclude(c Conclusion) {
+	j.state.Final, j.state.Token, j.state.Redelivered = c.Status, c.Token, c.Redelivered
+	j.machine.launchers.Forget(j.ID, len(j.ranks))
+	for i := range j.ranks {
+		j.ranks[i].offers = nil
+	}
+	j.wakeAll()
+}
+
+func (j *Job) wakeAll() {
+	for i := range j.ranks {
+		j.machine.emit(WakeRank{Job: j.ID, Rank: uint32(i)})
+	}
+}

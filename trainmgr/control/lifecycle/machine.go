@@ -1,0 +1,178 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/presence"
+)
+
+// Config holds what all jobs obey.
+type Config struct {
+	AbandonAfter time.Duration // a job whose ranks have not called for so long ends; 0: never
+	Presence     presence.Options
+}
+
+// Machine holds the lives of all jobs of a cluster.
+type Machine struct {
+	config    Config
+	jobs      []*Job // in the order in which they were added; ended ones too
+	byID      map[string]*Job
+	running   map[string]*Job // by name
+	launchers *presence.Tracker
+	looked    time.Time // when Tick last looked for abandoned jobs
+	effects   []Effect
+}
+
+// New makes a machine without jobs.
+func New(c Config) *Machine {
+	return &Machine{
+		config: c, byID: map[string]*Job{}, running: map[string]*Job{}, launchers: presence.New(c.Presence),
+	}
+}
+
+// Ready returns the effects of the events since the last call, in their order.
+func (m *Machine) Ready() []Effect {
+	effects := m.effects
+	m.effects = nil
+	return effects
+}
+
+func (m *Machine) emit(e Effect) { m.effects = append(m.effects, e) }
+
+// Job returns a job by its ID; nil: it is not known.
+func (m *Machine) Job(id string) *Job { return m.byID[id] }
+
+// Find returns a job by its ID or its name: the running job of that name, else the one that ended last; nil: there is
+// none.
+func (m *Machine) Find(name string) *Job {
+	if j := m.Job(name); j != nil {
+		return j
+	}
+	if j := m.running[name]; j != nil {
+		return j
+	}
+	var last *Job
+	for _, j := range m.jobs {
+		if j.Name == name && (last == nil || j.state.Ended.After(last.state.Ended)) {
+			last = j
+		}
+	}
+	return last
+}
+
+// Running returns the job of a name that has not ended; nil: there is none.
+func (m *Machine) Running(name string) *Job { return m.running[name] }
+
+// Active counts the jobs that have not ended.
+func (m *Machine) Active() int { return len(m.running) }
+
+// Uses reports whether a job that has not ended has the digest: two jobs of one pipeline, data and options share it.
+func (m *Machine) Uses(digest dataset.Digest) bool {
+	return slices.ContainsFunc(m.jobs, func(j *Job) bool { return !j.Phase().Ended() && j.uses(digest) })
+}
+
+// Ended returns the jobs that have ended and are stored so, the oldest first, without the newest keep.
+func (m *Machine) Ended(keep int) []*Job {
+	var ended []*Job
+	for _, j := range m.jobs {
+		if j.Phase().Ended() && !j.unwritten {
+			ended = append(ended, j)
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b *Job) int { return a.state.Ended.Compare(b.state.Ended) })
+	return ended[:max(0, len(ended)-keep)]
+}
+
+// Forget drops a job that has ended.
+func (m *Machine) Forget(id string) {
+	delete(m.byID, id)
+	m.jobs = slices.DeleteFunc(m.jobs, func(j *Job) bool { return j.ID == id })
+}
+
+// ConnectionClosed says that a launcher's connection is closed.
+func (m *Machine) ConnectionClosed(c presence.Conn, now time.Time) { m.launchers.Closed(c, now) }
+
+// Tick lets time pass: ranks are detached whose launchers are gone, and about once a second jobs end that nobody calls
+// about.
+func (m *Machine) Tick(now time.Time) {
+	m.detachDeparted(now)
+	if since := now.Sub(m.looked); since >= 0 && since < time.Second {
+		return
+	}
+	m.looked = now
+	for _, j := range m.jobs {
+		j.endIfAbandoned(now)
+	}
+}
+
+// detachDeparted takes back what the ranks hold whose launchers are gone.
+func (m *Machine) detachDeparted(now time.Time) {
+	for _, d := range m.launchers.Tick(now) {
+		j := m.Job(d.Job)
+		if j == nil || j.Phase().Ended() {
+			continue
+		}
+		j.ranks[d.Number].offers = nil
+		m.emit(DetachRank{Job: d.Job, Rank: d.Number, Why: d.Why, Last: d.Last})
+	}
+}
+
+// endIfAbandoned ends a job that no rank has called about for too long. A job whose every mini-batch is delivered ends
+// by itself.
+func (j *Job) endIfAbandoned(now time.Time) {
+	if !j.Phase().Begun() || j.delivered {
+		return
+	}
+	attached, last := j.attendance()
+	if attached {
+		j.attended()
+		return
+	}
+	if j.state.Unattended.IsZero() {
+		if last.IsZero() {
+			last = now // no rank has called yet, or none since this leader leads
+		}
+		j.state.Unattended, j.unwritten = last.UTC(), true
+	}
+	after := j.AbandonAfter()
+	if after <= 0 || now.Sub(j.state.Unattended) < after {
+		return
+	}
+	j.end(onAbandoned, fmt.Sprintf("no rank has called since %s, for more than %v",
+		j.state.Unattended.Format(time.RFC3339), after), now)
+}
+
+// attendance reports whether a rank of the job is attached, and when a rank called last.
+func (j *Job) attendance() (attached bool, last time.Time) {
+	for n := range j.ranks {
+		st := j.Launcher(uint32(n))
+		attached = attached || st.Attached
+		if st.Last.After(last) {
+			last = st.Last
+		}
+	}
+	return attached, last
+}
+
+// attended notes that a rank of the job is there.
+func (j *Job) attended() {
+	if !j.state.Unattended.IsZero() {
+		j.state.Unattended, j.unwritten = time.Time{}, true
+	}
+}
+
+// AbandonAfter is how long the job may be without a call of any rank; 0: for ever.
+func (j *Job) AbandonAfter() time.Duration {
+	if j.MaxUnattended > 0 {
+		return j.MaxUnattended
+	}
+	return max(j.machine.config.AbandonAfter, 0)
+}
+
+// Launcher is what is known of a rank's launcher.
+func (j *Job) Launcher(rank uint32) presence.State {
+	return j.machine.launchers.Of(presence.Rank{Job: j.ID, Number: rank})
+}

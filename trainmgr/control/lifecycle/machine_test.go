@@ -1,0 +1,230 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/internal/statediagram"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// TestTheTableIsInTheDocumentation, and exactly the phases that have ended lead nowhere.
+func TestTheTableIsInTheDocumentation(t *testing.T) {
+	statediagram.Picture[record.Phase, phaseEvent]{
+		File: "../../../docs/architecture.md", Name: "a job", Table: phases, Start: []record.Phase{record.Preparing},
+	}.Document(t)
+	for p := range phases {
+		assert.Equal(t, phases.Final(p), p.Ended(), "%s", p)
+		if p.Ended() {
+			continue
+		}
+		for on, end := range map[phaseEvent]record.Phase{onFailed: record.Failed, onCancelled: record.Cancelled} {
+			to, ok := phases.Next(p, on)
+			assert.True(t, ok, "%s", p)
+			assert.Equal(t, end, to)
+		}
+	}
+}
+
+// TestAnEventThatTheTableDoesNotHaveIsRefused and changes nothing.
+func TestAnEventThatTheTableDoesNotHaveIsRefused(t *testing.T) {
+	events := []phaseEvent{
+		onPrepared, onCommitted, onNewLeader, onDelayed, onWaits, onGoesOn, onAllConsumed, onFailed, onCancelled, onAbandoned,
+	}
+	for from := range phases {
+		for _, on := range events {
+			m := New(Config{})
+			j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, record.State{Phase: record.Preparing})
+			j.state.Phase = from
+			to, known := phases.Next(from, on)
+			assert.Equal(t, known, j.transition(on, "why"))
+			effects := m.Ready()
+			require.Len(t, effects, 1)
+			if known {
+				assert.Equal(t, Moved{"x", from, to, "why"}, effects[0])
+				assert.Equal(t, to, j.Phase())
+				continue
+			}
+			require.IsType(t, Refused{}, effects[0])
+			assert.ErrorContains(t, effects[0].(Refused).Err, string(on))
+			assert.Equal(t, from, j.Phase())
+			assert.False(t, j.Unwritten())
+		}
+	}
+}
+
+// TestNamesOfRunsAreBounded, and stand for themselves.
+func TestNamesOfRunsAreBounded(t *testing.T) {
+	none, err := RunOf("")
+	require.NoError(t, err)
+	assert.Zero(t, none)
+	longest, err := RunOf(string(make([]byte, maxRunName)))
+	require.NoError(t, err)
+	assert.NotZero(t, longest)
+	_, err = RunOf(string(make([]byte, maxRunName+1)))
+	assert.ErrorIs(t, err, ledger.ErrArgument)
+}
+
+// TestWhatRanksSaidIsRestored from the stored state, whatever its length.
+func TestWhatRanksSaidIsRestored(t *testing.T) {
+	monday, err := RunOf("monday")
+	require.NoError(t, err)
+	m := New(Config{})
+	st := record.State{Phase: record.Running, Stays: "01?", Runs: append(make([]byte, record.RunBytes), monday[:]...)}
+	j := m.Add(Terms{ID: "x", Name: "x", Ranks: 4, Epochs: 1}, st)
+	var got []string
+	for _, r := range j.ranks {
+		got = append(got, fmt.Sprint(r.announcesEnd, r.assumed, r.run == monday))
+	}
+	assert.Equal(t, []string{"false false false", "true false true", "true true false", "true true false"}, got)
+	again := j.Storing(time.Time{})
+	assert.Equal(t, "01??", again.Stays)
+	assert.Equal(t, append(st.Runs, make([]byte, 2*record.RunBytes)...), again.Runs)
+}
+
+// TestAnAssumedAnnouncementIsWaitedForLessLong than one that a launcher made to this leader.
+func TestAnAssumedAnnouncementIsWaitedForLessLong(t *testing.T) {
+	for _, c := range []struct {
+		stays string
+		most  time.Duration
+	}{{"?", maxAssumedStay}, {"1", maxStay}} {
+		m := New(Config{})
+		st := record.State{Phase: record.Running, Generations: []record.Generation{{}}, Stays: c.stays}
+		j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, st)
+		j.EpochDelivered(0, scriptStart)
+		j.Confirmed(scriptStart.Add(c.most - 1))
+		assert.Equal(t, record.Waiting, j.Phase())
+		assert.False(t, j.Ending(scriptStart.Add(c.most-1)))
+		assert.True(t, j.Ending(scriptStart.Add(c.most)))
+		j.Review()
+		assert.Equal(t, Confirm, j.Duty(scriptStart))
+		j.Confirmed(scriptStart.Add(c.most))
+		assert.Equal(t, record.Done, j.Phase())
+	}
+}
+
+// TestSmallChangesAreStoredOnceASecond, and a change of phase at once.
+func TestSmallChangesAreStoredOnceASecond(t *testing.T) {
+	m := New(Config{})
+	st := record.State{Phase: record.Running, Generations: []record.Generation{{}}, Stays: "0"}
+	j := m.Add(Terms{ID: "x", Name: "x", Ranks: 1, Epochs: 1}, st)
+	j.Storing(scriptStart)
+	j.DriveMeasured("n/d", 100)
+	assert.Equal(t, Rest, j.Duty(scriptStart.Add(storeEvery-1)))
+	assert.Equal(t, Store, j.Duty(scriptStart.Add(storeEvery)))
+	j.Fail("why", scriptStart)
+	assert.Equal(t, Store, j.Duty(scriptStart))
+	j.Storing(scriptStart)
+	assert.Equal(t, Retire, j.Duty(scriptStart))
+	j.StoreFailed()
+	assert.Equal(t, Store, j.Duty(scriptStart), "the end of a job is written as soon as it can be")
+}
+
+// TestTheOldestEndedJobsAreForgottenFirst, and those that are not stored not at all.
+func TestTheOldestEndedJobsAreForgottenFirst(t *testing.T) {
+	m := New(Config{})
+	for i, id := range []string{"b", "a", "c", "d"} {
+		j := m.Add(Terms{ID: id, Name: id, Ranks: 1, Epochs: 1}, Submission(record.Generation{}))
+		if id != "d" {
+			j.Cancel(scriptStart.Add(time.Duration(i) * time.Minute))
+		}
+		if id != "c" {
+			j.Storing(scriptStart)
+		}
+	}
+	ids := func(jobs []*Job) (ids []string) {
+		for _, j := range jobs {
+			ids = append(ids, j.ID)
+		}
+		return ids
+	}
+	assert.Equal(t, []string{"b", "a"}, ids(m.Ended(0)))
+	assert.Equal(t, []string{"b"}, ids(m.Ended(1)))
+	assert.Empty(t, m.Ended(5))
+	assert.Equal(t, 1, m.Active())
+	m.Forget("b")
+	assert.Nil(t, m.Find("b"))
+	assert.NotNil(t, m.Find("a"))
+}
+
+// TestNothingBeginsBeforeItIsDurable: in whatever order events come, and whichever writes fail, an epoch begins only
+// when the stored state has the job running with that epoch's generation, and a job that the stored state has ended
+// never goes on.
+func TestNothingBeginsBeforeItIsDurable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := scriptStart
+		m := New(Config{AbandonAfter: time.Hour})
+		stored := Submission(record.Generation{Digest: dataset.Digest{0}})
+		terms := Terms{ID: "x", Name: "x", Ranks: 2, Epochs: 2, Follow: rapid.Bool().Draw(t, "follow")}
+		j := m.Add(terms, stored)
+		write := func(s record.State) {
+			s.Generations = slices.Clone(s.Generations)
+			require.False(t, stored.Phase.Ended() && !s.Phase.Ended(), "a job that has ended is stored as %s", s.Phase)
+			stored = s
+		}
+		sequence := uint64(0)
+		events := map[string]func(*rapid.T){
+			"prepared":          func(*rapid.T) { j.Prepared() },
+			"prepare failed":    func(*rapid.T) { j.PrepareFailed("why", now) },
+			"delayed":           func(*rapid.T) { j.Delayed("why") },
+			"measured":          func(*rapid.T) { j.Measured(nil, 0, allocation.Allocation{}) },
+			"stored":            func(*rapid.T) { write(j.Storing(now)) },
+			"store failed":      func(*rapid.T) { j.Storing(now); j.StoreFailed() },
+			"committed":         func(*rapid.T) { write(j.StoringNext(now)); j.Committed() },
+			"commit failed":     func(*rapid.T) { j.StoringNext(now); j.CommitFailed() },
+			"commit lost":       func(*rapid.T) { write(j.StoringNext(now)); j.CommitFailed() },
+			"delivered":         func(*rapid.T) { j.EpochDelivered(j.EndEpoch()-1, now) },
+			"needed":            func(t *rapid.T) { j.EpochNeeded(rapid.Uint64Range(0, 9).Draw(t, "epoch")) },
+			"confirmed":         func(*rapid.T) { j.Confirmed(now) },
+			"found":             func(*rapid.T) { j.PartitionsFound(dataset.Digest{1}) },
+			"missing":           func(*rapid.T) { j.PartitionsMissing("") },
+			"generation stored": func(*rapid.T) { j.GenerationStored(1) },
+			"dropped":           func(*rapid.T) { j.GenerationDropped() },
+			"went back":         func(*rapid.T) { j.WentBack(0, 0, 1) },
+			"review":            func(*rapid.T) { j.Review() },
+			"through":           func(t *rapid.T) { j.Through(uint32(rapid.IntRange(0, 1).Draw(t, "rank"))) },
+			"called":            func(t *rapid.T) { j.Called(uint32(rapid.IntRange(0, 1).Draw(t, "rank")), 1, now) },
+			"tick":              func(*rapid.T) { now = now.Add(20 * time.Minute); m.Tick(now) },
+			"leader":            func(*rapid.T) { m = New(m.config); j = m.Add(terms, stored) },
+			"cancel": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "really") == 0 {
+					j.Cancel(now)
+				}
+			},
+			"attached": func(t *rapid.T) {
+				sequence++
+				s := ledger.Session{Rank: uint32(rapid.IntRange(0, 1).Draw(t, "rank")), Seq: sequence}
+				j.Attached(Attachment{Session: s, AnnouncesEnd: rapid.Bool().Draw(t, "announces")}, now)
+			},
+		}
+		check := func(*rapid.T) {
+			for _, e := range m.Ready() {
+				switch e := e.(type) {
+				case BeginEpoch:
+					require.True(t, stored.Phase.Begun() || stored.Phase.Ended(), "it begins epoch %d and is stored as %s", e.Epoch, stored.Phase)
+					require.True(t, slices.ContainsFunc(stored.Generations, func(g record.Generation) bool {
+						return e.Epoch >= g.First && e.Epoch < g.First+terms.Epochs
+					}), "it begins epoch %d, of no generation that is stored", e.Epoch)
+				case Refused:
+					require.NoError(t, e.Err)
+				case EndJob:
+					j.Conclude(Conclusion{})
+				}
+			}
+			require.LessOrEqual(t, len(j.Generations()), keptGenerations)
+			require.Equal(t, j.Phase().Ended(), m.Running("x") == nil)
+			require.NotEqual(t, "", j.Duty(now).String())
+		}
+		events[""] = check
+		t.Repeat(events)
+	})
+}

@@ -1,0 +1,66 @@
+package lifecycle
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/internal/transition"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// phaseEvent is what leads a job from a phase to another.
+type phaseEvent string
+
+const (
+	onPrepared    phaseEvent = "nodes are prepared"
+	onCommitted   phaseEvent = "P is measured, and the state is stored"
+	onNewLeader   phaseEvent = "another leader"
+	onDelayed     phaseEvent = "a node has no room, or is away"
+	onWaits       phaseEvent = "waits for a node, for partitions or for ranks"
+	onGoesOn      phaseEvent = "new partitions, or a rank went back"
+	onAllConsumed phaseEvent = "all delivered and confirmed"
+	onFailed      phaseEvent = "fails"
+	onCancelled   phaseEvent = "cancelled"
+	onAbandoned   phaseEvent = "no rank calls"
+)
+
+// phases is the machine of a job's phases. docs/architecture.md shows it.
+var phases = transition.Table[record.Phase, phaseEvent]{
+	record.Preparing: {
+		onDelayed: record.Preparing, onPrepared: record.Measuring, onFailed: record.Failed, onCancelled: record.Cancelled,
+	},
+	record.Measuring: {
+		onDelayed: record.Measuring, onCommitted: record.Running, onNewLeader: record.Preparing,
+		onFailed: record.Failed, onCancelled: record.Cancelled,
+	},
+	record.Running: {
+		onWaits: record.Waiting, onGoesOn: record.Running, onAllConsumed: record.Done,
+		onFailed: record.Failed, onCancelled: record.Cancelled, onAbandoned: record.Abandoned,
+	},
+	record.Waiting: {
+		onWaits: record.Waiting, onGoesOn: record.Running, onAllConsumed: record.Done,
+		onFailed: record.Failed, onCancelled: record.Cancelled, onAbandoned: record.Abandoned,
+	},
+	record.Done:      {},
+	record.Failed:    {},
+	record.Cancelled: {},
+	record.Abandoned: {},
+}
+
+// transition changes the job's phase on an event, for a reason. No other function does. It reports whether the table
+// allows the event; where it does not, the job stays as it is. A new reason for the same phase is a change, too.
+func (j *Job) transition(on phaseEvent, why string) bool {
+	from := j.state.Phase
+	to, ok := phases.Next(from, on)
+	if !ok {
+		err := fmt.Errorf("a job that is %s does not know the event %q", from, string(on))
+		j.machine.emit(Refused{Job: j.ID, Err: err})
+		return false
+	}
+	if from == to && j.state.Why == why {
+		return true
+	}
+	j.state.Phase, j.state.Why = to, why
+	j.unwritten, j.urgent = true, true
+	j.machine.emit(Moved{Job: j.ID, From: from, To: to, Why: why})
+	return true
+}
