@@ -8,6 +8,9 @@
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link Prometheus.
 //
+// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
+// packages, TestReferencesShareOnlyTypes for the files of one).
+//
 // The pure packages sdk/dataset, sdk/pipeline and sdk/tensor do not import package sdk, and only sdk/cpu (the cpu and
 // the reference engine) reaches fpga/engine from above fpga.
 package house
@@ -56,6 +59,22 @@ func Check(from, to string) string {
 		if floor(to) == f && to != "host/api" && !strings.HasPrefix(to, "host/api/") {
 			return "host/api holds types, no implementation"
 		}
+	}
+	return ""
+}
+
+// CheckUnit says why a file of package from that is no test may not import package to, or returns "". In a unit of
+// several packages, reference and kernel do not import each other; they share what package format holds.
+func CheckUnit(from, to string) string {
+	const units = "fpga/unit/"
+	if !strings.HasPrefix(from, units) || !strings.HasPrefix(to, units) {
+		return ""
+	}
+	switch fromReference, toReference := strings.HasSuffix(from, "/reference"), strings.HasSuffix(to, "/reference"); {
+	case fromReference && !strings.HasSuffix(to, "/format"):
+		return "of the units, a reference imports package format only"
+	case toReference:
+		return "only tests and other references import the reference of a unit"
 	}
 	return ""
 }

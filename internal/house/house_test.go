@@ -59,6 +59,9 @@ func TestArrowsRunDown(t *testing.T) {
 				if why := Check(pkg, to); why != "" && to != pkg {
 					t.Errorf("%s imports %s: %s", file, to, why)
 				}
+				if why := CheckUnit(pkg, to); why != "" && !strings.HasSuffix(file, "_test.go") {
+					t.Errorf("%s imports %s: %s", file, to, why)
+				}
 			} else if why := CheckExternal(pkg, path); why != "" {
 				t.Errorf("%s imports %s: %s", file, path, why)
 			}
@@ -79,6 +82,19 @@ func TestCheckRefuses(t *testing.T) {
 		{"fpga/csd", "nvme/controller"}, {"trainmgr", "host/api"}, {"trainmgr", "trainmgr/allocation"}, {"trainmgr/local", "host"}, {"sdk/cpu", "fpga/engine"}, {"cmd/millrace", "trainmgr"}, {"nvme", "internal/shared"}, {"host/api/v1/apiv1connect", "host/api/v1"},
 	} {
 		assert.Empty(t, Check(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	const parquet = "fpga/unit/parquet/"
+	for _, c := range []struct{ from, to string }{
+		{parquet + "decoder", parquet + "reference"}, {parquet + "format", parquet + "reference"},
+		{parquet + "reference", parquet + "decoder"}, {parquet + "reference", "fpga/unit/encoding"},
+	} {
+		assert.NotEmpty(t, CheckUnit(c.from, c.to), "%s -> %s", c.from, c.to)
+	}
+	for _, c := range []struct{ from, to string }{
+		{parquet + "decoder", parquet + "format"}, {parquet + "reference", parquet + "format"},
+		{parquet + "decoder", "fpga/unit/encoding"}, {"fpga/engine/reference", parquet + "reference"},
+	} {
+		assert.Empty(t, CheckUnit(c.from, c.to), "%s -> %s", c.from, c.to)
 	}
 	assert.NotEmpty(t, CheckExternal("sdk", "go.etcd.io/etcd/client/v3"))
 	assert.NotEmpty(t, CheckExternal("fpga/unit/logn", "C"))
