@@ -261,8 +261,8 @@ func TestDraining(t *testing.T) {
 	}
 	r, err := f.node.Drain(t.Context(), &apiv1.DrainRequest{Drain: true})
 	require.NoError(t, err)
-	f.splits.SendAway("d1", splits.ErrStopped) // its client asks no more
-	f.splits.SendAway("d1", nil)
+	f.splits.RefuseDrive("d1", splits.ErrStopped) // its client asks no more
+	f.splits.RefuseDrive("d1", nil)
 	require.NoError(t, <-done)
 	assert.LessOrEqual(t, r.Running, int32(1))
 	_, err = f.node.Drain(t.Context(), &apiv1.DrainRequest{})

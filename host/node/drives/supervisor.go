@@ -106,7 +106,7 @@ func (v *supervisor) setState(d *host.Drive, state string) {
 }
 
 // refuse makes the node refuse splits on the drive, with a reason; nil makes it take them.
-func (v *supervisor) refuse(reason error) { v.set.o.Splits.SendAway(v.config.Name, reason) }
+func (v *supervisor) refuse(reason error) { v.set.o.Splits.RefuseDrive(v.config.Name, reason) }
 
 // refuseFailed makes the node refuse splits on the drive because the drive failed.
 func (v *supervisor) refuseFailed(err error) {

@@ -1,27 +1,31 @@
-// Package splits is what a storage node has open: splits of jobs, the workers that make their mini-batches, and the mini-batches that are made and not yet
-// taken.
+// Package splits holds the open splits of a storage node: it makes their mini-batches on the drives, ahead of the
+// requests, and buffers those that were made and not yet taken.
 //
 // # Overview
 //
-// The order of requests makes the work. The first [Table.Get] of a split begins a run: a goroutine that opens the split on its drive and makes mini-batches
-// ahead of the requests, up to the number that the latest asked for, as far as the node's and the job's bounds in bytes allow. A mini-batch that is there is given at
-// once; else the request waits for it. Who was given one says with [Table.Done] whether it was written: one that was not waits for the next who asks.
+// The order of requests makes the work. The first [Table.Get] of a split opens it: a goroutine opens a stream on the
+// split's drive and makes mini-batches ahead of the requests, up to the number that the latest request named, as far as
+// the bounds in bytes of the node, the job and the owner allow. A request for a mini-batch that was made returns at once;
+// any other waits for it. [Table.Done] reports whether a response was fully written. An unwritten mini-batch stays
+// buffered for the next request.
 //
-// Asking again for what was taken opens the split again there. A drive runs few splits at once: a run that has nothing to make gives its place up to one that
-// waits for it.
+// A request for a mini-batch that was taken before opens the split again at that mini-batch. A drive has few streams: a
+// split that has nothing to make closes its stream when another split of the job waits for one.
 //
 // # Concurrency
 //
-// A Table is safe for concurrent use: Table.mu guards every run and all accounts. A run's goroutine is the only user of its stream, and works without
-// the lock; decide is the only place where its course is set. [Table.Finish], [Table.SendAway] and [Table.Close] end runs, cut off the responses that are being
-// written, and return when both have ended, so that what lent the mini-batches may be closed.
+// A Table is safe for concurrent use: Table.mu guards every open split and all accounts. The goroutine of an open split is
+// the only user of its stream, and uses it without the lock; openSplit.nextStep alone decides what the goroutine does.
+// [Table.Finish], [Table.RefuseDrive] and [Table.Close] end splits, cut off the responses that are being written, and
+// return when both have ended, so that the caller may close what lent the mini-batches.
 //
 // # Errors
 //
-// [ErrDraining] and [ErrStopped] ask the client to come again or to go elsewhere; api.ErrUnknownJob for a job that is being finished; the rest is the
-// drive's, passed to all who wait, and to Options.Failed. A panic in a worker is an *sdk.PanicError.
+// [ErrDraining] and [ErrStopped] ask the client to come again or to go elsewhere, [ErrOwner] refuses an owner that has too
+// many splits open, and api.ErrUnknownJob a job that is being finished. Other errors are the drive's: every waiting
+// request gets them, and Options.Failed. A panic while a mini-batch is made is an *sdk.PanicError.
 //
 // # Debugging
 //
-// Options.Log has every split that is opened, at debug level, fails, or is closed because nobody asks. [Table.State] tells what is open.
+// Options.Log has every split that is opened (at debug level), that fails, or that is closed because nobody asks for it.
 package splits

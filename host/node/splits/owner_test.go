@@ -7,24 +7,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// of is a request whose split counts for an owner.
+// of returns a request whose split counts to an owner.
 func of(owner string, q Request) Request {
 	q.Owner = owner
 	return q
 }
 
-// owners is what owners have of a table.
+// owners returns the accounts of the owners.
 func owners(s *Table) map[string]share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]share{}
-	for name, o := range s.owners {
+	for name, o := range s.accounts.owners {
 		all[name] = *o
 	}
 	return all
 }
 
-// TestAnOwnersSplitsAreBounded: up to the bound, not past it, and others are not harmed.
+// TestAnOwnersSplitsAreBounded checks the bound from both sides, and that it binds no other owner.
 func TestAnOwnersSplitsAreBounded(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.OwnerSplits = 2 })
@@ -43,11 +43,11 @@ func TestAnOwnersSplitsAreBounded(t *testing.T) {
 	eventually(t, func() bool { return owners(s)["ads"].splits == 1 })
 	s.Done(take(t, s, of("ads", ask(2, 32, 33))), true)
 	s.Close()
-	assert.Empty(t, owners(s), "nothing is kept of who has nothing")
+	assert.Empty(t, owners(s), "an owner that has nothing has no account")
 }
 
-// TestAnOwnersBytesAreBounded: what is made ahead, over all of its jobs; what is waited for is made all the same, and
-// another owner's is.
+// TestAnOwnersBytesAreBounded checks that an owner's jobs together make nothing ahead past the bound. A mini-batch that a
+// request waits for is made all the same, and another owner's, too.
 func TestAnOwnersBytesAreBounded(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.OwnerBytes = 4 * size })

@@ -20,25 +20,26 @@ import (
 
 // drive opens splits whose mini-batches have one row. Its fields are guarded by mu.
 type drive struct {
-	mu     sync.Mutex
-	places int // streams at once; 0: any number
-	open   int
-	opens  []int // From of each order
-	made   []uint64
-	alive  int          // mini-batches that were made and not released
-	fail   func() error // asked before each mini-batch; may panic
-	failed []error      // what Options.Failed heard
+	mu      sync.Mutex
+	streams int // at once; 0: any number
+	open    int
+	opens   []int // From of each request
+	made    []uint64
+	alive   int          // mini-batches that were made and not released
+	fail    func() error // asked before each mini-batch; may panic
+	failed  []error      // what Options.Failed heard
 }
 
-func (d *drive) opener(_ context.Context, o api.SplitRequest) (api.Stream, error) {
+func (d *drive) opener(_ context.Context, r api.SplitRequest) (api.Stream, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.places > 0 && d.open == d.places {
+	if d.streams > 0 && d.open == d.streams {
 		return nil, api.ErrBusy
 	}
 	d.open++
-	d.opens = append(d.opens, o.From)
-	return &source{d: d, name: tensor.Name{Job: [32]byte(o.Job), Epoch: o.Epoch, Number: o.Split.FirstNumber + uint64(o.From)}, end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
+	d.opens = append(d.opens, r.From)
+	name := tensor.Name{Job: [32]byte(r.Job), Epoch: r.Epoch, Number: r.Split.FirstNumber + uint64(r.From)}
+	return &source{d: d, name: name, end: r.Split.FirstNumber + uint64(r.Split.MiniBatches)}, nil
 }
 
 // source is one stream of a drive.
@@ -103,7 +104,7 @@ func table(t *testing.T, d *drive, change func(*Options)) *Table {
 	s := New(o)
 	t.Cleanup(func() {
 		s.Close()
-		assert.Equal(t, State{}, s.State())
+		assert.Equal(t, tableState{}, s.state())
 		assert.Zero(t, s.Holding())
 		d.set(func() {
 			assert.Zero(t, d.open, "streams are left open")
@@ -116,12 +117,12 @@ func table(t *testing.T, d *drive, change func(*Options)) *Table {
 // size is the bytes of a mini-batch.
 const size = 4
 
-// ask makes a request of the p-th split, of 16 mini-batches, of drive d.
+// ask makes a request for a mini-batch of the p-th split, which has 16, on drive d.
 func ask(p int, number, until uint64) Request {
 	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstNumber: uint64(16 * p), MiniBatches: 16}, Number: number, Until: until}
 }
 
-// take gets a mini-batch and looks which it is.
+// take gets a mini-batch and checks that it is the right one.
 func take(t *testing.T, s *Table, q Request) *Response {
 	t.Helper()
 	p, err := s.Get(t.Context(), q, func() {})
@@ -136,8 +137,8 @@ func eventually(t *testing.T, what func() bool) {
 	require.Eventually(t, what, time.Minute, time.Millisecond)
 }
 
-// TestAheadOfTheRequests: what until names is made without being asked for, no more; a mini-batch that is written is gone, and one that is
-// not is there for who asks next.
+// TestAheadOfTheRequests checks that mini-batches are made ahead up to until and no further. A mini-batch that was written is
+// gone; one that was not stays for the next request.
 func TestAheadOfTheRequests(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -160,7 +161,7 @@ func TestAheadOfTheRequests(t *testing.T) {
 	d.set(func() { assert.Equal(t, []int{0, 3}, d.opens) })
 }
 
-// TestTwoWhoWaitForOne get it both.
+// TestTwoWhoWaitForOne checks that two requests that wait for a mini-batch both get it.
 func TestTwoWhoWaitForOne(t *testing.T) {
 	gate := make(chan struct{})
 	d := &drive{fail: func() error { <-gate; return nil }}
@@ -188,7 +189,7 @@ func TestTwoWhoWaitForOne(t *testing.T) {
 	d.set(func() { assert.Zero(t, d.alive) })
 }
 
-// TestNoMoreThanThereIsRoomFor: only what is asked for is made past a bound.
+// TestNoMoreThanThereIsRoomFor checks that past a bound only mini-batches are made that requests wait for.
 func TestNoMoreThanThereIsRoomFor(t *testing.T) {
 	for name, bound := range map[string]func(*Options){
 		"node": func(o *Options) { o.NodeBytes = 3 * size },
@@ -210,7 +211,7 @@ func TestNoMoreThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeaves takes its request back; what comes of it is kept for another.
+// TestAClientThatLeaves checks that a mini-batch whose request was withdrawn is kept for the next request.
 func TestAClientThatLeaves(t *testing.T) {
 	gate := make(chan struct{})
 	d := &drive{fail: func() error { <-gate; return nil }}
@@ -223,7 +224,7 @@ func TestAClientThatLeaves(t *testing.T) {
 	s.Done(take(t, s, ask(0, 0, 1)), true)
 }
 
-// TestAFailureIsTold to who waits, and to the drive's keeper; the next request makes another attempt.
+// TestAFailureIsTold checks that waiting requests and Options.Failed get the error, and that the next request tries again.
 func TestAFailureIsTold(t *testing.T) {
 	broken := errors.New("the wire broke")
 	for name, c := range map[string]struct {
@@ -253,9 +254,10 @@ func TestAFailureIsTold(t *testing.T) {
 	}
 }
 
-// TestAPlaceIsGivenUp by a run that has nothing to make, when another waits for it; one that has work keeps it.
-func TestAPlaceIsGivenUp(t *testing.T) {
-	d := &drive{places: 1}
+// TestAStreamIsGivenUp checks that a split that has nothing to make closes its stream when another split waits for one. A
+// split that has work keeps its stream.
+func TestAStreamIsGivenUp(t *testing.T) {
+	d := &drive{streams: 1}
 	s := table(t, d, func(o *Options) { o.BusyWait = 20 * time.Millisecond })
 	s.Done(take(t, s, ask(0, 0, 2)), true)
 	eventually(t, func() bool {
@@ -267,11 +269,11 @@ func TestAPlaceIsGivenUp(t *testing.T) {
 		s.Done(p, true)
 		return true
 	})
-	s.Done(take(t, s, ask(0, 1, 2)), true) // it was made before the place was given up
+	s.Done(take(t, s, ask(0, 1, 2)), true) // it was made before the stream was closed
 	d.set(func() { assert.Empty(t, d.failed, "to be busy is no failure") })
 }
 
-// TestFinish: responses that are written are cut off, those who wait are told, then f runs, then the job may come back.
+// TestFinish checks the order: responses are cut off and waiting requests refused, then f runs, then the job may come back.
 func TestFinish(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -298,25 +300,25 @@ func TestFinish(t *testing.T) {
 	s.Done(take(t, s, ask(0, 0, 4)), true)
 }
 
-// TestSentAway: a drive's splits are refused with the reason, and end; while it drains, those that run go on.
-func TestSentAway(t *testing.T) {
+// TestRefuseDrive checks that a drive's splits are refused with the reason, and end. While it drains, open splits go on.
+func TestRefuseDrive(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
 	s.Done(take(t, s, ask(0, 0, 4)), true)
-	s.SendAway("d", ErrDraining)
+	s.RefuseDrive("d", ErrDraining)
 	s.Done(take(t, s, ask(0, 1, 4)), true)
 	_, err := s.Get(t.Context(), ask(1, 16, 17), func() {})
 	require.ErrorIs(t, err, ErrDraining)
 	lost := errors.New("it is gone")
-	s.SendAway("d", lost)
+	s.RefuseDrive("d", lost)
 	assert.Zero(t, s.Running("d"))
 	_, err = s.Get(t.Context(), ask(0, 2, 4), func() {})
 	require.ErrorIs(t, err, lost)
-	s.SendAway("d", nil)
+	s.RefuseDrive("d", nil)
 	s.Done(take(t, s, ask(0, 2, 4)), true)
 }
 
-// TestDrain refuses new splits, and Settle waits for those that run.
+// TestDrain checks that new splits are refused, and that Settle waits for the open ones.
 func TestDrain(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -339,7 +341,8 @@ func TestDrain(t *testing.T) {
 	s.Done(take(t, s, ask(1, 16, 17)), true)
 }
 
-// TestSweep closes a split that nobody asks of: soon where no connection is left that did, later where one is; not one that is being written.
+// TestSweep checks that a split that nobody asks for is closed: soon where no connection is left that asked, later where one
+// is, and not while a response is being written.
 func TestSweep(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.Abandoned = time.Minute })
@@ -370,11 +373,11 @@ func TestStateIsInOrder(t *testing.T) {
 		s.Done(take(t, s, ask(p, uint64(16*p), uint64(16*p+1))), true)
 	}
 	eventually(t, func() bool {
-		st := s.State()
+		st := s.state()
 		require.Len(t, st.Splits, 3)
 		for i, x := range st.Splits {
 			require.Equal(t, i, x.Place)
-			if !x.Open || x.Next != uint64(16*i+1) || x.Ready+x.Asked+x.Out > 0 {
+			if !x.Streaming || x.Next != uint64(16*i+1) || x.Ready+x.Asked+x.Lent > 0 {
 				return false
 			}
 		}
