@@ -94,9 +94,12 @@ func ReadPrices(b []byte) (*Prices, error) {
 		name string
 		v    float64
 	}{
-		{"duration.years", p.Duration.Years}, {"drive.bytes", p.Drive.Bytes}, {"drive.watts", p.Drive.Watts}, {"drive.usd", p.Drive.USD},
-		{"drive.read_bytes_per_second", p.Drive.Read}, {"drive.fill", p.Drive.Fill}, {"cpu.cores", p.CPU.Cores}, {"cpu.node_watts", p.CPU.NodeWatts},
-		{"cpu.node_usd", p.CPU.NodeUSD}, {"cpu.drive_cores", p.CPU.DriveCores}, {"electricity.usd_per_kwh", p.Electricity.USDPerKWh},
+		{"duration.years", p.Duration.Years}, {"drive.bytes", p.Drive.Bytes}, {"drive.watts", p.Drive.Watts},
+		{"drive.usd", p.Drive.USD},
+		{"drive.read_bytes_per_second", p.Drive.Read}, {"drive.fill", p.Drive.Fill}, {"cpu.cores", p.CPU.Cores},
+		{"cpu.node_watts", p.CPU.NodeWatts},
+		{"cpu.node_usd", p.CPU.NodeUSD}, {"cpu.drive_cores", p.CPU.DriveCores},
+		{"electricity.usd_per_kwh", p.Electricity.USDPerKWh},
 	} {
 		if !(c.v > 0) || math.IsInf(c.v, 0) {
 			return nil, fmt.Errorf("%w: %s is %v, want a number above 0", ErrPrices, c.name, c.v)
@@ -181,10 +184,12 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		n.Replicas = 1
 	}
 	if !(n.T > 0) || !(n.BytesPerRow > 0) || math.IsInf(n.T*n.BytesPerRow, 0) {
-		return nil, fmt.Errorf("%w: T is %v rows/s, a row has %v bytes: want numbers above 0", ErrNeed, n.T, n.BytesPerRow)
+		return nil,
+			fmt.Errorf("%w: T is %v rows/s, a row has %v bytes: want numbers above 0", ErrNeed, n.T, n.BytesPerRow)
 	}
 	if n.Bytes < 0 || n.P < 0 || n.Replicas < 0 || math.IsNaN(n.Bytes+n.P) || math.IsInf(n.Bytes+n.P, 0) {
-		return nil, fmt.Errorf("%w: bytes %v, replicas %d, P %v: want numbers not below 0", ErrNeed, n.Bytes, n.Replicas, n.P)
+		return nil,
+			fmt.Errorf("%w: bytes %v, replicas %d, P %v: want numbers not below 0", ErrNeed, n.Bytes, n.Replicas, n.P)
 	}
 	r := &Result{Model: n.Model, T: n.T, P: n.P, PSource: n.PSource, boundByRead: n.PFromRead}
 	if r.P == 0 {
@@ -195,9 +200,16 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	up := func(x float64) int64 { return int64(math.Ceil(x - 1e-9)) }
 	usable := p.Drive.Bytes * p.Drive.Fill
 	r.Constraints = []Constraint{
-		{"capacity", up(n.Bytes * float64(n.Replicas) / usable), fmt.Sprintf("%.4g bytes x %d copies / (%.4g bytes x %.2g full)", n.Bytes, n.Replicas, p.Drive.Bytes, p.Drive.Fill)},
+		{
+			"capacity", up(n.Bytes * float64(n.Replicas) / usable),
+			fmt.Sprintf("%.4g bytes x %d copies / (%.4g bytes x %.2g full)", n.Bytes, n.Replicas, p.Drive.Bytes,
+				p.Drive.Fill),
+		},
 		{"t_over_p", up(n.T / r.P), fmt.Sprintf("T %.4g rows/s / P %.4g rows/s", n.T, r.P)},
-		{"read_bandwidth", up(n.T * n.BytesPerRow / p.Drive.Read), fmt.Sprintf("%.4g rows/s x %.4g bytes / %.4g bytes/s", n.T, n.BytesPerRow, p.Drive.Read)},
+		{
+			"read_bandwidth", up(n.T * n.BytesPerRow / p.Drive.Read),
+			fmt.Sprintf("%.4g rows/s x %.4g bytes / %.4g bytes/s", n.T, n.BytesPerRow, p.Drive.Read),
+		},
 	}
 	for _, x := range []float64{n.Bytes * float64(n.Replicas) / usable, n.T / r.P, n.T * n.BytesPerRow / p.Drive.Read} {
 		if !(x <= mostDrives) {
@@ -231,7 +243,8 @@ func Plan(n Need, p *Prices) (*Result, error) {
 		baseline(p.CPU.Name, p.CPU.DriveCores, float64(r.Busy)*p.CPU.DriveCores, p.CPU.DriveCoresSource),
 	}
 	for _, c := range n.CPUs {
-		if c.RowsPerSecond < 0 || math.IsNaN(c.RowsPerSecond) || c.RowsPerSecond > 0 && !(n.T/c.RowsPerSecond <= mostDrives) {
+		if c.RowsPerSecond < 0 || math.IsNaN(c.RowsPerSecond) || c.RowsPerSecond > 0 &&
+			!(n.T/c.RowsPerSecond <= mostDrives) {
 			return nil, fmt.Errorf("%w: %s: %v rows/s a core: want a rate above 0", ErrNeed, c.Name, c.RowsPerSecond)
 		}
 		if c.RowsPerSecond == 0 {
@@ -242,23 +255,29 @@ func Plan(n Need, p *Prices) (*Result, error) {
 	}
 	switch r.Binds {
 	case "capacity":
-		r.Says = fmt.Sprintf("%d drives hold the data; %d of them at once feed the trainers (T/P). Capacity binds: the compute comes with the storage.", r.Drives, r.Busy)
+		r.Says = fmt.Sprintf(
+			"%d drives hold the data; %d of them at once feed the trainers (T/P). Capacity binds: the compute comes "+
+				"with the storage.", r.Drives, r.Busy)
 	default:
-		r.Says = fmt.Sprintf("%d drives: %s binds; the data alone would fit %d.", r.Drives, r.Binds, max(r.Constraints[0].Drives, 0))
+		r.Says = fmt.Sprintf("%d drives: %s binds; the data alone would fit %d.", r.Drives, r.Binds,
+			max(r.Constraints[0].Drives, 0))
 	}
 	r.Assumes = []string{
-		"drive price: " + p.Drive.USDSource, "drive power: " + p.Drive.WattsSource, "drive reads: " + p.Drive.ReadSource,
+		"drive price: " + p.Drive.USDSource, "drive power: " + p.Drive.WattsSource, "drive reads: " +
+			p.Drive.ReadSource,
 		"CPU node: " + p.CPU.CoresSource + "; " + p.CPU.NodeWattsSource + "; " + p.CPU.NodeUSDSource,
 		"P: " + r.PSource,
 		"watts of the drives and of the CPU nodes are the price file's, not measured: what they come to beside each " +
 			"other follows from those figures alone",
 	}
 	if r.boundByRead {
-		r.Assumes = append(r.Assumes, "t_over_p and read_bandwidth are one constraint here: P is what the drive's read bandwidth "+
-			"gives; give --p with a measured P to set them apart")
+		r.Assumes = append(r.Assumes,
+			"t_over_p and read_bandwidth are one constraint here: P is what the drive's read bandwidth "+
+				"gives; give --p with a measured P to set them apart")
 	}
 	r.NotCounted = []string{
-		"the network between storage and trainers", "the storage hosts that hold the drives, and in the CPU rows the drives " +
+		"the network between storage and trainers",
+		"the storage hosts that hold the drives, and in the CPU rows the drives " +
 			"that the data lies on", "the trainers' own CPUs, which receive the mini-batches",
 	}
 	return r, nil

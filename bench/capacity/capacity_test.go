@@ -121,12 +121,17 @@ func TestPlanSaysWhereTwoConstraintsAreOne(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	p := prices(t)
-	for _, n := range []Need{{}, {T: 1}, {T: -1, BytesPerRow: 1}, {T: 1, BytesPerRow: 1, Bytes: -1}, {T: 1, BytesPerRow: 1, P: math.NaN()}, {T: math.Inf(1), BytesPerRow: 1},
-		{T: 1e300, BytesPerRow: 1, P: 1e-300}, {T: 1, BytesPerRow: 1, Bytes: 1e300}, {T: 1e300, BytesPerRow: 1, P: 1e300}, {T: 1, BytesPerRow: 1, Replicas: -1}} {
+	for _, n := range []Need{{}, {T: 1}, {T: -1, BytesPerRow: 1}, {T: 1, BytesPerRow: 1, Bytes: -1},
+		{T: 1, BytesPerRow: 1, P: math.NaN()}, {T: math.Inf(1), BytesPerRow: 1},
+		{T: 1e300, BytesPerRow: 1, P: 1e-300}, {T: 1, BytesPerRow: 1, Bytes: 1e300},
+		{T: 1e300, BytesPerRow: 1, P: 1e300}, {T: 1, BytesPerRow: 1, Replicas: -1}} {
 		_, err := Plan(n, p)
 		assert.ErrorIs(t, err, ErrNeed, "%+v", n)
 	}
-	for _, y := range []string{"", "drive: {", "unknown: 1", strings.Replace(string(defaultPrices), "watts: 25", "watts: 0", 1), strings.Replace(string(defaultPrices), "fill: 0.8", "fill: 1.2", 1)} {
+	for _, y := range []string{
+		"", "drive: {", "unknown: 1", strings.Replace(string(defaultPrices), "watts: 25", "watts: 0", 1),
+		strings.Replace(string(defaultPrices), "fill: 0.8", "fill: 1.2", 1),
+	} {
 		_, err := ReadPrices([]byte(y))
 		assert.ErrorIs(t, err, ErrPrices)
 	}

@@ -22,5 +22,6 @@ func DPP(name string) (Need, bool) {
 		return Need{}, false
 	}
 	rows := m.kqps * 1e3
-	return Need{Model: name, Bytes: m.petabytes * 1e15, T: m.workers * rows, BytesPerRow: m.storageGBs * 1e9 / rows}, true
+	return Need{Model: name, Bytes: m.petabytes * 1e15, T: m.workers * rows, BytesPerRow: m.storageGBs * 1e9 / rows},
+		true
 }

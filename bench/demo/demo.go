@@ -1,8 +1,8 @@
-// Package demo runs the main job on one machine, from nothing: it generates RM1, puts the partitions on two file: drives,
-// and feeds a stand-in trainer from them.
+// Package demo runs the main job on one machine, from nothing: it generates RM1, puts the partitions on two file:
+// drives, and feeds a stand-in trainer from them.
 //
-// It uses only what a user would: the generator, drives by URI, tar volumes, and a job over local drives. The trainer is
-// a stand-in, and the report says so.
+// It uses only what a user would: the generator, drives by URI, tar volumes, and a job over local drives. The trainer
+// is a stand-in, and the report says so.
 package demo
 
 import (
@@ -26,7 +26,8 @@ import (
 
 // Options configure the demo. The zero value works.
 type Options struct {
-	Dir           string        // where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
+	// where data and drives go: absent, or an empty folder; "" is a temporary one that is removed
+	Dir           string
 	Rows          int64         // 0 means 3,145,728
 	Drives        int           // 0 means 2
 	Partitions    int           // 0 means two a drive
@@ -90,7 +91,8 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 		return nil, err
 	}
 	o.Say(fmt.Sprintf("1. generate RM1 (PreSto, Table I): %d rows in %d Parquet partitions", o.Rows, o.Partitions))
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"), Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Progress: o.Generated})
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, "rm1"),
+		Partitions: o.Partitions, RowGroupRows: 65_536, Codec: "snappy", Progress: o.Generated})
 	if err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
@@ -99,7 +101,8 @@ func Run(ctx context.Context, o Options) (report *trainmgr.Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Say(fmt.Sprintf("3. measure T of a stand-in trainer of %.0f rows/s and P of each drive, and allocate T/P drives", o.RowsPerSecond))
+	o.Say(fmt.Sprintf("3. measure T of a stand-in trainer of %.0f rows/s and P of each drive, and allocate T/P drives",
+		o.RowsPerSecond))
 	return train(ctx, o, uris)
 }
 
@@ -153,7 +156,8 @@ func store(ctx context.Context, o Options, dir string, files []workload.File) ([
 var escape = strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23")
 
 // fill puts a drive's share of the partitions on it.
-func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []workload.File, stored func(n int64)) error {
+func fill(ctx context.Context, dev *sdk.Device, drive int, o Options, files []workload.File,
+	stored func(n int64)) error {
 	vol, err := volume.Open(ctx, dev)
 	if err != nil {
 		return err
@@ -192,7 +196,8 @@ func train(ctx context.Context, o Options, uris []string) (report *trainmgr.Repo
 	}
 	defer func() { err = errors.Join(err, manager.Close()) }()
 	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{
-		Pipeline: spec, Epochs: o.Epochs, Ranks: []trainmgr.Step{{Run: dummy.Step}}, Throughput: trainmgr.ThroughputOptions{Time: o.Measure},
+		Pipeline: spec, Epochs: o.Epochs, Ranks: []trainmgr.Step{{Run: dummy.Step}},
+		Throughput: trainmgr.ThroughputOptions{Time: o.Measure},
 	})
 	if err != nil {
 		return nil, err

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// block is some rows as a peer hands them out: columns, materialised. Its slices are the peer's and change with the next block.
+// block is some rows as a peer hands them out: columns, materialised. Its slices are the peer's and change with the
+// next block.
 type block struct {
 	rows    int
 	label   []float32
@@ -37,14 +38,15 @@ func (t *block) append(b *block) {
 	}
 }
 
-// compare holds got to want: everything equal, dense features within so many units in the last place. It returns the number of dense
-// values that are not equal, and the farthest distance.
+// compare holds got to want: everything equal, dense features within so many units in the last place. It returns the
+// number of dense values that are not equal, and the farthest distance.
 func compare(want, got *block, ulps int64) (unequal, farthest int64, err error) {
 	if want.rows != got.rows {
 		return 0, 0, fmt.Errorf("%d rows, want %d", got.rows, want.rows)
 	}
 	if len(want.dense) != len(got.dense) || len(want.values) != len(got.values) {
-		return 0, 0, fmt.Errorf("%d dense features and %d keys, want %d and %d", len(got.dense), len(got.values), len(want.dense), len(want.values))
+		return 0, 0, fmt.Errorf("%d dense features and %d keys, want %d and %d", len(got.dense), len(got.values),
+			len(want.dense), len(want.values))
 	}
 	if err := same("label", want.label, got.label); err != nil {
 		return 0, 0, err
@@ -70,7 +72,8 @@ func compare(want, got *block, ulps int64) (unequal, farthest int64, err error) 
 			unequal++
 			farthest = max(farthest, d)
 			if d > ulps {
-				return unequal, farthest, fmt.Errorf("dense feature %d, row %d: %v, want %v within %d ulp", i, row, g[row], w[row], ulps)
+				return unequal, farthest,
+					fmt.Errorf("dense feature %d, row %d: %v, want %v within %d ulp", i, row, g[row], w[row], ulps)
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tie binds every thread of this process, and so those it will start and its children, to one processor: the last allowed one for cpu -1.
-// It returns which.
+// tie binds every thread of this process, and so those it will start and its children, to one processor: the last
+// allowed one for cpu -1. It returns which.
 func tie(cpu int) (int, error) {
 	var allowed, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {

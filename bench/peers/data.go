@@ -58,8 +58,10 @@ func generate(ctx context.Context, dir, model string, l layout, o dataOptions) (
 	if o.Rows == 0 {
 		o.Rows = defaultRows(m)
 	}
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows, Out: filepath.Join(dir, fmt.Sprintf("%s-%s-%s", m.Name, l.Codec, l.Encoding)),
-		Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups, Partitions: max(1, o.Threads), Overwrite: true})
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: o.Rows,
+		Out:   filepath.Join(dir, fmt.Sprintf("%s-%s-%s", m.Name, l.Codec, l.Encoding)),
+		Codec: l.Codec, Encoding: l.Encoding, Coverage: o.Coverage, PageBytes: o.Pages, RowGroupRows: o.Groups,
+		Partitions: max(1, o.Threads), Overwrite: true})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,8 @@ func (d *dataset) withModel(m workload.Model) *dataset {
 	return &o
 }
 
-// learn takes the operators' parameters from a lowered program, so that nobody's are typed twice, and refuses programs that the peers do not know.
+// learn takes the operators' parameters from a lowered program, so that nobody's are typed twice, and refuses programs
+// that the peers do not know.
 func (d *dataset) learn(p *program.Program) error {
 	for _, part := range d.Parts {
 		if err := part.learn(p); err != nil {

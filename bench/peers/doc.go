@@ -1,58 +1,64 @@
-// Command peers sets Millrace beside what one would use without it: the same files, the same operators, the same columns out, on one core.
+// Command peers sets Millrace beside what one would use without it: the same files, the same operators, the same
+// columns out, on one core.
 //
 //	cd bench/peers && go run .                           # writes ../results/peers.json and peers.md
 //	go run . -models rm1 -peers duckdb,arrow -rounds 9   # some of it
 //	go run . -threads 2                                  # writes ../results/peers-2.json and peers-2.md
 //	make bench-python                                    # from the root: with the peers in Python
 //
-// It is a module of its own because DuckDB wants cgo and 120 MB of library, which nobody who builds Millrace should need. With CGO_ENABLED=0 it
-// builds without DuckDB, and its table says so.
+// It is a module of its own because DuckDB wants cgo and 120 MB of library, which nobody who builds Millrace should
+// need. With CGO_ENABLED=0 it builds without DuckDB, and its table says so.
 //
 // # What is compared
 //
-// Files are those of bench/workload: RM1 and RM5, PLAIN uncompressed and Snappy with dictionaries, every feature present unless -coverage says
-// otherwise, in memory (ours, arrow-go and parquet-go read a slice of bytes; DuckDB and Python read the file from a file system in memory).
-// Operators are those of the models' pipelines: fill null, clamp, log(x+1); SigridHash modulo 500,000, of ids and of lists of ids; Bucketize
-// and SigridHash for generated features.
+// Files are those of bench/workload: RM1 and RM5, PLAIN uncompressed and Snappy with dictionaries, every feature
+// present unless -coverage says otherwise, in memory (ours, arrow-go and parquet-go read a slice of bytes; DuckDB and
+// Python read the file from a file system in memory). Operators are those of the models' pipelines: fill null, clamp,
+// log(x+1); SigridHash modulo 500,000, of ids and of lists of ids; Bucketize and SigridHash for generated features.
 //
-// Everybody must have the columns in memory, a block of rows at a time: label, dense features as float32, ids as int32, for lists values and lengths. Nobody may
-// aggregate them away. Ours goes on to make mini-batches (dense row-major, ids feature-major in one tensor), which is not asked of
-// peers, nor counted in their favour.
+// Everybody must have the columns in memory, a block of rows at a time: label, dense features as float32, ids as int32,
+// for lists values and lengths. Nobody may aggregate them away. Ours goes on to make mini-batches (dense row-major, ids
+// feature-major in one tensor), which is not asked of peers, nor counted in their favour.
 //
-// A peer is written as its user would write it, and then made faster where that was easy. Footers are read once. DuckDB's statement is
-// prepared once, its result streamed, and what it takes to plan the statement anew for each turn (0.2 s for RM5's columns) is not counted;
-// floats are clamped by CASE, and buckets, which it has no function for, are computed from the borders' being log-spaced. parquet-go is read
-// by typed slices of a page, never by its boxed values. NumPy uses its fast float32 logarithm.
+// A peer is written as its user would write it, and then made faster where that was easy. Footers are read once.
+// DuckDB's statement is prepared once, its result streamed, and what it takes to plan the statement anew for each turn
+// (0.2 s for RM5's columns) is not counted; floats are clamped by CASE, and buckets, which it has no function for, are
+// computed from the borders' being log-spaced. parquet-go is read by typed slices of a page, never by its boxed values.
+// NumPy uses its fast float32 logarithm.
 //
-// DuckDB comes with its own hash, which is what one would use there, and with SigridHash spelt out. The row without buckets makes no generated features, does less
-// than ours, and is there because buckets are what DuckDB is worst at.
+// DuckDB comes with its own hash, which is what one would use there, and with SigridHash spelt out. The row without
+// buckets makes no generated features, does less than ours, and is there because buckets are what DuckDB is worst at.
 //
-// TorchArrow does not install (the package index has none for Python 3.11). Its loops are written anew, from its sources, as the baseline
-// that PreSto's counts of processor cores speak of; what Velox adds around them is left out.
+// TorchArrow does not install (the package index has none for Python 3.11). Its loops are written anew, from its
+// sources, as the baseline that PreSto's counts of processor cores speak of; what Velox adds around them is left out.
 //
 // # Before timing
 //
-// One turn of each peer is compared with ours, all of it: labels, lengths and ids must be equal, logarithms too, within 1 ulp where the peer
-// takes float64's logarithm and rounds (the table says how many differ), 4 ulp where its logarithm is float32's. Where the hash
-// is another, the ids are compared with that hash computed in Go. A peer whose output differs is reported as differing, and not timed.
+// One turn of each peer is compared with ours, all of it: labels, lengths and ids must be equal, logarithms too, within
+// 1 ulp where the peer takes float64's logarithm and rounds (the table says how many differ), 4 ulp where its logarithm
+// is float32's. Where the hash is another, the ids are compared with that hash computed in Go. A peer whose output
+// differs is reported as differing, and not timed.
 //
 // # Timing
 //
-// Rounds; in each every contender is measured once, for at least -time, whole turns over the file (a turn that takes five times as long is cut). All
-// threads are tied to one processor, the Go scheduler has one, so that garbage collection and helpers count for whom they work. The table gives
-// medians and extremes of the rounds, and the ratio of ours to the peer in the same round. The processor's clock is given beside
-// the wall's, for machines on which other programs run.
+// Rounds; in each every contender is measured once, for at least -time, whole turns over the file (a turn that takes
+// five times as long is cut). All threads are tied to one processor, the Go scheduler has one, so that garbage
+// collection and helpers count for whom they work. The table gives medians and extremes of the rounds, and the ratio of
+// ours to the peer in the same round. The processor's clock is given beside the wall's, for machines on which other
+// programs run.
 //
 // # More threads
 //
-// With -threads 2 the same rows lie in two files of half of them. Everybody takes a goroutine a file (ours with an engine of one thread each, DuckDB with
-// a database of one), which suits them all: none waits for another. DuckDB told threads=2 and both files divides the work itself, but the rows of a result
-// that is read as it is made come from little more than one thread. Nobody is tied to a processor, so the machine must be idle; peers in Python have
-// one thread only and are left out.
+// With -threads 2 the same rows lie in two files of half of them. Everybody takes a goroutine a file (ours with an
+// engine of one thread each, DuckDB with a database of one), which suits them all: none waits for another. DuckDB told
+// threads=2 and both files divides the work itself, but the rows of a result that is read as it is made come from
+// little more than one thread. Nobody is tied to a processor, so the machine must be idle; peers in Python have one
+// thread only and are left out.
 //
 // # Concurrency
 //
-// One goroutine does everything, but for -threads above 1; a Python peer is a process that answers one question at a time.
+// One goroutine does everything, but for -threads above 1; a Python peer is a process that answers one question at a
+// time.
 //
 // # Errors
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/duckdb/duckdb-go/mapping"
 )
 
-// duck is DuckDB with one thread: the pipeline as one statement, prepared once, its chunks fetched as vectors and held until the next. It reads
-// the file itself, from the file system's cache.
+// duck is DuckDB with one thread: the pipeline as one statement, prepared once, its chunks fetched as vectors and held
+// until the next. It reads the file itself, from the file system's cache.
 type duck struct {
 	data      *dataset
 	db        mapping.Database
@@ -119,7 +119,8 @@ func (k *duck) block(chunk mapping.DataChunk, rows int) (*block, error) {
 				continue
 			}
 			if e.Offset+e.Length > uint64(len(child)) {
-				return nil, fmt.Errorf("duckdb: column %d, row %d: list [%d, +%d) of %d ids", column-1, row, e.Offset, e.Length, len(child))
+				return nil, fmt.Errorf("duckdb: column %d, row %d: list [%d, +%d) of %d ids", column-1, row, e.Offset,
+					e.Length, len(child))
 			}
 			b.lengths[i][row] = int32(e.Length)
 			b.values[i] = append(b.values[i], child[e.Offset:e.Offset+e.Length]...)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// duckQuery is the pipeline as SQL: label, dense features, sparse ones, generated ones. Which hash: DuckDB's own, or SigridHash
-// spelt out. CASE, because greatest and least of floats take 38 ns each; and it turns null into 0 besides.
+// duckQuery is the pipeline as SQL: label, dense features, sparse ones, generated ones. Which hash: DuckDB's own, or
+// SigridHash spelt out. CASE, because greatest and least of floats take 38 ns each; and it turns null into 0 besides.
 func duckQuery(d *dataset, sigridHash bool) string {
 	h := ownHash
 	if sigridHash {
@@ -16,7 +16,8 @@ func duckQuery(d *dataset, sigridHash bool) string {
 	var b strings.Builder
 	b.WriteString("SELECT label::FLOAT")
 	for i := range d.Model.Dense {
-		fmt.Fprintf(&b, ",\n ln((CASE WHEN int_%[1]d > 0 THEN int_%[1]d ELSE 0 END::FLOAT + 1::FLOAT)::DOUBLE)::FLOAT", i)
+		fmt.Fprintf(&b, ",\n ln((CASE WHEN int_%[1]d > 0 THEN int_%[1]d ELSE 0 END::FLOAT + 1::FLOAT)::DOUBLE)::FLOAT",
+			i)
 	}
 	for i := range d.Model.Sparse {
 		if d.Model.Lists {
@@ -32,15 +33,18 @@ func duckQuery(d *dataset, sigridHash bool) string {
 	return b.String()
 }
 
-// bucketSQL is the number of borders below a column's value. DuckDB has no search among borders; these are log-spaced, so the nearest one is
-// found by logarithm, and a compare with it, in float32, settles on which side the value is.
+// bucketSQL is the number of borders below a column's value. DuckDB has no search among borders; these are log-spaced,
+// so the nearest one is found by logarithm, and a compare with it, in float32, settles on which side the value is.
 func bucketSQL(column string, d *dataset) string {
 	from := math.Log(d.From)
 	step := (math.Log(d.To) - from) / float64(len(d.Borders)-1)
 	v := fmt.Sprintf("coalesce(%s, 0)::FLOAT", column)
-	inside := fmt.Sprintf("CASE WHEN %[1]s >= %[2]v::FLOAT THEN %[2]v::FLOAT WHEN %[1]s > %[3]v::FLOAT THEN %[1]s ELSE %[3]v::FLOAT END", v, d.To, d.From)
+	inside := fmt.Sprintf(
+		"CASE WHEN %[1]s >= %[2]v::FLOAT THEN %[2]v::FLOAT WHEN %[1]s > %[3]v::FLOAT THEN %[1]s ELSE %[3]v::FLOAT END",
+		v, d.To, d.From)
 	nearest := fmt.Sprintf("floor((ln((%s)::DOUBLE) - %v::DOUBLE) * %v::DOUBLE + 0.5::DOUBLE)", inside, from, 1/step)
-	return fmt.Sprintf("(%s + (exp(%v::DOUBLE + %s * %v::DOUBLE)::FLOAT < %s)::INTEGER)::BIGINT", nearest, from, nearest, step, v)
+	return fmt.Sprintf("(%s + (exp(%v::DOUBLE + %s * %v::DOUBLE)::FLOAT < %s)::INTEGER)::BIGINT", nearest, from,
+		nearest, step, v)
 }
 
 // hashSQL is a hash as steps of SQL, each an expression of the one before, called k.
@@ -49,10 +53,11 @@ type hashSQL []string
 // ownHash is DuckDB's hash, modulo max. (Its own is what one would use there.)
 var ownHash = hashSQL{"(hash(k) % MAX)::INTEGER"}
 
-// sigridSQL is SigridHash with salt 0 of ids that are not negative. 64-bit arithmetic that wraps is 128-bit arithmetic and a mask, for
-// DuckDB's 64-bit arithmetic fails where it would wrap.
+// sigridSQL is SigridHash with salt 0 of ids that are not negative. 64-bit arithmetic that wraps is 128-bit arithmetic
+// and a mask, for DuckDB's 64-bit arithmetic fails where it would wrap.
 var sigridSQL = hashSQL{
-	"((18446744073709551615::UHUGEINT - k::UBIGINT + k::UBIGINT::UHUGEINT * 2097152::UHUGEINT) & 18446744073709551615::UHUGEINT)::UBIGINT",
+	"((18446744073709551615::UHUGEINT " +
+		"- k::UBIGINT + k::UBIGINT::UHUGEINT * 2097152::UHUGEINT) & 18446744073709551615::UHUGEINT)::UBIGINT",
 	"xor(k, k >> 24)",
 	"((k::UHUGEINT * 265::UHUGEINT) & 18446744073709551615::UHUGEINT)::UBIGINT",
 	"xor(k, k >> 14)",

@@ -21,7 +21,8 @@ func TestDuckHashes(t *testing.T) {
 	for _, max := range []int64{2, 500_000, 1<<31 - 1} {
 		for _, id := range []int64{0, 1, 2, 41, 500_000, 1<<31 - 1, 1 << 40, math.MaxInt64} {
 			var own, sigridHash int32
-			require.NoError(t, db.QueryRow("SELECT "+ownHash.scalar("id", max)+", "+sigridSQL.scalar("id", max)+" FROM (SELECT ?::BIGINT AS id)", id).Scan(&own, &sigridHash))
+			require.NoError(t, db.QueryRow("SELECT "+ownHash.scalar("id", max)+", "+sigridSQL.scalar("id", max)+
+				" FROM (SELECT ?::BIGINT AS id)", id).Scan(&own, &sigridHash))
 			assert.Equal(t, (&plain{max: max, hash: duckHash}).id(id), own, "own, id %d, max %d", id, max)
 			assert.Equal(t, (&plain{max: max}).id(id), sigridHash, "SigridHash, id %d, max %d", id, max)
 		}
@@ -34,7 +35,9 @@ func TestDuckBuckets(t *testing.T) {
 		d := &dataset{}
 		d.Model.Name = model
 		require.NoError(t, d.learn(loweredProgram(t, model)))
-		values := []float32{0, -1, float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32}
+		values := []float32{
+			0, -1, float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32, math.SmallestNonzeroFloat32,
+		}
 		for _, b := range d.Borders {
 			values = append(values, math.Nextafter32(b, 0), b, math.Nextafter32(b, math.MaxFloat32))
 		}

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// decoder reads a file block by block, a column of the block at a time. A column is counted among the leaves: label, dense, sparse.
-// Slices are valid until the next call for a column. Null scalars are zero: the pipelines fill so.
+// decoder reads a file block by block, a column of the block at a time. A column is counted among the leaves: label,
+// dense, sparse. Slices are valid until the next call for a column. Null scalars are zero: the pipelines fill so.
 type decoder interface {
 	next(ctx context.Context) (rows int, err error) // io.EOF at the end
 	int32s(column int) ([]int32, error)

@@ -58,13 +58,17 @@ func parse(args []string) (options, error) {
 	f := flag.NewFlagSet("peers", flag.ContinueOnError)
 	models := f.String("models", "rm1,rm5", "workloads, rm1 to rm5")
 	f.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which every contender is measured once")
-	f.DurationVar(&o.least, "time", time.Second, "least time of a measuring; at least one turn over the file, unless that takes five times as long")
+	f.DurationVar(&o.least, "time", time.Second,
+		"least time of a measuring; at least one turn over the file, unless that takes five times as long")
 	f.Int64Var(&o.rows, "rows", 0, "rows of a file (default: about 100 MB)")
 	f.Float64Var(&o.coverage, "coverage", 1, "share of rows that have a feature; 0: the model's own")
 	peers := f.String("peers", "", "only these, by the beginnings of their names, comma-separated")
-	f.StringVar(&o.python, "python", "", "interpreter with pyarrow, NumPy and polars, for the peers in Python (make bench-python)")
+	f.StringVar(&o.python, "python", "",
+		"interpreter with pyarrow, NumPy and polars, for the peers in Python (make bench-python)")
 	f.IntVar(&o.core, "core", -1, "processor that everything is tied to; -1: the last one; -2: none")
-	f.IntVar(&o.threads, "threads", 1, "threads of everybody, each of ours and of the Go peers with a file of its own; above 1 nobody is tied, and none is in Python")
+	f.IntVar(&o.threads, "threads", 1,
+		"threads of everybody, each of ours and of the Go peers with a file of its own; above 1 nobody is tied, and "+
+			"none is in Python")
 	f.StringVar(&o.out, "out", filepath.Join("..", "results"), "folder for peers.json and peers.md; empty: only print")
 	f.StringVar(&o.scratch, "scratch", "", "folder for the generated files (default: memory, where /dev/shm is there)")
 	if err := f.Parse(args); err != nil {
@@ -151,7 +155,8 @@ func run(ctx context.Context, o options, say func(string)) (*report, error) {
 }
 
 // table generates one file, holds every peer to ours, and measures those that agree.
-func (o options) table(ctx context.Context, dir, model string, l layout, r *report, say func(string)) (_ *table, err error) {
+func (o options) table(ctx context.Context, dir, model string, l layout, r *report,
+	say func(string)) (_ *table, err error) {
 	say(fmt.Sprintf("%s, %s: generate", model, l))
 	d, err := generate(ctx, dir, model, l, dataOptions{Rows: o.rows, Coverage: o.coverage, Threads: o.threads})
 	if err != nil {
@@ -220,13 +225,14 @@ func (o options) everybody(r *report) []peer {
 		return list
 	}
 	for _, k := range pythonKinds {
-		list = append(list, peer{Name: k.name, What: k.what, Ulps: k.ulps, start: func(ctx context.Context, d *dataset) (contender, error) {
-			p, err := startPython(ctx, o.python, k.kind, d)
-			if err == nil && !slices.Contains(r.Header.Versions, p.version) {
-				r.Header.Versions = append(r.Header.Versions, p.version)
-			}
-			return p, err
-		}})
+		list = append(list, peer{Name: k.name, What: k.what, Ulps: k.ulps,
+			start: func(ctx context.Context, d *dataset) (contender, error) {
+				p, err := startPython(ctx, o.python, k.kind, d)
+				if err == nil && !slices.Contains(r.Header.Versions, p.version) {
+					r.Header.Versions = append(r.Header.Versions, p.version)
+				}
+				return p, err
+			}})
 	}
 	return list
 }
@@ -251,7 +257,8 @@ func enter(ctx context.Context, p peer, d *dataset, want *block) (contender, str
 	}
 	output := "equal"
 	if unequal > 0 {
-		output = fmt.Sprintf("equal but %d of %d logarithms, %d ulp at most", unequal, int64(want.rows)*int64(len(want.dense)), farthest)
+		output = fmt.Sprintf("equal but %d of %d logarithms, %d ulp at most", unequal,
+			int64(want.rows)*int64(len(want.dense)), farthest)
 	}
 	if p.Hash != nil {
 		output += "; ids by its own hash, as computed anew"

@@ -35,7 +35,8 @@ type linked struct {
 	data *dataset
 }
 
-// planner is a runner that spends time at the start of each turn that a longer file would make vanish: it is not counted.
+// planner is a runner that spends time at the start of each turn that a longer file would make vanish: it is not
+// counted.
 type planner interface {
 	planned() (wall, cpu float64) // seconds so far
 }

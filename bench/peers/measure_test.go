@@ -31,7 +31,8 @@ func TestLearn(t *testing.T) {
 	assert.Len(t, d.Borders, 4096)
 	assert.Equal(t, []float64{1, 1e6}, []float64{d.From, d.To})
 	require.Error(t, new(dataset).learn(&program.Program{}))
-	salted := &program.Program{Columns: []program.Column{{Sinks: []program.Sink{{Ops: []program.Op{program.SigridHash{Salt: 1, Max: 2}}}}}}}
+	salted := &program.Program{Columns: []program.Column{
+		{Sinks: []program.Sink{{Ops: []program.Op{program.SigridHash{Salt: 1, Max: 2}}}}}}}
 	require.ErrorContains(t, new(dataset).learn(salted), "salt 0")
 }
 
@@ -51,7 +52,8 @@ func (c clockwork) measure(context.Context, time.Duration) (sample, error) {
 
 func TestAlternate(t *testing.T) {
 	var log []string
-	samples, err := alternate(t.Context(), []contender{clockwork{name: "a", log: &log}, clockwork{name: "b", log: &log}}, 3, time.Second)
+	samples, err := alternate(t.Context(),
+		[]contender{clockwork{name: "a", log: &log}, clockwork{name: "b", log: &log}}, 3, time.Second)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a", "b", "a", "b", "a", "b"}, log)
 	l := line{}

@@ -107,10 +107,11 @@ func duckHash(k uint64) uint64 {
 	return k ^ k>>32
 }
 
-// torchArrow are TorchArrow's scalar loops, written anew in Go after csrc/velox/functions/rec: an operator is a pass over the column
-// with a vector of its own for the result, and a row pays for what does not change from row to row. Bucketize looks at all borders
-// whether they increase; SigridHash divides 2^(64+l) by max in 128 bits, once a row (once a list for lists).
-// What Velox does around the loops (null bitmaps, vector encodings, allocation) is not here, which flatters it.
+// torchArrow are TorchArrow's scalar loops, written anew in Go after csrc/velox/functions/rec: an operator is a pass
+// over the column with a vector of its own for the result, and a row pays for what does not change from row to row.
+// Bucketize looks at all borders whether they increase; SigridHash divides 2^(64+l) by max in 128 bits, once a row
+// (once a list for lists). What Velox does around the loops (null bitmaps, vector encodings, allocation) is not here,
+// which flatters it.
 type torchArrow struct {
 	borders []float32
 	max     int64
@@ -184,7 +185,8 @@ func (t *torchArrow) bucketFloat(dst []int32, x []float32) {
 	t.ids(dst, t.buckets, nil)
 }
 
-// bucket checks all borders, as each call of the original does, and answers -1 for bad ones, which fails the comparison.
+// bucket checks all borders, as each call of the original does, and answers -1 for bad ones, which fails the
+// comparison.
 func (t *torchArrow) bucket(v float32) int64 {
 	b := t.borders
 	for i := 1; i < len(b); i++ {

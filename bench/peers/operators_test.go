@@ -47,9 +47,12 @@ func TestSigrid(t *testing.T) {
 
 func TestLowerBound(t *testing.T) {
 	borders := []float32{1, 10, 100}
-	for v, want := range map[float32]int{-1: 0, 1: 0, 1.5: 1, 10: 1, 10.5: 2, 100: 2, 101: 3, float32(math.Inf(1)): 3, float32(math.Inf(-1)): 0} {
+	for v, want := range map[float32]int{
+		-1: 0, 1: 0, 1.5: 1, 10: 1, 10.5: 2, 100: 2, 101: 3, float32(math.Inf(1)): 3, float32(math.Inf(-1)): 0,
+	} {
 		assert.Equal(t, want, lowerBound(borders, v), "%v", v)
 	}
-	assert.Equal(t, int64(-1), (&torchArrow{borders: []float32{2, 1}}).bucket(5), "borders that fall fail the comparison")
+	assert.Equal(t, int64(-1), (&torchArrow{borders: []float32{2, 1}}).bucket(5),
+		"borders that fall fail the comparison")
 	assert.Equal(t, int64(2), (&torchArrow{borders: borders}).bucket(11))
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// ours is Millrace's cpu engine with one thread. It makes train-ready mini-batches, which is more than the columns asked of peers.
+// ours is Millrace's cpu engine with one thread. It makes train-ready mini-batches, which is more than the columns
+// asked of peers.
 type ours struct {
 	data      *dataset
 	partition *sdk.Partition
@@ -59,7 +60,8 @@ func openOurs(ctx context.Context, d *dataset) (*ours, error) {
 }
 
 func open(ctx context.Context, d *dataset) (*sdk.Partition, error) {
-	return sdk.OpenPartition(ctx, filepath.Base(d.Path), bytes.NewReader(d.Bytes), int64(len(d.Bytes)), program.Parquet, sdk.PartitionOptions{Bytes: d.Bytes})
+	return sdk.OpenPartition(ctx, filepath.Base(d.Path), bytes.NewReader(d.Bytes), int64(len(d.Bytes)), program.Parquet,
+		sdk.PartitionOptions{Bytes: d.Bytes})
 }
 
 // lower makes the model's program for the file's columns.

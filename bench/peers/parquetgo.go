@@ -41,7 +41,8 @@ type pageCursor struct {
 
 // openParquet reads the footer once and returns what opens a decoder for each turn.
 func openParquet(d *dataset) (func(context.Context) (decoder, error), error) {
-	f, err := parquet.OpenFile(bytes.NewReader(d.Bytes), int64(len(d.Bytes)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	f, err := parquet.OpenFile(bytes.NewReader(d.Bytes), int64(len(d.Bytes)), parquet.SkipPageIndex(true),
+		parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("parquet-go: %w", err)
 	}
@@ -99,7 +100,10 @@ func (c *pageCursor) more() (bool, error) {
 			return false, err
 		}
 		pages := c.pages
-		*c = pageCursor{pages: pages, page: page, def: page.DefinitionLevels(), rep: page.RepetitionLevels(), values: int(page.NumValues())}
+		*c = pageCursor{
+			pages: pages, page: page, def: page.DefinitionLevels(), rep: page.RepetitionLevels(),
+			values: int(page.NumValues()),
+		}
 		data, kind := page.Data(), page.Type().Kind()
 		if dict := page.Dictionary(); dict != nil {
 			c.index = data.Int32()
@@ -224,7 +228,8 @@ func (p *parquetDecoder) lists(column int, lengths []int32) ([]int64, error) {
 		}
 	}
 	if row != len(lengths)-1 {
-		return nil, fmt.Errorf("column %d ends after %d of %d rows: %w", column, row+1, len(lengths), io.ErrUnexpectedEOF)
+		return nil,
+			fmt.Errorf("column %d ends after %d of %d rows: %w", column, row+1, len(lengths), io.ErrUnexpectedEOF)
 	}
 	return p.ids, nil
 }

@@ -7,8 +7,8 @@ import (
 
 // runner preprocesses one file again and again.
 type runner interface {
-	// turn preprocesses the whole file and calls take for every block of rows: their columns lie in memory then. get views them, for
-	// comparisons, until take returns; an error of take ends the turn.
+	// turn preprocesses the whole file and calls take for every block of rows: their columns lie in memory then. get
+	// views them, for comparisons, until take returns; an error of take ends the turn.
 	turn(ctx context.Context, take func(rows int, get func() (*block, error)) error) error
 	close() error
 }
@@ -27,7 +27,8 @@ type peer struct {
 }
 
 // link makes start of what opens a runner in this process; one for each of a dataset's parts.
-func link(open func(ctx context.Context, d *dataset) (runner, error)) func(context.Context, *dataset) (contender, error) {
+func link(open func(ctx context.Context, d *dataset) (runner,
+	error)) func(context.Context, *dataset) (contender, error) {
 	return func(ctx context.Context, d *dataset) (contender, error) {
 		if d.Parts != nil {
 			return openThreads(ctx, d, open)
@@ -54,19 +55,27 @@ func goPeers() []peer {
 	return []peer{
 		{Name: "duckdb", Ulps: 1, Hash: duckHash, start: duck(false),
 			What: "DuckDB, one statement, its own hash(id) % max instead of SigridHash"},
-		{Name: "duckdb, no buckets", Ulps: 1, Hash: duckHash, Ungenerated: true, start: func(ctx context.Context, d *dataset) (contender, error) {
-			less := d.Model
-			less.Generated = 0
-			return duck(false)(ctx, d.withModel(less))
-		}, What: "the same without the generated features, which ours makes all the same"},
+		{Name: "duckdb, no buckets", Ulps: 1, Hash: duckHash, Ungenerated: true,
+			start: func(ctx context.Context, d *dataset) (contender, error) {
+				less := d.Model
+				less.Generated = 0
+				return duck(false)(ctx, d.withModel(less))
+			}, What: "the same without the generated features, which ours makes all the same"},
 		{Name: "duckdb, SigridHash", Ulps: 1, start: duck(true),
-			What: "DuckDB, one statement, SigridHash spelt out in SQL: 128-bit arithmetic and masks, for its 64-bit arithmetic does not wrap"},
-		{Name: "arrow-go", Ulps: 1, start: arrow(func(d *dataset) operators { return &plain{borders: d.Borders, max: d.Max} }),
+			What: "DuckDB, one statement, SigridHash spelt out in SQL: 128-bit arithmetic and masks, for its 64-bit " +
+				"arithmetic does not wrap"},
+		{Name: "arrow-go", Ulps: 1, start: arrow(func(d *dataset) operators {
+			return &plain{borders: d.Borders, max: d.Max}
+		}),
 			What: "arrow-go's record reader, operators as loops in Go"},
 		{Name: "parquet-go", Ulps: 1, start: link(openPlain(nil)),
 			What: "parquet-go's pages, as typed slices, operators as loops in Go"},
-		{Name: "TorchArrow's loops", Ulps: 1, start: arrow(func(d *dataset) operators { return &torchArrow{borders: d.Borders, max: d.Max} }),
-			What: "TorchArrow's per-row scalar loops written anew in Go (all borders checked a row, a 128-bit division a row) behind arrow-go's record reader; not TorchArrow itself"},
+		{Name: "TorchArrow's loops", Ulps: 1, start: arrow(func(d *dataset) operators {
+			return &torchArrow{borders: d.Borders, max: d.Max}
+		}),
+			What: "TorchArrow's " +
+				"per-row scalar loops written anew in Go (all borders checked a row, a 128-bit division a row) " +
+				"behind arrow-go's record reader; not TorchArrow itself"},
 	}
 }
 
@@ -91,8 +100,8 @@ func gather(ctx context.Context, r runner, d *dataset) (*block, error) {
 	return all, err
 }
 
-// expected is what a peer must make: ours, without generated features if it leaves them out; where its hash is another, with the ids
-// that parquet-go's columns and that hash give.
+// expected is what a peer must make: ours, without generated features if it leaves them out; where its hash is another,
+// with the ids that parquet-go's columns and that hash give.
 func (p *peer) expected(ctx context.Context, d *dataset, want *block) (*block, error) {
 	e := *want
 	if p.Hash != nil {

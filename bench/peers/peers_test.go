@@ -19,7 +19,8 @@ func smallData(t *testing.T, model string, l layout, threads int) (*dataset, *bl
 	if model != "rm1" {
 		rows = 300
 	}
-	d, err := generate(t.Context(), t.TempDir(), model, l, dataOptions{Rows: rows, Pages: 2000, Groups: int(rows)*2/3 + 1, Threads: threads})
+	d, err := generate(t.Context(), t.TempDir(), model, l,
+		dataOptions{Rows: rows, Pages: 2000, Groups: int(rows)*2/3 + 1, Threads: threads})
 	require.NoError(t, err)
 	us, err := startOurs(t.Context(), d)
 	require.NoError(t, err)
@@ -73,7 +74,8 @@ func TestThreadsTakeTheSameRows(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// everyPeer adds those in Python if MILLRACE_PEERS_PYTHON names an interpreter that has them, and leaves DuckDB out without cgo.
+// everyPeer adds those in Python if MILLRACE_PEERS_PYTHON names an interpreter that has them, and leaves DuckDB out
+// without cgo.
 func everyPeer() []peer {
 	list := options{python: os.Getenv("MILLRACE_PEERS_PYTHON")}.everybody(&report{})
 	if duckVersion() == "" {

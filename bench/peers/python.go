@@ -24,7 +24,10 @@ var pythonKinds = []struct {
 	kind, name, what string
 	ulps             int64
 }{
-	{"pyarrow", "pyarrow + NumPy", "pyarrow decodes, NumPy computes a column at a time (its float32 log: up to 4 ulp)", 4},
+	{
+		"pyarrow", "pyarrow + NumPy",
+		"pyarrow decodes, NumPy computes a column at a time (its float32 log: up to 4 ulp)", 4,
+	},
 	{"polars", "polars", "Polars: dense features in one query, SigridHash spelt out over series", 4},
 }
 
@@ -57,7 +60,10 @@ func (p *python) start(ctx context.Context, interpreter, kind string) error {
 		bits[i] = math.Float32bits(b)
 	}
 	m := p.data.Model
-	config, err := json.Marshal(map[string]any{"path": p.data.Path, "batch": p.data.Batch, "lists": m.Lists, "max": p.data.Max, "borders": bits, "generated": m.Generated, "dense": m.Dense, "sparse": m.Sparse})
+	config, err := json.Marshal(map[string]any{
+		"path": p.data.Path, "batch": p.data.Batch, "lists": m.Lists, "max": p.data.Max, "borders": bits,
+		"generated": m.Generated, "dense": m.Dense, "sparse": m.Sparse,
+	})
 	if err != nil {
 		return err
 	}
@@ -66,7 +72,8 @@ func (p *python) start(ctx context.Context, interpreter, kind string) error {
 			return err
 		}
 	}
-	cmd := exec.CommandContext(ctx, interpreter, filepath.Join(p.dir, "peers.py"), kind, filepath.Join(p.dir, "config.json"))
+	cmd := exec.CommandContext(ctx, interpreter, filepath.Join(p.dir, "peers.py"), kind,
+		filepath.Join(p.dir, "config.json"))
 	cmd.Env = append(os.Environ(), "POLARS_MAX_THREADS=1", "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -64,8 +64,10 @@ type line struct {
 }
 
 func newHeader(ctx context.Context, o options, core int) header {
-	h := header{Time: time.Now().UTC().Format("2006-01-02 15:04 MST"), CPU: "unknown", Cores: runtime.NumCPU(), Core: core, System: runtime.GOOS + "/" + runtime.GOARCH,
-		Go: runtime.Version(), Commit: commit(ctx), Command: o.command(), Threads: o.threads, Rounds: o.rounds, Seconds: o.least.Seconds(), Versions: versions()}
+	h := header{Time: time.Now().UTC().Format("2006-01-02 15:04 MST"), CPU: "unknown", Cores: runtime.NumCPU(),
+		Core: core, System: runtime.GOOS + "/" + runtime.GOARCH,
+		Go: runtime.Version(), Commit: commit(ctx), Command: o.command(), Threads: o.threads, Rounds: o.rounds,
+		Seconds: o.least.Seconds(), Versions: versions()}
 	if f, err := os.Open("/proc/cpuinfo"); err == nil {
 		h.CPU = cpuModel(f)
 		f.Close()
@@ -100,7 +102,8 @@ func commit(ctx context.Context) string {
 		return "unknown"
 	}
 	name := strings.TrimSpace(string(out))
-	if out, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(exclude,top)bench/results").Output(); err != nil || len(out) > 0 {
+	if out, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--untracked-files=no", "--", ":/",
+		":(exclude,top)bench/results").Output(); err != nil || len(out) > 0 {
 		name += "+"
 	}
 	return name
@@ -115,7 +118,8 @@ func versions() []string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			switch m.Path {
-			case "github.com/apache/arrow-go/v18", "github.com/parquet-go/parquet-go", "github.com/duckdb/duckdb-go/v2", "github.com/duckdb/duckdb-go/mapping":
+			case "github.com/apache/arrow-go/v18", "github.com/parquet-go/parquet-go", "github.com/duckdb/duckdb-go/v2",
+				"github.com/duckdb/duckdb-go/mapping":
 				v = append(v, filepath.Base(filepath.Dir(m.Path))+"/"+filepath.Base(m.Path)+" "+m.Version)
 			}
 		}
@@ -162,7 +166,8 @@ func (r *report) markdown() string {
 	cores, tied := "One core each", fmt.Sprintf("%d, all tied to number %d", h.Cores, h.Core)
 	switch {
 	case h.Threads > 1:
-		cores, tied = fmt.Sprintf("%d threads each, with a file for each thread", h.Threads), fmt.Sprintf("%d, nobody tied", h.Cores)
+		cores, tied = fmt.Sprintf("%d threads each, with a file for each thread", h.Threads),
+			fmt.Sprintf("%d, nobody tied", h.Cores)
 	case h.Core < 0:
 		tied = fmt.Sprintf("%d, nobody tied", h.Cores)
 	}
@@ -180,11 +185,15 @@ core does not disturb. Ours makes train-ready mini-batches; peers are asked for 
 | versions | %s |
 | commit | %s |
 | command | `+"`%s`"+` |
-`, cores, h.Rounds, h.Seconds, h.Time, h.CPU, tied, h.System, h.Go, h.Load, strings.Join(h.Versions, "; "), h.Commit, h.Command)
+`, cores, h.Rounds, h.Seconds, h.Time, h.CPU, tied, h.System, h.Go, h.Load, strings.Join(h.Versions, "; "), h.Commit,
+		h.Command)
 	what := map[string]string{}
 	var names []string
 	for _, t := range r.Tables {
-		fmt.Fprintf(&b, "\n## %s, %s: %d rows, %.0f MB\n\n| | rows/s | times | rows/s by CPU time | times by CPU time | output |\n|---|---|---|---|---|---|\n", strings.ToUpper(t.Model), t.Layout, t.Rows, float64(t.FileBytes)/1e6)
+		fmt.Fprintf(&b,
+			"\n## %s, %s: %d rows, %.0f MB\n\n"+
+				"| | rows/s | times | rows/s by CPU time | times by CPU time | output |\n|---|---|---|---|---|---|\n",
+			strings.ToUpper(t.Model), t.Layout, t.Rows, float64(t.FileBytes)/1e6)
 		for _, l := range t.Lines {
 			if what[l.Name] == "" {
 				what[l.Name] = l.What
@@ -194,7 +203,8 @@ core does not disturb. Ours makes train-ready mini-batches; peers are asked for 
 				fmt.Fprintf(&b, "| %s | | | | | %s |\n", l.Name, l.Output)
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", l.Name, of(l.RowsPerSecond, si), of(l.Ratio, times), of(l.RowsPerCPUSecond, si), of(l.CPURatio, times), l.Output)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", l.Name, of(l.RowsPerSecond, si), of(l.Ratio, times),
+				of(l.RowsPerCPUSecond, si), of(l.CPURatio, times), l.Output)
 		}
 	}
 	b.WriteString("\n## Who they are\n\n")

@@ -15,7 +15,8 @@ import (
 func TestParse(t *testing.T) {
 	o, err := parse([]string{"-models", "rm1", "-peers", "duckdb,arrow", "-python", "/some/where/python", "-rounds=2"})
 	require.NoError(t, err)
-	assert.Equal(t, "go run . -models rm1 -peers duckdb,arrow -python PYTHON -rounds=2", o.command(), "no paths of this machine")
+	assert.Equal(t, "go run . -models rm1 -peers duckdb,arrow -python PYTHON -rounds=2", o.command(),
+		"no paths of this machine")
 	assert.True(t, o.wants("duckdb, SigridHash"))
 	assert.True(t, o.wants("arrow-go"))
 	assert.False(t, o.wants("parquet-go"))
@@ -23,23 +24,33 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "go run . --python=PYTHON -out DIR -scratch=DIR", o.command())
 	assert.True(t, o.wants("anybody"))
-	for _, bad := range [][]string{{"-rounds", "0"}, {"-time", "0s"}, {"-coverage", "1.5"}, {"-models", "rm9"}, {"-rows", "-1"}, {"word"}, {"-threads", "0"}, {"-threads", "2", "-core", "1"}, {"-threads", "2", "-python", "python3"}} {
+	for _, bad := range [][]string{
+		{"-rounds", "0"}, {"-time", "0s"}, {"-coverage", "1.5"}, {"-models", "rm9"}, {"-rows", "-1"}, {"word"},
+		{"-threads", "0"}, {"-threads", "2", "-core", "1"}, {"-threads", "2", "-python", "python3"},
+	} {
 		_, err := parse(bad)
 		require.Error(t, err, "%v", bad)
 	}
 }
 
 func TestDigits(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 0.123456: "0.123", 1: "1.00", 12.345: "12.3", 999.9: "1000", 9.996: "10.0", 41.06: "41.1", 12345: "12345"} {
+	for v, want := range map[float64]string{
+		0: "0", 0.123456: "0.123", 1: "1.00", 12.345: "12.3", 999.9: "1000", 9.996: "10.0", 41.06: "41.1",
+		12345: "12345",
+	} {
 		assert.Equal(t, want, digits(v))
 	}
-	for v, want := range map[float64]string{12: "12.0", 12_345: "12.3 k", 1_234_567: "1.23 M", 549_999: "550 k", 999_700: "1.00 M", 999.7: "1.00 k", 999.4: "999"} {
+	for v, want := range map[float64]string{
+		12: "12.0", 12_345: "12.3 k", 1_234_567: "1.23 M", 549_999: "550 k", 999_700: "1.00 M", 999.7: "1.00 k",
+		999.4: "999",
+	} {
 		assert.Equal(t, want, si(v))
 	}
 }
 
 func TestCPUModel(t *testing.T) {
-	const info = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: other\n"
+	const info = "processor\t: 0\ncpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n" +
+		"model name\t: other\n"
 	assert.Equal(t, "AMD EPYC, family 26, model 2", cpuModel(strings.NewReader(info)))
 	assert.Equal(t, "unknown", cpuModel(strings.NewReader("")))
 }
@@ -47,7 +58,10 @@ func TestCPUModel(t *testing.T) {
 // TestRun makes a whole table of small data, without binding the test's process to a core.
 func TestRun(t *testing.T) {
 	out := t.TempDir()
-	o, err := parse([]string{"-models", "rm1", "-rows", "3000", "-coverage", "0", "-rounds", "2", "-time", "1ms", "-core", "-2", "-peers", "parquet,arrow,polars", "-python", filepath.Join(out, "no-such-python"), "-scratch", t.TempDir()})
+	o, err := parse([]string{
+		"-models", "rm1", "-rows", "3000", "-coverage", "0", "-rounds", "2", "-time", "1ms", "-core", "-2", "-peers",
+		"parquet,arrow,polars", "-python", filepath.Join(out, "no-such-python"), "-scratch", t.TempDir(),
+	})
 	require.NoError(t, err)
 	var said []string
 	r, err := run(t.Context(), o, func(s string) { said = append(said, s) })
@@ -87,7 +101,10 @@ func TestRun(t *testing.T) {
 // TestRunThreads makes a table of small data with two threads, in files of another name.
 func TestRunThreads(t *testing.T) {
 	out := t.TempDir()
-	o, err := parse([]string{"-models", "rm1", "-rows", "3000", "-rounds", "1", "-time", "1ms", "-threads", "2", "-peers", "parquet,arrow", "-scratch", t.TempDir()})
+	o, err := parse([]string{
+		"-models", "rm1", "-rows", "3000", "-rounds", "1", "-time", "1ms", "-threads", "2", "-peers", "parquet,arrow",
+		"-scratch", t.TempDir(),
+	})
 	require.NoError(t, err)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	r, err := run(t.Context(), o, func(string) {})

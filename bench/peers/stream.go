@@ -3,8 +3,8 @@
 package main
 
 /*
-// Two functions of DuckDB's C interface that its Go bindings leave out, declared as duckdb.h does: without them a result is gathered whole
-// before its first row can be had.
+// Two functions of DuckDB's C interface that its Go bindings leave out, declared as duckdb.h does: without them DuckDB
+// gathers a whole result before its first row can be read.
 #cgo LDFLAGS: -Wl,--unresolved-symbols=ignore-all
 extern int duckdb_pending_prepared_streaming(void *prepared_statement, void **out_result);
 */

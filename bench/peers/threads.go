@@ -16,7 +16,8 @@ type threads struct {
 }
 
 // openThreads opens a runner for each part.
-func openThreads(ctx context.Context, d *dataset, open func(context.Context, *dataset) (runner, error)) (contender, error) {
+func openThreads(ctx context.Context, d *dataset,
+	open func(context.Context, *dataset) (runner, error)) (contender, error) {
 	t := &threads{}
 	for _, part := range d.Parts {
 		r, err := open(ctx, part)
@@ -41,8 +42,8 @@ func (t *threads) gather(ctx context.Context) (*block, error) {
 	return all, nil
 }
 
-// measure runs every runner over its part again and again until the time has passed, and then to the end of a block: all of them work
-// until the last one stops, or nearly. First turns are whole, unless they take many times as long.
+// measure runs every runner over its part again and again until the time has passed, and then to the end of a block:
+// all of them work until the last one stops, or nearly. First turns are whole, unless they take many times as long.
 func (t *threads) measure(ctx context.Context, least time.Duration) (sample, error) {
 	runtime.GC() // what others left
 	rows, errs := make([]int64, len(t.runners)), make([]error, len(t.runners))
@@ -63,7 +64,8 @@ func (t *threads) measure(ctx context.Context, least time.Duration) (sample, err
 	return s, errors.Join(errs...)
 }
 
-// planned sums what the runners have spent on planning, by the wall's clock, which for one thread on a core of its own is the processor's.
+// planned sums what the runners have spent on planning, by the wall's clock, which for one thread on a core of its own
+// is the processor's.
 func (t *threads) planned() (seconds float64) {
 	for _, r := range t.runners {
 		if p, ok := r.(planner); ok {

@@ -75,5 +75,6 @@ func (r *Report) Rate(model, layout, program string) (float64, bool) {
 func (r *Report) Source() string {
 	h := r.Header
 	threads := max(h.Threads, 1)
-	return fmt.Sprintf("measured on %s, %d thread(s), %s, commit %s, `%s` in bench/peers", h.CPU, threads, h.Time, h.Commit, h.Command)
+	return fmt.Sprintf("measured on %s, %d thread(s), %s, commit %s, `%s` in bench/peers", h.CPU, threads, h.Time,
+		h.Commit, h.Command)
 }

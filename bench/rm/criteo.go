@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 )
 
-// The workloads that are no Parquet: Criteo's rows as text, and packed. Both go through MiniPipe's stateless pipeline (fill,
-// Neg2Zero, logarithm; modulus), which the named pipeline criteo-8k is.
+// The workloads that are no Parquet: Criteo's rows as text, and packed. Both go through MiniPipe's stateless pipeline
+// (fill, Neg2Zero, logarithm; modulus), which the named pipeline criteo-8k is.
 const (
 	CriteoTSV    = "criteo-tsv"
 	CriteoBinary = "criteo-bin"
@@ -36,9 +36,9 @@ func Known(name string) error {
 	return nil
 }
 
-// The shape of a day of Criteo's 1TB click logs, from 3,000 rows of day 11: how many in a thousand of the dense features have no digits,
-// one, two ... (3,030 characters of 13 features in all), how many are negative (the sign counts as a digit there), and how many of the
-// sparse features are empty; the others have eight digits.
+// The shape of a day of Criteo's 1TB click logs, from 3,000 rows of day 11: how many in a thousand of the dense
+// features have no digits, one, two ... (3,030 characters of 13 features in all), how many are negative (the sign
+// counts as a digit there), and how many of the sparse features are empty; the others have eight digits.
 var (
 	denseLengths = [...]int{185, 506, 168, 75, 43, 19, 4}
 	negatives    = 5

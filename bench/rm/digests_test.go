@@ -26,7 +26,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// digests is the file of every case's digest: the same for every architecture, level of the instruction set and build tag.
+// digests is the file of every case's digest: the same for every architecture, level of the instruction set and build
+// tag.
 const digests = "testdata/digests.txt"
 
 // digestCases name a pipeline and make a partition for it, the same bytes' worth of rows everywhere.
@@ -36,29 +37,47 @@ var digestCases = []struct {
 	batch          int
 	make           func(t *testing.T) []byte
 }{
-	{"rm1 plain", "rm1", program.Parquet, 1024, generated("rm1", workload.Options{Rows: 2500, RowGroupRows: 1700, PageBytes: 4000})},
-	{"rm1 snappy dictionary", "rm1", program.Parquet, 1024, generated("rm1", workload.Options{Rows: 2500, Codec: "snappy", Encoding: "dictionary", PageVersion: 2})},
-	{"rm1 zstd, none null", "rm1", program.Parquet, 900, generated("rm1", workload.Options{Rows: 2500, Codec: "zstd", Coverage: 1})},
-	{"rm5 plain", "rm5", program.Parquet, 128, generated("rm5", workload.Options{Rows: 300, RowGroupRows: 170, PageBytes: 1000, Coverage: 1})},
-	{"rm5 snappy dictionary", "rm5", program.Parquet, 128, generated("rm5", workload.Options{Rows: 300, Codec: "snappy", Encoding: "dictionary"})},
+	{
+		"rm1 plain", "rm1", program.Parquet, 1024,
+		generated("rm1", workload.Options{Rows: 2500, RowGroupRows: 1700, PageBytes: 4000}),
+	},
+	{
+		"rm1 snappy dictionary", "rm1", program.Parquet, 1024,
+		generated("rm1", workload.Options{Rows: 2500, Codec: "snappy", Encoding: "dictionary", PageVersion: 2}),
+	},
+	{
+		"rm1 zstd, none null", "rm1", program.Parquet, 900,
+		generated("rm1", workload.Options{Rows: 2500, Codec: "zstd", Coverage: 1}),
+	},
+	{
+		"rm5 plain", "rm5", program.Parquet, 128,
+		generated("rm5", workload.Options{Rows: 300, RowGroupRows: 170, PageBytes: 1000, Coverage: 1}),
+	},
+	{
+		"rm5 snappy dictionary", "rm5", program.Parquet, 128,
+		generated("rm5", workload.Options{Rows: 300, Codec: "snappy", Encoding: "dictionary"}),
+	},
 	{"criteo text", "criteo", program.CriteoTSV, 1000, criteoText},
 	{"criteo binary", "criteo", program.CriteoBinary, 1000, criteoBinary},
 }
 
-// TestDigests: mini-batches are byte for byte those whose digests are kept, on this machine as on every other. .ci/cross runs it as
-// GOAMD64=v1 and v3, with -tags purego, with less of the processor, and for arm64 under QEMU. MILLRACE_UPDATE=1 writes the file anew if
-// the reference makes the same mini-batches; only a changed definition of an operator or a workload excuses it.
+// TestDigests: mini-batches are byte for byte those whose digests are kept, on this machine as on every other.
+// .ci/cross runs it as GOAMD64=v1 and v3, with -tags purego, with less of the processor, and for arm64 under QEMU.
+// MILLRACE_UPDATE=1 writes the file anew if the reference makes the same mini-batches; only a changed definition of an
+// operator or a workload excuses it.
 func TestDigests(t *testing.T) {
 	var found strings.Builder
 	for _, c := range digestCases {
 		data := c.make(t)
-		kernels := digest(t, c.pipeline, c.source, c.batch, data, func(ctx context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
-			return cpu.New(ctx, p, s, cpu.Options{Threads: 1})
-		})
-		if os.Getenv("MILLRACE_UPDATE") != "" { // it takes a minute
-			reference := digest(t, c.pipeline, c.source, c.batch, data, func(_ context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
-				return cpu.NewReference(p, s)
+		kernels := digest(t, c.pipeline, c.source, c.batch, data,
+			func(ctx context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
+				return cpu.New(ctx, p, s, cpu.Options{Threads: 1})
 			})
+		if os.Getenv("MILLRACE_UPDATE") != "" { // it takes a minute
+			reference := digest(t, c.pipeline, c.source, c.batch, data,
+				func(_ context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
+					return cpu.NewReference(p, s)
+				})
 			require.Equal(t, reference, kernels, "%s: the kernels differ from the reference", c.name)
 		}
 		fmt.Fprintf(&found, "%x %s\n", kernels, c.name)
@@ -70,13 +89,16 @@ func TestDigests(t *testing.T) {
 	kept, err := os.ReadFile(digests)
 	require.NoError(t, err)
 	require.Equal(t, string(kept), found.String())
-	t.Logf("%s/%s, %q: digest of the digests %x", runtime.GOOS, runtime.GOARCH, os.Getenv("MILLRACE_CPU"), sha256.Sum256([]byte(found.String())))
+	t.Logf("%s/%s, %q: digest of the digests %x", runtime.GOOS, runtime.GOARCH, os.Getenv("MILLRACE_CPU"),
+		sha256.Sum256([]byte(found.String())))
 }
 
 // digest is the SHA-256 of the frames of all mini-batches of a partition.
-func digest(t *testing.T, name string, source program.Source, batch int, data []byte, open func(context.Context, *program.Program, *tensor.Schema) (sdk.Processor, error)) []byte {
+func digest(t *testing.T, name string, source program.Source, batch int, data []byte,
+	open func(context.Context, *program.Program, *tensor.Schema) (sdk.Processor, error)) []byte {
 	t.Helper()
-	p, err := sdk.OpenPartition(t.Context(), name, bytes.NewReader(data), int64(len(data)), source, sdk.PartitionOptions{Bytes: data})
+	p, err := sdk.OpenPartition(t.Context(), name, bytes.NewReader(data), int64(len(data)), source,
+		sdk.PartitionOptions{Bytes: data})
 	require.NoError(t, err)
 	spec, err := pipeline.Named(name)
 	require.NoError(t, err)

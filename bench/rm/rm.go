@@ -1,13 +1,15 @@
-// Package rm measures RM1 to RM5 (PreSto, Table I), and Criteo's rows, on this machine: how many rows a second one engine preprocesses, and
-// which stage takes the time.
+// Package rm measures RM1 to RM5 (PreSto, Table I), and Criteo's rows, on this machine: how many rows a second one
+// engine preprocesses, and which stage takes the time.
 //
 // # What is measured
 //
-// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so that a row of
-// RM5 has the 8,908 bytes that models reckon with), read into memory, and preprocessed again and again by one stream a thread until enough
-// time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two workloads are no Parquet: Criteo's rows as text ([CriteoTSV])
-// and packed ([CriteoBinary]), through MiniPipe's stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go scheduler has as many
-// processors, so that nothing runs beside them. Bytes in are the column chunk bytes that were decoded, bytes out the tensors' bytes.
+// A data set of the workload is generated (int64 ids, every feature present unless Options.Coverage says otherwise, so
+// that a row of RM5 has the 8,908 bytes that models reckon with), read into memory, and preprocessed again and again by
+// one stream a thread until enough time has passed. Files are PLAIN and uncompressed unless Options say otherwise. Two
+// workloads are no Parquet: Criteo's rows as text ([CriteoTSV]) and packed ([CriteoBinary]), through MiniPipe's
+// stateless pipeline; bytes in are then those of the partition. With Options.Threads threads the Go scheduler has as
+// many processors, so that nothing runs beside them. Bytes in are the column chunk bytes that were decoded, bytes out
+// the tensors' bytes.
 //
 // # Errors
 //
@@ -158,7 +160,8 @@ func generate(ctx context.Context, o Options, name, dir string) (named, path str
 		rows = defaultRows(m)
 	}
 	o.Progress(fmt.Sprintf("%s: generate %d rows", m.Name, rows))
-	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name), Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
+	files, err := workload.Generate(ctx, workload.Options{Model: m, Rows: rows, Out: filepath.Join(dir, m.Name),
+		Codec: o.Codec, Encoding: o.Encoding, Seed: o.Seed, Coverage: o.Coverage})
 	if err != nil {
 		return "", "", err
 	}
@@ -185,13 +188,15 @@ func (b *bench) open(ctx context.Context, path string) error {
 	po := sdk.PartitionOptions{Bytes: data}
 	if b.o.Engine == host.EngineDrive {
 		var extents []sdk.Extent
-		b.device, extents, err = sdk.OpenFiles(ctx, []string{path}, sdk.FilesOptions{Threads: b.o.Threads, Commands: b.o.Commands})
+		b.device, extents, err = sdk.OpenFiles(ctx, []string{path},
+			sdk.FilesOptions{Threads: b.o.Threads, Commands: b.o.Commands})
 		if err != nil {
 			return err
 		}
 		po.Extents = extents[:1]
 	}
-	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source, po)
+	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source,
+		po)
 	if err != nil {
 		return err
 	}
@@ -233,10 +238,12 @@ func (b *bench) measure(ctx context.Context) (Result, error) {
 	s := b.processor.Stats().Sub(before)
 	busy := elapsed * float64(b.o.Threads)
 	r := Result{
-		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"), Encoding: or(b.o.Encoding, "plain"),
-		Rows: s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed, CPUSeconds: cpu,
+		Engine: string(b.o.Engine), Threads: b.o.Threads, Codec: or(b.o.Codec, "none"),
+		Encoding: or(b.o.Encoding, "plain"),
+		Rows:     s.Rows, ElapsedSeconds: elapsed, RowsPerSecond: float64(s.Rows) / elapsed, CPUSeconds: cpu,
 		InputBytesPerSecond: float64(s.BytesIn) / elapsed, OutputBytesPerSecond: float64(s.BytesOut) / elapsed,
-		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy, TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
+		WaitShare: s.Wait.Seconds() / busy, MoveShare: s.Move.Seconds() / busy, DecodeShare: s.Decode.Seconds() / busy,
+		TransformShare: s.Transform.Seconds() / busy, FetchShare: s.Fetch.Seconds() / busy,
 	}
 	if cpu > 0 {
 		r.CPURowsPerSecond = float64(s.Rows) / cpu

@@ -58,7 +58,8 @@ func TestEveryEngineIsMeasured(t *testing.T) {
 
 func TestReferenceAndLists(t *testing.T) {
 	for engine, model := range map[host.Engine]string{host.EngineReference: "rm1", host.EngineCPU: "rm2"} {
-		results, err := Run(t.Context(), Options{Models: []string{model}, Rows: 20, Time: time.Millisecond, Engine: engine})
+		results, err := Run(t.Context(),
+			Options{Models: []string{model}, Rows: 20, Time: time.Millisecond, Engine: engine})
 		require.NoError(t, err)
 		assert.EqualValues(t, engine, results[0].Engine)
 		assert.Positive(t, results[0].Rows)
@@ -66,7 +67,10 @@ func TestReferenceAndLists(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, o := range []Options{{Models: []string{"rm9"}}, {Models: []string{"rm1"}, Rows: 5, Codec: "lzo"}, {Models: []string{"rm1"}, Rows: 5, Coverage: 2}} {
+	for _, o := range []Options{
+		{Models: []string{"rm9"}}, {Models: []string{"rm1"}, Rows: 5, Codec: "lzo"},
+		{Models: []string{"rm1"}, Rows: 5, Coverage: 2},
+	} {
 		_, err := Run(t.Context(), o)
 		require.ErrorIs(t, err, workload.ErrOptions)
 	}
@@ -80,7 +84,8 @@ func TestRefusals(t *testing.T) {
 func TestResultsJSON(t *testing.T) {
 	b, err := json.Marshal(Result{})
 	require.NoError(t, err)
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds", "cpu_rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "cpu_seconds",
+		"cpu_rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
 		"move_share", "decode_share", "transform_share", "fetch_share", "other_share"} {
 		assert.Contains(t, string(b), `"`+key+`":`)
 	}
@@ -90,7 +95,8 @@ func TestResultsJSON(t *testing.T) {
 func TestCriteoRows(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, threads := range []int{1, 2} {
-		results, err := Run(t.Context(), Options{Models: []string{CriteoTSV, CriteoBinary}, Rows: 20_000, Time: time.Millisecond, Threads: threads})
+		results, err := Run(t.Context(),
+			Options{Models: []string{CriteoTSV, CriteoBinary}, Rows: 20_000, Time: time.Millisecond, Threads: threads})
 		require.NoError(t, err)
 		require.Len(t, results, 2)
 		for _, r := range results {

@@ -53,7 +53,8 @@ func Run(ctx context.Context, o Options) ([]Result, error) {
 			return list, fmt.Errorf("bench roofline: %w", err)
 		}
 		line := Result{Model: m, Engine: r[0].Engine, Threads: o.Threads, RowsPerSecond: r[0].RowsPerSecond,
-			BytesPerSecond: r[0].InputBytesPerSecond + r[0].OutputBytesPerSecond, CopyBytesPerSecond: (before + after) / 2}
+			BytesPerSecond:     r[0].InputBytesPerSecond + r[0].OutputBytesPerSecond,
+			CopyBytesPerSecond: (before + after) / 2}
 		if line.CopyBytesPerSecond > 0 {
 			line.Share = line.BytesPerSecond / line.CopyBytesPerSecond
 		}

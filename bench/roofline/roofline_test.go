@@ -12,7 +12,10 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	o := Options{Options: rm.Options{Models: []string{"rm1", "rm5"}, Rows: 600, Time: time.Millisecond}, CopyTime: time.Millisecond, BufferSize: 1 << 20}
+	o := Options{
+		Options:  rm.Options{Models: []string{"rm1", "rm5"}, Rows: 600, Time: time.Millisecond},
+		CopyTime: time.Millisecond, BufferSize: 1 << 20,
+	}
 	list, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.Len(t, list, 2)

@@ -147,7 +147,8 @@ func (o *Options) startMembers(ctx context.Context) (ms []*member, err error) {
 	all := make(chan started, members)
 	for i := range members {
 		go func() {
-			m, err := o.startMember(ctx, identity.Options{}, "--listen", "127.0.0.1:0", "--name", fmt.Sprintf("m%d", i), "--peers", peers, "--leader-ttl", o.LeaderTTL.String())
+			m, err := o.startMember(ctx, identity.Options{}, "--listen", "127.0.0.1:0", "--name", fmt.Sprintf("m%d", i),
+				"--peers", peers, "--leader-ttl", o.LeaderTTL.String())
 			all <- started{m, err}
 		}()
 	}

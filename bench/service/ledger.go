@@ -66,7 +66,8 @@ func (o *Options) ledger(ctx context.Context) (_ *Ledger, err error) {
 		for range ledgerCalls {
 			wg.Go(func() {
 				for g := range groups {
-					_, err := c.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: id, Session: a.Session, Epoch: a.Epoch, Numbers: []*apiv1.NumberRange{g}})
+					_, err := c.Acknowledge(ctx, &apiv1.AcknowledgeRequest{Id: id, Session: a.Session, Epoch: a.Epoch,
+						Numbers: []*apiv1.NumberRange{g}})
 					if err != nil {
 						mu.Lock()
 						errs = errors.Join(errs, err)

@@ -89,7 +89,8 @@ type node struct {
 }
 
 // startNode serves one partition of so many rows, and beats.
-func startNode(ctx context.Context, dir, name string, t Transport, id identity.Options, control string, batch *tensor.MiniBatch, rows int64) (*node, error) {
+func startNode(ctx context.Context, dir, name string, t Transport, id identity.Options, control string,
+	batch *tensor.MiniBatch, rows int64) (*node, error) {
 	conf, err := id.Server()
 	if err != nil {
 		return nil, err
@@ -115,13 +116,19 @@ func startNode(ctx context.Context, dir, name string, t Transport, id identity.O
 	}
 	schema, footer := sha256.Sum256(cols), sha256.Sum256([]byte(name))
 	inventory := sha256.Sum256([]byte(name + strconv.FormatInt(rows, 10)))
-	part := &apiv1.Partition{Name: name + ".parquet", Bytes: 1, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:], Schema: schema[:]}
+	part := &apiv1.Partition{
+		Name: name + ".parquet", Bytes: 1, Rows: rows, RowGroups: []int64{rows}, FooterSha256: footer[:],
+		Schema: schema[:],
+	}
 	n := &node{
 		batch: batch, served: make(chan error, 1),
 		status: &apiv1.NodeStatus{
 			Name: name, Incarnation: name, Urls: []string{url}, Protocol: apiv1.Protocol, Version: "bench",
-			Drives:     []*apiv1.Drive{{Name: "d0", Computes: true, Threads: 1, Streams: 2, Partitions: []string{part.Name}, State: "ready"}},
-			Partitions: []*apiv1.Partition{part}, Schemas: []*apiv1.Schema{{Digest: schema[:], Columns: cols}}, Inventory: inventory[:],
+			Drives: []*apiv1.Drive{{
+				Name: "d0", Computes: true, Threads: 1, Streams: 2, Partitions: []string{part.Name}, State: "ready",
+			}},
+			Partitions: []*apiv1.Partition{part}, Schemas: []*apiv1.Schema{{Digest: schema[:], Columns: cols}},
+			Inventory: inventory[:],
 		},
 	}
 	mux := http.NewServeMux()

@@ -22,7 +22,8 @@ type raw struct {
 }
 
 // newRaw makes n connections of a kind, over which blocks of so many bytes go into so many buffers, n at least.
-func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block, buffers int) (_ *raw, err error) {
+func newRaw(ctx context.Context, dir string, t Transport, server, client identity.Options, n, block,
+	buffers int) (_ *raw, err error) {
 	r := &raw{block: make([]byte, block)}
 	fill(r.block)
 	for range buffers {

@@ -37,8 +37,9 @@ type Options struct {
 	Rows       int           // of a mini-batch; 0 means 16,384, which are 4.3 MB
 	Time       time.Duration // of each cell, raw connections as long again; 0 means 2 s
 	Splits     int           // of the ledger's job; 0 means 10^6, negative leaves the ledger out
-	LeaderTTL  time.Duration // of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
-	Progress   func(string)  // told what happens, if not nil
+	// of the control plane that loses its leader; 0 means its default, 5 s; negative leaves failover out
+	LeaderTTL time.Duration
+	Progress  func(string) // told what happens, if not nil
 }
 
 // Bounds of Options.
@@ -59,7 +60,8 @@ type Wire struct {
 	RawCPUPerGB     float64   `json:"raw_cpu_seconds_per_gb"`
 	Ratio           float64   `json:"ratio"`       // of the rates
 	Connections     int       `json:"connections"` // that nodes wrote to at once; raw, as many
-	Buffers         int       `json:"buffers"`     // that the trainer's mini-batches lay in; raw blocks are read into as many
+	// that the trainer's mini-batches lay in; raw blocks are read into as many
+	Buffers int `json:"buffers"`
 }
 
 // Ledger is what the control plane sustains.
@@ -80,7 +82,8 @@ type Failover struct {
 }
 
 // StandInNodes says in every report what was measured.
-const StandInNodes = "stand-ins: they hold mini-batches in memory and preprocess nothing, so these are the wire's figures and " +
+const StandInNodes = "stand-ins: " +
+	"they hold mini-batches in memory and preprocess nothing, so these are the wire's figures and " +
 	"a ceiling for real storage nodes"
 
 // Result is all that was measured.
@@ -127,7 +130,8 @@ func (o *Options) defaults() error {
 	case len(o.Command) == 0:
 		return fmt.Errorf("%w: no command that runs a control plane", ErrOptions)
 	case o.Rows < 1 || o.Rows > MaxRows || o.Time < 0 || o.Splits > MaxSplits:
-		return fmt.Errorf("%w: %d rows, %v, %d splits: want 1 to %d rows, a time above 0, at most %d splits", ErrOptions, o.Rows, o.Time, o.Splits, MaxRows, MaxSplits)
+		return fmt.Errorf("%w: %d rows, %v, %d splits: want 1 to %d rows, a time above 0, at most %d splits",
+			ErrOptions, o.Rows, o.Time, o.Splits, MaxRows, MaxSplits)
 	case o.LeaderTTL > 0 && o.LeaderTTL < time.Second:
 		return fmt.Errorf("%w: a leader's time to live of %v: want a second at least", ErrOptions, o.LeaderTTL)
 	}

@@ -35,7 +35,10 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 func TestAControlPlaneThatDoesNotStartSaysWhy(t *testing.T) {
-	o := Options{Command: []string{"/bin/sh", "-c", "echo no disk >&2; exit 1"}, Nodes: []int{1}, Transports: []Transport{TCP}, Rows: 10, Splits: -1, LeaderTTL: -1}
+	o := Options{
+		Command: []string{"/bin/sh", "-c", "echo no disk >&2; exit 1"}, Nodes: []int{1}, Transports: []Transport{TCP},
+		Rows: 10, Splits: -1, LeaderTTL: -1,
+	}
 	_, err := Run(t.Context(), o)
 	require.ErrorContains(t, err, "no disk")
 	o.Command = []string{"/nowhere/millrace"}
@@ -60,7 +63,8 @@ func TestANodeOfTheBenchServesFrames(t *testing.T) {
 		require.NoError(t, err)
 		base, err := identity.BaseURL(n.status.Urls[0])
 		require.NoError(t, err)
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+apiv1.MiniBatchPath+"?job="+strings.Repeat("ab", 32)+"&epoch=2&drive=d0&number=7&until=9", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+apiv1.MiniBatchPath+"?job="+
+			strings.Repeat("ab", 32)+"&epoch=2&drive=d0&number=7&until=9", nil)
 		require.NoError(t, err)
 		resp, err := hc.Do(req)
 		require.NoError(t, err)

@@ -31,7 +31,8 @@ type stage struct {
 }
 
 // newStage starts everything; the mini-batches of the job have so many rows, its partitions so many mini-batches.
-func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of int64, spec *apiv1.JobSpec, queue int) (s *stage, err error) {
+func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of int64, spec *apiv1.JobSpec,
+	queue int) (s *stage, err error) {
 	s = &stage{}
 	defer func() {
 		if err != nil {
@@ -66,7 +67,8 @@ func (o *Options) newStage(ctx context.Context, t Transport, nodes, rows int, of
 		}
 		s.nodes = append(s.nodes, n)
 	}
-	if s.client, err = remote.Dial(remote.Options{Control: []string{s.member.url}, Identity: s.identity[2]}); err != nil {
+	if s.client, err = remote.Dial(remote.Options{Control: []string{s.member.url},
+		Identity: s.identity[2]}); err != nil {
 		return s, err
 	}
 	if err := awaitNodes(ctx, s.client, nodes); err != nil {
@@ -180,16 +182,20 @@ func (o *Options) wire(ctx context.Context, t Transport, nodes int) (_ *Wire, er
 		return nil, err
 	}
 	w := &Wire{
-		Transport: t, Nodes: nodes, MiniBatchBytes: size, BytesPerSecond: ours.perSecond(), CPUSecondsPerGB: ours.cpuPerGB(),
-		RawPerSecond: raws.perSecond(), RawCPUPerGB: raws.cpuPerGB(), Connections: len(r.pairs), Buffers: len(r.into),
+		Transport: t, Nodes: nodes, MiniBatchBytes: size, BytesPerSecond: ours.perSecond(),
+		CPUSecondsPerGB: ours.cpuPerGB(),
+		RawPerSecond:    raws.perSecond(), RawCPUPerGB: raws.cpuPerGB(), Connections: len(r.pairs),
+		Buffers: len(r.into),
 	}
 	w.Ratio = w.BytesPerSecond / w.RawPerSecond
 	return w, nil
 }
 
-// turns lets the trainer and raw connections take turns. What the service moved is what the nodes wrote. The raw connections are made after the first turn,
-// which warms up: as many as nodes wrote to at once, into as many buffers as the trainer's mini-batches lay in.
-func (s *stage) turns(ctx context.Context, each time.Duration, newRaw func(connections, buffers int) (*raw, error)) (ours, raws sum, err error) {
+// turns lets the trainer and raw connections take turns. What the service moved is what the nodes wrote. The raw
+// connections are made after the first turn, which warms up: as many as nodes wrote to at once, into as many buffers as
+// the trainer's mini-batches lay in.
+func (s *stage) turns(ctx context.Context, each time.Duration,
+	newRaw func(connections, buffers int) (*raw, error)) (ours, raws sum, err error) {
 	var r *raw
 	buffers := map[*int64]bool{}
 	written := func() (n int64) {

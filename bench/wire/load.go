@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// load keeps a number of commands outstanding on a drive. Its goroutines wait between turns, so that starting them is not
-// measured.
+// load keeps a number of commands outstanding on a drive. Its goroutines wait between turns, so that starting them is
+// not measured.
 type load struct {
 	conn   nvme.Conn
 	op     Operation
@@ -27,7 +27,8 @@ type load struct {
 	count int64
 }
 
-// turn is what a goroutine is told to do. It is over when a timer says so: to read the clock for each command would be measured.
+// turn is what a goroutine is told to do. It is over when a timer says so: to read the clock for each command would be
+// measured.
 type turn struct {
 	ctx  context.Context
 	over *atomic.Bool

@@ -25,7 +25,8 @@ type pair struct {
 	total    atomic.Int64 // blocks of this turn, once the sender knows
 }
 
-// newRaw makes the connections of a cell. Each has its share of the source, or the same block of a small one, and of the buffers.
+// newRaw makes the connections of a cell. Each has its share of the source, or the same block of a small one, and of
+// the buffers.
 func newRaw(c cell, source []byte, bufs [][]byte) (_ *raw, err error) {
 	r := &raw{}
 	defer func() {
@@ -59,7 +60,8 @@ func newRaw(c cell, source []byte, bufs [][]byte) (_ *raw, err error) {
 	return r, nil
 }
 
-// run copies for a while and returns how many blocks arrived, at least one for each connection. When ctx ends it stops early.
+// run copies for a while and returns how many blocks arrived, at least one for each connection. When ctx ends it stops
+// early.
 func (r *raw) run(ctx context.Context, d time.Duration) (int64, error) {
 	var over atomic.Bool
 	defer time.AfterFunc(d, func() { over.Store(true) }).Stop()

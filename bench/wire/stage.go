@@ -39,10 +39,11 @@ func newStage(o *Options) (s *stage, err error) {
 	}()
 	s.raw = make([]byte, o.DriveBytes)
 	fill(s.raw)
-	if s.drive, err = csd.Open(csd.Options{Plain: true, Size: o.DriveBytes, LBA: csd.LBA4096, NQN: nqn, WrapFlash: func(f controller.Flash) controller.Flash {
-		_, err = f.WriteAt(s.raw, 0)
-		return f
-	}}); err != nil {
+	if s.drive, err = csd.Open(csd.Options{Plain: true, Size: o.DriveBytes, LBA: csd.LBA4096, NQN: nqn,
+		WrapFlash: func(f controller.Flash) controller.Flash {
+			_, err = f.WriteAt(s.raw, 0)
+			return f
+		}}); err != nil {
 		return s, err
 	}
 	if s.target, err = tcp.NewTarget(tcp.TargetOptions{}); err != nil {
@@ -138,7 +139,8 @@ func (s *stage) measure(ctx context.Context, c cell) (r Result, err error) {
 	block := c.op.blockBytes()
 	bufs := s.buffers(c.outstanding(), block)
 	host, err := tcp.Dial(ctx, tcp.DialOptions{
-		Address: s.at, Subsystem: nqn, Queues: c.connections, Depth: max(c.depth, 2), HeaderDigest: c.digests, DataDigest: c.digests, NoFlowControl: s.o.NoFlowControl,
+		Address: s.at, Subsystem: nqn, Queues: c.connections, Depth: max(c.depth, 2), HeaderDigest: c.digests,
+		DataDigest: c.digests, NoFlowControl: s.o.NoFlowControl,
 	})
 	if err != nil {
 		return r, err
@@ -170,10 +172,12 @@ func (s *stage) measure(ctx context.Context, c cell) (r Result, err error) {
 	}
 	r = Result{
 		Operation: c.op, BlockBytes: block, Depth: c.depth, Connections: c.connections, Digests: c.digests,
-		Commands: wire.blocks, ElapsedSeconds: wire.elapsed.Seconds(), IOPS: float64(wire.blocks) / wire.elapsed.Seconds(),
+		Commands: wire.blocks, ElapsedSeconds: wire.elapsed.Seconds(),
+		IOPS:           float64(wire.blocks) / wire.elapsed.Seconds(),
 		BytesPerSecond: wire.bytesPerSecond(block), RawTCPBytesPerSecond: plain.bytesPerSecond(block),
-		CPUSecondsPerGB: wire.cpuPerGB(block), RawTCPCPUSecondsPerGB: plain.cpuPerGB(block), CPUSecondsPerCommand: wire.cpu.Seconds() / float64(wire.blocks),
-		AllocsPerCommand: float64(wire.allocs) / float64(wire.blocks),
+		CPUSecondsPerGB: wire.cpuPerGB(block), RawTCPCPUSecondsPerGB: plain.cpuPerGB(block),
+		CPUSecondsPerCommand: wire.cpu.Seconds() / float64(wire.blocks),
+		AllocsPerCommand:     float64(wire.allocs) / float64(wire.blocks),
 	}
 	r.Ratio = r.BytesPerSecond / r.RawTCPBytesPerSecond
 	return r, nil

@@ -78,7 +78,8 @@ func (o *Options) defaults() error {
 	}
 	for _, op := range o.Operations {
 		if op != RandomRead && op != SequentialRead && op != SequentialWrite {
-			return fmt.Errorf("%w: operation %q: want %s, %s or %s", ErrOptions, op, RandomRead, SequentialRead, SequentialWrite)
+			return fmt.Errorf("%w: operation %q: want %s, %s or %s", ErrOptions, op, RandomRead, SequentialRead,
+				SequentialWrite)
 		}
 	}
 	for _, d := range o.Depths {
@@ -138,7 +139,8 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s at depth %d, connections %d, digests %s", c.op, c.depth, c.connections, digests)
 }
 
-// Run measures every cell in turn. The error is ErrOptions', ctx's or the drive's; the results before it are returned with it.
+// Run measures every cell in turn. The error is ErrOptions', ctx's or the drive's; the results before it are returned
+// with it.
 func Run(ctx context.Context, o Options) (results []Result, err error) {
 	if err := o.defaults(); err != nil {
 		return nil, fmt.Errorf("bench wire: %w", err)

@@ -12,7 +12,9 @@ import (
 
 func TestEveryCell(t *testing.T) {
 	var said []string
-	o := Options{Time: 4 * time.Millisecond, Depths: []int{1, 8}, DriveBytes: 4 << 20, Progress: func(s string) { said = append(said, s) }}
+	o := Options{Time: 4 * time.Millisecond, Depths: []int{1, 8}, DriveBytes: 4 << 20, Progress: func(s string) {
+		said = append(said, s)
+	}}
 	results, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.Len(t, results, 3*2*2*2)
@@ -38,7 +40,8 @@ func TestJSONKeysHaveTheirUnits(t *testing.T) {
 	var keys map[string]any
 	require.NoError(t, json.Unmarshal(b, &keys))
 	for _, k := range []string{
-		"operation", "block_bytes", "depth", "connections", "digests", "iops", "bytes_per_second", "raw_tcp_bytes_per_second", "ratio", "cpu_seconds_per_gb", "allocs_per_command",
+		"operation", "block_bytes", "depth", "connections", "digests", "iops", "bytes_per_second",
+		"raw_tcp_bytes_per_second", "ratio", "cpu_seconds_per_gb", "allocs_per_command",
 	} {
 		assert.Contains(t, keys, k)
 	}
@@ -66,7 +69,9 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 func TestTheEndOfItsContextEndsIt(t *testing.T) {
 	for _, op := range Operations() {
 		ctx, cancel := context.WithCancel(t.Context())
-		o := Options{Time: time.Hour, Operations: []Operation{op}, DriveBytes: MinDrive, Progress: func(string) { time.AfterFunc(20*time.Millisecond, cancel) }}
+		o := Options{Time: time.Hour, Operations: []Operation{op}, DriveBytes: MinDrive, Progress: func(string) {
+			time.AfterFunc(20*time.Millisecond, cancel)
+		}}
 		results, err := Run(ctx, o)
 		cancel()
 		require.ErrorIs(t, err, context.Canceled)
@@ -105,7 +110,8 @@ func TestRawMovesTheBytesThatItCounts(t *testing.T) {
 
 func TestRawEndsWhenAConnectionBreaks(t *testing.T) {
 	for _, end := range []string{"from", "to"} {
-		r, err := newRaw(cell{op: RandomRead, depth: 1, connections: 1}, make([]byte, 8<<10), [][]byte{make([]byte, 4<<10)})
+		r, err := newRaw(cell{op: RandomRead, depth: 1, connections: 1}, make([]byte, 8<<10),
+			[][]byte{make([]byte, 4<<10)})
 		require.NoError(t, err)
 		time.AfterFunc(5*time.Millisecond, func() {
 			if end == "from" {

@@ -34,14 +34,16 @@ type Options struct {
 	Out          string // folder, made if absent; partitions are part-00000.parquet ...
 	Partitions   int    // 0 means 1; rows are spread evenly
 	RowGroupRows int    // 0 means a default by model
-	PageBytes    int    // bytes of a data page before compression, about; 0 means 1 MiB. MaxPageBytes makes a column chunk one page
-	PageVersion  int    // of data pages, 1 or 2; 0 means 1
-	Codec        string // none (or empty), snappy, gzip, zstd, lz4_raw
-	Encoding     string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
-	Seed         uint64
-	Coverage     float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
-	Maps         bool    // features in two maps, FloatFeatures and IDListFeatures, and not in a column each; RM2 to RM5 only
-	Overwrite    bool    // replace the numbered partitions that exist, all of them
+	// bytes of a data page before compression, about; 0 means 1 MiB. MaxPageBytes makes a column chunk one page
+	PageBytes   int
+	PageVersion int    // of data pages, 1 or 2; 0 means 1
+	Codec       string // none (or empty), snappy, gzip, zstd, lz4_raw
+	Encoding    string // plain (or empty), dictionary: plain pages follow where a dictionary passes 1 MiB
+	Seed        uint64
+	Coverage    float64 // share of rows that have a feature, in (0, 1]; 0 means the model's
+	// features in two maps, FloatFeatures and IDListFeatures, and not in a column each; RM2 to RM5 only
+	Maps      bool
+	Overwrite bool // replace the numbered partitions that exist, all of them
 
 	// Progress, if not nil, is told how many rows of all are written. It is called from one goroutine at a time.
 	Progress func(done, total int64)

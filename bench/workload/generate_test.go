@@ -28,7 +28,8 @@ import (
 func TestModelsPaper(t *testing.T) {
 	var rows []string
 	for _, m := range Models() {
-		rows = append(rows, fmt.Sprint(m.Name, " ", m.Dense, " ", m.Sparse, " ", m.MeanLength, " ", m.Generated, " ", m.Borders, " ", m.Tables, " ", m.Embeddings))
+		rows = append(rows, fmt.Sprint(m.Name, " ", m.Dense, " ", m.Sparse, " ", m.MeanLength, " ", m.Generated, " ",
+			m.Borders, " ", m.Tables, " ", m.Embeddings))
 		assert.Equal(t, m.Tables, m.Sparse+m.Generated)
 		assert.LessOrEqual(t, m.Generated, m.Dense)
 		assert.Len(t, m.Columns(), 1+m.Dense+m.Sparse)
@@ -193,7 +194,8 @@ func TestSchemas(t *testing.T) {
 		require.Equal(t, 1+m.Dense+m.Sparse, s.NumColumns())
 		leaf := func(i int) string {
 			c := s.Column(i)
-			return fmt.Sprintf("%s %s def %d rep %d", c.Path(), c.PhysicalType(), c.MaxDefinitionLevel(), c.MaxRepetitionLevel())
+			return fmt.Sprintf("%s %s def %d rep %d", c.Path(), c.PhysicalType(), c.MaxDefinitionLevel(),
+				c.MaxRepetitionLevel())
 		}
 		assert.Equal(t, "label INT32 def 0 rep 0", leaf(0))
 		if m.Lists {
@@ -227,7 +229,8 @@ func TestSameOptionsGiveSameBytes(t *testing.T) {
 			var digests []string
 			for _, procs := range []int{1, 2, 7} {
 				was := runtime.GOMAXPROCS(procs)
-				files, err := Generate(t.Context(), Options{Model: m, Rows: 2500, Out: t.TempDir(), Partitions: 5, RowGroupRows: 300, Codec: "zstd", Encoding: encoding, Seed: 4})
+				files, err := Generate(t.Context(), Options{Model: m, Rows: 2500, Out: t.TempDir(), Partitions: 5,
+					RowGroupRows: 300, Codec: "zstd", Encoding: encoding, Seed: 4})
 				runtime.GOMAXPROCS(was)
 				require.NoError(t, err)
 				digests = append(digests, digest(t, files))
@@ -309,7 +312,8 @@ func TestStatistics(t *testing.T) {
 				var bits uint32
 				if v == "null" {
 					nulls++
-				} else if _, err := fmt.Sscanf(v, "%x", &bits); err == nil && math.Abs(float64(math.Float32frombits(bits))) > 100 {
+				} else if _, err := fmt.Sscanf(v, "%x", &bits); err == nil &&
+					math.Abs(float64(math.Float32frombits(bits))) > 100 {
 					large++
 				}
 			}
@@ -438,7 +442,8 @@ func TestDictionaryFallsBackToPlain(t *testing.T) {
 	m := small(false)
 	m.Name, m.Dense, m.Sparse = "wide", 1, 1
 	const rows = 200_000
-	files, err := Generate(t.Context(), Options{Model: m, Rows: rows, RowGroupRows: rows, Out: t.TempDir(), Encoding: "dictionary", PageBytes: 128 << 10})
+	files, err := Generate(t.Context(), Options{Model: m, Rows: rows, RowGroupRows: rows, Out: t.TempDir(),
+		Encoding: "dictionary", PageBytes: 128 << 10})
 	require.NoError(t, err)
 	r, err := file.OpenParquetFile(files[0].Path, false)
 	require.NoError(t, err)
@@ -453,10 +458,11 @@ func TestDictionaryFallsBackToPlain(t *testing.T) {
 func TestGenerateNamesAndCounts(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "a", "b")
 	var seen []int64
-	files, err := Generate(t.Context(), Options{Model: small(false), Rows: 11, Out: out, Partitions: 4, RowGroupRows: 2, Progress: func(done, total int64) {
-		assert.EqualValues(t, 11, total)
-		seen = append(seen, done)
-	}})
+	files, err := Generate(t.Context(), Options{Model: small(false), Rows: 11, Out: out, Partitions: 4, RowGroupRows: 2,
+		Progress: func(done, total int64) {
+			assert.EqualValues(t, 11, total)
+			seen = append(seen, done)
+		}})
 	require.NoError(t, err)
 	var rows []int64
 	for i, f := range files {
@@ -563,11 +569,12 @@ func TestGenerateStops(t *testing.T) {
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out := t.TempDir()
-	files, err := Generate(ctx, Options{Model: small(false), Rows: 100_000, Out: out, Partitions: 10, RowGroupRows: 1000, Progress: func(done, _ int64) {
-		if done > 5000 {
-			cancel(why)
-		}
-	}})
+	files, err := Generate(ctx, Options{Model: small(false), Rows: 100_000, Out: out, Partitions: 10,
+		RowGroupRows: 1000, Progress: func(done, _ int64) {
+			if done > 5000 {
+				cancel(why)
+			}
+		}})
 	require.ErrorIs(t, err, why)
 	assert.Less(t, len(files), 10)
 	entries, err := os.ReadDir(out)

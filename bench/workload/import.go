@@ -58,11 +58,16 @@ func Import(ctx context.Context, in io.Reader, o ImportOptions) ([]File, Counts,
 	if err != nil {
 		return nil, Counts{}, err
 	}
-	checked, err := Options{Model: rm1, Out: o.Out, RowGroupRows: o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion, Codec: o.Codec, Encoding: o.Encoding}.withDefaults()
+	checked, err := Options{
+		Model: rm1, Out: o.Out, RowGroupRows: o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion,
+		Codec: o.Codec, Encoding: o.Encoding,
+	}.withDefaults()
 	if err != nil {
 		return nil, Counts{}, err
 	}
-	im := &importer{o: o, g: &generator{Options: checked, columns: columns(rm1, 0)}, in: in, cols: text.NewColumns(importRows)}
+	im := &importer{
+		o: o, g: &generator{Options: checked, columns: columns(rm1, 0)}, in: in, cols: text.NewColumns(importRows),
+	}
 	if o.LabelAbsent {
 		im.g.columns = im.g.columns[1:]
 	} else if o.Policy == text.Null {

@@ -99,7 +99,8 @@ func TestImportText(t *testing.T) {
 // The window's refills must not be seen in what is read.
 func TestImportReadsInPieces(t *testing.T) {
 	in, cells := lines(500, true)
-	files, _, err := Import(t.Context(), iotest.OneByteReader(strings.NewReader(strings.TrimSuffix(in, "\n"))), ImportOptions{Out: t.TempDir()})
+	files, _, err := Import(t.Context(), iotest.OneByteReader(strings.NewReader(strings.TrimSuffix(in, "\n"))),
+		ImportOptions{Out: t.TempDir()})
 	require.NoError(t, err)
 	assert.Equal(t, cells, read(t, files))
 }
@@ -128,14 +129,17 @@ func TestImportBinary(t *testing.T) {
 		}
 	}
 	whole := in.Bytes()
-	files, _, err := Import(t.Context(), bytes.NewReader(whole), ImportOptions{Out: t.TempDir(), Binary: true, PartitionRows: 4500})
+	files, _, err := Import(t.Context(), bytes.NewReader(whole),
+		ImportOptions{Out: t.TempDir(), Binary: true, PartitionRows: 4500})
 	require.NoError(t, err)
 	assert.Len(t, files, 2)
 	assert.Equal(t, cells, read(t, files))
 
-	_, _, err = Import(t.Context(), bytes.NewReader(whole[:len(whole)-1]), ImportOptions{Out: t.TempDir(), Binary: true})
+	_, _, err = Import(t.Context(), bytes.NewReader(whole[:len(whole)-1]),
+		ImportOptions{Out: t.TempDir(), Binary: true})
 	require.ErrorIs(t, err, text.ErrPartialRow)
-	_, _, err = Import(t.Context(), bytes.NewReader(whole), ImportOptions{Out: t.TempDir(), Binary: true, LabelAbsent: true})
+	_, _, err = Import(t.Context(), bytes.NewReader(whole),
+		ImportOptions{Out: t.TempDir(), Binary: true, LabelAbsent: true})
 	require.ErrorIs(t, err, ErrOptions)
 }
 
@@ -155,7 +159,8 @@ func TestImportPolicies(t *testing.T) {
 	require.ErrorAs(t, err, &row)
 	assert.EqualValues(t, 2, row.Line)
 
-	files, counts, err := Import(t.Context(), strings.NewReader(bad), ImportOptions{Out: t.TempDir(), Policy: text.Drop})
+	files, counts, err := Import(t.Context(), strings.NewReader(bad),
+		ImportOptions{Out: t.TempDir(), Policy: text.Drop})
 	require.NoError(t, err)
 	assert.Equal(t, Counts{Dropped: 1, Blank: 1}, counts)
 	assert.Equal(t, cells, read(t, files))
@@ -171,7 +176,8 @@ func TestImportPolicies(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	for _, o := range []ImportOptions{
-		{}, {Out: t.TempDir(), PartitionRows: -1}, {Out: t.TempDir(), Codec: "x"}, {Out: t.TempDir(), Policy: 9}, {Out: t.TempDir(), RowGroupRows: -1},
+		{}, {Out: t.TempDir(), PartitionRows: -1}, {Out: t.TempDir(), Codec: "x"}, {Out: t.TempDir(), Policy: 9},
+		{Out: t.TempDir(), RowGroupRows: -1},
 	} {
 		_, _, err := Import(t.Context(), strings.NewReader(""), o)
 		require.ErrorIs(t, err, ErrOptions)
@@ -179,7 +185,8 @@ func TestImportRefuses(t *testing.T) {
 	disk := errors.New("disk")
 	in, _ := lines(5000, true)
 	out := t.TempDir()
-	files, _, err := Import(t.Context(), io.MultiReader(strings.NewReader(in), iotest.ErrReader(disk)), ImportOptions{Out: out, PartitionRows: 1000})
+	files, _, err := Import(t.Context(), io.MultiReader(strings.NewReader(in), iotest.ErrReader(disk)),
+		ImportOptions{Out: out, PartitionRows: 1000})
 	require.ErrorIs(t, err, disk)
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
@@ -195,7 +202,8 @@ func TestImportRefuses(t *testing.T) {
 func TestImportRealRows(t *testing.T) {
 	data, err := os.ReadFile(shared.Path(t, "data/criteo/td_day_11_first_3k_rows_original.tsv"))
 	require.NoError(t, err)
-	files, counts, err := Import(t.Context(), bytes.NewReader(data), ImportOptions{Out: t.TempDir(), PartitionRows: 1111})
+	files, counts, err := Import(t.Context(), bytes.NewReader(data),
+		ImportOptions{Out: t.TempDir(), PartitionRows: 1111})
 	require.NoError(t, err)
 	assert.Zero(t, counts)
 	rows, _, err := text.Reference(data, text.Options{})

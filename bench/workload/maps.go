@@ -8,8 +8,8 @@ const (
 	IDListFeatures = "id_list_features" // map<int32, list<int64>>: sparse feature i by i
 )
 
-// mapped puts a model's dense and sparse features, which are columns, into two maps. A row's entries are the features that it
-// has, in ascending order; a row without any has an empty map.
+// mapped puts a model's dense and sparse features, which are columns, into two maps. A row's entries are the features
+// that it has, in ascending order; a row without any has an empty map.
 func mapped(m Model, flat []column) []column {
 	cols := []column{flat[0]}
 	for i, name := range []string{FloatFeatures, IDListFeatures} {

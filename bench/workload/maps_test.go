@@ -22,7 +22,8 @@ import (
 func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	part, err := sdk.OpenPartition(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.Parquet, sdk.PartitionOptions{Bytes: data})
+	part, err := sdk.OpenPartition(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.Parquet,
+		sdk.PartitionOptions{Bytes: data})
 	require.NoError(t, err)
 	columns, _ := host.Columns(part, text.Options{})
 	r, err := spec.Resolve(columns)
@@ -59,7 +60,8 @@ sparse: [{columns: ["` + sparse + `"], as: "s{n}"}]`))
 	maps, err := Generate(t.Context(), options)
 	require.NoError(t, err)
 	want := tensorsOf(t, flat[0].Path, spec("int_0..int_"+to(m.Dense), "cat_0..cat_"+to(m.Sparse)))
-	got := tensorsOf(t, maps[0].Path, spec(FloatFeatures+"[0.."+to(m.Dense)+"]", IDListFeatures+"[0.."+to(m.Sparse)+"]"))
+	got := tensorsOf(t, maps[0].Path,
+		spec(FloatFeatures+"[0.."+to(m.Dense)+"]", IDListFeatures+"[0.."+to(m.Sparse)+"]"))
 	assert.Empty(t, tensor.Diff(want, got))
 	assert.Positive(t, want.Values())
 

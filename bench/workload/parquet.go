@@ -99,7 +99,8 @@ func (g *generator) writerOptions() []parquet.WriterOption {
 // rows of each row group.
 func (g *generator) write(ctx context.Context, out io.Writer, first, end int64) ([]int64, error) {
 	options := append(g.writerOptions(), parquet.KeyValueMetadata("millrace.workload",
-		fmt.Sprintf(`{"model":%q,"seed":%d,"coverage":%v,"first_row":%d,"version":%q}`, g.Model.Name, g.Seed, g.Model.Coverage, first, generatorVersion)))
+		fmt.Sprintf(`{"model":%q,"seed":%d,"coverage":%v,"first_row":%d,"version":%q}`, g.Model.Name, g.Seed,
+			g.Model.Coverage, first, generatorVersion)))
 	if g.Maps {
 		options = append(options, parquet.KeyValueMetadata("millrace.workload.maps", "true"))
 	}

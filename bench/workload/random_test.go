@@ -30,7 +30,8 @@ func zipfMass(a, b float64) float64 {
 	return sum
 }
 
-// Ranks have the probabilities of the definition: chi-squared over the first ranks and ever longer stretches of the rest.
+// Ranks have the probabilities of the definition: chi-squared over the first ranks and ever longer stretches of the
+// rest.
 func TestZipf(t *testing.T) {
 	const draws = 2_000_000
 	edges := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 20, 50, 100, 300, 1000, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, IDs + 1}
@@ -86,7 +87,8 @@ func TestScatterIsABijection(t *testing.T) {
 
 func TestStreamIsSplitmix64(t *testing.T) {
 	var s stream
-	assert.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f}, []uint64{s.next(), s.next(), s.next()})
+	assert.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f},
+		[]uint64{s.next(), s.next(), s.next()})
 }
 
 func BenchmarkZipf(b *testing.B) {

@@ -48,7 +48,10 @@ func columns(m Model, seed uint64) []column {
 		model = model<<8 | uint64(c)
 	}
 	for i := range cols {
-		c := column{name: names[i], index: i, nulls: uint64(m.nullRate(i) * (1 << 32)), key: key(seed, model, uint64(i)), zipf: z}
+		c := column{
+			name: names[i], index: i, nulls: uint64(m.nullRate(i) * (1 << 32)), key: key(seed, model, uint64(i)),
+			zipf: z,
+		}
 		switch dense := i - 1; {
 		case i == 0:
 			c.kind = labelColumn

@@ -5,6 +5,6 @@ package main
 import "context"
 
 // again runs a program as another user, which only Unix can.
-func (c *command) again(context.Context, string, ...string) (bool, error) {
+func (c configCommands) again(context.Context, string, ...string) (bool, error) {
 	return false, usagef("--user: users are of Unix")
 }

@@ -15,7 +15,7 @@ import (
 
 // again runs this program once more, as another user; done is false where the process runs as that user already. Only
 // root may.
-func (c *command) again(ctx context.Context, as string, args ...string) (done bool, err error) {
+func (c configCommands) again(ctx context.Context, as string, args ...string) (done bool, err error) {
 	u, err := user.Lookup(as)
 	if err != nil {
 		return false, usagef("--user %s: %w", as, err)
@@ -37,7 +37,9 @@ func (c *command) again(ctx context.Context, as string, args ...string) (done bo
 	}
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Stdout, cmd.Stderr = c.out, c.err
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), Groups: groups}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{
+		Uid: uint32(uid), Gid: uint32(gid), Groups: groups,
+	}}
 	var exit *exec.ExitError
 	if err := cmd.Run(); errors.As(err, &exit) {
 		return true, errSaid

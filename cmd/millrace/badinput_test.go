@@ -29,7 +29,8 @@ func refusedAs(t *testing.T, formats, says []string, args ...string) {
 	t.Helper()
 	for _, format := range formats {
 		out := filepath.Join(t.TempDir(), "out")
-		code, stdout, stderr := millrace(t, append([]string{"preprocess", "--progress", "none", "--format", format, "--out", out}, args...)...)
+		code, stdout, stderr := millrace(t,
+			append([]string{"preprocess", "--progress", "none", "--format", format, "--out", out}, args...)...)
 		assert.Equal(t, exitFailed, code, "%s%s", stdout, stderr)
 		assert.Empty(t, stdout)
 		errorLine(t, stderr, says...)
@@ -64,19 +65,32 @@ func TestBadPipelines(t *testing.T) {
 		from, to string // a change to goodPipeline
 		says     []string
 	}{
-		"a missing column":            {"cat_0..cat_25", "cat_0..cat_26", []string{"line 8:", "missing column", "cat_26"}},
-		"a column nobody has":         {"column: label", "column: clicked", []string{"line 3:", "clicked", "missing column"}},
-		"an unknown operator":         {"clamp: {min: 0}", "clip: {min: 0}", []string{"line 6:25", "unknown operator", "clip"}},
-		"an unknown key":              {"batch: 64", "batches: 64", []string{"line 2:1", "unknown key", "batches"}},
-		"an unknown parameter":        {"log: {add: 1}", "log: {plus: 1}", []string{"line 6:", "plus"}},
-		"a max of zero":               {"max: 1000", "max: 0", []string{"line 9:", "max", "at least 1"}},
-		"a max below zero":            {"max: 1000", "max: -5", []string{"line 9:", "max"}},
-		"unsorted borders":            {"log: {add: 1}]", "log: {add: 1}]\ngenerated:\n  - columns: [int_0]\n    as: \"b_{n}\"\n    ops: [fill_null: 0, bucketize: {borders: [1, 3, 2]}]", []string{"line 10:", "borders"}},
-		"nulls that reach the output": {"ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]", "ops: [clamp: {min: 0}]", []string{"line 5:", "int_0", "null can reach the output", "fill_null"}},
-		"no YAML":                     {"name: good", "name: [", []string{"syntax error", "line "}},
-		"two documents":               {"name: good", "---\nname: good\n---", []string{"line "}},
-		"a batch of zero":             {"batch: 64", "batch: 0", []string{"line 2:", "batch"}},
-		"the same key twice":          {"batch: 64", "batch: 64\nbatch: 65", []string{"line 3:1", "twice"}},
+		"a missing column": {
+			"cat_0..cat_25", "cat_0..cat_26", []string{"line 8:", "missing column", "cat_26"},
+		},
+		"a column nobody has": {
+			"column: label", "column: clicked", []string{"line 3:", "clicked", "missing column"},
+		},
+		"an unknown operator": {
+			"clamp: {min: 0}", "clip: {min: 0}", []string{"line 6:25", "unknown operator", "clip"},
+		},
+		"an unknown key":       {"batch: 64", "batches: 64", []string{"line 2:1", "unknown key", "batches"}},
+		"an unknown parameter": {"log: {add: 1}", "log: {plus: 1}", []string{"line 6:", "plus"}},
+		"a max of zero":        {"max: 1000", "max: 0", []string{"line 9:", "max", "at least 1"}},
+		"a max below zero":     {"max: 1000", "max: -5", []string{"line 9:", "max"}},
+		"unsorted borders": {
+			"log: {add: 1}]",
+			"log: {add: 1}]\ngenerated:\n  - columns: [int_0]\n    as: \"b_{n}\"\n" +
+				"    ops: [fill_null: 0, bucketize: {borders: [1, 3, 2]}]", []string{"line 10:", "borders"},
+		},
+		"nulls that reach the output": {
+			"ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]", "ops: [clamp: {min: 0}]",
+			[]string{"line 5:", "int_0", "null can reach the output", "fill_null"},
+		},
+		"no YAML":            {"name: good", "name: [", []string{"syntax error", "line "}},
+		"two documents":      {"name: good", "---\nname: good\n---", []string{"line "}},
+		"a batch of zero":    {"batch: 64", "batch: 0", []string{"line 2:", "batch"}},
+		"the same key twice": {"batch: 64", "batch: 64\nbatch: 65", []string{"line 3:1", "twice"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := strings.Replace(goodPipeline, c.from, c.to, 1)
@@ -86,7 +100,8 @@ func TestBadPipelines(t *testing.T) {
 		})
 	}
 	t.Run("the good one passes", func(t *testing.T) {
-		must(t, "preprocess", "--pipeline", file(t, "good.yaml", goodPipeline), "--in", data, "--out", filepath.Join(t.TempDir(), "out"))
+		must(t, "preprocess", "--pipeline", file(t, "good.yaml", goodPipeline), "--in", data, "--out",
+			filepath.Join(t.TempDir(), "out"))
 	})
 	t.Run("an absent file", func(t *testing.T) {
 		refused(t, []string{"none.yaml", "no such file", "rm1"}, "--pipeline", "none.yaml", "--in", data)
@@ -122,10 +137,12 @@ func TestWrongTypes(t *testing.T) {
 		doc  string
 		says []string
 	}{
-		"a label of bytes":     {"label: {column: label}\nsparse:\n  - columns: [cat_1]\n", []string{"label", "wrong type of column"}},
+		"a label of bytes": {"label: {column: label}\nsparse:\n  - columns: [cat_1]\n",
+			[]string{"label", "wrong type of column"}},
 		"a list where a dense": {"dense:\n  - columns: [int_0]\n", []string{"int_0", "wrong type of column"}},
 		"a float as an id":     {"sparse:\n  - columns: [cat_0]\n", []string{"cat_0", "wrong type of column"}},
-		"an operator's type":   {"sparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 10}]\n", []string{"cat_0", "wrong type of column"}},
+		"an operator's type": {"sparse:\n  - columns: [cat_0]\n    ops: [sigrid_hash: {salt: 0, max: 10}]\n",
+			[]string{"cat_0", "wrong type of column"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pipe := file(t, "p.yaml", "name: p\nbatch: 10\n"+c.doc)
@@ -163,11 +180,13 @@ func TestDamagedFiles(t *testing.T) {
 	pipe := file(t, "p.yaml", goodPipeline)
 	flags := []string{"--pipeline", pipe, "--in"}
 	footer := map[string]func(b []byte, f *format.File) []byte{
-		"cut in the footer":    func(b []byte, _ *format.File) []byte { return b[:len(b)-100] },
-		"cut in the pages":     func(b []byte, _ *format.File) []byte { return b[:len(b)/2] },
-		"cut by one byte":      func(b []byte, _ *format.File) []byte { return b[:len(b)-1] },
-		"no Parquet file":      func([]byte, *format.File) []byte { return []byte(strings.Repeat("a\tb\tc\n", 500)) },
-		"a gzip file":          func([]byte, *format.File) []byte { return append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 1000)...) },
+		"cut in the footer": func(b []byte, _ *format.File) []byte { return b[:len(b)-100] },
+		"cut in the pages":  func(b []byte, _ *format.File) []byte { return b[:len(b)/2] },
+		"cut by one byte":   func(b []byte, _ *format.File) []byte { return b[:len(b)-1] },
+		"no Parquet file":   func([]byte, *format.File) []byte { return []byte(strings.Repeat("a\tb\tc\n", 500)) },
+		"a gzip file": func([]byte, *format.File) []byte {
+			return append([]byte{0x1f, 0x8b, 8, 0}, make([]byte, 1000)...)
+		},
 		"an empty file":        func([]byte, *format.File) []byte { return nil },
 		"the magic alone":      func([]byte, *format.File) []byte { return []byte("PAR1PAR1") },
 		"a footer length flip": func(b []byte, _ *format.File) []byte { b[len(b)-6] ^= 0x40; return b },
@@ -278,14 +297,16 @@ func TestOutputThatExistsIsNotTouched(t *testing.T) {
 	for format, out := range map[string]string{"npy": dir + "/folder", "arrow": dir + "/file"} {
 		must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--out", out, "--format", format)
 		before := content(t, out)
-		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--out", out, "--format", format)
+		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--out",
+			out, "--format", format)
 		assert.Equal(t, exitFailed, code)
 		errorLine(t, errs, out, "exist", "choose another")
 		assert.Equal(t, before, content(t, out))
 	}
 	for _, generated := range []string{data} {
 		before := content(t, generated)
-		code, _, errs := millrace(t, "dataset", "generate", "--progress", "none", "--rows", "100", "--seed", "9", "--partitions", "2", "--out", generated)
+		code, _, errs := millrace(t, "dataset", "generate", "--progress", "none", "--rows", "100", "--seed", "9",
+			"--partitions", "2", "--out", generated)
 		assert.Equal(t, exitFailed, code)
 		errorLine(t, errs, "part-00000.parquet", "exist")
 		assert.Equal(t, before, content(t, generated), "nothing new beside what is there")
@@ -301,18 +322,27 @@ func TestBadText(t *testing.T) {
 		rows, format string
 		says         []string
 	}{
-		"a field short":        {strings.Repeat(good, 6) + "0\t1\t2\n" + good, "criteo-tsv", []string{"rows.txt", "line 7"}},
-		"a letter in a number": {good + strings.Replace(good, "\t7", "\tx7", 1), "criteo-tsv", []string{"rows.txt", "line 2"}},
-		"an id of nine digits": {good + good + strings.Replace(good, "0000002a", "00000002a", 1), "criteo-tsv", []string{"rows.txt", "line 3"}},
-		"half a binary row":    {strings.Repeat("x", 160+80), "criteo-bin", []string{"rows.txt", "240 bytes"}},
+		"a field short": {
+			strings.Repeat(good, 6) + "0\t1\t2\n" + good, "criteo-tsv", []string{"rows.txt", "line 7"},
+		},
+		"a letter in a number": {
+			good + strings.Replace(good, "\t7", "\tx7", 1), "criteo-tsv", []string{"rows.txt", "line 2"},
+		},
+		"an id of nine digits": {
+			good + good + strings.Replace(good, "0000002a", "00000002a", 1), "criteo-tsv",
+			[]string{"rows.txt", "line 3"},
+		},
+		"half a binary row": {strings.Repeat("x", 160+80), "criteo-bin", []string{"rows.txt", "240 bytes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := file(t, "rows.txt", c.rows)
 			allEngines(t, func(t *testing.T, engine []string) {
-				refused(t, c.says, append([]string{"--pipeline", "criteo", "--in", path, "--input-format", c.format}, engine...)...)
+				refused(t, c.says,
+					append([]string{"--pipeline", "criteo", "--in", path, "--input-format", c.format}, engine...)...)
 			})
 			out := filepath.Join(t.TempDir(), "imported")
-			code, _, errs := millrace(t, "dataset", "import", "--progress", "none", "--input-format", c.format, "--out", out, "--partition-rows", "2", path)
+			code, _, errs := millrace(t, "dataset", "import", "--progress", "none", "--input-format", c.format, "--out",
+				out, "--partition-rows", "2", path)
 			assert.Equal(t, exitFailed, code)
 			errorLine(t, errs)
 			left, err := os.ReadDir(out)
@@ -323,8 +353,11 @@ func TestBadText(t *testing.T) {
 	t.Run("dropped and nulled when asked", func(t *testing.T) {
 		path := file(t, "rows.txt", good+"0\t1\n"+good)
 		for policy, rows := range map[string]int64{"drop": 2, "null": 3} {
-			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline", file(t, "p.yaml", "name: t\nbatch: 8\nsparse:\n  - columns: [cat_0..cat_25]\n    ops: [fill_null: 0]\n"),
-				"--in", path, "--input-format", "criteo-tsv", "--malformed", policy, "--out", filepath.Join(t.TempDir(), "out"), "--output", "json"))
+			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline",
+				file(t, "p.yaml",
+					"name: t\nbatch: 8\nsparse:\n  - columns: [cat_0..cat_25]\n    ops: [fill_null: 0]\n"),
+				"--in", path, "--input-format", "criteo-tsv", "--malformed", policy, "--out",
+				filepath.Join(t.TempDir(), "out"), "--output", "json"))
 			assert.Equal(t, rows, r.Rows, policy)
 			if policy == "drop" {
 				assert.EqualValues(t, 1, r.RowsDropped)
@@ -337,13 +370,15 @@ func TestBadText(t *testing.T) {
 func TestTooLittleMemory(t *testing.T) {
 	data := generate(t, "--rows", "15000", "--page-bytes", "100000", "--row-group-rows", "15000")
 	for _, engine := range []string{"cpu", "drive"} {
-		refused(t, []string{"part-00000.parquet", "row group 0", "column ", "page 0", " bytes of local memory", "there are 65536"},
+		refused(t, []string{"part-00000.parquet", "row group 0", "column ", "page 0", " bytes of local memory",
+			"there are 65536"},
 			"--pipeline", "rm1", "--in", data, "--engine", engine, "--slm", "64KiB", "--batch", "64")
 	}
 	// Follow what it says is needed.
 	slm := 64 << 10
 	for range 20 {
-		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--engine", "drive", "--slm", fmt.Sprint(slm, "B"), "--batch", "64", "--out", filepath.Join(t.TempDir(), "out"))
+		code, _, errs := millrace(t, "preprocess", "--progress", "none", "--pipeline", "rm1", "--in", data, "--engine",
+			"drive", "--slm", fmt.Sprint(slm, "B"), "--batch", "64", "--out", filepath.Join(t.TempDir(), "out"))
 		if code == exitDone {
 			return
 		}
@@ -375,13 +410,26 @@ func TestCancelledInTheMiddle(t *testing.T) {
 	data := generate(t, "--rows", "60000", "--partitions", "3", "--row-group-rows", "5000")
 	uris := drives(t, data, 2, 512)
 	for name, args := range map[string][]string{
-		"preprocess files":  {"preprocess", "--pipeline", "rm1", "--in", data, "--batch", "50", "--queue", "1MiB", "--out", "OUT"},
-		"preprocess drives": {"preprocess", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "50", "--out", "OUT", "--format", "arrow"},
-		"preprocess cpu":    {"preprocess", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "50", "--out", "OUT", "--engine", "cpu"},
-		"train":             {"train", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "100", "--measure", "1ms", "--trainer-rows-per-second", "10000"},
-		"measuring":         {"train", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "100", "--measure", "1h"},
-		"generate":          {"dataset", "generate", "--rows", "100000000", "--partitions", "4", "--out", "OUT/d"},
-		"demo":              {"demo", "--rows", "100000000", "--dir", "OUT"},
+		"preprocess files": {
+			"preprocess", "--pipeline", "rm1", "--in", data, "--batch", "50", "--queue", "1MiB", "--out", "OUT",
+		},
+		"preprocess drives": {
+			"preprocess", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "50", "--out", "OUT",
+			"--format", "arrow",
+		},
+		"preprocess cpu": {
+			"preprocess", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "50", "--out", "OUT",
+			"--engine", "cpu",
+		},
+		"train": {
+			"train", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "100", "--measure", "1ms",
+			"--trainer-rows-per-second", "10000",
+		},
+		"measuring": {
+			"train", "--pipeline", "rm1", "--drive", uris[0], "--drive", uris[1], "--batch", "100", "--measure", "1h",
+		},
+		"generate": {"dataset", "generate", "--rows", "100000000", "--partitions", "4", "--out", "OUT/d"},
+		"demo":     {"demo", "--rows", "100000000", "--dir", "OUT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
@@ -406,7 +454,8 @@ func TestCancelledInTheMiddle(t *testing.T) {
 				}
 			}()
 			var stdout, stderr bytes.Buffer
-			code := run(ctx, append(args, "--progress", "none"), streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
+			code := run(ctx, append(args, "--progress", "none"),
+				streams{in: strings.NewReader(""), out: &stdout, err: &stderr})
 			close(ended)
 			noneLeft(t, before)
 			require.NoFileExists(t, out+".partial")

@@ -18,8 +18,12 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-func (c *command) bench() *cobra.Command {
-	return group("bench", "Our own tables, measured on this machine", c.benchRM(), c.benchRoofline(), c.benchWire(), c.benchService())
+// benchCommands are the commands that measure this machine.
+type benchCommands struct{ *console }
+
+func (c benchCommands) command() *cobra.Command {
+	return group("bench", "Our own tables, measured on this machine", c.rm(), c.roofline(), c.wire(),
+		c.service())
 }
 
 // rmFlags are the flags of a workload to be measured.
@@ -62,17 +66,19 @@ func (o *rmFlags) check(progress func(string)) error {
 	return nil
 }
 
-func (c *command) benchRM() *cobra.Command {
+func (c benchCommands) rm() *cobra.Command {
 	var o rmFlags
 	cmd := &cobra.Command{
 		Use:   "rm",
 		Short: "RM1 to RM5: rows a second of one engine, and the share of each stage",
-		Long: `Generates each workload (every feature present, so that a row of RM5 has 8,908 bytes), holds it in memory, and preprocesses it again and
-again. Files are PLAIN and uncompressed unless told otherwise; the Go scheduler has as many processors as --threads. criteo-tsv and criteo-bin
-are Criteo's rows as text and packed, through MiniPipe's stateless pipeline. Rows a second of processor time tell more than those of the
-wall's clock where other work runs beside.`,
-		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n  millrace bench rm --models criteo-tsv,criteo-bin --threads 2",
-		Args:    noArgs,
+		Long: `Generates each workload (every feature present, so that a row of RM5 has 8,908 bytes), holds it in
+memory, and preprocesses it again and again. Files are PLAIN and uncompressed unless told otherwise;
+the Go scheduler has as many processors as --threads. criteo-tsv and criteo-bin are Criteo's rows as
+text and packed, through MiniPipe's stateless pipeline. Rows a second of processor time tell more
+than those of the wall's clock where other work runs beside.`,
+		Example: "  millrace bench rm --models rm1,rm5 --engine cpu --threads 1 --output json\n" +
+			"  millrace bench rm --models criteo-tsv,criteo-bin --threads 2",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c.say); err != nil {
 				return err
@@ -85,10 +91,15 @@ wall's clock where other work runs beside.`,
 				return err
 			}
 			return c.print(results, func(w io.Writer) {
-				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
+				fmt.Fprintf(w,
+					"model\tengine\tthreads\trows/s\trows/cpu-s\tGB/s "+
+						"in\tGB/s out\twait\tmove\tdecode\ttransform\tfetch\tother\n")
 				for _, r := range results {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.CPURowsPerSecond,
-						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare, 100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
+					fmt.Fprintf(w,
+						"%s\t%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\t%.0f%%\n",
+						strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond, r.CPURowsPerSecond,
+						r.InputBytesPerSecond/1e9, r.OutputBytesPerSecond/1e9, 100*r.WaitShare, 100*r.MoveShare,
+						100*r.DecodeShare, 100*r.TransformShare, 100*r.FetchShare, 100*r.OtherShare)
 				}
 			})
 		},
@@ -97,15 +108,17 @@ wall's clock where other work runs beside.`,
 	return cmd
 }
 
-func (c *command) benchRoofline() *cobra.Command {
+func (c benchCommands) roofline() *cobra.Command {
 	var o rmFlags
 	cmd := &cobra.Command{
 		Use:   "roofline",
 		Short: "How near preprocessing comes to a plain copy of memory",
-		Long: `Measures what a copy between large buffers reads and writes a second on this machine, and each workload's share of it: bytes in
-and out over bytes read and written, with as many threads, copies and workloads taken in turn.`,
-		Example: "  millrace bench roofline --threads 1\n  millrace bench roofline --models rm5 --threads 2 --output json",
-		Args:    noArgs,
+		Long: `Measures what a copy between large buffers reads and writes a second on this machine, and each
+workload's share of it: bytes in and out over bytes read and written, with as many threads, copies
+and workloads taken in turn.`,
+		Example: "  millrace bench roofline --threads 1\n" +
+			"  millrace bench roofline --models rm5 --threads 2 --output json",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(c.say); err != nil {
 				return err
@@ -120,7 +133,8 @@ and out over bytes read and written, with as many threads, copies and workloads 
 			return c.print(results, func(w io.Writer) {
 				fmt.Fprintf(w, "model\tengine\tthreads\trows/s\tGB/s in and out\tcopy's GB/s\tshare\n")
 				for _, r := range results {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.1f%%\n", strings.ToUpper(r.Model), r.Engine, r.Threads, r.RowsPerSecond,
+					fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%.2f\t%.2f\t%.1f%%\n", strings.ToUpper(r.Model), r.Engine,
+						r.Threads, r.RowsPerSecond,
 						r.BytesPerSecond/1e9, r.CopyBytesPerSecond/1e9, 100*r.Share)
 				}
 			})

@@ -11,7 +11,10 @@ import (
 )
 
 func TestBenchWire(t *testing.T) {
-	args := []string{"bench", "wire", "--progress", "none", "--time", "4ms", "--depths", "1,4", "--connections", "1", "--digests", "on", "--size", "2MiB"}
+	args := []string{
+		"bench", "wire", "--progress", "none", "--time", "4ms", "--depths", "1,4", "--connections", "1", "--digests",
+		"on", "--size", "2MiB",
+	}
 	var results []wire.Result
 	require.NoError(t, json.Unmarshal([]byte(must(t, append(args, "--output", "json")...)), &results))
 	require.Len(t, results, 6)

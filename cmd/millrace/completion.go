@@ -7,7 +7,7 @@ import (
 )
 
 // completion prints a shell's completion script.
-func (c *command) completion() *cobra.Command {
+func completionCommand(c *console) *cobra.Command {
 	scripts := map[string]func(*cobra.Command) error{
 		"bash":       func(root *cobra.Command) error { return root.GenBashCompletionV2(c.out, true) },
 		"zsh":        func(root *cobra.Command) error { return root.GenZshCompletion(c.out) },
@@ -17,7 +17,8 @@ func (c *command) completion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Print a completion script for " + strings.Join(shells, ", "),
-		Long:      "Prints a script that completes commands and flags; the shell sources it. Its output is the script, whatever --output says.",
+		Long: "Prints a script that completes commands and flags; the shell sources it. Its output is the " +
+			"script, whatever --output says.",
 		Example:   "  source <(millrace completion bash)",
 		ValidArgs: shells,
 		Args: func(cmd *cobra.Command, args []string) error {

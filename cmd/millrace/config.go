@@ -16,8 +16,11 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-func (c *command) config() *cobra.Command {
-	return group("config", "Configurations of daemons", c.configCheck(), c.configPrintDefaults())
+// configCommands are the commands of daemons' configurations.
+type configCommands struct{ *console }
+
+func (c configCommands) command() *cobra.Command {
+	return group("config", "Configurations of daemons", c.check(), c.printDefaults())
 }
 
 // configChecked is what config check prints.
@@ -39,7 +42,7 @@ var errSaid = errors.New("it failed, as said above")
 // serviceUser is as whom the package's services run.
 const serviceUser = "millrace"
 
-func (c *command) configCheck() *cobra.Command {
+func (c configCommands) check() *cobra.Command {
 	var (
 		document bool
 		as       string
@@ -47,11 +50,14 @@ func (c *command) configCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a storage node's configuration and what it names",
-		Long: `Reads a configuration as millrace node run would, and says what is wrong with it, with line and column. Then it looks at what the configuration names, as the user
-who runs the node: whether folders and keys can be read and written, certificates are valid and not about to end, addresses can be listened at, and drives can be opened or are in
-service. The exit status is 1 while there is a problem. Nothing is changed; a drive on the network is called, the control plane is not.
+		Long: `Reads a configuration as millrace node run would, and says what is wrong with it, with line and
+column. Then it looks at what the configuration names, as the user who runs the node: whether
+folders and keys can be read and written, certificates are valid and not about to end, addresses can
+be listened at, and drives can be opened or are in service. The exit status is 1 while there is a
+problem. Nothing is changed; a drive on the network is called, the control plane is not.
 
-As root it is looked at as the user of the packaged service (millrace), if there is one. docs/node.schema.json is the JSON Schema of the document, for editors.`,
+As root it is looked at as the user of the packaged service (millrace), if there is one.
+docs/node.schema.json is the JSON Schema of the document, for editors.`,
 		Example: "  millrace config check /etc/millrace/node.yaml\n  millrace config check node.yaml --document",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +67,8 @@ As root it is looked at as the user of the packaged service (millrace), if there
 				}
 			}
 			if as != "" && !document {
-				if done, err := c.again(cmd.Context(), as, "config", "check", args[0], "--output", c.output); done || err != nil {
+				if done, err := c.again(cmd.Context(), as, "config", "check", args[0], "--output", c.output); done ||
+					err != nil {
 					return err
 				}
 			}
@@ -70,7 +77,8 @@ As root it is looked at as the user of the packaged service (millrace), if there
 				return ownership.Explain(err, args[0])
 			}
 			r := configChecked{
-				File: args[0], Kind: "node", Name: conf.Name, Listen: conf.Listen, Control: append([]string{}, conf.Control...), Drives: []string{},
+				File: args[0], Kind: "node", Name: conf.Name, Listen: conf.Listen,
+				Control: append([]string{}, conf.Control...), Drives: []string{},
 				TLS: conf.TLS != node.TLSConfig{}, User: currentUser(), Findings: []node.Finding{},
 			}
 			for _, d := range conf.Drives {
@@ -83,12 +91,13 @@ As root it is looked at as the user of the packaged service (millrace), if there
 		},
 	}
 	cmd.Flags().BoolVar(&document, "document", false, "look at the document only, not at what it names")
-	cmd.Flags().StringVar(&as, "user", "", "look at it as this user, which only root may (default: as "+serviceUser+" for root, if there is one)")
+	cmd.Flags().StringVar(&as, "user", "", "look at it as this user, which only root may (default: as "+serviceUser+
+		" for root, if there is one)")
 	return cmd
 }
 
 // printChecked prints findings; problems make an error.
-func (c *command) printChecked(r configChecked) error {
+func (c configCommands) printChecked(r configChecked) error {
 	problems := 0
 	for _, f := range r.Findings {
 		if f.Level == node.Problem {
@@ -104,7 +113,8 @@ func (c *command) printChecked(r configChecked) error {
 		}
 	})
 	if err == nil && problems > 0 {
-		err = fmt.Errorf("%s: %d of %d parts have a problem, for the user %s", r.File, problems, len(r.Findings), r.User)
+		err = fmt.Errorf("%s: %d of %d parts have a problem, for the user %s", r.File, problems, len(r.Findings),
+			r.User)
 	}
 	return err
 }
@@ -117,7 +127,7 @@ func currentUser() string {
 	return strconv.Itoa(os.Geteuid())
 }
 
-func (c *command) configPrintDefaults() *cobra.Command {
+func (c configCommands) printDefaults() *cobra.Command {
 	return &cobra.Command{
 		Use:     "print-defaults KIND",
 		Short:   "Print a configuration that says what is so anyway, with every field described",

@@ -48,7 +48,9 @@ func TestConfigCheckAsTheService(t *testing.T) {
 	}
 	check := func(folder string) (string, error) {
 		conf := filepath.Join(dir, "node.yaml")
-		require.NoError(t, os.WriteFile(conf, []byte("name: n0\nlisten: ['127.0.0.1:0']\nstate_dir: "+folder+"\ndrives: [{name: d0, uri: 'file:"+folder+"/d0.flash'}]\n"), 0o644))
+		require.NoError(t,
+			os.WriteFile(conf, []byte("name: n0\nlisten: ['127.0.0.1:0']\nstate_dir: "+folder+
+				"\ndrives: [{name: d0, uri: 'file:"+folder+"/d0.flash'}]\n"), 0o644))
 		return millrace("config", "check", conf, "--user", "nobody")
 	}
 	for _, c := range []struct {

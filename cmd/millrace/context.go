@@ -14,8 +14,12 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-func (c *command) context() *cobra.Command {
-	return group("context", "Control planes by name: address and certificate in one word", c.contextList(), c.contextUse(), c.contextShow(), c.contextAdd(), c.contextRemove())
+// contextCommands are the commands of contexts, which name control planes.
+type contextCommands struct{ *console }
+
+func (c contextCommands) command() *cobra.Command {
+	return group("context", "Control planes by name: address and certificate in one word", c.list(),
+		c.use(), c.show(), c.add(), c.remove())
 }
 
 // contextView is a context as it is printed.
@@ -29,7 +33,10 @@ type contextView struct {
 }
 
 func viewContext(name, current string, x contexts.Context) contextView {
-	return contextView{Name: name, Current: name == current, Control: append([]string{}, x.Control...), Cert: x.Cert, Key: x.Key, CA: x.CA}
+	return contextView{
+		Name: name, Current: name == current, Control: append([]string{}, x.Control...), Cert: x.Cert, Key: x.Key,
+		CA: x.CA,
+	}
 }
 
 // readContexts reads the user's file.
@@ -77,16 +84,19 @@ func completeContext(cmd *cobra.Command, args []string, begin string) ([]string,
 	return completeContexts(cmd, args, begin)
 }
 
-func (c *command) contextList() *cobra.Command {
+func (c contextCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List contexts; a star marks the one that is used when none is named",
-		Long: `Lists the contexts of ~/.config/millrace/contexts.yaml (or, where XDG_CONFIG_HOME is set, millrace/contexts.yaml there). A context names the members
-of a control plane and the certificate, key and authority with which they are asked. Commands and the Python package take, part by part: flags first,
-then the environment (MILLRACE_CONTROL, MILLRACE_CERT, MILLRACE_KEY, MILLRACE_CA), then a context: that of --context, else that of
-MILLRACE_CONTEXT, else the current one. A context that --context names goes before the environment.
+		Long: `Lists the contexts of ~/.config/millrace/contexts.yaml (or, where XDG_CONFIG_HOME is set,
+millrace/contexts.yaml there). A context names the members of a control plane and the certificate,
+key and authority with which they are asked. Commands and the Python package take, part by part:
+flags first, then the environment (MILLRACE_CONTROL, MILLRACE_CERT, MILLRACE_KEY, MILLRACE_CA), then
+a context: that of --context, else that of MILLRACE_CONTEXT, else the current one. A context that
+--context names goes before the environment.
 
-The file is JSON, which YAML contains, so that the Python package reads it with the standard library alone.`,
+The file is JSON, which YAML contains, so that the Python package reads it with the standard library
+alone.`,
 		Example: "  millrace context list",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -105,14 +115,15 @@ The file is JSON, which YAML contains, so that the Python package reads it with 
 				}
 				fmt.Fprintf(w, "\tcontext\tcontrol plane\tcertificate\n")
 				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", map[bool]string{true: "*"}[v.Current], v.Name, strings.Join(v.Control, ", "), dash(v.Cert))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", map[bool]string{true: "*"}[v.Current], v.Name,
+						strings.Join(v.Control, ", "), dash(v.Cert))
 				}
 			})
 		},
 	}
 }
 
-func (c *command) contextUse() *cobra.Command {
+func (c contextCommands) use() *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
 		Short:             "Make a context the one that is used when none is named",
@@ -136,7 +147,7 @@ func (c *command) contextUse() *cobra.Command {
 }
 
 // printContext prints one context.
-func (c *command) printContext(name string) error {
+func (c contextCommands) printContext(name string) error {
 	f, err := readContexts()
 	if err != nil {
 		return err
@@ -148,7 +159,8 @@ func (c *command) printContext(name string) error {
 	v := viewContext(name, f.Current, x)
 	return c.print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "context\t%s%s\ncontrol plane\t%s\ncertificate\t%s\nkey\t%s\nauthority\t%s\n",
-			v.Name, map[bool]string{true: " (current)"}[v.Current], strings.Join(v.Control, ", "), dash(v.Cert), dash(v.Key), dash(v.CA))
+			v.Name, map[bool]string{true: " (current)"}[v.Current], strings.Join(v.Control, ", "), dash(v.Cert),
+			dash(v.Key), dash(v.CA))
 	})
 }
 
@@ -163,12 +175,12 @@ type usedView struct {
 	CAFrom      string   `json:"ca_from"`
 }
 
-func (c *command) contextShow() *cobra.Command {
+func (c contextCommands) show() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show a context; without a name, what commands would use now, and from where each part is",
-		Long: `Shows a context. Without a name it shows the address and the files that a command would use now that has none of the flags, and from where each is:
-a variable of the environment, or a context.`,
+		Long: `Shows a context. Without a name it shows the address and the files that a command would use now that
+has none of the flags, and from where each is: a variable of the environment, or a context.`,
 		Example: "  millrace context show\n  millrace context show local",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -185,19 +197,23 @@ a variable of the environment, or a context.`,
 			if err != nil {
 				return err
 			}
-			v := usedView{append([]string{}, t.Control...), t.ControlFrom, t.Identity.Cert, t.Identity.Key, t.CertFrom, t.Identity.CA, t.CAFrom}
+			v := usedView{
+				append([]string{}, t.Control...), t.ControlFrom, t.Identity.Cert, t.Identity.Key, t.CertFrom,
+				t.Identity.CA, t.CAFrom,
+			}
 			if len(v.Control) == 0 {
 				v.Control, v.ControlFrom = []string{defaultControl}, "nothing names one: this is the default"
 			}
 			return c.print(v, func(w io.Writer) {
 				fmt.Fprintf(w, "control plane\t%s\t%s\n", strings.Join(v.Control, ", "), dash(v.ControlFrom))
-				fmt.Fprintf(w, "certificate\t%s\t%s\nkey\t%s\t%s\nauthority\t%s\t%s\n", dash(v.Cert), dash(v.CertFrom), dash(v.Key), dash(v.CertFrom), dash(v.CA), dash(v.CAFrom))
+				fmt.Fprintf(w, "certificate\t%s\t%s\nkey\t%s\t%s\nauthority\t%s\t%s\n", dash(v.Cert), dash(v.CertFrom),
+					dash(v.Key), dash(v.CertFrom), dash(v.CA), dash(v.CAFrom))
 			})
 		},
 	}
 }
 
-func (c *command) contextAdd() *cobra.Command {
+func (c contextCommands) add() *cobra.Command {
 	var (
 		x            contexts.Context
 		use, replace bool
@@ -205,10 +221,13 @@ func (c *command) contextAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a context",
-		Long: `Adds a context, and makes it the current one if it is the first, or with --use. The files are read once, so that what is wrong with them is said now;
-nobody is called. contexts.yaml is for its owner alone; it names the files, it does not hold them.`,
-		Example: "  millrace context add prod --control https://control-0.example.net:7460 --control https://control-1.example.net:7460 " +
-			"--cert ann.pem --key ann.key --ca ca.pem --use\n  millrace context add local --control unix:/run/millrace/control.sock",
+		Long: `Adds a context, and makes it the current one if it is the first, or with --use. The files are read
+once, so that what is wrong with them is said now; nobody is called. contexts.yaml is for its owner
+alone; it names the files, it does not hold them.`,
+		Example: "  millrace context add prod --control https://control-0.example.net:7460 --control " +
+			"https://control-1.example.net:7460 " +
+			"--cert ann.pem --key ann.key --ca ca.pem --use\n" +
+			"  millrace context add local --control unix:/run/millrace/control.sock",
 		Args: exactArgs("NAME"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := args[0]
@@ -235,7 +254,9 @@ nobody is called. contexts.yaml is for its owner alone; it names the files, it d
 			client.CloseIdleConnections()
 			err = changeContexts(func(f *contexts.File) error {
 				if have, ok := f.Contexts[name]; ok && !have.Equal(x) && !replace {
-					return fmt.Errorf("context %s says something else already (millrace context show %s): give --replace, or another name", name, name)
+					return fmt.Errorf(
+						"context %s says something else already (millrace context show %s): give --replace, or "+
+							"another name", name, name)
 				}
 				f.Contexts[name] = x
 				if use || f.Current == "" {
@@ -250,7 +271,8 @@ nobody is called. contexts.yaml is for its owner alone; it names the files, it d
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringSliceVar(&x.Control, "control", nil, "members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH")
+	fl.StringSliceVar(&x.Control, "control", nil,
+		"members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH")
 	fl.StringVar(&x.Cert, "cert", "", "certificate (PEM) to show")
 	fl.StringVar(&x.Key, "key", "", "its private key (PEM)")
 	fl.StringVar(&x.CA, "ca", "", "authorities (PEM) whose certificates are trusted")
@@ -259,11 +281,12 @@ nobody is called. contexts.yaml is for its owner alone; it names the files, it d
 	return cmd
 }
 
-func (c *command) contextRemove() *cobra.Command {
+func (c contextCommands) remove() *cobra.Command {
 	return &cobra.Command{
-		Use:               "remove NAME",
-		Short:             "Remove a context",
-		Long:              "Removes a context. The files that it names stay. If it was the current one, none is until millrace context use names one.",
+		Use:   "remove NAME",
+		Short: "Remove a context",
+		Long: "Removes a context. The files that it names stay. If it was the current one, none is " +
+			"until millrace context use names one.",
 		Example:           "  millrace context remove prod",
 		Args:              exactArgs("NAME"),
 		ValidArgsFunction: completeContext,
@@ -281,7 +304,9 @@ func (c *command) contextRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.print(map[string]string{"removed": args[0]}, func(w io.Writer) { fmt.Fprintf(w, "context %s is removed\n", args[0]) })
+			return c.print(map[string]string{"removed": args[0]}, func(w io.Writer) {
+				fmt.Fprintf(w, "context %s is removed\n", args[0])
+			})
 		},
 	}
 }

@@ -25,8 +25,13 @@ func configHome(t *testing.T) string {
 func certified(t *testing.T, dir string) identity.Options {
 	t.Helper()
 	require.NoError(t, identity.InitAuthority(dir, "test"))
-	o := identity.Options{Cert: filepath.Join(dir, "ann.pem"), Key: filepath.Join(dir, "ann.key"), CA: filepath.Join(dir, identity.AuthorityCert)}
-	require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Operator, Name: "ann"}}, o.Cert, o.Key))
+	o := identity.Options{
+		Cert: filepath.Join(dir, "ann.pem"), Key: filepath.Join(dir, "ann.key"),
+		CA: filepath.Join(dir, identity.AuthorityCert),
+	}
+	require.NoError(t,
+		identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Operator, Name: "ann"}}, o.Cert,
+			o.Key))
 	return o
 }
 
@@ -37,7 +42,8 @@ func TestContexts(t *testing.T) {
 	dir := t.TempDir()
 	o := certified(t, dir)
 	t.Chdir(dir)
-	out := must(t, "context", "add", "prod", "--control", "https://a:1,https://b:1", "--cert", "ann.pem", "--key", "ann.key", "--ca", "ca.pem")
+	out := must(t, "context", "add", "prod", "--control", "https://a:1,https://b:1", "--cert", "ann.pem", "--key",
+		"ann.key", "--ca", "ca.pem")
 	assert.Contains(t, out, "prod (current)", "the first")
 	assert.Contains(t, out, o.Cert, "a path is kept whole")
 	must(t, "context", "add", "local", "--control", "unix:/run/m.sock")
@@ -58,7 +64,8 @@ func TestContexts(t *testing.T) {
 	assert.Equal(t, "context prod", show().ControlFrom)
 	assert.Equal(t, o.Key, used.Key)
 	t.Setenv(contexts.ControlEnv, "https://c:1")
-	assert.Equal(t, usedView{Control: []string{"https://c:1"}, ControlFrom: contexts.ControlEnv, Cert: o.Cert, Key: o.Key, CertFrom: "context prod", CA: o.CA, CAFrom: "context prod"}, show())
+	assert.Equal(t, usedView{Control: []string{"https://c:1"}, ControlFrom: contexts.ControlEnv, Cert: o.Cert,
+		Key: o.Key, CertFrom: "context prod", CA: o.CA, CAFrom: "context prod"}, show())
 	t.Setenv(contexts.ContextEnv, "")
 	t.Setenv(contexts.ControlEnv, "")
 
@@ -75,7 +82,12 @@ func TestContexts(t *testing.T) {
 		{exitUsage, "name at least one member", []string{"context", "add", "x"}},
 		{exitUsage, "wants cert, key and ca", []string{"context", "add", "x", "--control", "https://x:1"}},
 		{exitFailed, "give --replace", []string{"context", "add", "prod", "--control", "unix:/x"}},
-		{exitFailed, "nothing.pem", []string{"context", "add", "x", "--control", "https://x:1", "--cert", "nothing.pem", "--key", "ann.key", "--ca", "ca.pem"}},
+		{
+			exitFailed, "nothing.pem", []string{
+				"context", "add", "x", "--control", "https://x:1", "--cert", "nothing.pem", "--key", "ann.key", "--ca",
+				"ca.pem",
+			},
+		},
 	} {
 		code, _, errs := millrace(t, c.args...)
 		assert.Equal(t, c.code, code, "%q: %s", c.args, errs)

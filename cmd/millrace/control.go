@@ -17,14 +17,18 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-func (c *command) control() *cobra.Command {
-	return group("control", "The control plane", c.controlRun(), c.controlMembers(), c.controlBackup(), c.controlRestore())
+// controlCommands are the commands of the control plane.
+type controlCommands struct{ *console }
+
+func (c controlCommands) command() *cobra.Command {
+	return group("control", "The control plane", c.run(), memberCommands{c.console}.command(), c.backup(),
+		c.restore())
 }
 
 // controlReady bounds how long a member waits for the others when it starts.
 const controlReady = 10 * time.Minute
 
-func (c *command) controlRun() *cobra.Command {
+func (c controlCommands) run() *cobra.Command {
 	var (
 		o     control.Options
 		peers []string
@@ -35,21 +39,27 @@ func (c *command) controlRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a member of the control plane",
-		Long: `Runs one member of the control plane until it is interrupted: the place where storage nodes register and jobs are submitted. It keeps what it
-must not forget in etcd, which it embeds: one member alone, or, with --peers, three or five that survive the loss of one or two.
-One line says when it is ready. Of several members one leads; the others send callers there.
+		Long: `Runs one member of the control plane until it is interrupted: the place where storage nodes register
+and jobs are submitted. It keeps what it must not forget in etcd, which it embeds: one member alone,
+or, with --peers, three or five that survive the loss of one or two. One line says when it is ready.
+Of several members one leads; the others send callers there.
 
-Between hosts it wants TLS: --cert, --key and --ca (millrace pki). Without, it listens on loopback or a unix socket only, unless --insecure-network
-names the network that is trusted. /metrics is Prometheus', /readyz says whether the member is ready and if not, why.`,
+Between hosts it wants TLS: --cert, --key and --ca (millrace pki). Without, it listens on loopback
+or a unix socket only, unless --insecure-network names the network that is trusted. /metrics is
+Prometheus', /readyz says whether the member is ready and if not, why.`,
 		Example: "  millrace control run --data /var/lib/millrace/control\n" +
-			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca ca.pem " +
+			"  millrace control run --data d0 --name m0 --listen 10.0.0.1:7460 --cert m0.pem --key m0.key --ca " +
+			"ca.pem " +
 			"--peers m0=https://10.0.0.1:7461,m1=https://10.0.0.2:7461,m2=https://10.0.0.3:7461\n" +
-			"  millrace control run --data d3 --name m3 --peers m3=https://10.0.0.4:7461 --join https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem",
+			"  millrace control run --data d3 --name m3 --peers m3=https://10.0.0.4:7461 --join " +
+			"https://10.0.0.1:7460 --listen 10.0.0.4:7460 --cert m3.pem --key m3.key --ca ca.pem",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Peers = peers
 			if o.Data == "" && len(o.Etcd) == 0 {
-				return usagef("--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for an etcd that runs elsewhere)")
+				return usagef(
+					"--data is wanted: the folder in which the member keeps what it must not forget (or --etcd, for " +
+						"an etcd that runs elsewhere)")
 			}
 			if err := log.check(); err != nil {
 				return err
@@ -59,31 +69,45 @@ names the network that is trusted. /metrics is Prometheus', /readyz says whether
 				return usageError{fmt.Errorf("--request-memory: %w", err)}
 			}
 			o.Logger = c.log(log)
-			return c.runControl(cmd.Context(), o)
+			return c.serve(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Data, "data", "", "folder of the embedded etcd; made if it is not there")
 	f.StringVar(&o.Name, "name", "", "name of this member among --peers")
-	f.StringSliceVar(&peers, "peers", nil, "NAME=URL of every member, this one too, at which they reach each other; none: one member alone")
-	f.StringSliceVar(&o.Join, "join", nil, "URLs of members of a control plane to which this one was added (control members add); --peers then names this one alone")
+	f.StringSliceVar(&peers, "peers", nil,
+		"NAME=URL of every member, this one too, at which they reach each other; none: one member alone")
+	f.StringSliceVar(&o.Join, "join", nil,
+		"URLs of members of a control plane to which this one was added (control members add); --peers then names "+
+			"this one alone")
 	f.StringSliceVar(&o.Etcd, "etcd", nil, "endpoints of an etcd that runs elsewhere, instead of embedding one")
-	f.StringVar(&o.EtcdClient, "etcd-client", "", "URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
-	f.Var(quantity.BytesFlag[int64]{To: &o.EtcdQuota}, "etcd-quota", "what the embedded etcd holds at most, as 4GiB (default 2 GiB)")
+	f.StringVar(&o.EtcdClient, "etcd-client", "",
+		"URL at which the embedded etcd lets etcdctl in, as http://127.0.0.1:2379 or unix:///PATH (default: nowhere)")
+	f.Var(quantity.BytesFlag[int64]{To: &o.EtcdQuota}, "etcd-quota",
+		"what the embedded etcd holds at most, as 4GiB (default 2 GiB)")
 	f.StringVar(&o.Listen, "listen", control.DefaultListen, "HOST:PORT or unix:PATH to serve at; port 0 picks one")
-	f.StringVar(&o.Advertise, "advertise", "", "URL at which nodes and launchers reach this member (default: made from --listen)")
+	f.StringVar(&o.Advertise, "advertise", "",
+		"URL at which nodes and launchers reach this member (default: made from --listen)")
 	f.StringVar(&o.Identity.Cert, "cert", "", "certificate (PEM) of this member")
 	f.StringVar(&o.Identity.Key, "key", "", "its private key (PEM)")
 	f.StringVar(&o.Identity.CA, "ca", "", "authorities (PEM) whose certificates callers must show")
 	f.StringVar(&o.Trusted, "insecure-network", "", "CIDR of a network that is trusted: listen there without TLS")
-	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second, "after so long without a sign of life another member leads; whole seconds")
-	f.DurationVar(&o.SessionTTL, "session-ttl", presence.DefaultSilence, "a rank whose launcher has not called for so long, and closed no connection, counts as detached: its leases come back")
-	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter, "a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
-	f.BoolVar(&o.TicketsOptional, "tickets-optional", false, "have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are older than tickets are")
+	f.DurationVar(&o.LeaderTTL, "leader-ttl", 5*time.Second,
+		"after so long without a sign of life another member leads; whole seconds")
+	f.DurationVar(&o.SessionTTL, "session-ttl", presence.DefaultSilence,
+		"a rank whose launcher has not called for so long, and closed no connection, counts as detached: its leases "+
+			"come back")
+	f.DurationVar(&o.AbandonAfter, "abandon-after", control.DefaultAbandonAfter,
+		"a job ends, abandoned, when no rank has called for so long, unless it says otherwise itself; negative: never")
+	f.BoolVar(&o.TicketsOptional, "tickets-optional", false,
+		"have nodes serve launchers that show no ticket with their requests: only as long as launchers run that are "+
+			"older than tickets are")
 	f.IntVar(&o.MaxJobs, "max-jobs", control.DefaultMaxJobs, "jobs that may run at once")
 	f.IntVar(&o.History, "history", control.DefaultHistory, "ended jobs that are remembered")
-	f.IntVar(&o.MaxConnections, "max-connections", control.DefaultMaxConnections, "connections at once; at most half of them and one more are of one address of another machine")
-	f.StringVar(&memory, "request-memory", "512MiB", "memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
+	f.IntVar(&o.MaxConnections, "max-connections", control.DefaultMaxConnections,
+		"connections at once; at most half of them and one more are of one address of another machine")
+	f.StringVar(&memory, "request-memory", "512MiB",
+		"memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
 	log.add(cmd)
 	return cmd
@@ -98,7 +122,7 @@ type controlling struct {
 	Secure bool   `json:"tls"`
 }
 
-func (c *command) runControl(ctx context.Context, o control.Options) (err error) {
+func (c controlCommands) serve(ctx context.Context, o control.Options) (err error) {
 	o.Version = buildVersion().Version
 	starting, cancel := context.WithTimeout(ctx, controlReady)
 	defer cancel()
@@ -136,12 +160,15 @@ func (c *command) runControl(ctx context.Context, o control.Options) (err error)
 	case <-ctx.Done():
 		return nil
 	case <-s.Stopped():
-		return errors.New("this member's etcd has ended: it was removed (millrace control members list, of another member), or its disk failed; the log says more")
+		return errors.New(
+			"this member's etcd has ended: it was removed (millrace control members list, of another member), or its " +
+				"disk failed; the log says more")
 	}
 }
 
 // asks makes a command that asks the control plane.
-func (c *command) asks(cmd *cobra.Command, f *remoteFlags, run func(ctx context.Context, client *remote.Client, args []string) error) *cobra.Command {
+func askControl(cmd *cobra.Command, f *remoteFlags,
+	run func(ctx context.Context, client *remote.Client, args []string) error) *cobra.Command {
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := f.dial()
@@ -154,7 +181,7 @@ func (c *command) asks(cmd *cobra.Command, f *remoteFlags, run func(ctx context.
 }
 
 // repeat prints once, or, with watch, every second until it is interrupted: on a terminal in the place of the last.
-func (c *command) repeat(ctx context.Context, watch bool, once func(c *command) error) error {
+func (c *console) repeat(ctx context.Context, watch bool, once func(c *console) error) error {
 	if !watch {
 		return once(c)
 	}

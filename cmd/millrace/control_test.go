@@ -49,7 +49,11 @@ func controlRun(t *testing.T, args ...string) string {
 	var out, errs lineLog
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, append([]string{"control", "run", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--output", "json", "--progress", "none"}, args...), streams{in: strings.NewReader(""), out: &out, err: &errs})
+		ended <- run(ctx,
+			append([]string{
+				"control", "run", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--output", "json", "--progress",
+				"none",
+			}, args...), streams{in: strings.NewReader(""), out: &out, err: &errs})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -101,10 +105,17 @@ func startStub(t *testing.T, url string) {
 	client := apiv1connect.NewControlClient(http.DefaultClient, url)
 	beat := func(ctx context.Context) bool {
 		r, err := client.Heartbeat(ctx, &apiv1.HeartbeatRequest{Status: &apiv1.NodeStatus{
-			Name: "node0", Incarnation: "1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, Version: "test", ClockSeconds: float64(time.Now().Unix()), Inventory: []byte{1},
-			Partitions: []*apiv1.Partition{{Name: "day-1", Bytes: 1 << 20, Rows: 100_000, RowGroups: []int64{100_000}, FooterSha256: digest, Schema: digest}},
-			Schemas:    []*apiv1.Schema{{Digest: digest, Columns: columns}},
-			Drives:     []*apiv1.Drive{{Name: "csd0", Uuid: "u", Computes: true, Threads: 1, Streams: 2, State: "ready", Partitions: []string{"day-1"}}},
+			Name: "node0", Incarnation: "1", Urls: []string{srv.URL}, Protocol: apiv1.Protocol, Version: "test",
+			ClockSeconds: float64(time.Now().Unix()), Inventory: []byte{1},
+			Partitions: []*apiv1.Partition{{
+				Name: "day-1", Bytes: 1 << 20, Rows: 100_000, RowGroups: []int64{100_000}, FooterSha256: digest,
+				Schema: digest,
+			}},
+			Schemas: []*apiv1.Schema{{Digest: digest, Columns: columns}},
+			Drives: []*apiv1.Drive{{
+				Name: "csd0", Uuid: "u", Computes: true, Threads: 1, Streams: 2, State: "ready",
+				Partitions: []string{"day-1"},
+			}},
 		}})
 		return err == nil && !r.WantInventory
 	}
@@ -170,7 +181,8 @@ func TestMembersFromTheCommandLine(t *testing.T) {
 
 	ended := make(chan string, 1)
 	go func() {
-		code, _, errs := millrace(t, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "m1", "--peers", "m1="+next, "--join", url, "--progress", "none")
+		code, _, errs := millrace(t, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "m1",
+			"--peers", "m1="+next, "--join", url, "--progress", "none")
 		ended <- fmt.Sprint(code, " ", errs)
 	}()
 	state := func(want string) {
@@ -206,14 +218,22 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 	assert.Regexp(t, `(?m)^drives +1 at once, T/P wants 2$`, out)
 	assert.Regexp(t, `(?m)^delivered +0 of 100 mini-batches`, out)
 	id := strings.Fields(out)[1]
-	assert.Equal(t, id, strings.Fields(must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--batch", "1000"))[1], "word for word the same")
+	assert.Equal(t, id,
+		strings.Fields(must(t, "jobs", "submit", "--pipeline", "rm1", "--name", "ads", "--t", "1500", "--batch",
+			"1000"))[1], "word for word the same")
 	assert.Contains(t, must(t, "jobs", "list"), id)
 	assert.Contains(t, must(t, "jobs", "show", "ads"), id)
-	require.Eventually(t, func() bool { return strings.Contains(must(t, "jobs", "show", "ads", "--decisions"), "T/P") }, 20*time.Second, 50*time.Millisecond)
-	require.Eventually(t, func() bool { return strings.Contains(must(t, "nodes", "list"), "ready") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(must(t, "jobs", "show", "ads", "--decisions"), "T/P")
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(must(t, "nodes", "list"), "ready")
+	}, 20*time.Second, 50*time.Millisecond)
 	assert.Contains(t, must(t, "nodes", "show", "node0"), "csd0")
 	assert.Contains(t, must(t, "nodes", "drain", "node0"), "node node0 drains")
-	require.Eventually(t, func() bool { return strings.Contains(must(t, "nodes", "list"), "draining") }, 20*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(must(t, "nodes", "list"), "draining")
+	}, 20*time.Second, 50*time.Millisecond)
 	assert.Contains(t, must(t, "nodes", "drain", "node0", "--undo"), "takes splits again")
 	assert.Contains(t, must(t, "jobs", "cancel", id), "is cancelled")
 	assert.Contains(t, must(t, "jobs", "watch", id), "cancelled")
@@ -226,14 +246,26 @@ func TestAJobFromTheCommandLine(t *testing.T) {
 	}{
 		{"runs already", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--name", "two", "--seed", "1"}},
 		{"no job", exitFailed, []string{"jobs", "show", "nobody"}},
-		{"no live node holds one", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--partitions", "day-2*"}},
+		{
+			"no live node holds one", exitFailed, []string{
+				"jobs", "submit", "--pipeline", "rm1", "--partitions", "day-2*",
+			},
+		},
 		{"want 1 to 63", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--name", "Ads!"}},
-		{"checkpoint token", exitFailed, []string{"jobs", "submit", "--pipeline", "rm1", "--resume", file(t, "token", "no token")}},
+		{
+			"checkpoint token", exitFailed, []string{
+				"jobs", "submit", "--pipeline", "rm1", "--resume", file(t, "token", "no token"),
+			},
+		},
 		{"no node \"nobody\"", exitFailed, []string{"nodes", "show", "nobody"}},
 		{"nobody", exitFailed, []string{"nodes", "drain", "nobody"}},
 		{"--pipeline is wanted", exitUsage, []string{"jobs", "submit"}},
 		{"control plane", exitUsage, []string{"jobs", "list", "--control", "ftp://x"}},
-		{"does not answer", exitFailed, []string{"jobs", "list", "--control", "http://127.0.0.1:1", "--patience", "100ms"}},
+		{
+			"does not answer", exitFailed, []string{
+				"jobs", "list", "--control", "http://127.0.0.1:1", "--patience", "100ms",
+			},
+		},
 	} {
 		code, _, errs := millrace(t, c.args...)
 		assert.Equal(t, c.code, code, c.args)
@@ -249,8 +281,16 @@ func TestAControlPlaneThatCannotBe(t *testing.T) {
 	}{
 		{"--data is wanted", exitUsage, nil},
 		{"TLS", exitFailed, []string{"--data", t.TempDir(), "--listen", "0.0.0.0:0"}},
-		{"none of the peers", exitFailed, []string{"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "x", "--peers", "a=http://127.0.0.1:1"}},
-		{"whole seconds", exitFailed, []string{"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--leader-ttl", "1500ms"}},
+		{
+			"none of the peers", exitFailed, []string{
+				"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--name", "x", "--peers", "a=http://127.0.0.1:1",
+			},
+		},
+		{
+			"whole seconds", exitFailed, []string{
+				"--data", t.TempDir(), "--listen", "127.0.0.1:0", "--leader-ttl", "1500ms",
+			},
+		},
 	} {
 		code, _, errs := millrace(t, append([]string{"control", "run"}, c.args...)...)
 		assert.Equal(t, c.code, code, c.args)

@@ -18,9 +18,13 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-func (c *command) dataset() *cobra.Command {
+// datasetCommands are the commands that write and read the files of a data set.
+type datasetCommands struct{ *console }
+
+func (c datasetCommands) command() *cobra.Command {
+	copies := placementCommands{c.console}
 	return group("dataset", "Data sets: generate, import, inspect; place on storage nodes, replicate, verify",
-		c.datasetGenerate(), c.datasetImport(), c.datasetInspect(), c.datasetPlace(), c.datasetReplicate(), c.datasetVerify())
+		c.generate(), c.importRows(), c.inspect(), copies.place(), copies.replicate(), copies.verify())
 }
 
 // written is a data set that was written.
@@ -47,7 +51,7 @@ func (w *written) add(files []workload.File) {
 	}
 }
 
-func (c *command) printWritten(v *written) error {
+func (c datasetCommands) printWritten(v *written) error {
 	if v.Partitions == nil {
 		v.Partitions = []partition{}
 	}
@@ -79,14 +83,15 @@ func writeFlags(cmd *cobra.Command, o *workload.Options) {
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
 	f.IntVar(&o.Partitions, "partitions", 1, "partitions")
 	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default by model)")
-	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes", "bytes of a data page before compression, about (default 1 MiB)")
+	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes",
+		"bytes of a data page before compression, about (default 1 MiB)")
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
 	f.BoolVar(&o.Overwrite, "overwrite", false, "replace the numbered partitions that exist, all of them")
 }
 
-func (c *command) datasetGenerate() *cobra.Command {
+func (c datasetCommands) generate() *cobra.Command {
 	var (
 		o     workload.Options
 		model string
@@ -94,8 +99,9 @@ func (c *command) datasetGenerate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "RM1 to RM5 (PreSto, Table I) as Parquet partitions",
-		Long: `Generates a workload: label int32; RM1 has int_0..12 int32 with Criteo's null rates and cat_0..25 int64; RM2 to RM5 have int_0..503 float32
-and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
+		Long: `Generates a workload: label int32; RM1 has int_0..12 int32 with Criteo's null rates and cat_0..25
+int64; RM2 to RM5 have int_0..503 float32 and cat_0..41 list<int64> with a mean length of 20, and
+nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags give the same bytes.`,
 		Example: "  millrace dataset generate --model rm1 --rows 1000000 --out data/ --partitions 4 --codec snappy",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -131,7 +137,8 @@ and cat_0..41 list<int64> with a mean length of 20, and nulls at DPP's coverage.
 	f.Var(quantity.CountFlag[int64]{To: &o.Rows}, "rows", "rows of all partitions together")
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
 	f.Float64Var(&o.Coverage, "coverage", 0, "share of rows that have a feature (default: the model's)")
-	f.BoolVar(&o.Maps, "maps", false, "rm2 to rm5: features in two maps, float_features and id_list_features, as in DPP's tables")
+	f.BoolVar(&o.Maps, "maps", false,
+		"rm2 to rm5: features in two maps, float_features and id_list_features, as in DPP's tables")
 	writeFlags(cmd, &o)
 	return cmd
 }
@@ -157,7 +164,7 @@ type inspectedColumn struct {
 	Refused    string `json:"refused,omitempty"` // why a pipeline cannot read it
 }
 
-func (c *command) datasetInspect() *cobra.Command {
+func (c datasetCommands) inspect() *cobra.Command {
 	var in input
 	cmd := &cobra.Command{
 		Use:   "inspect FILE...",
@@ -186,7 +193,8 @@ func (c *command) datasetInspect() *cobra.Command {
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", cell(v.Path), v.Format, v.Rows, len(v.RowGroups), v.Bytes)
+					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", cell(v.Path), v.Format, v.Rows,
+						len(v.RowGroups), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {
@@ -199,9 +207,7 @@ func (c *command) datasetInspect() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content)")
-	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
-	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	in.formatFlags(f, "what the files are by name and content")
 	in.commands, in.threads = "vendor", 1
 	return cmd
 }
@@ -227,7 +233,10 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, inputFormat 
 		return v, err
 	}
 	d := p.Describe()
-	v = inspected{Path: path, Format: inputFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups, Digest: d.Footer.String()}
+	v = inspected{
+		Path: path, Format: inputFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
+		Digest: d.Footer.String(),
+	}
 	columns, _ := host.Columns(p, o.Text)
 	leaf := 0 // of the file, that the column begins with
 	for _, k := range columns {
@@ -282,7 +291,9 @@ func leavesType(leaves []format.Leaf) string {
 }
 
 func typeName(k program.Kind, list bool) string {
-	name := map[program.Kind]string{program.Int64: "int64", program.Float32: "float32", program.Float64: "float64", program.Bytes: "bytes"}[k]
+	name := map[program.Kind]string{
+		program.Int64: "int64", program.Float32: "float32", program.Float64: "float64", program.Bytes: "bytes",
+	}[k]
 	if list {
 		return "list of " + name
 	}

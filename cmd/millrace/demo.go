@@ -10,14 +10,15 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 )
 
-func (c *command) demo() *cobra.Command {
+func demoCommand(c *console) *cobra.Command {
 	var o demo.Options
 	var slm string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "The main job, on this machine, nothing else installed",
-		Long: `Generates RM1 (PreSto, Table I) as Parquet, puts its partitions on two file: drives, which are NVMe controllers in this process, and
-feeds a stand-in trainer from them: T, P, T/P, the input queue, stalls, and the drives' own counters. Under a minute on two cores.
+		Long: `Generates RM1 (PreSto, Table I) as Parquet, puts its partitions on two file: drives, which are NVMe
+controllers in this process, and feeds a stand-in trainer from them: T, P, T/P, the input queue,
+stalls, and the drives' own counters. Under a minute on two cores.
 
 The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.`,
 		Example: "  millrace demo\n  millrace demo --trainer-rows-per-second 1e6 --output json",
@@ -30,8 +31,11 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 				}
 				o.SLM = n
 			}
-			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || !(o.RowsPerSecond > 0) || o.Epochs < 1 || o.Measure < 0 {
-				return usagef("--rows, --drives, --epochs and --trainer-rows-per-second must be above 0, --partitions and --measure not below")
+			if o.Rows < 1 || o.Drives < 1 || o.Partitions < 0 || !(o.RowsPerSecond > 0) || o.Epochs < 1 ||
+				o.Measure < 0 {
+				return usagef(
+					"--rows, --drives, --epochs and --trainer-rows-per-second must be above 0, --partitions and " +
+						"--measure not below")
 			}
 			o.Say = c.say
 			var begun *progress
@@ -50,7 +54,8 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 					}
 				}
 			}
-			o.Generated, o.Stored, o.Trained = meter("generate", "rows"), meter("store", "bytes"), meter("train", "rows")
+			o.Generated, o.Stored, o.Trained = meter("generate", "rows"), meter("store", "bytes"),
+				meter("train", "rows")
 			r, err := demo.Run(cmd.Context(), o)
 			if begun != nil {
 				begun.finish()

@@ -16,13 +16,18 @@ const commandsFile = "../../docs/commands.md"
 func renderCommands() string {
 	var b strings.Builder
 	b.WriteString("# Commands\n\n")
-	b.WriteString("Written from the command tree by `MILLRACE_UPDATE=1 go test -run Documented ./cmd/millrace`, and checked against it by `make test`.\n\n")
-	b.WriteString("Results go to standard output, progress and errors to standard error; an error is one line, of a pipeline one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments. ")
+	b.WriteString(
+		"Written from the command tree by `MILLRACE_UPDATE=1 go test -run Documented ./cmd/millrace`, and checked " +
+			"against it by `make test`.\n\n")
+	b.WriteString(
+		"Results go to standard output, progress and errors to standard error; an error is one line, of a pipeline " +
+			"one a cause. Exit status: 0 done, 1 failed, 2 wrong\nflags or arguments. ")
 	b.WriteString("In JSON, keys are snake_case and end in their unit.\n\n")
 	all := commands()
 	for _, c := range all[1:] {
 		if !c.HasSubCommands() && !c.Hidden {
-			fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), strings.TrimSuffix(c.Short, "."))
+			fmt.Fprintf(&b, "- [`%s`](#%s): %s\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"),
+				strings.TrimSuffix(c.Short, "."))
 		}
 	}
 	b.WriteString("\nEvery command has:\n\n")
@@ -47,14 +52,14 @@ func renderCommands() string {
 }
 
 func flagTable(b *strings.Builder, flags *pflag.FlagSet) {
-	any := false
+	begun := false
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Name == "help" {
 			return
 		}
-		if !any {
+		if !begun {
 			b.WriteString("| flag | default | what |\n|---|---|---|\n")
-			any = true
+			begun = true
 		}
 		def := f.DefValue
 		switch def {
@@ -65,7 +70,7 @@ func flagTable(b *strings.Builder, flags *pflag.FlagSet) {
 		}
 		fmt.Fprintf(b, "| `--%s` | %s | %s |\n", f.Name, def, strings.ReplaceAll(f.Usage, "|", "\\|"))
 	})
-	if any {
+	if begun {
 		b.WriteString("\n")
 	}
 }
@@ -77,5 +82,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 	}
 	got, err := os.ReadFile(commandsFile)
 	require.NoError(t, err)
-	require.True(t, want == string(got), "docs/commands.md is not what the command tree says: run MILLRACE_UPDATE=1 go test -run Documented ./cmd/millrace")
+	require.True(t, want == string(got),
+		"docs/commands.md "+
+			"is not what the command tree says: run MILLRACE_UPDATE=1 go test -run Documented ./cmd/millrace")
 }

@@ -16,9 +16,15 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-func (c *command) drive() *cobra.Command {
-	return group("drive", "Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
-		c.driveCreate(), c.drivePut(), c.driveLs(), c.driveTrim(), c.driveInfo(), c.driveList(), c.driveSmart(), c.driveValidate(), c.driveReset(), c.driveServe(), c.driveRetire())
+// driveCommands are the commands of one drive, by URI.
+type driveCommands struct{ *console }
+
+func (c driveCommands) command() *cobra.Command {
+	return group("drive",
+		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, "+
+			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
+		c.create(), c.put(), c.ls(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(), c.driveServe(),
+		placementCommands{c.console}.retire())
 }
 
 // checkURI refuses a malformed drive URI as the wrong argument that it is.
@@ -30,12 +36,12 @@ func checkURI(uri string) error {
 }
 
 // withDrive opens a drive for the time of fn, and tells the user what the drive warns of.
-func (c *command) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
+func (c *console) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
 	return withDrive(ctx, uri, c.warnings(), fn)
 }
 
 // warnings is where a command that has no log of its own tells what its user should know.
-func (c *command) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
+func (c *console) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
 
 // withDrive opens a drive for the time of fn; the drive's log goes to log, nil: nowhere, where an error says as much.
 func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
@@ -50,15 +56,16 @@ func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.D
 	return fn(dev)
 }
 
-func (c *command) driveCreate() *cobra.Command {
+func (c driveCommands) create() *cobra.Command {
 	var trust trustFlags
 	cmd := &cobra.Command{
 		Use:   "create URI",
 		Short: "Make a drive",
-		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and which images it takes are in
-PATH.json. An existing drive is not touched.`,
-		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
-		Args:    exactArgs("URI"),
+		Long: `Makes a drive. file:PATH is flash byte for byte from block 0, sparse; its geometry, its identity and
+which images it takes are in PATH.json. An existing drive is not touched.`,
+		Example: "  millrace drive create 'file:d0.flash?size=4GiB&lba=4096'\n" +
+			"  millrace drive create file:d0.flash --image-policy require --image-key signing.pub.pem",
+		Args: exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if err := checkURI(args[0]); err != nil {
 				return err
@@ -87,12 +94,12 @@ type stored struct {
 	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
 }
 
-func (c *command) drivePut() *cobra.Command {
+func (c driveCommands) put() *cobra.Command {
 	return &cobra.Command{
 		Use:   "put URI FILE...",
 		Short: "Append files to a drive's volume, a tar archive that begins at block 0",
-		Long: `Appends files to the drive's volume. The volume is a tar archive from byte 0 of the namespace, so "tar -tf d0.flash" lists it. A file is there
-whole or not at all, whenever the power fails.`,
+		Long: `Appends files to the drive's volume. The volume is a tar archive from byte 0 of the namespace, so
+"tar -tf d0.flash" lists it. A file is there whole or not at all, whenever the power fails.`,
 		Example: "  millrace drive put file:d0.flash data/part-00000.parquet data/part-00001.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -148,7 +155,7 @@ func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member,
 	return vol.Stat(name)
 }
 
-func (c *command) driveLs() *cobra.Command {
+func (c driveCommands) ls() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use: "ls DRIVE", Short: "List the members of a drive's volume",
@@ -156,7 +163,7 @@ func (c *command) driveLs() *cobra.Command {
 		Example: "  millrace drive ls file:d0.flash\n  millrace drive ls node0/d0",
 		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Files)
+			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Files)
 			if err != nil {
 				return err
 			}
@@ -178,11 +185,12 @@ type trimmed struct {
 	Size int64  `json:"bytes"`
 }
 
-func (c *command) driveTrim() *cobra.Command {
+func (c driveCommands) trim() *cobra.Command {
 	return &cobra.Command{
 		Use: "trim URI", Short: "Give back the room that no member of a drive's volume needs",
-		Long: `Deallocates everything behind the end of the drive's volume: what a put that was killed left there, or what was in the flash before its file was
-cut and written again. No member is touched. Nobody else may be putting files on the drive at the same time.`,
+		Long: `Deallocates everything behind the end of the drive's volume: what a put that was killed left there,
+or what was in the flash before its file was cut and written again. No member is touched. Nobody
+else may be putting files on the drive at the same time.`,
 		Example: "  millrace drive trim file:d0.flash", Args: exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
@@ -204,7 +212,7 @@ cut and written again. No member is touched. Nobody else may be putting files on
 	}
 }
 
-func (c *command) printMembers(list []stored) error {
+func (c driveCommands) printMembers(list []stored) error {
 	return c.print(list, func(w io.Writer) {
 		fmt.Fprintf(w, "name\tbytes\tat byte\n")
 		for _, m := range list {
@@ -217,7 +225,7 @@ func (c *command) printMembers(list []stored) error {
 	})
 }
 
-func (c *command) driveInfo() *cobra.Command {
+func (c driveCommands) info() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use: "info DRIVE", Short: "What a drive is: capacity, namespaces, memory, image, counters",
@@ -225,7 +233,7 @@ func (c *command) driveInfo() *cobra.Command {
 		Example: "  millrace drive info file:d0.flash --output json\n  millrace drive info node0/d0",
 		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Info)
+			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Info)
 			if err != nil {
 				return err
 			}
@@ -239,9 +247,10 @@ func (c *command) driveInfo() *cobra.Command {
 // driveInfo is what a drive says of itself, and what it counted since it was opened.
 type driveInfo inspection.Description
 
-func (c *command) printInfo(i driveInfo) error {
+func (c driveCommands) printInfo(i driveInfo) error {
 	return c.print(i, func(w io.Writer) {
-		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial, i.Firmware, i.NQN)
+		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\nsubsystem\t%s\n", i.URI, i.Model, i.Serial,
+			i.Firmware, i.NQN)
 		fmt.Fprintf(w, "capacity\t%d bytes in blocks of %d, at most %d bytes a command\n", i.Size, i.BlockSize, i.MDTS)
 		if i.ReadOnly {
 			fmt.Fprintf(w, "writes\trefused: it is open for reading only\n")
@@ -254,15 +263,19 @@ func (c *command) printInfo(i driveInfo) error {
 			fmt.Fprintf(w, "compute\tnone: the node's CPU preprocesses what lies here\n")
 			return
 		}
-		fmt.Fprintf(w, "compute\t%s, %d engine threads, %d bytes of memory, %s commands\n", i.Backend, i.Threads, i.SLM.Size, i.Commands)
+		fmt.Fprintf(w, "compute\t%s, %d engine threads, %d bytes of memory, %s commands\n", i.Backend, i.Threads,
+			i.SLM.Size, i.Commands)
 		for _, p := range i.Programs {
-			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID, p.Bytes)
+			fmt.Fprintf(w, "program %d\t%s, active %t, image %s, %d bytes\n", p.Slot, p.Occupancy, p.Active, p.PUID,
+				p.Bytes)
 		}
 		if i.Images != nil {
 			printTrust(w, i.Images)
 		}
 		if k := i.Counters; k != nil {
-			fmt.Fprintf(w, "counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
+			fmt.Fprintf(w,
+				"counters\t%d executions, %d rows, %d bytes flash to DRAM, %d DRAM to host, %d host to DRAM\n",
+				k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes, k.HostToDRAMBytes)
 		}
 	})
 }
@@ -270,7 +283,9 @@ func (c *command) printInfo(i driveInfo) error {
 // printLost names the bytes that a drive has lost.
 func printLost(w io.Writer, lost []sdk.LostRange) {
 	for _, l := range lost {
-		fmt.Fprintf(w, "lost\tbytes %d to %d are missing and read as zeros: millrace drive validate names what they held\n", l.Offset, l.Offset+l.Size)
+		fmt.Fprintf(w,
+			"lost\tbytes %d to %d are missing and read as zeros: millrace drive validate names what they held\n",
+			l.Offset, l.Offset+l.Size)
 	}
 }
 

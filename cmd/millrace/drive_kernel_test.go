@@ -15,8 +15,9 @@ import (
 
 func TestDriveListOfTheKernel(t *testing.T) {
 	all := []passthru.Controller{
-		{Name: "nvme0", Model: "CSD", Serial: "1", Transport: "tcp", State: "live", Paths: 1, Namespaces: []passthru.Namespace{
-			{ID: 1, Generic: "ng0n1", Block: "nvme0n1", Size: 512}, {ID: 2, Generic: "ng0n2"}}},
+		{Name: "nvme0", Model: "CSD", Serial: "1", Transport: "tcp", State: "live", Paths: 1,
+			Namespaces: []passthru.Namespace{
+				{ID: 1, Generic: "ng0n1", Block: "nvme0n1", Size: 512}, {ID: 2, Generic: "ng0n2"}}},
 		{Name: "nvme1", State: "connecting", Paths: 2},
 	}
 	for output, wants := range map[string][]string{
@@ -24,7 +25,7 @@ func TestDriveListOfTheKernel(t *testing.T) {
 		"json":  {`"uri": "nvme:/dev/nvme0"`, `"size_bytes": 512`, `"paths": 2`},
 	} {
 		var out bytes.Buffer
-		c := &command{streams: streams{out: &out}, output: output}
+		c := driveCommands{&console{streams: streams{out: &out}, output: output}}
 		require.NoError(t, c.printDrives(all))
 		for _, want := range wants {
 			assert.Contains(t, out.String(), want)
@@ -71,8 +72,10 @@ func TestDriveValidate(t *testing.T) {
 	assert.Contains(t, errs, "1 of 7 steps failed")
 
 	for _, args := range [][]string{
-		{"drive", "validate"}, {"drive", "validate", "what:"}, {"drive", "validate", flash, "--scratch", "x"}, {"drive", "validate", flash, "--step-timeout", "0s"},
-		{"drive", "reset", flash}, {"drive", "reset", "nvme"}, {"drive", "reset"}, {"drive", "list", "x"}, {"drive", "smart"}, {"drive", "smart", flash, "--cross-check"},
+		{"drive", "validate"}, {"drive", "validate", "what:"}, {"drive", "validate", flash, "--scratch", "x"},
+		{"drive", "validate", flash, "--step-timeout", "0s"},
+		{"drive", "reset", flash}, {"drive", "reset", "nvme"}, {"drive", "reset"}, {"drive", "list", "x"},
+		{"drive", "smart"}, {"drive", "smart", flash, "--cross-check"},
 	} {
 		code, _, errs := millrace(t, args...)
 		assert.Equal(t, exitUsage, code, "%v: %s", args, errs)

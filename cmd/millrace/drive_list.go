@@ -17,11 +17,11 @@ type listed struct {
 	passthru.Controller
 }
 
-func (c *command) driveList() *cobra.Command {
+func (c driveCommands) list() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the NVMe drives that this machine's kernel has",
-		Long: `Lists the NVMe controllers that the Linux kernel has, local or over fabrics, with their namespaces, as sysfs tells them. Drives in files and
-in memory are nowhere registered, so none is listed.`,
+		Long: `Lists the NVMe controllers that the Linux kernel has, local or over fabrics, with their namespaces,
+as sysfs tells them. Drives in files and in memory are nowhere registered, so none is listed.`,
 		Example: "  millrace drive list --output json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -34,7 +34,7 @@ in memory are nowhere registered, so none is listed.`,
 	}
 }
 
-func (c *command) printDrives(all []passthru.Controller) error {
+func (c driveCommands) printDrives(all []passthru.Controller) error {
 	list := make([]listed, 0, len(all))
 	for _, d := range all {
 		list = append(list, listed{"nvme:/dev/" + d.Name, d})
@@ -60,16 +60,18 @@ func (c *command) printDrives(all []passthru.Controller) error {
 			if d.Paths > 1 {
 				state += fmt.Sprintf(", one of %d paths", d.Paths)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.URI, d.Model, d.Serial, d.Transport, state, strings.Join(spaces, ", "))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.URI, d.Model, d.Serial, d.Transport, state,
+				strings.Join(spaces, ", "))
 		}
 	})
 }
 
-func (c *command) driveReset() *cobra.Command {
+func (c driveCommands) reset() *cobra.Command {
 	return &cobra.Command{
 		Use: "reset nvme:PATH", Short: "Reset a drive that the kernel has",
-		Long: `Resets the controller of a drive behind the kernel, and returns when it works again. Commands that run are cut off, for everybody who uses the
-drive, and local memory that somebody held is free. Other drives begin anew whenever they are opened.`,
+		Long: `Resets the controller of a drive behind the kernel, and returns when it works again. Commands that
+run are cut off, for everybody who uses the drive, and local memory that somebody held is free.
+Other drives begin anew whenever they are opened.`,
 		Example: "  millrace drive reset nvme:/dev/nvme0",
 		Args:    exactArgs("nvme:PATH"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -83,7 +85,9 @@ drive, and local memory that somebody held is free. Other drives begin anew when
 			if err := passthru.Reset(u.Name, passthru.Options{}); err != nil {
 				return err
 			}
-			return c.print(map[string]string{"uri": args[0], "state": "reset"}, func(w io.Writer) { fmt.Fprintf(w, "%s\treset\n", args[0]) })
+			return c.print(map[string]string{"uri": args[0], "state": "reset"}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s\treset\n", args[0])
+			})
 		},
 	}
 }

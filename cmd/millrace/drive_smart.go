@@ -18,22 +18,24 @@ type checked struct {
 	Disagreements []string `json:"cross_check,omitempty"`
 }
 
-func (c *command) driveSmart() *cobra.Command {
+func (c driveCommands) smart() *cobra.Command {
 	var (
 		f     inspectFlags
 		cross bool
 	)
 	cmd := &cobra.Command{
 		Use: "smart DRIVE", Short: "A drive's health: its SMART log",
-		Long:    `Reads log page 02h. What a drive does not report is "not available" (null in JSON), never a zero that looks like a value.`,
-		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json\n  millrace drive smart node0/d0",
-		Args:    exactArgs("DRIVE"),
+		Long: `Reads log page 02h. What a drive does not report is "not available" (null in JSON), never a zero
+that looks like a value.`,
+		Example: "  millrace drive smart nvme:/dev/nvme0\n  millrace drive smart file:d0.flash --output json\n" +
+			"  millrace drive smart node0/d0",
+		Args: exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := sdk.ParseURI(args[0])
 			if cross && (err != nil || u.Scheme != "nvme") {
 				return usagef("--cross-check: only a drive behind the kernel has a second reader, as nvme:/dev/nvme0")
 			}
-			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Health)
+			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Health)
 			if err != nil {
 				return err
 			}
@@ -53,11 +55,12 @@ func (c *command) driveSmart() *cobra.Command {
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&cross, "cross-check", false, "have github.com/dswarbrick/smart read the log of a drive behind the kernel, too")
+	cmd.Flags().BoolVar(&cross, "cross-check", false,
+		"have github.com/dswarbrick/smart read the log of a drive behind the kernel, too")
 	return cmd
 }
 
-func (c *command) printHealth(r checked, cross bool) error {
+func (c driveCommands) printHealth(r checked, cross bool) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\n", r.Drive, r.Model, r.Serial, r.Firmware)
 		warnings := "none"
@@ -72,8 +75,10 @@ func (c *command) printHealth(r checked, cross bool) error {
 		}
 		fmt.Fprintf(w, "available spare\t%s (threshold %s)\n", orNone(r.Spare, "%"), orNone(r.Threshold, "%"))
 		fmt.Fprintf(w, "life used\t%s\n", orNone(r.Used, "%"))
-		fmt.Fprintf(w, "read\t%s in %d commands\nwritten\t%s in %d commands\n", orNone(r.BytesRead, "bytes"), r.Reads, orNone(r.BytesWrote, "bytes"), r.Writes)
-		fmt.Fprintf(w, "busy\t%d minutes\npowered on\t%d hours, %d times, %d unsafe shutdowns\n", r.Busy, r.PowerOn, r.PowerCycles, r.Unsafe)
+		fmt.Fprintf(w, "read\t%s in %d commands\nwritten\t%s in %d commands\n", orNone(r.BytesRead, "bytes"), r.Reads,
+			orNone(r.BytesWrote, "bytes"), r.Writes)
+		fmt.Fprintf(w, "busy\t%d minutes\npowered on\t%d hours, %d times, %d unsafe shutdowns\n", r.Busy, r.PowerOn,
+			r.PowerCycles, r.Unsafe)
 		fmt.Fprintf(w, "media errors\t%d\nerror log\t%d entries ever\n", r.MediaErrors, r.ErrorCount)
 		fmt.Fprintf(w, "too warm\t%d minutes, critically %d\n", r.WarningTime, r.TooHotTime)
 		if cross && len(r.Disagreements) == 0 {

@@ -39,8 +39,8 @@ func validate(ctx context.Context, uri string, o health.Options) validated {
 	v.Checks = health.Validate(ctx, uri, o)
 	if err == nil {
 		name := u.Name
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			name = real
+		if resolved, err := filepath.EvalSymlinks(name); err == nil {
+			name = resolved
 		}
 		v.Latencies, err = w.Read()
 		v.Latencies = slices.DeleteFunc(v.Latencies, func(h telemetry.Histogram) bool {
@@ -54,18 +54,20 @@ func validate(ctx context.Context, uri string, o health.Options) validated {
 	return v
 }
 
-func (c *command) driveValidate() *cobra.Command {
+func (c driveCommands) validate() *cobra.Command {
 	var (
 		scratch string
 		step    time.Duration
 	)
 	cmd := &cobra.Command{
 		Use: "validate URI", Short: "Try whether a drive does what it should",
-		Long: `Tries a drive in steps: link, identify, contents (the volume's members, and whether any lies in flash that was lost), flash (write, read, verify),
-memory, move (flash to memory), self-test (known answers of the stock image).
-Each passes, fails or is skipped and says why; if one fails the exit status is 1. The flash step writes to a range at the end of the
-namespace that the volume does not use and that holds only zeros, and puts the zeros back; any other range is left alone.
-Of a drive behind the kernel the latencies of its commands are shown too, where the kernel's tracepoints can be watched.`,
+		Long: `Tries a drive in steps: link, identify, contents (the volume's members, and whether any lies in
+flash that was lost), flash (write, read, verify), memory, move (flash to memory), self-test (known
+answers of the stock image). Each passes, fails or is skipped and says why; if one fails the exit
+status is 1. The flash step writes to a range at the end of the namespace that the volume does not
+use and that holds only zeros, and puts the zeros back; any other range is left alone. Of a drive
+behind the kernel the latencies of its commands are shown too, where the kernel's tracepoints can be
+watched.`,
 		Example: "  millrace drive validate file:d0.flash\n  millrace drive validate nvme:/dev/nvme0 --output json",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,7 +101,8 @@ Of a drive behind the kernel the latencies of its commands are shown too, where 
 					if h.Admin {
 						queue = "admin"
 					}
-					fmt.Fprintf(w, "%s %02xh\t%d\t\tmean %s, half below %s, 99 of 100 below %s\n", queue, h.Opcode, h.Count, h.Mean(), h.Quantile(0.5), h.Quantile(0.99))
+					fmt.Fprintf(w, "%s %02xh\t%d\t\tmean %s, half below %s, 99 of 100 below %s\n", queue, h.Opcode,
+						h.Count, h.Mean(), h.Quantile(0.5), h.Quantile(0.99))
 				}
 				if v.Untimed != "" {
 					fmt.Fprintf(w, "latencies\tnot available\t\t%s\n", v.Untimed)

@@ -65,7 +65,8 @@ func content(t *testing.T, path string) map[string]string {
 // TestFromNothingToTensors is the storage-node operator's way: generate, look, put on drives, look again, preprocess.
 // Whatever holds the partitions and whoever computes, the output is the same byte for byte.
 func TestFromNothingToTensors(t *testing.T) {
-	data := generate(t, "--rows", "600", "--partitions", "3", "--row-group-rows", "90", "--codec", "snappy", "--page-bytes", "2000", "--encoding", "dictionary")
+	data := generate(t, "--rows", "600", "--partitions", "3", "--row-group-rows", "90", "--codec", "snappy",
+		"--page-bytes", "2000", "--encoding", "dictionary")
 	info := decode[[]inspected](t, must(t, "dataset", "inspect", data, "--output", "json"))
 	require.Len(t, info, 3)
 	rows := int64(0)
@@ -96,15 +97,19 @@ func TestFromNothingToTensors(t *testing.T) {
 	assert.Equal(t, []string{"part-00000.parquet", "part-00002.parquet", "part-00001.parquet"}, names)
 
 	ways := map[string][]string{
-		"files, drive (vendor)":     {"--in", data, "--engine", "drive"},
-		"files, drive (standard)":   {"--in", data, "--engine", "drive", "--commands", "standard", "--slm", "32MiB"},
-		"files, cpu":                {"--in", data, "--engine", "cpu", "--threads", "2"},
-		"drives, vendor":            {"--drive", uris[0], "--drive", uris[1]},
-		"drives, standard":          {"--drive", uris[0] + "?commands=standard", "--drive", uris[1] + "?commands=standard&threads=2"},
-		"drives, small memory":      {"--drive", uris[0] + "?slm=16MiB", "--drive", uris[1], "--slm", "16MiB"},
-		"drives, the node's CPU":    {"--drive", uris[0], "--drive", uris[1], "--engine", "cpu"},
-		"drives, reference":         {"--drive", uris[0], "--drive", uris[1], "--engine", "reference"},
-		"patterns of files":         {"--in", data + "/part-0000[01]*", "--in", data + "/part-00002.parquet", "--queue", "1MiB"},
+		"files, drive (vendor)":   {"--in", data, "--engine", "drive"},
+		"files, drive (standard)": {"--in", data, "--engine", "drive", "--commands", "standard", "--slm", "32MiB"},
+		"files, cpu":              {"--in", data, "--engine", "cpu", "--threads", "2"},
+		"drives, vendor":          {"--drive", uris[0], "--drive", uris[1]},
+		"drives, standard": {
+			"--drive", uris[0] + "?commands=standard", "--drive", uris[1] + "?commands=standard&threads=2",
+		},
+		"drives, small memory":   {"--drive", uris[0] + "?slm=16MiB", "--drive", uris[1], "--slm", "16MiB"},
+		"drives, the node's CPU": {"--drive", uris[0], "--drive", uris[1], "--engine", "cpu"},
+		"drives, reference":      {"--drive", uris[0], "--drive", uris[1], "--engine", "reference"},
+		"patterns of files": {
+			"--in", data + "/part-0000[01]*", "--in", data + "/part-00002.parquet", "--queue", "1MiB",
+		},
 		"members by name, mixed":    {"--drive", uris[1], "--drive", uris[0], "--in", "part-*"},
 		"another cut of the splits": {"--in", data, "--split-batches", "1"},
 	}
@@ -117,7 +122,9 @@ func TestFromNothingToTensors(t *testing.T) {
 		for name, flags := range ways {
 			t.Run(format+" "+name, func(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "out")
-				report := decode[preprocessed](t, must(t, append([]string{"preprocess", "--pipeline", "rm1", "--batch", "48", "--format", format, "--out", out, "--output", "json"}, flags...)...))
+				report := decode[preprocessed](t,
+					must(t, append([]string{"preprocess", "--pipeline", "rm1", "--batch", "48", "--format", format,
+						"--out", out, "--output", "json"}, flags...)...))
 				assert.EqualValues(t, 600, report.Rows)
 				got := content(t, out)
 				require.NoDirExists(t, out+".partial")
@@ -137,11 +144,13 @@ func TestFromNothingToTensors(t *testing.T) {
 
 // TestListsFromDrives: RM2's wide rows and jagged keys on every engine.
 func TestListsFromDrives(t *testing.T) {
-	data := generate(t, "--model", "rm2", "--rows", "22", "--partitions", "2", "--row-group-rows", "4", "--codec", "zstd", "--page-version", "2")
+	data := generate(t, "--model", "rm2", "--rows", "22", "--partitions", "2", "--row-group-rows", "4", "--codec",
+		"zstd", "--page-version", "2")
 	uri := drives(t, data, 1, 512)[0]
 	want := map[string]string{}
 	for _, flags := range [][]string{
-		{"--in", data, "--engine", "reference"}, {"--in", data, "--engine", "cpu"}, {"--drive", uri}, {"--drive", uri + "?commands=standard", "--slm", "24MiB"},
+		{"--in", data, "--engine", "reference"}, {"--in", data, "--engine", "cpu"}, {"--drive", uri},
+		{"--drive", uri + "?commands=standard", "--slm", "24MiB"},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
 		must(t, append([]string{"preprocess", "--pipeline", "rm2", "--batch", "7", "--out", out}, flags...)...)
@@ -163,8 +172,10 @@ func TestTrainStopsAndResumes(t *testing.T) {
 		for _, shuffle := range []string{"none", "splits", "rows"} {
 			t.Run(order+" "+shuffle, func(t *testing.T) {
 				token := filepath.Join(t.TempDir(), "job.token")
-				flags := []string{"train", "--pipeline", "rm1", "--in", data, "--spread", "3", "--batch", "100", "--split-batches", "4", "--order", order, "--shuffle", shuffle,
-					"--epochs", "2", "--seed", "7", "--trainer-rows-per-second", "1e7", "--measure", "1ms", "--checkpoint", token, "--output", "json", "--progress", "none", "--slm", "16MiB"}
+				flags := []string{"train", "--pipeline", "rm1", "--in", data, "--spread", "3", "--batch", "100",
+					"--split-batches", "4", "--order", order, "--shuffle", shuffle,
+					"--epochs", "2", "--seed", "7", "--trainer-rows-per-second", "1e7", "--measure", "1ms",
+					"--checkpoint", token, "--output", "json", "--progress", "none", "--slm", "16MiB"}
 				var rows, batches int64
 				var job string
 				for i, stop := range []string{"1", "3", "41", "9", "0", "0"} {
@@ -189,7 +200,10 @@ func TestTrainStopsAndResumes(t *testing.T) {
 func TestTrainRefusesACheckpointOfAnotherJob(t *testing.T) {
 	data := generate(t, "--rows", "400")
 	token := filepath.Join(t.TempDir(), "job.token")
-	flags := []string{"train", "--pipeline", "rm1", "--in", data, "--batch", "100", "--trainer-rows-per-second", "1e7", "--measure", "1ms", "--checkpoint", token, "--progress", "none"}
+	flags := []string{
+		"train", "--pipeline", "rm1", "--in", data, "--batch", "100", "--trainer-rows-per-second", "1e7", "--measure",
+		"1ms", "--checkpoint", token, "--progress", "none",
+	}
 	must(t, append(flags, "--stop-after", "1", "--epochs", "2")...)
 	was, err := os.ReadFile(token)
 	require.NoError(t, err)
@@ -231,14 +245,24 @@ func TestDriveRefusals(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"a name that is there", []string{"drive", "put", uri, part}, []string{"part-00000.parquet", "member exists already"}},
-		{"a drive that is full", []string{"drive", "put", uri, data + "/part-00001.parquet"}, []string{"drive is full", fmt.Sprintf("needs %d bytes, %d are free", need, free)}},
+		{
+			"a name that is there", []string{"drive", "put", uri, part},
+			[]string{"part-00000.parquet", "member exists already"},
+		},
+		{
+			"a drive that is full", []string{"drive", "put", uri, data + "/part-00001.parquet"},
+			[]string{"drive is full", fmt.Sprintf("needs %d bytes, %d are free", need, free)},
+		},
 		{"a file that is not there", []string{"drive", "put", uri, dir + "/none"}, []string{"none"}},
 		{"a folder", []string{"drive", "put", uri, data}, []string{"no regular file"}},
 		{"one that exists", []string{"drive", "create", uri}, []string{"d.flash", "exist"}},
 		{"another size", []string{"drive", "info", uri + "?size=1MiB"}, []string{"another geometry"}},
 		{"another block size", []string{"drive", "ls", uri + "?lba=512"}, []string{"another geometry"}},
-		{"a member that is not there", []string{"preprocess", "--pipeline", "rm1", "--drive", uri, "--in", "part-9*", "--out", dir + "/out"}, []string{`"part-9*"`, "millrace drive ls"}},
+		{
+			"a member that is not there", []string{
+				"preprocess", "--pipeline", "rm1", "--drive", uri, "--in", "part-9*", "--out", dir + "/out",
+			}, []string{`"part-9*"`, "millrace drive ls"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, out, errs := millrace(t, append(c.args, "--progress", "none")...)
@@ -257,7 +281,8 @@ func TestDriveRefusals(t *testing.T) {
 		dev, err := sdk.Open(t.Context(), uri, sdk.DeviceOptions{})
 		require.NoError(t, err)
 		for _, args := range [][]string{
-			{"drive", "info", uri}, {"drive", "ls", uri}, {"drive", "put", uri, part}, {"preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir + "/out"},
+			{"drive", "info", uri}, {"drive", "ls", uri}, {"drive", "put", uri, part},
+			{"preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir + "/out"},
 			{"train", "--pipeline", "rm1", "--drive", uri},
 		} {
 			code, _, errs := millrace(t, args...)
@@ -268,7 +293,8 @@ func TestDriveRefusals(t *testing.T) {
 		must(t, "drive", "ls", uri)
 	})
 	t.Run("the same drive twice", func(t *testing.T) {
-		code, _, errs := millrace(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--drive", uri, "--out", dir+"/out")
+		code, _, errs := millrace(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--drive", uri, "--out", dir+
+			"/out")
 		assert.Equal(t, exitFailed, code)
 		errorLine(t, errs, "d.flash")
 	})
@@ -299,7 +325,8 @@ func TestPathsWithOddNames(t *testing.T) {
 	require.FileExists(t, dir+"/d.flash")
 	must(t, "drive", "put", uri, data+"/part-00000.parquet")
 	must(t, "preprocess", "--pipeline", "rm1", "--drive", uri, "--out", dir+"/out", "--batch", "64")
-	must(t, "demo", "--rows", "300", "--slm", "32MiB", "--measure", "1ms", "--dir", dir+"/demo", "--trainer-rows-per-second", "1e6")
+	must(t, "demo", "--rows", "300", "--slm", "32MiB", "--measure", "1ms", "--dir", dir+"/demo",
+		"--trainer-rows-per-second", "1e6")
 	code, _, errs := millrace(t, "demo", "--rows", "300", "--dir", dir, "--progress", "none")
 	assert.Equal(t, exitFailed, code)
 	errorLine(t, errs, "name an empty folder")
@@ -311,7 +338,8 @@ func TestADataSetWithoutRows(t *testing.T) {
 	for _, engine := range []string{"reference", "cpu", "drive"} {
 		for _, format := range []string{"npy", "arrow"} {
 			out := filepath.Join(t.TempDir(), "out")
-			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--engine", engine, "--format", format, "--out", out, "--output", "json"))
+			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--engine", engine,
+				"--format", format, "--out", out, "--output", "json"))
 			assert.Zero(t, r.Rows)
 			assert.NotEmpty(t, content(t, out))
 		}

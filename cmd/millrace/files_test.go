@@ -22,7 +22,8 @@ func TestFoldersFollowLinks(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(links, "folder.parquet"), 0o755))
 	files, err := expand([]string{links}, "parquet")
 	require.NoError(t, err)
-	assert.Equal(t, []string{filepath.Join(links, "part-00000.parquet"), filepath.Join(links, "part-00001.parquet")}, files)
+	assert.Equal(t, []string{filepath.Join(links, "part-00000.parquet"), filepath.Join(links, "part-00001.parquet")},
+		files)
 	must(t, "preprocess", "--pipeline", "rm1", "--in", links, "--out", t.TempDir()+"/out")
 
 	require.NoError(t, os.Symlink(filepath.Join(data, "none"), filepath.Join(links, "part-00002.parquet")))
@@ -81,7 +82,8 @@ func TestACheckpointWithoutAPlaceIsFoundBeforeTheJob(t *testing.T) {
 		"on storage nodes": {"--control", "unix:" + filepath.Join(dir, "nobody")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, stdout, stderr := millrace(t, append([]string{"train", "--pipeline", "rm1", "--checkpoint", token}, where...)...)
+			code, stdout, stderr := millrace(t,
+				append([]string{"train", "--pipeline", "rm1", "--checkpoint", token}, where...)...)
 			assert.Equal(t, exitFailed, code)
 			assert.Empty(t, stdout)
 			errorLine(t, stderr, "checkpoint", token, "no such file")

@@ -28,7 +28,9 @@ sparse:
 // foreignEngines are the ways to compute in process, by the flags that ask for them.
 var foreignEngines = map[string][]string{
 	"reference": {"--engine", "reference"}, "cpu": {"--engine", "cpu"},
-	"drive, vendor": {"--engine", "drive"}, "drive, standard": {"--engine", "drive", "--commands", "standard", "--slm", "1MiB"},
+	"drive, vendor": {"--engine", "drive"}, "drive, standard": {
+		"--engine", "drive", "--commands", "standard", "--slm", "1MiB",
+	},
 }
 
 // TestForeignFiles preprocesses files of other writers, faults included, on every engine: tensors are those of the same
@@ -42,7 +44,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 	preprocess := func(t *testing.T, file, id string, flags ...string) map[string]string {
 		out := filepath.Join(t.TempDir(), "out")
-		must(t, append([]string{"preprocess", "--pipeline", foreignPipeline(t, id), "--in", file, "--out", out}, flags...)...)
+		must(t, append([]string{"preprocess", "--pipeline", foreignPipeline(t, id), "--in", file, "--out", out},
+			flags...)...)
 		return content(t, out)
 	}
 	want := preprocess(t, write("twin.parquet", foreignparquet.Twin()), "id", "--engine", "reference")
@@ -56,7 +59,8 @@ func TestForeignFiles(t *testing.T) {
 		if f.Refused != "" { // only if it is asked for
 			p := filepath.Join(dir, "refused.yaml")
 			require.NoError(t, os.WriteFile(p, fmt.Appendf(nil, "sparse: [{columns: [%q]}]", f.Refused), 0o600))
-			code, _, errs := millrace(t, "preprocess", "--pipeline", p, "--in", path, "--out", filepath.Join(t.TempDir(), "out"))
+			code, _, errs := millrace(t, "preprocess", "--pipeline", p, "--in", path, "--out",
+				filepath.Join(t.TempDir(), "out"))
 			require.Equal(t, 1, code)
 			require.Contains(t, errs, "nesting of more than 63 levels is not supported")
 		}
@@ -69,7 +73,10 @@ func TestManyRowGroups(t *testing.T) {
 	const n = 5000
 	dir := t.TempDir()
 	p := filepath.Join(dir, "p.yaml")
-	require.NoError(t, os.WriteFile(p, []byte("label: {column: label, ops: [fill_null: 0]}\ndense: [{columns: [f], ops: [fill_null: 0]}]\nsparse: [{columns: [id]}]"), 0o600))
+	require.NoError(t,
+		os.WriteFile(p,
+			[]byte("label: {column: label, ops: [fill_null: 0]}\ndense: [{columns: [f], ops: [fill_null: 0]}]\n"+
+				"sparse: [{columns: [id]}]"), 0o600))
 	many, few := filepath.Join(dir, "many.parquet"), filepath.Join(dir, "few.parquet")
 	require.NoError(t, os.WriteFile(many, foreignparquet.ManyRowGroups(n), 0o600))
 	require.NoError(t, os.WriteFile(few, foreignparquet.FewRowGroups(n), 0o600))
@@ -78,7 +85,8 @@ func TestManyRowGroups(t *testing.T) {
 		for name, flags := range foreignEngines {
 			for _, in := range []string{few, many} {
 				out := filepath.Join(t.TempDir(), "out")
-				must(t, append([]string{"preprocess", "--pipeline", p, "--batch", batch, "--in", in, "--out", out}, flags...)...)
+				must(t, append([]string{"preprocess", "--pipeline", p, "--batch", batch, "--in", in, "--out", out},
+					flags...)...)
 				if want == nil {
 					want = content(t, out)
 				}

@@ -23,7 +23,9 @@ func (i *input) more(cmd *cobra.Command, args []string) error {
 }
 
 // sources are the formats of partitions by their names.
-var sources = map[string]program.Source{"parquet": program.Parquet, "criteo-tsv": program.CriteoTSV, "criteo-bin": program.CriteoBinary}
+var sources = map[string]program.Source{
+	"parquet": program.Parquet, "criteo-tsv": program.CriteoTSV, "criteo-bin": program.CriteoBinary,
+}
 
 // findFormat returns the one format of files, folders and patterns. It takes a file that does not exist for Parquet,
 // whose reader then reports the error.
@@ -35,7 +37,9 @@ func findFormat(names []string) (string, error) {
 			return "", err
 		}
 		if found != "" && format != found {
-			return "", usagef("%s is %s and %s is %s: a data set has one format; name them apart, or say --input-format", first, found, file, format)
+			return "",
+				usagef("%s is %s and %s is %s: a data set has one format; name them apart, or say --input-format",
+					first, found, file, format)
 		}
 		found, first = format, file
 	}
@@ -105,5 +109,6 @@ func formatOfContent(name string) (format string, err error) {
 	case filepath.Ext(name) == ".bin":
 		return "criteo-bin", nil
 	}
-	return "", usagef("%s is not Parquet, nor text of Criteo's %d fields: say what it is with --input-format", name, criteoTabs+2)
+	return "", usagef("%s is not Parquet, nor text of Criteo's %d fields: say what it is with --input-format", name,
+		criteoTabs+2)
 }

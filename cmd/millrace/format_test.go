@@ -24,7 +24,10 @@ func TestInputs(t *testing.T) {
 	require.NoError(t, os.WriteFile(odd, part, 0o600))
 	preprocess := func(pipeline string, in ...string) (code int, rows int64, errs string) {
 		out := filepath.Join(t.TempDir(), "out")
-		code, stdout, errs := millrace(t, append([]string{"preprocess", "--progress", "none", "--output", "json", "--pipeline", pipeline, "--out", out}, in...)...)
+		code, stdout, errs := millrace(t,
+			append([]string{
+				"preprocess", "--progress", "none", "--output", "json", "--pipeline", pipeline, "--out", out,
+			}, in...)...)
 		if code == exitDone {
 			rows = decode[preprocessed](t, stdout).Rows
 		}
@@ -56,8 +59,9 @@ func TestInputs(t *testing.T) {
 		in   []string
 		says string
 	}{
-		"two formats":            {[]string{"--in", parts[0], tsv}, "a data set has one format"},
-		"neither":                {[]string{"--in", file(t, "rows.csv", "a,b\n")}, "say what it is with --input-format"},
+		"two formats": {[]string{"--in", parts[0], tsv}, "a data set has one format"},
+		"neither": {[]string{"--in", file(t, "rows.csv", "a,b\n")},
+			"say what it is with --input-format"},
 		"arguments without --in": {[]string{parts[0]}, "files are named with --in"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +78,8 @@ func TestFormatsAreFoundEverywhere(t *testing.T) {
 	noName := file(t, "rows", text)
 	assert.Contains(t, must(t, "dataset", "inspect", noName), "criteo-tsv, 5 rows")
 	assert.Contains(t, must(t, "dataset", "inspect", generate(t, "--rows", "7")), "parquet, 7 rows")
-	assert.Contains(t, must(t, "dataset", "import", "--progress", "none", "--out", filepath.Join(t.TempDir(), "out"), noName), "5")
+	assert.Contains(t,
+		must(t, "dataset", "import", "--progress", "none", "--out", filepath.Join(t.TempDir(), "out"), noName), "5")
 	code, _, errs := millrace(t, "dataset", "import", "--out", filepath.Join(t.TempDir(), "out"), "-")
 	assert.Equal(t, exitUsage, code)
 	assert.Contains(t, errs, "what standard input is")

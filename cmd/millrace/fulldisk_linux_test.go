@@ -47,7 +47,10 @@ func TestADriveOnAFullDiskFromTheCommandLine(t *testing.T) {
 	reads := func(warns string) {
 		for _, args := range [][]string{
 			{"drive", "ls", uri}, {"drive", "info", uri}, {"drive", "smart", uri},
-			{"preprocess", "--pipeline", "rm1", "--drive", uri, "--in", "part-00000.parquet", "--out", filepath.Join(t.TempDir(), "out")},
+			{
+				"preprocess", "--pipeline", "rm1", "--drive", uri, "--in", "part-00000.parquet", "--out",
+				filepath.Join(t.TempDir(), "out"),
+			},
 		} {
 			code, _, errs := millrace(t, args...)
 			assert.Equal(t, 0, code, "%v: %s", args, errs)
@@ -89,5 +92,6 @@ func TestACutDriveFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, out, "part-00001.parquet lacks")
 	assert.Contains(t, out, "how many is not known")
 	must(t, "drive", "trim", uri)
-	assert.Contains(t, must(t, "drive", "info", uri), "are missing", "a trim behind the archive hides no damage inside it")
+	assert.Contains(t, must(t, "drive", "info", uri), "are missing",
+		"a trim behind the archive hides no damage inside it")
 }

@@ -14,12 +14,18 @@ import (
 	"github.com/millrace/millrace/fpga/image/document"
 )
 
-func (c *command) image() *cobra.Command {
-	return group("image", "Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
-		c.imageBuild(), c.imageSign(), c.imageVerify(), c.imageInfo(), c.imageDiff(), c.imageLoad(), c.imageActivate(), c.imageRollback(), c.imageList(), c.imageTrust())
+// imageCommands are the commands of FPGA images, in files and on drives.
+type imageCommands struct{ *console }
+
+func (c imageCommands) command() *cobra.Command {
+	return group("image",
+		"Images: what the drives' FPGAs are to be; build and sign them, load and activate them, go back",
+		c.build(), c.sign(), c.verify(), c.info(), c.diff(), c.load(), c.activate(),
+		c.rollback(), c.list(), c.trust())
 }
 
-// readRegular reads a file of at most limit bytes. It is looked at before it is opened: opening a pipe would wait for its writer.
+// readRegular reads a file of at most limit bytes. It is looked at before it is opened: opening a pipe would wait for
+// its writer.
 func readRegular(path string, limit int64) (b []byte, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is no regular file", path)
@@ -78,7 +84,8 @@ type describedSection struct {
 
 func describe(path string, m *image.Image) described {
 	d := described{
-		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(), Platform: m.Spec.Platform, Time: m.Spec.Time,
+		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(),
+		Platform: m.Spec.Platform, Time: m.Spec.Time,
 		Bytes: len(m.Bytes()), Build: m.Spec.Build, Clocks: append([]image.Clock{}, m.Spec.Clocks...),
 		Units: []string{}, Unproven: []string{}, SelfTests: []string{},
 	}
@@ -108,13 +115,13 @@ func describe(path string, m *image.Image) described {
 	return d
 }
 
-func (c *command) imageInfo() *cobra.Command {
+func (c imageCommands) info() *cobra.Command {
 	var spec bool
 	cmd := &cobra.Command{
 		Use: "info FILE", Short: "What an image file holds",
-		Long: `Prints what an image file holds, after everything about its format was checked: sections, digests, identity. The signature is not judged, for
-that takes keys: see millrace image verify. With --spec the document is printed, in JSON, from which millrace image build
-makes the same image again.`,
+		Long: `Prints what an image file holds, after everything about its format was checked: sections, digests,
+identity. The signature is not judged, for that takes keys: see millrace image verify. With --spec
+the document is printed, in JSON, from which millrace image build makes the same image again.`,
 		Example: "  millrace image info stock.mimg\n  millrace image info stock.mimg --spec > spec.json",
 		Args:    exactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -129,7 +136,8 @@ makes the same image again.`,
 			}
 			d := describe(args[0], m)
 			return c.print(d, func(w io.Writer) {
-				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID, d.Interface, d.Platform, d.Bytes)
+				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID,
+					d.Interface, d.Platform, d.Bytes)
 				signed := "no"
 				if d.SignedBy != "" {
 					signed = "by key " + d.SignedBy
@@ -174,11 +182,11 @@ type compared struct {
 	Differences []image.Difference `json:"differences"`
 }
 
-func (c *command) imageDiff() *cobra.Command {
+func (c imageCommands) diff() *cobra.Command {
 	return &cobra.Command{
 		Use: "diff FILE FILE", Short: "What differs between two images",
-		Long: `Compares two images value by value. Images with the same id do the same: builds, signatures and user bytes may differ. The exit status is 0
-whether they differ or not.`,
+		Long: `Compares two images value by value. Images with the same id do the same: builds, signatures and user
+bytes may differ. The exit status is 0 whether they differ or not.`,
 		Example: "  millrace image diff old.mimg new.mimg",
 		Args:    exactArgs("FILE", "FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -190,7 +198,10 @@ whether they differ or not.`,
 			if err != nil {
 				return err
 			}
-			d := compared{A: args[0], B: args[1], SameImage: a.ID == b.ID, SameBytes: string(a.Bytes()) == string(b.Bytes()), Differences: image.Diff(a, b)}
+			d := compared{
+				A: args[0], B: args[1], SameImage: a.ID == b.ID, SameBytes: string(a.Bytes()) == string(b.Bytes()),
+				Differences: image.Diff(a, b),
+			}
 			if d.Differences == nil {
 				d.Differences = []image.Difference{}
 			}
@@ -209,6 +220,7 @@ whether they differ or not.`,
 	}
 }
 
+// dash returns what a cell of a table shows: the text, or a dash where there is none.
 func dash(s string) string {
 	if s == "" {
 		return "-"

@@ -25,7 +25,7 @@ type made struct {
 }
 
 // writeImage writes an image file, of which a crash leaves nothing or all, and says what it is.
-func (c *command) writeImage(path string, b []byte) error {
+func (c imageCommands) writeImage(path string, b []byte) error {
 	m, err := image.Parse(b)
 	if err != nil {
 		return err
@@ -65,17 +65,19 @@ func sourceDateEpoch() (uint64, error) {
 	return t, nil
 }
 
-func (c *command) imageBuild() *cobra.Command {
+func (c imageCommands) build() *cobra.Command {
 	var (
 		out, key string
 		stock    bool
 	)
 	cmd := &cobra.Command{
 		Use: "build [SPEC]", Short: "Build an image from a document",
-		Long: `Builds an image from a document in YAML or JSON, or with --stock the image that drives come with. The bytes follow from the document alone: the
-time is the document's, else SOURCE_DATE_EPOCH, else 0. "base: stock" begins with the stock image and replaces what the
-document names; docs/images.md has the keys.`,
-		Example: "  millrace image build --stock --out stock.mimg\n  millrace image build spec.yaml --out new.mimg --key signing.pem",
+		Long: `Builds an image from a document in YAML or JSON, or with --stock the image that drives come with.
+The bytes follow from the document alone: the time is the document's, else SOURCE_DATE_EPOCH, else
+0. "base: stock" begins with the stock image and replaces what the document names; docs/images.md
+has the keys.`,
+		Example: "  millrace image build --stock --out stock.mimg\n" +
+			"  millrace image build spec.yaml --out new.mimg --key signing.pem",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || stock == (len(args) == 1) {
 				return usagef("%s wants either a SPEC or --stock", cmd.CommandPath())
@@ -162,12 +164,13 @@ func publicKeys(paths []string) ([]ed25519.PublicKey, error) {
 	return keys, nil
 }
 
-func (c *command) imageSign() *cobra.Command {
+func (c imageCommands) sign() *cobra.Command {
 	var out, key string
 	cmd := &cobra.Command{
 		Use: "sign FILE", Short: "Sign an image",
-		Long: `Signs an image with an Ed25519 key, in place of a signature that it may carry. Its id stays the same. OpenSSL makes the keys:
-"openssl genpkey -algorithm ed25519 -out signing.pem", and "openssl pkey -in signing.pem -pubout -out signing.pub.pem" for the drives.`,
+		Long: `Signs an image with an Ed25519 key, in place of a signature that it may carry. Its id stays the
+same. OpenSSL makes the keys: "openssl genpkey -algorithm ed25519 -out signing.pem", and "openssl
+pkey -in signing.pem -pubout -out signing.pub.pem" for the drives.`,
 		Example: "  millrace image sign new.mimg --key signing.pem",
 		Args:    exactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -25,7 +25,7 @@ type slotResult struct {
 }
 
 // printSlot prints what a slot holds now.
-func (c *command) printSlot(ctx context.Context, dev *sdk.Device, slot int, did string) error {
+func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int, did string) error {
 	r, err := dev.ImageReport(ctx)
 	if err != nil {
 		return err
@@ -39,17 +39,19 @@ func (c *command) printSlot(ctx context.Context, dev *sdk.Device, slot int, did 
 	})
 }
 
-func (c *command) imageLoad() *cobra.Command {
+func (c imageCommands) load() *cobra.Command {
 	var (
 		slot     int
 		activate bool
 	)
 	cmd := &cobra.Command{
 		Use: "load URI FILE", Short: "Put an image into a slot of a drive",
-		Long: `Puts an image into a slot of a drive, which judges it: format, interface, revocation, signature. The active image goes on running. Without --slot it
-goes where it lies already, or into the free slot of the field pair (1 and 2). With --activate it is tested and made the active one.`,
-		Example: "  millrace image load file:d0.flash new.mimg\n  millrace image load tcp://192.0.2.7:4420/nqn.2024-01.io.millrace:d0 new.mimg --activate",
-		Args:    exactArgs("URI", "FILE"),
+		Long: `Puts an image into a slot of a drive, which judges it: format, interface, revocation, signature. The
+active image goes on running. Without --slot it goes where it lies already, or into the free slot of
+the field pair (1 and 2). With --activate it is tested and made the active one.`,
+		Example: "  millrace image load file:d0.flash new.mimg\n" +
+			"  millrace image load tcp://192.0.2.7:4420/nqn.2024-01.io.millrace:d0 new.mimg --activate",
+		Args: exactArgs("URI", "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if given := cmd.Flags().Changed("slot"); given && slot < 1 {
 				return usagef("--slot %d: want 1 or more: slot 0 holds the image that the drive came with", slot)
@@ -87,16 +89,18 @@ goes where it lies already, or into the free slot of the field pair (1 and 2). W
 			})
 		},
 	}
-	cmd.Flags().IntVar(&slot, "slot", 0, "slot to load into: 1 or 2, or 3 to try an image (default: the free one of 1 and 2)")
+	cmd.Flags().IntVar(&slot, "slot", 0,
+		"slot to load into: 1 or 2, or 3 to try an image (default: the free one of 1 and 2)")
 	cmd.Flags().BoolVar(&activate, "activate", false, "make it the active image")
 	return cmd
 }
 
-func (c *command) imageActivate() *cobra.Command {
+func (c imageCommands) activate() *cobra.Command {
 	return &cobra.Command{
 		Use: "activate URI SLOT|ID", Short: "Make an image that a drive holds the active one",
-		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it, instead. The drive tests it first, and the image that
-was active goes on running until the test is passed. While a host holds memory of the drive, or executes, it is refused.`,
+		Long: `Makes the image in a slot the active one; it may be named by its id, or the first 16 digits of it,
+instead. The drive tests it first, and the image that was active goes on running until the test is
+passed. While a host holds memory of the drive, or executes, it is refused.`,
 		Example: "  millrace image activate file:d0.flash 1\n  millrace image activate file:d0.flash da4c21672900be58",
 		Args:    exactArgs("URI", "SLOT|ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,7 +127,8 @@ was active goes on running until the test is passed. While a host holds memory o
 	}
 }
 
-// parseSlot reads a slot's number, or the id of an image, whole or its first 16 digits, and returns what finds the slot.
+// parseSlot reads a slot's number, or the id of an image, whole or its first 16 digits, and returns what finds the
+// slot.
 func parseSlot(s string) (func(*image.Report) (int, error), error) {
 	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 256 {
 		return func(*image.Report) (int, error) { return n, nil }, nil
@@ -141,11 +146,11 @@ func parseSlot(s string) (func(*image.Report) (int, error), error) {
 	}, nil
 }
 
-func (c *command) imageRollback() *cobra.Command {
+func (c imageCommands) rollback() *cobra.Command {
 	return &cobra.Command{
 		Use: "rollback URI", Short: "Go back to the image that was active before",
-		Long: `Activates the image that was active before the one that is; where that is gone, the stock image, which always is there. Rolling back twice
-leads back again.`,
+		Long: `Activates the image that was active before the one that is; where that is gone, the stock image,
+which always is there. Rolling back twice leads back again.`,
 		Example: "  millrace image rollback file:d0.flash",
 		Args:    exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -160,15 +165,16 @@ leads back again.`,
 	}
 }
 
-func (c *command) imageList() *cobra.Command {
+func (c imageCommands) list() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use: "list DRIVE", Short: "What images a drive holds, which it takes, and what it refused lately",
-		Long:    "Lists the slots of a drive with the image in each, the policy and the keys by which it takes images, and the images that it refused since it was opened.",
+		Long: "Lists the slots of a drive with the image in each, the policy and the keys by which it takes " +
+			"images, and the images that it refused since it was opened.",
 		Example: "  millrace image list file:d0.flash\n  millrace image list node0/d0",
 		Args:    exactArgs("DRIVE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := c.inspect(cmd.Context(), &f, args[0], inspection.Images)
+			v, err := c.inspectDrive(cmd.Context(), &f, args[0], inspection.Images)
 			if err != nil {
 				return err
 			}
@@ -180,7 +186,7 @@ func (c *command) imageList() *cobra.Command {
 }
 
 // printReport prints what a drive tells of its images.
-func (c *command) printReport(r *inspection.ImageList) error {
+func (c imageCommands) printReport(r *inspection.ImageList) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
 		for _, s := range r.Slots {
@@ -188,7 +194,8 @@ func (c *command) printReport(r *inspection.ImageList) error {
 			if s.Image != (image.ID{}) {
 				id = s.Image.Short()
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)), slotState(&s))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", s.Slot, s.Role, id, s.Bytes, dash(string(s.Standing)),
+				slotState(&s))
 		}
 		printTrust(w, r.Report)
 		for _, f := range r.Refusals {
@@ -203,7 +210,10 @@ func slotState(s *image.SlotReport) string {
 	for _, w := range []struct {
 		is   bool
 		word string
-	}{{s.Active, "active"}, {s.Boot && !s.Active, "boots next"}, {s.Previous, "before it"}, {s.Tested, "tested"}, {s.Reason != "", s.Reason}} {
+	}{
+		{s.Active, "active"}, {s.Boot && !s.Active, "boots next"}, {s.Previous, "before it"}, {s.Tested, "tested"},
+		{s.Reason != "", s.Reason},
+	} {
 		if w.is {
 			words = append(words, w.word)
 		}

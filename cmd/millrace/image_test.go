@@ -35,7 +35,8 @@ func keyFiles(t *testing.T, seed byte) (private, public string, id image.KeyID) 
 
 // specOf is a document of an image of its own.
 func specOf(t *testing.T, khz string) string {
-	return file(t, "spec.yaml", "base: stock\nclocks: [{name: kernel, requested_khz: 223000, granted_khz: "+khz+", screened_khz: 223000}]\n")
+	return file(t, "spec.yaml", "base: stock\nclocks: [{name: kernel, requested_khz: 223000, granted_khz: "+khz+
+		", screened_khz: 223000}]\n")
 }
 
 // images runs every image command that prints a result, for everyCommand.
@@ -63,7 +64,8 @@ func reported(t *testing.T, uri string) (r image.Report) {
 	return r
 }
 
-// TestImagesInTheField takes an image from its document to a drive and back, on every kind of drive that can be had here.
+// TestImagesInTheField takes an image from its document to a drive and back, on every kind of drive that can be had
+// here.
 func TestImagesInTheField(t *testing.T) {
 	key, pub, _ := keyFiles(t, 1)
 	dir := t.TempDir()
@@ -77,7 +79,8 @@ func TestImagesInTheField(t *testing.T) {
 
 	local := "file:" + dir + "/d0.flash"
 	must(t, "drive", "create", local+"?size=1MiB&slm=1MiB", "--image-policy", "require", "--image-key", pub)
-	line, _ := startServe(t, "--flash", dir+"/d1.flash", "--size", "1MiB", "--image-policy", "require", "--image-key", pub)
+	line, _ := startServe(t, "--flash", dir+"/d1.flash", "--size", "1MiB", "--image-policy", "require", "--image-key",
+		pub)
 	remote := strings.TrimSuffix(strings.Fields(line)[1], ":")
 	for _, uri := range []string{local, remote, remote + "?commands=standard"} {
 		t.Run(uri, func(t *testing.T) {
@@ -87,7 +90,8 @@ func TestImagesInTheField(t *testing.T) {
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/a.mimg"), " image "+a.ID.String())
 			assert.Contains(t, must(t, "image", "activate", uri, a.ID.Short()), "activated image "+a.ID.String())
 			assert.Contains(t, must(t, "image", "load", uri, dir+"/a.mimg"), "it has already")
-			assert.Contains(t, must(t, "image", "load", uri, dir+"/b.mimg", "--activate"), "activated image "+b.ID.String())
+			assert.Contains(t, must(t, "image", "load", uri, dir+"/b.mimg", "--activate"), "activated image "+
+				b.ID.String())
 			at, ok := new(image.Report), false
 			*at = reported(t, uri)
 			active, ok := at.Active()
@@ -132,8 +136,14 @@ func TestDriveTrustByFlags(t *testing.T) {
 		{nil, image.PolicyOff, []image.KeyID{}},
 		{[]string{"--image-policy", "warn", "--image-key", pub}, image.PolicyWarn, []image.KeyID{id}},
 		{nil, image.PolicyWarn, []image.KeyID{id}},
-		{[]string{"--image-key", pub2 + "," + pub, "--image-policy", "require"}, image.PolicyRequire, []image.KeyID{id2, id}},
-		{[]string{"--image-revoke", "image:" + a.ID.String() + ",key:" + id2.String()}, image.PolicyRequire, []image.KeyID{id2, id}},
+		{
+			[]string{"--image-key", pub2 + "," + pub, "--image-policy", "require"}, image.PolicyRequire,
+			[]image.KeyID{id2, id},
+		},
+		{
+			[]string{"--image-revoke", "image:" + a.ID.String() + ",key:" + id2.String()}, image.PolicyRequire,
+			[]image.KeyID{id2, id},
+		},
 		{[]string{"--image-policy", "off"}, image.PolicyOff, []image.KeyID{id2, id}},
 	} {
 		line, stop := startServe(t, append([]string{"--flash", flash, "--size", "1MiB"}, serve.flags...)...)
@@ -185,12 +195,14 @@ func TestTheStockImageCannotBeRevoked(t *testing.T) {
 	stock, err := image.Parse(b)
 	require.NoError(t, err)
 	for _, more := range [][]string{nil, {"--force"}} {
-		code, _, stderr := millrace(t, append([]string{"image", "trust", drive, "--image-revoke", "image:" + stock.ID.String()}, more...)...)
+		code, _, stderr := millrace(t,
+			append([]string{"image", "trust", drive, "--image-revoke", "image:" + stock.ID.String()}, more...)...)
 		assert.Equal(t, exitFailed, code)
 		errorLine(t, stderr, stock.ID.Short())
 		assert.NotContains(t, must(t, "image", "list", drive), "revoked image")
 	}
-	code, _, stderr := millrace(t, "drive", "create", "file:"+dir+"/e.flash?size=1MiB&slm=1MiB", "--image-revoke", "image:"+stock.ID.String())
+	code, _, stderr := millrace(t, "drive", "create", "file:"+dir+"/e.flash?size=1MiB&slm=1MiB", "--image-revoke",
+		"image:"+stock.ID.String())
 	assert.Equal(t, exitFailed, code)
 	errorLine(t, stderr, "cannot be revoked")
 }
@@ -261,21 +273,28 @@ func TestImageStatus(t *testing.T) {
 		{exitUsage, []string{"image", "list", "d0"}, "malformed drive URI"},
 		{exitUsage, []string{"image", "trust", "d0"}, "malformed drive URI"},
 		{exitUsage, []string{"image", "trust", drive}, "nothing to change"},
-		{exitUsage, []string{"image", "trust", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y", "--image-policy", "off"}, "where it is served"},
+		{
+			exitUsage, []string{"image", "trust", "tcp://127.0.0.1:1/nqn.2024-01.io.x:y", "--image-policy", "off"},
+			"where it is served",
+		},
 		{exitUsage, []string{"image", "trust", drive, "--image-policy", "maybe"}, "want require, warn or off"},
 		{exitFailed, []string{"image", "trust", drive, "--image-policy", "require"}, "give a key"},
 		{exitFailed, []string{"image", "trust", "file:" + none, "--image-policy", "off"}, "there is no drive"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-policy", "maybe"}, "want require, warn or off"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-key", none}, "--image-key"},
 		{exitUsage, []string{"drive", "create", "mem:", "--image-revoke", "key:1"}, "--image-revoke"},
-		{exitUsage, []string{"drive", "serve", "--flash", none, "--image-policy", "maybe"}, "want require, warn or off"},
+		{exitUsage, []string{"drive", "serve", "--flash", none, "--image-policy", "maybe"},
+			"want require, warn or off"},
 
 		{exitFailed, []string{"drive", "create", "mem:", "--image-policy", "require"}, "give a key"},
 		{exitFailed, []string{"image", "info", none}, "none"},
 		{exitFailed, []string{"image", "info", pub}, "damaged image"},
 		{exitFailed, []string{"image", "info", dir}, "no regular file"},
 		{exitFailed, []string{"image", "build", pub, "--out", none}, "image document"},
-		{exitFailed, []string{"image", "build", file(t, "bad.yaml", "base: stock\nunits: []\n"), "--out", none}, "no units"},
+		{
+			exitFailed, []string{"image", "build", file(t, "bad.yaml", "base: stock\nunits: []\n"), "--out", none},
+			"no units",
+		},
 		{exitFailed, []string{"image", "sign", img, "--key", pub}, "want PRIVATE KEY"},
 		{exitFailed, []string{"image", "verify", img, "--key", none}, "--key"},
 		{exitFailed, []string{"image", "load", drive, pub}, "step format"},

@@ -23,8 +23,11 @@ type trustFlags struct {
 
 func (f *trustFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.policy, "image-policy", "", "which images the drive takes: require (signed by a key it holds), warn or off (default: what it kept, else off)")
-	fl.StringSliceVar(&f.keys, "image-key", nil, "PEM file with public keys that sign images; they take the place of those that the drive kept")
+	fl.StringVar(&f.policy, "image-policy", "",
+		"which images the drive takes: require (signed by a key it holds), warn or off (default: what it kept, else "+
+			"off)")
+	fl.StringSliceVar(&f.keys, "image-key", nil,
+		"PEM file with public keys that sign images; they take the place of those that the drive kept")
 	fl.StringSliceVar(&f.revoke, "image-revoke", nil, "key:ID or image:ID to revoke, beside those that are")
 }
 
@@ -60,19 +63,21 @@ func (f *trustFlags) change() (func(*image.Trust) error, error) {
 	}, nil
 }
 
-func (c *command) imageTrust() *cobra.Command {
+func (c imageCommands) trust() *cobra.Command {
 	var (
 		f     trustFlags
 		force bool
 	)
 	cmd := &cobra.Command{
 		Use: "trust URI", Short: "Change which images a drive on this machine takes",
-		Long: `Changes policy, keys and what is revoked of a drive in a file, and prints what holds from now on. The drive must not be open elsewhere. It is started with the
-change: if it may not take the active image any more, which --image-revoke wants --force for, it goes back to the one before. The stock image, which runs where
-no other may, cannot be revoked. A drive that is served elsewhere is told there, by the same
-flags of millrace drive serve: no host may change what a drive trusts.`,
+		Long: `Changes policy, keys and what is revoked of a drive in a file, and prints what holds from now on.
+The drive must not be open elsewhere. It is started with the change: if it may not take the active
+image any more, which --image-revoke wants --force for, it goes back to the one before. The stock
+image, which runs where no other may, cannot be revoked. A drive that is served elsewhere is told
+there, by the same flags of millrace drive serve: no host may change what a drive trusts.`,
 		Example: "  millrace image trust file:d0.flash --image-policy require --image-key signing.pub.pem\n" +
-			"  millrace image trust file:d0.flash --image-revoke image:da4c21672900be58db0d520c30c2dc76d1ef81466e65c1bb7d2421a8e43b0a3c",
+			"  millrace image trust file:d0.flash --image-revoke " +
+			"image:da4c21672900be58db0d520c30c2dc76d1ef81466e65c1bb7d2421a8e43b0a3c",
 		Args: exactArgs("URI"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			u, err := sdk.ParseURI(args[0])
@@ -87,7 +92,9 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 			case err != nil:
 				return usageError{err}
 			case change == nil:
-				return usagef("nothing to change: give --image-policy, --image-key or --image-revoke; millrace image list shows what holds")
+				return usagef(
+					"nothing to change: give --image-policy, --image-key or --image-revoke; millrace image list " +
+						"shows what holds")
 			}
 			if len(f.revoke) > 0 && !force {
 				if err := f.checkRunning(cmd.Context(), args[0]); err != nil {
@@ -107,7 +114,8 @@ flags of millrace drive serve: no host may change what a drive trusts.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&force, "force", false, "revoke also the image that runs: the drive goes back to the one before it, or to the stock image")
+	cmd.Flags().BoolVar(&force, "force", false,
+		"revoke also the image that runs: the drive goes back to the one before it, or to the stock image")
 	return cmd
 }
 
@@ -125,8 +133,10 @@ func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
 		}
 		for _, s := range r.Slots {
 			if s.Active && (slices.Contains(images, s.Image) || slices.Contains(keys, s.SignedBy)) {
-				return fmt.Errorf("%s runs image %s, which this would revoke: activate another one first (millrace image activate), or have the drive go back "+
-					"to the one before it with --force", dev, s.Image.Short())
+				return fmt.Errorf(
+					"%s runs image %s, which this would revoke: activate another one first (millrace image "+
+						"activate), or have the drive go back "+
+						"to the one before it with --force", dev, s.Image.Short())
 			}
 		}
 		return nil

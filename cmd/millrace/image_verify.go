@@ -27,15 +27,19 @@ type verifiedStep struct {
 }
 
 // verifySteps are the steps of `millrace image verify`, in order.
-var verifySteps = []image.Step{image.StepFormat, image.StepInterface, image.StepRevocation, image.StepSignature, image.StepBackend, image.StepSelfTest}
+var verifySteps = []image.Step{
+	image.StepFormat, image.StepInterface, image.StepRevocation, image.StepSignature, image.StepBackend,
+	image.StepSelfTest,
+}
 
-func (c *command) imageVerify() *cobra.Command {
+func (c imageCommands) verify() *cobra.Command {
 	var keys, revoke []string
 	cmd := &cobra.Command{
 		Use: "verify FILE", Short: "Try an image as a drive would",
-		Long: `Takes an image through the steps that a drive of this build takes: format, interface, revocation, signature, backend (every unit is known), self-test
-(its known answers come out of a drive in memory). With --key it must be signed by one of these keys; without, the signature step
-is skipped. If a step fails, those behind it are skipped and the exit status is 1.`,
+		Long: `Takes an image through the steps that a drive of this build takes: format, interface, revocation,
+signature, backend (every unit is known), self-test (its known answers come out of a drive in
+memory). With --key it must be signed by one of these keys; without, the signature step is skipped.
+If a step fails, those behind it are skipped and the exit status is 1.`,
 		Example: "  millrace image verify new.mimg --key signing.pub.pem",
 		Args:    exactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +84,10 @@ is skipped. If a step fails, those behind it are skipped and the exit status is 
 
 // tryImage loads an image into a drive in memory and tests it.
 func tryImage(ctx context.Context, b []byte, trust image.Trust) (err error) {
-	dev, err := sdk.Create(ctx, "mem:?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error { *t = trust; return nil }})
+	dev, err := sdk.Create(ctx, "mem:?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error {
+		*t = trust
+		return nil
+	}})
 	if err != nil {
 		return err
 	}

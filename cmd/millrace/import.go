@@ -17,7 +17,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 )
 
-func (c *command) datasetImport() *cobra.Command {
+func (c datasetCommands) importRows() *cobra.Command {
 	var (
 		in            input
 		o             workload.Options
@@ -26,8 +26,9 @@ func (c *command) datasetImport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE...",
 		Short: "Criteo text or binary rows, or any Parquet, into a folder of partitions",
-		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is standard input) and writes them as
-Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files are looked through, and copied as partitions when they are sound.`,
+		Long: `Reads Criteo rows (criteo-tsv, criteo-bin; several files are read one after the other, "-" is
+standard input) and writes them as Parquet partitions with columns label, int_0..12 and cat_0..25.
+Parquet files are looked through, and copied as partitions when they are sound.`,
 		Example: "  millrace dataset import --out data/ --codec snappy day_0.tsv day_1.tsv\n" +
 			"  zcat day_0.gz | millrace dataset import --input-format criteo-tsv --out data/ -\n" +
 			"  millrace dataset import --out data/ table.parquet",
@@ -48,7 +49,10 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 				return err
 			}
 			if in.format == "parquet" {
-				for _, flag := range []string{"label", "malformed", "partition-rows", "row-group-rows", "page-bytes", "page-version", "codec", "encoding"} {
+				for _, flag := range []string{
+					"label", "malformed", "partition-rows", "row-group-rows", "page-bytes", "page-version", "codec",
+					"encoding",
+				} {
 					if cmd.Flags().Changed(flag) {
 						return usagef("--%s is for Criteo rows: Parquet files are copied as they are", flag)
 					}
@@ -69,8 +73,10 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 			p := c.newProgress("import", "rows", 0)
 			var last int64
 			files, counts, err := workload.Import(cmd.Context(), r, workload.ImportOptions{
-				Binary: in.format == "criteo-bin", LabelAbsent: t.LabelAbsent, Policy: t.Policy, Out: o.Out, PartitionRows: partitionRows,
-				RowGroupRows: o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion, Codec: o.Codec, Encoding: o.Encoding, Overwrite: o.Overwrite,
+				Binary: in.format == "criteo-bin", LabelAbsent: t.LabelAbsent, Policy: t.Policy, Out: o.Out,
+				PartitionRows: partitionRows,
+				RowGroupRows:  o.RowGroupRows, PageBytes: o.PageBytes, PageVersion: o.PageVersion, Codec: o.Codec,
+				Encoding: o.Encoding, Overwrite: o.Overwrite,
 				Progress: func(rows, _ int64) {
 					p.add(rows - last)
 					last = rows
@@ -89,13 +95,12 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content; standard input must be named)")
-	f.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
-	f.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	in.formatFlags(f, "what the files are by name and content; standard input must be named")
 	f.Var(quantity.CountFlag[int64]{To: &partitionRows}, "partition-rows", "rows of a partition (default 4,194,304)")
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
 	f.Var(quantity.CountFlag[int]{To: &o.RowGroupRows}, "row-group-rows", "rows of a row group (default 262,144)")
-	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes", "bytes of a data page before compression, about (default 1 MiB)")
+	f.Var(quantity.BytesFlag[int]{To: &o.PageBytes, Bare: true}, "page-bytes",
+		"bytes of a data page before compression, about (default 1 MiB)")
 	f.IntVar(&o.PageVersion, "page-version", 1, "version of data pages, 1 or 2")
 	f.StringVar(&o.Codec, "codec", "none", "none, snappy, gzip, zstd or lz4_raw")
 	f.StringVar(&o.Encoding, "encoding", "plain", "plain or dictionary")
@@ -104,7 +109,7 @@ Parquet partitions with columns label, int_0..12 and cat_0..25. Parquet files ar
 }
 
 // concatenate reads files one after the other, "-" being standard input.
-func (c *command) concatenate(paths []string) (io.Reader, func() error, error) {
+func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, error) {
 	var readers []io.Reader
 	var files []*os.File
 	closeAll := func() error {
@@ -131,7 +136,7 @@ func (c *command) concatenate(paths []string) (io.Reader, func() error, error) {
 
 // importParquet copies files that can be read. All are looked through before the first is copied; when a copy fails
 // those before it are removed.
-func (c *command) importParquet(ctx context.Context, paths []string, o workload.Options) error {
+func (c datasetCommands) importParquet(ctx context.Context, paths []string, o workload.Options) error {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
@@ -41,35 +42,43 @@ type input struct {
 // flags adds the input's flags.
 func (i *input) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&i.in, "in", nil, "files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members of its volume")
+	f.StringSliceVar(&i.in, "in", nil,
+		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members "+
+			"of its volume")
 	f.StringArrayVar(&i.drives, "drive", nil, "a drive by URI, as file:/data/d0.flash; may be given again")
-	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files of --in are by name and content; parquet with --drive)")
+	i.formatFlags(f, "what the files of --in are by name and content; parquet with --drive")
+	f.StringVar(&i.engine, "engine", "",
+		"who computes: reference, cpu or drive (default: the drive, where it computes)")
+	f.StringVar(&i.commands, "commands", "vendor",
+		"command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
+	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
+	f.IntVar(&i.threads, "threads", 1,
+		"engine threads of the drive made of --in, or of the CPU; for --drive say it in the URI")
+	f.IntVar(&i.streams, "streams", 0, "splits that a drive takes at once (default 2, 1 where memory is short)")
+	f.StringVar(&i.coalesce, "coalesce", "",
+		"largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
+}
+
+// formatFlags adds the flags that say what the files are; byDefault is what holds without --input-format.
+func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
+	f.StringVar(&i.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: "+byDefault+")")
 	f.StringVar(&i.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
 	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
-	f.StringVar(&i.engine, "engine", "", "who computes: reference, cpu or drive (default: the drive, where it computes)")
-	f.StringVar(&i.commands, "commands", "vendor", "command set of the drive made of --in: vendor or standard; for --drive say it in the URI")
-	f.StringVar(&i.slm, "slm", "", "device memory to use, as 64MiB (default: all of it)")
-	f.IntVar(&i.threads, "threads", 1, "engine threads of the drive made of --in, or of the CPU; for --drive say it in the URI")
-	f.IntVar(&i.streams, "streams", 0, "splits that a drive takes at once (default 2, 1 where memory is short)")
-	f.StringVar(&i.coalesce, "coalesce", "", "largest read that joins neighbouring column chunks (default 64KiB; DPP: 1280KiB for disks)")
 }
 
 // config turns the flags into drives to open. It checks every flag before it looks at a file.
 func (i *input) config(cmd *cobra.Command) (local.Config, error) {
-	c := local.Config{Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams}}
+	c := local.Config{
+		Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams},
+	}
 	if len(i.in) == 0 && len(i.drives) == 0 {
 		return c, usagef("name files with --in, or drives with --drive%s", i.elsewhere)
 	}
 	var err error
-	switch i.format {
-	case "", "parquet":
-		c.Source = program.Parquet
-	case "criteo-tsv":
-		c.Source = program.CriteoTSV
-	case "criteo-bin":
-		c.Source = program.CriteoBinary
-	default:
-		return c, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
+	if c.Source = program.Parquet; i.format != "" {
+		if c.Source, err = i.source(); err != nil {
+			return c, err
+		}
 	}
 	if c.Text, err = i.text(); err != nil {
 		return c, err
@@ -89,7 +98,8 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 		return c, usagef("--commands %q: want vendor or standard", i.commands)
 	}
 	if i.threads < 1 || i.threads > sdk.MaxThreads || i.streams < 0 {
-		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams, sdk.MaxThreads)
+		return c, usagef("--threads %d, --streams %d: want 1 to %d threads, streams not below 0", i.threads, i.streams,
+			sdk.MaxThreads)
 	}
 	if i.slm != "" {
 		n, err := quantity.Bytes(i.slm)
@@ -145,16 +155,27 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 	given := func(flag string) bool { f := cmd.Flags().Lookup(flag); return f != nil && f.Changed }
 	switch cpu := i.engine == string(host.EngineCPU) || i.engine == string(host.EngineReference); {
 	case given("commands"):
-		return usagef("--commands is for --in alone: with --drive say it in the URI, as file:d0.flash?commands=%s", i.commands)
+		return usagef("--commands is for --in alone: with --drive say it in the URI, as file:d0.flash?commands=%s",
+			i.commands)
 	case given("threads") && !cpu:
-		return usagef("--threads is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
+		return usagef("--threads "+
+			"is for --in and for the CPU: with --drive say it in the URI, as file:d0.flash?threads=%d", i.threads)
 	case i.spread > 0:
 		return usagef("--spread deals files of --in to drives: with --drive the partitions lie where they are")
 	}
 	return nil
 }
 
-// text is how text partitions are read.
+// source returns the format that --input-format names.
+func (i *input) source() (program.Source, error) {
+	source, known := sources[i.format]
+	if !known {
+		return source, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
+	}
+	return source, nil
+}
+
+// text returns how text partitions are read.
 func (i *input) text() (text.Options, error) {
 	var o text.Options
 	switch i.label {
@@ -178,7 +199,9 @@ func (i *input) text() (text.Options, error) {
 }
 
 // suffixes of files that a folder of a format's partitions holds.
-var suffixes = map[string][]string{"parquet": {".parquet"}, "criteo-tsv": {".tsv", ".txt", ""}, "criteo-bin": {".bin", ""}}
+var suffixes = map[string][]string{
+	"parquet": {".parquet"}, "criteo-tsv": {".tsv", ".txt", ""}, "criteo-bin": {".bin", ""},
+}
 
 // expand turns names, folders and patterns into files, sorted, each once.
 func expand(names []string, format string) ([]string, error) {
@@ -200,7 +223,8 @@ func expand(names []string, format string) ([]string, error) {
 			}
 			n := len(files)
 			for _, e := range entries {
-				if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") || !hasSuffix(e.Name(), suffixes[format]) {
+				if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
+					!hasSuffix(e.Name(), suffixes[format]) {
 					continue
 				}
 				file := filepath.Join(name, e.Name())
@@ -244,7 +268,8 @@ func expand(names []string, format string) ([]string, error) {
 // and no interrupt ends that.
 func regular(name string, info os.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file: partitions are read from files (for a pipe there is dataset import)", name)
+		return fmt.Errorf("%s is no regular file: partitions are read from files (for a pipe there is dataset import)",
+			name)
 	}
 	return nil
 }

@@ -23,17 +23,20 @@ type inspectFlags struct {
 // inspectHelp is what the long help of a command says of inspectFlags.
 const inspectHelp = `
 
-A drive that a storage node serves is asked through the node: by its URI on the node's machine, where the node is found by itself; as NODE/DRIVE, through
-the control plane; or, with --node, by its name on the node at that address.`
+A drive that a storage node serves is asked through the node: by its URI on the node's machine,
+where the node is found by itself; as NODE/DRIVE, through the control plane; or, with --node, by its
+name on the node at that address.`
 
 func (f *inspectFlags) add(cmd *cobra.Command) {
 	f.remoteFlags.add(cmd)
-	cmd.Flags().StringVar(&f.node, "node", "", "address of the storage node that has the drive: https://HOST:PORT, http://HOST:PORT or unix:PATH; the drive is then named as the node names it")
+	cmd.Flags().StringVar(&f.node, "node", "",
+		"address of the storage node that has the drive: https://HOST:PORT, http://HOST:PORT or unix:PATH; the drive "+
+			"is then named as the node names it")
 	cmd.Long += inspectHelp
 }
 
 // inspect asks a drive, wherever it is open.
-func (c *command) inspect(ctx context.Context, f *inspectFlags, arg string, kind inspection.Kind) (any, error) {
+func (c *console) inspectDrive(ctx context.Context, f *inspectFlags, arg string, kind inspection.Kind) (any, error) {
 	_, uriError := sdk.ParseURI(arg)
 	node, drive, ref := strings.Cut(arg, "/")
 	switch {
@@ -43,7 +46,9 @@ func (c *command) inspect(ctx context.Context, f *inspectFlags, arg string, kind
 			return nil, err
 		}
 		if uriError == nil {
-			return nil, usagef("with --node the drive is named as the node names it, as d0: millrace nodes show lists them; %s is a URI", arg)
+			return nil,
+				usagef("with --node the drive is named as the node names it, as d0: millrace nodes show lists them; "+
+					"%s is a URI", arg)
 		}
 		return inspection.Ask(ctx, t.Identity, []string{f.node}, arg, kind)
 	case uriError == nil:
@@ -55,7 +60,8 @@ func (c *command) inspect(ctx context.Context, f *inspectFlags, arg string, kind
 }
 
 // open opens a drive by its URI, or asks whoever has it open.
-func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string, kind inspection.Kind) (answer any, err error) {
+func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string,
+	kind inspection.Kind) (answer any, err error) {
 	err = withDrive(ctx, uri, log, func(dev *sdk.Device) error {
 		answer, err = inspection.Read(ctx, kind, dev, nil)
 		return err

@@ -63,12 +63,15 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	files, images := must(t, "drive", "ls", drive, "--output", "json"), must(t, "image", "list", drive)
 	var control controlling
 	daemon(t, &control, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--progress", "none")
-	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ncontrol: ['"+control.URL+"']\ndrives: [{name: d0, uri: '"+drive+"'}]\n")
+	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ncontrol: ['"+control.URL+
+		"']\ndrives: [{name: d0, uri: '"+drive+"'}]\n")
 	var node nodeReady
 	daemon(t, &node, "node", "run", "--config", conf)
 	awaitOK(t, node.URLs[0]+"/readyz")
 	t.Setenv("MILLRACE_CONTROL", control.URL)
-	require.Eventually(t, func() bool { return strings.Contains(must(t, "nodes", "list"), "ready") }, 30*time.Second, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(must(t, "nodes", "list"), "ready")
+	}, 30*time.Second, 20*time.Millisecond)
 
 	for _, how := range [][]string{{drive}, {"n1/d0"}, {"d0", "--node", node.URLs[0]}} {
 		ask := func(args ...string) string { return must(t, append(args, how...)...) }
@@ -115,7 +118,8 @@ func TestADriveThatIsServedIsAskedWhereItIs(t *testing.T) {
 	flash := filepath.Join(t.TempDir(), "d0.flash")
 	must(t, "drive", "create", "file:"+flash+"?size=1MiB")
 	var s serving
-	daemon(t, &s, "drive", "serve", "--create", "--flash", flash, "--listen", "127.0.0.1:0", "--slm", "64MiB", "--progress", "none")
+	daemon(t, &s, "drive", "serve", "--create", "--flash", flash, "--listen", "127.0.0.1:0", "--slm", "64MiB",
+		"--progress", "none")
 	var d inspection.Description
 	require.NoError(t, json.Unmarshal([]byte(must(t, "drive", "info", "file:"+flash, "--output", "json")), &d))
 	assert.Equal(t, s.URI, d.URI)

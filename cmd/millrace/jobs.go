@@ -17,8 +17,12 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-func (c *command) jobs() *cobra.Command {
-	return group("jobs", "Jobs of a control plane", c.jobsSubmit(), c.jobsList(), c.jobsShow(), c.jobsWatch(), c.jobsCheckpoint(), c.jobsCancel())
+// jobCommands are the commands about the jobs of a control plane.
+type jobCommands struct{ *console }
+
+func (c jobCommands) command() *cobra.Command {
+	return group("jobs", "Jobs of a control plane", c.submit(), c.list(), c.show(), c.watch(),
+		c.checkpoint(), c.cancel())
 }
 
 // jobView is a job as it is printed.
@@ -63,14 +67,18 @@ func viewJob(s *apiv1.JobStatus) jobView {
 	v := jobView{
 		ID: s.GetId(), Name: s.GetSpec().GetName(), State: s.GetState(), Digest: hex.EncodeToString(s.GetDigest()),
 		Submitted: time.UnixMilli(int64(s.GetSubmittedSeconds() * 1e3)).UTC().Format(time.RFC3339),
-		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(), Delivered: s.GetDelivered(), Rows: s.GetRows(),
-		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(), Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
-		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(), Follows: s.GetSpec().GetFollow(),
+		Epoch:     s.GetEpoch(), Epochs: s.GetSpec().GetEpochs(), MiniBatches: s.GetMinibatches(),
+		Delivered: s.GetDelivered(), Rows: s.GetRows(),
+		T: s.GetSpec().GetTRowsPerSecond(), P: s.GetPRowsPerSecond(), Drives: s.GetDrives(),
+		Wanted: s.GetDrivesWanted(), Stall: s.GetExpectedStallSeconds(),
+		Allocation: s.GetAllocation(), Redelivered: s.GetRedelivered(), WaitsFor: s.GetWaitsFor(),
+		Follows: s.GetSpec().GetFollow(),
 		Abandon: s.GetAbandonAfterSeconds(), Owner: s.GetOwner(), Ranks: []rankView{},
 	}
 	last := 0.0
 	for _, r := range s.GetRanks() {
-		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches, r.StallSeconds, contact(r.LastContactSeconds), r.Detached})
+		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
+			r.StallSeconds, contact(r.LastContactSeconds), r.Detached})
 		last = max(last, r.LastContactSeconds)
 	}
 	v.LastContact = contact(last)
@@ -96,14 +104,6 @@ func (v *jobView) attached() string {
 	return fmt.Sprintf("%d of %d", n, len(v.Ranks))
 }
 
-// orDash is what a cell shows that has nothing to say.
-func orDash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // appetite is T, for people.
 func (v *jobView) appetite() string {
 	if v.T == 0 {
@@ -121,12 +121,16 @@ func (v *jobView) share() string {
 }
 
 func printJob(w io.Writer, v jobView) {
-	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest, v.Submitted)
+	fmt.Fprintf(w, "job\t%s\nname\t%s\nstate\t%s\ndigest\t%s\nsubmitted\t%s\n", v.ID, v.Name, v.State, v.Digest,
+		v.Submitted)
 	if v.Owner != "" {
 		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
 	}
-	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs, v.Delivered, v.MiniBatches, v.share(), v.Rows)
-	fmt.Fprintf(w, "T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\nleases redelivered\t%d\n", v.appetite(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs,
+		v.Delivered, v.MiniBatches, v.share(), v.Rows)
+	fmt.Fprintf(w,
+		"T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\n"+
+			"leases redelivered\t%d\n", v.appetite(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -138,12 +142,13 @@ func printJob(w io.Writer, v jobView) {
 	if len(v.Ranks) > 0 {
 		fmt.Fprintf(w, "\nrank\tattached\tlast contact\tdelivered\tof\tqueue\tstall\tdetached because\n")
 		for _, r := range v.Ranks {
-			fmt.Fprintf(w, "%d\t%v\t%s\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Rank, r.Attached, orDash(r.LastContact), r.Delivered, r.MiniBatches, r.Queue, r.Stall, orDash(r.Detached))
+			fmt.Fprintf(w, "%d\t%v\t%s\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Rank, r.Attached, dash(r.LastContact),
+				r.Delivered, r.MiniBatches, r.Queue, r.Stall, dash(r.Detached))
 		}
 	}
 }
 
-func (c *command) jobsSubmit() *cobra.Command {
+func (c jobCommands) submit() *cobra.Command {
 	var (
 		f          remoteFlags
 		spec       apiv1.JobSpec
@@ -160,13 +165,15 @@ func (c *command) jobsSubmit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit",
 		Short: "Submit a job",
-		Long: `Hands a job to the control plane: a pipeline over the partitions that match --partitions and not --exclude, of those that live nodes hold. The job is
-prepared on the nodes and P is measured; then launchers attach to it, each as one rank (trainmgr/remote, millrace train --control, or the
-Python package). Submitting again, word for word the same, returns the job that runs.
+		Long: `Hands a job to the control plane: a pipeline over the partitions that match --partitions and not
+--exclude, of those that live nodes hold. The job is prepared on the nodes and P is measured; then
+launchers attach to it, each as one rank (trainmgr/remote, millrace train --control, or the Python
+package). Submitting again, word for word the same, returns the job that runs.
 
-The partitions that one job excludes are what another takes: so training and validation are split. With --follow, partitions that appear
-later are taken when all that was there is delivered.`,
-		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 --ranks 8 --t 2.5e6\n" +
+The partitions that one job excludes are what another takes: so training and validation are split.
+With --follow, partitions that appear later are taken when all that was there is delivered.`,
+		Example: "  millrace jobs submit --pipeline rm1.yaml --name ads --partitions 'day-2026-11-*' --epochs 2 " +
+			"--ranks 8 --t 2.5e6\n" +
 			"  millrace jobs submit --pipeline rm1 --name validate --partitions 'day-2026-11-30*' --wait",
 		Args: noArgs,
 	}
@@ -177,14 +184,21 @@ later are taken when all that was there is delivered.`,
 	fl.StringSliceVar(&exclude, "exclude", nil, "patterns of partitions that are not taken")
 	fl.Uint64Var(&spec.Epochs, "epochs", 1, "how often to go over the partitions")
 	fl.Uint32Var(&spec.Ranks, "ranks", 1, "consumers that share the mini-batches")
-	fl.StringVar(&spec.RankTail, "rank-tail", "drop", "what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
-	fl.StringVar(&spec.Order, "order", "fastest", "fastest, or deterministic: each rank gets its mini-batches in the plan's order")
+	fl.StringVar(&spec.RankTail, "rank-tail", "drop",
+		"what becomes of mini-batches that cannot be shared out equally: drop, or keep (the first ranks get one more)")
+	fl.StringVar(&spec.Order, "order", "fastest",
+		"fastest, or deterministic: each rank gets its mini-batches in the plan's order")
 	fl.Float64Var(&spec.Weight, "weight", 1, "share of a drive among jobs that want it")
-	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t", "T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
+	fl.Var(quantity.RateFlag{To: &spec.TRowsPerSecond}, "t",
+		"T: rows a second that the trainer takes, all ranks together; 0: not known, every drive runs")
 	fl.Int32Var(&maxDrives, "max-drives", 0, "drives at once at most; 0: no bound")
-	fl.StringVar(&resume, "resume", "", "file with a token to go on from, as train --checkpoint and jobs checkpoint write it")
-	fl.DurationVar(&abandon, "abandon-after", 0, "end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
-	fl.StringVar(&owner, "owner", "", "by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their certificates up to the first dot (default: every launcher may see it and attach)")
+	fl.StringVar(&resume, "resume", "",
+		"file with a token to go on from, as train --checkpoint and jobs checkpoint write it")
+	fl.DurationVar(&abandon, "abandon-after", 0,
+		"end the job when no rank has called for so long; 0: as the control plane says (control run --abandon-after)")
+	fl.StringVar(&owner, "owner", "",
+		"by an operator: whose launchers may see the job, attach to it and cancel it, by the name in their "+
+			"certificates up to the first dot (default: every launcher may see it and attach)")
 	fl.BoolVar(&spec.Follow, "follow", false, "go on with partitions that appear later")
 	fl.Int64Var(&plan.Batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
 	fl.StringVar(&plan.Tail, "tail", "keep", "what becomes of a partition's last, short mini-batch: keep or drop")
@@ -193,13 +207,14 @@ later are taken when all that was there is delivered.`,
 	fl.Int64Var(&plan.SplitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
 	fl.Int64Var(&plan.Window, "window", 0, "mini-batches that --shuffle rows mixes (default 4)")
 	fl.BoolVar(&wait, "wait", false, "wait until the job runs")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		document, err := pipelineDocument(name)
 		if err != nil {
 			return err
 		}
 		spec.AbandonAfterSeconds = abandon.Seconds()
-		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude, maxDrives
+		spec.Pipeline, spec.Plan, spec.Partitions, spec.Exclude, spec.MaxDrives = document, &plan, partitions, exclude,
+			maxDrives
 		if resume != "" {
 			if spec.Resume, err = readResume(resume); err != nil {
 				return err
@@ -247,7 +262,7 @@ func runs(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*ap
 	return nil, fmt.Errorf("job %s: the control plane says no more", job.Id)
 }
 
-func (c *command) jobsList() *cobra.Command {
+func (c jobCommands) list() *cobra.Command {
 	var (
 		f     remoteFlags
 		watch bool
@@ -255,14 +270,15 @@ func (c *command) jobsList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List jobs: those that run, then those that ended",
-		Long: `Lists the jobs that the control plane knows; of those that ended, the last hundred or so. A job whose ranks are all detached runs on for whoever
-attaches; it ends by itself, abandoned, when nobody has for as long as it, or the control plane, allows (control run --abandon-after).`,
+		Long: `Lists the jobs that the control plane knows; of those that ended, the last hundred or so. A job
+whose ranks are all detached runs on for whoever attaches; it ends by itself, abandoned, when nobody
+has for as long as it, or the control plane, allows (control run --abandon-after).`,
 		Example: "  millrace jobs list --watch",
 		Args:    noArgs,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return c.repeat(ctx, watch, func(c *command) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		return c.repeat(ctx, watch, func(c *console) error {
 			jobs, err := client.List(ctx)
 			if err != nil {
 				return err
@@ -274,27 +290,29 @@ attaches; it ends by itself, abandoned, when nobody has for as long as it, or th
 			return c.print(views, func(w io.Writer) {
 				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
 				for _, v := range views {
-					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs, v.share(), v.Drives, v.Wanted, v.attached(), orDash(v.LastContact), v.Submitted)
+					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
+						v.share(), v.Drives, v.Wanted, v.attached(), dash(v.LastContact), v.Submitted)
 				}
 			})
 		})
 	})
 }
 
-func (c *command) jobsShow() *cobra.Command {
+func (c jobCommands) show() *cobra.Command {
 	var (
 		f         remoteFlags
 		decisions bool
 	)
 	cmd := &cobra.Command{
-		Use:     "show JOB",
-		Short:   "Show a job",
-		Long:    "Shows a job, by its id or its name. With --decisions, instead, what its autoscaler decided last, each decision with its inputs.",
+		Use:   "show JOB",
+		Short: "Show a job",
+		Long: "Shows a job, by its id or its name. With --decisions, instead, what its autoscaler decided last, " +
+			"each decision with its inputs.",
 		Example: "  millrace jobs show ads\n  millrace jobs show ads --decisions --output json",
 		Args:    exactArgs("JOB"),
 	}
 	cmd.Flags().BoolVar(&decisions, "decisions", false, "show the autoscaler's last decisions")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if decisions {
 			return c.showDecisions(ctx, client, args[0])
 		}
@@ -307,7 +325,7 @@ func (c *command) jobsShow() *cobra.Command {
 	})
 }
 
-func (c *command) showDecisions(ctx context.Context, client *remote.Client, id string) error {
+func (c jobCommands) showDecisions(ctx context.Context, client *remote.Client, id string) error {
 	list, err := client.Decisions(ctx, id)
 	if err != nil {
 		return err
@@ -335,22 +353,24 @@ func (c *command) showDecisions(ctx context.Context, client *remote.Client, id s
 				} `json:"decision"`
 			}
 			if json.Unmarshal(d, &r) == nil {
-				fmt.Fprintf(w, "%.1f\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Inputs.Seconds, r.Decision.Drives, r.Inputs.Running, r.Inputs.Queue, r.Inputs.Stall, r.Decision.Why)
+				fmt.Fprintf(w, "%.1f\t%d\t%d\t%.1f\t%.1f s\t%s\n", r.Inputs.Seconds, r.Decision.Drives,
+					r.Inputs.Running, r.Inputs.Queue, r.Inputs.Stall, r.Decision.Why)
 			}
 		}
 	})
 }
 
-func (c *command) jobsCancel() *cobra.Command {
+func (c jobCommands) cancel() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
-		Use:     "cancel JOB",
-		Short:   "Cancel a job",
-		Long:    "Ends a job for all its ranks. The trainer's token remains valid: a job submitted with it as --resume goes on.",
+		Use:   "cancel JOB",
+		Short: "Cancel a job",
+		Long: "Ends a job for all its ranks. The trainer's token remains valid: a job submitted with it as " +
+			"--resume goes on.",
 		Example: "  millrace jobs cancel ads",
 		Args:    exactArgs("JOB"),
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if err := client.Cancel(ctx, args[0]); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ type checkpointed struct {
 	Acknowledged uint64 `json:"mini_batches_acknowledged"`
 }
 
-func (c *command) jobsCheckpoint() *cobra.Command {
+func (c jobCommands) checkpoint() *cobra.Command {
 	var (
 		f   remoteFlags
 		out string
@@ -28,13 +28,15 @@ func (c *command) jobsCheckpoint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpoint JOB",
 		Short: "Write the token of a job that runs, or was abandoned",
-		Long: `Writes what all ranks of a job have acknowledged as a token, sealed by the control plane: a job submitted with it as --resume delivers the rest. It is
-for jobs whose trainer kept no token of its own, as one that was abandoned; of one that was cancelled, has failed or is done there is none.`,
-		Example: "  millrace jobs checkpoint ads --out ads.token\n  millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
-		Args:    exactArgs("JOB"),
+		Long: `Writes what all ranks of a job have acknowledged as a token, sealed by the control plane: a job
+submitted with it as --resume delivers the rest. It is for jobs whose trainer kept no token of its
+own, as one that was abandoned; of one that was cancelled, has failed or is done there is none.`,
+		Example: "  millrace jobs checkpoint ads --out ads.token\n" +
+			"  millrace jobs submit --pipeline rm1 --name ads-2 --resume ads.token",
+		Args: exactArgs("JOB"),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write, replaced whole")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if out == "" {
 			return usagef("--out is wanted: the file to write the token to")
 		}
@@ -54,7 +56,8 @@ for jobs whose trainer kept no token of its own, as one that was abandoned; of o
 			v.Acknowledged += r.To - r.From
 		}
 		return c.print(v, func(w io.Writer) {
-			fmt.Fprintf(w, "token of job %s written to %s: %d mini-batches of epoch %d are acknowledged\n", v.Job, v.File, v.Acknowledged, v.Epoch+1)
+			fmt.Fprintf(w, "token of job %s written to %s: %d mini-batches of epoch %d are acknowledged\n", v.Job,
+				v.File, v.Acknowledged, v.Epoch+1)
 		})
 	})
 }

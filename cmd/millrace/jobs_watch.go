@@ -21,18 +21,19 @@ type watchView struct {
 	Remaining float64 `json:"remaining_seconds"` // time left at that pace; 0: unknown
 }
 
-func (c *command) jobsWatch() *cobra.Command {
+func (c jobCommands) watch() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
 		Use:   "watch JOB",
 		Short: "Follow a job until it has ended",
-		Long: `Shows a job whenever it changes, at most once a second, until it has ended: state, rows a second that its ranks acknowledged lately, T, P, drives,
-each rank's queue and stall, and how long the job takes at this pace. On a terminal it is drawn in place, elsewhere a line each time. It fails if
-the job does, or is abandoned.`,
+		Long: `Shows a job whenever it changes, at most once a second, until it has ended: state, rows a second
+that its ranks acknowledged lately, T, P, drives, each rank's queue and stall, and how long the job
+takes at this pace. On a terminal it is drawn in place, elsewhere a line each time. It fails if the
+job does, or is abandoned.`,
 		Example: "  millrace jobs watch ads",
 		Args:    exactArgs("JOB"),
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		var (
 			pace   remote.Pace
 			state  string
@@ -96,14 +97,16 @@ func (v *watchView) remaining() string {
 // lineWatch writes one line, for logs and pipes.
 func lineWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %s, %d drives (%d wanted), %s left\n",
-		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.rate(), v.Drives, v.Wanted, v.remaining())
+		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.rate(), v.Drives, v.Wanted,
+		v.remaining())
 }
 
 // drawWatch writes what a terminal shows in place.
 func drawWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
 	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
-	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", bar(v.Delivered, v.MiniBatches, 30), v.share(), v.Delivered, v.MiniBatches)
+	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", bar(v.Delivered, v.MiniBatches, 30), v.share(),
+		v.Delivered, v.MiniBatches)
 	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.rate(), v.appetite(), v.P)
 	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)
 	fmt.Fprintf(w, "time left\t%s\n", v.remaining())
@@ -112,7 +115,8 @@ func drawWatch(w io.Writer, v watchView) {
 	}
 	fmt.Fprintf(w, "\nrank\tattached\tdelivered\tqueue\tstall\n")
 	for _, r := range v.Ranks {
-		fmt.Fprintf(w, "%d\t%v\t%d of %d\t%.1f\t%.1f s\n", r.Rank, r.Attached, r.Delivered, r.MiniBatches, r.Queue, r.Stall)
+		fmt.Fprintf(w, "%d\t%v\t%d of %d\t%.1f\t%.1f s\n", r.Rank, r.Attached, r.Delivered, r.MiniBatches, r.Queue,
+			r.Stall)
 	}
 }
 

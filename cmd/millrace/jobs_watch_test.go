@@ -14,9 +14,12 @@ import (
 // What a watch shows: rows/s, T, P, drives, each rank's queue and stall, and the time left.
 func TestWatchShowsPaceAndTimeLeft(t *testing.T) {
 	status := &apiv1.JobStatus{
-		Id: "j-1", Spec: &apiv1.JobSpec{Name: "ads", Epochs: 1, TRowsPerSecond: 5000}, State: "waiting: no drive holds day_7.parquet",
+		Id: "j-1", Spec: &apiv1.JobSpec{Name: "ads", Epochs: 1, TRowsPerSecond: 5000},
+		State:       "waiting: no drive holds day_7.parquet",
 		Minibatches: 100, Rows: 100_000, PRowsPerSecond: 2500, Drives: 2, DrivesWanted: 3,
-		Ranks: []*apiv1.RankStatus{{Attached: true, Minibatches: 100, Delivered: 50, QueueBatches: 3.5, StallSeconds: 1.25}},
+		Ranks: []*apiv1.RankStatus{{
+			Attached: true, Minibatches: 100, Delivered: 50, QueueBatches: 3.5, StallSeconds: 1.25,
+		}},
 	}
 	var pace remote.Pace
 	begin := time.Unix(0, 0)

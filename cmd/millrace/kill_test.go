@@ -33,8 +33,8 @@ func spawn(t *testing.T, args ...string) (*exec.Cmd, string) {
 	return cmd, line
 }
 
-// TestKill kills the target at random moments under write load: what was flushed is there when it is back, no block is torn, and
-// the host that waits goes on with the new one.
+// TestKill kills the target at random moments under write load: what was flushed is there when it is back, no block is
+// torn, and the host that waits goes on with the new one.
 func TestKill(t *testing.T) {
 	const (
 		nqn    = "nqn.2024-01.io.millrace:kill"
@@ -42,11 +42,15 @@ func TestKill(t *testing.T) {
 		lba    = 4096
 		rounds = 4
 	)
-	args := []string{"drive", "serve", "--create", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--lba", "4096", "--slm", "1MiB", "--nqn", nqn, "--progress", "none", "--listen"}
+	args := []string{
+		"drive", "serve", "--create", "--flash", t.TempDir() + "/d", "--size", "1MiB", "--lba", "4096", "--slm", "1MiB",
+		"--nqn", nqn, "--progress", "none", "--listen",
+	}
 	cmd, line := spawn(t, append(args, "127.0.0.1:0")...)
 	address := strings.TrimPrefix(strings.Fields(line)[1], "tcp://")
 	address, _, _ = strings.Cut(address, "/")
-	h, err := tcp.Dial(t.Context(), tcp.DialOptions{Address: address, Subsystem: nqn, FirstDelay: 5 * time.Millisecond, LongestDelay: 50 * time.Millisecond})
+	h, err := tcp.Dial(t.Context(), tcp.DialOptions{Address: address, Subsystem: nqn, FirstDelay: 5 * time.Millisecond,
+		LongestDelay: 50 * time.Millisecond})
 	require.NoError(t, err)
 	defer h.Close()
 

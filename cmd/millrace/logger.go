@@ -16,7 +16,8 @@ type logFlags struct {
 func (f *logFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.level, "log-level", "info", "least level that is logged: debug, info, warn or error")
-	fl.StringVar(&f.format, "log-format", "auto", "format of the log on standard error: text, json, or auto for text on a terminal and json elsewhere")
+	fl.StringVar(&f.format, "log-format", "auto",
+		"format of the log on standard error: text, json, or auto for text on a terminal and json elsewhere")
 }
 
 // check refuses a level or a format that does not exist.
@@ -34,7 +35,7 @@ func (f *logFlags) check() error {
 }
 
 // log returns the command's log, which is silent with --progress none.
-func (c *command) log(f logFlags) *slog.Logger {
+func (c *console) log(f logFlags) *slog.Logger {
 	if c.progress == "none" {
 		return slog.New(slog.DiscardHandler)
 	}

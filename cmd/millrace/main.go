@@ -21,8 +21,8 @@
 //	millrace version                      what this binary is
 //
 // Every command has --help with an example, --output table|json and --progress auto|plain|json|none. Results go to
-// stdout, progress and errors to stderr; an error is one line. Exit status: 0 done, 1 failed, 2 wrong flags or arguments.
-// docs/commands.md has it all.
+// stdout, progress and errors to stderr; an error is one line. Exit status: 0 done, 1 failed, 2 wrong flags or
+// arguments. docs/commands.md has it all.
 package main
 
 import (

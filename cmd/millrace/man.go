@@ -12,7 +12,7 @@ import (
 )
 
 // manual makes the hidden command that writes the manual pages, for packages.
-func (c *command) manual() *cobra.Command {
+func manualCommand() *cobra.Command {
 	var date string
 	cmd := &cobra.Command{
 		Use: "manual DIR", Hidden: true,
@@ -52,7 +52,8 @@ func writeManual(cmd *cobra.Command, dir, date string) error {
 func manualPage(cmd *cobra.Command, date string) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", roff(strings.ToUpper(title)), date, roff(buildVersion().Version))
+	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", roff(strings.ToUpper(title)), date,
+		roff(buildVersion().Version))
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(title), roff(lower(cmd.Short)))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
 	if text := cmd.Long; text != "" || cmd.HasSubCommands() {
@@ -106,14 +107,14 @@ func paragraphs(b *strings.Builder, text string) {
 
 // options writes a section of flags, if there are any.
 func options(b *strings.Builder, heading string, flags *pflag.FlagSet) {
-	any := false
+	begun := false
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
 			return
 		}
-		if !any {
+		if !begun {
 			fmt.Fprintf(b, ".SH %s\n", heading)
-			any = true
+			begun = true
 		}
 		kind, usage := pflag.UnquoteUsage(f)
 		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace("--"+f.Name+" "+kind)), roff(usage))

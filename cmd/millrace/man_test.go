@@ -28,7 +28,10 @@ func TestManual(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, title+".1"))
 		require.NoError(t, err)
 		page := string(b)
-		for _, want := range []string{".TH " + roff(strings.ToUpper(title)) + " 1 2026-01-31 ", ".SH NAME\n" + roff(title) + " \\- ", ".SH SYNOPSIS", ".SH EXIT STATUS", ".SH EXAMPLES"} {
+		for _, want := range []string{
+			".TH " + roff(strings.ToUpper(title)) + " 1 2026-01-31 ", ".SH NAME\n" + roff(title) + " \\- ",
+			".SH SYNOPSIS", ".SH EXIT STATUS", ".SH EXAMPLES",
+		} {
 			assert.Contains(t, page, want, title)
 		}
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {

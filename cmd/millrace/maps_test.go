@@ -33,19 +33,24 @@ sparse:
 `
 
 // mapFile writes rows with maps as Arrow's writer does (and pyarrow, which shares its naming): row r has label r, float
-// features 1: r and, if r is even, 2: -r; lists 101: [r, r+1, r+2] and for every third 103: []; scored 7: {r: r/4} but in row 2.
+// features 1: r and, if r is even, 2: -r; lists 101: [r, r+1, r+2] and for every third 103: []; scored 7: {r: r/4} but
+// in row 2.
 func mapFile(t *testing.T, path string, rows int) {
-	id, real := arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float32
+	id, float := arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Float32
 	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "label", Type: real},
-		{Name: "float_features", Type: arrow.MapOf(arrow.PrimitiveTypes.Int32, real), Nullable: true},
+		{Name: "label", Type: float},
+		{Name: "float_features", Type: arrow.MapOf(arrow.PrimitiveTypes.Int32, float), Nullable: true},
 		{Name: "id_list_features", Type: arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.ListOf(id)), Nullable: true},
-		{Name: "id_score_list_features", Type: arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.MapOf(id, real)), Nullable: true},
+		{
+			Name: "id_score_list_features", Type: arrow.MapOf(arrow.PrimitiveTypes.Int32, arrow.MapOf(id, float)),
+			Nullable: true,
+		},
 		{Name: "names", Type: arrow.MapOf(arrow.BinaryTypes.String, id), Nullable: true},
 	}, nil)
 	b := arrowarray.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
-	floats, lists, scored := b.Field(1).(*arrowarray.MapBuilder), b.Field(2).(*arrowarray.MapBuilder), b.Field(3).(*arrowarray.MapBuilder)
+	floats, lists, scored := b.Field(1).(*arrowarray.MapBuilder), b.Field(2).(*arrowarray.MapBuilder),
+		b.Field(3).(*arrowarray.MapBuilder)
 	ids := lists.ItemBuilder().(*arrowarray.ListBuilder)
 	scores := scored.ItemBuilder().(*arrowarray.MapBuilder)
 	for r := range rows {
@@ -82,15 +87,16 @@ func mapFile(t *testing.T, path string, rows int) {
 	defer record.Release()
 	f, err := os.Create(path)
 	require.NoError(t, err)
-	w, err := pqarrow.NewFileWriter(schema, f, arrowpq.NewWriterProperties(arrowpq.WithCompression(compress.Codecs.Snappy), arrowpq.WithMaxRowGroupLength(8)),
+	w, err := pqarrow.NewFileWriter(schema, f,
+		arrowpq.NewWriterProperties(arrowpq.WithCompression(compress.Codecs.Snappy), arrowpq.WithMaxRowGroupLength(8)),
 		pqarrow.NewArrowWriterProperties())
 	require.NoError(t, err)
 	require.NoError(t, w.Write(record))
 	require.NoError(t, w.Close())
 }
 
-// TestMapsOnEveryEngine: another writer's file with maps, looked at and preprocessed; every engine gives the same files, and
-// they hold what the rows say.
+// TestMapsOnEveryEngine: another writer's file with maps, looked at and preprocessed; every engine gives the same
+// files, and they hold what the rows say.
 func TestMapsOnEveryEngine(t *testing.T) {
 	const rows = 20
 	data := filepath.Join(t.TempDir(), "maps.parquet")
@@ -114,11 +120,14 @@ func TestMapsOnEveryEngine(t *testing.T) {
 	for _, format := range []string{"npy", "arrow"} {
 		var want map[string]string
 		for name, flags := range map[string][]string{
-			"reference": {"--engine", "reference"}, "cpu": {"--engine", "cpu", "--threads", "2"}, "drive, vendor": {"--engine", "drive"},
-			"drive, standard": {"--engine", "drive", "--commands", "standard", "--slm", "1MiB"}, "little memory": {"--engine", "cpu", "--slm", "96KiB"},
+			"reference": {"--engine", "reference"}, "cpu": {"--engine", "cpu", "--threads", "2"},
+			"drive, vendor":   {"--engine", "drive"},
+			"drive, standard": {"--engine", "drive", "--commands", "standard", "--slm", "1MiB"},
+			"little memory":   {"--engine", "cpu", "--slm", "96KiB"},
 		} {
 			out := filepath.Join(t.TempDir(), "out")
-			must(t, append([]string{"preprocess", "--pipeline", pipeline, "--in", data, "--format", format, "--out", out}, flags...)...)
+			must(t, append([]string{"preprocess", "--pipeline", pipeline, "--in", data, "--format", format, "--out",
+				out}, flags...)...)
 			got := content(t, out)
 			if want == nil {
 				want = got
@@ -132,7 +141,8 @@ func TestMapsOnEveryEngine(t *testing.T) {
 			continue
 		}
 		floats := func(name string) []float32 { return npyOf[float32](t, want[name]) }
-		lengths, values, weights := npyOf[int32](t, want["lengths.npy"]), npyOf[int64](t, want["values.npy"]), floats("weights.npy")
+		lengths, values, weights := npyOf[int32](t, want["lengths.npy"]), npyOf[int64](t, want["values.npy"]),
+			floats("weights.npy")
 		require.Len(t, weights, len(values))
 		at := 0
 		for r := range rows {
@@ -158,10 +168,12 @@ func TestMapsOnEveryEngine(t *testing.T) {
 
 	// A job over it: T, P, mini-batches with weights, rows mixed.
 	for _, engine := range []string{"drive", "cpu"} {
-		must(t, "train", "--pipeline", pipeline, "--in", data, "--engine", engine, "--batch", "7", "--shuffle", "rows", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
+		must(t, "train", "--pipeline", pipeline, "--in", data, "--engine", engine, "--batch", "7", "--shuffle", "rows",
+			"--trainer-rows-per-second", "1e6", "--measure", "10ms")
 	}
 
-	code, _, errs := millrace(t, "preprocess", "--pipeline", file(t, "names.yaml", `sparse: [{columns: ["names[1]"]}]`), "--in", data, "--out", filepath.Join(t.TempDir(), "no"))
+	code, _, errs := millrace(t, "preprocess", "--pipeline", file(t, "names.yaml", `sparse: [{columns: ["names[1]"]}]`),
+		"--in", data, "--out", filepath.Join(t.TempDir(), "no"))
 	assert.Equal(t, 1, code)
 	assert.Contains(t, errs, "map whose keys are BYTE_ARRAY, want INT32 or INT64")
 }

@@ -12,8 +12,11 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-func (c *command) controlMembers() *cobra.Command {
-	g := group("members", "The members of the control plane", c.membersList(), c.membersAdd(), c.membersRemove())
+// memberCommands are the commands of the members of a control plane.
+type memberCommands struct{ *console }
+
+func (c memberCommands) command() *cobra.Command {
+	g := group("members", "The members of the control plane", c.list(), c.add(), c.remove())
 	g.Example = "  millrace control members list --help"
 	return g
 }
@@ -28,7 +31,10 @@ type memberView struct {
 }
 
 func viewMember(m *apiv1.Member) memberView {
-	return memberView{Name: m.GetName(), ID: m.GetId(), Peers: append([]string{}, m.GetPeerUrls()...), Votes: m.GetVotes(), Answers: m.GetAnswers()}
+	return memberView{
+		Name: m.GetName(), ID: m.GetId(), Peers: append([]string{}, m.GetPeerUrls()...), Votes: m.GetVotes(),
+		Answers: m.GetAnswers(),
+	}
 }
 
 // state says in a word or two how a member is.
@@ -44,17 +50,18 @@ func (v memberView) state() string {
 	return "votes"
 }
 
-func (c *command) membersList() *cobra.Command {
+func (c memberCommands) list() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the members and how they are",
-		Long: `Lists the members that the embedded etcd knows: by the name and the URL at which they reach each other, whether they have a vote, and whether they accept
-connections as the member that was asked sees it.`,
+		Long: `Lists the members that the embedded etcd knows: by the name and the URL at which they reach each
+other, whether they have a vote, and whether they accept connections as the member that was asked
+sees it.`,
 		Example: "  millrace control members list --control https://control-0:7460",
 		Args:    noArgs,
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
 		list, err := client.Members(ctx)
 		if err != nil {
 			return err
@@ -76,17 +83,18 @@ connections as the member that was asked sees it.`,
 	})
 }
 
-func (c *command) membersAdd() *cobra.Command {
+func (c memberCommands) add() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
 		Use:   "add PEER-URL",
 		Short: "Make room for a member",
-		Long: `Makes room for a member that the others will reach at PEER-URL. Start it after that, with an empty folder and --join: it fetches what there is and gets its vote by itself
-when it has caught up, so that one which never comes costs nobody the majority. Remove a member that is to be replaced first.`,
+		Long: `Makes room for a member that the others will reach at PEER-URL. Start it after that, with an empty
+folder and --join: it fetches what there is and gets its vote by itself when it has caught up, so
+that one which never comes costs nobody the majority. Remove a member that is to be replaced first.`,
 		Example: "  millrace control members add https://10.0.0.4:7461 --control https://control-0:7460",
 		Args:    exactArgs("PEER-URL"),
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		m, err := client.AddMember(ctx, args[0])
 		if err != nil {
 			return err
@@ -94,22 +102,26 @@ when it has caught up, so that one which never comes costs nobody the majority. 
 		v := viewMember(m)
 		return c.print(v, func(w io.Writer) {
 			fmt.Fprintf(w, "added %s (%s); now start it, with an empty folder:\n", args[0], v.ID)
-			fmt.Fprintf(w, "millrace control run --data FOLDER --name NAME --peers NAME=%s --join %s --listen HOST:PORT\n", args[0], client.Leader())
+			fmt.Fprintf(w,
+				"millrace control run --data FOLDER --name NAME --peers NAME=%s --join %s --listen HOST:PORT\n",
+				args[0], client.Leader())
 		})
 	})
 }
 
-func (c *command) membersRemove() *cobra.Command {
+func (c memberCommands) remove() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
 		Use:   "remove MEMBER",
 		Short: "Take a member out for good",
-		Long: `Takes a member out for good, by its name, its id, or the URL at which the others reach it. What it kept the others have as well. It is refused when those that are left would not be a
-majority. A member that was removed cannot come back with its folder: add it again and start it with an empty one.`,
+		Long: `Takes a member out for good, by its name, its id, or the URL at which the others reach it. What it
+kept the others have as well. It is refused when those that are left would not be a majority. A
+member that was removed cannot come back with its folder: add it again and start it with an empty
+one.`,
 		Example: "  millrace control members remove m1",
 		Args:    exactArgs("MEMBER"),
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if err := client.RemoveMember(ctx, args[0]); err != nil {
 			return err
 		}

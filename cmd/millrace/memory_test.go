@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,9 +16,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/host/contexts"
-
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/host/contexts"
 )
 
 // asCommand makes the test binary be the command, in a process whose memory is its own; highWater names the file that
@@ -53,7 +53,10 @@ func secluded(run func() int) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", contexts.ControlEnv, contexts.ContextEnv, contexts.CertEnv, contexts.KeyEnv, contexts.CAEnv} {
+	for _, name := range []string{
+		"XDG_CONFIG_HOME", "XDG_DATA_HOME", contexts.ControlEnv, contexts.ContextEnv, contexts.CertEnv, contexts.KeyEnv,
+		contexts.CAEnv,
+	} {
 		_ = os.Unsetenv(name) // fails only for a name that is none
 	}
 	_ = os.Setenv("XDG_CONFIG_HOME", dir)
@@ -84,7 +87,8 @@ func bounded(t *testing.T, slm, queue int64, data, pipe string, formats ...strin
 	for _, format := range formats {
 		for _, commands := range []string{"vendor", "standard"} {
 			out := filepath.Join(t.TempDir(), "out")
-			got := apart(t, "preprocess", "--engine", "drive", "--commands", commands, "--slm", fmt.Sprint(slm, "B"), "--queue", fmt.Sprint(queue, "B"),
+			got := apart(t, "preprocess", "--engine", "drive", "--commands", commands, "--slm", fmt.Sprint(slm, "B"),
+				"--queue", fmt.Sprint(queue, "B"),
 				"--pipeline", pipe, "--in", data, "--format", format, "--out", out, "--progress", "none")
 			bound := (slm+queue)*3/2 + 128<<20
 			t.Logf("%s, %s: VmHWM %.0f MiB of %.0f", format, commands, float64(got)/(1<<20), float64(bound)/(1<<20))
@@ -123,7 +127,7 @@ func pageSizes(t *testing.T, path, column string) (chunkBytes int64, sizes []int
 	for at := k.Offset; at < k.Offset+k.Compressed; {
 		head := make([]byte, 4096)
 		n, err := f.ReadAt(head, at)
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			require.NoError(t, err)
 		}
 		h, length, err := format.ParsePageHeader(head[:n])
@@ -144,7 +148,8 @@ func TestARowGroupMuchLargerThanMemory(t *testing.T) {
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	// The writer reckons a nullable int64 with 13 bytes, of which 8 come into the page.
-	apart(t, "dataset", "generate", "--rows", fmt.Sprint(rows), "--row-group-rows", fmt.Sprint(rows), "--page-bytes", fmt.Sprint(page*13/8), "--out", data, "--progress", "none")
+	apart(t, "dataset", "generate", "--rows", fmt.Sprint(rows), "--row-group-rows", fmt.Sprint(rows), "--page-bytes",
+		fmt.Sprint(page*13/8), "--out", data, "--progress", "none")
 	part := data + "/part-00000.parquet"
 	require.GreaterOrEqual(t, mustStat(t, part).Size(), 95*slm/10)
 	_, sizes := pageSizes(t, part, "cat_3")
@@ -173,7 +178,8 @@ func onePage(t *testing.T, codec compress.Codec, formats ...string) {
 	data := filepath.Join(t.TempDir(), "single.parquet")
 	f, err := os.Create(data)
 	require.NoError(t, err)
-	w := parquet.NewGenericWriter[single](f, parquet.PageBufferSize(64<<20), parquet.MaxRowsPerRowGroup(rows), parquet.DataPageStatistics(false), parquet.Compression(codec))
+	w := parquet.NewGenericWriter[single](f, parquet.PageBufferSize(64<<20), parquet.MaxRowsPerRowGroup(rows),
+		parquet.DataPageStatistics(false), parquet.Compression(codec))
 	buf := make([]single, 4096)
 	for at := 0; at < rows; at += len(buf) {
 		for i := range buf {

@@ -42,17 +42,21 @@ func TestMessages(t *testing.T) {
 			require.NoError(t, err)
 			b[k.Offset+int64(n)+3] ^= 0x10
 			return b
-		}, want: `row group 1: column "cat_7": page 0 at byte FIRST of the file: page checksum mismatch: header says [0-9a-f]{8}, page has [0-9a-f]{8}` + compare},
+		}, want: `row group 1: column "cat_7": page 0 at byte FIRST of the file: ` +
+			`page checksum mismatch: header says [0-9a-f]{8}, page has [0-9a-f]{8}` + compare},
 		"a page header that lies": {change: func(b []byte, f *format.File) []byte {
 			k := chunk(t, f, 1, "cat_7")
 			first = k.Offset
 			copy(b[k.Offset:], strings.Repeat("\xff", 12))
 			return b
-		}, want: `row group 1: column "cat_7": page 0 at byte FIRST of the file: page header: unknown field type at byte 1 of the structure` + compare},
+		}, want: `row group 1: column "cat_7": page 0 at byte FIRST of the file: ` +
+			`page header: unknown field type at byte 1 of the structure` + compare},
 		"a footer that is cut": {change: func(b []byte, _ *format.File) []byte { return b[:len(b)-1] },
 			want: `partition cannot be read: footer: file does not end in PAR1` + compare},
-		"a column that is nested too deep": {pipeline: fmt.Sprintf("sparse: [{columns: [%q]}]", strings.Repeat("g.", 80)+"x"),
-			want: `line 1:10: sparse\[0\]: column "g\.[^"]*": column cannot be read: damaged.parquet: nesting of more than 63 levels is not supported`},
+		"a column that is nested too deep": {pipeline: fmt.Sprintf("sparse: [{columns: [%q]}]",
+			strings.Repeat("g.", 80)+"x"),
+			want: `line 1:10: sparse\[0\]: column "g\.[^"]*": column cannot be read: damaged.parquet: ` +
+				`nesting of more than 63 levels is not supported`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, p := deep, good
@@ -69,7 +73,11 @@ func TestMessages(t *testing.T) {
 				want = regexp.QuoteMeta(p) + ": " + want
 			}
 			for engine, flags := range foreignEngines {
-				code, _, errs := millrace(t, append([]string{"preprocess", "--progress", "none", "--out", filepath.Join(t.TempDir(), "out"), "--pipeline", p, "--in", path}, flags...)...)
+				code, _, errs := millrace(t,
+					append([]string{
+						"preprocess", "--progress", "none", "--out", filepath.Join(t.TempDir(), "out"), "--pipeline", p,
+						"--in", path,
+					}, flags...)...)
 				assert.Equal(t, exitFailed, code)
 				assert.Regexp(t, "^millrace: "+want+"\n$", errs, engine)
 				assert.Equal(t, 1, strings.Count(errs, "damaged.parquet"), errs)

@@ -10,8 +10,11 @@ import (
 	"github.com/millrace/millrace/host/node"
 )
 
-func (c *command) node() *cobra.Command {
-	return group("node", "Run this machine as a storage node", c.nodeRun())
+// nodeCommand is the command that runs a storage node.
+type nodeCommand struct{ *console }
+
+func (c nodeCommand) command() *cobra.Command {
+	return group("node", "Run this machine as a storage node", c.run())
 }
 
 // nodeReady is what node run says when it serves.
@@ -22,14 +25,16 @@ type nodeReady struct {
 	Control []string `json:"control"`
 }
 
-func (c *command) nodeRun() *cobra.Command {
+func (c nodeCommand) run() *cobra.Command {
 	var config string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Serve this machine's drives to launchers and the control plane",
-		Long: `Runs the agent of a storage node until it is interrupted: it opens the drives that its configuration names, registers with the control
-plane if there is one, and serves mini-batches over HTTP. One line says when it is ready; the log is on standard error. When it is interrupted it
-takes no new splits, lets those that run end (drain_time bounds that), and ends. Metrics are at /metrics, readiness at /readyz.
+		Long: `Runs the agent of a storage node until it is interrupted: it opens the drives that its configuration
+names, registers with the control plane if there is one, and serves mini-batches over HTTP. One line
+says when it is ready; the log is on standard error. When it is interrupted it takes no new splits,
+lets those that run end (drain_time bounds that), and ends. Metrics are at /metrics, readiness at
+/readyz.
 
 The configuration is one YAML document: millrace config print-defaults node shows every field.`,
 		Example: "  millrace config print-defaults node > node.yaml\n  millrace node run --config node.yaml",
@@ -42,13 +47,17 @@ The configuration is one YAML document: millrace config print-defaults node show
 			if err != nil {
 				return err
 			}
-			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format), Version: buildVersion().Version}, func(a *node.Agent) {
-				r := nodeReady{Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...)}
+			return node.Run(cmd.Context(), conf, node.Options{Logger: logger(c.err, conf.Log.Level, conf.Log.Format),
+				Version: buildVersion().Version}, func(a *node.Agent) {
+				r := nodeReady{
+					Name: conf.Name, URLs: a.URLs(), Drives: []string{}, Control: append([]string{}, conf.Control...),
+				}
 				for _, d := range conf.Drives {
 					r.Drives = append(r.Drives, d.Name)
 				}
 				_ = c.print(r, func(w io.Writer) {
-					fmt.Fprintf(w, "node %s serves %d drives at %s\n", r.Name, len(r.Drives), strings.Join(r.URLs, ", "))
+					fmt.Fprintf(w, "node %s serves %d drives at %s\n", r.Name, len(r.Drives),
+						strings.Join(r.URLs, ", "))
 				})
 			})
 		},

@@ -38,13 +38,15 @@ func TestNodeRunsAndStops(t *testing.T) {
 	drive := "file:" + t.TempDir() + "/d0.flash"
 	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
 	must(t, "drive", "put", drive, data+"/part-00000.parquet")
-	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ndrives: [{name: d0, uri: '"+drive+"'}]\nlog: {format: text}\n")
+	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ndrives: [{name: d0, uri: '"+drive+
+		"'}]\nlog: {format: text}\n")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	out, errs := &firstValue{whole: make(chan struct{})}, &bytes.Buffer{}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"node", "run", "--config", conf, "--output", "json"}, streams{in: strings.NewReader(""), out: out, err: errs})
+		ended <- run(ctx, []string{"node", "run", "--config", conf, "--output", "json"},
+			streams{in: strings.NewReader(""), out: out, err: errs})
 	}()
 	select {
 	case <-out.whole:
@@ -80,7 +82,9 @@ func TestNodeConfigurations(t *testing.T) {
 		assert.Equal(t, exitFailed, code)
 		assert.Contains(t, errs, "line 3, column 15: drives[0]: unknown key \"url\"")
 	}
-	for _, args := range [][]string{{"node", "run"}, {"config", "check"}, {"config", "print-defaults"}, {"config", "print-defaults", "control"}} {
+	for _, args := range [][]string{
+		{"node", "run"}, {"config", "check"}, {"config", "print-defaults"}, {"config", "print-defaults", "control"},
+	} {
 		code, _, _ := millrace(t, args...)
 		assert.Equal(t, exitUsage, code, "%v", args)
 	}

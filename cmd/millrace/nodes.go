@@ -12,8 +12,11 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-func (c *command) nodes() *cobra.Command {
-	return group("nodes", "The storage nodes that a control plane knows", c.nodesList(), c.nodesShow(), c.nodesDrain())
+// nodesCommands are the commands about the storage nodes that a control plane knows.
+type nodesCommands struct{ *console }
+
+func (c nodesCommands) command() *cobra.Command {
+	return group("nodes", "The storage nodes that a control plane knows", c.list(), c.show(), c.drain())
 }
 
 // nodeView is a node as it is printed.
@@ -52,8 +55,10 @@ func shortImage(id string) string { return id[:min(len(id), 16)] }
 func viewNode(r *apiv1.NodeRecord) nodeView {
 	s := r.GetStatus()
 	v := nodeView{
-		Name: s.GetName(), State: r.State, URLs: s.GetUrls(), Version: s.GetVersion(), Started: s.GetIncarnation(), LastSeen: r.LastSeenSeconds, ClockSkew: r.ClockSkewSeconds,
-		Partitions: len(s.GetPartitions()), Jobs: s.GetJobs(), Batches: s.GetBufferedBatches(), Bytes: s.GetBufferedBytes(), Drives: []driveView{},
+		Name: s.GetName(), State: r.State, URLs: s.GetUrls(), Version: s.GetVersion(), Started: s.GetIncarnation(),
+		LastSeen: r.LastSeenSeconds, ClockSkew: r.ClockSkewSeconds,
+		Partitions: len(s.GetPartitions()), Jobs: s.GetJobs(), Batches: s.GetBufferedBatches(),
+		Bytes: s.GetBufferedBytes(), Drives: []driveView{},
 	}
 	if v.URLs == nil {
 		v.URLs = []string{}
@@ -67,14 +72,15 @@ func viewNode(r *apiv1.NodeRecord) nodeView {
 			names = []string{}
 		}
 		v.Drives = append(v.Drives, driveView{
-			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams, Running: d.Running,
-			Busy: d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
+			Name: d.Name, UUID: d.Uuid, State: d.State, Computes: d.Computes, Threads: d.Threads, Streams: d.Streams,
+			Running: d.Running,
+			Busy:    d.Busy / float64(max(d.Threads, 1)), Partitions: names, Image: d.Image, Free: d.FreeBytes,
 		})
 	}
 	return v
 }
 
-func (c *command) nodesList() *cobra.Command {
+func (c nodesCommands) list() *cobra.Command {
 	var (
 		f     remoteFlags
 		watch bool
@@ -87,8 +93,8 @@ func (c *command) nodesList() *cobra.Command {
 		Args:    noArgs,
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return c.repeat(ctx, watch, func(c *command) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
+		return c.repeat(ctx, watch, func(c *console) error {
 			records, err := client.Nodes(ctx)
 			if err != nil {
 				return err
@@ -104,24 +110,26 @@ func (c *command) nodesList() *cobra.Command {
 					for _, d := range v.Drives {
 						splits += d.Running
 					}
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives), v.Partitions, splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
+					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.1f s ago\t%.1f s\t%s\n", v.Name, v.State, len(v.Drives),
+						v.Partitions, splits, v.LastSeen, v.ClockSkew, strings.Join(v.URLs, ", "))
 				}
 			})
 		})
 	})
 }
 
-func (c *command) nodesShow() *cobra.Command {
+func (c nodesCommands) show() *cobra.Command {
 	var f remoteFlags
 	cmd := &cobra.Command{
 		Use:   "show NODE",
 		Short: "Show a storage node, its drives and what they hold",
-		Long: `Shows what a node said of itself with its last heartbeat: its version, and of each drive its state, what it holds, the bytes that are free and the image that it
-runs. What else a drive tells is asked with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
+		Long: `Shows what a node said of itself with its last heartbeat: its version, and of each drive its state,
+what it holds, the bytes that are free and the image that it runs. What else a drive tells is asked
+with millrace drive info, smart and ls and millrace image list, which take NODE/DRIVE.`,
 		Example: "  millrace nodes show node0 --output json",
 		Args:    exactArgs("NODE"),
 	}
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		records, err := client.Nodes(ctx)
 		if err != nil {
 			return err
@@ -132,11 +140,16 @@ runs. What else a drive tells is asked with millrace drive info, smart and ls an
 			}
 			v := viewNode(r)
 			return c.print(v, func(w io.Writer) {
-				fmt.Fprintf(w, "node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\nbuffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
-					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes, v.Partitions)
-				fmt.Fprintf(w, "drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
+				fmt.Fprintf(w,
+					"node\t%s\nstate\t%s\nat\t%s\nversion\t%s\nlast seen\t%.1f s ago\nclock ahead\t%.1f s\n"+
+						"buffered\t%d mini-batches, %d bytes\npartitions\t%d\n\n",
+					v.Name, v.State, strings.Join(v.URLs, ", "), v.Version, v.LastSeen, v.ClockSkew, v.Batches, v.Bytes,
+					v.Partitions)
+				fmt.Fprintf(w,
+					"drive\tstate\tthreads\tstreams\tsplits running\tbusy\tpartitions\tfree bytes\timage\tuuid\n")
 				for _, d := range v.Drives {
-					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Threads, d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free, dash(shortImage(d.Image)), d.UUID)
+					fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.0f%%\t%d\t%d\t%s\t%s\n", d.Name, d.State, d.Threads,
+						d.Streams, d.Running, 100*d.Busy, len(d.Partitions), d.Free, dash(shortImage(d.Image)), d.UUID)
 				}
 			})
 		}
@@ -144,7 +157,7 @@ runs. What else a drive tells is asked with millrace drive info, smart and ls an
 	})
 }
 
-func (c *command) nodesDrain() *cobra.Command {
+func (c nodesCommands) drain() *cobra.Command {
 	var (
 		f    remoteFlags
 		undo bool
@@ -152,13 +165,14 @@ func (c *command) nodesDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Keep new splits away from a storage node",
-		Long: `New splits keep away from the node; those that run end. A node that is drained may be stopped without anybody waiting for it. A node that is gone for
-good and drained is not missed: what it alone held is not part of jobs that are submitted from then on.`,
+		Long: `New splits keep away from the node; those that run end. A node that is drained may be stopped
+without anybody waiting for it. A node that is gone for good and drained is not missed: what it
+alone held is not part of jobs that are submitted from then on.`,
 		Example: "  millrace nodes drain node0\n  millrace nodes drain node0 --undo",
 		Args:    exactArgs("NODE"),
 	}
 	cmd.Flags().BoolVar(&undo, "undo", false, "let splits come again")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		leases, err := client.Drain(ctx, args[0], !undo)
 		if err != nil {
 			return err

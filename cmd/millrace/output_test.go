@@ -51,14 +51,16 @@ func everyCommand(t *testing.T) map[string]string {
 	do("drive", "list")
 	images(t, dir, do, drive)
 	do("preprocess", "--pipeline", "rm1", "--drive", drive, "--out", dir+"/out", "--batch", "256")
-	do("train", "--pipeline", "rm1", "--drive", drive, "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")
+	do("train", "--pipeline", "rm1", "--drive", drive, "--batch", "256", "--trainer-rows-per-second", "1e6",
+		"--measure", "10ms")
 	do("demo", "--rows", "3000", "--slm", "64MiB", "--measure", "10ms", "--trainer-rows-per-second", "1e6")
 	do("plan", "--t", "1e6", "--model", "rm5", "--size", "1PB")
 	do("bench", "rm", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "roofline", "--models", "rm1", "--rows", "500", "--time", "1ms")
 	do("bench", "wire", "--time", "4ms", "--depths", "1", "--connections", "1", "--digests", "off", "--size", "2MiB")
 	t.Setenv(asCommand, "1") // the control plane is a process of this binary
-	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits", "1000", "--no-failover")
+	do("bench", "service", "--time", "40ms", "--nodes", "1", "--transports", "unix", "--rows", "256", "--splits",
+		"1000", "--no-failover")
 	do("pki", "init", "--dir", dir+"/pki")
 	do("pki", "issue", "--dir", dir+"/pki", "--role", "node", "--name", "node0", "--host", "localhost")
 	service(t, dir, do)
@@ -80,17 +82,24 @@ func everyCommand(t *testing.T) map[string]string {
 }
 
 // units are how a number's key may end.
-var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|ratio)$|_per_(second|usd|gb|command)$`)
+var units = regexp.MustCompile(`(^|_)(bytes|khz|seconds|minutes|hours|ns|rows|watts|usd|celsius|percent|share|` +
+	`ratio)$|_per_(second|usd|gb|command)$`)
 
 // counts are numbers without a unit: how many of what the key names, or which.
 var counts = map[string]bool{
-	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true, "queue_depth_mean": true,
-	"nsid": true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true, "rows_dropped": true,
-	"depth": true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true, "host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true, "error_log_entries": true,
+	"mini_batches": true, "jobs": true, "drives": true, "drives_wanted": true, "drives_busiest": true, "stalls": true,
+	"queue_depth_mean": true,
+	"nsid":             true, "csi": true, "slot": true, "engine_threads": true, "threads": true, "programs_run": true,
+	"rows_dropped": true,
+	"depth":        true, "connections": true, "buffers": true, "commands": true, "iops": true, "host_reads": true,
+	"host_writes": true, "power_cycles": true, "unsafe_shutdowns": true, "media_errors": true,
+	"error_log_entries":            true,
 	"drives_preprocessing_at_once": true, "cores": true, "cores_a_drive": true, "refusal_number": true,
-	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true, "mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
+	"nodes": true, "splits": true, "epoch": true, "epochs": true, "rank": true, "mini_batches_delivered": true,
+	"mini_batches_acknowledged": true, "queue_mini_batches": true, "leases_redelivered": true, "leases_out": true,
 	"partitions": true, "streams": true, "splits_running": true, "buffered_mini_batches": true,
-	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true, "fences_above": true, "from_byte": true,
+	"fewest_copies": true, "bad_copies": true, "owner_splits": true, "revision": true, "goes_on_from_revision": true,
+	"fences_above": true, "from_byte": true,
 }
 
 func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
@@ -100,7 +109,8 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 		name := strings.TrimPrefix(c.CommandPath(), "millrace ")
 		switch {
 		case c.Hidden, c.HasSubCommands(), name == "help", name == "completion": // print no result
-		case name == "drive reset", name == "drive serve", name == "node run", name == "control run": // of a drive that the kernel has; until they are interrupted
+		case name == "drive reset", name == "drive serve", name == "node run", name == "control run":
+			// of a drive that the kernel has; until they are interrupted
 		default:
 			assert.NotEmpty(t, printed[name], "the JSON of %s is not looked at", name)
 		}
@@ -117,7 +127,8 @@ func TestJSONKeysAreSnakeCaseWithUnits(t *testing.T) {
 				for key, x := range v {
 					assert.Regexp(t, snake, key, "%s: %s", name, path)
 					if _, ok := x.(float64); ok {
-						assert.True(t, units.MatchString(key) || counts[key], "%s: %s.%s is a number without a unit", name, path, key)
+						assert.True(t, units.MatchString(key) || counts[key], "%s: %s.%s is a number without a unit",
+							name, path, key)
 					}
 					// A list that is empty is []; a quantity that nobody knows may be null.
 					assert.True(t, x != nil || units.MatchString(key), "%s: %s.%s is null", name, path, key)
@@ -138,7 +149,8 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 	printed := everyCommand(t)
 	var report map[string]any
 	require.NoError(t, json.Unmarshal([]byte(printed["demo"]), &report))
-	for _, key := range []string{"rows", "rows_per_second", "t_rows_per_second", "p_rows_per_second", "drives", "move_seconds", "decode_seconds",
+	for _, key := range []string{"rows", "rows_per_second", "t_rows_per_second", "p_rows_per_second", "drives",
+		"move_seconds", "decode_seconds",
 		"transform_seconds", "fetch_seconds", "stall_seconds", "queue_depth_mean", "held_back_by", "per_drive"} {
 		assert.Contains(t, report, key)
 	}
@@ -155,7 +167,8 @@ func TestReportsHaveWhatTheyPromise(t *testing.T) {
 	}
 	var bench []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(printed["bench rm"]), &bench), "an array")
-	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second", "output_bytes_per_second",
+	for _, key := range []string{"model", "engine", "threads", "rows", "rows_per_second", "input_bytes_per_second",
+		"output_bytes_per_second",
 		"move_share", "decode_share", "transform_share", "fetch_share"} {
 		assert.Contains(t, bench[0], key)
 	}
@@ -170,12 +183,18 @@ func TestTablesForPeople(t *testing.T) {
 		"usd_per_kwh":                {"plan", "--print-prices"},
 		"rows/s":                     {"bench", "rm", "--models", "rm1", "--rows", "100", "--time", "1ms"},
 		"go1":                        {"version"},
-		"held back by":               {"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6"},
-		"by the reference":           {"preprocess", "--pipeline", "rm1", "--in", data, "--engine", "reference", "--out", filepath.Join(t.TempDir(), "out")},
+		"held back by": {
+			"train", "--pipeline", "rm1", "--in", data, "--measure", "1ms", "--trainer-rows-per-second", "1e6",
+		},
+		"by the reference": {
+			"preprocess", "--pipeline", "rm1", "--in", data, "--engine", "reference", "--out",
+			filepath.Join(t.TempDir(), "out"),
+		},
 	} {
 		assert.Contains(t, must(t, args...), says)
 	}
-	assert.Contains(t, must(t, "plan", "--model", "dpp-rm1"), "9 of them at once feed the trainers (T/P). Capacity binds")
+	assert.Contains(t, must(t, "plan", "--model", "dpp-rm1"),
+		"9 of them at once feed the trainers (T/P). Capacity binds")
 }
 
 func TestProgressModes(t *testing.T) {
@@ -189,7 +208,8 @@ func TestProgressModes(t *testing.T) {
 		{"json", `^\{"done":100,"elapsed_seconds":[0-9.e-]+,"progress":"generate","total":100,"unit":"rows"\}\n$`},
 	} {
 		t.Run(c.mode, func(t *testing.T) {
-			code, out, errs := millrace(t, "dataset", "generate", "--rows", "100", "--out", t.TempDir(), "--progress", c.mode)
+			code, out, errs := millrace(t, "dataset", "generate", "--rows", "100", "--out", t.TempDir(), "--progress",
+				c.mode)
 			require.Zero(t, code)
 			assert.NotEmpty(t, out)
 			assert.Regexp(t, c.want, errs)
@@ -221,7 +241,7 @@ func TestProgressIsAllJSONWhenAsked(t *testing.T) {
 func TestBarsEnd(t *testing.T) {
 	for _, c := range []struct{ total, done int64 }{{100, 100}, {100, 3}, {100, 0}, {0, 0}, {0, 7}, {5, 9}} {
 		var w bytes.Buffer
-		cmd := &command{streams: streams{err: &w}, progress: "bars"}
+		cmd := &console{streams: streams{err: &w}, progress: "bars"}
 		p := cmd.newProgress("task", "rows", c.total)
 		p.add(c.done)
 		ended := make(chan struct{})
@@ -240,7 +260,7 @@ func TestBarsEnd(t *testing.T) {
 // TestPlainLinesAreRare: one a second at most, so that a log is not full of them.
 func TestPlainLinesAreRare(t *testing.T) {
 	var w bytes.Buffer
-	p := (&command{streams: streams{err: &w}, progress: "plain"}).newProgress("task", "rows", 1000)
+	p := (&console{streams: streams{err: &w}, progress: "plain"}).newProgress("task", "rows", 1000)
 	for range 1000 {
 		p.add(1)
 	}

@@ -11,20 +11,26 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-func (c *command) pki() *cobra.Command {
-	return group("pki", "Identities for mutual TLS between control plane, nodes and launchers", c.pkiInit(), c.pkiIssue())
+// pkiCommands are the commands of certificates.
+type pkiCommands struct{ *console }
+
+func (c pkiCommands) command() *cobra.Command {
+	return group("pki", "Identities for mutual TLS between control plane, nodes and launchers", c.initialise(),
+		c.issue())
 }
 
-func (c *command) pkiInit() *cobra.Command {
+func (c pkiCommands) initialise() *cobra.Command {
 	var dir, name string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Make a certificate authority",
-		Long: `Makes a certificate authority in a folder: ca.pem, which every member, node and launcher gets, and ca.key, which
-stays where certificates are issued. Certificates of an authority that you have do as well: each must carry one
-URI spiffe://millrace/ROLE/NAME, and those of servers the names and addresses by which they are called.`,
-		Example: "  millrace pki init --dir pki\n  millrace pki issue --dir pki --role node --name node0 --host node0.example.net",
-		Args:    noArgs,
+		Long: `Makes a certificate authority in a folder: ca.pem, which every member, node and launcher gets, and
+ca.key, which stays where certificates are issued. Certificates of an authority that you have do as
+well: each must carry one URI spiffe://millrace/ROLE/NAME, and those of servers the names and
+addresses by which they are called.`,
+		Example: "  millrace pki init --dir pki\n" +
+			"  millrace pki issue --dir pki --role node --name node0 --host node0.example.net",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := identity.InitAuthority(dir, name); err != nil {
 				return err
@@ -43,7 +49,7 @@ URI spiffe://millrace/ROLE/NAME, and those of servers the names and addresses by
 	return cmd
 }
 
-func (c *command) pkiIssue() *cobra.Command {
+func (c pkiCommands) issue() *cobra.Command {
 	var (
 		dir, role, name, out string
 		hosts                []string
@@ -52,11 +58,12 @@ func (c *command) pkiIssue() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue",
 		Short: "Issue a certificate to a control plane member, node, launcher or operator",
-		Long: `Signs a certificate with the authority in --dir and writes it, with its key, to --out: ROLE-NAME.pem and ROLE-NAME.key.
-A control or node is called by others, so it needs the names and addresses by which it is called (--host, repeated).
-Servers take a replaced certificate up without a restart.`,
-		Example: "  millrace pki issue --dir pki --role node --name node0 --host node0.example.net --host 10.0.0.7\n  millrace pki issue --dir pki --role launcher --name trainer-3 --days 30 --out certs",
-		Args:    noArgs,
+		Long: `Signs a certificate with the authority in --dir and writes it, with its key, to --out: ROLE-NAME.pem
+and ROLE-NAME.key. A control or node is called by others, so it needs the names and addresses by
+which it is called (--host, repeated). Servers take a replaced certificate up without a restart.`,
+		Example: "  millrace pki issue --dir pki --role node --name node0 --host node0.example.net --host 10.0.0.7\n" +
+			"  millrace pki issue --dir pki --role launcher --name trainer-3 --days 30 --out certs",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r := identity.Request{
 				Identity: identity.Identity{Role: identity.Role(role), Name: name}, Hosts: hosts,
@@ -82,7 +89,8 @@ Servers take a replaced certificate up without a restart.`,
 				Authority   string `json:"authority"`
 			}{r.URI().String(), stem + ".pem", stem + ".key", filepath.Join(dir, identity.AuthorityCert)}
 			return c.print(result, func(w io.Writer) {
-				fmt.Fprintf(w, "identity\t%s\ncertificate\t%s\nkey\t%s\nauthority\t%s\n", result.Identity, result.Certificate, result.Key, result.Authority)
+				fmt.Fprintf(w, "identity\t%s\ncertificate\t%s\nkey\t%s\nauthority\t%s\n", result.Identity,
+					result.Certificate, result.Key, result.Authority)
 			})
 		},
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/placement"
 	"github.com/millrace/millrace/host/placement/cluster"
 	"github.com/millrace/millrace/trainmgr/remote"
@@ -66,14 +65,21 @@ func (f *remoteFlags) listed(ctx context.Context, client *remote.Client, copies 
 		}
 		defer c.Close()
 		if !c.Lists(copies) {
-			return true, errors.New("the copies are made, and the control plane does not list all of them yet: see millrace dataset verify")
+			return true,
+				errors.New(
+					"the copies are made, and the control plane does not list all of them yet: see millrace dataset " +
+						"verify")
 		}
 		return false, nil
 	})
 }
 
+// placementCommands are the commands that decide on which drives of a cluster the copies of partitions lie.
+type placementCommands struct{ *console }
+
 // carry makes copies, or only tells them, and prints what became of each.
-func (c *command) carry(ctx context.Context, on *cluster.Cluster, copies []placement.Copy, dry bool, files map[string]string, format cluster.Format) error {
+func (c placementCommands) carry(ctx context.Context, on *cluster.Cluster, copies []placement.Copy, dry bool,
+	files map[string]string, format cluster.Format) error {
 	views := make([]copyView, len(copies))
 	index := map[placement.Copy]int{}
 	for i, k := range copies {
@@ -81,7 +87,10 @@ func (c *command) carry(ctx context.Context, on *cluster.Cluster, copies []place
 		if k.From == (placement.Ref{}) {
 			from = files[k.Partition.Name]
 		}
-		views[i] = copyView{Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from, To: k.To.String()}
+		views[i] = copyView{
+			Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from,
+			To: k.To.String(),
+		}
 		index[k] = i
 	}
 	var failed error
@@ -94,7 +103,8 @@ func (c *command) carry(ctx context.Context, on *cluster.Cluster, copies []place
 			if err != nil {
 				v.Error = oneLine(err.Error())
 			}
-			c.say(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To, map[bool]string{true: "done", false: "failed"}[err == nil]))
+			c.say(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To,
+				map[bool]string{true: "done", false: "failed"}[err == nil]))
 		})
 	}
 	err := c.print(views, func(w io.Writer) {
@@ -130,7 +140,7 @@ func matching(patterns []string) (func(string) bool, error) {
 	}, nil
 }
 
-func (c *command) datasetPlace() *cobra.Command {
+func (c placementCommands) place() *cobra.Command {
 	var (
 		f        remoteFlags
 		in       input
@@ -141,12 +151,15 @@ func (c *command) datasetPlace() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "place FILE...",
 		Short: "Put files on the drives of storage nodes, spread so that the drives end together",
-		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where rows / P is least, the largest first,
-replicas on different nodes. Each node checks a file as it comes in and reads it back from the drive before it counts. A file's partition is
-called by its base name, after --prefix. The control plane keeps --replicas as the number of copies that the partition is to have, by which
-dataset replicate, dataset verify and drive retire go. Putting the same file again changes nothing, or makes the copies that are missing
-after a failure; another file of the same name is an error. While nodes are starting the command waits for them, --patience at most.`,
-		Example: "  millrace dataset place --prefix 2026-11-20/ --replicas 2 rm1/part-00000.parquet rm1/part-00001.parquet\n  millrace dataset place --dry-run rm1/part-00000.parquet",
+		Long: `Puts Parquet files (or Criteo rows) on the drives of the nodes that a control plane knows: where
+rows / P is least, the largest first, replicas on different nodes. Each node checks a file as it
+comes in and reads it back from the drive before it counts. A file's partition is called by its base
+name, after --prefix. The control plane keeps --replicas as the number of copies that the partition
+is to have, by which dataset replicate, dataset verify and drive retire go. Putting the same file
+again changes nothing, or makes the copies that are missing after a failure; another file of the
+same name is an error. While nodes are starting the command waits for them, --patience at most.`,
+		Example: "  millrace dataset place --prefix 2026-11-20/ --replicas 2 rm1/part-00000.parquet " +
+			"rm1/part-00001.parquet\n  millrace dataset place --dry-run rm1/part-00000.parquet",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("%s wants the files to place", cmd.CommandPath())
@@ -156,13 +169,12 @@ after a failure; another file of the same name is an error. While nodes are star
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&prefix, "prefix", "", "put before each file's base name, as DAY/")
-	fl.IntVar(&replicas, "replicas", 1, "drives that get each file; without the flag a file that is placed already keeps its number")
+	fl.IntVar(&replicas, "replicas", 1,
+		"drives that get each file; without the flag a file that is placed already keeps its number")
 	fl.BoolVar(&dry, "dry-run", false, "tell what would be done")
-	fl.StringVar(&in.format, "input-format", "", "parquet, criteo-tsv or criteo-bin (default: what the files are by name and content)")
-	fl.StringVar(&in.label, "label", "present", "criteo-tsv: present, or absent for the 39-field form")
-	fl.StringVar(&in.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
+	in.formatFlags(fl, "what the files are by name and content")
 	changed := fl.Changed
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		if err := in.find(args); err != nil {
 			return err
 		}
@@ -178,7 +190,8 @@ after a failure; another file of the same name is an error. While nodes are star
 		for _, path := range args {
 			name := prefix + filepath.Base(path)
 			if other, ok := paths[name]; ok {
-				return usagef("%s and %s would both be called %s: place them in turn with another --prefix", other, path, name)
+				return usagef("%s and %s would both be called %s: place them in turn with another --prefix", other,
+					path, name)
 			}
 			p, err := cluster.OpenFile(ctx, path, name, format)
 			if err != nil {
@@ -192,30 +205,29 @@ after a failure; another file of the same name is an error. While nodes are star
 		if !changed("replicas") {
 			replicas = 0 // the number that is kept
 		}
-		p := &placing{command: c, flags: &f, client: client, files: files, paths: paths, format: format, replicas: replicas, dry: dry}
+		p := &placing{
+			placementCommands: c, flags: &f, client: client, files: files, paths: paths, format: format,
+			replicas: replicas,
+			dry:      dry,
+		}
 		return p.run(ctx)
 	})
 }
 
 // fileFormat reads the flags that say what files are.
 func (i *input) fileFormat() (cluster.Format, error) {
-	var format cluster.Format
-	switch i.format {
-	case "parquet":
-		format.Source = program.Parquet
-	case "criteo-tsv":
-		format.Source = program.CriteoTSV
-	case "criteo-bin":
-		format.Source = program.CriteoBinary
-	default:
-		return format, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
+	var (
+		format cluster.Format
+		err    error
+	)
+	if format.Source, err = i.source(); err != nil {
+		return format, err
 	}
-	var err error
 	format.Text, err = i.text()
 	return format, err
 }
 
-func (c *command) datasetReplicate() *cobra.Command {
+func (c placementCommands) replicate() *cobra.Command {
 	var (
 		f        remoteFlags
 		replicas int
@@ -224,15 +236,16 @@ func (c *command) datasetReplicate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replicate [PATTERN...]",
 		Short: "Copy partitions between storage nodes until each has its number of copies",
-		Long: `Brings the partitions that match (all, without a pattern) to the number of copies that the control plane keeps for them, on different nodes where
-there are enough. --replicas sets another number, which is kept from then on; a lower one deletes nothing. --replicas 0 forgets partitions that
-nobody wants any more, so that dataset verify does not miss them. Nodes copy from each other.`,
+		Long: `Brings the partitions that match (all, without a pattern) to the number of copies that the control
+plane keeps for them, on different nodes where there are enough. --replicas sets another number,
+which is kept from then on; a lower one deletes nothing. --replicas 0 forgets partitions that nobody
+wants any more, so that dataset verify does not miss them. Nodes copy from each other.`,
 		Example: "  millrace dataset replicate\n  millrace dataset replicate --replicas 3 '2026-11-20/*'",
 	}
 	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies of each partition (default: the number that is kept, or 2)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
 	changed := cmd.Flags().Changed
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		match, err := matching(args)
 		if err != nil {
 			return err
@@ -263,7 +276,9 @@ nobody wants any more, so that dataset verify does not miss them. Nodes copy fro
 }
 
 // forgetCopies has the control plane want no copies of partitions any more.
-func (c *command) forgetCopies(ctx context.Context, client *remote.Client, on *cluster.Cluster, match func(string) bool, dry bool) error {
+func (c placementCommands) forgetCopies(ctx context.Context, client *remote.Client, on *cluster.Cluster,
+	match func(string) bool,
+	dry bool) error {
 	parts := append(on.Partitions(match), on.Gone(match)...)
 	for i := range parts {
 		parts[i].Copies = 0
@@ -291,7 +306,7 @@ type sumView struct {
 	Verdict   string `json:"verdict"`
 }
 
-func (c *command) datasetVerify() *cobra.Command {
+func (c placementCommands) verify() *cobra.Command {
 	var (
 		f        remoteFlags
 		replicas int
@@ -300,16 +315,20 @@ func (c *command) datasetVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [PATTERN...]",
 		Short: "Whether partitions have their copies, what they sustain, and with --deep whether every copy is whole",
-		Long: `Counts the copies of the partitions that match (all, without a pattern), compares them with the number that dataset place or dataset replicate
-had the control plane keep (1 where none did), and says how many rows a second the drives can sustain over a whole epoch. A partition that
-was placed and lies on no node that answers is named too. With --deep every node reads every copy and compares its SHA-256 with the
-one kept since it was put there, and copies are compared with each other. The exit status is 1 if copies are missing, if copies that
-should lie on different nodes lie on one, or if copies differ.`,
-		Example: "  millrace dataset verify --replicas 2\n  millrace dataset verify --deep '2026-11-20/*' --output json",
+		Long: `Counts the copies of the partitions that match (all, without a pattern), compares them with the
+number that dataset place or dataset replicate had the control plane keep (1 where none did), and
+says how many rows a second the drives can sustain over a whole epoch. A partition that was placed
+and lies on no node that answers is named too. With --deep every node reads every copy and compares
+its SHA-256 with the one kept since it was put there, and copies are compared with each other. The
+exit status is 1 if copies are missing, if copies that should lie on different nodes lie on one, or
+if copies differ.`,
+		Example: "  millrace dataset verify --replicas 2\n" +
+			"  millrace dataset verify --deep '2026-11-20/*' --output json",
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies that each partition should have (default: the number that is kept)")
+	cmd.Flags().IntVar(&replicas, "replicas", 0,
+		"copies that each partition should have (default: the number that is kept)")
 	cmd.Flags().BoolVar(&deep, "deep", false, "read every copy and compare checksums")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		match, err := matching(args)
 		if err != nil {
 			return err
@@ -347,7 +366,9 @@ func verifyCopies(ctx context.Context, on *cluster.Cluster, name string) []sumVi
 	var first []byte
 	for _, r := range on.Holders(name) {
 		s, err := on.Verify(ctx, r, name)
-		v := sumView{Partition: name, Drive: r.String(), Bytes: s.Bytes, SHA256: hex.EncodeToString(s.SHA256), Verdict: "good"}
+		v := sumView{
+			Partition: name, Drive: r.String(), Bytes: s.Bytes, SHA256: hex.EncodeToString(s.SHA256), Verdict: "good",
+		}
 		switch {
 		case err != nil:
 			v.Verdict = oneLine(err.Error())
@@ -371,7 +392,8 @@ func (v *verifyView) table(w io.Writer) {
 			wanted = fmt.Sprintf("%d to %d", v.Wanted[0], v.Wanted[1])
 		}
 	}
-	fmt.Fprintf(w, "partitions\t%d\nrows\t%d\nwanted copies\t%s\nfewest copies\t%d\n", v.Partitions, v.Rows, wanted, v.Fewest)
+	fmt.Fprintf(w, "partitions\t%d\nrows\t%d\nwanted copies\t%s\nfewest copies\t%d\n", v.Partitions, v.Rows, wanted,
+		v.Fewest)
 	if v.RowsPerSecond > 0 {
 		fmt.Fprintf(w, "sustains\t%.0f rows/s; %s ends last\n", v.RowsPerSecond, v.Last)
 	} else {
@@ -400,10 +422,15 @@ func (v *verifyView) verdict() error {
 		list = append(list, fmt.Sprintf("%d partitions lack copies (millrace dataset replicate makes them)", short))
 	}
 	if gone > 0 {
-		list = append(list, fmt.Sprintf("%d partitions lie on no node that answers (bring the node back, or put the files again with millrace dataset place)", gone))
+		list = append(list,
+			fmt.Sprintf(
+				"%d partitions lie on no node that answers (bring the node back, or put the files again with "+
+					"millrace dataset place)", gone))
 	}
 	if n := len(v.NotSpread); n > 0 {
-		list = append(list, fmt.Sprintf("%d partitions have all copies on one node (millrace dataset replicate brings one to another)", n))
+		list = append(list,
+			fmt.Sprintf("%d partitions have all copies on one node (millrace dataset replicate brings one to another)",
+				n))
 	}
 	if v.Bad > 0 {
 		list = append(list, fmt.Sprintf("%d copies are bad", v.Bad))
@@ -438,7 +465,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *command) driveRetire() *cobra.Command {
+func (c placementCommands) retire() *cobra.Command {
 	var (
 		f        remoteFlags
 		replicas int
@@ -448,17 +475,19 @@ func (c *command) driveRetire() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retire NODE/DRIVE",
 		Short: "Drain a drive of a storage node and copy elsewhere what it holds, so that it can be taken out",
-		Long: `Lets the drive take no new splits, waits for those that run, and copies its partitions to other drives until each has, without it, the number of
-copies that the control plane keeps for it (or as many as it has now, where none is kept). Then the drive may be taken out of its node's
-configuration. Running jobs go on with the copies. --replicas takes another number, this once; where that is lower than the number that is
-kept, the command says so and its exit status is 1.`,
+		Long: `Lets the drive take no new splits, waits for those that run, and copies its partitions to other
+drives until each has, without it, the number of copies that the control plane keeps for it (or as
+many as it has now, where none is kept). Then the drive may be taken out of its node's
+configuration. Running jobs go on with the copies. --replicas takes another number, this once; where
+that is lower than the number that is kept, the command says so and its exit status is 1.`,
 		Example: "  millrace drive retire node0/d3",
 		Args:    exactArgs("NODE/DRIVE"),
 	}
-	cmd.Flags().IntVar(&replicas, "replicas", 0, "copies of each partition elsewhere (default: the number that is kept)")
+	cmd.Flags().IntVar(&replicas, "replicas", 0,
+		"copies of each partition elsewhere (default: the number that is kept)")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
 	cmd.Flags().DurationVar(&wait, "wait", 5*time.Minute, "how long to wait for running splits")
-	return c.asks(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
+	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
 		var r placement.Ref
 		var ok bool
 		if r.Node, r.Drive, ok = strings.Cut(args[0], "/"); !ok || r.Node == "" || r.Drive == "" {
@@ -490,10 +519,13 @@ kept, the command says so and its exit status is 1.`,
 				}
 				c.say(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", r, r.Node))
 			}
-			held := slices.DeleteFunc(parts, func(p placement.Partition) bool { return !slices.Contains(on.Holders(p.Name), r) })
+			held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
+				return !slices.Contains(on.Holders(p.Name), r)
+			})
 			if n := on.Below(held); n > 0 {
 				return fmt.Errorf("without drive %s, %d partitions have %d copies, fewer than are wanted: "+
-					"millrace dataset replicate makes the others, or lowers the number that is kept (--replicas)", r, n, replicas)
+					"millrace dataset replicate makes the others, or lowers the number that is kept (--replicas)", r, n,
+					replicas)
 			}
 			return nil
 		})

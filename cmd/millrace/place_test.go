@@ -28,7 +28,8 @@ func moreNodes(t *testing.T, control string, first, n int) []*node.Agent {
 		drive := "file:" + filepath.Join(t.TempDir(), "d.flash")
 		must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
 		c := node.DefaultConfig()
-		c.Name, c.Listen, c.Control, c.Measure = "n"+string(rune('0'+i)), []string{"127.0.0.1:0"}, []string{control}, node.Duration(time.Millisecond)
+		c.Name, c.Listen, c.Control, c.Measure = "n"+string(rune('0'+i)), []string{"127.0.0.1:0"}, []string{control},
+			node.Duration(time.Millisecond)
 		c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
 		a, err := node.Start(context.Background(), c, node.Options{})
 		require.NoError(t, err)
@@ -38,7 +39,8 @@ func moreNodes(t *testing.T, control string, first, n int) []*node.Agent {
 	listedNodes(t, control, func(nodes []nodeView) bool {
 		ready := 0
 		for _, v := range nodes {
-			if v.Name >= "n"+string(rune('0'+first)) && v.State == "ready" && len(v.Drives) == 1 && v.Drives[0].State == "ready" {
+			if v.Name >= "n"+string(rune('0'+first)) && v.State == "ready" && len(v.Drives) == 1 &&
+				v.Drives[0].State == "ready" {
 				ready++
 			}
 		}
@@ -52,7 +54,8 @@ func listedNodes(t *testing.T, control string, as func([]nodeView) bool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var nodes []nodeView
-		require.NoError(t, json.Unmarshal([]byte(must(t, "nodes", "list", "--control", control, "--output", "json")), &nodes))
+		require.NoError(t,
+			json.Unmarshal([]byte(must(t, "nodes", "list", "--control", control, "--output", "json")), &nodes))
 		return as(nodes)
 	}, time.Minute, 50*time.Millisecond)
 }
@@ -90,10 +93,12 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 		return append(args, "--control", control, "--output", "json", "--progress", "none")
 	}
 	var copies []copyView
-	require.NoError(t, json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place", "--dry-run"}, files...)...)...)), &copies))
+	require.NoError(t,
+		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place", "--dry-run"}, files...)...)...)), &copies))
 	require.Len(t, copies, 3)
 	assert.False(t, copies[0].Done)
-	require.NoError(t, json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
+	require.NoError(t,
+		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
 	drives := map[string]bool{}
 	for _, k := range copies {
 		assert.True(t, k.Done, k.Error)
@@ -108,7 +113,8 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	code, _, errs := millrace(t, at("dataset", "verify", "--replicas", "2")...)
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "3 partitions lack copies (millrace dataset replicate makes them)")
-	require.NoError(t, json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
+	require.NoError(t,
+		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place"}, files...)...)...)), &copies))
 	assert.Empty(t, copies, "the same files again: nothing is done")
 	other := filepath.Join(t.TempDir(), "part-00000.parquet")
 	must(t, "dataset", "generate", "--rows", "70", "--out", filepath.Dir(other), "--seed", "9")
@@ -130,7 +136,8 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	var jobRows struct {
 		Rows int64 `json:"rows"`
 	}
-	out := must(t, at("train", "--pipeline", "rm1", "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")...)
+	out := must(t,
+		at("train", "--pipeline", "rm1", "--batch", "256", "--trainer-rows-per-second", "1e6", "--measure", "10ms")...)
 	require.NoError(t, json.Unmarshal([]byte(out), &jobRows))
 	assert.EqualValues(t, 900, jobRows.Rows, "each row once, however many copies there are")
 
@@ -142,7 +149,10 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	assert.Contains(t, errs, "3 partitions have 1 copies, fewer than are wanted")
 	must(t, at("dataset", "replicate", "--replicas", "1")...)
 	must(t, at("drive", "retire", "n0/d0")...)
-	for _, bad := range [][]string{{"drive", "retire", "n0"}, {"dataset", "place"}, {"dataset", "place", "--replicas", "0", files[0]}, {"dataset", "verify", "["}} {
+	for _, bad := range [][]string{
+		{"drive", "retire", "n0"}, {"dataset", "place"}, {"dataset", "place", "--replicas", "0", files[0]},
+		{"dataset", "verify", "["},
+	} {
 		code, _, _ := millrace(t, at(bad...)...)
 		assert.Equal(t, exitUsage, code, strings.Join(bad, " "))
 	}
@@ -237,12 +247,14 @@ func TestPartitionsThatAreGoneAreNamed(t *testing.T) {
 func TestPlaceBeforeTheNodesAreThere(t *testing.T) {
 	data := generate(t, "--rows", "200")
 	control := controlRun(t)
-	code, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "10ms", data+"/part-00000.parquet")
+	code, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "10ms", data+
+		"/part-00000.parquet")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "no storage node with a drive answers")
 	placed := make(chan string)
 	go func() {
-		_, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "2m", data+"/part-00000.parquet")
+		_, _, errs := millrace(t, "dataset", "place", "--control", control, "--patience", "2m", data+
+			"/part-00000.parquet")
 		placed <- errs
 	}()
 	nodesOf(t, control, 1)
@@ -250,5 +262,7 @@ func TestPlaceBeforeTheNodesAreThere(t *testing.T) {
 	must(t, "dataset", "verify", "--control", control)
 	code, _, errs = millrace(t, "dataset", "place", "--control", control, "--replicas", "2", data+"/part-00000.parquet")
 	assert.Equal(t, exitFailed, code)
-	assert.Contains(t, errs, "is to have 2 copies and can have 1: not enough drives: every copy lies on a drive of its own, and there is 1 drive that takes partitions")
+	assert.Contains(t, errs,
+		"is to have 2 copies and can have 1: not enough drives: every copy lies on a drive of its own, and there is "+
+			"1 drive that takes partitions")
 }

@@ -18,7 +18,7 @@ const drivesWait = 3 * time.Second
 
 // placing is a dataset place under way.
 type placing struct {
-	*command
+	placementCommands
 	flags    *remoteFlags
 	client   *remote.Client
 	files    []*cluster.File
@@ -48,7 +48,8 @@ func (p *placing) run(ctx context.Context) error {
 		if on, err = p.flags.openCluster(ctx, p.client); err == nil {
 			copies, wanted, err = on.Place(ctx, p.files, p.replicas)
 		}
-		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) && time.Since(began) < drivesWait
+		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) &&
+			time.Since(began) < drivesWait
 		if again && !told {
 			p.say(fmt.Sprintf("waiting for storage nodes: %v", err))
 			told = true

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/internal/quantity"
 )
 
-func (c *command) plan() *cobra.Command {
+func planCommand(c *console) *cobra.Command {
 	var (
 		model, bytesFlag, prices string
 		t, p, bytesPerRow        float64
@@ -24,17 +24,22 @@ func (c *command) plan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "How many drives, watts and dollars a job needs, and which constraint binds",
-		Long: `Counts drives by capacity, by T/P and by read bandwidth, says which of them binds, and sets watts and
-dollars by PreSto's formula (throughput x duration / (CapEx + OpEx)). Beside the drives stand three CPU baselines: the
-cores that PreSto publishes, TorchArrow's loops as measured here, and our own kernels as measured here; for RM1 and RM5
-they differ by more than ten times. The network and the storage hosts are not counted.
+		Long: `Counts drives by capacity, by T/P and by read bandwidth, says which of them binds, and sets watts
+and dollars by PreSto's formula (throughput x duration / (CapEx + OpEx)). Beside the drives stand
+three CPU baselines: the cores that PreSto publishes, TorchArrow's loops as measured here, and our
+own kernels as measured here; for RM1 and RM5 they differ by more than ten times. The network and
+the storage hosts are not counted.
 
-P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with "millrace train" or "millrace bench rm".`,
-		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with "millrace train" or
+"millrace bench rm".`,
+		Example: "  millrace plan --model rm5 --t 3.0e6 --size 500TB\n  millrace plan --model dpp-rm1\n" +
+			"  millrace plan --print-prices > prices.yaml; millrace plan --model rm1 --t 2e7 --prices prices.yaml",
+		Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
 			if !(t >= 0) || !(p >= 0) || !(bytesPerRow >= 0) || replicas < 1 || ids != 4 && ids != 8 {
-				return usagef("--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not below 0, 1 copy or more, ids of 4 or 8 bytes", t, p, bytesPerRow, replicas, ids)
+				return usagef(
+					"--t %v, --p %v, --bytes-per-row %v, --replicas %d, --id-bytes %d: want rates and bytes not "+
+						"below 0, 1 copy or more, ids of 4 or 8 bytes", t, p, bytesPerRow, replicas, ids)
 			}
 			if printPrices {
 				_, err := c.out.Write(capacity.DefaultPrices())
@@ -60,11 +65,15 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 				m, err := workload.Find(model)
 				found := err == nil
 				if !found && bytesPerRow <= 0 {
-					return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p", model)
+					return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p",
+						model)
 				}
 				need = capacity.Need{Model: model}
 				if found {
-					w := timing.Workload{Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated, Borders: m.Borders, IDBytes: ids}
+					w := timing.Workload{
+						Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated,
+						Borders: m.Borders, IDBytes: ids,
+					}
 					need.BytesPerRow = w.InBytes()
 					d := timing.SmartSSD()
 					d.P2P = table.Drive.Read
@@ -142,7 +151,8 @@ func printPlan(w io.Writer, r *capacity.Result) {
 			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t-\t-\n", b.Name)
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%.2g\t%d\t%d\t%.0f\t%.0f\t%.4g\n", b.Name, b.DriveCores, b.Cores, b.Nodes, b.Watts, b.USD, b.Rows)
+		fmt.Fprintf(w, "%s\t%.2g\t%d\t%d\t%.0f\t%.0f\t%.4g\n", b.Name, b.DriveCores, b.Cores, b.Nodes, b.Watts, b.USD,
+			b.Rows)
 	}
 	list := func(title string, lines []string) {
 		fmt.Fprintf(w, "\n%s:\n", title)

@@ -38,7 +38,7 @@ type preprocessed struct {
 	PerDrive       []api.DriveReport `json:"per_drive"`
 }
 
-func (c *command) preprocess() *cobra.Command {
+func preprocessCommand(c *console) *cobra.Command {
 	var (
 		in           input
 		pipe, out    string
@@ -51,12 +51,15 @@ func (c *command) preprocess() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preprocess",
 		Short: "Run a pipeline over files or a drive's members and write the tensors",
-		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (partitions by name, rows by number), and
-writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, values.npy, lengths.npy or sparse.npy, keys.json),
---format arrow an Arrow IPC file of one mini-batch a record batch. Output has its name only when it is whole.`,
+		Long: `Runs a pipeline over files, or over the members of a drive's volume, in dataset order (partitions by
+name, rows by number), and writes train-ready tensors: --format npy makes a folder (dense.npy,
+labels.npy, values.npy, lengths.npy or sparse.npy, keys.json), --format arrow an Arrow IPC file of
+one mini-batch a record batch. Output has its name only when it is whole.`,
 		Example: "  millrace preprocess --pipeline rm1 --in data/ --out tensors --format npy\n" +
-			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out day_0.arrow --format arrow\n" +
-			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out tensors",
+			"  millrace preprocess --pipeline criteo --in day_0.tsv --input-format criteo-tsv --engine cpu --out " +
+			"day_0.arrow --format arrow\n" +
+			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out " +
+			"tensors",
 		Args: in.more,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			spec, err := loadPipeline(pipe)
@@ -69,7 +72,10 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 			if format != "npy" && format != "arrow" {
 				return usagef("--format %q: want npy or arrow", format)
 			}
-			o := trainmgr.Options{Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true}
+			o := trainmgr.Options{
+				Pipeline: spec, Batch: batch, SplitBatches: splitBatches, Shuffle: dataset.ShuffleNone,
+				Order: dataset.Deterministic, AllDrives: true,
+			}
 			if o.Tail, err = parseTail(tail); err != nil {
 				return err
 			}
@@ -114,13 +120,15 @@ writes train-ready tensors: --format npy makes a folder (dense.npy, labels.npy, 
 				return err
 			}
 			elapsed := time.Since(begin).Seconds()
-			r := preprocessed{Out: out, Format: format, Job: report.Job, Rows: report.Rows, MiniBatches: report.MiniBatches, Bytes: report.Bytes,
+			r := preprocessed{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
+				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive}
 			for _, d := range report.PerDrive {
 				r.RowsDropped += d.RowsDropped
 			}
 			return c.print(r, func(w io.Writer) {
-				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %d mini-batches, %.0f a second\nbytes\t%d\n", r.Out, r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
+				fmt.Fprintf(w, "wrote\t%s (%s)\nrows\t%d in %d mini-batches, %.0f a second\nbytes\t%d\n", r.Out,
+					r.Format, r.Rows, r.MiniBatches, r.RowsPerSecond, r.Bytes)
 				if r.RowsDropped > 0 {
 					fmt.Fprintf(w, "dropped\t%d malformed rows\n", r.RowsDropped)
 				}

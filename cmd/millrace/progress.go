@@ -33,8 +33,10 @@ type progress struct {
 const every = time.Second
 
 // newProgress begins a task of total units.
-func (c *command) newProgress(name, unit string, total int64) *progress {
-	p := &progress{mode: c.progress, w: c.err, name: name, unit: unit, total: total, begun: time.Now(), last: time.Now()}
+func (c *console) newProgress(name, unit string, total int64) *progress {
+	p := &progress{
+		mode: c.progress, w: c.err, name: name, unit: unit, total: total, begun: time.Now(), last: time.Now(),
+	}
 	if p.mode == "auto" {
 		p.mode = "plain"
 		if f, ok := c.err.(*os.File); ok {
@@ -54,7 +56,7 @@ func (c *command) newProgress(name, unit string, total int64) *progress {
 }
 
 // say tells something beside the results: a line, or a JSON line, or nothing, as --progress says.
-func (c *command) say(s string) {
+func (c *console) say(s string) {
 	switch c.progress {
 	case "none":
 	case "json":
@@ -102,7 +104,9 @@ func (p *progress) finish() {
 func (p *progress) line() {
 	seconds := time.Since(p.begun).Seconds()
 	if p.mode == "json" {
-		_ = json.NewEncoder(p.w).Encode(map[string]any{"progress": p.name, "unit": p.unit, "done": p.done, "total": p.total, "elapsed_seconds": seconds})
+		_ = json.NewEncoder(p.w).Encode(map[string]any{
+			"progress": p.name, "unit": p.unit, "done": p.done, "total": p.total, "elapsed_seconds": seconds,
+		})
 		return
 	}
 	rate := 0.0

@@ -105,7 +105,8 @@ type stage struct {
 // Cells that do not fit float32's 24 bits would not survive the dense tensor; the real rows' largest is 1,282,226.
 func stages() []stage {
 	dense := func(ops string) string {
-		return "name: s\nbatch: 1000\nlabel: {column: label}\ndense:\n  - columns: [int_0..int_12]\n    ops: [" + ops + "]\n"
+		return "name: s\nbatch: 1000\nlabel: {column: label}\ndense:\n  - columns: [int_0..int_12]\n    ops: [" + ops +
+			"]\n"
 	}
 	sparse := func(ops string) string {
 		return "name: s\nbatch: 700\nids: int64\nsparse:\n  - columns: [cat_0..cat_25]\n    ops: [" + ops + "]\n"
@@ -121,18 +122,28 @@ func stages() []stage {
 		{"sha256_dense_log1_canonical_f32", dense("fill_null: 0, clamp: {min: 0}, log: {add: 1}"), "dense.npy", "f32"},
 		{"sha256_sparse_fill0_u32_rowmajor", sparse("fill_null: 0"), "sparse.npy", "u32"},
 		{"sha256_sparse_fill0_u32_feature_major", sparse("fill_null: 0"), "values.npy", "u32"},
-		{"sha256_sigrid_salt0_max500000_i64_rowmajor", sparse("fill_null: 0, sigrid_hash: {salt: 0, max: 500000}"), "sparse.npy", "i64"},
-		{"sha256_bucketize_I1_m1024_i32", "name: s\nbatch: 512\ngenerated:\n  - columns: [int_0]\n    as: \"b_{n}\"\n    ops: [fill_null: 0, bucketize: {borders: [" + strings.Join(quarters, ", ") + "]}]\n", "values.npy", "i32"},
+		{
+			"sha256_sigrid_salt0_max500000_i64_rowmajor", sparse("fill_null: 0, sigrid_hash: {salt: 0, max: 500000}"),
+			"sparse.npy", "i64",
+		},
+		{
+			"sha256_bucketize_I1_m1024_i32",
+			"name: s\nbatch: 512\ngenerated:\n  - columns: [int_0]\n    as: \"b_{n}\"\n" +
+				"    ops: [fill_null: 0, bucketize: {borders: [" + strings.Join(quarters, ", ") + "]}]\n", "values.npy",
+			"i32",
+		},
 	}
 	for _, m := range []int{5000, 8192, 524288, 1000000, 40000000} {
-		list = append(list, stage{fmt.Sprintf("sha256_sparse_mod_%d_i32", m), sparse(fmt.Sprintf("fill_null: 0, positive_modulus: {modulus: %d}", m)), "sparse.npy", "i32"})
+		list = append(list, stage{fmt.Sprintf("sha256_sparse_mod_%d_i32", m),
+			sparse(fmt.Sprintf("fill_null: 0, positive_modulus: {modulus: %d}", m)), "sparse.npy", "i32"})
 	}
 	return list
 }
 
 // later are the checksums of operators that do not exist yet.
 func later(key string) bool {
-	return strings.HasPrefix(key, "vocab_") || strings.Contains(key, "torchrec_contiguous") || strings.Contains(key, "nvt_categorify")
+	return strings.HasPrefix(key, "vocab_") || strings.Contains(key, "torchrec_contiguous") ||
+		strings.Contains(key, "nvt_categorify")
 }
 
 func TestRealCriteoChecksumsOnEveryEngine(t *testing.T) {
@@ -155,14 +166,16 @@ func TestRealCriteoChecksumsOnEveryEngine(t *testing.T) {
 			for engine, flags := range engines {
 				t.Run(s.key+" "+engine, func(t *testing.T) {
 					out := filepath.Join(t.TempDir(), "out")
-					must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", rows, "--input-format", "criteo-tsv", "--out", out}, flags...)...)
+					must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", rows,
+						"--input-format", "criteo-tsv", "--out", out}, flags...)...)
 					assert.Equal(t, want, packed(t, out, s.file, s.cast))
 				})
 			}
 		}
 		for key := range c {
 			if strings.HasPrefix(key, "sha256_") || strings.HasPrefix(key, "vocab_") {
-				assert.True(t, run[key] || later(key), "checksum %s is neither run nor said to be of a later operator", key)
+				assert.True(t, run[key] || later(key), "checksum %s is neither run nor said to be of a later operator",
+					key)
 			}
 		}
 	}
@@ -189,7 +202,9 @@ func TestRealParquetEnginesAgree(t *testing.T) {
 	}
 	require.Len(t, dense, 13, "%+v", info[0].Columns)
 	require.Len(t, sparse, 26)
-	doc := fmt.Sprintf("name: rap\nbatch: 1000\nlabel: {column: %s, ops: [fill_null: 0]}\ndense:\n  - columns: [%s]\n    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]\nsparse:\n  - columns: [%s]\n    ops: [fill_null: 0, zero_extend: {}, sigrid_hash: {salt: 0, max: 500000}]\n",
+	doc := fmt.Sprintf("name: rap\nbatch: 1000\nlabel: {column: %s, ops: [fill_null: 0]}\ndense:\n  - columns: [%s]\n"+
+		"    ops: [fill_null: 0, clamp: {min: 0}, log: {add: 1}]\nsparse:\n  - columns: [%s]\n"+
+		"    ops: [fill_null: 0, zero_extend: {}, sigrid_hash: {salt: 0, max: 500000}]\n",
 		label, strings.Join(dense, ", "), strings.Join(sparse, ", "))
 	pipe := filepath.Join(t.TempDir(), "p.yaml")
 	require.NoError(t, os.WriteFile(pipe, []byte(doc), 0o644))
@@ -201,7 +216,8 @@ func TestRealParquetEnginesAgree(t *testing.T) {
 		}
 		for _, slm := range sizes {
 			out := filepath.Join(t.TempDir(), "out")
-			must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", file, "--out", out, "--slm", slm}, flags...)...)
+			must(t, append([]string{"preprocess", "--progress", "none", "--pipeline", pipe, "--in", file, "--out", out,
+				"--slm", slm}, flags...)...)
 			for _, name := range []string{"dense.npy", "labels.npy", "values.npy", "sparse.npy", "lengths.npy"} {
 				_, b := array(t, out, name)
 				sum := sha256.Sum256(b)

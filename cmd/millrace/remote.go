@@ -27,11 +27,17 @@ type addressFlags struct {
 
 func (f *addressFlags) add(cmd *cobra.Command, when string) {
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.control, "control", nil, when+"members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH (default: "+contexts.ControlEnv+", or the context's)")
-	fl.StringVar(&f.context, "context", "", when+"name of the context that says address and certificate (default: "+contexts.ContextEnv+", or the current one: millrace context list)")
-	fl.StringVar(&f.identity.Cert, "cert", "", when+"certificate (PEM) to show (default: "+contexts.CertEnv+", or the context's)")
-	fl.StringVar(&f.identity.Key, "key", "", when+"its private key (PEM) (default: "+contexts.KeyEnv+", or the context's)")
-	fl.StringVar(&f.identity.CA, "ca", "", when+"authorities (PEM) whose certificates are trusted (default: "+contexts.CAEnv+", or the context's)")
+	fl.StringSliceVar(&f.control, "control", nil, when+
+		"members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH (default: "+contexts.ControlEnv+
+		", or the context's)")
+	fl.StringVar(&f.context, "context", "", when+"name of the context that says address and certificate (default: "+
+		contexts.ContextEnv+", or the current one: millrace context list)")
+	fl.StringVar(&f.identity.Cert, "cert", "", when+"certificate (PEM) to show (default: "+contexts.CertEnv+
+		", or the context's)")
+	fl.StringVar(&f.identity.Key, "key", "", when+"its private key (PEM) (default: "+contexts.KeyEnv+
+		", or the context's)")
+	fl.StringVar(&f.identity.CA, "ca", "", when+"authorities (PEM) whose certificates are trusted (default: "+
+		contexts.CAEnv+", or the context's)")
 	_ = cmd.RegisterFlagCompletionFunc("context", completeContexts) // fails only for a flag that is not there
 }
 
@@ -58,7 +64,8 @@ const contactTime = 5 * time.Second
 func (f *remoteFlags) add(cmd *cobra.Command) {
 	f.cmd = cmd
 	f.addressFlags.add(cmd, "")
-	cmd.Flags().DurationVar(&f.patience, "patience", 15*time.Second, "how long to wait for a member that leads; unless it is given, 5s for one that answers at all")
+	cmd.Flags().DurationVar(&f.patience, "patience", 15*time.Second,
+		"how long to wait for a member that leads; unless it is given, 5s for one that answers at all")
 }
 
 // dial makes a client of the control plane that is meant.
@@ -98,17 +105,21 @@ func advice(err error) string {
 		case identity.WantsTLS:
 			return "write https:// and give a certificate" + files
 		case identity.WantsClear:
-			return "write http:// (--control, or --context), or have it serve TLS (--cert, --key, --ca of millrace control run)"
+			return "write http:// (--control, or --context), or have it serve TLS (--cert, --key, --ca of millrace " +
+				"control run)"
 		case identity.NoIdentity:
 			return "give a certificate, its key and the authority" + files
 		case identity.UnknownServer:
-			return "give the authority that signed it with --ca, or name another control plane (--control, --context)" + files
+			return "give the authority that signed it with --ca, or name another control plane (--control, --context)" +
+				files
 		case identity.UnknownCaller, identity.RefusedCaller:
 			return "show a certificate that its authority signed" + files
 		case identity.WrongHost:
-			return "call it by one of those names (--control, --context), or issue a certificate for this one (millrace pki issue --host)"
+			return "call it by one of those names (--control, --context), or issue a certificate for this one " +
+				"(millrace pki issue --host)"
 		case identity.ServerExpired:
-			return "have a new one issued for it (millrace pki issue; millrace up does so by itself), and look at this machine's clock"
+			return "have a new one issued for it (millrace pki issue; millrace up does so by itself), and look at " +
+				"this machine's clock"
 		case identity.CallerExpired:
 			return "have a new one issued (millrace pki issue --role operator) and name it" + files
 		case identity.WrongRole:
@@ -121,7 +132,8 @@ func advice(err error) string {
 	case errors.Is(err, identity.ErrCertificate):
 		return "name certificate, key and authority" + files
 	case errors.Is(err, remote.ErrUnreachable) && errors.Is(err, syscall.ECONNREFUSED):
-		return "nothing listens there: start a control plane (millrace up, or millrace control run), or name another with --control or --context"
+		return "nothing listens there: start a control plane (millrace up, or millrace control run), or name another " +
+			"with --control or --context"
 	}
 	return ""
 }

@@ -21,13 +21,15 @@ func TestWrongAddressesAndCertificates(t *testing.T) {
 	issue := func(id identity.Identity, life time.Duration, hosts ...string) identity.Options {
 		stem := filepath.Join(dir, id.Name)
 		o := identity.Options{Cert: stem + ".pem", Key: stem + ".key", CA: ann.CA}
-		require.NoError(t, identity.Issue(dir, identity.Request{Identity: id, Hosts: hosts, Lifetime: life}, o.Cert, o.Key))
+		require.NoError(t,
+			identity.Issue(dir, identity.Request{Identity: id, Hosts: hosts, Lifetime: life}, o.Cert, o.Key))
 		return o
 	}
 	files := func(o identity.Options) []string { return []string{"--cert", o.Cert, "--key", o.Key, "--ca", o.CA} }
 	secure := controlRun(t, files(issue(identity.Identity{Role: identity.Control, Name: "c0"}, 0, "127.0.0.1"))...)
-	stale := controlRun(t, files(issue(identity.Identity{Role: identity.Control, Name: "c1"}, time.Nanosecond, "127.0.0.1"))...)
-	clear := controlRun(t)
+	stale := controlRun(t,
+		files(issue(identity.Identity{Role: identity.Control, Name: "c1"}, time.Nanosecond, "127.0.0.1"))...)
+	unencrypted := controlRun(t)
 	past := issue(identity.Identity{Role: identity.Operator, Name: "bob"}, time.Nanosecond)
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(secure, "https://"))
 	require.NoError(t, err)
@@ -51,17 +53,33 @@ func TestWrongAddressesAndCertificates(t *testing.T) {
 		who  identity.Options
 		want []string
 	}{
-		"http to https":               {strings.Replace(secure, "https:", "http:", 1), identity.Options{}, []string{"serves TLS", "write https://", "--ca"}},
-		"https to http":               {strings.Replace(clear, "http:", "https:", 1), ann, []string{"serves in clear", "write http://"}},
-		"no certificate":              {secure, identity.Options{}, []string{"no certificate was given", "--cert", "--key", "--ca", "--context"}},
-		"a server of another":         {secure, stranger, []string{"another authority", "--ca"}},
-		"a certificate of another":    {secure, identity.Options{Cert: stranger.Cert, Key: stranger.Key, CA: ann.CA}, []string{"does not know the authority", "--cert"}},
+		"http to https": {
+			strings.Replace(secure, "https:", "http:", 1), identity.Options{},
+			[]string{"serves TLS", "write https://", "--ca"},
+		},
+		"https to http": {
+			strings.Replace(unencrypted, "http:", "https:", 1), ann, []string{"serves in clear", "write http://"},
+		},
+		"no certificate": {
+			secure, identity.Options{}, []string{"no certificate was given", "--cert", "--key", "--ca", "--context"},
+		},
+		"a server of another": {secure, stranger, []string{"another authority", "--ca"}},
+		"a certificate of another": {
+			secure, identity.Options{Cert: stranger.Cert, Key: stranger.Key, CA: ann.CA},
+			[]string{"does not know the authority", "--cert"},
+		},
 		"another host":                {"https://localhost:" + port, ann, []string{"other names", "--host"}},
 		"a server's that has expired": {stale, ann, []string{"not valid now", "millrace pki issue"}},
 		"one's own that has expired":  {secure, past, []string{"has expired", "millrace pki issue"}},
-		"SSH":                         {"http://" + l.Addr().String(), identity.Options{}, []string{"does not speak HTTP", "SSH-2.0", "--control"}},
-		"two of three files":          {secure, identity.Options{Cert: ann.Cert, Key: ann.Key}, []string{"name all three", "--ca"}},
-		"a file that is not there":    {secure, identity.Options{Cert: ann.Cert, Key: ann.Key, CA: "nothing.pem"}, []string{"nothing.pem", "--ca"}},
+		"SSH": {
+			"http://" + l.Addr().String(), identity.Options{}, []string{"does not speak HTTP", "SSH-2.0", "--control"},
+		},
+		"two of three files": {
+			secure, identity.Options{Cert: ann.Cert, Key: ann.Key}, []string{"name all three", "--ca"},
+		},
+		"a file that is not there": {
+			secure, identity.Options{Cert: ann.Cert, Key: ann.Key, CA: "nothing.pem"}, []string{"nothing.pem", "--ca"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--control", c.at}
@@ -70,7 +88,10 @@ func TestWrongAddressesAndCertificates(t *testing.T) {
 					args = append(args, flag, path)
 				}
 			}
-			for _, command := range [][]string{{"jobs", "list", "--patience", "1h"}, {"nodes", "list", "--patience", "1h"}, {"train", "--pipeline", "rm1"}} {
+			for _, command := range [][]string{
+				{"jobs", "list", "--patience", "1h"}, {"nodes", "list", "--patience", "1h"},
+				{"train", "--pipeline", "rm1"},
+			} {
 				code, _, errs := millrace(t, append(command, args...)...)
 				assert.Equal(t, exitFailed, code)
 				for _, want := range c.want {
@@ -84,5 +105,6 @@ func TestWrongAddressesAndCertificates(t *testing.T) {
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "nothing listens there: start a control plane (millrace up")
 	// One of two members is right: it is asked.
-	must(t, append([]string{"nodes", "list", "--control", strings.Replace(secure, "https:", "http:", 1) + "," + secure}, files(ann)...)...)
+	must(t, append([]string{"nodes", "list", "--control", strings.Replace(secure, "https:", "http:", 1) + "," + secure},
+		files(ann)...)...)
 }

@@ -68,7 +68,8 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 
 		{[]string{"dataset", "generate"}, "--out is wanted"},
 		{[]string{"dataset", "generate", "--out", "OUT", "--model", "rm9"}, "rm1, rm2, rm3, rm4, rm5"},
-		{[]string{"dataset", "generate", "--out", "OUT", "--codec", "brotli"}, "want none, snappy, gzip, zstd or lz4_raw"},
+		{[]string{"dataset", "generate", "--out", "OUT", "--codec", "brotli"},
+			"want none, snappy, gzip, zstd or lz4_raw"},
 		{[]string{"dataset", "generate", "--out", "OUT", "--encoding", "delta"}, "want plain or dictionary"},
 		{[]string{"dataset", "generate", "--out", "OUT", "--rows", "-1"}, "want more than 0"},
 		{[]string{"dataset", "generate", "--out", "OUT", "--partitions", "-1"}, "partitions"},
@@ -80,8 +81,10 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"dataset", "import", "--out", "OUT"}, "at least one FILE"},
 		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "csv", data}, "want parquet"},
 		{[]string{"dataset", "import", "--out", "OUT", "--codec", "zstd", data}, "--codec is for Criteo rows"},
-		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--malformed", "skip", prices}, "want fail, drop or null"},
-		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--codec", "lzo", prices}, "codec"},
+		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--malformed", "skip", prices},
+			"want fail, drop or null"},
+		{[]string{"dataset", "import", "--out", "OUT", "--input-format", "criteo-tsv", "--codec", "lzo", prices},
+			"codec"},
 
 		{[]string{"drive", "create"}, "wants URI"},
 		{[]string{"drive", "create", "d0.flash"}, "malformed drive URI"},
@@ -116,9 +119,13 @@ func TestStatus2IsForWrongFlagsAndArguments(t *testing.T) {
 		{[]string{"preprocess", "--in", data, "--out", "OUT"}, "--pipeline is wanted"},
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT"}, "--in"},
 		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "disk0"}, "malformed drive URI"},
-		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--in", "[", "--progress", "none"}, "--in"},
-		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--commands", "standard"}, "?commands=standard"},
-		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--threads", "2"}, "?threads=2"},
+		{[]string{
+			"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--in", "[", "--progress", "none",
+		}, "--in"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--commands", "standard"},
+			"?commands=standard"},
+		{[]string{"preprocess", "--pipeline", "rm1", "--out", "OUT", "--drive", "mem:", "--threads", "2"},
+			"?threads=2"},
 
 		{train("--shuffle", "always"), "splits none rows"},
 		{train("--order", "random"), "fastest or deterministic"},
@@ -189,7 +196,8 @@ func errorLine(t *testing.T, stderr string, says ...string) {
 		require.True(t, strings.HasPrefix(line, "millrace: "), "stderr: %q", stderr)
 	}
 	if strings.Count(stderr, "\n") > 1 { // only what is wrong with a pipeline takes several lines, one a cause
-		require.Equal(t, strings.Count(stderr, "\n"), strings.Count(stderr, ": line "), "stderr is not one line: %s", stderr)
+		require.Equal(t, strings.Count(stderr, "\n"), strings.Count(stderr, ": line "), "stderr is not one line: %s",
+			stderr)
 	}
 	assert.NotRegexp(t, goName, stderr, "a name of Go's reaches a user")
 	for _, s := range says {

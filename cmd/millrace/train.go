@@ -39,7 +39,8 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 	f.StringVar(&j.shuffle, "shuffle", "splits", "none, splits or rows")
 	f.StringVar(&j.order, "order", "fastest", "fastest or deterministic")
 	f.StringVar(&j.queue, "queue", "", "bound of the input queue (default 256MiB)")
-	f.StringVar(&j.recording, "record-starved", "", "folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
+	f.StringVar(&j.recording, "record-starved", "",
+		"folder for a Go execution trace of the seconds before the trainer starved (go tool trace reads it)")
 	f.Uint64Var(&j.seed, "seed", 0, "seed of the shuffle")
 	j.trainer = 200_000
 	f.Var(quantity.RateFlag{To: &j.trainer}, "trainer-rows-per-second", "speed of the stand-in trainer")
@@ -48,9 +49,14 @@ func (j *jobFlags) flags(cmd *cobra.Command) {
 
 // options turns the flags into a job, with a stand-in trainer to measure T with.
 func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
-	o := trainmgr.Options{Batch: j.batch, SplitBatches: j.splitBatches, Window: j.window, Epochs: j.epochs, MaxDrives: j.maxDrives, Seed: j.seed}
+	o := trainmgr.Options{
+		Batch: j.batch, SplitBatches: j.splitBatches, Window: j.window, Epochs: j.epochs, MaxDrives: j.maxDrives,
+		Seed: j.seed,
+	}
 	if j.epochs < 1 || j.maxDrives < 0 || j.measure < 0 {
-		return o, nil, usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0", j.epochs, j.maxDrives, j.measure)
+		return o, nil,
+			usagef("--epochs %d, --max-drives %d, --measure %v: want at least 1 epoch, the others not below 0",
+				j.epochs, j.maxDrives, j.measure)
 	}
 	var err error
 	if o.Tail, err = parseTail(j.tail); err != nil {
@@ -82,7 +88,8 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 
 // checkPlan checks what the flags say of the plan, before any file is opened.
 func checkPlan(o trainmgr.Options) error {
-	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, SplitBatches: o.SplitBatches, Window: o.Window})
+	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle,
+		SplitBatches: o.SplitBatches, Window: o.Window})
 	if err != nil {
 		return usageError{err}
 	}
@@ -108,9 +115,13 @@ func parseQueue(s string) (int64, error) {
 	return n, nil
 }
 
-func (c *command) train() *cobra.Command {
+// trainCommand is the command that runs a job with a stand-in trainer.
+type trainCommand struct{ *console }
+
+func (c trainCommand) command() *cobra.Command {
 	var (
-		in         = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on this machine)"}
+		in = input{elsewhere: ", or a control plane with --control or --context (millrace up makes one on " +
+			"this machine)"}
 		jf         jobFlags
 		service    serviceFlags
 		pipe       string
@@ -121,20 +132,26 @@ func (c *command) train() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "A job with a stand-in trainer of a given speed: T, P, T/P, queue depth, stalls",
-		Long: `Runs a job as a training launcher would: measures T on the trainer and P on each drive, lets T/P drives run at once, and feeds the
-trainer from the input queue. The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per-second would be.
+		Long: `Runs a job as a training launcher would: measures T on the trainer and P on each drive, lets T/P
+drives run at once, and feeds the trainer from the input queue. The trainer is a stand-in: it is
+busy as long as a trainer of --trainer-rows-per-second would be.
 
-With --in or --drive the job runs on drives of this machine. Without, it runs on the storage nodes of a control plane, that of --control or of a context
-(millrace context list), and this command is one of its ranks.
+With --in or --drive the job runs on drives of this machine. Without, it runs on the storage nodes
+of a control plane, that of --control or of a context (millrace context list), and this command is
+one of its ranks.
 
-A mini-batch that a run has acknowledged never comes again. So a job that another run has partly consumed is refused, with how far it is, unless --checkpoint has a token
-or --resume says that this run wants the rest. All ranks of a run say the same --run.
+A mini-batch that a run has acknowledged never comes again. So a job that another run has partly
+consumed is refused, with how far it is, unless --checkpoint has a token or --resume says that this
+run wants the rest. All ranks of a run say the same --run.
 
-With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token there when it ends.`,
-		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash --trainer-rows-per-second 500000\n" +
+With --checkpoint FILE the job resumes from the token in FILE, if there is one, and leaves a token
+there when it ends.`,
+		Example: "  millrace train --pipeline rm1 --drive file:d0.flash --drive file:d1.flash " +
+			"--trainer-rows-per-second 500000\n" +
 			"  millrace train --pipeline rm1 --in data/ --spread 4 --order deterministic --checkpoint job.token\n" +
 			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
-			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads --rank 3 --checkpoint rank3.token",
+			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads " +
+			"--rank 3 --checkpoint rank3.token",
 		Args: in.more,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			onService, err := service.check(cmd)
@@ -149,7 +166,7 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				return advised(c.trainRemote(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
+				return advised(c.runRank(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
@@ -216,7 +233,8 @@ With --checkpoint FILE the job resumes from the token in FILE, if there is one, 
 }
 
 // runTrainer takes the job's mini-batches, all of them or the first stopAfter.
-func (c *command) runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int, p *progress) error {
+func (c trainCommand) runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int,
+	p *progress) error {
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
 		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is of a job that was done
@@ -312,13 +330,20 @@ func writeSynced(path string, b []byte) error {
 
 // printReport prints a job's report as a person reads it.
 func printReport(w io.Writer, r *trainmgr.Report) {
-	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds, r.RowsPerSecond)
+	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds,
+		r.RowsPerSecond)
 	fmt.Fprintf(w, "T\t%.0f rows/s (stand-in trainer)\n", r.TRowsPerSecond)
 	fmt.Fprintf(w, "P\t%.0f rows/s a drive, on average\n", r.PRowsPerSecond)
-	fmt.Fprintf(w, "drives\t%d at once (T/P asks for %d), %d at the busiest\n", r.Drives, r.DrivesWanted, r.DrivesBusiest)
-	fmt.Fprintf(w, "stall\t%.2f s in %d waits; %.2f s for the first mini-batch; %.2f s foretold\n", r.StallSeconds, r.Stalls, r.FirstWaitSeconds, r.ExpectedStallSecond)
-	fmt.Fprintf(w, "queue\t%.1f mini-batches deep on average, at most %d of %d bytes\n", r.QueueDepthMean, r.QueueMaxBytes, r.QueueLimitBytes)
-	fmt.Fprintf(w, "time\tmove %.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
+	fmt.Fprintf(w, "drives\t%d at once (T/P asks for %d), %d at the busiest\n", r.Drives, r.DrivesWanted,
+		r.DrivesBusiest)
+	fmt.Fprintf(w, "stall\t%.2f s in %d waits; %.2f s for the first mini-batch; %.2f s foretold\n", r.StallSeconds,
+		r.Stalls, r.FirstWaitSeconds, r.ExpectedStallSecond)
+	fmt.Fprintf(w, "queue\t%.1f mini-batches deep on average, at most %d of %d bytes\n", r.QueueDepthMean,
+		r.QueueMaxBytes, r.QueueLimitBytes)
+	fmt.Fprintf(w,
+		"time\tmove "+
+			"%.2f s, decode %.2f s, transform %.2f s, fetch %.2f s, wait for an engine thread %.2f s (all streams "+
+			"added up)\n", r.MoveSeconds, r.DecodeSeconds, r.TransformSeconds, r.FetchSeconds, r.WaitSeconds)
 	fmt.Fprintf(w, "held back by\t%s\n", r.HeldBackBy)
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note\t%s\n", n)
@@ -330,8 +355,10 @@ func printReport(w io.Writer, r *trainmgr.Report) {
 			own = "not told: see the notes"
 		}
 		if k := d.Counters; k != nil {
-			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows, k.FlashToDRAMBytes, k.DRAMToHostBytes)
+			own = fmt.Sprintf("%d runs, %d rows, %d bytes flash to DRAM, %d to host", k.Programs, k.Rows,
+				k.FlashToDRAMBytes, k.DRAMToHostBytes)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%d\t%d\t%d\t%s\n", d.Name, d.Engine, d.Rows, d.RowsPerSecond, d.BytesMoved, d.BytesUnneeded, d.BytesOut, own)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%.0f\t%d\t%d\t%d\t%s\n", d.Name, d.Engine, d.Rows, d.RowsPerSecond, d.BytesMoved,
+			d.BytesUnneeded, d.BytesOut, own)
 	}
 }

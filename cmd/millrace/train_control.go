@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
@@ -35,13 +34,20 @@ type serviceFlags struct {
 func (s *serviceFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	s.addressFlags.add(cmd, "for a job of the service: ")
-	f.StringVar(&s.job, "job", "", "for a job of the service: attach to this job, by id or name, instead of submitting one")
-	f.StringVar(&s.name, "name", "", "for a job of the service: name of the job that is submitted (default: one is made up)")
+	f.StringVar(&s.job, "job", "",
+		"for a job of the service: attach to this job, by id or name, instead of submitting one")
+	f.StringVar(&s.name, "name", "",
+		"for a job of the service: name of the job that is submitted (default: one is made up)")
 	f.Uint32Var(&s.rank, "rank", 0, "for a job of the service: which rank of the job this is")
-	f.Uint32Var(&s.ranks, "ranks", 1, "for a job of the service: ranks of the job that is submitted; each gets an equal number of mini-batches")
-	f.StringVar(&s.rankTail, "rank-tail", "drop", "for a job of the service: mini-batches that cannot be shared out equally: drop or keep")
-	f.StringVar(&s.run, "run", "", "for a job of the service: name of the training run, the same for all of its ranks and for no other run (default: $MILLRACE_RUN, else one is made up)")
-	f.BoolVar(&s.resume, "resume", false, "for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
+	f.Uint32Var(&s.ranks, "ranks", 1,
+		"for a job of the service: ranks of the job that is submitted; each gets an equal number of mini-batches")
+	f.StringVar(&s.rankTail, "rank-tail", "drop",
+		"for a job of the service: mini-batches that cannot be shared out equally: drop or keep")
+	f.StringVar(&s.run, "run", "",
+		"for a job of the service: name of the training run, the same for all of its ranks and for no other run "+
+			"(default: $MILLRACE_RUN, else one is made up)")
+	f.BoolVar(&s.resume, "resume", false,
+		"for a job of the service: go on where another run stopped, without the mini-batches that it acknowledged")
 	f.Float64Var(&s.weight, "weight", 1, "for a job of the service: share of a drive among jobs")
 }
 
@@ -49,13 +55,19 @@ func (s *serviceFlags) flags(cmd *cobra.Command) {
 // of the service.
 var (
 	serviceOnly = []string{"job", "name", "rank", "ranks", "rank-tail", "run", "resume", "weight", "cert", "key", "ca"}
-	localOnly   = []string{"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads", "streams", "coalesce"}
-	submitOnly  = []string{"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives", "tail", "shuffle", "order", "seed"}
+	localOnly   = []string{
+		"in", "drive", "input-format", "label", "malformed", "engine", "commands", "slm", "spread", "threads",
+		"streams", "coalesce",
+	}
+	submitOnly = []string{
+		"pipeline", "name", "ranks", "rank-tail", "weight", "batch", "split-batches", "window", "epochs", "max-drives",
+		"tail", "shuffle", "order", "seed",
+	}
 )
 
 // check decides whether the job is one of the service, and refuses flags that do not go together. It is one of the
-// service if
-// --control or --context says so, or if neither --in nor --drive names data of this machine and there is a control plane to ask.
+// service if --control or --context says so, or if neither --in nor --drive names data of this machine and there is a
+// control plane to ask.
 func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 	refuse := func(names []string, why string) error {
 		for _, n := range names {
@@ -67,20 +79,25 @@ func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 	}
 	if len(s.control) == 0 && s.context == "" {
 		if cmd.Flags().Changed("in") || cmd.Flags().Changed("drive") {
-			return false, refuse(serviceOnly, "is for a job of the service, and --in and --drive are for drives of this machine: leave them out, or name a control plane with --control or --context")
+			return false,
+				refuse(serviceOnly,
+					"is for a job of the service, and --in and --drive are for drives of this machine: leave them "+
+						"out, or name a control plane with --control or --context")
 		}
 		t, err := s.target()
 		if err != nil {
 			return false, err
 		}
 		if len(t.Control) == 0 {
-			if err := refuse(serviceOnly, "is for a job of the service: name its control plane with --control or --context"); err != nil {
+			if err := refuse(serviceOnly,
+				"is for a job of the service: name its control plane with --control or --context"); err != nil {
 				return false, err
 			}
 			return false, nil
 		}
 	}
-	if err := refuse(localOnly, "is for drives of this machine: with a control plane the storage nodes' are used"); err != nil {
+	if err := refuse(localOnly,
+		"is for drives of this machine: with a control plane the storage nodes' are used"); err != nil {
 		return true, err
 	}
 	if s.job != "" {
@@ -99,24 +116,24 @@ func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 
 // spec is the job that is submitted.
 func (s *serviceFlags) spec(jf *jobFlags, pipe string, token []byte) (*apiv1.JobSpec, error) {
-	if _, err := loadPipeline(pipe); err != nil { // said here, the error names the file
+	document, err := pipelineDocument(pipe)
+	if err != nil {
 		return nil, err
 	}
-	document, err := readDocument(pipe)
-	if err != nil {
-		if document, err = pipeline.Document(pipe); err != nil {
-			return nil, err
-		}
-	}
 	return &apiv1.JobSpec{
-		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail, Order: jf.order, Weight: s.weight,
+		Name: s.name, Pipeline: document, Epochs: uint64(jf.epochs), Ranks: s.ranks, RankTail: s.rankTail,
+		Order: jf.order, Weight: s.weight,
 		MaxDrives: int32(jf.maxDrives), TRowsPerSecond: jf.trainer * float64(s.ranks), Resume: token,
-		Plan: &apiv1.PlanOptions{Batch: int64(jf.batch), Tail: jf.tail, Shuffle: jf.shuffle, Seed: jf.seed, SplitBatches: int64(jf.splitBatches), Window: int64(jf.window)},
+		Plan: &apiv1.PlanOptions{
+			Batch: int64(jf.batch), Tail: jf.tail, Shuffle: jf.shuffle, Seed: jf.seed,
+			SplitBatches: int64(jf.splitBatches), Window: int64(jf.window),
+		},
 	}, nil
 }
 
 // trainRemote runs one rank of a job of the service.
-func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags, pipe, checkpoint string, stopAfter int, logger *slog.Logger) (err error) {
+func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, pipe, checkpoint string,
+	stopAfter int, logger *slog.Logger) (err error) {
 	o, trainer, err := jf.options()
 	if err != nil {
 		return err
@@ -138,7 +155,9 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 	if err != nil {
 		return err
 	}
-	client, err := remote.Dial(remote.Options{Control: to.Control, Identity: to.Identity, Contact: contactTime, Logger: logger})
+	client, err := remote.Dial(remote.Options{
+		Control: to.Control, Identity: to.Identity, Contact: contactTime, Logger: logger,
+	})
 	if errors.Is(err, remote.ErrOptions) {
 		return usageError{err}
 	}
@@ -155,9 +174,12 @@ func (c *command) trainRemote(ctx context.Context, s *serviceFlags, jf *jobFlags
 		c.say(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
 		id, token = status.Id, nil // the job resumes from it
 	}
-	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token, Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes, Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
+	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token,
+		Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes,
+		Recording: o.Recording, Step: &o.Ranks[0], Throughput: o.Throughput})
 	if other := (*remote.PartlyConsumedError)(nil); errors.As(err, &other) {
-		return fmt.Errorf("%w (here: --checkpoint FILE, --resume, --name OTHER, millrace jobs cancel %s, --run NAME)", err, other.Job)
+		return fmt.Errorf("%w (here: --checkpoint FILE, --resume, --name OTHER, millrace jobs cancel %s, --run NAME)",
+			err, other.Job)
 	}
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/host/node"
 )
 
-// TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and resumed from its token.
+// TestTrainOnAService: a job over a control plane and a node of this process, stopped in the middle as by a crash, and
+// resumed from its token.
 func TestTrainOnAService(t *testing.T) {
 	data := generate(t, "--rows", "2000", "--partitions", "2")
 	dir := t.TempDir()
@@ -23,7 +24,8 @@ func TestTrainOnAService(t *testing.T) {
 	must(t, "drive", "put", drive, data+"/part-00000.parquet", data+"/part-00001.parquet", "--progress", "none")
 	at := controlRun(t)
 	c := node.DefaultConfig()
-	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at}, node.Duration(time.Millisecond)
+	c.Name, c.Listen, c.Control, c.Measure = "n0", []string{"127.0.0.1:0"}, []string{at},
+		node.Duration(time.Millisecond)
 	c.Drives = []node.DriveConfig{{Name: "d0", URI: drive}}
 	a, err := node.Start(t.Context(), c, node.Options{})
 	require.NoError(t, err)
@@ -31,11 +33,13 @@ func TestTrainOnAService(t *testing.T) {
 	require.Eventually(t, func() bool {
 		var list []nodeView
 		out := must(t, "nodes", "list", "--control", at, "--output", "json")
-		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" && list[0].Partitions == 2
+		return json.Unmarshal([]byte(out), &list) == nil && len(list) == 1 && list[0].State == "ready" &&
+			list[0].Partitions == 2
 	}, time.Minute, 20*time.Millisecond)
 
 	// What another run has acknowledged is not passed over in silence.
-	plain := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none",
+	plain := []string{"train", "--control", at, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output",
+		"json", "--progress", "none",
 		"--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "again"}
 	must(t, append(plain, "--stop-after", "3")...)
 	code, _, errs := millrace(t, plain...)
@@ -54,7 +58,10 @@ func TestTrainOnAService(t *testing.T) {
 	abandonedAndResumed(t, at, dir)
 
 	token := filepath.Join(dir, "rank0.token")
-	flags := []string{"train", "--control", at, "--checkpoint", token, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}
+	flags := []string{
+		"train", "--control", at, "--checkpoint", token, "--trainer-rows-per-second", "1e6", "--measure", "10ms",
+		"--output", "json", "--progress", "none",
+	}
 	rows := func(more ...string) int {
 		var r struct {
 			Rows int `json:"rows"`
@@ -62,9 +69,11 @@ func TestTrainOnAService(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(must(t, append(flags, more...)...)), &r))
 		return r.Rows
 	}
-	require.Equal(t, 3*100, rows("--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "ads", "--stop-after", "3"))
+	require.Equal(t, 3*100,
+		rows("--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", "ads", "--stop-after", "3"))
 	require.Equal(t, 2000-3*100, rows("--job", "ads"), "the rest")
-	require.Eventually(t, func() bool { // the leader ends the job a moment after its last rank has said that it is through
+	require.Eventually(t, func() bool {
+		// the leader ends the job a moment after its last rank has said that it is through
 		code, _, errs := millrace(t, append(flags, "--job", "ads")...)
 		return code == exitFailed && strings.Contains(errs, "is done: every mini-batch was acknowledged")
 	}, time.Minute, 50*time.Millisecond)
@@ -113,12 +122,17 @@ func abandonedAndResumed(t *testing.T, at, dir string) {
 		var r struct {
 			Rows int `json:"rows"`
 		}
-		out := must(t, append([]string{"train", "--control", at, "--job", name, "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none"}, more...)...)
+		out := must(t,
+			append([]string{
+				"train", "--control", at, "--job", name, "--trainer-rows-per-second", "1e6", "--measure", "10ms",
+				"--output", "json", "--progress", "none",
+			}, more...)...)
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
 		return r.Rows
 	}
 	submit := func(name string, more ...string) {
-		must(t, append([]string{"jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "100", "--split-batches", "2", "--name", name, "--wait"}, more...)...)
+		must(t, append([]string{"jobs", "submit", "--control", at, "--pipeline", "rm1", "--batch", "100",
+			"--split-batches", "2", "--name", name, "--wait"}, more...)...)
 	}
 	submit("left", "--abandon-after", "1s")
 	require.Equal(t, 3*100, trains("left", "--stop-after", "3"))
@@ -127,14 +141,17 @@ func abandonedAndResumed(t *testing.T, at, dir string) {
 	assert.Contains(t, list, "0 of 1")
 	require.Eventually(t, func() bool {
 		var v jobView
-		require.NoError(t, json.Unmarshal([]byte(must(t, "jobs", "show", "left", "--control", at, "--output", "json")), &v))
-		return strings.HasPrefix(v.State, "abandoned: no rank has called since ") && v.LastContact != "" && !v.Ranks[0].Attached
+		require.NoError(t,
+			json.Unmarshal([]byte(must(t, "jobs", "show", "left", "--control", at, "--output", "json")), &v))
+		return strings.HasPrefix(v.State, "abandoned: no rank has called since ") && v.LastContact != "" &&
+			!v.Ranks[0].Attached
 	}, time.Minute, 20*time.Millisecond)
 	code, _, errs := millrace(t, "train", "--control", at, "--job", "left", "--progress", "none")
 	assert.Equal(t, exitFailed, code)
 	assert.Contains(t, errs, "the job was abandoned")
 	token := filepath.Join(dir, "left.token")
-	assert.Contains(t, must(t, "jobs", "checkpoint", "left", "--control", at, "--out", token), "3 mini-batches of epoch 1 are acknowledged")
+	assert.Contains(t, must(t, "jobs", "checkpoint", "left", "--control", at, "--out", token),
+		"3 mini-batches of epoch 1 are acknowledged")
 	submit("rest", "--resume", token)
 	assert.Equal(t, 2000-3*100, trains("rest"))
 	code, _, errs = millrace(t, "jobs", "checkpoint", "rest", "--control", at)

@@ -65,11 +65,11 @@ func TestEveryCommandHasHelpAndAnExampleThatParses(t *testing.T) {
 				found, rest, err := root.Find(call)
 				require.NoError(t, err)
 				own = own || found.CommandPath() == c.CommandPath()
-				if err := found.ParseFlags(rest); errors.Is(err, pflag.ErrHelp) {
+				err = found.ParseFlags(rest)
+				if errors.Is(err, pflag.ErrHelp) {
 					continue
-				} else {
-					require.NoError(t, err, "%v", call)
 				}
+				require.NoError(t, err, "%v", call)
 				assert.NoError(t, found.ValidateArgs(found.Flags().Args()), "%v", call)
 				assert.NoError(t, found.ValidateRequiredFlags())
 			}
@@ -86,7 +86,8 @@ func TestEveryCommandHasHelpAndAnExampleThatParses(t *testing.T) {
 				assert.True(t, strings.Contains(out, want), "%q is not in\n%s", want, out)
 			}
 			if len(args) > 0 {
-				assert.True(t, out == must(t, append([]string{"help"}, args...)...), "millrace help says something else")
+				assert.True(t, out == must(t, append([]string{"help"}, args...)...),
+					"millrace help says something else")
 			}
 		})
 	}

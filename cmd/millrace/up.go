@@ -25,30 +25,41 @@ type upFlags struct {
 // systemSite is the folder of a site that systemd runs.
 const systemSite = "/var/lib/millrace-up"
 
-func (c *command) up() *cobra.Command {
+// siteCommands are the commands that run a small cluster on this machine.
+type siteCommands struct{ *console }
+
+func (c siteCommands) up() *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "A control plane and a storage node with a drive on this machine, ready to use",
-		Long: `Makes what a small cluster on this machine needs, and runs it: an authority and certificates, a drive, a control plane, a storage node, and the context
-by which every command and the Python package find them without a flag. It runs until it is interrupted; with --detach it goes on in the
-background, and with --systemd (as root) systemd runs it, also after the machine is started again. millrace down ends it.
+		Long: `Makes what a small cluster on this machine needs, and runs it: an authority and certificates, a drive, a
+control plane, a storage node, and the context by which every command and the Python package find
+them without a flag. It runs until it is interrupted; with --detach it goes on in the background, and
+with --systemd (as root) systemd runs it, also after the machine is started again. millrace down ends
+it.
 
-It may be run again at any time: what is there stays as it is, what is missing is made, what does not run is started. It touches nothing that it did not
-make: a folder, a context or a unit of the same name that is something else is an error.
+It may be run again at any time: what is there stays as it is, what is missing is made, what does not
+run is started. It touches nothing that it did not make: a folder, a context or a unit of the same
+name that is something else is an error.
 
-Everything lies in one folder, --dir, by default ~/.local/share/millrace (or millrace in XDG_DATA_HOME; with --systemd ` + systemSite + `). The drive's
-file is sparse: it takes the room of what is on it.`,
-		Example: "  millrace up --detach\n  millrace up --dir /data/millrace --drive-size 500GiB\n  millrace up --systemd",
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return c.runUp(cmd.Context(), f) },
+Everything lies in one folder, --dir, by default ~/.local/share/millrace (or millrace in
+XDG_DATA_HOME; with --systemd ` + systemSite + `). The drive's file is sparse: it takes the room of
+what is on it.`,
+		Example: "  millrace up --detach\n  millrace up --dir /data/millrace --drive-size 500GiB\n" +
+			"  millrace up --systemd",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.runUp(cmd.Context(), f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.dir, "dir", "", "folder of everything that is made (default: ~/.local/share/millrace)")
-	fl.StringVar(&f.control, "listen", "", "HOST:PORT of the control plane; port 0 picks one and keeps it (default "+site.DefaultControl+")")
-	fl.StringVar(&f.node, "node-listen", "", "HOST:PORT of the storage node; port 0 picks one and keeps it (default "+site.DefaultNode+")")
+	fl.StringVar(&f.control, "listen", "", "HOST:PORT of the control plane; port 0 picks one and keeps it (default "+
+		site.DefaultControl+")")
+	fl.StringVar(&f.node, "node-listen", "", "HOST:PORT of the storage node; port 0 picks one and keeps it (default "+
+		site.DefaultNode+")")
 	fl.StringVar(&f.size, "drive-size", "", "capacity of the drive, as 500GiB (default 16GiB)")
-	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one (default "+site.DefaultContext+")")
+	fl.StringVar(&f.context, "context", "", "name of the context that is made, and made the current one (default "+
+		site.DefaultContext+")")
 	fl.BoolVar(&f.detach, "detach", false, "return when it is ready, and let it go on in the background")
 	fl.BoolVar(&f.systemd, "systemd", false, "have systemd run it; wants root")
 	return cmd
@@ -112,14 +123,16 @@ func printSteps(w io.Writer, steps []site.Step) {
 }
 
 // printUp prints that the site is ready.
-func (c *command) printUp(s *site.Site) error {
+func (c siteCommands) printUp(s *site.Site) error {
 	return c.print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
 		printSteps(w, s.Steps)
-		fmt.Fprintf(w, "\nready: try millrace nodes list, millrace dataset place FILE.parquet, millrace train --pipeline PIPELINE.yaml; millrace down ends it\n")
+		fmt.Fprintf(w,
+			"\nready: try millrace nodes list, millrace dataset place FILE.parquet, millrace train --pipeline "+
+				"PIPELINE.yaml; millrace down ends it\n")
 	})
 }
 
-func (c *command) runUp(ctx context.Context, f upFlags) (err error) {
+func (c siteCommands) runUp(ctx context.Context, f upFlags) (err error) {
 	o, err := f.options()
 	if err != nil {
 		return err
@@ -164,10 +177,15 @@ func (c *command) runUp(ctx context.Context, f upFlags) (err error) {
 // systemd returns how units are installed, or why they cannot be.
 func systemd() (site.Systemd, error) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
-		return site.Systemd{}, errors.New("--systemd: systemd does not run here: leave the flag out (millrace up --detach goes on in the background)")
+		return site.Systemd{},
+			errors.New("--systemd: " +
+				"systemd does not run here: leave the flag out (millrace up --detach goes on in the background)")
 	}
 	if os.Geteuid() != 0 {
-		return site.Systemd{}, errors.New("--systemd: only root may install units: use sudo, or leave the flag out (millrace up --detach goes on in the background)")
+		return site.Systemd{},
+			errors.New("--systemd: " +
+				"only root may install units: use sudo, or leave the flag out (millrace up --detach goes on in the " +
+				"background)")
 	}
 	return site.Systemd{Units: "/etc/systemd/system", Call: systemctl}, nil
 }
@@ -181,7 +199,7 @@ func systemctl(ctx context.Context, args ...string) error {
 	return nil
 }
 
-func (c *command) down() *cobra.Command {
+func (c siteCommands) down() *cobra.Command {
 	var (
 		dir   string
 		purge bool
@@ -189,11 +207,13 @@ func (c *command) down() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "End what millrace up made",
-		Long: `Ends the control plane and the storage node that millrace up runs, in the foreground of another terminal, in the background or under systemd, and takes
-the context away. A process is ended only if it is the one that up started: its id, the time at which it began and its command are compared. The node
-first lets running splits end.
+		Long: `Ends the control plane and the storage node that millrace up runs, in the foreground of another
+terminal, in the background or under systemd, and takes the context away. A process is ended only if
+it is the one that up started: its id, the time at which it began and its command are compared. The
+node first lets running splits end.
 
-Data, certificates and configuration stay, and millrace up goes on with them. With --purge they are removed: the drive and all that was placed on it, too.`,
+Data, certificates and configuration stay, and millrace up goes on with them. With --purge they are
+removed: the drive and all that was placed on it, too.`,
 		Example: "  millrace down\n  millrace down --purge",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) (err error) {
@@ -208,7 +228,9 @@ Data, certificates and configuration stay, and millrace up goes on with them. Wi
 				s, err = site.Find(site.Options{Dir: systemSite})
 			}
 			if errors.Is(err, os.ErrNotExist) {
-				return c.print(upView{Dir: o.Dir, Steps: []site.Step{}}, func(w io.Writer) { fmt.Fprintf(w, "there is nothing in %s: millrace up makes it\n", o.Dir) })
+				return c.print(upView{Dir: o.Dir, Steps: []site.Step{}}, func(w io.Writer) {
+					fmt.Fprintf(w, "there is nothing in %s: millrace up makes it\n", o.Dir)
+				})
 			}
 			if err != nil {
 				return err
@@ -231,12 +253,14 @@ Data, certificates and configuration stay, and millrace up goes on with them. Wi
 			return c.print(upView{s.Dir(), s.ControlURL(), s.NodeURL(), s.Context(), s.Steps}, func(w io.Writer) {
 				printSteps(w, s.Steps)
 				if !purge {
-					fmt.Fprintf(w, "\ndata stays in %s: millrace up goes on with it, millrace down --purge removes it\n", s.Dir())
+					fmt.Fprintf(w,
+						"\ndata stays in %s: millrace up goes on with it, millrace down --purge removes it\n", s.Dir())
 				}
 			})
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "folder that millrace up made (default: ~/.local/share/millrace; of root, else "+systemSite+")")
+	cmd.Flags().StringVar(&dir, "dir", "",
+		"folder that millrace up made (default: ~/.local/share/millrace; of root, else "+systemSite+")")
 	cmd.Flags().BoolVar(&purge, "purge", false, "remove data, certificates and configuration, too")
 	return cmd
 }

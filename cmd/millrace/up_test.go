@@ -83,8 +83,9 @@ func TestUp(t *testing.T) {
 	must(t, "context", "add", "before", "--control", "unix:/run/elsewhere.sock")
 	v, d := up(t, fresh...)
 	parts := map[string]site.Did{
-		"folder": site.Made, "authority and certificates": site.Made, "drive d0": site.Made, "configuration of the node": site.Made,
-		"context local": site.Made, "control plane": site.Started, "node node0": site.Started,
+		"folder": site.Made, "authority and certificates": site.Made, "drive d0": site.Made,
+		"configuration of the node": site.Made,
+		"context local":             site.Made, "control plane": site.Started, "node node0": site.Started,
 	}
 	assert.Equal(t, parts, d)
 	assert.Equal(t, dir, v.Dir)
@@ -105,7 +106,8 @@ func TestUp(t *testing.T) {
 	var r struct {
 		Rows int `json:"rows"`
 	}
-	out := must(t, "train", "--pipeline", "rm1", "--batch", "100", "--name", "ads", "--trainer-rows-per-second", "1e6", "--measure", "10ms", "--output", "json", "--progress", "none")
+	out := must(t, "train", "--pipeline", "rm1", "--batch", "100", "--name", "ads", "--trainer-rows-per-second", "1e6",
+		"--measure", "10ms", "--output", "json", "--progress", "none")
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	assert.Equal(t, 2000, r.Rows)
 	assert.Contains(t, must(t, "jobs", "list"), "ads")
@@ -190,7 +192,9 @@ func TestUpRefusesWhatItDidNotMake(t *testing.T) {
 	says(exitUsage, "--detach and --systemd", "up", "--detach", "--systemd")
 	says(exitUsage, "every address", "up", "--listen", "0.0.0.0:7460")
 	says(exitUsage, "--drive-size", "up", "--drive-size", "large")
-	says(exitFailed, "cannot listen at "+taken.Addr().String(), upArgs("--detach", "--drive-size", "64MiB", "--listen", taken.Addr().String(), "--node-listen", "127.0.0.1:0")...)
+	says(exitFailed, "cannot listen at "+taken.Addr().String(),
+		upArgs("--detach", "--drive-size", "64MiB", "--listen", taken.Addr().String(), "--node-listen",
+			"127.0.0.1:0")...)
 	assert.FileExists(t, filepath.Join(foreign, "thesis.tex"))
 	must(t, "down", "--purge")
 
@@ -211,16 +215,19 @@ func TestUpRefusesWhatItDidNotMake(t *testing.T) {
 // TestUpInTheForeground: it stays until it is interrupted, or until a daemon ends.
 func TestUpInTheForeground(t *testing.T) {
 	dir := home(t)
-	begin := func(args ...string) (*exec.Cmd, *lineLog, *lineLog) {
+	begin := func(args ...string) (*exec.Cmd, *lineLog) {
 		cmd := exec.Command(os.Args[0], upArgs(args...)...)
 		var out, errs lineLog
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		require.NoError(t, cmd.Start())
-		require.Eventually(t, func() bool { return json.Valid([]byte(out.String())) || !lives(cmd.Process.Pid) }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return json.Valid([]byte(out.String())) || !lives(cmd.Process.Pid)
+		}, time.Minute, 10*time.Millisecond)
 		require.True(t, json.Valid([]byte(out.String())), errs.String())
-		return cmd, &out, &errs
+		return cmd, &errs
 	}
-	cmd, _, _ := begin("--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB", "--progress", "plain")
+	cmd, _ := begin("--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB", "--progress",
+		"plain")
 	control, node := pid(t, dir, "control"), pid(t, dir, "node")
 	_, d := up(t)
 	assert.Equal(t, site.Runs, d["node node0"], "another up says what runs, and returns")
@@ -228,14 +235,14 @@ func TestUpInTheForeground(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 	assert.False(t, lives(control) || lives(node))
 
-	cmd, _, errs := begin("--progress", "plain")
+	cmd, errs := begin("--progress", "plain")
 	require.NoError(t, syscall.Kill(pid(t, dir, "node"), syscall.SIGKILL))
 	require.Error(t, cmd.Wait())
 	assert.Contains(t, errs.String(), "node node0 ended (signal: killed)")
 	assert.Contains(t, errs.String(), "control  ", "its log names the daemon")
 	assert.False(t, lives(pid2(dir, "control")))
 
-	cmd, _, errs = begin()
+	cmd, errs = begin()
 	must(t, "down")
 	require.NoError(t, cmd.Wait(), "down of another terminal: %s", errs)
 }
@@ -305,7 +312,9 @@ func TestUpUnderSystemd(t *testing.T) {
 	}}
 	path, err := contexts.Path(os.Getenv)
 	require.NoError(t, err)
-	o := site.Options{Dir: dir, Program: os.Args[0], Control: "127.0.0.1:0", Node: "127.0.0.1:0", DriveSize: 64 << 20, Contexts: path}
+	o := site.Options{
+		Dir: dir, Program: os.Args[0], Control: "127.0.0.1:0", Node: "127.0.0.1:0", DriveSize: 64 << 20, Contexts: path,
+	}
 	install := func() map[string]site.Did {
 		s, err := site.Open(o)
 		require.NoError(t, err)

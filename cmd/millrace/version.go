@@ -87,12 +87,13 @@ func currentFormats() formatsOfData {
 	}
 }
 
-func (c *command) version() *cobra.Command {
+func versionCommand(c *console) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version, the commit and the formats of this binary",
-		Long: `Prints the version and the commit of this binary, the Go release and the platform that it was built for. With --output json
-it prints the version of every form that the binary writes, too: programs, images, tokens, manifests, frames, records, the API.
-docs/compatibility.md says which of them are stable.`,
+		Long: `Prints the version and the commit of this binary, the Go release and the platform that it was built
+for. With --output json it prints the version of every form that the binary writes, too: programs,
+images, tokens, manifests, frames, records, the API. docs/compatibility.md says which of them are
+stable.`,
 		Example: "  millrace version --output json", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()

@@ -106,7 +106,8 @@ func (l *listener) Accept() (net.Conn, error) {
 			}
 			wait = min(max(2*wait, 5*time.Millisecond), longest)
 			if n, ok := l.limit.files.Allow(); ok {
-				l.limit.log.Error("cannot accept connections: those that are connected go on", "address", l.Addr().String(), "error", err,
+				l.limit.log.Error("cannot accept connections: those that are connected go on", "address",
+					l.Addr().String(), "error", err,
 					"connections", l.limit.Held(), "again_in", wait, "suppressed", n)
 			}
 			select {
@@ -120,7 +121,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		peer := Peer(c.RemoteAddr())
 		if err := l.limit.take(peer); err != nil {
 			if n, ok := l.limit.lines.Allow(); ok {
-				l.limit.log.Warn("connection refused", "from", peer, "address", l.Addr().String(), "error", err, "connections", l.limit.Held(), "suppressed", n)
+				l.limit.log.Warn("connection refused", "from", peer, "address", l.Addr().String(), "error", err,
+					"connections", l.limit.Held(), "suppressed", n)
 			}
 			_ = c.Close()
 			continue

@@ -17,7 +17,10 @@ var metricName = regexp.MustCompile(`\bmillrace_[a-z_]+`)
 // TestAlerts holds docs/alerts.yaml to the metrics that there are, and docs/operations.md to the alerts.
 func TestAlerts(t *testing.T) {
 	var source strings.Builder
-	for _, file := range []string{"host/node/metrics/metrics.go", "host/node/metrics/devices.go", "host/exposition/exposition.go", "trainmgr/control/metrics.go"} {
+	for _, file := range []string{
+		"host/node/metrics/metrics.go", "host/node/metrics/devices.go", "host/exposition/exposition.go",
+		"trainmgr/control/metrics.go",
+	} {
 		b, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)
 		source.Write(b)
@@ -26,7 +29,8 @@ func TestAlerts(t *testing.T) {
 		for _, suffix := range []string{"", "_bucket"} {
 			name := strings.TrimSuffix(metric, suffix)
 			for _, prefix := range []string{"", "millrace_", "millrace_node_"} {
-				if strings.HasPrefix(name, prefix) && strings.Contains(source.String(), `"`+strings.TrimPrefix(name, prefix)+`"`) {
+				if strings.HasPrefix(name, prefix) &&
+					strings.Contains(source.String(), `"`+strings.TrimPrefix(name, prefix)+`"`) {
 					return true
 				}
 			}

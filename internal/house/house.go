@@ -1,12 +1,14 @@
 // Package house holds the floor plan of the project: which package stands on which floor, and which imports that
 // allows. Its test reads every Go file of the tree, test files included, and fails on an arrow that runs up.
 //
-// The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Three rules go beyond "only what is below":
+// The floors, from the ground: nvme, fpga, sdk, host, trainmgr, bench, cmd. Four rules go beyond "only what is below":
 //
-//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation (and
-//     the standard library), and trainmgr/allocation imports no package of the module;
+//   - package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and its own trainmgr/allocation
+//     (and the standard library), and trainmgr/allocation imports no package of the module;
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
-//   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link Prometheus.
+//   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link
+//     Prometheus;
+//   - examples import what a user may import (nvme, fpga, sdk, host, trainmgr), and nothing imports an example.
 //
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
 // packages, TestReferencesShareOnlyTypes for the files of one).
@@ -35,12 +37,21 @@ func floor(pkg string) int {
 }
 
 // trainmgrMayImport is what the launcher's package may import from the module.
-var trainmgrMayImport = map[string]bool{"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true}
+var trainmgrMayImport = map[string]bool{
+	"sdk/dataset": true, "sdk/pipeline": true, "sdk/tensor": true, "host/api": true, "trainmgr/allocation": true,
+}
 
 // Check says why a file of package from may not import package to (both relative to the module), or returns "".
 func Check(from, to string) string {
 	f, t := floor(from), floor(to)
 	switch {
+	case strings.HasPrefix(to, "examples/"):
+		return "nothing imports an example"
+	case strings.HasPrefix(from, "examples/"):
+		if t < 0 || floors[t] == "bench" || floors[t] == "cmd" || strings.HasPrefix(to, "fpga/engine") {
+			return "an example imports what a user may import: nvme, fpga but its engine, sdk, host and trainmgr"
+		}
+		return ""
 	case t < 0 && strings.HasPrefix(to, "internal/"):
 		return ""
 	case f < 0 && strings.HasPrefix(from, "internal/"):
@@ -51,7 +62,8 @@ func Check(from, to string) string {
 		return "package trainmgr imports only sdk/dataset, sdk/pipeline, sdk/tensor, host/api and trainmgr/allocation"
 	case from == "trainmgr/allocation" && to != from:
 		return "trainmgr/allocation is pure arithmetic and imports no package of the module"
-	case f == t && to == "sdk" && (from == "sdk/dataset" || from == "sdk/pipeline" || strings.HasPrefix(from, "sdk/tensor")):
+	case f == t && to == "sdk" &&
+		(from == "sdk/dataset" || from == "sdk/pipeline" || strings.HasPrefix(from, "sdk/tensor")):
 		return "the pure packages of sdk do not import package sdk"
 	case f > 1 && strings.HasPrefix(to, "fpga/engine") && from != "sdk/cpu":
 		return "above fpga only sdk/cpu reaches fpga/engine"
@@ -82,10 +94,13 @@ func CheckUnit(from, to string) string {
 // CheckExternal says why a package may not import a module from outside, or returns "".
 func CheckExternal(from, path string) string {
 	switch {
-	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
+	case strings.HasPrefix(path, "go.etcd.io/") && !strings.HasPrefix(from, "trainmgr/control") &&
+		!strings.HasPrefix(from, "cmd/"):
 		return "only trainmgr/control and cmd link etcd"
-	case strings.HasPrefix(path, "github.com/prometheus/") && from != "host/node" && from != "host/node/metrics" && from != "host/exposition" && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
-		return "only the daemons (host/node, host/node/metrics, host/exposition, trainmgr/control) and cmd link Prometheus"
+	case strings.HasPrefix(path, "github.com/prometheus/") && from != "host/node" && from != "host/node/metrics" &&
+		from != "host/exposition" && !strings.HasPrefix(from, "trainmgr/control") && !strings.HasPrefix(from, "cmd/"):
+		return "only the daemons (host/node, host/node/metrics, host/exposition, trainmgr/control) and cmd link " +
+			"Prometheus"
 	case path == "C":
 		return "no cgo in the main module"
 	}

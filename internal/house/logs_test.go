@@ -39,7 +39,8 @@ func logKeys(t *testing.T) map[string]bool {
 	return keys
 }
 
-// logProblems says what is wrong with the log calls of a file: a key that is not in the table, or an error under another key than "error".
+// logProblems says what is wrong with the log calls of a file: a key that is not in the table, or an error under
+// another key than "error".
 func logProblems(f *ast.File, known, used map[string]bool) (problems []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -65,7 +66,8 @@ func logProblems(f *ast.File, known, used map[string]bool) (problems []string) {
 			}
 			used[key] = true
 			if !known[key] {
-				problems = append(problems, "the key "+strconv.Quote(key)+" is not in the table of docs/operations.md, The log")
+				problems = append(problems, "the key "+strconv.Quote(key)+
+					" is not in the table of docs/operations.md, The log")
 			}
 			value, isName := call.Args[i+1].(*ast.Ident)
 			if isName && (value.Name == "err" || strings.HasSuffix(value.Name, "err")) && key != "error" {
@@ -77,7 +79,8 @@ func logProblems(f *ast.File, known, used map[string]bool) (problems []string) {
 	return problems
 }
 
-// TestLogKeys holds every log call of the program to one set of keys, which docs/operations.md lists, and that list to the calls.
+// TestLogKeys holds every log call of the program to one set of keys, which docs/operations.md lists, and that list to
+// the calls.
 func TestLogKeys(t *testing.T) {
 	known, used := logKeys(t), map[string]bool{}
 	goFiles(t, func(_, file string) {

@@ -35,7 +35,8 @@ func TestMakeHelp(t *testing.T) {
 		listed[name] = true
 	}
 	for name := range targets {
-		assert.True(t, listed[name] || name == "all", "make help does not list %s: say above the target what it does", name)
+		assert.True(t, listed[name] || name == "all", "make help does not list %s: say above the target what it does",
+			name)
 	}
 
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))

@@ -64,11 +64,13 @@ tier also tiers_passed broken
 	assert.Equal(t, 1, exit.ExitCode())
 	names, results := table(t, out)
 	assert.Equal(t, []string{"first", "broken", "function", "absent", "veth", "two words", "again", "also"}, names)
-	assert.Equal(t, map[string]string{"first": "passed", "broken": "failed", "function": "failed", "absent": "missing", "veth": "missing",
+	assert.Equal(t, map[string]string{"first": "passed", "broken": "failed", "function": "failed", "absent": "missing",
+		"veth":      "missing",
 		"two words": "passed", "again": "passed", "also": "failed"}, results)
 	assert.Contains(t, out, "\nok  \tpackage 1\n", "what go test says is there as it is")
 	assert.NotContains(t, out, "went on")
-	assert.Contains(t, out, "tier broken failed; all that it printed: "+folder+"/broken.log\n1:--- FAIL: TestThis (0.00s)\n3:FAIL\tpackage 0.1s\n")
+	assert.Contains(t, out, "tier broken failed; all that it printed: "+folder+
+		"/broken.log\n1:--- FAIL: TestThis (0.00s)\n3:FAIL\tpackage 0.1s\n")
 	assert.Contains(t, out, "tier function failed; all that it printed: "+folder+"/function.log\nbegun\n")
 	kept, err := os.ReadFile(filepath.Join(folder, "two-words.log"))
 	require.NoError(t, err)

@@ -42,7 +42,9 @@ func NewBudget(bytes int64) *Budget {
 	if bytes <= 0 {
 		bytes = DefaultMemory
 	}
-	return &Budget{total: bytes, peer: max(bytes/2, 1), patience: patience, peers: map[string]int64{}, freed: make(chan struct{})}
+	return &Budget{
+		total: bytes, peer: max(bytes/2, 1), patience: patience, peers: map[string]int64{}, freed: make(chan struct{}),
+	}
 }
 
 // Used returns the bytes that are taken now, and the most that ever were.
@@ -67,9 +69,14 @@ func (h *hold) tryGrow(n int64) (freed <-chan struct{}, retry bool, err error) {
 	defer b.mu.Unlock()
 	switch {
 	case h.n+n > b.peer:
-		return nil, false, fmt.Errorf("%w: this call needs more than the %d bytes that one peer may take: send less, or give the server more memory for requests", ErrMemory, b.peer)
+		return nil, false,
+			fmt.Errorf(
+				"%w: this call needs more than the %d bytes that one peer may take: send less, or give the server "+
+					"more memory for requests", ErrMemory, b.peer)
 	case b.peers[h.peer]+n > b.peer:
-		return b.freed, true, fmt.Errorf("%w: calls of this peer take %d of the %d bytes that one peer may: ask again later", ErrMemory, b.peers[h.peer], b.peer)
+		return b.freed, true,
+			fmt.Errorf("%w: calls of this peer take %d of the %d bytes that one peer may: ask again later", ErrMemory,
+				b.peers[h.peer], b.peer)
 	case b.used+n > b.total:
 		return b.freed, true, fmt.Errorf("%w: calls take %d of %d bytes: ask again later", ErrMemory, b.used, b.total)
 	}

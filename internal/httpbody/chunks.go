@@ -62,7 +62,8 @@ const (
 func (r *ratioReader) Read(p []byte) (int, error) {
 	n, err := r.in.Read(p)
 	if r.out += int64(n); r.out > ratioFrom && r.out > maxRatio*r.packed {
-		return n, fmt.Errorf("%w: %d bytes became more than %d, want %d to one at most: send it unpacked", ErrRatio, r.packed, r.out, maxRatio)
+		return n, fmt.Errorf("%w: %d bytes became more than %d, want %d to one at most: send it unpacked", ErrRatio,
+			r.packed, r.out, maxRatio)
 	}
 	return n, err
 }

@@ -86,7 +86,8 @@ func (s *sizes) message(d protoreflect.MessageDescriptor, b []byte, most int64, 
 }
 
 // field returns what one occurrence of a field costs beside the message that it is in.
-func (s *sizes) field(f protoreflect.FieldDescriptor, wire protowire.Type, value []byte, most int64, depth int) (int64, error) {
+func (s *sizes) field(f protoreflect.FieldDescriptor, wire protowire.Type, value []byte, most int64,
+	depth int) (int64, error) {
 	if wire != protowire.BytesType {
 		if f.IsList() {
 			return costScalar, nil

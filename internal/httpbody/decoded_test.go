@@ -44,13 +44,16 @@ func TestDecodedIsNoLessThanWhatDecodingTakes(t *testing.T) {
 		"empty messages":           {&descriptorpb.FileDescriptorProto{}, repeated(4, nil, n)},
 		"messages within messages": {&descriptorpb.FileDescriptorProto{}, bytes.Repeat(nested, n/10)},
 		"empty strings":            {&descriptorpb.FileDescriptorProto{}, repeated(3, nil, n)},
-		"strings":                  {&descriptorpb.FileDescriptorProto{}, repeated(3, []byte("a name of some length"), n)},
-		"packed numbers":           {&descriptorpb.SourceCodeInfo_Location{}, repeated(1, bytes.Repeat([]byte{1}, n), 1)},
-		"packed negative numbers":  {&descriptorpb.SourceCodeInfo_Location{}, repeated(1, bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, n/10), 1)},
-		"numbers one by one":       {&descriptorpb.FileDescriptorProto{}, bytes.Repeat([]byte{10 << 3, 1}, n)},
-		"entries of a map":         {&structpb.Struct{}, manyEntries(n / 10)},
-		"unknown fields":           {&descriptorpb.FileDescriptorProto{}, repeated(1000, nil, n)},
-		"one long string":          {&descriptorpb.FileDescriptorProto{}, repeated(1, bytes.Repeat([]byte("x"), n), 1)},
+		"strings": {&descriptorpb.FileDescriptorProto{},
+			repeated(3, []byte("a name of some length"), n)},
+		"packed numbers": {&descriptorpb.SourceCodeInfo_Location{},
+			repeated(1, bytes.Repeat([]byte{1}, n), 1)},
+		"packed negative numbers": {&descriptorpb.SourceCodeInfo_Location{},
+			repeated(1, bytes.Repeat([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, n/10), 1)},
+		"numbers one by one": {&descriptorpb.FileDescriptorProto{}, bytes.Repeat([]byte{10 << 3, 1}, n)},
+		"entries of a map":   {&structpb.Struct{}, manyEntries(n / 10)},
+		"unknown fields":     {&descriptorpb.FileDescriptorProto{}, repeated(1000, nil, n)},
+		"one long string":    {&descriptorpb.FileDescriptorProto{}, repeated(1, bytes.Repeat([]byte("x"), n), 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s sizes
@@ -79,7 +82,8 @@ func TestDecodedIsNoLessThanWhatDecodingTakes(t *testing.T) {
 func manyEntries(n int) []byte {
 	var b []byte
 	for i := range n {
-		entry := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte(strings.Repeat("k", i%20)+string(rune('a'+i%26))+string(rune(i))))
+		entry := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType),
+			[]byte(strings.Repeat("k", i%20)+string(rune('a'+i%26))+string(rune(i))))
 		b = append(b, repeated(1, entry, 1)...)
 	}
 	return b

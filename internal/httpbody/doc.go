@@ -26,6 +26,7 @@
 //
 // # Debugging
 //
-// A deadline holds until the body was read to its end, or to an error, and no longer: what a handler does after that takes as long as it takes.
-// Every refusal is a line of the log, a few a second at most; [Budget.Used] tells how much is taken.
+// A deadline holds until the body was read to its end, or to an error, and no longer: what a handler does after that
+// takes as long as it takes. Every refusal is a line of the log, a few a second at most; [Budget.Used] tells how much
+// is taken.
 package httpbody

@@ -66,7 +66,8 @@ func formOf(contentType string) (form, bool) {
 		return form{enveloped: true, packing: "Grpc-Encoding"}, true
 	}
 	for prefix, packing := range map[string]string{
-		"application/grpc+": "Grpc-Encoding", "application/grpc-web+": "Grpc-Encoding", "application/connect+": "Connect-Content-Encoding",
+		"application/grpc+": "Grpc-Encoding", "application/grpc-web+": "Grpc-Encoding",
+		"application/connect+": "Connect-Content-Encoding",
 	} {
 		if codec, ok := strings.CutPrefix(mime, prefix); ok {
 			return form{enveloped: true, json: codec == "json", packing: packing}, codec == "json" || codec == "proto"
@@ -97,7 +98,8 @@ func (m *messages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	input := inputOf(r.URL.Path)
 	f, ok := formOf(r.Header.Get("Content-Type"))
 	packing := r.Header.Get(f.packing)
-	if !ok || input == nil || r.Method != http.MethodPost || packing != "" && packing != "identity" && packing != "gzip" {
+	if !ok || input == nil || r.Method != http.MethodPost || packing != "" && packing != "identity" &&
+		packing != "gzip" {
 		m.next.ServeHTTP(w, r) // Connect refuses all of these without reading the body
 		return
 	}
@@ -120,7 +122,8 @@ func (m *messages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // read returns the call's body, its message unpacked, for which and for whose decoded form there is memory now.
-func (m *messages) read(r *http.Request, h *hold, f form, packed bool, input protoreflect.MessageDescriptor) ([]byte, error) {
+func (m *messages) read(r *http.Request, h *hold, f form, packed bool,
+	input protoreflect.MessageDescriptor) ([]byte, error) {
 	most := m.o.Most(r.URL.Path)
 	length := r.ContentLength
 	if f.enveloped {
@@ -236,7 +239,8 @@ func (m *messages) refuse(w http.ResponseWriter, r *http.Request, peer string, e
 	case refused(err):
 		code = connect.CodeResourceExhausted
 		if n, ok := m.lines.Allow(); ok {
-			m.o.Logger.Warn("call refused", "procedure", r.URL.Path, "from", r.RemoteAddr, "peer", peer, "error", err, "suppressed", n)
+			m.o.Logger.Warn("call refused", "procedure", r.URL.Path, "from", r.RemoteAddr, "peer", peer, "error", err,
+				"suppressed", n)
 		}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		code, err = connect.CodeDeadlineExceeded, fmt.Errorf("the body did not come in time: %w", err)

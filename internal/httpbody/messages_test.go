@@ -39,10 +39,12 @@ var register = sync.OnceValue(func() error {
 		}
 	}
 	f, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: proto.String("httpbody_test.proto"), Package: proto.String("httpbody.test"), Syntax: proto.String("proto3"),
+		Name: proto.String("httpbody_test.proto"), Package: proto.String("httpbody.test"),
+		Syntax:     proto.String("proto3"),
 		Dependency: []string{"google/protobuf/descriptor.proto", "google/protobuf/empty.proto"},
 		Service: []*descriptorpb.ServiceDescriptorProto{{
-			Name: proto.String("Files"), Method: []*descriptorpb.MethodDescriptorProto{method("Take", false), method("Watch", true)},
+			Name:   proto.String("Files"),
+			Method: []*descriptorpb.MethodDescriptorProto{method("Take", false), method("Watch", true)},
 		}},
 	}, protoregistry.GlobalFiles)
 	return errors.Join(err, protoregistry.GlobalFiles.RegisterFile(f))
@@ -74,14 +76,18 @@ func serve(t *testing.T, memory, most int64) *service {
 			s.during(f)
 		}
 	}
-	mux.Handle(take, connect.NewUnaryHandler(take, func(_ context.Context, r *connect.Request[descriptorpb.FileDescriptorProto]) (*connect.Response[emptypb.Empty], error) {
-		run(r.Msg)
-		return connect.NewResponse(&emptypb.Empty{}), nil
-	}))
-	mux.Handle(watch, connect.NewServerStreamHandler(watch, func(_ context.Context, r *connect.Request[descriptorpb.FileDescriptorProto], out *connect.ServerStream[emptypb.Empty]) error {
-		run(r.Msg)
-		return out.Send(&emptypb.Empty{})
-	}))
+	mux.Handle(take,
+		connect.NewUnaryHandler(take, func(_ context.Context,
+			r *connect.Request[descriptorpb.FileDescriptorProto]) (*connect.Response[emptypb.Empty], error) {
+			run(r.Msg)
+			return connect.NewResponse(&emptypb.Empty{}), nil
+		}))
+	mux.Handle(watch,
+		connect.NewServerStreamHandler(watch, func(_ context.Context,
+			r *connect.Request[descriptorpb.FileDescriptorProto], out *connect.ServerStream[emptypb.Empty]) error {
+			run(r.Msg)
+			return out.Send(&emptypb.Empty{})
+		}))
 	s.Server = httptest.NewUnstartedServer(s.budget.Messages(MessageOptions{
 		Most: func(string) int64 { return most }, Logger: slog.New(slog.NewTextHandler(s, nil)),
 	}, mux))
@@ -112,15 +118,20 @@ func TestEveryProtocolPasses(t *testing.T) {
 		used, _ := s.budget.Used()
 		assert.Greater(t, used, int64(300_000))
 	}
-	for name, protocol := range map[string][]connect.ClientOption{"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()}} {
+	for name, protocol := range map[string][]connect.ClientOption{
+		"Connect": nil, "gRPC": {connect.WithGRPC()}, "gRPC-Web": {connect.WithGRPCWeb()},
+	} {
 		for codec, more := range map[string][]connect.ClientOption{"proto": nil, "JSON": {connect.WithProtoJSON()}} {
-			for packing, pack := range map[string][]connect.ClientOption{"gzip": {connect.WithSendGzip()}, "as it is": nil} {
+			for packing, pack := range map[string][]connect.ClientOption{"gzip": {connect.WithSendGzip()},
+				"as it is": nil} {
 				t.Run(name+" "+codec+" "+packing, func(t *testing.T) {
 					options := append(append(append([]connect.ClientOption{}, protocol...), more...), pack...)
 					before := calls
-					_, err := connect.NewClient[descriptorpb.FileDescriptorProto, emptypb.Empty](s.Client(), s.URL+take, options...).CallUnary(t.Context(), connect.NewRequest(want))
+					_, err := connect.NewClient[descriptorpb.FileDescriptorProto, emptypb.Empty](s.Client(), s.URL+take,
+						options...).CallUnary(t.Context(), connect.NewRequest(want))
 					require.NoError(t, err)
-					stream, err := connect.NewClient[descriptorpb.FileDescriptorProto, emptypb.Empty](s.Client(), s.URL+watch, options...).CallServerStream(t.Context(), connect.NewRequest(want))
+					stream, err := connect.NewClient[descriptorpb.FileDescriptorProto, emptypb.Empty](s.Client(), s.URL+
+						watch, options...).CallServerStream(t.Context(), connect.NewRequest(want))
 					require.NoError(t, err)
 					assert.True(t, stream.Receive())
 					assert.False(t, stream.Receive())
@@ -178,21 +189,45 @@ func TestBombsAreRefused(t *testing.T) {
 		body   []byte
 		says   string
 	}{
-		"gzip, Connect":   {take, map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}, zip, "packed too tightly"},
-		"gzip, stream":    {watch, map[string]string{"Content-Type": "application/connect+proto", "Connect-Content-Encoding": "gzip"}, enveloped(1, zip), "packed too tightly"},
-		"gzip, gRPC":      {take, map[string]string{"Content-Type": "application/grpc", "Grpc-Encoding": "gzip"}, enveloped(1, zip), "packed too tightly"},
-		"gzip, gRPC-Web":  {take, map[string]string{"Content-Type": "application/grpc-web+proto", "Grpc-Encoding": "gzip"}, enveloped(1, zip), "packed too tightly"},
-		"not packed":      {take, map[string]string{"Content-Type": "application/proto"}, messages, "in memory"},
-		"JSON":            {take, map[string]string{"Content-Type": "application/json"}, []byte(`{"messageType":[` + strings.Repeat("{},", 5<<20) + `{}]}`), "in memory"},
-		"too large":       {take, map[string]string{"Content-Type": "application/proto"}, make([]byte, most+1), "message too large"},
-		"too large, gRPC": {take, map[string]string{"Content-Type": "application/grpc"}, []byte{0, 0xff, 0xff, 0xff, 0xff}, "message too large"},
-		"just over 1 MiB": {take, map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}, tight, "packed too tightly"},
+		"gzip, Connect": {
+			take, map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}, zip,
+			"packed too tightly",
+		},
+		"gzip, stream": {
+			watch, map[string]string{"Content-Type": "application/connect+proto", "Connect-Content-Encoding": "gzip"},
+			enveloped(1, zip), "packed too tightly",
+		},
+		"gzip, gRPC": {
+			take, map[string]string{"Content-Type": "application/grpc", "Grpc-Encoding": "gzip"}, enveloped(1, zip),
+			"packed too tightly",
+		},
+		"gzip, gRPC-Web": {
+			take, map[string]string{"Content-Type": "application/grpc-web+proto", "Grpc-Encoding": "gzip"},
+			enveloped(1, zip), "packed too tightly",
+		},
+		"not packed": {take, map[string]string{"Content-Type": "application/proto"}, messages, "in memory"},
+		"JSON": {
+			take, map[string]string{"Content-Type": "application/json"},
+			[]byte(`{"messageType":[` + strings.Repeat("{},", 5<<20) + `{}]}`), "in memory",
+		},
+		"too large": {
+			take, map[string]string{"Content-Type": "application/proto"}, make([]byte, most+1), "message too large",
+		},
+		"too large, gRPC": {
+			take, map[string]string{"Content-Type": "application/grpc"}, []byte{0, 0xff, 0xff, 0xff, 0xff},
+			"message too large",
+		},
+		"just over 1 MiB": {
+			take, map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}, tight,
+			"packed too tightly",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, 256<<20, most)
 			s.during = func(*descriptorpb.FileDescriptorProto) { t.Error("it was decoded") }
 			status, text := s.post(t, c.path, c.header, bytes.NewReader(c.body))
-			if !strings.Contains(c.header["Content-Type"], "grpc") && !strings.Contains(c.header["Content-Type"], "connect+") {
+			if !strings.Contains(c.header["Content-Type"], "grpc") &&
+				!strings.Contains(c.header["Content-Type"], "connect+") {
 				assert.Equal(t, http.StatusTooManyRequests, status)
 				assert.Contains(t, text, "resource_exhausted")
 			}
@@ -220,7 +255,8 @@ func TestManyBombsAtOnce(t *testing.T) {
 	results := make(chan int, 32)
 	for range 32 {
 		go func() {
-			status, _ := s.post(t, take, map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}, bytes.NewReader(zip))
+			status, _ := s.post(t, take, map[string]string{"Content-Type": "application/proto",
+				"Content-Encoding": "gzip"}, bytes.NewReader(zip))
 			results <- status
 		}()
 	}
@@ -230,7 +266,8 @@ func TestManyBombsAtOnce(t *testing.T) {
 	_, took := s.budget.Used()
 	assert.LessOrEqual(t, took, int64(memory))
 	require.Eventually(t, func() bool { now, _ := s.budget.Used(); return now == 0 }, waitLong, waitShort)
-	status, text := s.post(t, take, map[string]string{"Content-Type": "application/proto"}, bytes.NewReader(proto1(body[:1<<20])))
+	status, text := s.post(t, take, map[string]string{"Content-Type": "application/proto"},
+		bytes.NewReader(proto1(body[:1<<20])))
 	assert.Equal(t, http.StatusOK, status, text)
 }
 
@@ -250,7 +287,9 @@ func TestPeersHaveTheirOwn(t *testing.T) {
 	b.patience = 1
 	hold, entered := make(chan struct{}), make(chan struct{})
 	h := b.Messages(MessageOptions{
-		Most: func(string) int64 { return 4 << 20 }, Peer: func(r *http.Request) string { return r.Header.Get("X-Peer") },
+		Most: func(string) int64 {
+			return 4 << 20
+		}, Peer: func(r *http.Request) string { return r.Header.Get("X-Peer") },
 	}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Wait") != "" {
 			entered <- struct{}{}
@@ -284,28 +323,36 @@ func TestMalformedBodies(t *testing.T) {
 	text, err := protojson.Marshal(describes(2))
 	require.NoError(t, err)
 	zip := packed(t, good)
-	unary, grpc := map[string]string{"Content-Type": "application/proto"}, map[string]string{"Content-Type": "application/grpc"}
+	unary, grpc := map[string]string{"Content-Type": "application/proto"},
+		map[string]string{"Content-Type": "application/grpc"}
 	gz := map[string]string{"Content-Type": "application/proto", "Content-Encoding": "gzip"}
 	for name, c := range map[string]struct {
 		header map[string]string
 		body   []byte
 		says   string
 	}{
-		"half a gzip":         {gz, zip[:len(zip)/2], "unpack the message"},
-		"no gzip":             {gz, good, "unpack the message"},
-		"wrong checksum":      {gz, append(append([]byte{}, zip[:len(zip)-8]...), 1, 2, 3, 4, 5, 6, 7, 8), "unpack the message"},
-		"no envelope":         {grpc, nil, "no message"},
-		"half an envelope":    {grpc, []byte{0, 0}, "no message"},
-		"a short message":     {grpc, append([]byte{0, 0, 0, 0, 9}, 1, 2), "ends after 2"},
-		"two messages":        {grpc, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "more than one"},
-		"flags":               {grpc, []byte{2, 0, 0, 0, 0}, "flags"},
-		"packed and no name":  {grpc, []byte{1, 0, 0, 0, 0}, "no header says how"},
-		"unknown packing":     {map[string]string{"Content-Type": "application/proto", "Content-Encoding": "br"}, good, "unknown compression"},
-		"unknown type":        {map[string]string{"Content-Type": "text/plain"}, good, ""},
-		"JSON that is proto":  {map[string]string{"Content-Type": "application/json"}, good, "invalid_argument"},
-		"proto that is JSON":  {unary, text, "invalid_argument"},
-		"no message, unary":   {unary, nil, "{}"},
-		"identity":            {map[string]string{"Content-Type": "application/proto", "Content-Encoding": "identity"}, good, ""},
+		"half a gzip": {gz, zip[:len(zip)/2], "unpack the message"},
+		"no gzip":     {gz, good, "unpack the message"},
+		"wrong checksum": {
+			gz, append(append([]byte{}, zip[:len(zip)-8]...), 1, 2, 3, 4, 5, 6, 7, 8), "unpack the message",
+		},
+		"no envelope":        {grpc, nil, "no message"},
+		"half an envelope":   {grpc, []byte{0, 0}, "no message"},
+		"a short message":    {grpc, append([]byte{0, 0, 0, 0, 9}, 1, 2), "ends after 2"},
+		"two messages":       {grpc, []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "more than one"},
+		"flags":              {grpc, []byte{2, 0, 0, 0, 0}, "flags"},
+		"packed and no name": {grpc, []byte{1, 0, 0, 0, 0}, "no header says how"},
+		"unknown packing": {
+			map[string]string{"Content-Type": "application/proto", "Content-Encoding": "br"}, good,
+			"unknown compression",
+		},
+		"unknown type":       {map[string]string{"Content-Type": "text/plain"}, good, ""},
+		"JSON that is proto": {map[string]string{"Content-Type": "application/json"}, good, "invalid_argument"},
+		"proto that is JSON": {unary, text, "invalid_argument"},
+		"no message, unary":  {unary, nil, "{}"},
+		"identity": {
+			map[string]string{"Content-Type": "application/proto", "Content-Encoding": "identity"}, good, "",
+		},
 		"empty body of gzip":  {gz, nil, ""},
 		"JSON with a charset": {map[string]string{"Content-Type": "application/json; charset=utf-8"}, text, "{}"},
 	} {
@@ -327,12 +374,17 @@ func FuzzBodies(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 1, 9}, uint8(4), uint8(1))
 	f.Add(repeated(4, nil, 50), uint8(0), uint8(0))
 	f.Add([]byte{0x1f, 0x8b, 8}, uint8(0), uint8(1))
-	types := []string{"application/proto", "application/json", "application/connect+proto", "application/grpc", "application/grpc-web+json", "x/y", ""}
+	types := []string{
+		"application/proto", "application/json", "application/connect+proto", "application/grpc",
+		"application/grpc-web+json", "x/y", "",
+	}
 	packings := []string{"", "gzip", "identity", "br"}
 	require.NoError(f, register())
 	b := NewBudget(1 << 20)
 	b.patience = 1
-	h := b.Messages(MessageOptions{Most: func(string) int64 { return 100 << 10 }}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := b.Messages(MessageOptions{Most: func(string) int64 {
+		return 100 << 10
+	}}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}))
 	f.Fuzz(func(t *testing.T, body []byte, contentType, packing uint8) {

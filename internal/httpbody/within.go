@@ -1,6 +1,7 @@
 package httpbody
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -26,7 +27,7 @@ func Within(most time.Duration, next http.Handler) http.Handler {
 		timed := *r
 		timed.Body = &body{ReadCloser: r.Body, ended: func(err error) {
 			switch {
-			case err == io.EOF:
+			case errors.Is(err, io.EOF):
 				_ = c.SetReadDeadline(time.Time{}) // it could be set
 			case r.ProtoMajor == 1:
 				w.Header().Set("Connection", "close")

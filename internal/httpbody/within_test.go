@@ -26,12 +26,13 @@ const (
 // TestASlowBodyFails: its sender is told, and the connection ends.
 func TestASlowBodyFails(t *testing.T) {
 	failed := make(chan error, 1)
-	srv := httptest.NewServer(Within(50*time.Millisecond, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := io.ReadAll(r.Body)
-		failed <- err
-		_ = r.Body.Close() // as Connect does
-		http.Error(w, "too late", http.StatusRequestTimeout)
-	})))
+	srv := httptest.NewServer(Within(50*time.Millisecond,
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, err := io.ReadAll(r.Body)
+			failed <- err
+			_ = r.Body.Close() // as Connect does
+			http.Error(w, "too late", http.StatusRequestTimeout)
+		})))
 	defer srv.Close()
 	c, err := net.Dial("tcp", srv.Listener.Addr().String())
 	require.NoError(t, err)
@@ -51,19 +52,20 @@ func TestWhatFollowsABodyMayTake(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := httptest.NewUnstartedServer(Within(most, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				b, err := io.ReadAll(r.Body)
-				assert.NoError(t, err)
-				if string(b) == "wait" {
-					select {
-					case <-r.Context().Done():
-						t.Error(context.Cause(r.Context()))
-					case <-time.After(most + 100*time.Millisecond):
+			srv := httptest.NewUnstartedServer(Within(most,
+				http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					b, err := io.ReadAll(r.Body)
+					assert.NoError(t, err)
+					if string(b) == "wait" {
+						select {
+						case <-r.Context().Done():
+							t.Error(context.Cause(r.Context()))
+						case <-time.After(most + 100*time.Millisecond):
+						}
 					}
-				}
-				_, err = w.Write(b)
-				assert.NoError(t, err)
-			})))
+					_, err = w.Write(b)
+					assert.NoError(t, err)
+				})))
 			srv.EnableHTTP2 = http2
 			srv.StartTLS()
 			defer srv.Close()
@@ -106,7 +108,9 @@ func TestOfAConnectionThatRests(t *testing.T) {
 // TestWithoutAConnection: what is handed on in process has no deadline.
 func TestWithoutAConnection(t *testing.T) {
 	w := httptest.NewRecorder()
-	h := Within(time.Nanosecond, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	h := Within(time.Nanosecond, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("said")))
 	assert.Equal(t, "said", w.Body.String())
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))

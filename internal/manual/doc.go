@@ -5,8 +5,8 @@
 // [Parse] returns the fenced blocks of a document. Two kinds are commands:
 //
 //   - a block marked sh is a piece of a shell session, run as it stands;
-//   - a block marked console holds commands behind "$ ", each followed by what it prints. In what it prints, "..." stands
-//     for any text within a line, and a line of "..." alone for any lines. A command that is to fail ends with a line
+//   - a block marked console holds commands behind "$ ", each followed by its output. In the output, "..." stands for
+//     any text within a line, and a line of "..." alone for any lines. A command that is to fail ends with a line
 //     "exit status 1".
 //
 // [Script] makes one shell script of a document: its blocks in order, in one shell, as a person types them into one

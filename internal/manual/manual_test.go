@@ -55,7 +55,8 @@ func TestEveryCommandIsInABlockThatIsRun(t *testing.T) {
 // and nothing else of this project, in a network of its own where the machine permits one, since documents name ports.
 func TestDocuments(t *testing.T) {
 	if os.Getenv("MILLRACE_MANUAL") == "" {
-		t.Skip("set MILLRACE_MANUAL=1 to run every command of README and docs, as make test does in its tier manual (two minutes)")
+		t.Skip("set MILLRACE_MANUAL=1 to run every command of README and docs, as make test does in its tier manual " +
+			"(two minutes)")
 	}
 	source, err := filepath.Abs(root)
 	require.NoError(t, err)
@@ -64,7 +65,8 @@ func TestDocuments(t *testing.T) {
 	build.Dir = source
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	alone := exec.CommandContext(t.Context(), "unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child", "true").Run() == nil
+	alone := exec.CommandContext(t.Context(), "unshare", "--net", "--pid", "--fork", "--mount-proc", "--kill-child",
+		"true").Run() == nil
 	for _, document := range documents(t) {
 		t.Run(document, func(t *testing.T) { run(t, source, bin, document, alone) })
 	}
@@ -111,13 +113,17 @@ func run(t *testing.T, source, bin, document string, alone bool) {
 	for _, e := range expectations {
 		got, err := os.ReadFile(e.File)
 		require.NoError(t, err)
-		assert.True(t, e.Match(string(got)), "%s:%d promises of `%s`\n%s\nbut it printed\n%s", document, e.Line, e.Command, e.Want, got)
+		assert.True(t, e.Match(string(got)), "%s:%d promises of `%s`\n%s\nbut it printed\n%s", document, e.Line,
+			e.Command, e.Want, got)
 	}
 }
 
 // environment is that of a person who has just logged in, with the binary on the PATH and Go's caches where they were.
 func environment(home, bin string) []string {
-	keep := []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPATH", "GOSUMDB", "GONOSUMDB", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "LANG"}
+	keep := []string{
+		"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOPATH", "GOSUMDB", "GONOSUMDB", "PIP_INDEX_URL",
+		"PIP_CONFIG_FILE", "LANG",
+	}
 	env := []string{"HOME=" + home, "PATH=" + bin + ":" + os.Getenv("PATH"), "NO_COLOR=1", "XDG_RUNTIME_DIR=" + home}
 	for _, name := range keep {
 		if v, ok := os.LookupEnv(name); ok {
@@ -139,7 +145,8 @@ func environment(home, bin string) []string {
 func clone(t *testing.T, source, to string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(to, 0o777))
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", `git -C "$0" ls-files -z | tar -C "$0" --null -T - -c | tar -C "$1" -x`, source, to)
+	cmd := exec.CommandContext(t.Context(), "bash", "-c",
+		`git -C "$0" ls-files -z | tar -C "$0" --null -T - -c | tar -C "$1" -x`, source, to)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

@@ -25,7 +25,8 @@ var kinds = map[string]bool{
 
 // programs begin a command. An indented line that begins with one of them is a command that no test runs.
 var programs = []string{
-	"millrace ", "make ", "pip ", "go ", "nvme ", "python ", "python3 ", "apt ", "apt-get ", "systemctl ", "openssl ", "curl ",
+	"millrace ", "make ", "pip ", "go ", "nvme ", "python ", "python3 ", "apt ", "apt-get ", "systemctl ", "openssl ",
+	"curl ",
 	"tar ", "bash ", "sudo ",
 }
 
@@ -48,7 +49,10 @@ func Parse(document string) ([]Block, error) {
 		case strings.HasPrefix(line, "```"):
 			next.Kind, next.Line = strings.TrimSpace(line[3:]), i+1
 			if !kinds[next.Kind] {
-				return nil, fmt.Errorf("line %d: a block of kind %q: mark it sh, console, yaml, json, go, python, text or mermaid", i+1, next.Kind)
+				return nil,
+					fmt.Errorf(
+						"line %d: a block of kind %q: mark it sh, console, yaml, json, go, python, text or mermaid", i+
+							1, next.Kind)
 			}
 			if next.Command() && next.File != "" {
 				return nil, fmt.Errorf("line %d: a block of commands cannot be the file %s", i+1, next.File)
@@ -67,7 +71,8 @@ func Parse(document string) ([]Block, error) {
 		case strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t"):
 			for _, p := range programs {
 				if strings.HasPrefix(strings.TrimSpace(line), p) {
-					return nil, fmt.Errorf("line %d: a command in an indented block: put it between fences marked sh", i+1)
+					return nil,
+						fmt.Errorf("line %d: a command in an indented block: put it between fences marked sh", i+1)
 				}
 			}
 		}

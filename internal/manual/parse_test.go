@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 	blocks, err := Parse(sample)
 	require.NoError(t, err)
 	require.Len(t, blocks, 4)
-	assert.Equal(t, Block{Kind: "yaml", Line: 7, Text: "name: x\n", File: "pipeline.yaml", Given: "touch day_0.parquet\n"}, blocks[0])
+	assert.Equal(t, Block{Kind: "yaml", Line: 7, Text: "name: x\n", File: "pipeline.yaml",
+		Given: "touch day_0.parquet\n"}, blocks[0])
 	assert.Equal(t, Block{Kind: "sh", Line: 13, Text: "echo one; export X=two\n"}, blocks[1])
 	assert.Equal(t, "needs a kernel", blocks[2].NotRun)
 	assert.Equal(t, "console", blocks[3].Kind)

@@ -34,7 +34,8 @@ func Script(blocks []Block, out string) (script string, expectations []Expectati
 			for _, e := range session(block) {
 				e.File = fmt.Sprintf("%s/%d", out, len(expectations))
 				expectations = append(expectations, e)
-				fmt.Fprintf(&b, "{ %s\n} >%s 2>&1 || echo \"exit status $?\" >>%s\n", e.Command, quote(e.File), quote(e.File))
+				fmt.Fprintf(&b, "{ %s\n} >%s 2>&1 || echo \"exit status $?\" >>%s\n", e.Command, quote(e.File),
+					quote(e.File))
 			}
 		}
 	}

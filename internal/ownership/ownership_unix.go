@@ -50,7 +50,9 @@ func Explain(err error, path string) error {
 	}
 	me := name(uint32(os.Geteuid()))
 	if serr != nil {
-		return fmt.Errorf("%w: this process runs as %s, which may not enter %s: give it the folders above, or run as their owner", err, me, at)
+		return fmt.Errorf(
+			"%w: this process runs as %s, which may not enter %s: give it the folders above, or run as their owner",
+			err, me, at)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -57,7 +57,9 @@ func Bytes(s string) (int64, error) {
 	if _, ok := number(s); ok {
 		return 0, fail(ErrSyntax, "%q lacks a unit: write %sGiB or %sGB, or %sB if it is bytes", s, s, s, s)
 	}
-	return 0, fail(ErrSyntax, "%q is no size: write a number and B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB or PiB, as 500GiB", s)
+	return 0,
+		fail(ErrSyntax, "%q is no size: write a number and B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB or PiB, as 500GiB",
+			s)
 }
 
 // Count reads a whole number from 0 on, as 1000000, 1M or 1e6.

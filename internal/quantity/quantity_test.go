@@ -12,8 +12,10 @@ import (
 
 func TestBytes(t *testing.T) {
 	for s, want := range map[string]int64{
-		"1B": 1, "512B": 512, "64MiB": 64 << 20, "1GiB": 1 << 30, "500GB": 500e9, "500TB": 500e12, "1.5GiB": 3 << 29, "0.5KiB": 512,
-		"2PiB": 2 << 50, "11.95PB": 11_950_000_000_000_000, "1e3GB": 1e12, "64 MiB": 64 << 20, "8191PiB": 8191 << 50, ".5kB": 500,
+		"1B": 1, "512B": 512, "64MiB": 64 << 20, "1GiB": 1 << 30, "500GB": 500e9, "500TB": 500e12, "1.5GiB": 3 << 29,
+		"0.5KiB": 512,
+		"2PiB":   2 << 50, "11.95PB": 11_950_000_000_000_000, "1e3GB": 1e12, "64 MiB": 64 << 20, "8191PiB": 8191 << 50,
+		".5kB": 500,
 	} {
 		got, err := Bytes(s)
 		require.NoError(t, err, s)
@@ -47,7 +49,9 @@ func TestBytes(t *testing.T) {
 }
 
 func TestCount(t *testing.T) {
-	for s, want := range map[string]int64{"0": 0, "7": 7, "3M": 3e6, "2.5k": 2500, "1e6": 1e6, "1.5e3": 1500, "2G": 2e9, "1T": 1e12, "0.0": 0} {
+	for s, want := range map[string]int64{
+		"0": 0, "7": 7, "3M": 3e6, "2.5k": 2500, "1e6": 1e6, "1.5e3": 1500, "2G": 2e9, "1T": 1e12, "0.0": 0,
+	} {
 		got, err := Count(s)
 		require.NoError(t, err, s)
 		assert.Equal(t, want, got, s)
@@ -59,7 +63,9 @@ func TestCount(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	for s, want := range map[string]float64{"0": 0, "2.5M": 2.5e6, "3.0e6": 3e6, "0.25": 0.25, "1E-3": 1e-3, "200000": 2e5} {
+	for s, want := range map[string]float64{
+		"0": 0, "2.5M": 2.5e6, "3.0e6": 3e6, "0.25": 0.25, "1E-3": 1e-3, "200000": 2e5,
+	} {
 		got, err := Rate(s)
 		require.NoError(t, err, s)
 		assert.Equal(t, want, got, s)

@@ -20,7 +20,8 @@ func Path(t testing.TB, name string) string {
 	}
 	p := filepath.Join(root, filepath.FromSlash(name))
 	if _, err := os.Stat(p); err != nil {
-		Missing(t, "shared data %q is absent: put the shared folder beside the project or name it in MILLRACE_SHARED", name)
+		Missing(t, "shared data %q is absent: put the shared folder beside the project or name it in MILLRACE_SHARED",
+			name)
 	}
 	return p
 }

@@ -41,14 +41,16 @@ func (p Picture[S, E]) Document(t *testing.T) {
 		t.Fatalf("%s has no place for the states of %q: the comment of package statediagram shows one", p.File, p.Name)
 	}
 	if os.Getenv("MILLRACE_UPDATE") == "1" {
-		whole := before + "<!-- states of " + p.Name + ":" + head + "-->\n" + p.Mermaid() + "<!-- end of states -->\n" + after
+		whole := before + "<!-- states of " + p.Name + ":" + head + "-->\n" + p.Mermaid() + "<!-- end of states -->\n" +
+			after
 		if err := os.WriteFile(p.File, []byte(whole), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
 	if old != p.Mermaid() {
-		t.Errorf("%s does not show the table of %q: run MILLRACE_UPDATE=1 go test in this directory\nwant:\n%sfound:\n%s",
+		t.Errorf("%s does not show the table of %q: run MILLRACE_UPDATE=1 go test in this directory\nwant:\n"+
+			"%sfound:\n%s",
 			filepath.Base(p.File), p.Name, p.Mermaid(), old)
 	}
 }

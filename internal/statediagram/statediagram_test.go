@@ -48,7 +48,8 @@ func TestCheck(t *testing.T) {
 			Table: transition.Table[string, string]{"floor": {"climb": "roof"}}, Start: []string{"floor"},
 		},
 		"state cellar is never reached": {
-			Table: transition.Table[string, string]{"floor": {}, "cellar": {"climb": "floor"}}, Start: []string{"floor"},
+			Table: transition.Table[string, string]{"floor": {}, "cellar": {"climb": "floor"}},
+			Start: []string{"floor"},
 		},
 	} {
 		assert.EqualError(t, p.Check(), want)

@@ -43,7 +43,8 @@ func faultf(n *yaml.Node, path, format string, a ...any) error {
 	return &Error{Line: n.Line, Column: n.Column, Path: path, Message: fmt.Sprintf(format, a...)}
 }
 
-// Decode reads a document into v, a pointer to a struct of fields. What it does not name stays as it is. An empty document names nothing.
+// Decode reads a document into v, a pointer to a struct of fields. What it does not name stays as it is. An empty
+// document names nothing.
 func Decode(b []byte, v any) error {
 	if len(b) > MaxBytes {
 		return &Error{Message: fmt.Sprintf("it has %d bytes, at most %d are read", len(b), MaxBytes)}

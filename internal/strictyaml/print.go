@@ -15,8 +15,8 @@ import (
 // width is where comments are wrapped.
 const width = 100
 
-// Print writes a struct of fields as a document that Decode reads back, each field under its doc. Under an empty list of structs one of
-// its elements is shown as a comment.
+// Print writes a struct of fields as a document that Decode reads back, each field under its doc. Under an empty list
+// of structs one of its elements is shown as a comment.
 func Print(v any) []byte {
 	var b bytes.Buffer
 	printStruct(&b, reflect.ValueOf(v), "", true)

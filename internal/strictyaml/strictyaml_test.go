@@ -50,13 +50,17 @@ func TestDecodeKeepsWhatIsNotNamed(t *testing.T) {
 		assert.Equal(t, defaults(), v)
 	}
 	v := defaults()
-	require.NoError(t, Decode([]byte("on: true\nn: -4\nx: 1e3\none: {size: 9B}\nwords: []\ntitle: 5\nothers:\n  - name: q\n    mode: fast\n  - {}\n"), &v))
-	assert.Equal(t, outer{Title: "5", On: true, N: -4, X: 1000, Words: []string{}, One: inner{Name: "i", Size: 9}, Others: []inner{{Name: "q", Mode: "fast"}, {}}}, v)
+	require.NoError(t,
+		Decode([]byte("on: true\nn: -4\nx: 1e3\none: {size: 9B}\nwords: []\ntitle: 5\nothers:\n  - name: q\n"+
+			"    mode: fast\n  - {}\n"), &v))
+	assert.Equal(t, outer{Title: "5", On: true, N: -4, X: 1000, Words: []string{}, One: inner{Name: "i", Size: 9},
+		Others: []inner{{Name: "q", Mode: "fast"}, {}}}, v)
 }
 
 func TestDecodeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"titel: x\n":                        `line 1, column 1: unknown key "titel": want one of title, on, n, x, words, one, others`,
+		"titel: x\n": `line 1, column 1: unknown key "titel": want one of title, on, n, x, words, one, ` +
+			`others`,
 		"n: 1\none:\n  name: a\n  nam: b\n": `line 4, column 3: one: unknown key "nam": want one of name, mode, size`,
 		"n: 1\nn: 2\n":                      `line 2, column 1: key "n" is there twice`,
 		"n: one\n":                          `line 1, column 4: n: want a whole number, got "one"`,
@@ -95,7 +99,9 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestPrintIsReadBack(t *testing.T) {
-	for _, v := range []outer{{}, defaults(), {Title: "two\nlines", Words: []string{}, Others: []inner{{Name: "q", Size: 1}, {Mode: "slow"}}}} {
+	for _, v := range []outer{
+		{}, defaults(), {Title: "two\nlines", Words: []string{}, Others: []inner{{Name: "q", Size: 1}, {Mode: "slow"}}},
+	} {
 		b := Print(v)
 		got := outer{Title: "other"}
 		require.NoError(t, Decode(b, &got), "%s", b)

@@ -54,9 +54,11 @@ var alarms = []struct {
 	word   string
 	colour Colour
 }{
-	{"failed", Red}, {"dead", Red}, {"critical", Red}, {"missing", Red}, {"revoked", Red}, {"expired", Red}, {"untrusted", Red},
+	{"failed", Red}, {"dead", Red}, {"critical", Red}, {"missing", Red}, {"revoked", Red}, {"expired", Red},
+	{"untrusted", Red},
 	{"abandoned", Red}, {"stuck", Red},
-	{"waiting", Yellow}, {"draining", Yellow}, {"drained", Yellow}, {"degraded", Yellow}, {"suspect", Yellow}, {"warning", Yellow},
+	{"waiting", Yellow}, {"draining", Yellow}, {"drained", Yellow}, {"degraded", Yellow}, {"suspect", Yellow},
+	{"warning", Yellow},
 }
 
 // Paint colours the cells of a laid out table that begin with a word of alarm. A cell begins a line or stands behind

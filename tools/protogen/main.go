@@ -1,5 +1,5 @@
-// Protogen generates Go from host/api/v1/millrace.proto: messages by protoc-gen-go, services by protoc-gen-connect-go. It
-// stands where protoc would, so that nothing but Go is needed. Run it as `make generate`.
+// Protogen generates Go from host/api/v1/millrace.proto: messages by protoc-gen-go, services by protoc-gen-connect-go.
+// It stands where protoc would, so that nothing but Go is needed. Run it as `make generate`.
 package main
 
 import (
@@ -24,7 +24,8 @@ var plugins = [][2]string{
 
 func main() {
 	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: protogen DIRECTORY FILE.proto: writes what FILE.proto in DIRECTORY generates beside it")
+		fmt.Fprintln(os.Stderr,
+			"usage: protogen DIRECTORY FILE.proto: writes what FILE.proto in DIRECTORY generates beside it")
 		os.Exit(2)
 	}
 	if err := run(context.Background(), os.Args[1], os.Args[2]); err != nil {

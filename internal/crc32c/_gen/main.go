@@ -1,5 +1,6 @@
-// Command _gen writes the assembly of package crc32c, with avo. It is a module of its own, so that nothing of avo reaches who builds Millrace: the
-// assembly is kept in the repository, and `make lint` compares it with what this writes. `make asm` writes it anew.
+// Command _gen writes the assembly of package crc32c, with avo. It is a module of its own, so that nothing of avo
+// reaches who builds Millrace: the assembly is kept in the repository, and `make lint` compares it with what this
+// writes. `make asm` writes it anew.
 package main
 
 import (
@@ -26,9 +27,9 @@ func power(n int) uint32 {
 	return r
 }
 
-// fold returns the pair of factors that move 128 bits of a message d bits further. CRC32C reads bits from the lowest: in
-// 128 bits bit i is the coefficient of x^(127-i), so the low half carries x^64 more than the high one. A carry-less product of two reflected words is
-// short of one x, which the factors leave out.
+// fold returns the pair of factors that move 128 bits of a message d bits further. CRC32C reads bits from the lowest:
+// in 128 bits bit i is the coefficient of x^(127-i), so the low half carries x^64 more than the high one. A carry-less
+// product of two reflected words is short of one x, which the factors leave out.
 func fold(name string, d int) Mem {
 	low, high := bits.Reverse64(uint64(power(d+63))), bits.Reverse64(uint64(power(d-1)))
 	m := GLOBL(name, RODATA|NOPTR)

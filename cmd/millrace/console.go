@@ -1,0 +1,72 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/millrace/millrace/internal/terminal"
+)
+
+// streams are where a command reads and writes; tests give their own.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// console is what every command has: its streams, and the flags that say how results and progress are shown. The
+// commands of a subject (drives, images, jobs, ...) are methods of a type of their own that embeds it.
+type console struct {
+	streams
+	output   string // --output
+	progress string // --progress
+	wide     bool   // --wide
+	// screen is the terminal that the output ends up on when out is a buffer, as in a watch; nil otherwise.
+	screen io.Writer
+}
+
+// command is console under the name that drive serve still uses.
+type command = console
+
+// checkShared checks the flags that every command has.
+func (c *console) checkShared() error {
+	if c.output != "table" && c.output != "json" {
+		return usagef("--output %q: want table or json", c.output)
+	}
+	switch c.progress {
+	case "auto", "plain", "json", "none":
+		return nil
+	}
+	return usagef("--progress %q: want auto, plain, json or none", c.progress)
+}
+
+// print writes a result: as JSON, or as the table that the function writes, whose cells are separated by tabs.
+func (c *console) print(v any, table func(w io.Writer)) error {
+	if c.output == "json" {
+		e := json.NewEncoder(c.out)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		return e.Encode(v)
+	}
+	text := c.table(table)
+	if c.screen == nil && terminal.Colours(c.out) {
+		text = terminal.Paint(text)
+	}
+	_, err := io.WriteString(c.out, text)
+	return err
+}
+
+// table lays out what the function writes, folded to the terminal that results go to, if they go to one.
+func (c *console) table(write func(w io.Writer)) string {
+	var b strings.Builder
+	write(&b)
+	screen := c.screen
+	if screen == nil {
+		screen = c.out
+	}
+	width := terminal.Width(screen)
+	if c.wide {
+		width = 0
+	}
+	return terminal.Table(visible(b.String()), width)
+}
