@@ -90,7 +90,7 @@ func runs(t *testing.T, d deploy.Drive) image.ID {
 	return s.Image
 }
 
-func states(r deploy.Report) (all []deploy.State) {
+func states(r deploy.Result) (all []deploy.State) {
 	for _, o := range r.Drives {
 		all = append(all, o.State)
 	}
@@ -172,7 +172,7 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 			}
 			r, err := deploy.New(deploy.Options{Image: tt.image, Gate: f.gate(tt.bad...), Policy: deploy.Policy{DrainTime: 10 * time.Millisecond}}).Run(t.Context(), drives)
 			require.Error(t, err)
-			var e *deploy.Error
+			var e *deploy.DriveError
 			require.ErrorAs(t, err, &e)
 			assert.Equal(t, "b", e.Drive)
 			assert.Equal(t, tt.step, e.Step)

@@ -24,9 +24,9 @@ func ExampleDeployer_Run() {
 	}
 	d := deploy.New(deploy.Options{Image: b})
 	drives := []deploy.Drive{{Name: "d0", Device: dev}}
-	report, err := d.Run(ctx, drives)
-	fmt.Println(report.Drives[0].Drive, report.Drives[0].State, err)
-	fmt.Println(len(deploy.Drift(ctx, drives, report.Image)), "drives have drifted")
+	result, err := d.Run(ctx, drives)
+	fmt.Println(result.Drives[0].Drive, result.Drives[0].State, err)
+	fmt.Println(len(deploy.Drift(ctx, drives, result.Image)), "drives have drifted")
 	// Output:
 	// d0 current <nil>
 	// 0 drives have drifted

@@ -1,33 +1,34 @@
 package deploy
 
-// rollout is the machine over all drives: events in, effects out, one drive at a time.
+// rollout is the machine over all drives: an event says what came of the last action, and the answer is the next action.
+// It handles one drive after another.
 type rollout struct {
 	states   []State
-	at       int // the drive whose turn it is
+	current  int // the drive whose turn it is
 	failures int // drives that ended badly
-	allowed  int // of them, before the rollout stops
+	allowed  int // failures after which the rollout goes on
 	stopping bool
 }
 
-// order is what to do, with which drive.
-type order struct {
-	drive int
-	do    effect
+// action is what to do, with which drive.
+type action struct {
+	drive  int
+	effect effect
 }
 
-// start begins with the first drive. The order is nothing when there is none.
-func (r *rollout) start() (order, error) { return r.next(begin) }
+// start begins with the first drive. The effect is effectNone if there is none.
+func (r *rollout) start() (action, error) { return r.next(eventBegin) }
 
-// next takes what came of the last order and returns the next; its effect is nothing when the rollout is over.
-func (r *rollout) next(on event) (order, error) {
-	for r.at < len(r.states) {
-		to, do, err := transition(r.states[r.at], on)
+// next takes what came of the last action and returns the next one. Its effect is effectNone when the rollout is over.
+func (r *rollout) next(on event) (action, error) {
+	for r.current < len(r.states) {
+		to, effect, err := next(r.states[r.current], on)
 		if err != nil {
-			return order{}, err
+			return action{}, err
 		}
-		r.states[r.at] = to
+		r.states[r.current] = to
 		if !to.Ended() {
-			return order{r.at, do}, nil
+			return action{r.current, effect}, nil
 		}
 		if to.Bad() {
 			r.failures++
@@ -35,13 +36,13 @@ func (r *rollout) next(on event) (order, error) {
 		if r.failures > r.allowed {
 			r.stopping = true
 		}
-		r.at++
-		on = begin
+		r.current++
+		on = eventBegin
 		if r.stopping {
-			on = stop
+			on = eventStop
 		}
 	}
-	return order{}, nil
+	return action{}, nil
 }
 
 // end makes the rollout end with the drive whose turn it is.
