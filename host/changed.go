@@ -87,8 +87,8 @@ func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
-// unchanged looks again where a partition lies and at its fingerprint. A file of a mounted file system that moved is an error that
-// wraps extents.ErrMoved; other bytes are a *ChangedError.
+// unchanged looks again where a partition lies and at its fingerprint. A file of a mounted file system that moved is an
+// error that wraps extents.ErrMoved; other bytes are a *ChangedError.
 func (d *Drive) unchanged(p *sdk.Partition) error {
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {

@@ -39,23 +39,24 @@ func ParseEngine(s string) (Engine, error) {
 	return "", fmt.Errorf("engine %q: want reference, cpu or drive", s)
 }
 
-// DriveOptions say what is on a drive and who computes. The zero value: Parquet, every member of the drive's volume, the drive
-// itself if it computes.
+// DriveOptions say what is on a drive and who computes. The zero value: Parquet, every member of the drive's volume,
+// the drive itself if it computes.
 type DriveOptions struct {
-	Name     string // "" takes the URI, or api.FilesDrive
-	Engine   Engine
-	Source   program.Source // format of the partitions, 0 means Parquet
-	Text     text.Options   // of text partitions
-	Members  []string       // of the volume, by name or pattern (path.Match); nil means all
-	SLM      uint64         // bytes of the drive's memory to use, 0 means all
-	Jobs     int            // jobs that the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given, is one job's
-	Streams  int            // splits at once, 0 means two, or one where memory is short
-	Coalesce uint64         // see sdk.Options
-	Commands sdk.Commands   // OpenFiles: the command set
-	Threads  int            // OpenFiles, EngineCPU: engine threads, 0 means 1
+	Name    string // "" takes the URI, or api.FilesDrive
+	Engine  Engine
+	Source  program.Source // format of the partitions, 0 means Parquet
+	Text    text.Options   // of text partitions
+	Members []string       // of the volume, by name or pattern (path.Match); nil means all
+	SLM     uint64         // bytes of the drive's memory to use, 0 means all
+	// jobs that the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given, is one job's
+	Jobs     int
+	Streams  int          // splits at once, 0 means two, or one where memory is short
+	Coalesce uint64       // see sdk.Options
+	Commands sdk.Commands // OpenFiles: the command set
+	Threads  int          // OpenFiles, EngineCPU: engine threads, 0 means 1
 
-	// Skip is told of members of a volume that cannot be read as partitions, which are then left out. nil: such a member is
-	// an error, and so is a pattern of Members that nothing matches.
+	// Skip is told of members of a volume that cannot be read as partitions, which are then left out. nil: such a
+	// member is an error, and so is a pattern of Members that nothing matches.
 	Skip func(member string, err error)
 
 	// Device says how the device is opened, beside its URI: depth, trace, log, and faults in tests.
@@ -84,8 +85,8 @@ type Drive struct {
 	suspended  bool   // no processors are made: Manager.Suspend
 }
 
-// OpenDrive opens a drive by URI and its volume's members as partitions; of a drive behind the kernel (nvme:) also files
-// of a file system on it, when all Members are paths.
+// OpenDrive opens a drive by URI and its volume's members as partitions; of a drive behind the kernel (nvme:) also
+// files of a file system on it, when all Members are paths.
 func OpenDrive(ctx context.Context, uri string, o DriveOptions) (*Drive, error) {
 	if o.Name == "" {
 		o.Name = uri
@@ -183,7 +184,8 @@ func (d *Drive) leaveOut(m volume.Member, err error) bool {
 		return false
 	}
 	if d.o.Device.Logger != nil {
-		d.o.Device.Logger.Warn("an empty member of the volume is no partition and is left out", "drive", d.name, "member", m.Name)
+		d.o.Device.Logger.Warn("an empty member of the volume is no partition and is left out", "drive", d.name,
+			"member", m.Name)
 	}
 	return true
 }
@@ -261,7 +263,9 @@ func (d *Drive) wanted(name string, used []bool) bool {
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 	var extents []sdk.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
-		dev, ex, err := sdk.OpenFiles(ctx, paths, sdk.FilesOptions{DeviceOptions: d.o.Device, SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands})
+		dev, ex, err := sdk.OpenFiles(ctx, paths,
+			sdk.FilesOptions{DeviceOptions: d.o.Device, SLM: int64(d.o.SLM), Threads: d.o.Threads,
+				Commands: d.o.Commands})
 		if err != nil {
 			return err
 		}
@@ -401,9 +405,12 @@ func (d *Drive) processor(ctx context.Context, l lowered) (sdk.Processor, error)
 	case EngineReference:
 		return cpu.NewReference(l.program, l.schema)
 	case EngineCPU:
-		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}})
+		return cpu.New(ctx, l.program, l.schema,
+			cpu.Options{Threads: d.threads(),
+				Processor: sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}})
 	}
-	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, sdk.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce})
+	return sdk.NewProcessor(ctx, d.device, l.program, l.schema,
+		sdk.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce})
 }
 
 // counters are the drive's own, nil where the node's CPU computes.

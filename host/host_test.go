@@ -128,8 +128,8 @@ func files(t testing.TB, paths []string, o DriveOptions) *Drive {
 	return d
 }
 
-// TestSplitsFromAnyMiniBatch: an order that starts inside a split gives what the whole split gives from there on; with rows mixed
-// too, where the window's beginning has to be made again.
+// TestSplitsFromAnyMiniBatch: an order that starts inside a split gives what the whole split gives from there on; with
+// rows mixed too, where the window's beginning has to be made again.
 func TestSplitsFromAnyMiniBatch(t *testing.T) {
 	paths := write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105), "b.parquet": numbered(t, 1000, 40)})
 	for _, shuffle := range []dataset.Shuffle{dataset.ShuffleNone, dataset.ShuffleSplits, dataset.ShuffleRows} {
@@ -140,7 +140,8 @@ func TestSplitsFromAnyMiniBatch(t *testing.T) {
 				seen := map[int64]bool{}
 				for split := range plan.All() {
 					open := func(from int) ([]int64, []uint64) {
-						s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "files", Split: split, From: from})
+						s, err := m.Open(t.Context(),
+							api.SplitRequest{Job: j.Digest, Drive: "files", Split: split, From: from})
 						require.NoError(t, err)
 						rows, numbers := take(t, s)
 						require.NoError(t, s.Close())
@@ -178,9 +179,10 @@ func TestOrdersRefused(t *testing.T) {
 		want   error
 		says   string
 	}{
-		"another job":         {func(o *api.SplitRequest) { o.Job = dataset.Digest{9} }, api.ErrUnknownJob, ""},
-		"another drive":       {func(o *api.SplitRequest) { o.Drive = "none" }, api.ErrUnknownDrive, "none"},
-		"not its partition":   {func(o *api.SplitRequest) { o.Drive = "other" }, nil, "does not hold partition a.parquet"},
+		"another job":   {func(o *api.SplitRequest) { o.Job = dataset.Digest{9} }, api.ErrUnknownJob, ""},
+		"another drive": {func(o *api.SplitRequest) { o.Drive = "none" }, api.ErrUnknownDrive, "none"},
+		"not its partition": {func(o *api.SplitRequest) { o.Drive = "other" }, nil,
+			"does not hold partition a.parquet"},
 		"no partition":        {func(o *api.SplitRequest) { o.Split.Partition = 2 }, nil, "partition 2 of 2"},
 		"a partition below 0": {func(o *api.SplitRequest) { o.Split.Partition = -1 }, nil, "partition -1"},
 		"another cut":         {func(o *api.SplitRequest) { o.Split.Rows-- }, nil, "plan alike"},
@@ -368,7 +370,8 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 	assert.InDelta(t, 4.0/12, d.MeanLength["cat"], 1e-9, "levels over rows")
 
 	// A map is one column; of its features' lists the mean is that of the lists that there are.
-	d = data(parquetOf(t, []mapped{{Lists: map[int32][]int64{1: {1, 2, 3}, 2: {4}}}, {Floats: map[int32]float32{1: 1}}}))
+	d = data(parquetOf(t,
+		[]mapped{{Lists: map[int32][]int64{1: {1, 2, 3}, 2: {4}}}, {Floats: map[int32]float32{1: 1}}}))
 	c := find(d, "lists")
 	require.ErrorIs(t, c.Unsupported, ErrSchema, "a.parquet has it not")
 	assert.True(t, c.Map.IsMap())
@@ -423,16 +426,20 @@ func TestManagersRefused(t *testing.T) {
 			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, a), DriveOptions{})}
 		}, nil, "two drives are called files"},
 		"one name, two partitions": {func() []*Drive {
-			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 5, 10)}), DriveOptions{Name: "b"})}
+			return []*Drive{files(t, write(t, a), DriveOptions{}),
+				files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 5, 10)}), DriveOptions{Name: "b"})}
 		}, ErrSchema, "a.parquet on drive files and on drive b are different files"},
 		"two formats": {func() []*Drive {
-			return []*Drive{files(t, write(t, a), DriveOptions{}), files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160)}), DriveOptions{Name: "b", Source: program.CriteoBinary})}
+			return []*Drive{files(t, write(t, a), DriveOptions{}),
+				files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160)}),
+					DriveOptions{Name: "b", Source: program.CriteoBinary})}
 		}, ErrSchema, "b.bin"},
 		"malformed rows treated two ways": {func() []*Drive {
 			rows := []byte("1" + strings.Repeat("\t", 39) + "\n")
 			return []*Drive{
 				files(t, write(t, map[string][]byte{"a.tsv": rows}), DriveOptions{Source: program.CriteoTSV}),
-				files(t, write(t, map[string][]byte{"b.tsv": rows}), DriveOptions{Name: "b", Source: program.CriteoTSV, Text: text.Options{Policy: text.Drop}}),
+				files(t, write(t, map[string][]byte{"b.tsv": rows}),
+					DriveOptions{Name: "b", Source: program.CriteoTSV, Text: text.Options{Policy: text.Drop}}),
 			}
 		}, ErrSchema, "malformed rows differently"},
 	} {
@@ -508,15 +515,20 @@ func TestDrivesRefused(t *testing.T) {
 		"the CPU's file that is not there": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{dir + "/none"}, DriveOptions{Engine: EngineCPU})
 		}, "none"},
-		"a folder": {func(ctx context.Context) (*Drive, error) { return OpenFiles(ctx, []string{dir}, DriveOptions{}) }, dir},
+		"a folder": {func(ctx context.Context) (*Drive, error) { return OpenFiles(ctx, []string{dir}, DriveOptions{}) },
+			dir},
 		"a folder for the CPU": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{dir}, DriveOptions{Engine: EngineCPU})
 		}, "no regular file"},
 		"one base name": {func(ctx context.Context) (*Drive, error) {
 			return OpenFiles(ctx, []string{good, good}, DriveOptions{Engine: EngineCPU})
 		}, "same base name"},
-		"no drive": {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{}) }, "there is no drive"},
-		"no URI":   {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, dir, DriveOptions{}) }, "malformed"},
+		"no drive": {func(ctx context.Context) (*Drive,
+			error) {
+			return OpenDrive(ctx, "file:"+dir+"/d", DriveOptions{})
+		}, "there is no drive"},
+		"no URI": {func(ctx context.Context) (*Drive, error) { return OpenDrive(ctx, dir, DriveOptions{}) },
+			"malformed"},
 		"a member that is no Parquet": {func(ctx context.Context) (*Drive, error) {
 			return OpenDrive(ctx, uri, DriveOptions{})
 		}, "notes.txt: partition cannot be read"},
@@ -562,7 +574,8 @@ func TestStreamsFollowMemory(t *testing.T) {
 		o    DriveOptions
 		want int
 	}{
-		{twoStreams, DriveOptions{}, 2}, {twoStreams - 4096, DriveOptions{}, 1}, {0, DriveOptions{}, 2}, {8 << 20, DriveOptions{Streams: 3}, 3},
+		{twoStreams, DriveOptions{}, 2}, {twoStreams - 4096, DriveOptions{}, 1}, {0, DriveOptions{}, 2},
+		{8 << 20, DriveOptions{Streams: 3}, 3},
 		{0, DriveOptions{Engine: EngineCPU, Threads: 3}, 3}, {0, DriveOptions{Engine: EngineCPU}, 1},
 	} {
 		c.o.SLM = c.slm

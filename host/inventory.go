@@ -29,8 +29,8 @@ type Held struct {
 	Schema dataset.Digest
 }
 
-// Schema is columns that partitions share: their names, types and nulls, and how malformed rows are treated. Partitions of one
-// job must share it. What makes a column unusable in some partition is told, and not part of the digest.
+// Schema is columns that partitions share: their names, types and nulls, and how malformed rows are treated. Partitions
+// of one job must share it. What makes a column unusable in some partition is told, and not part of the digest.
 type Schema struct {
 	Digest     dataset.Digest
 	Columns    []pipeline.ColumnInfo
@@ -119,7 +119,8 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 		return slices.Compare(a.Footer[:], b.Footer[:])
 	})
 	for digest, s := range schemas {
-		inv.Schemas = append(inv.Schemas, Schema{Digest: digest, Columns: s.columns, MeanLength: s.meanLength(), Malformed: malformed[digest]})
+		inv.Schemas = append(inv.Schemas,
+			Schema{Digest: digest, Columns: s.columns, MeanLength: s.meanLength(), Malformed: malformed[digest]})
 	}
 	slices.SortFunc(inv.Schemas, func(a, b Schema) int { return slices.Compare(a.Digest[:], b.Digest[:]) })
 	inv.Digest = inv.sum()
@@ -150,7 +151,8 @@ func (inv *Inventory) sum() dataset.Digest {
 	return dataset.Digest(h.Sum(nil))
 }
 
-// schemaMemo names columns, without what is wrong with them in one partition. Partitions that follow each other mostly have the same.
+// schemaMemo names columns, without what is wrong with them in one partition. Partitions that follow each other mostly
+// have the same.
 type schemaMemo struct {
 	columns []pipeline.ColumnInfo
 	policy  program.Malformed
@@ -199,8 +201,8 @@ func (m *Manager) Status(d *Drive) DriveStatus {
 	return s
 }
 
-// Busy is how long the drive's engine threads, or the CPU's in its place, have computed since it was opened. It asks the drive, so that it also
-// tells whether the drive is there.
+// Busy is how long the drive's engine threads, or the CPU's in its place, have computed since it was opened. It asks
+// the drive, so that it also tells whether the drive is there.
 func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
 	c, err := d.counters(ctx)
 	if err != nil {
@@ -267,7 +269,8 @@ func (d *Drive) image() string {
 	return d.active
 }
 
-// lookAtImage asks the drive which image is active. Of a drive that does not report its images, the first bytes of the id are known.
+// lookAtImage asks the drive which image is active. Of a drive that does not report its images, the first bytes of the
+// id are known.
 func (d *Drive) lookAtImage(ctx context.Context) {
 	if d.engine != EngineDrive {
 		return

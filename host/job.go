@@ -45,8 +45,8 @@ type processor struct {
 	running  int           // open splits
 }
 
-// enter counts a split of the job in; false when the drive runs as many of them as it takes. Another job on the drive has its own
-// share of the memory.
+// enter counts a split of the job in; false when the drive runs as many of them as it takes. Another job on the drive
+// has its own share of the memory.
 func (j *job) enter(p *processor, streams int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -81,7 +81,8 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 		return nil, nil, err
 	}
 	resolved.Malformed = data.Malformed
-	j := &job{Job: *spec, manager: m, named: spec.Manifest != nil, processors: map[string]*processor{}, plans: map[uint64]*dataset.Plan{}}
+	j := &job{Job: *spec, manager: m, named: spec.Manifest != nil, processors: map[string]*processor{},
+		plans: map[uint64]*dataset.Plan{}}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
 	if j.lowered.program, j.lowered.schema, err = pipeline.Lower(resolved); err != nil {
 		return nil, nil, err
@@ -102,8 +103,8 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 	return j, data, nil
 }
 
-// processor returns the job's processor on a drive, and makes one where there is none: a drive may have been added, or opened
-// anew, since the job was prepared.
+// processor returns the job's processor on a drive, and makes one where there is none: a drive may have been added, or
+// opened anew, since the job was prepared.
 func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
 	j.starting.Lock()
 	defer j.starting.Unlock()

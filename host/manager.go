@@ -48,8 +48,8 @@ type Manager struct {
 
 var _ api.Storage = (*Manager)(nil)
 
-// NewManager takes the drives over; Close closes them. Drives may hold several data sets: a job names the partitions that
-// it wants (api.Job.Manifest), and only those must agree. Two drives of one name are refused.
+// NewManager takes the drives over; Close closes them. Drives may hold several data sets: a job names the partitions
+// that it wants (api.Job.Manifest), and only those must agree. Two drives of one name are refused.
 func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -73,7 +73,8 @@ func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 }
 
 func (m *Manager) told(d *Drive) {
-	m.o.Logger.Info("drive", "drive", d.name, "partitions", len(d.Partitions()), "compute", d.Computes(), "threads", d.threads())
+	m.o.Logger.Info("drive", "drive", d.name, "partitions", len(d.Partitions()), "compute", d.Computes(),
+		"threads", d.threads())
 }
 
 // Drives are the drives, in the order in which they were added.
@@ -125,13 +126,13 @@ func (m *Manager) Rescan(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Dataset tells what the drives hold, taken as one data set: when partitions disagree the error wraps ErrSchema. A node of several data sets is
-// told about by Inventory.
+// Dataset tells what the drives hold, taken as one data set: when partitions disagree the error wraps ErrSchema. A node
+// of several data sets is told about by Inventory.
 func (m *Manager) Dataset(context.Context) (*api.Dataset, error) { return describe(m.Drives(), nil) }
 
-// Prepare lowers the job's pipeline and gives every drive that holds a partition of it the program. A partition that is not what the
-// job's manifest says is a *ChangedError; a job whose digest is not that of its manifest, pipeline and plan, ErrDigest; a drive that has no memory
-// left for another job wraps sdk.ErrSLMFull.
+// Prepare lowers the job's pipeline and gives every drive that holds a partition of it the program. A partition that is
+// not what the job's manifest says is a *ChangedError; a job whose digest is not that of its manifest, pipeline and
+// plan, ErrDigest; a drive that has no memory left for another job wraps sdk.ErrSLMFull.
 func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.preparing.Lock()
 	defer m.preparing.Unlock()
@@ -217,8 +218,9 @@ func (m *Manager) Plan(digest dataset.Digest, epoch uint64) (*dataset.Plan, erro
 	return j.plan(epoch)
 }
 
-// Restart ends a job's processor on a drive, so that its next split there gets a new one: after the drive forgot what it
-// held for this host, as it does when its connection breaks. The job's streams there must be closed, and what they lent released.
+// Restart ends a job's processor on a drive, so that its next split there gets a new one: after the drive forgot what
+// it held for this host, as it does when its connection breaks. The job's streams there must be closed, and what they
+// lent released.
 func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 	j, err := m.job(digest)
 	if err != nil {
@@ -234,8 +236,8 @@ func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 // ErrSuspended says that a drive holds nothing for jobs now, as while it is given another image.
 var ErrSuspended = errors.New("the drive is suspended: its jobs wait")
 
-// Suspend takes everything that jobs hold on a drive away, and keeps them from taking it again until Resume. Streams on the drive must be closed, and
-// what they lent released.
+// Suspend takes everything that jobs hold on a drive away, and keeps them from taking it again until Resume. Streams on
+// the drive must be closed, and what they lent released.
 func (m *Manager) Suspend(drive string) error {
 	m.preparing.Lock() // a job in the making may hold something
 	defer m.preparing.Unlock()
@@ -284,14 +286,17 @@ func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive stri
 	return rate, err
 }
 
-// Rate returns P of a drive for a job: what was measured before for the same drive, engine, pipeline, image and mini-batch (kept), or a
-// new measurement, always so with again. What is measured beside other splits of the drive is returned and not kept.
-func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string, again bool) (rate api.Measurement, kept bool, err error) {
+// Rate returns P of a drive for a job: what was measured before for the same drive, engine, pipeline, image and
+// mini-batch (kept), or a new measurement, always so with again. What is measured beside other splits of the drive is
+// returned and not kept.
+func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
+	again bool) (rate api.Measurement, kept bool, err error) {
 	j, d, p, err := m.find(ctx, digest, drive)
 	if err != nil {
 		return rate, false, err
 	}
-	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(), Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
+	key := rateKey{Drive: d.Identity(), Engine: string(d.engine), Pipeline: j.pipeline.String(), Image: d.image(),
+		Batch: j.Plan.Batch, Threads: d.threads(), Streams: d.streams()}
 	if !again {
 		if rate, ok := m.rates.get(key); ok {
 			j.mu.Lock()
@@ -316,12 +321,13 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if alone && d.Running() == 0 {
 		m.rates.put(key, rate)
 	}
-	m.o.Logger.Info("measured P", "digest", digest.String()[:12], "drive", drive, "p_rows_per_second", rate.RowsPerSecond)
+	m.o.Logger.Info("measured P", "digest", digest.String()[:12], "drive", drive,
+		"p_rows_per_second", rate.RowsPerSecond)
 	return rate, false, nil
 }
 
-// Open begins a split. It wraps api.ErrBusy when the drive runs as many of the job's splits as it takes, ErrNotHeld or ErrChanged when the drive
-// does not hold the partition, or not as the job's manifest has it.
+// Open begins a split. It wraps api.ErrBusy when the drive runs as many of the job's splits as it takes, ErrNotHeld or
+// ErrChanged when the drive does not hold the partition, or not as the job's manifest has it.
 func (m *Manager) Open(ctx context.Context, order api.SplitRequest) (api.Stream, error) {
 	j, d, p, err := m.find(ctx, order.Job, order.Drive)
 	if err != nil {

@@ -28,9 +28,11 @@ func TestAnEmptyMemberDoesNotBlockADrive(t *testing.T) {
 		assert.Contains(t, log.String(), "member=empty.parquet")
 		require.NoError(t, d.Close())
 	}
-	_, err := OpenDrive(t.Context(), uri, DriveOptions{SLM: 8 << 20, Members: []string{"a.parquet", "empty.parquet"}, Device: device})
+	_, err := OpenDrive(t.Context(), uri,
+		DriveOptions{SLM: 8 << 20, Members: []string{"a.parquet", "empty.parquet"}, Device: device})
 	require.ErrorContains(t, err, "empty.parquet")
-	_, err = OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "short": []byte("x")}), DriveOptions{SLM: 8 << 20})
+	_, err = OpenDrive(t.Context(),
+		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "short": []byte("x")}), DriveOptions{SLM: 8 << 20})
 	require.ErrorContains(t, err, "short", "it may hold rows that are missed")
 }
 

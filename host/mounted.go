@@ -29,8 +29,8 @@ func (d *Drive) mounted(scheme string) bool {
 	return true
 }
 
-// openMounted opens files of a mounted file system as partitions of the drive they lie on (PreSto's flow: the host finds
-// the blocks, the drive reads them itself). node is the drive's device node, as /dev/nvme0.
+// openMounted opens files of a mounted file system as partitions of the drive they lie on (PreSto's flow: the host
+// finds the blocks, the drive reads them itself). node is the drive's device node, as /dev/nvme0.
 func (d *Drive) openMounted(ctx context.Context, node string) error {
 	if err := d.chooseEngine(); err != nil {
 		return err
@@ -56,7 +56,8 @@ func (d *Drive) openMounted(ctx context.Context, node string) error {
 			return err
 		}
 		d.closers = append(d.closers, f.Close)
-		p, err := sdk.OpenPartition(ctx, name, f, m.Size, d.source(), sdk.PartitionOptions{Text: d.o.Text, Extents: m.Extents})
+		p, err := sdk.OpenPartition(ctx, name, f, m.Size, d.source(),
+			sdk.PartitionOptions{Text: d.o.Text, Extents: m.Extents})
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,8 @@ type rates struct {
 	list []keptRate // oldest first
 }
 
-// openRates reads what was kept. A file that cannot be read is told of and begun anew: it holds nothing that cannot be measured again.
+// openRates reads what was kept. A file that cannot be read is told of and begun anew: it holds nothing that cannot be
+// measured again.
 func openRates(path string, log *slog.Logger) *rates {
 	r := &rates{path: path, log: log}
 	if path == "" {

@@ -102,8 +102,9 @@ func (s *schema) meanLength() map[string]float64 {
 	return m
 }
 
-// Columns returns a partition's columns as a pipeline needs to know them (text as it is read with o), and the number of levels (elements, and one for each empty or null
-// list) of its list columns; of maps to lists, of a feature that every row has. A map stands where its first leaf does; maps that cannot be read come last.
+// Columns returns a partition's columns as a pipeline needs to know them (text as it is read with o), and the number of
+// levels (elements, and one for each empty or null list) of its list columns; of maps to lists, of a feature that every
+// row has. A map stands where its first leaf does; maps that cannot be read come last.
 func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
@@ -121,7 +122,8 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 		}
 		c := pipeline.ColumnInfo{
 			Name: l.Name, Source: program.Parquet, Kind: kindOf(l.Physical), List: l.List, Nullable: l.Nullable(),
-			ElementNullable: l.List && l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
+			ElementNullable: l.List &&
+				l.MaxDef > l.RepDef, Unsigned: l.Unsigned, Bits: bits(l), Unsupported: l.Unsupported,
 			Logical: logical(l),
 		}
 		leaves := []int{i}
@@ -152,7 +154,8 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 	for i := range p.File.Maps {
 		if m := &p.File.Maps[i]; m.Unsupported != nil && !seen[m.Name] {
 			seen[m.Name] = true
-			columns = append(columns, pipeline.ColumnInfo{Name: m.Name, Source: program.Parquet, Unsupported: m.Unsupported})
+			columns = append(columns,
+				pipeline.ColumnInfo{Name: m.Name, Source: program.Parquet, Unsupported: m.Unsupported})
 		}
 	}
 	return columns, values

@@ -18,9 +18,10 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// named makes a job over a manifest of what some drives hold, as a control plane does: the partitions of the given names, and
-// those of others.
-func named(t testing.TB, m *Manager, text string, o dataset.Options, names []string, others ...dataset.Partition) (*api.Job, *dataset.Plan) {
+// named makes a job over a manifest of what some drives hold, as a control plane does: the partitions of the given
+// names, and those of others.
+func named(t testing.TB, m *Manager, text string, o dataset.Options, names []string,
+	others ...dataset.Partition) (*api.Job, *dataset.Plan) {
 	t.Helper()
 	spec, err := pipeline.Parse([]byte(text))
 	require.NoError(t, err)
@@ -61,7 +62,9 @@ const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - column
 
 // TestJobsShareADrive: as many as it was opened for, each with its part of the memory.
 func TestJobsShareADrive(t *testing.T) {
-	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 45), "b.parquet": numbered(t, 100, 20)})+"?slm=64MiB", DriveOptions{Name: "d", Jobs: 2})
+	d, err := OpenDrive(t.Context(),
+		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 45), "b.parquet": numbered(t, 100, 20)})+"?slm=64MiB",
+		DriveOptions{Name: "d", Jobs: 2})
 	require.NoError(t, err)
 	m := openManager(t, d)
 	assert.Equal(t, 1, m.Status(d).Streams)
@@ -99,11 +102,13 @@ func TestSeveralDataSets(t *testing.T) {
 	require.NoError(t, err)
 	m := openManager(t, d)
 	// The manifest names a partition that is on another node: indices are the manifest's, not the drive's.
-	far := dataset.Partition{Name: "0-elsewhere", Bytes: 1000, Rows: 60, RowGroups: []int64{60}, Footer: dataset.Digest{1}}
+	far := dataset.Partition{Name: "0-elsewhere", Bytes: 1000, Rows: 60, RowGroups: []int64{60},
+		Footer: dataset.Digest{1}}
 	j, plan := named(t, m, doc, dataset.Options{Shuffle: dataset.ShuffleNone}, []string{"a.parquet", "b.parquet"}, far)
 	require.NoError(t, m.Prepare(t.Context(), j))
 	other, otherPlan := named(t, m, listDoc, dataset.Options{Shuffle: dataset.ShuffleNone}, []string{"l.parquet"})
-	require.ErrorIs(t, m.Prepare(t.Context(), other), sdk.ErrSLMFull, "the first job has all memory that the drive may use")
+	require.ErrorIs(t, m.Prepare(t.Context(), other), sdk.ErrSLMFull,
+		"the first job has all memory that the drive may use")
 	var got []int64
 	for split := range plan.All() {
 		s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
@@ -150,11 +155,15 @@ func TestPrepareRefuses(t *testing.T) {
 		want error
 		says string
 	}{
-		"another footer": {changed(func(p *dataset.Partition) { p.Footer[0]++ }), ErrChanged, "a.parquet: the partition is not the one of the job's manifest: its footer"},
-		"other bytes":    {changed(func(p *dataset.Partition) { p.Bytes++ }), ErrChanged, "bytes"},
-		"other rows":     {changed(func(p *dataset.Partition) { p.Rows++; p.RowGroups = []int64{p.Rows} }), ErrChanged, "46"},
-		"another name":   {changed(func(p *dataset.Partition) { p.Name = "z" }), ErrNotHeld, "none of the job's 1 partitions"},
-		"another digest": {&api.Job{Digest: dataset.Digest{1}, Pipeline: good.Pipeline, Plan: good.Plan, Manifest: good.Manifest}, ErrDigest, "as new as"},
+		"another footer": {changed(func(p *dataset.Partition) { p.Footer[0]++ }), ErrChanged,
+			"a.parquet: the partition is not the one of the job's manifest: its footer"},
+		"other bytes": {changed(func(p *dataset.Partition) { p.Bytes++ }), ErrChanged, "bytes"},
+		"other rows": {changed(func(p *dataset.Partition) { p.Rows++; p.RowGroups = []int64{p.Rows} }), ErrChanged,
+			"46"},
+		"another name": {changed(func(p *dataset.Partition) { p.Name = "z" }), ErrNotHeld,
+			"none of the job's 1 partitions"},
+		"another digest": {&api.Job{Digest: dataset.Digest{1}, Pipeline: good.Pipeline, Plan: good.Plan,
+			Manifest: good.Manifest}, ErrDigest, "as new as"},
 	} {
 		err := m.Prepare(t.Context(), c.job)
 		require.ErrorIs(t, err, c.want, name)
@@ -166,13 +175,15 @@ func TestPrepareRefuses(t *testing.T) {
 // TestDrivesOfSeveralFormats: they are no data set together, and each is one.
 func TestDrivesOfSeveralFormats(t *testing.T) {
 	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 45)}), DriveOptions{}),
-		files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160*30)}), DriveOptions{Name: "text", Source: program.CriteoBinary}))
+		files(t, write(t, map[string][]byte{"b.bin": make([]byte, 160*30)}),
+			DriveOptions{Name: "text", Source: program.CriteoBinary}))
 	_, err := m.Dataset(t.Context())
 	require.ErrorIs(t, err, ErrSchema)
 	inv, err := m.Inventory()
 	require.NoError(t, err)
 	assert.Len(t, inv.Schemas, 2)
-	for names, text := range map[string]string{"a.parquet": doc, "b.bin": "name: b\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n"} {
+	for names, text := range map[string]string{"a.parquet": doc,
+		"b.bin": "name: b\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n"} {
 		j, plan := named(t, m, text, dataset.Options{}, []string{names})
 		require.NoError(t, m.Prepare(t.Context(), j))
 		split, err := plan.Split(0)
@@ -189,14 +200,17 @@ func TestDrivesOfSeveralFormats(t *testing.T) {
 	}
 }
 
-// TestRescanFindsWhatWasAppended: partitions put on a drive while a job runs are in the inventory after a rescan, and the job goes on.
+// TestRescanFindsWhatWasAppended: partitions put on a drive while a job runs are in the inventory after a rescan, and
+// the job goes on.
 func TestRescanFindsWhatWasAppended(t *testing.T) {
 	var skipped []string
-	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "notes.txt": []byte("no Parquet")}),
-		DriveOptions{Name: "d", SLM: 8 << 20, Members: []string{"*.parquet", "notes.txt", "none*"}, Skip: func(member string, err error) {
-			require.ErrorIs(t, err, sdk.ErrPartition)
-			skipped = append(skipped, member)
-		}})
+	d, err := OpenDrive(t.Context(),
+		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "notes.txt": []byte("no Parquet")}),
+		DriveOptions{Name: "d", SLM: 8 << 20, Members: []string{"*.parquet", "notes.txt", "none*"},
+			Skip: func(member string, err error) {
+				require.ErrorIs(t, err, sdk.ErrPartition)
+				skipped = append(skipped, member)
+			}})
 	require.NoError(t, err)
 	m := openManager(t, d)
 	require.Len(t, d.Partitions(), 1)
@@ -280,7 +294,8 @@ func TestAMemberReplaced(t *testing.T) {
 	require.NoError(t, err)
 	old := d.Partitions()[0]
 	// Put refuses a name that exists; another host's tar -r does not.
-	p, err := sdk.OpenPartition(t.Context(), old.Name, old, old.Size, program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{{Device: 1 << 20, Len: old.Size}}})
+	p, err := sdk.OpenPartition(t.Context(), old.Name, old, old.Size, program.Parquet,
+		sdk.PartitionOptions{Extents: []sdk.Extent{{Device: 1 << 20, Len: old.Size}}})
 	require.NoError(t, err)
 	require.NoError(t, d.hold([]*sdk.Partition{p}))
 	require.ErrorIs(t, d.unchanged(old), ErrChanged)
@@ -350,9 +365,12 @@ func TestDrivesComeAndGo(t *testing.T) {
 	assert.Len(t, list, 1)
 }
 
-// TestASuspendedDriveHoldsNothing: its memory is free for another image, jobs may be prepared meanwhile, and go on afterwards.
+// TestASuspendedDriveHoldsNothing: its memory is free for another image, jobs may be prepared meanwhile, and go on
+// afterwards.
 func TestASuspendedDriveHoldsNothing(t *testing.T) {
-	d, err := OpenDrive(t.Context(), onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "b.parquet": numbered(t, 50, 40)})+"?slm=32MiB", DriveOptions{Name: "d"})
+	d, err := OpenDrive(t.Context(),
+		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "b.parquet": numbered(t, 50, 40)})+"?slm=32MiB",
+		DriveOptions{Name: "d"})
 	require.NoError(t, err)
 	m := openManager(t, d)
 	j, plan := named(t, m, doc, dataset.Options{}, []string{"a.parquet"})

@@ -26,7 +26,8 @@ type worker struct {
 }
 
 // open starts a worker. With mixed rows it starts at the window's first mini-batch, whichever the order wants first.
-func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.SplitRequest, part *sdk.Partition) (*worker, error) {
+func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.SplitRequest,
+	part *sdk.Partition) (*worker, error) {
 	plan, err := j.plan(order.Epoch)
 	if err != nil {
 		return nil, err
@@ -38,7 +39,8 @@ func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.SplitR
 	if want != order.Split || order.From < 0 || order.From >= want.MiniBatches {
 		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike", order.From, order.Split, want)
 	}
-	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From, unchanged: func() error { return d.unchanged(part) }}
+	w := &worker{job: j, processor: p, order: order, plan: plan, next: order.From,
+		unchanged: func() error { return d.unchanged(part) }}
 	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
 		w.next -= w.next % o.Window
 	}
@@ -47,7 +49,8 @@ func (j *job) open(ctx context.Context, d *Drive, p *processor, order api.SplitR
 	if err := w.unchanged(); err != nil {
 		return nil, err
 	}
-	w.source, err = p.Open(ctx, sdk.Run{Partition: part, First: want.First + skipped, Rows: want.Rows - skipped, Batch: batch})
+	w.source, err = p.Open(ctx,
+		sdk.Run{Partition: part, First: want.First + skipped, Rows: want.Rows - skipped, Batch: batch})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,8 @@ func (w *worker) named(ctx context.Context) (*tensor.MiniBatch, error) {
 		mb.Release()
 		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", w.order.Split.MiniBatches)
 	}
-	mb.Name = tensor.Name{Job: [32]byte(w.order.Job), Epoch: w.order.Epoch, Number: w.order.Split.FirstNumber + uint64(w.next)}
+	mb.Name = tensor.Name{Job: [32]byte(w.order.Job), Epoch: w.order.Epoch,
+		Number: w.order.Split.FirstNumber + uint64(w.next)}
 	w.next++
 	if w.next == w.order.Split.MiniBatches {
 		if err := w.unchanged(); err != nil { // the split's blocks have been read: they must still be the file's

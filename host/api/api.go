@@ -3,10 +3,11 @@
 //
 // # Overview
 //
-// [Storage] is the storage side as a training job sees it. Package host implements it over the drives of one node.
-// The order of calls follows PreSto IV-B: the train manager hands over the job ([Storage.Prepare]); the preprocess manager measures one drive's
-// throughput P ([Storage.Measure]); for each allocated drive a worker opens splits ([Storage.Open]) and pulls their mini-batches in
-// order. A mini-batch is pulled, never pushed: who asks for less slows the drive down.
+// [Storage] is the storage side as a training job sees it. Package host implements it over the drives of one node. The
+// order of calls follows PreSto IV-B: the train manager hands over the job ([Storage.Prepare]); the preprocess manager
+// measures one drive's throughput P ([Storage.Measure]); for each allocated drive a worker opens splits
+// ([Storage.Open]) and pulls their mini-batches in order. A mini-batch is pulled, never pushed: who asks for less slows
+// the drive down.
 //
 // # Concurrency
 //
@@ -82,8 +83,8 @@ type Job struct {
 	Digest   dataset.Digest
 	Pipeline *pipeline.Spec
 	Plan     dataset.Options
-	// Manifest is the job's, over all nodes: orders name its partitions, and those of them that the drives here hold must be
-	// the same files. nil: it is that of all partitions held here, which must agree.
+	// Manifest is the job's, over all nodes: orders name its partitions, and those of them that the drives here hold
+	// must be the same files. nil: it is that of all partitions held here, which must agree.
 	Manifest *dataset.Manifest
 }
 
@@ -103,7 +104,8 @@ type SplitRequest struct {
 	From  int // first mini-batch of the split that is wanted, 0 for all
 }
 
-// Stream yields the mini-batches that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases each.
+// Stream yields the mini-batches that a SplitRequest asked for, in ascending order; io.EOF ends it. The caller releases
+// each.
 type Stream interface {
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	Close() error
@@ -112,8 +114,9 @@ type Stream interface {
 // DriveReport tells what one drive did for one job. Times of streams that overlap add up, so their sum may exceed the
 // elapsed time.
 type DriveReport struct {
-	Name          string        `json:"name"`
-	Engine        string        `json:"engine"` // who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"
+	Name string `json:"name"`
+	// who computed: "drive (vendor)", "drive (standard)", "cpu", "reference"
+	Engine        string        `json:"engine"`
 	RowsPerSecond float64       `json:"p_rows_per_second"`
 	Rows          int64         `json:"rows"`
 	MiniBatches   int64         `json:"mini_batches"`

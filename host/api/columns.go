@@ -37,7 +37,8 @@ type mapping struct {
 func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	list := make([]column, len(columns))
 	for i, c := range columns {
-		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned, c.Logical, "", nil}
+		list[i] = column{c.Name, c.Source, c.Kind, c.List, c.Nullable, c.ElementNullable, c.Field, c.Bits, c.Unsigned,
+			c.Logical, "", nil}
 		if c.Unsupported != nil {
 			list[i].Unsupported = c.Unsupported.Error()
 		}

@@ -13,9 +13,11 @@ import (
 
 func TestColumnsTravel(t *testing.T) {
 	columns := append(pipeline.TextSchema(false),
-		pipeline.ColumnInfo{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true, ElementNullable: true, Nullable: true},
+		pipeline.ColumnInfo{Name: "l", Source: program.Parquet, Kind: program.Float64, List: true,
+			ElementNullable: true, Nullable: true},
 		pipeline.ColumnInfo{Name: "m", Source: program.Parquet, Kind: program.Int64, List: true, Nullable: true,
-			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value", ScoreKind: program.Float32}},
+			Map: pipeline.MapInfo{Keys: "m.key_value.key", Values: "m.v.key", Scores: "m.v.value",
+				ScoreKind: program.Float32}},
 		pipeline.ColumnInfo{Name: "bad", Kind: program.Bytes, Unsupported: errors.New("INT96")})
 	b, err := EncodeColumns(columns)
 	require.NoError(t, err)

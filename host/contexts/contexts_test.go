@@ -39,15 +39,16 @@ func TestParse(t *testing.T) {
 
 func TestParseRefusesWithTheLine(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":            {"", "line 1: the file ends too early"},
-		"cut":              {"{\n  \"current\": \"a\"", "line 2: the file ends too early"},
-		"yaml":             {"current: local\n", "line 1: invalid character 'c'"},
-		"line's end":       {"{\n\"current\": \"a\n", "line 2: invalid character '\\n'"},
-		"list":             {"[]", "line 1: the file: want an object"},
-		"number":           {"{\n\n\"current\": 7}", "line 3: want a text in quotes"},
-		"unknown field":    {"{\n\"curent\": \"a\"}", `line 2: there is no field "curent"`},
-		"twice":            {"{\"current\": \"\",\n\"current\": \"\"}", `line 2: "current" comes twice`},
-		"context twice":    {"{\"contexts\": {\n\"a\": {\"control\": [\"unix:a\"]},\n\"a\": {}}}", `line 3: "a" comes twice`},
+		"empty":         {"", "line 1: the file ends too early"},
+		"cut":           {"{\n  \"current\": \"a\"", "line 2: the file ends too early"},
+		"yaml":          {"current: local\n", "line 1: invalid character 'c'"},
+		"line's end":    {"{\n\"current\": \"a\n", "line 2: invalid character '\\n'"},
+		"list":          {"[]", "line 1: the file: want an object"},
+		"number":        {"{\n\n\"current\": 7}", "line 3: want a text in quotes"},
+		"unknown field": {"{\n\"curent\": \"a\"}", `line 2: there is no field "curent"`},
+		"twice":         {"{\"current\": \"\",\n\"current\": \"\"}", `line 2: "current" comes twice`},
+		"context twice": {"{\"contexts\": {\n\"a\": {\"control\": [\"unix:a\"]},\n\"a\": {}}}",
+			`line 3: "a" comes twice`},
 		"field of context": {"{\"contexts\": {\"a\": {\n\n\"url\": 1}}}", `line 3: context a: there is no field "url"`},
 		"name":             {"{\"contexts\": {\n\"https://a\": {}}}", "line 2: context name"},
 		"control a text":   {"{\"contexts\": {\"a\": {\n\"control\": \"unix:a\"}}}", "line 2: want a list"},
@@ -57,8 +58,9 @@ func TestParseRefusesWithTheLine(t *testing.T) {
 		"bad url":          {`{"contexts": {"a": {"control": ["ftp://x"]}}}`, "context a: control: url"},
 		"https in clear":   {`{"contexts": {"a": {"control": ["https://x:1"]}}}`, "wants cert, key and ca"},
 		"two of three":     {`{"contexts": {"a": {"control": ["http://x:1"], "ca": "b"}}}`, "go together"},
-		"current":          {`{"current": "b", "contexts": {"a": {"control": ["unix:a"]}}}`, `no such context: "b"; there are a`},
-		"not UTF-8":        {"{\"current\": \"\xff\"}", "not UTF-8"},
+		"current": {`{"current": "b", "contexts": {"a": {"control": ["unix:a"]}}}`,
+			`no such context: "b"; there are a`},
+		"not UTF-8": {"{\"current\": \"\xff\"}", "not UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(c.text))
@@ -94,7 +96,8 @@ func TestReadKnowsTheFolder(t *testing.T) {
 	f, err = Read(path)
 	require.NoError(t, err)
 	dir := filepath.Dir(path)
-	assert.Equal(t, identity.Options{Cert: dir + "/c.pem", Key: "/k", CA: dir + "/d/ca.pem"}, f.Contexts["a"].Identity())
+	assert.Equal(t, identity.Options{Cert: dir + "/c.pem", Key: "/k", CA: dir + "/d/ca.pem"},
+		f.Contexts["a"].Identity())
 	require.NoError(t, os.WriteFile(path, []byte("{\n]"), 0o600))
 	_, err = Read(path)
 	require.ErrorIs(t, err, ErrFile)
@@ -160,19 +163,31 @@ func TestResolve(t *testing.T) {
 		from  string
 		id    identity.Options
 	}{
-		"the current one":                {at: "https://one:1", from: "context one", id: one},
-		"the environment's context":      {env: map[string]string{ContextEnv: "two"}, at: "https://two:1", from: "context two", id: two},
-		"a flag before the environment":  {flags: Flags{Context: "one"}, env: map[string]string{ContextEnv: "two", ControlEnv: "http://env:1"}, at: "https://one:1", from: "context one", id: one},
-		"an address before a context":    {env: map[string]string{ControlEnv: "https://env:1", ContextEnv: "two"}, at: "https://env:1", from: ControlEnv, id: two},
-		"the flag before all":            {flags: Flags{Control: []string{"https://flag:1"}}, env: map[string]string{ControlEnv: "http://env:1"}, at: "https://flag:1", from: "--control", id: one},
-		"an address and a context":       {flags: Flags{Control: []string{"https://flag:1"}, Context: "two"}, at: "https://flag:1", from: "--control", id: two},
-		"files by flags":                 {flags: Flags{Identity: identity.Options{CA: "/fa"}}, at: "https://one:1", from: "context one", id: identity.Options{Cert: "/1c", Key: "/1k", CA: "/fa"}},
-		"files by the environment":       {env: map[string]string{CertEnv: "/ec", KeyEnv: "/ek"}, at: "https://one:1", from: "context one", id: identity.Options{Cert: "/ec", Key: "/ek", CA: "/1a"}},
-		"no files in clear":              {flags: Flags{Control: []string{"http://flag:1"}}, at: "http://flag:1", from: "--control"},
-		"files in clear when flags say":  {flags: Flags{Control: []string{"http://flag:1"}, Identity: two}, at: "http://flag:1", from: "--control", id: two},
-		"a context in clear":             {flags: Flags{Context: "plain"}, at: "http://plain:1", from: "context plain"},
-		"a certificate without its key":  {flags: Flags{Identity: identity.Options{Cert: "/fc"}}, at: "https://one:1", from: "context one", id: identity.Options{Cert: "/fc", CA: "/1a"}},
-		"an empty environment is silent": {env: map[string]string{ControlEnv: " , "}, at: "https://one:1", from: "context one", id: one},
+		"the current one": {at: "https://one:1", from: "context one", id: one},
+		"the environment's context": {env: map[string]string{ContextEnv: "two"}, at: "https://two:1",
+			from: "context two", id: two},
+		"a flag before the environment": {flags: Flags{Context: "one"},
+			env: map[string]string{ContextEnv: "two",
+				ControlEnv: "http://env:1"}, at: "https://one:1", from: "context one", id: one},
+		"an address before a context": {env: map[string]string{ControlEnv: "https://env:1", ContextEnv: "two"},
+			at: "https://env:1", from: ControlEnv, id: two},
+		"the flag before all": {flags: Flags{Control: []string{"https://flag:1"}},
+			env: map[string]string{ControlEnv: "http://env:1"}, at: "https://flag:1", from: "--control", id: one},
+		"an address and a context": {flags: Flags{Control: []string{"https://flag:1"}, Context: "two"},
+			at: "https://flag:1", from: "--control", id: two},
+		"files by flags": {flags: Flags{Identity: identity.Options{CA: "/fa"}}, at: "https://one:1",
+			from: "context one", id: identity.Options{Cert: "/1c", Key: "/1k", CA: "/fa"}},
+		"files by the environment": {env: map[string]string{CertEnv: "/ec", KeyEnv: "/ek"}, at: "https://one:1",
+			from: "context one", id: identity.Options{Cert: "/ec", Key: "/ek", CA: "/1a"}},
+		"no files in clear": {flags: Flags{Control: []string{"http://flag:1"}}, at: "http://flag:1",
+			from: "--control"},
+		"files in clear when flags say": {flags: Flags{Control: []string{"http://flag:1"}, Identity: two},
+			at: "http://flag:1", from: "--control", id: two},
+		"a context in clear": {flags: Flags{Context: "plain"}, at: "http://plain:1", from: "context plain"},
+		"a certificate without its key": {flags: Flags{Identity: identity.Options{Cert: "/fc"}}, at: "https://one:1",
+			from: "context one", id: identity.Options{Cert: "/fc", CA: "/1a"}},
+		"an empty environment is silent": {env: map[string]string{ControlEnv: " , "}, at: "https://one:1",
+			from: "context one", id: one},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Resolve(c.flags, func(k string) string {
@@ -210,7 +225,8 @@ func TestResolve(t *testing.T) {
 }
 
 func TestPath(t *testing.T) {
-	for home, want := range map[string]string{"": "/h/.config/millrace/contexts.yaml", "/x": "/x/millrace/contexts.yaml", "relative": "/h/.config/millrace/contexts.yaml"} {
+	for home, want := range map[string]string{"": "/h/.config/millrace/contexts.yaml",
+		"/x": "/x/millrace/contexts.yaml", "relative": "/h/.config/millrace/contexts.yaml"} {
 		got, err := Path(func(k string) string { return map[string]string{"HOME": "/h", "XDG_CONFIG_HOME": home}[k] })
 		require.NoError(t, err)
 		assert.Equal(t, want, got)

@@ -44,7 +44,8 @@ type candidate struct {
 // that MILLRACE_CONTEXT names, the current context. Certificate and authority are left out where no member is spoken to
 // with TLS and no flag gives them. The error wraps ErrFile or ErrUnknown.
 func Resolve(flags Flags, getenv func(string) string) (Target, error) {
-	places := []candidate{{"flag", Context{Control: flags.Control, Cert: flags.Identity.Cert, Key: flags.Identity.Key, CA: flags.Identity.CA}}}
+	places := []candidate{{"flag",
+		Context{Control: flags.Control, Cert: flags.Identity.Cert, Key: flags.Identity.Key, CA: flags.Identity.CA}}}
 	if flags.Context != "" {
 		c, err := named(flags.Context, getenv)
 		if err != nil {
@@ -52,7 +53,9 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 		}
 		places = append(places, candidate{"context " + flags.Context, c})
 	}
-	places = append(places, candidate{"environment", Context{Control: fields(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv), CA: getenv(CAEnv)}})
+	places = append(places,
+		candidate{"environment",
+			Context{Control: fields(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv), CA: getenv(CAEnv)}})
 	var t Target
 	for _, p := range places {
 		t = t.take(p)
@@ -72,7 +75,8 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 
 // complete reports whether nothing is missing that a context could say.
 func (t *Target) complete() bool {
-	return len(t.Control) > 0 && (!slices.ContainsFunc(t.Control, Secure) || t.Identity.Cert != "" && t.Identity.CA != "")
+	return len(t.Control) > 0 &&
+		(!slices.ContainsFunc(t.Control, Secure) || t.Identity.Cert != "" && t.Identity.CA != "")
 }
 
 // ambient is the context that is used when none is named: that of the environment, or the current one.

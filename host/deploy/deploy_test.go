@@ -109,7 +109,8 @@ func TestRollout(t *testing.T) {
 	r, err := d.Run(t.Context(), f.drives)
 	require.NoError(t, err)
 	assert.Equal(t, []deploy.State{deploy.Updated, deploy.Current, deploy.Updated}, states(r))
-	assert.Equal(t, []string{"drain a", "gate a", "resume a", "gate b", "drain c", "gate c", "resume c"}, f.log, "one drive at a time")
+	assert.Equal(t, []string{"drain a", "gate a", "resume a", "gate b", "drain c", "gate c", "resume c"}, f.log,
+		"one drive at a time")
 	assert.Equal(t, before, r.Drives[0].Before)
 	assert.Equal(t, m.ID, r.Image)
 	for _, d := range f.drives {
@@ -146,20 +147,25 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 		kind  error
 		log   []string // of b
 	}{
-		{name: "the gate says no", image: good, bad: []string{"b"}, state: deploy.RolledBack, step: "gate", log: []string{"drain b", "gate b", "resume b"}},
+		{name: "the gate says no", image: good, bad: []string{"b"}, state: deploy.RolledBack, step: "gate",
+			log: []string{"drain b", "gate b", "resume b"}},
 		{name: "it fails its self-test", image: wrong, state: deploy.Failed, step: "test", kind: image.ErrSelfTest},
-		{name: "it needs another interface", image: foreign, state: deploy.Failed, step: "load", kind: image.ErrInterface},
-		{name: "it does not drain", image: good, state: deploy.Failed, step: "drain", kind: context.DeadlineExceeded, log: []string{"resume b"}, wrap: func(_ *testing.T, f *fleet) {
-			f.drives[1].Drain = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-		}},
-		{name: "somebody else uses it", image: good, state: deploy.RolledBack, step: "activate", kind: image.ErrInUse, log: []string{"drain b", "resume b"}, wrap: func(t *testing.T, f *fleet) {
-			slm, err := f.drives[1].Device.ReserveSLM(t.Context(), 4096)
-			require.NoError(t, err)
-			t.Cleanup(func() { assert.NoError(t, slm.Release(context.Background())) })
-		}},
-		{name: "it gets no work", image: good, state: deploy.Stuck, step: "resume", log: []string{"drain b", "gate b"}, wrap: func(_ *testing.T, f *fleet) {
-			f.drives[1].Resume = func(context.Context) error { return errors.New("no") }
-		}},
+		{name: "it needs another interface", image: foreign, state: deploy.Failed, step: "load",
+			kind: image.ErrInterface},
+		{name: "it does not drain", image: good, state: deploy.Failed, step: "drain", kind: context.DeadlineExceeded,
+			log: []string{"resume b"}, wrap: func(_ *testing.T, f *fleet) {
+				f.drives[1].Drain = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+			}},
+		{name: "somebody else uses it", image: good, state: deploy.RolledBack, step: "activate", kind: image.ErrInUse,
+			log: []string{"drain b", "resume b"}, wrap: func(t *testing.T, f *fleet) {
+				slm, err := f.drives[1].Device.ReserveSLM(t.Context(), 4096)
+				require.NoError(t, err)
+				t.Cleanup(func() { assert.NoError(t, slm.Release(context.Background())) })
+			}},
+		{name: "it gets no work", image: good, state: deploy.Stuck, step: "resume", log: []string{"drain b", "gate b"},
+			wrap: func(_ *testing.T, f *fleet) {
+				f.drives[1].Resume = func(context.Context) error { return errors.New("no") }
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFleet(t, "a", "b", "c")
@@ -170,7 +176,8 @@ func TestAFailureStopsTheRolloutAndTakesTheDriveBack(t *testing.T) {
 			if tt.kind == image.ErrSelfTest || tt.kind == image.ErrInterface {
 				drives = drives[1:] // the first would fail
 			}
-			r, err := deploy.New(deploy.Options{Image: tt.image, Gate: f.gate(tt.bad...), Policy: deploy.Policy{DrainTime: 10 * time.Millisecond}}).Run(t.Context(), drives)
+			r, err := deploy.New(deploy.Options{Image: tt.image, Gate: f.gate(tt.bad...),
+				Policy: deploy.Policy{DrainTime: 10 * time.Millisecond}}).Run(t.Context(), drives)
 			require.Error(t, err)
 			var e *deploy.DriveError
 			require.ErrorAs(t, err, &e)
@@ -206,7 +213,8 @@ func TestRolloutPastFailures(t *testing.T) {
 	f := newFleet(t, "a", "b", "c")
 	var log bytes.Buffer
 	r, err := deploy.New(deploy.Options{
-		Image: b, Gate: f.gate("a"), Policy: deploy.Policy{Failures: 1}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Image: b, Gate: f.gate("a"), Policy: deploy.Policy{Failures: 1}, Logger: slog.New(slog.NewTextHandler(&log,
+			nil)),
 	}).Run(t.Context(), f.drives)
 	require.ErrorContains(t, err, "drive a: rolled back, as step gate failed: p fell by half")
 	assert.Equal(t, []deploy.State{deploy.RolledBack, deploy.Updated, deploy.Updated}, states(r))
@@ -294,7 +302,8 @@ type server struct {
 const serverNQN = "nqn.2024-01.io.millrace:deploy"
 
 func (s *server) start() {
-	d, err := csd.Open(csd.Options{Path: s.path, Create: s.at == "", Size: sizeOf(s.at == ""), SLMBytes: 1 << 20, NQN: serverNQN})
+	d, err := csd.Open(csd.Options{Path: s.path, Create: s.at == "", Size: sizeOf(s.at == ""), SLMBytes: 1 << 20,
+		NQN: serverNQN})
 	require.NoError(s.t, err)
 	target, err := tcp.NewTarget(tcp.TargetOptions{})
 	require.NoError(s.t, err)
@@ -328,7 +337,8 @@ func TestADriveGoesAwayDuringItsCheck(t *testing.T) {
 	s := &server{t: t, path: filepath.Join(t.TempDir(), "drive")}
 	s.start()
 	defer func() { s.stop() }()
-	dev, err := sdk.Open(t.Context(), "tcp://"+s.at+"/"+serverNQN, sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: time.Millisecond, LongestDelay: 20 * time.Millisecond}})
+	dev, err := sdk.Open(t.Context(), "tcp://"+s.at+"/"+serverNQN,
+		sdk.DeviceOptions{TCP: tcp.DialOptions{FirstDelay: time.Millisecond, LongestDelay: 20 * time.Millisecond}})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, dev.Close()) }()
 	f := &fleet{t: t}
@@ -384,7 +394,8 @@ func TestALostAnswerIsNotBelievedEitherWay(t *testing.T) {
 
 // TestAKeyIsChanged: the image stays, its signature is another, and a rollout of it brings that to the drives.
 func TestAKeyIsChanged(t *testing.T) {
-	old, next := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)), ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
+	old, next := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{1}, 32)),
+		ed25519.NewKeyFromSeed(bytes.Repeat([]byte{2}, 32))
 	_, m := numbered(t, 7)
 	signed, err := m.Sign(old)
 	require.NoError(t, err)
@@ -399,10 +410,11 @@ func TestAKeyIsChanged(t *testing.T) {
 		fn(f)
 		require.NoError(t, dev.Close())
 	}
-	dev, err := sdk.Create(t.Context(), "file:"+path+"?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error {
-		t.Policy, t.Keys = image.PolicyRequire, []ed25519.PublicKey{old.Public().(ed25519.PublicKey)}
-		return nil
-	}})
+	dev, err := sdk.Create(t.Context(), "file:"+path+"?size=1MiB&slm=1MiB",
+		sdk.DeviceOptions{Trust: func(t *image.Trust) error {
+			t.Policy, t.Keys = image.PolicyRequire, []ed25519.PublicKey{old.Public().(ed25519.PublicKey)}
+			return nil
+		}})
 	require.NoError(t, err)
 	require.NoError(t, dev.Close())
 	session(nil, func(f *fleet) {

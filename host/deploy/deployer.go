@@ -17,10 +17,11 @@ import (
 type Drive struct {
 	Name   string // as the configuration calls it
 	Device *sdk.Device
-	// Want is the image that the drive is to run; zero: the rollout's. A rollout of another image leaves the drive alone.
+	// Want is the image that the drive is to run; zero: the rollout's. A rollout of another image leaves the drive
+	// alone.
 	Want image.ID
-	// Drain returns when nothing uses the drive any more; until Resume nothing may. Resume gives the drive work again; it
-	// is called after Drain even if Drain failed. nil: nothing to do.
+	// Drain returns when nothing uses the drive any more; until Resume nothing may. Resume gives the drive work again;
+	// it is called after Drain even if Drain failed. nil: nothing to do.
 	Drain  func(context.Context) error
 	Resume func(context.Context) error
 }
@@ -31,8 +32,8 @@ type Options struct {
 	ID    image.ID // of the image, if Image is nil
 	// Policy says when to stop.
 	Policy Policy
-	// Gate returns an error unless a drive that runs the image is in order; nil: Healthy. It is called while the drive has
-	// no work, and, for a drive that ran the image already, while its work goes on.
+	// Gate returns an error unless a drive that runs the image is in order; nil: Healthy. It is called while the drive
+	// has no work, and, for a drive that ran the image already, while its work goes on.
 	Gate   func(context.Context, Drive) error
 	Logger *slog.Logger // nil: no log
 }
@@ -93,20 +94,22 @@ func imageID(o *Options) (image.ID, error) {
 	}
 	if o.ID != (image.ID{}) && o.ID != m.ID {
 		return o.ID, &image.LoadError{
-			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Err: fmt.Errorf("image %s was asked for", o.ID),
+			Step: image.StepIdentifier, Image: m.ID, Want: m.Interface(), Err: fmt.Errorf("image %s was asked for",
+				o.ID),
 		}
 	}
 	return m.ID, nil
 }
 
-// Run rolls the image out over the drives, in order. The result is complete whatever the error. When ctx ends, the drive
-// whose turn it is goes back, and later drives are left alone.
+// Run rolls the image out over the drives, in order. The result is complete whatever the error. When ctx ends, the
+// drive whose turn it is goes back, and later drives are left alone.
 func (d *Deployer) Run(ctx context.Context, drives []Drive) (Result, error) {
 	if d.err != nil {
 		return Result{Image: d.o.ID, Drives: []Outcome{}}, fmt.Errorf("rollout: %w", d.err)
 	}
 	if !d.running.TryLock() {
-		return Result{Image: d.o.ID, Drives: []Outcome{}}, fmt.Errorf("rollout of image %s: %w", d.o.ID.Short(), ErrRunning)
+		return Result{Image: d.o.ID, Drives: []Outcome{}},
+			fmt.Errorf("rollout of image %s: %w", d.o.ID.Short(), ErrRunning)
 	}
 	defer d.running.Unlock()
 	x := &execution{o: &d.o}

@@ -15,9 +15,9 @@ type Drifted struct {
 	Err   error    `json:"-"`      // why nothing is known of the drive; else nil
 }
 
-// Drift returns the drives that do not run the image that is wanted of them (Drive.Want, or want where that is zero), that
-// would boot another one, or that should not run it any more. A drive of which no image is wanted has not drifted. Drift
-// changes nothing.
+// Drift returns the drives that do not run the image that is wanted of them (Drive.Want, or want where that is zero),
+// that would boot another one, or that should not run it any more. A drive of which no image is wanted has not drifted.
+// Drift changes nothing.
 func Drift(ctx context.Context, drives []Drive, want image.ID) []Drifted {
 	var all []Drifted
 	for _, d := range drives {

@@ -25,11 +25,14 @@ func TestWhatDriftIs(t *testing.T) {
 	}{
 		{"", want, func(*image.Report) {}},
 		{"it runs no image", image.ID{}, func(r *image.Report) { r.Slots[1].Active = false }},
-		{"it runs another image", image.ID{9}, func(r *image.Report) { r.Slots[0].Active, r.Slots[1] = true, image.SlotReport{Slot: 1} }},
-		{"it runs another image: fails", image.ID{9}, func(r *image.Report) { r.Slots[0].Active, r.Slots[1].Active, r.Slots[1].Reason = true, false, "fails" }},
+		{"it runs another image", image.ID{9},
+			func(r *image.Report) { r.Slots[0].Active, r.Slots[1] = true, image.SlotReport{Slot: 1} }},
+		{"it runs another image: fails", image.ID{9},
+			func(r *image.Report) { r.Slots[0].Active, r.Slots[1].Active, r.Slots[1].Reason = true, false, "fails" }},
 		{"it would start with another image", want, func(r *image.Report) { r.Slots[1].Boot = false }},
 		{"the image is revoked", want, func(r *image.Report) { r.Slots[1].Standing = image.StandingRevoked }},
-		{"the image is not signed by a key that the drive trusts: unsigned", want, func(r *image.Report) { r.Slots[1].Standing = image.StandingUnsigned }},
+		{"the image is not signed by a key that the drive trusts: unsigned", want,
+			func(r *image.Report) { r.Slots[1].Standing = image.StandingUnsigned }},
 		{"", want, func(r *image.Report) { r.Slots[1].Standing, r.Policy = image.StandingUnsigned, image.PolicyWarn }},
 		{"", want, func(r *image.Report) { r.Slots[1].Standing = image.StandingStock }},
 	} {

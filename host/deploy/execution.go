@@ -158,8 +158,8 @@ func (x *execution) gate(ctx context.Context, p *progress) error {
 	return x.o.Gate(ctx, p.Drive)
 }
 
-// rollback brings the drive back to what it ran. A drive that went away may come back, so rollback tries until ctx ends.
-// A drive that refuses for good ends it.
+// rollback brings the drive back to what it ran. A drive that went away may come back, so rollback tries until ctx
+// ends. A drive that refuses for good ends it.
 func (x *execution) rollback(ctx context.Context, p *progress) error {
 	for {
 		err := tryRollback(ctx, p)
@@ -178,7 +178,8 @@ func (x *execution) rollback(ctx context.Context, p *progress) error {
 	}
 }
 
-// tryRollback activates what the drive ran before, or, if no slot holds that, the image that the drive itself goes back to.
+// tryRollback activates what the drive ran before, or, if no slot holds that, the image that the drive itself goes back
+// to.
 func tryRollback(ctx context.Context, p *progress) error {
 	r, err := p.Device.ImageReport(ctx)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 	hostID  = "6d696c6c-7261-4365-8000-000000000004"
 )
 
-// guestScript takes images to a drive behind the kernel's driver, as an operator does. INTERFACE is the drive's; NEW, UNSIGNED and FOREIGN are the
-// images' ids, their first 16 digits.
+// guestScript takes images to a drive behind the kernel's driver, as an operator does. INTERFACE is the drive's; NEW,
+// UNSIGNED and FOREIGN are the images' ids, their first 16 digits.
 const guestScript = `
 connect() {
 	nvme connect -t tcp -a "$ADDR" -s "$PORT" -n "$NQN" -q "$HOSTNQN" -I "$HOSTID" -i 2
@@ -75,8 +75,8 @@ check load-standard load standard
 check rollback-standard rollback
 `
 
-// TestGuestImages loads, activates and rolls back images on drives behind the unmodified kernel's driver (nvme: URIs), and has nvme-cli
-// tell the slots.
+// TestGuestImages loads, activates and rolls back images on drives behind the unmodified kernel's driver (nvme: URIs),
+// and has nvme-cli tell the slots.
 func TestGuestImages(t *testing.T) {
 	kernels := guest.Kernels(t)
 	key := ed25519.NewKeyFromSeed(make([]byte, 32))
@@ -113,7 +113,8 @@ func TestGuestImages(t *testing.T) {
 			})
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp"}, Programs: []string{"nvme"},
-				Files: map[string][]byte{"/opt/millrace": binary, "/opt/new.mimg": signed, "/opt/unsigned.mimg": unsigned, "/opt/foreign.mimg": foreign},
+				Files: map[string][]byte{"/opt/millrace": binary, "/opt/new.mimg": signed,
+					"/opt/unsigned.mimg": unsigned, "/opt/foreign.mimg": foreign},
 				Env: map[string]string{
 					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "NQN": drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": image.StockInterface().String(), "FOREIGNINTERFACE": fm.Interface().String(),
@@ -124,7 +125,8 @@ func TestGuestImages(t *testing.T) {
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)
 			}
-			result.Report(t, "connect", "refuse-vendor", "refuse-standard", "load-vendor", "rollback-vendor", "load-standard", "rollback-standard")
+			result.Report(t, "connect", "refuse-vendor", "refuse-standard", "load-vendor", "rollback-vendor",
+				"load-standard", "rollback-standard")
 		})
 	}
 }

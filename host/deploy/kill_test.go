@@ -73,7 +73,9 @@ func TestDeployVictim(t *testing.T) {
 	if why := os.Getenv(killGate); why != "" {
 		gate = func(context.Context, deploy.Drive) error { return errors.New(why) }
 	}
-	_, err = deploy.New(deploy.Options{Image: b, Gate: gate, Logger: slog.New(killer{slog.NewTextHandler(io.Discard, nil), os.Getenv(killState)})}).Run(t.Context(), f.drives)
+	_, err = deploy.New(deploy.Options{Image: b, Gate: gate,
+		Logger: slog.New(killer{slog.NewTextHandler(io.Discard, nil),
+			os.Getenv(killState)})}).Run(t.Context(), f.drives)
 	t.Log(err)
 }
 
@@ -112,7 +114,8 @@ func TestANodeIsKilledAtEveryStepOfARollout(t *testing.T) {
 				uris = append(uris, "tcp://"+s.at+"/"+serverNQN)
 			}
 			cmd := exec.Command(os.Args[0], "-test.run=^TestDeployVictim$", "-test.v")
-			cmd.Env = append(os.Environ(), killDrives+"="+strings.Join(uris, " "), killImage+"="+file, killState+"="+tt.at, killGate+"="+tt.gate)
+			cmd.Env = append(os.Environ(), killDrives+"="+strings.Join(uris, " "), killImage+"="+file,
+				killState+"="+tt.at, killGate+"="+tt.gate)
 			said, err := cmd.CombinedOutput()
 			require.Error(t, err, "it was killed: %s", said)
 			require.Contains(t, string(said), "state "+tt.at, "where it was to be")

@@ -1,7 +1,7 @@
 package deploy
 
-// rollout is the machine over all drives: an event says what came of the last action, and the answer is the next action.
-// It handles one drive after another.
+// rollout is the machine over all drives: an event says what came of the last action, and the answer is the next
+// action. It handles one drive after another.
 type rollout struct {
 	states   []State
 	current  int // the drive whose turn it is

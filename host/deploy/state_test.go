@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/internal/statediagram"
 )
 
-// TestScenarios runs the scripts in testdata. A line is an event, "rollout NAME... [failures=N]" or "end"; the indented lines
-// below it are the machine's answer. MILLRACE_UPDATE=1 writes the answers.
+// TestScenarios runs the scripts in testdata. A line is an event, "rollout NAME... [failures=N]" or "end"; the indented
+// lines below it are the machine's answer. MILLRACE_UPDATE=1 writes the answers.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -103,8 +103,8 @@ func TestTransitionsAreDocumented(t *testing.T) {
 	}.Document(t)
 }
 
-// TestTheTableIsWhole checks that every state has a name and a row, that a state that is not final has an effect, and that
-// such a state takes every event that its effect can have.
+// TestTheTableIsWhole checks that every state has a name and a row, that a state that is not final has an effect, and
+// that such a state takes every event that its effect can have.
 func TestTheTableIsWhole(t *testing.T) {
 	assert.Len(t, transitions, len(stateNames))
 	for s := range transitions {
@@ -129,8 +129,8 @@ func TestTheTableIsWhole(t *testing.T) {
 	}
 }
 
-// TestNoDriveIsLeftWithoutWorkUnnoticed checks that from where a drive was drained every way leads through a resume, or to
-// stuck.
+// TestNoDriveIsLeftWithoutWorkUnnoticed checks that from where a drive was drained every way leads through a resume, or
+// to stuck.
 func TestNoDriveIsLeftWithoutWorkUnnoticed(t *testing.T) {
 	type position struct {
 		state   State

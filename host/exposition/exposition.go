@@ -25,7 +25,8 @@ func Register(r prometheus.Registerer, o Options) (unregister func(), err error)
 	if o.Version == "" {
 		o.Version = "devel"
 	}
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, labelled with what the program is."}, []string{"version", "go"})
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info",
+		Help: "1, labelled with what the program is."}, []string{"version", "go"})
 	build.WithLabelValues(o.Version, runtime.Version()).Set(1)
 	var added []prometheus.Collector
 	unregister = func() {
@@ -59,9 +60,11 @@ type certificates struct {
 
 func newCertificates(o identity.Options) *certificates {
 	return &certificates{
-		o:       o,
-		expires: prometheus.NewDesc("millrace_certificate_expiry_seconds", "When the first certificate of the kind ends, in seconds since 1970: own or authority.", []string{"kind"}, nil),
-		read:    prometheus.NewDesc("millrace_certificates_readable", "1 while the files of the certificates can be read; absent without TLS.", nil, nil),
+		o: o,
+		expires: prometheus.NewDesc("millrace_certificate_expiry_seconds",
+			"When the first certificate of the kind ends, in seconds since 1970: own or authority.", []string{"kind"}, nil),
+		read: prometheus.NewDesc("millrace_certificates_readable",
+			"1 while the files of the certificates can be read; absent without TLS.", nil, nil),
 	}
 }
 

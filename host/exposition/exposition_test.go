@@ -24,7 +24,8 @@ func read(r prometheus.Gatherer, role identity.Role) (int, string) {
 	if role != "" {
 		u := &url.URL{Scheme: "spiffe", Host: "millrace", Path: "/" + string(role) + "/x"}
 		cert := []*x509.Certificate{{URIs: []*url.URL{u}}}
-		q.TLS = &tls.ConnectionState{HandshakeComplete: true, PeerCertificates: cert, VerifiedChains: [][]*x509.Certificate{cert}}
+		q.TLS = &tls.ConnectionState{HandshakeComplete: true, PeerCertificates: cert,
+			VerifiedChains: [][]*x509.Certificate{cert}}
 	}
 	w := httptest.NewRecorder()
 	Handler(r).ServeHTTP(w, q)
@@ -35,7 +36,8 @@ func read(r prometheus.Gatherer, role identity.Role) (int, string) {
 func TestRegister(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))
-	o := identity.Options{Cert: filepath.Join(dir, "n.pem"), Key: filepath.Join(dir, "n.key"), CA: filepath.Join(dir, identity.AuthorityCert)}
+	o := identity.Options{Cert: filepath.Join(dir, "n.pem"), Key: filepath.Join(dir, "n.key"),
+		CA: filepath.Join(dir, identity.AuthorityCert)}
 	require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Launcher, Name: "l"}}, o.Cert, o.Key))
 	r := prometheus.NewRegistry()
 	unregister, err := Register(r, Options{Version: "1.2.3", Identity: o})
@@ -45,7 +47,8 @@ func TestRegister(t *testing.T) {
 	_, said := read(r, "")
 	for _, want := range []string{
 		`millrace_build_info{go="go`, `version="1.2.3"} 1`, "go_goroutines ", "process_open_fds ",
-		`millrace_certificate_expiry_seconds{kind="own"} `, `millrace_certificate_expiry_seconds{kind="authority"} `, "millrace_certificates_readable 1",
+		`millrace_certificate_expiry_seconds{kind="own"} `, `millrace_certificate_expiry_seconds{kind="authority"} `,
+		"millrace_certificates_readable 1",
 	} {
 		assert.Contains(t, said, want)
 	}

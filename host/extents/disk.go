@@ -51,7 +51,8 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 		return Disk{}, fmt.Errorf("%s is a device mapper's (LVM, crypt, multipath): %w", d.Name, ErrStacked)
 	case exists(dir, "md"):
 		return Disk{}, fmt.Errorf("%s is a RAID array: %w", d.Name, ErrStacked)
-	case strings.HasPrefix(d.Name, "nbd"), strings.HasPrefix(d.Name, "zram"), strings.HasPrefix(d.Name, "ram"), strings.HasPrefix(d.Name, "drbd"),
+	case strings.HasPrefix(d.Name, "nbd"), strings.HasPrefix(d.Name, "zram"), strings.HasPrefix(d.Name,
+		"ram"), strings.HasPrefix(d.Name, "drbd"),
 		strings.HasPrefix(d.Name, "bcache"), strings.HasPrefix(d.Name, "rbd"):
 		return Disk{}, fmt.Errorf("%s has no drive of its own behind it: %w", d.Name, ErrStacked)
 	}
@@ -65,8 +66,8 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 	return d, nil
 }
 
-// controllerOf names the one controller of a namespace's disk: the folder above it, or, of a disk that is its subsystem's,
-// the subsystem's only controller.
+// controllerOf names the one controller of a namespace's disk: the folder above it, or, of a disk that is its
+// subsystem's, the subsystem's only controller.
 func controllerOf(o Options, dir string) string {
 	up := filepath.Base(filepath.Dir(dir))
 	if controllerName.MatchString(up) {

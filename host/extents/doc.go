@@ -1,5 +1,5 @@
-// Package extents finds where a file's bytes lie on the block device under its file system, so that a drive can be told to
-// read them itself.
+// Package extents finds where a file's bytes lie on the block device under its file system, so that a drive can be told
+// to read them itself.
 //
 // # Overview
 //
@@ -9,9 +9,11 @@
 // unaligned or unwritten, a hole, a device that stands on others. Each refusal is an error of its own.
 //
 // [Map.Check] looks again when the bytes have been read. A file that was moved or written in between was perhaps read
-// wrongly, and what was made of it is thrown away. Nothing keeps others from writing the file meanwhile: the check tells.
+// wrongly, and what was made of it is thrown away. Nothing keeps others from writing the file meanwhile: the check
+// tells.
 //
-// A loop device is taken where [Options.Loop] allows it; its disk is then the image file, as a drive on that image sees it.
+// A loop device is taken where [Options.Loop] allows it; its disk is then the image file, as a drive on that image sees
+// it.
 //
 // # Concurrency
 //

@@ -38,8 +38,8 @@ const (
 	flagShared     = 0x2000
 )
 
-// refusals name the flags that make an extent unreadable. An extent that files share (flagShared) is read like any other:
-// who writes one of them gets new blocks.
+// refusals name the flags that make an extent unreadable. An extent that files share (flagShared) is read like any
+// other: who writes one of them gets new blocks.
 var refusals = []struct {
 	flag uint32
 	why  string
@@ -61,7 +61,8 @@ type ExtentError struct {
 }
 
 func (e *ExtentError) Error() string {
-	return fmt.Sprintf("extent at byte %d: %s: %v; copy the file (cp --sparse=never) or put it on a volume", e.Offset, e.Why, ErrExtent)
+	return fmt.Sprintf("extent at byte %d: %s: %v; copy the file (cp --sparse=never) or put it on a volume", e.Offset,
+		e.Why, ErrExtent)
 }
 
 func (e *ExtentError) Unwrap() error { return ErrExtent }
@@ -148,7 +149,8 @@ func find(path string, o Options) (_ *Map, err error) {
 	return m, err
 }
 
-// Check looks again and wraps ErrMoved if anything is not as it was: what was read through the map meanwhile may be wrong.
+// Check looks again and wraps ErrMoved if anything is not as it was: what was read through the map meanwhile may be
+// wrong.
 func (m *Map) Check() error {
 	now, err := find(m.Path, m.options)
 	switch {
@@ -168,8 +170,8 @@ type rawExtent struct {
 	flags                     uint32
 }
 
-// translate checks the extents of a file of size bytes and moves them to where they lie on the disk. Extents that follow
-// each other on the disk are joined.
+// translate checks the extents of a file of size bytes and moves them to where they lie on the disk. Extents that
+// follow each other on the disk are joined.
 func translate(raw []rawExtent, size int64, d Disk) ([]sdk.Extent, error) {
 	var out []sdk.Extent
 	block := uint64(max(d.Block, 512))

@@ -74,7 +74,10 @@ func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 		return err
 	}
 	var errno unix.Errno
-	if err := c.Control(func(fd uintptr) { _, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, req, uintptr(arg)) }); err != nil {
+	if err := c.Control(func(fd uintptr) {
+		_, _,
+			errno = unix.Syscall(unix.SYS_IOCTL, fd, req, uintptr(arg))
+	}); err != nil {
 		return err
 	}
 	if errno != 0 {
@@ -83,8 +86,8 @@ func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// checkFileSystem takes ext2 to ext4 and XFS, which report bytes of the one device that they are on. Others report places
-// in an address space of their own (btrfs, f2fs on several devices) or none.
+// checkFileSystem takes ext2 to ext4 and XFS, which report bytes of the one device that they are on. Others report
+// places in an address space of their own (btrfs, f2fs on several devices) or none.
 func checkFileSystem(f *os.File) error {
 	var st unix.Statfs_t
 	c, err := f.SyscallConn()

@@ -99,15 +99,16 @@ umount /mnt
 check reset reset
 `
 
-// TestGuestPreSto is PreSto's flow as it is deployed: a drive on the wire, behind the unmodified kernel's driver and ext4; the
-// program in the guest finds where files lie and has the drive preprocess them, through the generic devices.
+// TestGuestPreSto is PreSto's flow as it is deployed: a drive on the wire, behind the unmodified kernel's driver and
+// ext4; the program in the guest finds where files lie and has the drive preprocess them, through the generic devices.
 func TestGuestPreSto(t *testing.T) {
 	kernels := guest.Kernels(t)
 	dir := t.TempDir()
 	files := map[string][]byte{}
 	for name, args := range map[string][]string{
 		"extents.test": {"test", "-c", "-o", filepath.Join(dir, "extents.test"), "."},
-		"millrace":     {"build", "-trimpath", "-o", filepath.Join(dir, "millrace"), "github.com/millrace/millrace/cmd/millrace"},
+		"millrace": {"build", "-trimpath", "-o", filepath.Join(dir, "millrace"),
+			"github.com/millrace/millrace/cmd/millrace"},
 	} {
 		build := exec.Command("go", args...)
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -133,7 +134,8 @@ func TestGuestPreSto(t *testing.T) {
 				assert.NoError(t, drive.Close())
 			})
 			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp", "ext4"}, Programs: []string{"nvme", "mkfs.ext4"}, Files: files,
+				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp", "ext4"}, Programs: []string{"nvme",
+					"mkfs.ext4"}, Files: files,
 				Env: map[string]string{
 					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "NQN": drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, inGuest: "/mnt",
@@ -143,7 +145,8 @@ func TestGuestPreSto(t *testing.T) {
 			for _, c := range result.Checks {
 				t.Logf("%s:\n%s", c.Name, c.Output)
 			}
-			result.Report(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "files", "in-use", "reset")
+			result.Report(t, "connect", "look", "validate-vendor", "validate-standard", "filesystem", "presto", "files",
+				"in-use", "reset")
 		})
 	}
 }

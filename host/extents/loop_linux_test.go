@@ -61,10 +61,18 @@ func pipeline() (*program.Program, *tensor.Schema) {
 	return &program.Program{
 			Source: program.Parquet,
 			Columns: []program.Column{
-				{Name: "cat_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 0, Ops: []program.Op{program.SigridHash{Max: 1000}}}}},
-				{Name: "list_0", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1, Ops: []program.Op{program.FirstX{N: 3}, program.SigridHash{Salt: 3, Max: 1 << 20}}}}},
-				{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
-				{Name: "label", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+				{Name: "cat_0", Kind: program.Int64,
+					Sinks: []program.Sink{{To: program.ToSparse, Index: 0,
+						Ops: []program.Op{program.SigridHash{Max: 1000}}}}},
+				{Name: "list_0", Kind: program.Int64, List: true,
+					Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
+						Ops: []program.Op{program.FirstX{N: 3}, program.SigridHash{Salt: 3, Max: 1 << 20}}}}},
+				{Name: "int_0", Kind: program.Int64,
+					Sinks: []program.Sink{{To: program.ToDense,
+						Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}, program.Log{Add: 1}}}}},
+				{Name: "label", Kind: program.Int64,
+					Sinks: []program.Sink{{To: program.ToLabel,
+						Ops: []program.Op{program.Convert{To: program.Float32}}}}},
 			},
 			Output: program.Output{Label: true, Dense: 1, Keys: 2},
 		}, &tensor.Schema{Label: true, Dense: []string{"int_0"}, IDs: tensor.Int64,
@@ -97,7 +105,8 @@ func partition(t *testing.T, path string, extents []sdk.Extent) *sdk.Partition {
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	info, err := f.Stat()
 	require.NoError(t, err)
-	p, err := sdk.OpenPartition(t.Context(), filepath.Base(path), f, info.Size(), program.Parquet, sdk.PartitionOptions{Extents: extents})
+	p, err := sdk.OpenPartition(t.Context(), filepath.Base(path), f, info.Size(), program.Parquet,
+		sdk.PartitionOptions{Extents: extents})
 	require.NoError(t, err)
 	return p
 }
@@ -174,8 +183,8 @@ func fragment(t *testing.T, from, mount, name string) string {
 	return path
 }
 
-// TestLoopPreSto is PreSto's flow without a guest: partitions are files on ext4, their extents come from FIEMAP, and a drive
-// whose flash is the image preprocesses them by block address. The tensors are those of the files themselves.
+// TestLoopPreSto is PreSto's flow without a guest: partitions are files on ext4, their extents come from FIEMAP, and a
+// drive whose flash is the image preprocesses them by block address. The tensors are those of the files themselves.
 func TestLoopPreSto(t *testing.T) {
 	dir := t.TempDir()
 	prog, schema := pipeline()
@@ -192,11 +201,13 @@ func TestLoopPreSto(t *testing.T) {
 		image, mount := mounted(t, dir, block)
 		pieces := fragment(t, filepath.Join(dir, "part-0.parquet"), mount, "pieces.parquet")
 		for _, set := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
-			dev, err := sdk.Open(context.Background(), "file:"+image+"?slm=16MiB&commands="+string(set), sdk.DeviceOptions{})
+			dev, err := sdk.Open(context.Background(), "file:"+image+"?slm=16MiB&commands="+string(set),
+				sdk.DeviceOptions{})
 			require.NoError(t, err)
 			p, err := sdk.NewProcessor(t.Context(), dev, prog, schema, sdk.Options{})
 			require.NoError(t, err)
-			for _, path := range []string{filepath.Join(mount, "part-0.parquet"), filepath.Join(mount, "part-1.parquet"), pieces} {
+			for _, path := range []string{filepath.Join(mount, "part-0.parquet"),
+				filepath.Join(mount, "part-1.parquet"), pieces} {
 				m, err := Find(path, Options{Loop: true})
 				require.NoError(t, err)
 				assert.Equal(t, image, m.Disk.Name)

@@ -78,7 +78,8 @@ const page = 4096
 func (v *validation) lay(ctx context.Context, a *image.Vector, spare int) (*place, error) {
 	p := &place{}
 	at := uint64(0)
-	sizes := []int{len(a.Program), len(a.Input), int(a.Dict), int(a.Scratch), len(a.Output), program.ResultSize(len(a.Args) / program.SliceTask)}
+	sizes := []int{len(a.Program), len(a.Input), int(a.Dict), int(a.Scratch), len(a.Output),
+		program.ResultSize(len(a.Args) / program.SliceTask)}
 	for _, n := range sizes {
 		p.offs = append(p.offs, at)
 		at += uint64(n+page) / page * page // a range has at least one page
@@ -140,7 +141,8 @@ func (v *validation) move(ctx context.Context) (_ string, err error) {
 	half := uint32(n / block / 2)
 	total := uint32(n / block)
 	copies := []cs.Copy{
-		{NSID: cs.NamespaceNVM, SLBA: uint64(half), NLB: total - half, Dest: p.slm.Addr() + p.spare + uint64(half)*uint64(block)},
+		{NSID: cs.NamespaceNVM, SLBA: uint64(half), NLB: total - half,
+			Dest: p.slm.Addr() + p.spare + uint64(half)*uint64(block)},
 	}
 	if half > 0 {
 		copies = append(copies, cs.Copy{NSID: cs.NamespaceNVM, SLBA: 0, NLB: half, Dest: p.slm.Addr() + p.spare})

@@ -47,7 +47,8 @@ func (v *validation) contents(ctx context.Context) (string, error) {
 	case len(bad) > 0:
 		return "", errors.New(strings.Join(bad, "; "))
 	case len(lost) > 0:
-		return fmt.Sprintf("%s; %s, and nothing of it lies there: millrace drive trim settles it", what, lostText(lost)), nil
+		return fmt.Sprintf("%s; %s, and nothing of it lies there: millrace drive trim settles it", what,
+			lostText(lost)), nil
 	}
 	return what, nil
 }

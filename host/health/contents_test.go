@@ -44,8 +44,10 @@ func TestContentsNameWhatACutTook(t *testing.T) {
 	}{
 		{end + 1024, false, []string{"3 members", "nothing of it lies there", "millrace drive trim"}, nil},
 		{end + 512, true, []string{"members that lay behind byte", "how many is not known"}, []string{"member c"}},
-		{members[2].Offset + 50_000, true, []string{"member c lacks ", "bytes 251904 to 4194304"}, []string{"member b"}},
-		{members[1].Offset + 512, true, []string{"member b lacks 99488 of its 100000 bytes", "members that lay behind"}, []string{"member a"}},
+		{members[2].Offset + 50_000, true, []string{"member c lacks ", "bytes 251904 to 4194304"},
+			[]string{"member b"}},
+		{members[1].Offset + 512, true, []string{"member b lacks 99488 of its 100000 bytes", "members that lay behind"},
+			[]string{"member a"}},
 		{members[1].Offset - 512, true, []string{"members that lay behind byte"}, []string{"member a", "member b"}},
 		{0, true, []string{"members that lay behind byte 0 are gone"}, nil},
 	} {
@@ -85,7 +87,8 @@ func TestHealthTellsOfACut(t *testing.T) {
 	assert.Equal(t, []string{"reliability is degraded"}, r.Warnings)
 	assert.EqualValues(t, 1, r.MediaErrors)
 	require.Len(t, r.Lost, 1)
-	assert.Equal(t, sdk.LostRange{Offset: members[2].Offset + 102_400, Size: 4<<20 - members[2].Offset - 102_400}, r.Lost[0])
+	assert.Equal(t, sdk.LostRange{Offset: members[2].Offset + 102_400, Size: 4<<20 - members[2].Offset - 102_400},
+		r.Lost[0])
 
 	dev, err := sdk.Open(t.Context(), "file:"+path+"?slm=64KiB", sdk.DeviceOptions{})
 	require.NoError(t, err)

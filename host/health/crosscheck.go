@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// disagreements are what the lines "name: value" that another reader of the SMART log printed, later, say otherwise than
-// the report. Counters may have grown meanwhile, and a temperature may have moved by two degrees.
+// disagreements are what the lines "name: value" that another reader of the SMART log printed, later, say otherwise
+// than the report. Counters may have grown meanwhile, and a temperature may have moved by two degrees.
 func disagreements(r *Report, printed io.Reader) ([]string, error) {
 	said := map[string]*big.Int{}
 	lines := bufio.NewScanner(printed)
@@ -43,7 +43,8 @@ func disagreements(r *Report, printed io.Reader) ([]string, error) {
 	if r.Temperature != nil && *r.Temperature >= 0 {
 		compare("Temperature", value(max(*r.Temperature-2, 0)), value(*r.Temperature+2))
 	}
-	for name, v := range map[string]*int{"Avail. spare": r.Spare, "Avail. spare threshold": r.Threshold, "Percentage used": r.Used} {
+	for name, v := range map[string]*int{"Avail. spare": r.Spare, "Avail. spare threshold": r.Threshold,
+		"Percentage used": r.Used} {
 		if v != nil {
 			compare(name, value(*v), value(*v))
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/dswarbrick/smart/nvme"
 )
 
-// CrossCheck has github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and says
-// what it tells otherwise than r, which was read before. None is agreement.
+// CrossCheck has github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and
+// says what it tells otherwise than r, which was read before. None is agreement.
 func CrossCheck(path string, r *Report) ([]string, error) {
 	var text bytes.Buffer
 	err := steady(func() error {
@@ -21,8 +21,8 @@ func CrossCheck(path string, r *Report) ([]string, error) {
 		if err := d.Open(); err != nil {
 			return err
 		}
-		// It identifies controller and namespace 1 first, and takes a command that the drive refused for one that succeeded:
-		// then it prints zeros, which disagree.
+		// It identifies controller and namespace 1 first, and takes a command that the drive refused for one that
+		// succeeded: then it prints zeros, which disagree.
 		err := d.PrintSMART(nil, &text)
 		if closed := d.Close(); err == nil {
 			err = closed
@@ -41,8 +41,8 @@ func CrossCheck(path string, r *Report) ([]string, error) {
 var alone sync.Mutex
 
 // steady runs f on a stack that does not move. The library hands addresses of its stack to the kernel as numbers, which
-// Go's runtime does not correct when it moves a stack: to grow it, or to shrink it in a collection. So the stack is grown
-// before, and no collection begins meanwhile.
+// Go's runtime does not correct when it moves a stack: to grow it, or to shrink it in a collection. So the stack is
+// grown before, and no collection begins meanwhile.
 func steady(f func() error) error {
 	alone.Lock()
 	defer alone.Unlock()

@@ -34,16 +34,20 @@ Error information log entries: 7
 `
 
 func agreeing() *Report {
-	return &Report{Temperature: ptr(50), Spare: ptr(100), Threshold: ptr(10), Used: ptr(0), BytesRead: ptr(uint64(3 * unit)), Reads: 12, PowerCycles: 2,
+	return &Report{Temperature: ptr(50), Spare: ptr(100), Threshold: ptr(10), Used: ptr(0),
+		BytesRead: ptr(uint64(3 * unit)), Reads: 12, PowerCycles: 2,
 		PowerOn: 5, Unsafe: 1, ErrorCount: 7}
 }
 
 func TestAgreement(t *testing.T) {
 	for name, change := range map[string]func(*Report){
-		"the same":                func(*Report) {},
-		"counters that grew":      func(r *Report) { r.Reads, r.ErrorCount, r.BytesRead = 3, 0, ptr(uint64(unit)) },
-		"a degree more":           func(r *Report) { r.Temperature = ptr(49) },
-		"what is not there":       func(r *Report) { r.Temperature, r.Spare, r.Threshold, r.BytesRead = nil, nil, nil, nil },
+		"the same":           func(*Report) {},
+		"counters that grew": func(r *Report) { r.Reads, r.ErrorCount, r.BytesRead = 3, 0, ptr(uint64(unit)) },
+		"a degree more":      func(r *Report) { r.Temperature = ptr(49) },
+		"what is not there": func(r *Report) {
+			r.Temperature, r.Spare, r.Threshold, r.BytesRead = nil, nil, nil,
+				nil
+		},
 		"below zero, which wraps": func(r *Report) { r.Temperature = ptr(-5) },
 	} {
 		r := agreeing()

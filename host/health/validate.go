@@ -79,7 +79,8 @@ func Validate(ctx context.Context, uri string, o Options) []Check {
 		name string
 		run  func(context.Context) (string, error)
 	}{
-		{"link", v.link}, {"identify", v.identify}, {"contents", v.contents}, {"flash", v.flash}, {"memory", v.memory}, {"move", v.move}, {"self-test", v.selfTest},
+		{"link", v.link}, {"identify", v.identify}, {"contents", v.contents}, {"flash", v.flash}, {"memory", v.memory},
+		{"move", v.move}, {"self-test", v.selfTest},
 	} {
 		checks = append(checks, v.step(ctx, step.name, step.run))
 	}
@@ -151,7 +152,8 @@ func (v *validation) identify(context.Context) (string, error) {
 	if v.dev.HasCompute() {
 		compute = fmt.Sprintf("computes (%s, %d bytes of memory)", i.Backend, i.SLM.Size)
 	}
-	return fmt.Sprintf("%s, serial %s, %d namespaces, %d bytes in blocks of %d, %s", i.Model, i.Serial, len(i.Namespaces), i.Size, i.BlockSize, compute), nil
+	return fmt.Sprintf("%s, serial %s, %d namespaces, %d bytes in blocks of %d, %s", i.Model, i.Serial,
+		len(i.Namespaces), i.Size, i.BlockSize, compute), nil
 }
 
 // noUUID is what a namespace without one has.
@@ -216,8 +218,8 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 // archiveEnd is what a tar archive has behind its last member.
 const archiveEnd = 1024
 
-// claim takes the kernel's block device of namespace 1 for this process alone, so that no file system on it is harmed. A drive
-// that is not the kernel's needs nothing.
+// claim takes the kernel's block device of namespace 1 for this process alone, so that no file system on it is harmed.
+// A drive that is not the kernel's needs nothing.
 func (v *validation) claim() (release func() error, err error) {
 	none := func() error { return nil }
 	u, err := sdk.ParseURI(v.uri)

@@ -30,7 +30,8 @@ func results(checks []Check) map[string]Result {
 
 // want is every step passed, but for some.
 func want(but map[string]Result) map[string]Result {
-	m := map[string]Result{"link": Passed, "identify": Passed, "contents": Passed, "flash": Passed, "memory": Passed, "move": Passed, "self-test": Passed}
+	m := map[string]Result{"link": Passed, "identify": Passed, "contents": Passed, "flash": Passed, "memory": Passed,
+		"move": Passed, "self-test": Passed}
 	for k, v := range but {
 		m[k] = v
 	}
@@ -58,7 +59,8 @@ func hold(t *testing.T, query string, o sdk.DeviceOptions) (string, *sdk.Device)
 }
 
 func TestAGoodDrivePasses(t *testing.T) {
-	for _, query := range []string{"size=4MiB&slm=8MiB", "size=4MiB&slm=8MiB&commands=standard", "size=4MiB&lba=4096&slm=64MiB", "size=8MiB&slm=4MiB"} {
+	for _, query := range []string{"size=4MiB&slm=8MiB", "size=4MiB&slm=8MiB&commands=standard",
+		"size=4MiB&lba=4096&slm=64MiB", "size=8MiB&slm=4MiB"} {
 		name, dev := hold(t, query, sdk.DeviceOptions{})
 		_, options, _ := strings.Cut(query, "commands=")
 		if options != "" {
@@ -201,7 +203,8 @@ func TestEnginesThatErr(t *testing.T) {
 		"fails":         {Failed, "internal error"},
 		"hangs":         {Failed, "deadline"},
 	} {
-		o := Options{Scratch: 4096, Device: sdk.DeviceOptions{WrapCompute: func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }}}
+		o := Options{Scratch: 4096,
+			Device: sdk.DeviceOptions{WrapCompute: func(inner controller.Compute) controller.Compute { return &wrong{inner, how} }}}
 		if how == "hangs" {
 			o.Step = 200 * time.Millisecond
 		}

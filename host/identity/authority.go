@@ -50,14 +50,15 @@ func InitAuthority(dir, name string) error {
 	if err != nil {
 		return fmt.Errorf("init authority: %w", err)
 	}
-	if err := writePair(filepath.Join(dir, AuthorityCert), filepath.Join(dir, AuthorityKey), [][]byte{der}, key); err != nil {
+	if err := writePair(filepath.Join(dir, AuthorityCert), filepath.Join(dir, AuthorityKey), [][]byte{der},
+		key); err != nil {
 		return fmt.Errorf("init authority: %w", err)
 	}
 	return nil
 }
 
-// hostName is a name as DNS has it, also of all hosts of a domain (*.example.net). What does not match would be signed and never
-// found by those who call.
+// hostName is a name as DNS has it, also of all hosts of a domain (*.example.net). What does not match would be signed
+// and never found by those who call.
 var hostName = regexp.MustCompile(`^(\*\.)?[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*$`)
 
 // Request asks for a certificate.

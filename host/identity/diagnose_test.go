@@ -49,7 +49,8 @@ func TestDiagnose(t *testing.T) {
 	require.NoError(t, err)
 	clear := serve(t, l, nil)
 	expired := func(dir string, id Identity, hosts ...string) Options {
-		o := Options{Cert: filepath.Join(dir, "expired-"+id.Name+".pem"), Key: filepath.Join(dir, "expired-"+id.Name+".key"), CA: filepath.Join(dir, AuthorityCert)}
+		o := Options{Cert: filepath.Join(dir, "expired-"+id.Name+".pem"),
+			Key: filepath.Join(dir, "expired-"+id.Name+".key"), CA: filepath.Join(dir, AuthorityCert)}
 		require.NoError(t, Issue(dir, Request{Identity: id, Hosts: hosts, Lifetime: time.Nanosecond}, o.Cert, o.Key))
 		return o
 	}
@@ -65,17 +66,18 @@ func TestDiagnose(t *testing.T) {
 		o    Options
 		want Cause
 	}{
-		"all is well":               {secure, good, 0},
-		"all is well in clear":      {clear, Options{}, 0},
-		"in clear with a name":      {clear, good, 0},
-		"http to TLS":               {"http://" + address, Options{}, WantsTLS},
-		"http to TLS with a name":   {"http://" + address, good, WantsTLS},
-		"https to clear":            {"https://" + clear[len("http://"):], good, WantsClear},
-		"no certificate":            {secure, Options{}, NoIdentity},
-		"a server of another":       {secure, strange, UnknownServer},
-		"a caller of another":       {secure, mixed(strange, good.CA), UnknownCaller},
-		"another host":              {"https://localhost:" + port, good, WrongHost},
-		"a server that has expired": {secureAt(expired(dir, Identity{Control, "old"}, "127.0.0.1")), good, ServerExpired},
+		"all is well":             {secure, good, 0},
+		"all is well in clear":    {clear, Options{}, 0},
+		"in clear with a name":    {clear, good, 0},
+		"http to TLS":             {"http://" + address, Options{}, WantsTLS},
+		"http to TLS with a name": {"http://" + address, good, WantsTLS},
+		"https to clear":          {"https://" + clear[len("http://"):], good, WantsClear},
+		"no certificate":          {secure, Options{}, NoIdentity},
+		"a server of another":     {secure, strange, UnknownServer},
+		"a caller of another":     {secure, mixed(strange, good.CA), UnknownCaller},
+		"another host":            {"https://localhost:" + port, good, WrongHost},
+		"a server that has expired": {secureAt(expired(dir, Identity{Control, "old"}, "127.0.0.1")), good,
+			ServerExpired},
 		"a caller that has expired": {secure, expired(dir, Identity{Launcher, "old-trainer"}), CallerExpired},
 		"SSH":                       {"http://" + says(t, "SSH-2.0-OpenSSH_9.2\r\n"), Options{}, NotHTTP},
 		"SSH with TLS":              {"https://" + says(t, "SSH-2.0-OpenSSH_9.2\r\n"), good, NotHTTP},

@@ -106,7 +106,8 @@ func TestMutualTLS(t *testing.T) {
 		pem, err := os.ReadFile(server.CA)
 		require.NoError(t, err)
 		pool.AppendCertsFromPEM(pem)
-		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}}}
+		c := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
+			MinVersion: tls.VersionTLS13}}}
 		_, err = c.Get(where)
 		require.ErrorContains(t, err, "certificate required")
 	})
@@ -177,12 +178,17 @@ func TestIssueRefuses(t *testing.T) {
 	require.ErrorIs(t, Issue(dir, r, path("a.pem"), path("a.key")), os.ErrExist)
 	require.ErrorIs(t, Issue(dir, r, path("a.pem"), path("b.key")), os.ErrExist)
 	require.NoFileExists(t, path("b.key"), "a key without its certificate")
-	for _, bad := range []Identity{{"admin", "a"}, {Launcher, ""}, {Launcher, "A"}, {Launcher, "a/b"}, {Launcher, "-a"}, {Launcher, string(make([]byte, 64))}} {
-		require.Error(t, Issue(dir, Request{Identity: bad, Hosts: []string{"h"}}, path("x.pem"), path("x.key")), "%+v", bad)
+	for _, bad := range []Identity{{"admin", "a"}, {Launcher, ""}, {Launcher, "A"}, {Launcher, "a/b"}, {Launcher, "-a"},
+		{Launcher, string(make([]byte, 64))}} {
+		require.Error(t, Issue(dir, Request{Identity: bad, Hosts: []string{"h"}}, path("x.pem"), path("x.key")), "%+v",
+			bad)
 	}
 	require.ErrorContains(t, Issue(dir, Request{Identity: Identity{Node, "n"}}, path("x.pem"), path("x.key")), "--host")
-	for _, bad := range []string{"", "a b", "a/b", "10.0.0.7:7070", "https://node0", "[::1]", "a..b", "-a", "a-", ".a", "a.*.b", "node\x000"} {
-		require.ErrorContains(t, Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", bad}}, path("x.pem"), path("x.key")), "without port", "%q", bad)
+	for _, bad := range []string{"", "a b", "a/b", "10.0.0.7:7070", "https://node0", "[::1]", "a..b", "-a", "a-", ".a",
+		"a.*.b", "node\x000"} {
+		require.ErrorContains(t,
+			Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", bad}}, path("x.pem"),
+				path("x.key")), "without port", "%q", bad)
 	}
 	require.NoFileExists(t, path("x.key"))
 	require.NoError(t, Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", "10.0.0.7", "::1", "a-b.Example.net", "*.example.net", "a_b"}}, path("x.pem"), path("x.key")))
@@ -240,7 +246,8 @@ func TestListen(t *testing.T) {
 		{"127.0.0.1:0", "", false, true}, {"localhost:0", "", false, true}, {"[::1]:0", "", false, true},
 		{"0.0.0.0:0", "", false, false}, {":0", "", false, false}, {"0.0.0.0:0", "", true, true},
 		{"0.0.0.0:0", "10.0.0.0/8", false, false}, {"0.0.0.0:0", "0.0.0.0/0", false, true},
-		{"10.1.2.3:0", "192.168.0.0/16", false, false}, {"10.1.2.3:0", "nonsense", false, false}, {"127.0.0.1", "", false, false},
+		{"10.1.2.3:0", "192.168.0.0/16", false, false}, {"10.1.2.3:0", "nonsense", false, false},
+		{"127.0.0.1", "", false, false},
 	} {
 		l, err := Listen(ctx, c.addr, c.secure, c.trusted)
 		if err != nil && c.ok && c.addr[0] == '[' {

@@ -16,8 +16,8 @@ import (
 )
 
 // Listen listens on "HOST:PORT" or "unix:PATH". In clear (secure false) it takes only loopback addresses, unix sockets
-// and addresses inside trusted, a CIDR that the operator names; the error wraps ErrInsecure. The socket of a server that has died is
-// replaced; one that answers is refused.
+// and addresses inside trusted, a CIDR that the operator names; the error wraps ErrInsecure. The socket of a server
+// that has died is replaced; one that answers is refused.
 func Listen(ctx context.Context, addr string, secure bool, trusted string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
@@ -49,7 +49,8 @@ func inClear(host, trusted string) error {
 		case perr != nil:
 			return fmt.Errorf("trusted network: %w", perr)
 		case err != nil:
-			return fmt.Errorf("%w: %q is not an address, so it cannot be inside %s: name the address", ErrInsecure, host, network)
+			return fmt.Errorf("%w: %q is not an address, so it cannot be inside %s: name the address", ErrInsecure,
+				host, network)
 		case network.Contains(ip):
 			return nil
 		}
@@ -119,14 +120,15 @@ func BaseURL(raw string) (string, error) {
 		return "http://" + hex.EncodeToString([]byte(path)) + unixHost, nil
 	}
 	u, err := url.Parse(raw)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" {
 		return "", fmt.Errorf("url %q: want http://HOST:PORT, https://HOST:PORT or unix:PATH", raw)
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
 
-// HTTPClient returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's certificate
-// towards https. Deadlines are the requests'. It never follows a redirect and uses no proxy.
+// HTTPClient returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's
+// certificate towards https. Deadlines are the requests'. It never follows a redirect and uses no proxy.
 func HTTPClient(o Options) (*http.Client, error) {
 	conf, err := o.Client()
 	if err != nil {

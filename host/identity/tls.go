@@ -44,8 +44,9 @@ func (o Options) Server() (*tls.Config, error) {
 }
 
 // Client returns the configuration of a calling side: it shows its certificate, and takes only servers whose
-// certificate the authority signed for the address called and whose role is control or node. A new authority is taken up at
-// the next start: put both into the CA file before the change. nil for the zero value. The error wraps ErrCertificate.
+// certificate the authority signed for the address called and whose role is control or node. A new authority is taken
+// up at the next start: put both into the CA file before the change. nil for the zero value. The error wraps
+// ErrCertificate.
 func (o Options) Client() (*tls.Config, error) {
 	f, err := o.open()
 	if f == nil || err != nil {

@@ -22,8 +22,9 @@ func parseURI(text string) (id Identity, ours bool, err error) {
 		return Identity{}, false, nil
 	}
 	if !elsewhere.MatchString(text) {
-		return Identity{}, false, errors.New("the URI is not in canonical form: want spiffe://DOMAIN/SEGMENT/..., the scheme and the domain in lower case, " +
-			"no user, port, query, fragment, empty segment, slash at the end or percent encoding")
+		return Identity{}, false,
+			errors.New("the URI is not in canonical form: want spiffe://DOMAIN/SEGMENT/..., the scheme and the domain in lower case, " +
+				"no user, port, query, fragment, empty segment, slash at the end or percent encoding")
 	}
 	path, ok := strings.CutPrefix(text, "spiffe://"+trustDomain)
 	if !ok || path != "" && path[0] != '/' {

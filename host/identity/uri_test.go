@@ -21,7 +21,8 @@ var notCanonical = []string{
 	"spiffe://millrace/operator/%61nn", "spiffe://millrace/%6fperator/ann", "spiffe://mill%72ace/operator/ann", "spiffe://millrace/operator%2fann",
 	"spiffe://millrace//operator/ann", "spiffe://millrace/operator//ann", "spiffe://millrace/operator/ann/", "spiffe://millrace/operator/ann//",
 	"spiffe://millrace:443/operator/ann", "spiffe://millrace:/operator/ann", "spiffe://x@millrace/operator/ann", "spiffe://x:y@millrace/operator/ann",
-	"spiffe://@millrace/operator/ann", "spiffe://millrace/operator/ann?", "spiffe://millrace/operator/ann?a=b", "spiffe://millrace/operator/ann#",
+	"spiffe://@millrace/operator/ann", "spiffe://millrace/operator/ann?", "spiffe://millrace/operator/ann?a=b",
+	"spiffe://millrace/operator/ann#",
 	"spiffe://millrace/operator/ann#f", "spiffe:/millrace/operator/ann", "spiffe:millrace/operator/ann", "spiffe:///operator/ann",
 	"spiffe://millrace/Operator/ann", "spiffe://millrace/operator/Ann", "spiffe://millrace/./operator/ann", "spiffe://millrace/node/../operator/ann",
 	"spiffe://millrace/operator/ann\x00", "spiffe://millrace/operator/ann\n", "spiffe://millrace/operator/ann ", "spiffe://millrace/operator",
@@ -33,7 +34,8 @@ func TestParseURI(t *testing.T) {
 		_, _, err := parseURI(text)
 		assert.Error(t, err, "%q", text)
 	}
-	for _, text := range []string{"https://millrace/operator/ann", "spiffe://millrace.example/operator/ann", "spiffe://millracer/operator/ann", "spiffe://other", "urn:x", "", "spiffe"} {
+	for _, text := range []string{"https://millrace/operator/ann", "spiffe://millrace.example/operator/ann",
+		"spiffe://millracer/operator/ann", "spiffe://other", "urn:x", "", "spiffe"} {
 		_, ours, err := parseURI(text)
 		assert.NoError(t, err, "%q", text)
 		assert.False(t, ours, "%q", text)
@@ -51,7 +53,8 @@ func certificate(t testing.TB, uris ...string) *x509.Certificate {
 	t.Helper()
 	var names []asn1.RawValue
 	for _, u := range uris {
-		names = append(names, asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: uniformResourceIdentifier, Bytes: []byte(u)})
+		names = append(names,
+			asn1.RawValue{Class: asn1.ClassContextSpecific, Tag: uniformResourceIdentifier, Bytes: []byte(u)})
 	}
 	value, err := asn1.Marshal(names)
 	require.NoError(t, err)

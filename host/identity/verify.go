@@ -82,14 +82,17 @@ func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []er
 		}
 	}
 	if id, err := Of(leaf); err == nil && id.Role != role {
-		add("%s: it is of role %s, and this is a %s: issue one with millrace pki issue --role %s", o.Cert, id.Role, role, role)
+		add("%s: it is of role %s, and this is a %s: issue one with millrace pki issue --role %s", o.Cert, id.Role,
+			role, role)
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: chain, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: chain, CurrentTime: now,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 	var invalid x509.CertificateInvalidError
 	switch {
 	case err == nil:
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		add("%s: it is valid from %s to %s, and it is %s: issue another", o.Cert, day(leaf.NotBefore), day(leaf.NotAfter), day(now))
+		add("%s: it is valid from %s to %s, and it is %s: issue another", o.Cert, day(leaf.NotBefore),
+			day(leaf.NotAfter), day(now))
 	default:
 		add("%s: the authority in %s has not signed it: %w", o.Cert, o.CA, err)
 	}

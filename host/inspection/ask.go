@@ -38,7 +38,8 @@ func Ask(ctx context.Context, o identity.Options, urls []string, drive string, k
 			continue
 		}
 		bound, cancel := context.WithTimeout(ctx, askTime)
-		r, err := apiv1connect.NewNodeClient(client, base, connect.WithReadMaxBytes(maxAnswer)).Inspect(bound, &apiv1.InspectRequest{Drive: drive, Kind: string(kind)})
+		r, err := apiv1connect.NewNodeClient(client, base, connect.WithReadMaxBytes(maxAnswer)).Inspect(bound,
+			&apiv1.InspectRequest{Drive: drive, Kind: string(kind)})
 		cancel()
 		if err == nil {
 			return Decode(kind, r.GetAnswer())

@@ -126,10 +126,12 @@ func (a *Agent) makeParts(c *Config, o *Options, image drives.Image) {
 	if o.wrap != nil {
 		open = o.wrap(open)
 	}
-	a.splits = splits.New(c.splitOptions(open, func(drive string, err error) { a.drives.Fail(drive, err) }, a.fence.Get, a.log))
+	a.splits = splits.New(c.splitOptions(open, func(drive string, err error) { a.drives.Fail(drive, err) }, a.fence.Get,
+		a.log))
 	a.drives = drives.New(drives.Options{
 		Node: c.Name, Drives: c.driveConfigs(), Manager: a.manager, Splits: a.splits, Image: image,
-		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name, a.listeners.reached), Changed: changed,
+		Drain: time.Duration(c.DrainTime), Probe: o.Probe, Owner: driveOwner(c.Name,
+			a.listeners.reached), Changed: changed,
 		Log: a.log, Device: o.Device,
 	})
 	a.store = partitions.New(partitions.Options{

@@ -65,8 +65,8 @@ func measure(b *testing.B, n int64, f func()) {
 	b.ReportMetric(float64(n)/1e9/b.Elapsed().Seconds(), "GB/s")
 }
 
-// BenchmarkMiniBatches measures GETs of mini-batches of 4 MiB, four outstanding, beside the same bytes through a bare connection, client and server
-// in this process:
+// BenchmarkMiniBatches measures GETs of mini-batches of 4 MiB, four outstanding, beside the same bytes through a bare
+// connection, client and server in this process:
 //
 //	go test -run xxx -bench MiniBatches -benchtime 2s ./host/node
 func BenchmarkMiniBatches(b *testing.B) {
@@ -92,10 +92,12 @@ func BenchmarkMiniBatches(b *testing.B) {
 		b.Run("get/"+network, func(b *testing.B) {
 			c := DefaultConfig()
 			c.Name, c.Listen = "n0", []string{map[string]string{"unix": socket, "tcp": "127.0.0.1:0"}[network]}
-			c.Drives = []DriveConfig{{Name: "d0", URI: fill(b, "mem", map[string][]byte{"a.parquet": partition(b, 1, 2000)})}}
+			c.Drives = []DriveConfig{{Name: "d0",
+				URI: fill(b, "mem", map[string][]byte{"a.parquet": partition(b, 1, 2000)})}}
 			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
 				return func(_ context.Context, o api.SplitRequest) (api.Stream, error) {
-					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From), end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
+					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From),
+						end: o.Split.FirstNumber + uint64(o.Split.MiniBatches)}, nil
 				}
 			}})
 			j := f.prepare(dataset.Options{Batch: 1, SplitBatches: 1000})
@@ -122,7 +124,8 @@ func benchGets(b *testing.B, f *fixture, j *job, size int64) {
 						b.Error(err)
 						continue
 					}
-					if _, err = io.ReadFull(resp.Body, buf[:resp.ContentLength]); err != nil || resp.StatusCode != http.StatusOK {
+					if _, err = io.ReadFull(resp.Body, buf[:resp.ContentLength]); err != nil ||
+						resp.StatusCode != http.StatusOK {
 						b.Error(resp.Status, err)
 					}
 					_ = resp.Body.Close()

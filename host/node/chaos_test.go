@@ -51,8 +51,9 @@ func (u *unlucky) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	return u.Stream.Next(ctx)
 }
 
-// TestWhateverHappensTheBytesAreRight: clients ask for anything in any order, leave in the middle, jobs are finished and prepared again, drives fail and are
-// drained; what is answered with 200 is always the mini-batch that was asked for, and in the end the node holds nothing.
+// TestWhateverHappensTheBytesAreRight: clients ask for anything in any order, leave in the middle, jobs are finished
+// and prepared again, drives fail and are drained; what is answered with 200 is always the mini-batch that was asked
+// for, and in the end the node holds nothing.
 func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -60,9 +61,12 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	files := content(t)
 	c := DefaultConfig()
 	c.Name, c.Listen = "n0", []string{"127.0.0.1:0"}
-	c.Runs.Idle, c.Runs.Abandoned, c.Runs.BusyWait = Duration(200*time.Millisecond), Duration(50*time.Millisecond), Duration(50*time.Millisecond)
+	c.Runs.Idle, c.Runs.Abandoned, c.Runs.BusyWait = Duration(200*time.Millisecond), Duration(50*time.Millisecond),
+		Duration(50*time.Millisecond)
 	c.Buffers = BufferConfig{Node: 30 << 10, Job: 20 << 10}
-	c.Drives = []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)}, {Name: "d1", URI: fill(t, "file", files), Jobs: 3}, {Name: "d2", URI: fill(t, "mem", files), Engine: "cpu", Threads: 2}}
+	c.Drives = []DriveConfig{{Name: "d0", URI: fill(t, "mem", files)},
+		{Name: "d1", URI: fill(t, "file", files), Jobs: 3},
+		{Name: "d2", URI: fill(t, "mem", files), Engine: "cpu", Threads: 2}}
 	f := startWith(t, c, Options{Probe: 10 * time.Millisecond, wrap: func(open splits.Opener) splits.Opener {
 		return func(ctx context.Context, o api.SplitRequest) (api.Stream, error) {
 			s, err := open(ctx, o)
@@ -72,7 +76,8 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 			return &unlucky{s, rng}, nil
 		}
 	}})
-	jobs := []*job{f.prepare(dataset.Options{SplitBatches: 5}), f.prepare(dataset.Options{Shuffle: dataset.ShuffleRows, SplitBatches: 7, Window: 3})}
+	jobs := []*job{f.prepare(dataset.Options{SplitBatches: 5}),
+		f.prepare(dataset.Options{Shuffle: dataset.ShuffleRows, SplitBatches: 7, Window: 3})}
 	var want [][][]byte
 	for _, j := range jobs {
 		want = append(want, truth(t, files, j))
@@ -95,7 +100,8 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 					if rng.n(12) == 0 {
 						time.AfterFunc(time.Duration(rng.n(3000))*time.Microsecond, cancel)
 					}
-					status, b, _, err := f.try(ctx, f.link(jobs[i], fmt.Sprintf("d%d", rng.n(3)), n, n+uint64(rng.n(9))+1))
+					status, b, _, err := f.try(ctx,
+						f.link(jobs[i], fmt.Sprintf("d%d", rng.n(3)), n, n+uint64(rng.n(9))+1))
 					cancel()
 					if err == nil && status == http.StatusOK {
 						served[client]++
@@ -122,7 +128,8 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 				_, err := f.node.Rescan(context.Background(), &apiv1.RescanRequest{})
 				assert.NoError(t, err)
 			case 3:
-				_, _ = f.node.Measure(context.Background(), &apiv1.MeasureRequest{Job: jobs[i].digest[:], Drive: fmt.Sprintf("d%d", rng.n(3))})
+				_, _ = f.node.Measure(context.Background(),
+					&apiv1.MeasureRequest{Job: jobs[i].digest[:], Drive: fmt.Sprintf("d%d", rng.n(3))})
 			}
 			select {
 			case <-stop:
@@ -135,7 +142,8 @@ func TestWhateverHappensTheBytesAreRight(t *testing.T) {
 	close(stop)
 	<-operator
 	f.client.CloseIdleConnections()
-	f.wait("everything to be given back", func() bool { return f.splits.Running("") == 0 && f.splits.Holding() == splits.Held{} })
+	f.wait("everything to be given back",
+		func() bool { return f.splits.Running("") == 0 && f.splits.Holding() == splits.Held{} })
 	for _, d := range f.manager.Drives() {
 		f.wait("streams to be closed", func() bool { return d.Running() == 0 })
 	}

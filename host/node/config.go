@@ -30,8 +30,8 @@ import (
 // ErrConfig says that a configuration makes no sense.
 var ErrConfig = errors.New("node configuration")
 
-// Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the values of what a
-// document leaves out.
+// Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the
+// values of what a document leaves out.
 type Config struct {
 	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
 	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
@@ -129,18 +129,21 @@ type ImageConfig struct {
 // DefaultConfig is what a document that says nothing means.
 func DefaultConfig() Config {
 	return Config{
-		Listen:    []string{"127.0.0.1:7070"},
-		Text:      TextConfig{Malformed: "fail"},
-		Buffers:   BufferConfig{Node: 1 << 30, Job: 512 << 20},
-		Runs:      RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second), BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
-		Limits:    LimitConfig{RequestBytes: 64 << 20, RequestMemory: httpbody.DefaultMemory, Connections: 1024, Jobs: 64, OwnerSplits: 512},
+		Listen:  []string{"127.0.0.1:7070"},
+		Text:    TextConfig{Malformed: "fail"},
+		Buffers: BufferConfig{Node: 1 << 30, Job: 512 << 20},
+		Runs: RunConfig{Idle: Duration(30 * time.Second), Abandoned: Duration(3 * time.Second),
+			BusyWait: Duration(2 * time.Second), WriteTime: Duration(time.Minute)},
+		Limits: LimitConfig{RequestBytes: 64 << 20, RequestMemory: httpbody.DefaultMemory, Connections: 1024,
+			Jobs: 64, OwnerSplits: 512},
 		Measure:   Duration(host.DefaultMeasureTime),
 		DrainTime: Duration(time.Minute),
 		Log:       LogConfig{Level: "info", Format: "auto"},
 	}
 }
 
-// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and line and column where there are any.
+// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and line and column where there are
+// any.
 func ReadConfig(path string) (Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -191,7 +194,8 @@ func (c *Config) Check() error {
 		return errors.New("buffers: node and job must be above 0, owner not below")
 	case c.Runs.Idle <= 0 || c.Runs.Abandoned <= 0 || c.Runs.WriteTime <= 0 || c.Runs.BusyWait < 0:
 		return errors.New("runs: idle, abandoned and write_time must be above 0, busy_wait not below")
-	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.OwnerSplits < 0 || c.Limits.RequestsPerSecond < 0:
+	case c.Limits.RequestBytes <= 0 || c.Limits.Connections <= 0 || c.Limits.Jobs <= 0 || c.Limits.OwnerSplits < 0 ||
+		c.Limits.RequestsPerSecond < 0:
 		return errors.New("limits: request_bytes, connections and jobs must be above 0, requests_per_second and owner_splits not below")
 	case c.Limits.RequestMemory < 8*c.Limits.RequestBytes:
 		return fmt.Errorf("limits: request_memory %d: want 8 times request_bytes at least, so that one peer's largest request finds room", c.Limits.RequestMemory)

@@ -50,16 +50,19 @@ func TestPartitionsAreServed(t *testing.T) {
 	assert.Equal(t, hex.EncodeToString(sum[:]), resp.Trailer.Get(apiv1.DigestHeader))
 }
 
-// TestReplication: a partition is copied to another node's drive, checked, and serves the same bytes there; copying it again changes nothing.
+// TestReplication: a partition is copied to another node's drive, checked, and serves the same bytes there; copying it
+// again changes nothing.
 func TestReplication(t *testing.T) {
 	files := content(t)
 	from := start(t, nil, fill(t, "file", files))
-	to := start(t, func(c *Config) { c.Listen = []string{"unix:" + filepath.Join(t.TempDir(), "n.sock")} }, fill(t, "file", nil), fill(t, "mem", nil))
+	to := start(t, func(c *Config) { c.Listen = []string{"unix:" + filepath.Join(t.TempDir(), "n.sock")} },
+		fill(t, "file", nil), fill(t, "mem", nil))
 	r, err := from.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)
 	for _, p := range r.Status.Partitions {
 		for range 2 {
-			c, err := to.node.Copy(t.Context(), &apiv1.CopyRequest{Drive: "d0", Partition: p, FromUrl: from.URLs()[0], FromDrive: "d0"})
+			c, err := to.node.Copy(t.Context(),
+				&apiv1.CopyRequest{Drive: "d0", Partition: p, FromUrl: from.URLs()[0], FromDrive: "d0"})
 			require.NoError(t, err)
 			sum := sha256.Sum256(files[p.Name])
 			assert.Equal(t, sum[:], c.Sha256)
@@ -72,15 +75,18 @@ func TestReplication(t *testing.T) {
 		require.True(t, bytes.Equal(want[i], b), "mini-batch %d", i)
 	}
 	// From a unix socket, too, and under the running job.
-	_, err = from.node.Copy(t.Context(), &apiv1.CopyRequest{Drive: "d0", Partition: r.Status.Partitions[0], FromUrl: to.URLs()[0], FromDrive: "d0"})
+	_, err = from.node.Copy(t.Context(),
+		&apiv1.CopyRequest{Drive: "d0", Partition: r.Status.Partitions[0], FromUrl: to.URLs()[0], FromDrive: "d0"})
 	require.NoError(t, err)
-	_, err = to.node.Copy(t.Context(), &apiv1.CopyRequest{Drive: "d1", Partition: r.Status.Partitions[0], FromUrl: to.URLs()[0], FromDrive: "d0"})
+	_, err = to.node.Copy(t.Context(),
+		&apiv1.CopyRequest{Drive: "d1", Partition: r.Status.Partitions[0], FromUrl: to.URLs()[0], FromDrive: "d0"})
 	require.NoError(t, err)
 	s, err := j.plan.Split(0)
 	require.NoError(t, err)
 	for s := range j.plan.All() {
 		if s.Partition == 0 {
-			assert.True(t, bytes.Equal(want[s.FirstNumber], to.frame(j, "d1", s.FirstNumber, s.FirstNumber+1)), "a replica serves a job that was prepared before")
+			assert.True(t, bytes.Equal(want[s.FirstNumber], to.frame(j, "d1", s.FirstNumber, s.FirstNumber+1)),
+				"a replica serves a job that was prepared before")
 			break
 		}
 	}
@@ -117,24 +123,39 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 		code   connect.Code
 		says   string
 	}{
-		"another footer":           {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = make([]byte, 32) }, connect.CodeDataLoss, "footer's SHA-256"},
-		"fewer bytes":              {func(q *apiv1.CopyRequest) { q.Partition.Bytes += 5 }, connect.CodeDataLoss, ""},
-		"more bytes":               {func(q *apiv1.CopyRequest) { q.Partition.Bytes -= 5 }, connect.CodeDataLoss, ""},
-		"no such partition there":  {func(q *apiv1.CopyRequest) { q.Partition.Name = "b.parquet" }, connect.CodeDataLoss, "404"},
-		"no such drive there":      {func(q *apiv1.CopyRequest) { q.FromDrive = "d7" }, connect.CodeDataLoss, "404"},
-		"no such drive here":       {func(q *apiv1.CopyRequest) { q.Drive = "d7" }, connect.CodeNotFound, "no such drive"},
-		"a name that is none":      {func(q *apiv1.CopyRequest) { q.Partition.Name = "../x" }, connect.CodeDataLoss, ""},
-		"no name":                  {func(q *apiv1.CopyRequest) { q.Partition.Name = "" }, connect.CodeInvalidArgument, "name"},
-		"no digest":                {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = nil }, connect.CodeInvalidArgument, "32 bytes"},
-		"no URL":                   {func(q *apiv1.CopyRequest) { q.FromUrl = "x" }, connect.CodeInvalidArgument, "from_url"},
-		"nobody there":             {func(q *apiv1.CopyRequest) { q.FromUrl = "http://127.0.0.1:1" }, connect.CodeUnavailable, "refused"},
-		"a name that is taken":     {func(q *apiv1.CopyRequest) { q.Partition.Name = "other.parquet" }, connect.CodeDataLoss, "another partition of the name"},
-		"bytes changed on the way": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(broken, hex.EncodeToString(whole[:])) }, connect.CodeDataLoss, "changed on their way"},
-		"no digest sent":           {func(q *apiv1.CopyRequest) { q.FromUrl = liar(files["a.parquet"], "") }, connect.CodeDataLoss, "changed on their way"},
-		"cut short":                {func(q *apiv1.CopyRequest) { q.FromUrl = liar(files["a.parquet"][:500], "") }, connect.CodeDataLoss, "early"},
-		"too much":                 {func(q *apiv1.CopyRequest) { q.FromUrl = liar(append(bytes.Clone(files["a.parquet"]), 1), "") }, connect.CodeDataLoss, "more than"},
+		"another footer": {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = make([]byte, 32) },
+			connect.CodeDataLoss, "footer's SHA-256"},
+		"fewer bytes": {func(q *apiv1.CopyRequest) { q.Partition.Bytes += 5 }, connect.CodeDataLoss, ""},
+		"more bytes":  {func(q *apiv1.CopyRequest) { q.Partition.Bytes -= 5 }, connect.CodeDataLoss, ""},
+		"no such partition there": {func(q *apiv1.CopyRequest) { q.Partition.Name = "b.parquet" },
+			connect.CodeDataLoss, "404"},
+		"no such drive there": {func(q *apiv1.CopyRequest) { q.FromDrive = "d7" }, connect.CodeDataLoss, "404"},
+		"no such drive here": {func(q *apiv1.CopyRequest) { q.Drive = "d7" }, connect.CodeNotFound,
+			"no such drive"},
+		"a name that is none": {func(q *apiv1.CopyRequest) { q.Partition.Name = "../x" }, connect.CodeDataLoss,
+			""},
+		"no name": {func(q *apiv1.CopyRequest) { q.Partition.Name = "" }, connect.CodeInvalidArgument,
+			"name"},
+		"no digest": {func(q *apiv1.CopyRequest) { q.Partition.FooterSha256 = nil },
+			connect.CodeInvalidArgument, "32 bytes"},
+		"no URL": {func(q *apiv1.CopyRequest) { q.FromUrl = "x" }, connect.CodeInvalidArgument,
+			"from_url"},
+		"nobody there": {func(q *apiv1.CopyRequest) { q.FromUrl = "http://127.0.0.1:1" },
+			connect.CodeUnavailable, "refused"},
+		"a name that is taken": {func(q *apiv1.CopyRequest) { q.Partition.Name = "other.parquet" },
+			connect.CodeDataLoss, "another partition of the name"},
+		"bytes changed on the way": {func(q *apiv1.CopyRequest) {
+			q.FromUrl = liar(broken,
+				hex.EncodeToString(whole[:]))
+		}, connect.CodeDataLoss, "changed on their way"},
+		"no digest sent": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(files["a.parquet"], "") },
+			connect.CodeDataLoss, "changed on their way"},
+		"cut short": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(files["a.parquet"][:500], "") },
+			connect.CodeDataLoss, "early"},
+		"too much": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(append(bytes.Clone(files["a.parquet"]), 1), "") }, connect.CodeDataLoss, "more than"},
 	} {
-		p := &apiv1.Partition{Name: good.Name, Bytes: good.Bytes, Rows: good.Rows, RowGroups: good.RowGroups, FooterSha256: bytes.Clone(good.FooterSha256)}
+		p := &apiv1.Partition{Name: good.Name, Bytes: good.Bytes, Rows: good.Rows, RowGroups: good.RowGroups,
+			FooterSha256: bytes.Clone(good.FooterSha256)}
 		q := &apiv1.CopyRequest{Drive: "d0", Partition: p, FromUrl: from.URLs()[0], FromDrive: "d0"}
 		c.change(q)
 		_, err := to.node.Copy(t.Context(), q)
@@ -152,7 +173,8 @@ func TestRolesUnderTLS(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))
 	options := func(role identity.Role) identity.Options {
-		o := identity.Options{Cert: filepath.Join(dir, string(role)+".pem"), Key: filepath.Join(dir, string(role)+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
+		o := identity.Options{Cert: filepath.Join(dir, string(role)+".pem"),
+			Key: filepath.Join(dir, string(role)+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
 		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: "x"}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
 		return o
 	}
@@ -179,7 +201,8 @@ func TestRolesUnderTLS(t *testing.T) {
 	f.node = apiv1connectNode(clients[identity.Control], f.base)
 	j := f.prepare(dataset.Options{})
 	for role, may := range map[identity.Role]struct{ prepare, train, fetch bool }{
-		identity.Control: {true, false, true}, identity.Operator: {true, true, true}, identity.Launcher: {false, true, false}, identity.Node: {false, false, true},
+		identity.Control: {true, false, true}, identity.Operator: {true, true, true}, identity.Launcher: {false, true,
+			false}, identity.Node: {false, false, true},
 	} {
 		f.client = clients[role]
 		n := apiv1connectNode(clients[role], f.base)

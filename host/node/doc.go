@@ -29,22 +29,22 @@
 //
 // # Concurrency
 //
-// An Agent is safe for concurrent use. Close ends every goroutine before it returns. A processor is closed only after the
-// mini-batches that it lent were released: finishing a job, restarting a processor and giving a drive up first end the
-// open splits, then cut off responses that are being written, then wait for both (package splits).
+// An Agent is safe for concurrent use. Close ends every goroutine before it returns. A processor is closed only after
+// the mini-batches that it lent were released: finishing a job, restarting a processor and giving a drive up first end
+// the open splits, then cut off responses that are being written, then wait for both (package splits).
 //
 // # Errors
 //
-// Every error that leaves the node has one of Connect's codes, as millrace.proto says (package errorcode). The errors of a
-// configuration wrap [ErrConfig] and name line and column.
+// Every error that leaves the node has one of Connect's codes, as millrace.proto says (package errorcode). The errors
+// of a configuration wrap [ErrConfig] and name line and column.
 //
 // A drive that fails (its connection is gone, or a worker panicked) fails the splits that are open on it with the code
 // unavailable. It is opened again after a backoff, and its state says why.
 //
 // # Debugging
 //
-// The log names the job (digest), split, drive and fence. /metrics has what is open and buffered, P, and the latencies of
-// requests. The call Describe returns everything that the control plane is told:
+// The log names the job (digest), split, drive and fence. /metrics has what is open and buffered, P, and the latencies
+// of requests. The call Describe returns everything that the control plane is told:
 //
 //	curl -d '{}' -H 'Content-Type: application/json' URL/millrace.v1.Node/Describe
 package node

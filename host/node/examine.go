@@ -96,7 +96,8 @@ func writable(folder string) error {
 func (x *examination) stateDir() {
 	dir := x.c.StateDir
 	if dir == "" {
-		x.add("state_dir", Warning, "none: P is measured again after each start, and a leader that was replaced before it might be believed")
+		x.add("state_dir", Warning,
+			"none: P is measured again after each start, and a leader that was replaced before it might be believed")
 		return
 	}
 	_, err := os.Stat(dir)
@@ -129,9 +130,11 @@ func (x *examination) certificates(now time.Time) {
 		left := c.Expires.Sub(now)
 		switch {
 		case left <= 0 && c.Authority:
-			x.add("tls", Problem, "%s: the authority %s ended on %s", c.File, c.Subject, c.Expires.UTC().Format(time.DateOnly))
+			x.add("tls", Problem, "%s: the authority %s ended on %s", c.File, c.Subject,
+				c.Expires.UTC().Format(time.DateOnly))
 		case left > 0 && left < expirySoon:
-			x.add("tls", Warning, "%s: %s ends on %s, in %d days: issue another", c.File, c.Subject, c.Expires.UTC().Format(time.DateOnly), int(left.Hours()/24))
+			x.add("tls", Warning, "%s: %s ends on %s, in %d days: issue another", c.File, c.Subject,
+				c.Expires.UTC().Format(time.DateOnly), int(left.Hours()/24))
 		}
 	}
 	if len(problems) == 0 {
@@ -163,7 +166,8 @@ func (x *examination) hosts() (hosts []string) {
 	}
 	for _, addr := range x.c.Listen {
 		h, _, err := net.SplitHostPort(addr)
-		if ip := net.ParseIP(h); err != nil || strings.HasPrefix(addr, "unix:") || h == "localhost" || ip != nil && ip.IsLoopback() {
+		if ip := net.ParseIP(h); err != nil || strings.HasPrefix(addr, "unix:") || h == "localhost" || ip != nil &&
+			ip.IsLoopback() {
 			continue // nobody calls it from elsewhere
 		}
 		hosts = append(hosts, h)
@@ -176,7 +180,8 @@ func (x *examination) listen(ctx context.Context, part, addr string) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		folder := filepath.Dir(path)
 		if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) && strings.HasPrefix(folder, "/run/") {
-			x.add(part, Warning, "%s is not there: it has to be made at every boot (the packaged service makes /run/millrace)", folder)
+			x.add(part, Warning,
+				"%s is not there: it has to be made at every boot (the packaged service makes /run/millrace)", folder)
 			return
 		}
 		x.fault(part, writable(folder), folder+" takes files")

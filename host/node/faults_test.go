@@ -36,8 +36,8 @@ func (f *fixture) state(drive string) string {
 	return "unknown"
 }
 
-// TestADriveThatIsKilledComesBack: requests to it fail with unavailable and a time to come again, the others' do not; when the target is back, the drive is
-// opened again and gives the bytes that it would have given.
+// TestADriveThatIsKilledComesBack: requests to it fail with unavailable and a time to come again, the others' do not;
+// when the target is back, the drive is opened again and gives the bytes that it would have given.
 func TestADriveThatIsKilledComesBack(t *testing.T) {
 	files := content(t)
 	wire := serveDrive(t, fill(t, "file", files))
@@ -67,7 +67,8 @@ func TestADriveThatIsKilledComesBack(t *testing.T) {
 	assert.Contains(t, string(b), `millrace_device_opens_total{drive="d1"} 1`)
 }
 
-// TestAnAssociationThatEnds: the drive is there, but forgot what it held for this host: the jobs get their programs again.
+// TestAnAssociationThatEnds: the drive is there, but forgot what it held for this host: the jobs get their programs
+// again.
 func TestAnAssociationThatEnds(t *testing.T) {
 	files := content(t)
 	wire := serveDrive(t, fill(t, "file", files))
@@ -145,7 +146,8 @@ func TestAWorkerThatPanics(t *testing.T) {
 	})
 }
 
-// TestBadDataIsDataLoss: a partition whose pages are damaged fails where they are read, and would again; the drive is not in question.
+// TestBadDataIsDataLoss: a partition whose pages are damaged fails where they are read, and would again; the drive is
+// not in question.
 func TestBadDataIsDataLoss(t *testing.T) {
 	b := partition(t, 1, 400)
 	for i := 10; i < 200; i++ {
@@ -163,7 +165,8 @@ func TestBadDataIsDataLoss(t *testing.T) {
 	assert.Equal(t, "ready", f.state("d0"))
 }
 
-// TestAClientThatDies: what it asked for and did not take is the next one's; a run whose clients are all gone is closed, long before an idle one.
+// TestAClientThatDies: what it asked for and did not take is the next one's; a run whose clients are all gone is
+// closed, long before an idle one.
 func TestAClientThatDies(t *testing.T) {
 	files := content(t)
 	f := start(t, func(c *Config) { c.Runs.Abandoned, c.Runs.Idle = Duration(30*time.Millisecond), Duration(time.Hour) }, fill(t, "mem", files))
@@ -177,7 +180,8 @@ func TestAClientThatDies(t *testing.T) {
 		require.NoError(t, err)
 		f.wait("it to be served", func() bool { return f.splits.Running("") == 1 })
 		require.NoError(t, c.Close())
-		f.wait("the run to be closed", func() bool { return f.splits.Running("") == 0 && f.splits.Holding() == splits.Held{} })
+		f.wait("the run to be closed",
+			func() bool { return f.splits.Running("") == 0 && f.splits.Holding() == splits.Held{} })
 	}
 	assert.True(t, bytes.Equal(want[0], f.frame(j, "d0", 0, 8)))
 	time.Sleep(100 * time.Millisecond) // three times as long as an abandoned run lives; a longer pause changes nothing
@@ -203,7 +207,9 @@ func TestASlowClientIsCutOff(t *testing.T) {
 	files := map[string][]byte{"a.parquet": partition(t, 1, 1000)}
 	wide := strings.Replace(doc, "columns: [cat_0, list_0]", "columns: [cat_0, list_0]", 1) + "generated:\n"
 	for i := range 400 {
-		wide += "  - columns: [int_0]\n    as: \"b" + string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26)) + "\"\n    ops: [fill_null: 0, bucketize: {borders: [1, 10, 100]}, sigrid_hash: {salt: 1, max: 10}]\n"
+		wide += "  - columns: [int_0]\n    as: \"b" +
+			string(rune('a'+i/26/26)) + string(rune('a'+i/26%26)) + string(rune('a'+i%26)) +
+			"\"\n    ops: [fill_null: 0, bucketize: {borders: [1, 10, 100]}, sigrid_hash: {salt: 1, max: 10}]\n"
 	}
 	f := start(t, func(c *Config) { c.Runs.WriteTime = Duration(50 * time.Millisecond) }, fill(t, "file", files))
 	j := f.describeJob(wide, dataset.Options{Batch: 1000})
@@ -270,8 +276,8 @@ func TestDraining(t *testing.T) {
 	f.frame(j, "d0", 6, 7)
 }
 
-// TestFinishingAJobUnderItsClients: responses that are being written are cut, requests that wait are told, and nothing is read from
-// memory that is no longer the job's.
+// TestFinishingAJobUnderItsClients: responses that are being written are cut, requests that wait are told, and nothing
+// is read from memory that is no longer the job's.
 func TestFinishingAJobUnderItsClients(t *testing.T) {
 	files := content(t)
 	f := start(t, nil, fill(t, "mem", files))
@@ -310,7 +316,8 @@ func TestFinishingAJobUnderItsClients(t *testing.T) {
 	}
 }
 
-// TestBusyIsToldToComeAgain: a drive that runs as many splits as it takes, all of which have work, refuses another after a while.
+// TestBusyIsToldToComeAgain: a drive that runs as many splits as it takes, all of which have work, refuses another
+// after a while.
 func TestBusyIsToldToComeAgain(t *testing.T) {
 	files := content(t)
 	f := start(t, func(c *Config) {

@@ -29,12 +29,14 @@ func TestAnOlderLeaderIsRefused(t *testing.T) {
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(call("x")))
 }
 
-// TestAFenceSurvivesARestart: neither a call nor the answer to a heartbeat of a leader that was replaced before the restart is listened to after it.
+// TestAFenceSurvivesARestart: neither a call nor the answer to a heartbeat of a leader that was replaced before the
+// restart is listened to after it.
 func TestAFenceSurvivesARestart(t *testing.T) {
 	dir := t.TempDir()
 	m := newMember(t)
 	m.set(func() {
-		m.leads, m.answer = true, &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01}
+		m.leads, m.answer = true,
+			&apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01}
 	})
 	begin := func() *fixture {
 		return start(t, func(c *Config) { c.StateDir, c.Control = dir, []string{m.url} })

@@ -37,7 +37,8 @@ type member struct {
 }
 
 func newMember(t *testing.T) *member {
-	m := &member{answer: &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 1, IntervalSeconds: 0.01}}
+	m := &member{answer: &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "m", Fence: 1,
+		IntervalSeconds: 0.01}}
 	mux := http.NewServeMux()
 	mux.Handle(apiv1connect.NewControlHandler(m))
 	s := httptest.NewServer(mux)
@@ -118,7 +119,8 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 	three.set(func() { three.answer.WantInventory = true })
 	f.wait("the inventory", func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 3 })
 	three.set(func() { three.answer.WantInventory = false })
-	f.wait("a beat without the inventory", func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 0 })
+	f.wait("a beat without the inventory",
+		func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 0 })
 	before := three.had()[0].Inventory
 	p := partition(t, 9, 60)
 	require.NoError(t, f.manager.Drives()[0].Volume().Put(t.Context(), "new.parquet", int64(len(p)), bytes.NewReader(p)))
@@ -136,7 +138,8 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 
 	// The leader changes. The old one, which does not know it yet, is not listened to.
 	two.set(func() {
-		two.leads, two.answer = true, &apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "two", Fence: 9, IntervalSeconds: 0.01}
+		two.leads, two.answer = true,
+			&apiv1.HeartbeatResponse{Protocol: apiv1.Protocol, Leader: "two", Fence: 9, IntervalSeconds: 0.01}
 	})
 	three.set(func() { three.leads = false; three.leader = two.url })
 	f.wait("beats to the new leader", func() bool { return len(two.had()) > 2 })

@@ -50,7 +50,8 @@ func TestHostileRequests(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Positive(t, resp.ContentLength)
 	for body, want := range map[string]string{
-		`{"job":"AAAA"}`: "invalid_argument", `{"nonsense":1}`: "invalid_argument", `{"job":"` + strings.Repeat("A", 5000) + `"}`: "resource_exhausted",
+		`{"job":"AAAA"}`: "invalid_argument", `{"nonsense":1}`: "invalid_argument", `{"job":"` + strings.Repeat("A",
+			5000) + `"}`: "resource_exhausted",
 	} {
 		resp, err := f.client.Post(f.base+"/millrace.v1.Node/Prepare", "application/json", strings.NewReader(body))
 		require.NoError(t, err)

@@ -29,7 +29,8 @@ func loadImage(c ImageConfig) (drives.Image, error) {
 			return drives.Image{}, fmt.Errorf("image.file: %s: %w", c.File, err)
 		}
 		if c.ID != "" && parsed.ID != want.ID {
-			return drives.Image{}, fmt.Errorf("image.file: %s is image %s, image.id says %s", c.File, parsed.ID, want.ID)
+			return drives.Image{},
+				fmt.Errorf("image.file: %s is image %s, image.id says %s", c.File, parsed.ID, want.ID)
 		}
 		want.Content, want.ID = content, parsed.ID
 	}

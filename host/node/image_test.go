@@ -54,8 +54,8 @@ func (f *fixture) imagesOf() []string {
 	return list
 }
 
-// TestDrivesAreKeptAtTheImage: an image is rolled out under a job, whose clients get every mini-batch, byte for byte; a drive that starts with it is let
-// alone.
+// TestDrivesAreKeptAtTheImage: an image is rolled out under a job, whose clients get every mini-batch, byte for byte; a
+// drive that starts with it is let alone.
 func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	files := content(t)
 	m := anImage(t)
@@ -91,13 +91,15 @@ func TestDrivesAreKeptAtTheImage(t *testing.T) {
 	wg.Wait()
 	f.wait("the rollout", func() bool {
 		list := f.imagesOf()
-		return list[0] == m.ID.String() && list[1] == m.ID.String() && f.state("d0") == "ready" && f.state("d1") == "ready"
+		return list[0] == m.ID.String() && list[1] == m.ID.String() && f.state("d0") == "ready" &&
+			f.state("d1") == "ready"
 	})
 	f.frame(j, "d0", 0, 1)
 	_, b, _ := f.get(f.base + "/metrics")
 	assert.Contains(t, string(b), `millrace_device_image_drift{drive="d0"} 0`)
 	for _, drive := range []string{"d0", "d1"} {
-		assert.Contains(t, string(b), fmt.Sprintf(`millrace_device_image_info{drive=%q,image=%q} 1`, drive, m.ID.String()))
+		assert.Contains(t, string(b),
+			fmt.Sprintf(`millrace_device_image_info{drive=%q,image=%q} 1`, drive, m.ID.String()))
 	}
 	assert.NotContains(t, string(b), stock, "one image a drive")
 }

@@ -84,8 +84,8 @@ func (l *listeners) close() error {
 // maxOwnerURLs bounds what is written into a drive's lock file.
 const maxOwnerURLs = 8
 
-// driveOwner returns what a process learns about the node when it finds one of the node's drives open. Unix sockets come
-// first, because they ask for no certificate.
+// driveOwner returns what a process learns about the node when it finds one of the node's drives open. Unix sockets
+// come first, because they ask for no certificate.
 func driveOwner(node string, urls []string) func(drive string) *csd.Owner {
 	return func(drive string) *csd.Owner {
 		owner := &csd.Owner{Name: "node " + node, Drive: drive}

@@ -16,15 +16,17 @@ func TestDriveHealthIsExported(t *testing.T) {
 	f := start(t, nil, fill(t, "file", nil))
 	_, said, _ := f.get(f.base + "/metrics")
 	for _, want := range []string{
-		`millrace_device_critical_warnings{drive="d0"} 0`, `millrace_device_media_errors_total{drive="d0"} 0`, `millrace_device_life_used_ratio{drive="d0"} `,
-		`millrace_device_free_bytes{drive="d0"} `, `millrace_device_size_bytes{drive="d0"} `, "millrace_build_info{", "go_goroutines",
+		`millrace_device_critical_warnings{drive="d0"} 0`, `millrace_device_media_errors_total{drive="d0"} 0`,
+		`millrace_device_life_used_ratio{drive="d0"} `,
+		`millrace_device_free_bytes{drive="d0"} `, `millrace_device_size_bytes{drive="d0"} `, "millrace_build_info{",
+		"go_goroutines",
 	} {
 		assert.Contains(t, string(said), want)
 	}
 }
 
-// TestMetricsLeaveTheRegistry checks that an agent that is closed leaves nothing of its own in a registry that it was given,
-// so that the next agent may have it.
+// TestMetricsLeaveTheRegistry checks that an agent that is closed leaves nothing of its own in a registry that it was
+// given, so that the next agent may have it.
 func TestMetricsLeaveTheRegistry(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	c := DefaultConfig()

@@ -244,7 +244,8 @@ type job struct {
 	*apiv1.PrepareRequest
 }
 
-// describeJob makes a job of what the node says that it holds, as the control plane does: of all partitions, or those named.
+// describeJob makes a job of what the node says that it holds, as the control plane does: of all partitions, or those
+// named.
 func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *job {
 	f.t.Helper()
 	r, err := f.node.Describe(f.t.Context(), &apiv1.DescribeRequest{})
@@ -270,7 +271,8 @@ func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *
 	return newJob(f.t, text, o, list, columns)
 }
 
-func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partition, columns []pipeline.ColumnInfo) *job {
+func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partition,
+	columns []pipeline.ColumnInfo) *job {
 	t.Helper()
 	manifest, err := dataset.NewManifest(list)
 	require.NoError(t, err)
@@ -291,9 +293,10 @@ func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partiti
 	require.NoError(t, err)
 	mb, err := manifest.MarshalJSON()
 	require.NoError(t, err)
-	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(text), Manifest: mb, Plan: &apiv1.PlanOptions{
-		Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
-	}}
+	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(text), Manifest: mb,
+		Plan: &apiv1.PlanOptions{
+			Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
+		}}
 	return j
 }
 
@@ -308,7 +311,8 @@ func (f *fixture) prepare(o dataset.Options, names ...string) *job {
 
 // link is the URL of a mini-batch.
 func (f *fixture) link(j *job, drive string, number, until uint64) string {
-	return fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", f.base, j.digest, j.plan.Options().Epoch, url.QueryEscape(drive), number, until)
+	return fmt.Sprintf("%s/v1/minibatch?job=%s&epoch=%d&drive=%s&number=%d&until=%d", f.base, j.digest,
+		j.plan.Options().Epoch, url.QueryEscape(drive), number, until)
 }
 
 // get fetches something.
@@ -379,7 +383,8 @@ func truth(t testing.TB, files map[string][]byte, j *job) [][]byte {
 	require.NoError(t, m.Prepare(t.Context(), &api.Job{Digest: j.digest, Pipeline: spec, Plan: j.plan.Options()}))
 	frames := make([][]byte, j.plan.MiniBatches())
 	for s := range j.plan.All() {
-		st, err := m.Open(t.Context(), api.SplitRequest{Job: j.digest, Drive: "files", Epoch: j.plan.Options().Epoch, Split: s})
+		st, err := m.Open(t.Context(),
+			api.SplitRequest{Job: j.digest, Drive: "files", Epoch: j.plan.Options().Epoch, Split: s})
 		require.NoError(t, err)
 		for {
 			mb, err := st.Next(t.Context())

@@ -13,8 +13,8 @@ import (
 // maxPeers bounds the memory of a requestLimit.
 const maxPeers = 1 << 14
 
-// requestLimit bounds the requests of a peer (an address) per second: each peer has a bucket that fills in a second. It is
-// safe for concurrent use.
+// requestLimit bounds the requests of a peer (an address) per second: each peer has a bucket that fills in a second. It
+// is safe for concurrent use.
 type requestLimit struct {
 	rate float64 // requests a second; 0: any number
 

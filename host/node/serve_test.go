@@ -19,11 +19,12 @@ import (
 
 // content is a data set of three partitions.
 func content(t testing.TB) map[string][]byte {
-	return map[string][]byte{"a.parquet": partition(t, 1, 1030), "b.parquet": partition(t, 2, 400), "c.parquet": partition(t, 3, 75)}
+	return map[string][]byte{"a.parquet": partition(t, 1, 1030), "b.parquet": partition(t, 2, 400),
+		"c.parquet": partition(t, 3, 75)}
 }
 
-// TestTheWireGivesWhatTheProcessDoes: every mini-batch of every kind of drive, over TCP and a unix socket, with and without mixed rows, is byte for byte
-// the one of the reference engine in this process.
+// TestTheWireGivesWhatTheProcessDoes: every mini-batch of every kind of drive, over TCP and a unix socket, with and
+// without mixed rows, is byte for byte the one of the reference engine in this process.
 func TestTheWireGivesWhatTheProcessDoes(t *testing.T) {
 	files := content(t)
 	mem, file := fill(t, "mem", files), fill(t, "file", files)
@@ -33,7 +34,8 @@ func TestTheWireGivesWhatTheProcessDoes(t *testing.T) {
 		o      dataset.Options
 	}{
 		{"127.0.0.1:0", dataset.Options{SplitBatches: 5, Seed: 9}},
-		{"unix:" + filepath.Join(t.TempDir(), "n.sock"), dataset.Options{Shuffle: dataset.ShuffleRows, SplitBatches: 4, Window: 3, Epoch: 2}},
+		{"unix:" + filepath.Join(t.TempDir(), "n.sock"),
+			dataset.Options{Shuffle: dataset.ShuffleRows, SplitBatches: 4, Window: 3, Epoch: 2}},
 	} {
 		f := start(t, func(g *Config) {
 			g.Listen = []string{c.listen}
@@ -79,10 +81,12 @@ func TestAskingAgainGivesTheSame(t *testing.T) {
 	wg.Wait()
 }
 
-// TestSeveralClients: one a drive and split, many outstanding requests each, get every mini-batch once, and the node holds nothing afterwards.
+// TestSeveralClients: one a drive and split, many outstanding requests each, get every mini-batch once, and the node
+// holds nothing afterwards.
 func TestSeveralClients(t *testing.T) {
 	files := content(t)
-	f := start(t, func(c *Config) { c.Buffers = BufferConfig{Node: 40 << 10, Job: 30 << 10} }, fill(t, "mem", files), fill(t, "file", files))
+	f := start(t, func(c *Config) { c.Buffers = BufferConfig{Node: 40 << 10, Job: 30 << 10} }, fill(t, "mem", files),
+		fill(t, "file", files))
 	j := f.prepare(dataset.Options{SplitBatches: 4})
 	want := truth(t, files, j)
 	splits := make(chan dataset.Split, j.plan.Splits())
@@ -104,7 +108,8 @@ func TestSeveralClients(t *testing.T) {
 					go func() {
 						defer credits.Done()
 						n := s.FirstNumber + i
-						status, b, _, err := f.try(t.Context(), f.link(j, fmt.Sprintf("d%d", client), n, s.FirstNumber+uint64(s.MiniBatches)))
+						status, b, _, err := f.try(t.Context(),
+							f.link(j, fmt.Sprintf("d%d", client), n, s.FirstNumber+uint64(s.MiniBatches)))
 						if assert.NoError(t, err) && assert.Equal(t, http.StatusOK, status, "%s", b) {
 							assert.True(t, bytes.Equal(want[n], b))
 							mu.Lock()
@@ -152,7 +157,8 @@ func TestMadeAheadUpToUntil(t *testing.T) {
 	require.Equal(t, 12, s.MiniBatches, "of the partition that has as many")
 	f.frame(j, "d0", s.FirstNumber, s.FirstNumber+6)
 	f.wait("five to be made ahead", func() bool { return f.splits.Holding().Batches == 5 })
-	// Two more splits want a stream, and the drive has two: the first split, which has nothing to make, gives its own up.
+	// Two more splits want a stream, and the drive has two: the first split, which has nothing to make, gives its own
+	// up.
 	f.frame(j, "d0", s.FirstNumber+12, s.FirstNumber+13)
 	f.frame(j, "d0", s.FirstNumber+24, s.FirstNumber+25)
 	for i := range uint64(12) {

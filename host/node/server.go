@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/host/node/splits"
 )
 
-// server is the node's HTTP server. It notices when a connection is closed, because splits whose clients are all gone are
-// closed soon.
+// server is the node's HTTP server. It notices when a connection is closed, because splits whose clients are all gone
+// are closed soon.
 type server struct {
 	http    *http.Server
 	leave   func(*splits.Peer)

@@ -27,8 +27,8 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// service is Connect's Node service over the node's parts. A call that it does not have is unimplemented, as it is on an
-// older node.
+// service is Connect's Node service over the node's parts. A call that it does not have is unimplemented, as it is on
+// an older node.
 type service struct {
 	apiv1connect.UnimplementedNodeHandler
 
@@ -93,7 +93,8 @@ func (s *service) Describe(context.Context, *apiv1.DescribeRequest) (*apiv1.Desc
 // readDigest reads a job's digest.
 func readDigest(b []byte) (dataset.Digest, error) {
 	if len(b) != len(dataset.Digest{}) {
-		return dataset.Digest{}, fmt.Errorf("%w: job: %d bytes, want %d", errorcode.ErrRequest, len(b), len(dataset.Digest{}))
+		return dataset.Digest{},
+			fmt.Errorf("%w: job: %d bytes, want %d", errorcode.ErrRequest, len(b), len(dataset.Digest{}))
 	}
 	return dataset.Digest(b), nil
 }

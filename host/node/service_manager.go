@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// notify tells systemd a state (sd_notify(3)): READY=1, STOPPING=1 or WATCHDOG=1. Without NOTIFY_SOCKET it does nothing.
+// notify tells systemd a state (sd_notify(3)): READY=1, STOPPING=1 or WATCHDOG=1. Without NOTIFY_SOCKET it does
+// nothing.
 func notify(state string) error {
 	path := os.Getenv("NOTIFY_SOCKET")
 	if path == "" {

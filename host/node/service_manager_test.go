@@ -97,7 +97,8 @@ func TestTheUnitMatches(t *testing.T) {
 	assert.Equal(t, "notify", unit["Type"])
 	stop, err := strconv.Atoi(unit["TimeoutStopSec"])
 	require.NoError(t, err)
-	assert.Greater(t, time.Duration(stop)*time.Second, time.Duration(DefaultConfig().DrainTime), "systemd waits for the drain")
+	assert.Greater(t, time.Duration(stop)*time.Second, time.Duration(DefaultConfig().DrainTime),
+		"systemd waits for the drain")
 	assert.Contains(t, unit["ExecStart"], "millrace node run --config ")
 	assert.NotEmpty(t, unit["WatchdogSec"])
 }

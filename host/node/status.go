@@ -41,8 +41,8 @@ func (s *statusReader) read(full bool) (*apiv1.NodeStatus, error) {
 		partitions[h.Drive] = h.Partitions
 	}
 	for _, d := range s.drives() {
-		// The inventory's digest stands for these lists, even that of a drive that the manager has and its supervisor has
-		// not announced yet. A list that differs from what the digest stands for would never be corrected.
+		// The inventory's digest stands for these lists, even that of a drive that the manager has and its supervisor
+		// has not announced yet. A list that differs from what the digest stands for would never be corrected.
 		status.Drives = append(status.Drives, s.readDrive(&d, partitions[d.Name]))
 	}
 	if full {
@@ -62,7 +62,8 @@ func (s *statusReader) readDrive(d *drives.Status, partitions []string) *apiv1.D
 	}
 	is := s.manager.Status(d.Drive)
 	status.Uuid, status.Image, status.Computes = is.UUID, is.Image, is.Computes
-	status.Threads, status.Streams, status.Running = int32(is.Threads), int32(is.Streams), int32(s.splits.Running(is.Name))
+	status.Threads, status.Streams, status.Running = int32(is.Threads), int32(is.Streams),
+		int32(s.splits.Running(is.Name))
 	status.FreeBytes, status.PRowsPerSecond = is.Free, is.Rates
 	return status
 }

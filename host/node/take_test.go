@@ -38,14 +38,16 @@ func putOf(t *testing.T, name string, body []byte) upload {
 	require.Len(t, inv.Partitions, 1)
 	sum := sha256.Sum256(body)
 	footer := len(body) - 8 - int(binary.LittleEndian.Uint32(body[len(body)-8:]))
-	return upload{name: name, drive: "d0", want: inv.Partitions[0].Partition, footerAt: strconv.Itoa(footer), sum: hex.EncodeToString(sum[:]), body: body}
+	return upload{name: name, drive: "d0", want: inv.Partitions[0].Partition, footerAt: strconv.Itoa(footer),
+		sum: hex.EncodeToString(sum[:]), body: body}
 }
 
 func (f *fixture) put(p upload) (status int, text string) {
 	f.t.Helper()
 	description, err := json.Marshal(p.want)
 	require.NoError(f.t, err)
-	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPut, f.base+apiv1.PartitionPath+p.name+"?drive="+p.drive, bytes.NewReader(p.body))
+	r, err := http.NewRequestWithContext(f.t.Context(), http.MethodPut,
+		f.base+apiv1.PartitionPath+p.name+"?drive="+p.drive, bytes.NewReader(p.body))
 	require.NoError(f.t, err)
 	r.Header.Set(apiv1.PartitionHeader, string(description))
 	r.Header.Set(apiv1.FooterAtHeader, p.footerAt)
@@ -58,8 +60,8 @@ func (f *fixture) put(p upload) (status int, text string) {
 	return resp.StatusCode, string(b)
 }
 
-// TestAPartitionIsPut: it is part of what the node offers, gives its bytes back, and is verified against the sum that it had; to put it again changes
-// nothing, another of its name is refused.
+// TestAPartitionIsPut: it is part of what the node offers, gives its bytes back, and is verified against the sum that
+// it had; to put it again changes nothing, another of its name is refused.
 func TestAPartitionIsPut(t *testing.T) {
 	p := putOf(t, "new.parquet", partition(t, 3, 200))
 	other := putOf(t, "new.parquet", partition(t, 4, 210))
@@ -106,17 +108,25 @@ func TestPutsThatAreRefused(t *testing.T) {
 		status int
 		says   string
 	}{
-		"no drive":                {func(p *upload) { p.drive = "" }, http.StatusBadRequest, "?drive=DRIVE"},
-		"no such drive":           {func(p *upload) { p.drive = "d9" }, http.StatusNotFound, "no such drive"},
-		"a footer behind the end": {func(p *upload) { p.footerAt = "999999999" }, http.StatusBadRequest, "a byte of the partition"},
-		"a footer nowhere":        {func(p *upload) { p.footerAt = "x" }, http.StatusBadRequest, "a byte of the partition"},
-		"no sum":                  {func(p *upload) { p.sum = "" }, http.StatusBadRequest, "SHA-256"},
-		"another sum":             {func(p *upload) { p.sum = strings.Repeat("ab", 32) }, http.StatusInternalServerError, "changed on their way"},
-		"another footer":          {func(p *upload) { p.want.Footer = dataset.Digest{1} }, http.StatusInternalServerError, "footer"},
-		"another name":            {func(p *upload) { p.want.Name = "x.parquet" }, http.StatusBadRequest, "the path names"},
-		"fewer bytes":             {func(p *upload) { p.body = p.body[:len(p.body)-1] }, http.StatusBadRequest, "the body has"},
-		"nothing":                 {func(p *upload) { p.body, p.want.Bytes, p.footerAt = nil, 0, "0" }, http.StatusBadRequest, "the body has 0 bytes"},
-		"a changed byte":          {func(p *upload) { p.body = bytes.Clone(p.body); p.body[77] ^= 1 }, http.StatusInternalServerError, "changed on their way"},
+		"no drive":      {func(p *upload) { p.drive = "" }, http.StatusBadRequest, "?drive=DRIVE"},
+		"no such drive": {func(p *upload) { p.drive = "d9" }, http.StatusNotFound, "no such drive"},
+		"a footer behind the end": {func(p *upload) { p.footerAt = "999999999" }, http.StatusBadRequest,
+			"a byte of the partition"},
+		"a footer nowhere": {func(p *upload) { p.footerAt = "x" }, http.StatusBadRequest,
+			"a byte of the partition"},
+		"no sum": {func(p *upload) { p.sum = "" }, http.StatusBadRequest, "SHA-256"},
+		"another sum": {func(p *upload) { p.sum = strings.Repeat("ab", 32) },
+			http.StatusInternalServerError, "changed on their way"},
+		"another footer": {func(p *upload) { p.want.Footer = dataset.Digest{1} },
+			http.StatusInternalServerError, "footer"},
+		"another name": {func(p *upload) { p.want.Name = "x.parquet" }, http.StatusBadRequest,
+			"the path names"},
+		"fewer bytes": {func(p *upload) { p.body = p.body[:len(p.body)-1] }, http.StatusBadRequest,
+			"the body has"},
+		"nothing": {func(p *upload) { p.body, p.want.Bytes, p.footerAt = nil, 0, "0" },
+			http.StatusBadRequest, "the body has 0 bytes"},
+		"a changed byte": {func(p *upload) { p.body = bytes.Clone(p.body); p.body[77] ^= 1 },
+			http.StatusInternalServerError, "changed on their way"},
 		"a long description": {func(p *upload) {
 			p.want.RowGroups = make([]int64, apiv1.MaxPartitionHeader/2) // a digit and a comma each
 		}, http.StatusBadRequest, "a description of at most 32768 bytes"},

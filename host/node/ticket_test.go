@@ -104,15 +104,20 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 		status int
 		code   string
 	}{
-		"no ticket":                    {0, "", http.StatusUnauthorized, "unauthenticated"},
-		"noise":                        {0, "x", http.StatusUnauthorized, "unauthenticated"},
-		"a forged one":                 {0, ticket.Encode(forged), http.StatusUnauthorized, "unauthenticated"},
-		"a mini-batch past the lease":  {8, good, http.StatusForbidden, "permission_denied"},
-		"another job's ticket":         {0, g.show(func(t *apiv1.Ticket) { t.Digest = make([]byte, 32) }), http.StatusForbidden, "permission_denied"},
-		"another drive's":              {0, g.show(func(t *apiv1.Ticket) { t.Drive = "d1" }), http.StatusForbidden, "permission_denied"},
-		"another node's":               {0, g.show(func(t *apiv1.Ticket) { t.Node = "n1" }), http.StatusForbidden, "permission_denied"},
-		"of the node's former run":     {0, g.show(func(t *apiv1.Ticket) { t.Incarnation = "before" }), http.StatusForbidden, "permission_denied"},
-		"an expired one":               {0, g.show(func(t *apiv1.Ticket) { t.ExpiresSeconds = 1 }), http.StatusForbidden, "permission_denied"},
+		"no ticket":                   {0, "", http.StatusUnauthorized, "unauthenticated"},
+		"noise":                       {0, "x", http.StatusUnauthorized, "unauthenticated"},
+		"a forged one":                {0, ticket.Encode(forged), http.StatusUnauthorized, "unauthenticated"},
+		"a mini-batch past the lease": {8, good, http.StatusForbidden, "permission_denied"},
+		"another job's ticket": {0, g.show(func(t *apiv1.Ticket) { t.Digest = make([]byte, 32) }),
+			http.StatusForbidden, "permission_denied"},
+		"another drive's": {0, g.show(func(t *apiv1.Ticket) { t.Drive = "d1" }), http.StatusForbidden,
+			"permission_denied"},
+		"another node's": {0, g.show(func(t *apiv1.Ticket) { t.Node = "n1" }), http.StatusForbidden,
+			"permission_denied"},
+		"of the node's former run": {0, g.show(func(t *apiv1.Ticket) { t.Incarnation = "before" }),
+			http.StatusForbidden, "permission_denied"},
+		"an expired one": {0, g.show(func(t *apiv1.Ticket) { t.ExpiresSeconds = 1 }),
+			http.StatusForbidden, "permission_denied"},
 		"of a leader not heard of yet": {0, ticket.Encode(unheard), http.StatusServiceUnavailable, "unavailable"},
 	} {
 		status, code := g.ask(c.number, c.header)
@@ -172,7 +177,8 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status)
 
 	m := newMember(t) // it does not lead
-	lost := start(t, func(c *Config) { c.Control = []string{m.url} }, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
+	lost := start(t, func(c *Config) { c.Control = []string{m.url} },
+		fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
 	j := lost.prepare(dataset.Options{})
 	status, b, h := lost.get(lost.link(j, "d0", 0, 1))
 	assert.Equal(t, http.StatusServiceUnavailable, status)

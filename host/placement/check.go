@@ -7,10 +7,11 @@ import (
 
 // Report says what a placement is worth.
 type Report struct {
-	Partitions int     `json:"partitions"`
-	Rows       int64   `json:"rows"`
-	Fewest     int     `json:"fewest_copies"` // of any partition
-	Short      []Short `json:"short"`         // partitions with fewer copies than they are to have; with none, the rows are not there at all
+	Partitions int   `json:"partitions"`
+	Rows       int64 `json:"rows"`
+	Fewest     int   `json:"fewest_copies"` // of any partition
+	// partitions with fewer copies than they are to have; with none, the rows are not there at all
+	Short []Short `json:"short"`
 	// OneNode are the partitions whose copies, be it one or several, all lie on one node: without the node they are
 	// gone.
 	OneNode []string `json:"one_node"`

@@ -1,5 +1,5 @@
-// Package placement decides which drives hold which partitions. It is pure: it reads what the drives hold and returns the
-// copies to be made; somebody else makes them.
+// Package placement decides which drives hold which partitions. It is pure: it reads what the drives hold and returns
+// the copies to be made; somebody else makes them.
 //
 // # Overview
 //

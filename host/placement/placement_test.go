@@ -176,8 +176,8 @@ func TestCheckNamesTheLast(t *testing.T) {
 	assert.Zero(t, r.RowsPerSecond, "no P is known")
 }
 
-// TestSpreadProperties: every partition gets its copies, on different drives, none beyond its room, and no drive ends later than greedy
-// placement allows.
+// TestSpreadProperties: every partition gets its copies, on different drives, none beyond its room, and no drive ends
+// later than greedy placement allows.
 func TestSpreadProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ds := drives(rapid.IntRange(1, 9).Draw(t, "drives"), rapid.IntRange(1, 3).Draw(t, "per node"), 1<<40)

@@ -59,7 +59,8 @@ func (s *Site) makeIdentities() error {
 	}
 	var repaired []string
 	if why := s.authorityFault(); why != nil {
-		if err := removeFiles(filepath.Join(dir, identity.AuthorityCert), filepath.Join(dir, identity.AuthorityKey)); err != nil {
+		if err := removeFiles(filepath.Join(dir, identity.AuthorityCert),
+			filepath.Join(dir, identity.AuthorityKey)); err != nil {
 			return err
 		}
 		host, err := os.Hostname()
@@ -128,7 +129,8 @@ func certificateFault(o identity.Options) error {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
-	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+	if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return err
 	}
 	return ending(pair.Leaf)
@@ -166,7 +168,8 @@ func (s *Site) operator() identity.Identity {
 // hosts are the names by which a daemon of this machine is called.
 func hosts(listen string) []string {
 	list := []string{"localhost", "127.0.0.1", "::1"}
-	if host, _, err := net.SplitHostPort(listen); err == nil && host != "localhost" && host != "127.0.0.1" && host != "::1" {
+	if host, _, err := net.SplitHostPort(listen); err == nil && host != "localhost" && host != "127.0.0.1" &&
+		host != "::1" {
 		list = append(list, host)
 	}
 	return list

@@ -227,7 +227,8 @@ func Open(o Options) (*Site, error) {
 
 // record is what a site of these options is made with.
 func (o Options) record() (record, error) {
-	r := record{MadeBy: madeBy, Version: o.Version, Control: o.Control, Node: o.Node, DriveSize: o.DriveSize, Context: o.Context, Contexts: o.Contexts, Operator: operatorName()}
+	r := record{MadeBy: madeBy, Version: o.Version, Control: o.Control, Node: o.Node, DriveSize: o.DriveSize,
+		Context: o.Context, Contexts: o.Contexts, Operator: operatorName()}
 	for _, d := range []struct {
 		to  *string
 		def string
@@ -270,7 +271,8 @@ func (s *Site) agree() error {
 		{"context", s.o.Context, s.rec.Context},
 	} {
 		if c.asked != "" && c.asked != c.have && !strings.HasSuffix(c.asked, ":0") {
-			return fmt.Errorf("%s: %w: %s %s, not %s: leave the flag out, or give another folder with --dir", s.o.Dir, ErrOther, c.what, c.have, c.asked)
+			return fmt.Errorf("%s: %w: %s %s, not %s: leave the flag out, or give another folder with --dir", s.o.Dir,
+				ErrOther, c.what, c.have, c.asked)
 		}
 	}
 	if s.o.DriveSize != 0 && s.o.DriveSize != s.rec.DriveSize {

@@ -20,7 +20,8 @@ func options(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()
 	return Options{
-		Dir: filepath.Join(dir, "a % site?#1"), Program: "/usr/bin/millrace", Control: "127.0.0.1:0", Node: "127.0.0.1:0",
+		Dir: filepath.Join(dir,
+			"a % site?#1"), Program: "/usr/bin/millrace", Control: "127.0.0.1:0", Node: "127.0.0.1:0",
 		DriveSize: 8 << 20, Context: "here", Contexts: filepath.Join(dir, "config", "contexts.yaml"),
 	}
 }

@@ -164,7 +164,8 @@ func (s *Site) launch(d daemon, log io.Writer) (*child, error) {
 func environment(all []string) []string {
 	var kept []string
 	for _, v := range all {
-		if !strings.HasPrefix(v, "MILLRACE_C") && !strings.HasPrefix(v, "MILLRACE_KEY=") && !strings.HasPrefix(v, "NOTIFY_SOCKET=") {
+		if !strings.HasPrefix(v, "MILLRACE_C") && !strings.HasPrefix(v, "MILLRACE_KEY=") &&
+			!strings.HasPrefix(v, "NOTIFY_SOCKET=") {
 			kept = append(kept, v)
 		}
 	}
@@ -209,7 +210,8 @@ func (s *Site) wait(ctx context.Context, d daemon, c *child) error {
 		case <-ended:
 			return fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, d.what, c.err, s.tail(d))
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %s is not ready: %w: %w; its log is %s", ErrDaemon, d.what, context.Cause(ctx), last, s.logPath(d))
+			return fmt.Errorf("%w: %s is not ready: %w: %w; its log is %s", ErrDaemon, d.what, context.Cause(ctx), last,
+				s.logPath(d))
 		case <-time.After(pause):
 		}
 	}

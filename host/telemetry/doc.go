@@ -7,11 +7,11 @@
 // github.com/cilium/ebpf's package asm, so no compiler is needed; where their fields lie is read from the tracepoint's
 // format file, as kernels differ. [Watcher.Read] gives what was counted since.
 //
-// Watching is never needed for anything else. Without privilege, without the kernel's NVMe driver or on another system Watch
-// fails with [ErrUnavailable] and says why; callers log that and go on.
+// Watching is never needed for anything else. Without privilege, without the kernel's NVMe driver or on another system
+// Watch fails with [ErrUnavailable] and says why; callers log that and go on.
 //
-// Counts are of what was seen. The kernel passes over a tracepoint's programs when it fires on a processor that is in the
-// middle of one, so a completion interrupt at such a moment goes unseen, with all the commands that it completes.
+// Counts are of what was seen. The kernel passes over a tracepoint's programs when it fires on a processor that is in
+// the middle of one, so a completion interrupt at such a moment goes unseen, with all the commands that it completes.
 //
 // # Concurrency
 //

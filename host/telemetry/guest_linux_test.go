@@ -36,7 +36,8 @@ func TestGuestWatch(t *testing.T) {
 		t.Run(kernel, func(t *testing.T) {
 			result := guest.Boot(t, guest.Options{
 				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/telemetry.test": program}, Env: map[string]string{inGuest: "yes"},
-				QEMU:   []string{"-drive", "if=none,id=disk,format=raw,file=" + disk, "-device", "nvme,serial=QEMU0001,drive=disk"},
+				QEMU: []string{"-drive", "if=none,id=disk,format=raw,file=" + disk, "-device",
+					"nvme,serial=QEMU0001,drive=disk"},
 				Script: "wait_for 20 test -e /dev/ng0n1\nwait_for 20 test -b /dev/nvme0n1\nsleep 2 # the kernel looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v -test.run 'InGuest|SaysWhyNot'\n",
 			})
 			result.Report(t, "watch")
@@ -100,9 +101,11 @@ func TestInGuestWatch(t *testing.T) {
 			assert.GreaterOrEqual(t, uint64(h.Total), low)
 			assert.Less(t, uint64(h.Total), high)
 			assert.LessOrEqual(t, h.Quantile(0.5), h.Quantile(0.99))
-			t.Logf("admin %t, opcode %02xh: %d, mean %s, half below %s", h.Admin, h.Opcode, h.Count, h.Mean(), h.Quantile(0.5))
+			t.Logf("admin %t, opcode %02xh: %d, mean %s, half below %s", h.Admin, h.Opcode, h.Count, h.Mean(),
+				h.Quantile(0.5))
 		}
-		// The reads were in flight together: an interrupt that completes many of them in the middle of a program is not seen.
+		// The reads were in flight together: an interrupt that completes many of them in the middle of a program is not
+		// seen.
 		assert.Positive(t, got[key{false, nvme.NVMRead}])
 		assert.LessOrEqual(t, got[key{false, nvme.NVMRead}], uint64(reads))
 		delete(got, key{false, nvme.NVMRead})

@@ -10,7 +10,8 @@ import (
 // ErrUnavailable says that this machine cannot watch NVMe commands; what it wraps says why.
 var ErrUnavailable = errors.New("NVMe commands cannot be timed here")
 
-// Buckets is the number of buckets of a histogram: bucket i counts latencies of 2^i nanoseconds to less than twice that.
+// Buckets is the number of buckets of a histogram: bucket i counts latencies of 2^i nanoseconds to less than twice
+// that.
 const Buckets = 64
 
 // Histogram counts the commands of one opcode to one controller.
@@ -74,7 +75,8 @@ func assemble(cells []cell) []Histogram {
 		all = append(all, *h)
 	}
 	slices.SortFunc(all, func(a, b Histogram) int {
-		return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(queue(a), queue(b)), cmp.Compare(a.Opcode, b.Opcode))
+		return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(queue(a), queue(b)),
+			cmp.Compare(a.Opcode, b.Opcode))
 	})
 	return all
 }

@@ -63,7 +63,8 @@ func begun(f []field, commands int) asm.Instructions {
 		})
 }
 
-// ended is run when a command has completed: it counts the time since into the cell of its bucket. Fields: ctrl_id, qid, cid.
+// ended is run when a command has completed: it counts the time since into the cell of its bucket. Fields: ctrl_id,
+// qid, cid.
 func ended(f []field, commands, cells int) asm.Instructions {
 	ins := join(
 		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, key(f),
@@ -91,9 +92,11 @@ func ended(f []field, commands, cells int) asm.Instructions {
 		if step < 32 {
 			head = head.WithSymbol(map[int32]string{16: "b16", 8: "b8", 4: "b4", 2: "b2", 1: "b1"}[step])
 		}
-		ins = append(ins, head, asm.RSh.Imm(asm.R2, step), asm.JEq.Imm(asm.R2, 0, next), asm.Add.Imm(asm.R9, step), asm.Mov.Reg(asm.R1, asm.R2))
+		ins = append(ins, head, asm.RSh.Imm(asm.R2, step), asm.JEq.Imm(asm.R2, 0, next), asm.Add.Imm(asm.R9, step),
+			asm.Mov.Reg(asm.R1, asm.R2))
 	}
-	lookup := join(asm.Instructions{asm.LoadMapPtr(asm.R1, cells)}, point(asm.R2, frameCell), asm.Instructions{asm.FnMapLookupElem.Call()})
+	lookup := join(asm.Instructions{asm.LoadMapPtr(asm.R1, cells)}, point(asm.R2, frameCell),
+		asm.Instructions{asm.FnMapLookupElem.Call()})
 	return join(ins,
 		asm.Instructions{
 			asm.LoadMem(asm.R1, asm.RFP, frameKey, asm.Word).WithSymbol("b0"),

@@ -86,11 +86,13 @@ func watch(folders []string) (_ *Watcher, err error) {
 	}
 	// Kernels before 5.11 count maps against a limit; where it cannot be raised it may do.
 	_ = rlimit.RemoveMemlock()
-	commands, err := w.newMap(&ebpf.MapSpec{Name: "commands", Type: ebpf.LRUHash, KeySize: sizeKey, ValueSize: sizeStart, MaxEntries: maxCommands})
+	commands, err := w.newMap(&ebpf.MapSpec{Name: "commands", Type: ebpf.LRUHash, KeySize: sizeKey,
+		ValueSize: sizeStart, MaxEntries: maxCommands})
 	if err != nil {
 		return nil, err
 	}
-	if w.cells, err = w.newMap(&ebpf.MapSpec{Name: "cells", Type: ebpf.Hash, KeySize: sizeCell, ValueSize: sizeValue, MaxEntries: maxCells}); err != nil {
+	if w.cells, err = w.newMap(&ebpf.MapSpec{Name: "cells", Type: ebpf.Hash, KeySize: sizeCell, ValueSize: sizeValue,
+		MaxEntries: maxCells}); err != nil {
 		return nil, err
 	}
 	// Completions first, so that nothing that is noted stays for ever.

@@ -73,7 +73,8 @@ func meet(t *testing.T) *world {
 
 // beat is what the leader answers.
 func (w *world) beat(returned ...uint64) *apiv1.HeartbeatResponse {
-	return &apiv1.HeartbeatResponse{TicketKey: w.Key(), TicketsRequired: true, Returned: returned, ClockSeconds: leaderTime + w.clock.Now().Sub(begin).Seconds()}
+	return &apiv1.HeartbeatResponse{TicketKey: w.Key(), TicketsRequired: true, Returned: returned,
+		ClockSeconds: leaderTime + w.clock.Now().Sub(begin).Seconds()}
 }
 
 // header is a ticket as it is shown, signed.
@@ -125,17 +126,22 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 		err    error
 		says   string
 	}{
-		"no ticket":                       {header: "", err: ErrNone, says: "has no Millrace-Ticket header"},
-		"noise":                           {header: "AAAA", err: ErrNone},
-		"no base64":                       {header: "{}", err: ErrNone, says: "base64"},
-		"a very long one":                 {header: strings.Repeat("A", 1<<20), err: ErrNone, says: "too long"},
-		"signed by itself":                {header: Encode(forged), err: ErrNone, says: "no leader"},
-		"another's":                       {header: w.header(nil), peer: stranger, err: ErrVoid, says: "launcher/ads.host-1's, and launcher/news shows it"},
-		"an operator shows a launcher's":  {header: w.header(nil), peer: identity.Identity{Role: identity.Operator, Name: "ads.host-1"}, err: ErrVoid},
-		"of another node":                 {header: w.header(func(t *apiv1.Ticket) { t.Node = "n1" }), err: ErrVoid, says: "this is n0"},
-		"of the node before it restarted": {header: w.header(func(t *apiv1.Ticket) { t.Incarnation = "i9" }), err: ErrVoid},
-		"expired":                         {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = leaderTime - 1 }), err: ErrVoid, says: "expired"},
-		"that never was good":             {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = 0 }), err: ErrVoid, says: "expired"},
+		"no ticket":        {header: "", err: ErrNone, says: "has no Millrace-Ticket header"},
+		"noise":            {header: "AAAA", err: ErrNone},
+		"no base64":        {header: "{}", err: ErrNone, says: "base64"},
+		"a very long one":  {header: strings.Repeat("A", 1<<20), err: ErrNone, says: "too long"},
+		"signed by itself": {header: Encode(forged), err: ErrNone, says: "no leader"},
+		"another's": {header: w.header(nil), peer: stranger, err: ErrVoid,
+			says: "launcher/ads.host-1's, and launcher/news shows it"},
+		"an operator shows a launcher's": {header: w.header(nil),
+			peer: identity.Identity{Role: identity.Operator, Name: "ads.host-1"}, err: ErrVoid},
+		"of another node": {header: w.header(func(t *apiv1.Ticket) { t.Node = "n1" }), err: ErrVoid,
+			says: "this is n0"},
+		"of the node before it restarted": {header: w.header(func(t *apiv1.Ticket) { t.Incarnation = "i9" }),
+			err: ErrVoid},
+		"expired": {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = leaderTime - 1 }), err: ErrVoid, says: "expired"},
+		"that never was good": {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = 0 }),
+			err: ErrVoid, says: "expired"},
 	} {
 		peer := c.peer
 		if peer == (identity.Identity{}) {

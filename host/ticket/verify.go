@@ -157,7 +157,8 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 		return nil, v.void(t, "it has expired")
 	case !isHolder(t.Holder, peer):
 		return nil, v.void(t, "it is %s's, and %s shows it", t.Holder, peer)
-	case !bytes.Equal(t.Digest, ask.Job[:]) || t.Epoch != ask.Epoch || t.Drive != ask.Drive || ask.Number < t.From || ask.Number >= t.To:
+	case !bytes.Equal(t.Digest, ask.Job[:]) || t.Epoch != ask.Epoch || t.Drive != ask.Drive || ask.Number < t.From ||
+		ask.Number >= t.To:
 		return nil, v.void(t, "it is for mini-batches [%d, %d) of epoch %d of job %.12x on drive %s; asked for is %d of epoch %d of job %.12x on drive %s",
 			t.From, t.To, t.Epoch, t.Digest, t.Drive, ask.Number, ask.Epoch, ask.Job, ask.Drive)
 	}

@@ -41,7 +41,8 @@ func TestVolumeOnAFileDrive(t *testing.T) {
 	for _, lba := range []int{512, 4096} {
 		t.Run(fmt.Sprint(lba), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "drive")
-			d, err := sdk.Create(t.Context(), fmt.Sprintf("file:%s?size=8MiB&lba=%d&slm=1MiB", path, lba), sdk.DeviceOptions{})
+			d, err := sdk.Create(t.Context(), fmt.Sprintf("file:%s?size=8MiB&lba=%d&slm=1MiB", path, lba),
+				sdk.DeviceOptions{})
 			require.NoError(t, err)
 			v, err := volume.Open(t.Context(), d)
 			require.NoError(t, err)

@@ -79,7 +79,8 @@ func TestAFailedPutGivesItsRoomBack(t *testing.T) {
 				require.ErrorIs(t, err, ErrDiskFull)
 				require.ErrorIs(t, err, nvme.CapacityExceeded)
 				what := fmt.Sprintf("room for %d blocks behind %d bytes", room, before)
-				for _, back := range []*fakeDevice{dev.fakeDevice, dev.crash(func(int) bool { return true }), dev.crash(func(int) bool { return false })} {
+				for _, back := range []*fakeDevice{dev.fakeDevice, dev.crash(func(int) bool { return true }),
+					dev.crash(func(int) bool { return false })} {
 					require.Equal(t, old, contents(t, open(t, back)), what)
 					behind := make([]byte, back.Size()-used)
 					_, err := back.ReaderAt(t.Context()).ReadAt(behind, used)
@@ -121,7 +122,8 @@ func TestAPutThatIsCalledOffGivesItsRoomBack(t *testing.T) {
 	dev := &trimDevice{fakeDevice: newFake(512, 8<<20), room: -1}
 	v := open(t, dev)
 	ctx, cancel := context.WithCancel(t.Context())
-	source := io.MultiReader(bytes.NewReader(data[:2*chunk]), readerFunc(func([]byte) (int, error) { cancel(); return 0, ctx.Err() }))
+	source := io.MultiReader(bytes.NewReader(data[:2*chunk]),
+		readerFunc(func([]byte) (int, error) { cancel(); return 0, ctx.Err() }))
 	require.ErrorIs(t, v.Put(ctx, "new", int64(len(data)), source), context.Canceled)
 	require.Len(t, dev.taken, 1)
 	require.Error(t, v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data[:2*chunk])))

@@ -63,7 +63,8 @@ func openFile(t *testing.T, path string, bs int) *Volume {
 func TestSystemTarBothWays(t *testing.T) {
 	tarPath := systemTar(t)
 	long := strings.Repeat("very-long-directory-name/", 8) + "part.parquet"
-	files := map[string][]byte{"a.parquet": noise(1, 12345), "dir/b.parquet": noise(2, 4096), "empty": {}, long: noise(3, 777)}
+	files := map[string][]byte{"a.parquet": noise(1, 12345), "dir/b.parquet": noise(2, 4096), "empty": {},
+		long: noise(3, 777)}
 	bothBlockSizes(t, func(t *testing.T, bs int) {
 		for _, format := range []string{"ustar", "pax", "gnu", "oldgnu"} {
 			t.Run(format, func(t *testing.T) {
@@ -93,7 +94,8 @@ func TestSystemTarBothWays(t *testing.T) {
 				out := filepath.Join(dir, "out")
 				require.NoError(t, os.Mkdir(out, 0o755))
 				assert.NotContains(t, run(t, out, tarPath, "-xf", flash), "tar:")
-				for name, want := range map[string][]byte{"ours/c.parquet": noise(4, 70000), "ours/" + long: noise(5, 10), "a.parquet": files["a.parquet"]} {
+				for name, want := range map[string][]byte{"ours/c.parquet": noise(4, 70000), "ours/" +
+					long: noise(5, 10), "a.parquet": files["a.parquet"]} {
 					b, err := os.ReadFile(filepath.Join(out, name))
 					require.NoError(t, err)
 					assert.Equal(t, want, b, name)

@@ -56,7 +56,8 @@ func TestPutListOpen(t *testing.T) {
 		dev := newFake(bs, 8<<20)
 		v := open(t, dev)
 		want := map[string][]byte{}
-		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, chunk - 512, chunk, chunk + 1, 2*chunk + 77} {
+		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, chunk - 512, chunk, chunk + 1,
+			2*chunk + 77} {
 			name := fmt.Sprintf("dir/part-%02d.parquet", i)
 			want[name] = noise(uint64(i), size)
 			put(t, v, name, want[name])
@@ -161,7 +162,8 @@ func crashEverywhere(t *testing.T, bs int, before, size int64) {
 			if err == nil {
 				want = whole
 			}
-			require.Equal(t, want, got, "lba %d, %d behind %d bytes, power lost after %d writes, %s", bs, size, before, budget, name)
+			require.Equal(t, want, got, "lba %d, %d behind %d bytes, power lost after %d writes, %s", bs, size, before,
+				budget, name)
 			if err != nil {
 				// The drive is as good as before.
 				put(t, open(t, back), "new", data)

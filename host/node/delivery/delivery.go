@@ -117,8 +117,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // a deadline in the past ends the writing
 }
 
-// checkTicket checks the ticket of a request, and keeps what is made ahead within the ticket's lease. It returns the owner
-// to whom the split counts. Without a control plane nobody grants leases, and there are no tickets.
+// checkTicket checks the ticket of a request, and keeps what is made ahead within the ticket's lease. It returns the
+// owner to whom the split counts. Without a control plane nobody grants leases, and there are no tickets.
 func (s *Server) checkTicket(r *http.Request, q *query) (owner string, err error) {
 	if s.o.Tickets == nil {
 		return "", nil

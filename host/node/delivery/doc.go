@@ -5,25 +5,26 @@
 //
 //	GET /v1/minibatch?job=HEX&epoch=E&drive=NAME&number=N&until=U
 //
-// answers with mini-batch N of the job's epoch, made on the drive: as a frame, or as an Arrow IPC file where the request
-// accepts one. Mini-batches up to U, exclusive, may be made ahead of their requests (package splits). A frame is written
-// straight from the drive's memory where that is mapped; the memory is given back when the response was written.
+// answers with mini-batch N of the job's epoch, made on the drive: as a frame, or as an Arrow IPC file where the
+// request accepts one. Mini-batches up to U, exclusive, may be made ahead of their requests (package splits). A frame
+// is written straight from the drive's memory where that is mapped; the memory is given back when the response was
+// written.
 //
 // Where the node has a control plane, the header Millrace-Ticket must carry the ticket of a lease that covers the
 // mini-batch (package ticket), and nothing is made ahead past that lease.
 //
 // # Concurrency
 //
-// A [Server] is safe for concurrent use. [WithPeer] puts a connection into the context of its requests, so that the node
-// notices when a client is gone.
+// A [Server] is safe for concurrent use. [WithPeer] puts a connection into the context of its requests, so that the
+// node notices when a client is gone.
 //
 // # Errors
 //
-// Every error is answered with its code and status (package errorcode). A client that does not take a response in time is
-// cut off: the mini-batch stays buffered for the next request.
+// Every error is answered with its code and status (package errorcode). A client that does not take a response in time
+// is cut off: the mini-batch stays buffered for the next request.
 //
 // # Debugging
 //
-// The log has refused tickets, at most one a second with the number that were not logged, and, at debug level, responses
-// that were not taken whole. Options.Counter has the numbers.
+// The log has refused tickets, at most one a second with the number that were not logged, and, at debug level,
+// responses that were not taken whole. Options.Counter has the numbers.
 package delivery

@@ -18,8 +18,8 @@ type query struct {
 	number, until uint64 // until is above number
 }
 
-// parseQuery reads job=HEX&epoch=E&drive=NAME&number=N&until=U. Each parameter is there once, until may be left out, and
-// there are no others. The error wraps errorcode.ErrRequest.
+// parseQuery reads job=HEX&epoch=E&drive=NAME&number=N&until=U. Each parameter is there once, until may be left out,
+// and there are no others. The error wraps errorcode.ErrRequest.
 func parseQuery(raw string) (query, error) {
 	parameters, err := queryParameters(raw)
 	if err != nil {
@@ -27,7 +27,8 @@ func parseQuery(raw string) (query, error) {
 	}
 	var q query
 	job := parameters["job"]
-	if n, err := hex.Decode(q.job[:], []byte(job[:min(len(job), 64)])); err != nil || n != len(q.job) || len(job) != 64 {
+	if n, err := hex.Decode(q.job[:], []byte(job[:min(len(job), 64)])); err != nil || n != len(q.job) ||
+		len(job) != 64 {
 		return query{}, fmt.Errorf("%w: job %.80q: want 64 hexadecimal digits", errorcode.ErrRequest, job)
 	}
 	if q.drive = parameters["drive"]; q.drive == "" {

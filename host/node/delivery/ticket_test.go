@@ -23,7 +23,8 @@ func TestATicketIsItsHolders(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, identity.InitAuthority(dir, "test"))
 	issue := func(role identity.Role, name string) identity.Options {
-		o := identity.Options{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
+		o := identity.Options{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"),
+			CA: filepath.Join(dir, identity.AuthorityCert)}
 		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
 		return o
 	}

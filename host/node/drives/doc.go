@@ -5,11 +5,12 @@
 //
 // A [Set] has one supervisor for each drive of the configuration. A supervisor opens its drive, hands it to the node's
 // host.Manager, asks it every second how busy it was, and reads its SMART log every half minute. A drive that stops
-// answering is closed and opened again after a backoff. A drive that answers but failed a split (its connection broke, or
-// a worker panicked) keeps its place: the processors of its jobs are made again, because the drive may have forgotten what
-// it held for this host.
+// answering is closed and opened again after a backoff. A drive that answers but failed a split (its connection broke,
+// or a worker panicked) keeps its place: the processors of its jobs are made again, because the drive may have
+// forgotten what it held for this host.
 //
-// While a drive is not ready, the node's open splits (package splits) are told to refuse requests for it, with the reason.
+// While a drive is not ready, the node's open splits (package splits) are told to refuse requests for it, with the
+// reason.
 //
 // [Set.RollOut] compares the images that the drives run with the one that is wanted, and rolls it out (package deploy),
 // one drive after another, when a drive has drifted.

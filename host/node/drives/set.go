@@ -66,7 +66,8 @@ func New(o Options) *Set {
 	}
 	s := &Set{o: o, opened: make(chan struct{}, 1)}
 	for _, c := range o.Drives {
-		v := &supervisor{set: s, config: c, faults: make(chan error, 1), known: Status{Name: c.Name, State: stateOpening}}
+		v := &supervisor{set: s, config: c, faults: make(chan error, 1),
+			known: Status{Name: c.Name, State: stateOpening}}
 		s.supervisors = append(s.supervisors, v)
 		v.refuse(fmt.Errorf("drive %s: %w: it is being opened", c.Name, errorcode.ErrUnavailable))
 	}

@@ -2,10 +2,10 @@
 //
 // # Overview
 //
-// The codes are those that millrace.proto promises: not_found, failed_precondition and data_loss for requests that would
-// fail again, resource_exhausted and unavailable for requests that may succeed later or elsewhere, invalid_argument for
-// requests that make no sense. [Of] finds the code of an error, [RPC] wraps an error for Connect, and [Write] answers a
-// request on the bindings outside Connect, with the HTTP status that belongs to the code.
+// The codes are those that millrace.proto promises: not_found, failed_precondition and data_loss for requests that
+// would fail again, resource_exhausted and unavailable for requests that may succeed later or elsewhere,
+// invalid_argument for requests that make no sense. [Of] finds the code of an error, [RPC] wraps an error for Connect,
+// and [Write] answers a request on the bindings outside Connect, with the HTTP status that belongs to the code.
 //
 // # Concurrency
 //

@@ -84,8 +84,8 @@ var codes = []struct {
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 }
 
-// Of returns the code that an error leaves the node with. An error that is not listed came from a drive or its transport,
-// and has the code unavailable: the client may try again elsewhere.
+// Of returns the code that an error leaves the node with. An error that is not listed came from a drive or its
+// transport, and has the code unavailable: the client may try again elsewhere.
 func Of(err error) connect.Code {
 	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) {
 		return rpc.Code()

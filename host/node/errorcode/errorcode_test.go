@@ -31,7 +31,8 @@ func TestWrite(t *testing.T) {
 		{ticket.ErrVoid, connect.CodePermissionDenied, http.StatusForbidden},
 		{sdk.ErrData, connect.CodeDataLoss, http.StatusInternalServerError},
 		// The first error of the table decides, whatever an error wraps beside it.
-		{fmt.Errorf("%w: %w", ErrUnavailable, api.ErrUnknownJob), connect.CodeUnavailable, http.StatusServiceUnavailable},
+		{fmt.Errorf("%w: %w", ErrUnavailable, api.ErrUnknownJob), connect.CodeUnavailable,
+			http.StatusServiceUnavailable},
 		{errors.New("the connection was reset"), connect.CodeUnavailable, http.StatusServiceUnavailable},
 		{connect.NewError(connect.CodeAborted, errors.New("x")), connect.CodeAborted, http.StatusConflict},
 	} {

@@ -16,9 +16,9 @@ import (
 // ErrReplaced refuses a call or an answer of a leader that a later leader has replaced.
 var ErrReplaced = errors.New("the caller's leader was replaced")
 
-// Fence is the term of the latest leader that the node has seen. A leader with a lower one has been replaced and does not
-// know it yet. The Fence is kept in a file of the state folder, so that a restart of the node does not forget it; without
-// a folder it is in memory only.
+// Fence is the term of the latest leader that the node has seen. A leader with a lower one has been replaced and does
+// not know it yet. The Fence is kept in a file of the state folder, so that a restart of the node does not forget it;
+// without a folder it is in memory only.
 type Fence struct {
 	path string
 	log  *slog.Logger
@@ -60,8 +60,9 @@ func (f *Fence) Get() uint64 {
 	return f.latest
 }
 
-// See remembers a leader's fence, before the node does anything for that leader. A fence below the latest is ErrReplaced.
-// A fence that cannot be written is logged and holds as long as the node runs: a full disk does not stop the node.
+// See remembers a leader's fence, before the node does anything for that leader. A fence below the latest is
+// ErrReplaced. A fence that cannot be written is logged and holds as long as the node runs: a full disk does not stop
+// the node.
 func (f *Fence) See(fence uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

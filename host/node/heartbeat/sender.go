@@ -74,8 +74,8 @@ func New(o Options) *Sender {
 	return s
 }
 
-// SendSoon makes Run send a heartbeat without waiting for the interval, because something changed that the control plane
-// should know. It does not block.
+// SendSoon makes Run send a heartbeat without waiting for the interval, because something changed that the control
+// plane should know. It does not block.
 func (s *Sender) SendSoon() {
 	select {
 	case s.trigger <- struct{}{}:

@@ -30,7 +30,8 @@ func TestClocksThatAreApart(t *testing.T) {
 
 // TestMembersAreLearned checks that a member named by another is remembered once, up to a bound.
 func TestMembersAreLearned(t *testing.T) {
-	s := New(Options{Members: []string{"http://a:1", "nothing", "unix:/run/m.sock"}, Log: slog.New(slog.DiscardHandler)})
+	s := New(Options{Members: []string{"http://a:1", "nothing", "unix:/run/m.sock"},
+		Log: slog.New(slog.DiscardHandler)})
 	assert.Len(t, s.members, 2, "what is no URL is left out")
 	assert.Equal(t, 0, s.memberIndex("http://a:1"))
 	assert.Equal(t, 1, s.memberIndex("unix:/run/m.sock"))

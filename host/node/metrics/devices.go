@@ -25,16 +25,18 @@ type deviceCollector struct {
 
 func newDeviceCollector(o Options) *deviceCollector {
 	c := &deviceCollector{
-		drives:      o.Drives,
-		freeBytes:   o.FreeBytes,
-		warnings:    describe("device_critical_warnings", "Critical warnings of the drive's SMART log.", "drive"),
-		media:       describe("device_media_errors_total", "Media errors of the drive's SMART log, ever.", "drive"),
-		used:        describe("device_life_used_ratio", "Share of the drive's life that is used; may pass 1.", "drive"),
-		spare:       describe("device_spare_ratio", "Spare space of the drive that is left.", "drive"),
-		temperature: describe("device_temperature_celsius", "Temperature of the drive, where it has a sensor.", "drive"),
-		free:        describe("device_free_bytes", "Bytes of the drive's volume that are free.", "drive"),
-		size:        describe("device_size_bytes", "Bytes of the drive.", "drive"),
-		latency: describe("nvme_command_seconds", "Latencies of the kernel's NVMe commands, by controller, queue and opcode.",
+		drives:    o.Drives,
+		freeBytes: o.FreeBytes,
+		warnings:  describe("device_critical_warnings", "Critical warnings of the drive's SMART log.", "drive"),
+		media:     describe("device_media_errors_total", "Media errors of the drive's SMART log, ever.", "drive"),
+		used:      describe("device_life_used_ratio", "Share of the drive's life that is used; may pass 1.", "drive"),
+		spare:     describe("device_spare_ratio", "Spare space of the drive that is left.", "drive"),
+		temperature: describe("device_temperature_celsius", "Temperature of the drive, where it has a sensor.",
+			"drive"),
+		free: describe("device_free_bytes", "Bytes of the drive's volume that are free.", "drive"),
+		size: describe("device_size_bytes", "Bytes of the drive.", "drive"),
+		latency: describe("nvme_command_seconds",
+			"Latencies of the kernel's NVMe commands, by controller, queue and opcode.",
 			"controller", "queue", "opcode"),
 	}
 	if o.TimeCommands {

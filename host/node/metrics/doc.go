@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// A [Metrics] counts the mini-batches that the node delivers (it is package delivery's Counter), and collects, when it is
-// asked, the node's status, what the drives' SMART logs say, and how long the kernel's NVMe commands take. It registers
-// what every daemon exports as well (package exposition). The names begin with millrace_node_ for the node,
+// A [Metrics] counts the mini-batches that the node delivers (it is package delivery's Counter), and collects, when it
+// is asked, the node's status, what the drives' SMART logs say, and how long the kernel's NVMe commands take. It
+// registers what every daemon exports as well (package exposition). The names begin with millrace_node_ for the node,
 // millrace_device_ for a drive and millrace_nvme_ for commands; docs/operations.md explains those that alerts use.
 //
 // # Concurrency
@@ -13,8 +13,8 @@
 //
 // # Errors
 //
-// [New] fails when the registry has another metric of one of the names. A status that cannot be read is an invalid metric
-// of the scrape.
+// [New] fails when the registry has another metric of one of the names. A status that cannot be read is an invalid
+// metric of the scrape.
 //
 // # Debugging
 //

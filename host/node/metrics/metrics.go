@@ -29,7 +29,8 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// Metrics are a node's. Their labels are drives, codes and digests of pipelines, so that the number of series is bounded.
+// Metrics are a node's. Their labels are drives, codes and digests of pipelines, so that the number of series is
+// bounded.
 type Metrics struct {
 	o          Options
 	registry   *prometheus.Registry
@@ -69,7 +70,8 @@ func New(o Options) (*Metrics, error) {
 		}
 		m.registered = append(m.registered, c)
 	}
-	if _, err := exposition.Register(m.registry, exposition.Options{Version: o.Version, Identity: o.Identity}); err != nil {
+	if _, err := exposition.Register(m.registry,
+		exposition.Options{Version: o.Version, Identity: o.Identity}); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil
@@ -82,7 +84,8 @@ func (m *Metrics) makeCounters() {
 	m.rows = counter("rows_total", "Rows of mini-batches written to launchers.", "drive")
 	m.batches = counter("minibatches_total", "Mini-batches written to launchers.", "drive")
 	m.bytes = counter("bytes_total", "Bytes of mini-batches written to launchers.", "drive")
-	m.failures = counter("minibatch_failures_total", "Requests for mini-batches that were answered with an error.", "code")
+	m.failures = counter("minibatch_failures_total", "Requests for mini-batches that were answered with an error.",
+		"code")
 	m.cut = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "millrace_node_cut_total", Help: "Responses whose client did not take them whole.",
 	})
@@ -103,7 +106,8 @@ func (m *Metrics) makeDescriptions() {
 	m.running = describe("device_splits_running", "Splits open on the drive.", "drive")
 	m.ready = describe("device_ready", "1 while the drive takes splits.", "drive")
 	m.opens = describe("device_opens_total", "How often the drive was opened since the node started.", "drive")
-	m.drift = describe("device_image_drift", "1 while the drive is not at the image that the configuration names.", "drive")
+	m.drift = describe("device_image_drift", "1 while the drive is not at the image that the configuration names.",
+		"drive")
 	m.image = describe("device_image_info", "1, labelled with the image that the drive runs.", "drive", "image")
 	m.p = describe("device_p_rows_per_second", "P as measured, by pipeline.", "drive", "pipeline")
 }

@@ -45,8 +45,9 @@ func (s Source) location() (string, error) {
 	return base + apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(s.Drive), nil
 }
 
-// Copy fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is committed only
-// when it is what it should be; then it is read back from the drive, and only then part of what the node offers.
+// Copy fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is
+// committed only when it is what it should be; then it is read back from the drive, and only then part of what the node
+// offers.
 func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, sum []byte, err error) {
 	d, v, err := s.volume(drive)
 	if err != nil {
@@ -76,7 +77,8 @@ func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, su
 	if sum, err = s.keep(ctx, d, v, src.Want, in); err != nil {
 		return 0, nil, err
 	}
-	s.o.Log.Info("partition copied", "drive", drive, "partition", src.Want.Name, "bytes", src.Want.Bytes, "from", src.URL)
+	s.o.Log.Info("partition copied", "drive", drive, "partition", src.Want.Name, "bytes", src.Want.Bytes,
+		"from", src.URL)
 	s.o.Changed()
 	return src.Want.Bytes, sum, nil
 }
@@ -94,7 +96,8 @@ func (s *Store) volume(drive string) (*host.Drive, *volume.Volume, error) {
 }
 
 // keep appends a partition to a drive's volume and reads it back. It returns the SHA-256 of the bytes, which is kept.
-func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition, in *checkedReader) ([]byte, error) {
+func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition,
+	in *checkedReader) ([]byte, error) {
 	drive := d.Name()
 	if err := v.Put(ctx, want.Name, want.Bytes, in); err != nil {
 		return nil, fmt.Errorf("drive %s: %w", drive, err)
@@ -130,7 +133,8 @@ func unlike(p *sdk.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
 	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Footer != want.Footer:
-		return fmt.Sprintf("it has %d bytes, %d rows and footer %s; wanted are %d, %d and %s", have.Bytes, have.Rows, have.Footer, want.Bytes, want.Rows, want.Footer)
+		return fmt.Sprintf("it has %d bytes, %d rows and footer %s; wanted are %d, %d and %s", have.Bytes, have.Rows,
+			have.Footer, want.Bytes, want.Rows, want.Footer)
 	case len(want.RowGroups) > 0 && !slices.Equal(have.RowGroups, want.RowGroups):
 		return "its row groups have other numbers of rows"
 	}
@@ -201,7 +205,8 @@ func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 	return resp, nil
 }
 
-// checkedReader reads a partition and ends well only if it is the one that is wanted: an error at its end keeps the volume from committing it.
+// checkedReader reads a partition and ends well only if it is the one that is wanted: an error at its end keeps the
+// volume from committing it.
 type checkedReader struct {
 	body        io.Reader
 	sent        func() string // SHA-256 of the whole, in hex, as the sender says once its bytes have been read
@@ -213,7 +218,8 @@ type checkedReader struct {
 }
 
 func newCheckedReader(body io.Reader, want dataset.Partition, footerAt int64, sent func() string) *checkedReader {
-	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerAt: footerAt, want: want.Footer, all: sha256.New(), footer: sha256.New()}
+	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerAt: footerAt, want: want.Footer,
+		all: sha256.New(), footer: sha256.New()}
 }
 
 func (c *checkedReader) Read(p []byte) (int, error) {
@@ -239,7 +245,8 @@ func (c *checkedReader) check() error {
 		return io.EOF // the volume says how much was missing, or too much
 	}
 	if sent := c.sent(); sent != hex.EncodeToString(c.all.Sum(nil)) {
-		return fmt.Errorf("%w: its bytes changed on their way: SHA-256 %x here, %q there", ErrCopy, c.all.Sum(nil), sent)
+		return fmt.Errorf("%w: its bytes changed on their way: SHA-256 %x here, %q there", ErrCopy, c.all.Sum(nil),
+			sent)
 	}
 	if got := dataset.Digest(c.footer.Sum(nil)); got != c.want {
 		return fmt.Errorf("%w: its footer's SHA-256 is %s, not %s", ErrCopy, got, c.want)

@@ -14,11 +14,12 @@ var ErrRequest = errors.New("request")
 
 // Options are what a Store needs of its node. All but StateDir are required.
 type Options struct {
-	Drive     func(name string) (*host.Drive, error) // that is open
-	Client    *http.Client                           // towards other nodes
-	StateDir  string                                 // where checksums are kept; empty: in memory only
-	WriteTime time.Duration                          // for a partition to be read by a client, or sent by it, beside time by its size
-	Changed   func()                                 // told when a drive has another partition
+	Drive    func(name string) (*host.Drive, error) // that is open
+	Client   *http.Client                           // towards other nodes
+	StateDir string                                 // where checksums are kept; empty: in memory only
+	// for a partition to be read by a client, or sent by it, beside time by its size
+	WriteTime time.Duration
+	Changed   func() // told when a drive has another partition
 	Log       *slog.Logger
 }
 

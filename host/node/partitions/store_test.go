@@ -53,7 +53,8 @@ func TestSumsAreKept(t *testing.T) {
 func TestCheckedReader(t *testing.T) {
 	body := []byte("rows and rows, and then the footer")
 	const footerAt = 24
-	want := dataset.Partition{Name: "p", Bytes: int64(len(body)), Footer: dataset.Digest(sha256.Sum256(body[footerAt:]))}
+	want := dataset.Partition{Name: "p", Bytes: int64(len(body)),
+		Footer: dataset.Digest(sha256.Sum256(body[footerAt:]))}
 	right := sha256.Sum256(body)
 	flipped := bytes.Clone(body)
 	flipped[3] ^= 1
@@ -71,7 +72,8 @@ func TestCheckedReader(t *testing.T) {
 		"another footer, well sent": {flippedFooter, sumOf(flippedFooter), "footer's SHA-256"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, cut := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader} {
+			for _, cut := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r },
+				iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader} {
 				r := newCheckedReader(cut(bytes.NewReader(c.body)), want, footerAt, func() string { return c.sent })
 				got, err := io.ReadAll(r)
 				assert.Equal(t, c.body, got)
@@ -86,7 +88,8 @@ func TestCheckedReader(t *testing.T) {
 			}
 		})
 	}
-	_, err := io.ReadAll(newCheckedReader(iotest.ErrReader(io.ErrUnexpectedEOF), want, footerAt, func() string { return "" }))
+	_, err := io.ReadAll(newCheckedReader(iotest.ErrReader(io.ErrUnexpectedEOF), want, footerAt,
+		func() string { return "" }))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 

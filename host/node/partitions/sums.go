@@ -32,7 +32,8 @@ func openSums(dir string, log *slog.Logger) *sums {
 		err = json.Unmarshal(b, &s.kept)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("checksums that were kept cannot be read: partitions are taken as they are now", "file", s.path, "error", err)
+		log.Warn("checksums that were kept cannot be read: partitions are taken as they are now", "file", s.path,
+			"error", err)
 	}
 	if s.kept == nil {
 		s.kept = map[string]string{}

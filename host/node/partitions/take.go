@@ -15,13 +15,15 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Take answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the headers say.
+// Take answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the
+// headers say.
 func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")
 	description := r.Header.Get(apiv1.PartitionHeader)
 	if drive == "" || name == "" || len(description) > apiv1.MaxPartitionHeader {
-		return fmt.Errorf("%w: want PUT %sNAME?drive=DRIVE with a description of at most %d bytes", ErrRequest, apiv1.PartitionPath, apiv1.MaxPartitionHeader)
+		return fmt.Errorf("%w: want PUT %sNAME?drive=DRIVE with a description of at most %d bytes", ErrRequest,
+			apiv1.PartitionPath, apiv1.MaxPartitionHeader)
 	}
 	var want dataset.Partition
 	if err := json.Unmarshal([]byte(description), &want); err != nil {
@@ -29,14 +31,16 @@ func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
 	}
 	footerAt, err := strconv.ParseInt(r.Header.Get(apiv1.FooterAtHeader), 10, 64)
 	if err != nil || footerAt < 0 || footerAt > want.Bytes {
-		return fmt.Errorf("%w: %s %.40q: want a byte of the partition", ErrRequest, apiv1.FooterAtHeader, r.Header.Get(apiv1.FooterAtHeader))
+		return fmt.Errorf("%w: %s %.40q: want a byte of the partition", ErrRequest, apiv1.FooterAtHeader,
+			r.Header.Get(apiv1.FooterAtHeader))
 	}
 	sum, err := hex.DecodeString(r.Header.Get(apiv1.DigestHeader))
 	if err != nil || len(sum) != len(dataset.Digest{}) {
 		return fmt.Errorf("%w: %s: want the SHA-256 of the body in hex", ErrRequest, apiv1.DigestHeader)
 	}
 	if want.Name != name || r.ContentLength != want.Bytes || want.Bytes <= 0 {
-		return fmt.Errorf("%w: the path names %.80q and the body has %d bytes; the description says %.80q and %d", ErrRequest, name, r.ContentLength, want.Name, want.Bytes)
+		return fmt.Errorf("%w: the path names %.80q and the body has %d bytes; the description says %.80q and %d",
+			ErrRequest, name, r.ContentLength, want.Name, want.Bytes)
 	}
 	d, v, err := s.volume(drive)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 // again, at that one.
 const maxSkip = 8
 
-// reorderWait is how long a stream is not opened behind mini-batches of the split that nobody has taken. A client that asks
-// for several mini-batches at once does so on several connections, and the first request to arrive is seldom that of the
-// first mini-batch. A stream opened too far behind would be opened a second time for the mini-batches before it, and would
-// make twice what it had made.
+// reorderWait is how long a stream is not opened behind mini-batches of the split that nobody has taken. A client that
+// asks for several mini-batches at once does so on several connections, and the first request to arrive is seldom that
+// of the first mini-batch. A stream opened too far behind would be opened a second time for the mini-batches before it,
+// and would make twice what it had made.
 const reorderWait = 2 * time.Millisecond
 
 // Key names a split of a job's epoch on a drive.
@@ -26,21 +26,22 @@ type Key struct {
 	Place int // of the split in the epoch's plan
 }
 
-// openSplit is a split that requests were made for: its producer, a goroutine that makes mini-batches with a stream, and
-// the mini-batches that were made and not taken. Table.mu guards its fields, but for those that say otherwise.
+// openSplit is a split that requests were made for: its producer, a goroutine that makes mini-batches with a stream,
+// and the mini-batches that were made and not taken. Table.mu guards its fields, but for those that say otherwise.
 type openSplit struct {
 	key   Key           // constant
 	split dataset.Split // constant
 	table *Table        // constant
 	owner string        // to whom the split counts; "": to nobody; constant
 
-	next          uint64                       // number of the mini-batch that the stream makes next
-	limit         uint64                       // mini-batches are made ahead up to here, exclusive
-	ready         map[uint64]*tensor.MiniBatch // made and not taken
-	taken         map[uint64]bool              // written: neither made ahead again, nor kept when made on the way to another
-	waiting       map[uint64][]*waiter         // requests, by number
-	lent          int                          // mini-batches that were taken and not given back
-	peers         map[*Peer]int                // open connections that asked, and how often
+	next  uint64                       // number of the mini-batch that the stream makes next
+	limit uint64                       // mini-batches are made ahead up to here, exclusive
+	ready map[uint64]*tensor.MiniBatch // made and not taken
+	// written: neither made ahead again, nor kept when made on the way to another
+	taken         map[uint64]bool
+	waiting       map[uint64][]*waiter // requests, by number
+	lent          int                  // mini-batches that were taken and not given back
+	peers         map[*Peer]int        // open connections that asked, and how often
 	lastRequest   time.Time
 	failed        error // of the last attempt; the next request makes another
 	streaming     bool  // the stream is open
@@ -151,7 +152,8 @@ func (s *openSplit) lacksUpTo(limit uint64) bool {
 	return false
 }
 
-// lacksBefore reports whether a mini-batch is lacking before number, from where the stream would go on. Table.mu is held.
+// lacksBefore reports whether a mini-batch is lacking before number, from where the stream would go on. Table.mu is
+// held.
 func (s *openSplit) lacksBefore(number uint64) bool {
 	from := s.split.FirstNumber
 	if s.streamed {
@@ -185,8 +187,8 @@ func (s *openSplit) refuseWaiting(err error) {
 	clear(s.waiting)
 }
 
-// offer gives a mini-batch to the requests that wait for it, or keeps it. It reports whether the mini-batch was wanted or
-// kept. Table.mu is held.
+// offer gives a mini-batch to the requests that wait for it, or keeps it. It reports whether the mini-batch was wanted
+// or kept. Table.mu is held.
 func (s *openSplit) offer(number uint64, mb *tensor.MiniBatch) bool {
 	if list := s.waiting[number]; len(list) > 0 {
 		delete(s.waiting, number)

@@ -32,7 +32,8 @@ func TestAnOwnersSplitsAreBounded(t *testing.T) {
 	_, err := s.Get(t.Context(), of("ads", ask(2, 32, 33)), func() {})
 	require.ErrorIs(t, err, ErrOwner)
 	assert.ErrorContains(t, err, "ads has 2")
-	held = append(held, take(t, s, of("ads", ask(0, 1, 2))), take(t, s, of("news", ask(3, 48, 49))), take(t, s, ask(4, 64, 65)))
+	held = append(held, take(t, s, of("ads", ask(0, 1, 2))), take(t, s, of("news", ask(3, 48, 49))),
+		take(t, s, ask(4, 64, 65)))
 	assert.Equal(t, 2, owners(s)["ads"].splits)
 	for _, p := range held {
 		s.Done(p, true)
@@ -46,8 +47,8 @@ func TestAnOwnersSplitsAreBounded(t *testing.T) {
 	assert.Empty(t, owners(s), "an owner that has nothing has no account")
 }
 
-// TestAnOwnersBytesAreBounded checks that an owner's jobs together make nothing ahead past the bound. A mini-batch that a
-// request waits for is made all the same, and another owner's, too.
+// TestAnOwnersBytesAreBounded checks that an owner's jobs together make nothing ahead past the bound. A mini-batch that
+// a request waits for is made all the same, and another owner's, too.
 func TestAnOwnersBytesAreBounded(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.OwnerBytes = 4 * size })

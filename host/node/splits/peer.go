@@ -2,7 +2,8 @@ package splits
 
 import "time"
 
-// Peer is a client's connection, and the splits that it asked for. The zero value is a new connection. Table.mu guards it.
+// Peer is a client's connection, and the splits that it asked for. The zero value is a new connection. Table.mu guards
+// it.
 type Peer struct {
 	splits map[*openSplit]struct{}
 	closed bool

@@ -62,8 +62,8 @@ func (p *producer) wait() {
 	}
 }
 
-// waitForOthers waits for requests of earlier mini-batches. However often the producer is woken, it waits reorderWait in
-// all.
+// waitForOthers waits for requests of earlier mini-batches. However often the producer is woken, it waits reorderWait
+// in all.
 func (p *producer) waitForOthers() {
 	if p.defers == nil {
 		p.defers = time.After(reorderWait)

@@ -2,7 +2,8 @@ package splits
 
 import "github.com/millrace/millrace/sdk/dataset"
 
-// streamPool names the streams that a job has on a drive. Their number is bounded, because each holds memory of the drive.
+// streamPool names the streams that a job has on a drive. Their number is bounded, because each holds memory of the
+// drive.
 type streamPool struct {
 	job   dataset.Digest
 	drive string
@@ -45,8 +46,8 @@ func (t *Table) demandStream(pool streamPool) (satisfied func()) {
 	}
 }
 
-// promiseStream reports whether a split that has nothing to make should close its stream, because another split waits for
-// one. mu is held.
+// promiseStream reports whether a split that has nothing to make should close its stream, because another split waits
+// for one. mu is held.
 func (t *Table) promiseStream(pool streamPool) bool {
 	d := t.demand[pool]
 	if d == nil || d.promised >= d.waiting {

@@ -102,8 +102,8 @@ type Response struct {
 // MiniBatch returns what to write. It is valid until Table.Done.
 func (r *Response) MiniBatch() *tensor.MiniBatch { return r.mb }
 
-// Get returns a mini-batch: made before, or made now. The Table calls abort, in another goroutine, when the response has
-// to end. The caller calls Done.
+// Get returns a mini-batch: made before, or made now. The Table calls abort, in another goroutine, when the response
+// has to end. The caller calls Done.
 func (t *Table) Get(ctx context.Context, q Request, abort func()) (*Response, error) {
 	s, w, mb, err := t.takeOrWait(&q)
 	if err != nil {
@@ -204,8 +204,8 @@ func (t *Table) withdraw(s *openSplit, number uint64, w *waiter) {
 	}
 }
 
-// Done ends a response. written reports whether it was fully written. An unwritten mini-batch stays buffered for the next
-// request.
+// Done ends a response. written reports whether it was fully written. An unwritten mini-batch stays buffered for the
+// next request.
 func (t *Table) Done(r *Response, written bool) {
 	t.mu.Lock()
 	delete(t.responses, r)
@@ -282,8 +282,8 @@ func (t *Table) release(s *openSplit, mb *tensor.MiniBatch) {
 	}
 }
 
-// endIfDone ends a split that has nothing left to make and nothing to give. If not all of it was taken, what was taken is
-// remembered for a while: requests that overtook each other may ask for the rest. mu is held.
+// endIfDone ends a split that has nothing left to make and nothing to give. If not all of it was taken, what was taken
+// is remembered for a while: requests that overtook each other may ask for the rest. mu is held.
 func (t *Table) endIfDone(s *openSplit) {
 	busy := s.streaming || len(s.ready) > 0 || len(s.waiting) > 0 || s.lent > 0
 	if s.ended || busy || s.failed != nil || s.lacksUpTo(s.end()) {

@@ -119,7 +119,8 @@ const size = 4
 
 // ask makes a request for a mini-batch of the p-th split, which has 16, on drive d.
 func ask(p int, number, until uint64) Request {
-	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstNumber: uint64(16 * p), MiniBatches: 16}, Number: number, Until: until}
+	return Request{Key: Key{Drive: "d", Place: p}, Split: dataset.Split{FirstNumber: uint64(16 * p), MiniBatches: 16},
+		Number: number, Until: until}
 }
 
 // take gets a mini-batch and checks that it is the right one.
@@ -137,8 +138,8 @@ func eventually(t *testing.T, what func() bool) {
 	require.Eventually(t, what, time.Minute, time.Millisecond)
 }
 
-// TestAheadOfTheRequests checks that mini-batches are made ahead up to until and no further. A mini-batch that was written is
-// gone; one that was not stays for the next request.
+// TestAheadOfTheRequests checks that mini-batches are made ahead up to until and no further. A mini-batch that was
+// written is gone; one that was not stays for the next request.
 func TestAheadOfTheRequests(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -224,7 +225,8 @@ func TestAClientThatLeaves(t *testing.T) {
 	s.Done(take(t, s, ask(0, 0, 1)), true)
 }
 
-// TestAFailureIsTold checks that waiting requests and Options.Failed get the error, and that the next request tries again.
+// TestAFailureIsTold checks that waiting requests and Options.Failed get the error, and that the next request tries
+// again.
 func TestAFailureIsTold(t *testing.T) {
 	broken := errors.New("the wire broke")
 	for name, c := range map[string]struct {
@@ -254,8 +256,8 @@ func TestAFailureIsTold(t *testing.T) {
 	}
 }
 
-// TestAStreamIsGivenUp checks that a split that has nothing to make closes its stream when another split waits for one. A
-// split that has work keeps its stream.
+// TestAStreamIsGivenUp checks that a split that has nothing to make closes its stream when another split waits for one.
+// A split that has work keeps its stream.
 func TestAStreamIsGivenUp(t *testing.T) {
 	d := &drive{streams: 1}
 	s := table(t, d, func(o *Options) { o.BusyWait = 20 * time.Millisecond })
@@ -273,7 +275,8 @@ func TestAStreamIsGivenUp(t *testing.T) {
 	d.set(func() { assert.Empty(t, d.failed, "to be busy is no failure") })
 }
 
-// TestFinish checks the order: responses are cut off and waiting requests refused, then f runs, then the job may come back.
+// TestFinish checks the order: responses are cut off and waiting requests refused, then f runs, then the job may come
+// back.
 func TestFinish(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -300,7 +303,8 @@ func TestFinish(t *testing.T) {
 	s.Done(take(t, s, ask(0, 0, 4)), true)
 }
 
-// TestRefuseDrive checks that a drive's splits are refused with the reason, and end. While it drains, open splits go on.
+// TestRefuseDrive checks that a drive's splits are refused with the reason, and end. While it drains, open splits go
+// on.
 func TestRefuseDrive(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, nil)
@@ -341,8 +345,8 @@ func TestDrain(t *testing.T) {
 	s.Done(take(t, s, ask(1, 16, 17)), true)
 }
 
-// TestSweep checks that a split that nobody asks for is closed: soon where no connection is left that asked, later where one
-// is, and not while a response is being written.
+// TestSweep checks that a split that nobody asks for is closed: soon where no connection is left that asked, later
+// where one is, and not while a response is being written.
 func TestSweep(t *testing.T) {
 	d := &drive{}
 	s := table(t, d, func(o *Options) { o.Abandoned = time.Minute })

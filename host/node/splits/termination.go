@@ -26,7 +26,8 @@ func (t *Table) Sweep(now time.Time) {
 			patience = t.o.Abandoned
 		}
 		if len(s.waiting) == 0 && s.lent == 0 && now.Sub(s.lastRequest) > patience {
-			t.o.Log.Info("split closed: nobody asks for it", "digest", host.ShortDigest(s.key.Job), "split", s.key.Place,
+			t.o.Log.Info("split closed: nobody asks for it", "digest", host.ShortDigest(s.key.Job),
+				"split", s.key.Place,
 				"drive", s.key.Drive, "made", len(s.ready))
 			t.end(s, ErrStopped)
 		}
@@ -53,7 +54,8 @@ func (t *Table) endAll(match func(Key) bool, err error) {
 	}
 }
 
-// unfinishedWork reports whether a response of a split that matches is being written, or its goroutine runs. mu is held.
+// unfinishedWork reports whether a response of a split that matches is being written, or its goroutine runs. mu is
+// held.
 func (t *Table) unfinishedWork(match func(Key) bool) bool {
 	for r := range t.responses {
 		if match(r.split.key) {
@@ -68,8 +70,8 @@ func (t *Table) unfinishedWork(match func(Key) bool) bool {
 	return false
 }
 
-// Finish refuses the splits of a job and ends those that are open. Then it calls f, which may close what they used. After
-// that the job may come back.
+// Finish refuses the splits of a job and ends those that are open. Then it calls f, which may close what they used.
+// After that the job may come back.
 func (t *Table) Finish(job dataset.Digest, f func() error) error {
 	t.mu.Lock()
 	t.refusedJobs[job] = struct{}{}
@@ -87,8 +89,8 @@ func (t *Table) Finish(job dataset.Digest, f func() error) error {
 	return err
 }
 
-// RefuseDrive refuses a drive's splits, with a reason, and ends those that are open. With a reason that wraps ErrDraining
-// the open splits go on. A nil reason takes splits again.
+// RefuseDrive refuses a drive's splits, with a reason, and ends those that are open. With a reason that wraps
+// ErrDraining the open splits go on. A nil reason takes splits again.
 func (t *Table) RefuseDrive(drive string, reason error) {
 	t.mu.Lock()
 	if reason == nil {

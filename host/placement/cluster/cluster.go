@@ -40,7 +40,8 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{}, wanted: map[string]*apiv1.PartitionCopies{}}
+	c := &Cluster{client: client, nodes: map[string]*apiv1.NodeStatus{}, partitions: map[string]*apiv1.Partition{},
+		wanted: map[string]*apiv1.PartitionCopies{}}
 	for _, p := range wanted {
 		c.wanted[p.GetPartition()] = p
 	}
@@ -51,7 +52,8 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 		}
 		c.nodes[s.GetName()] = s
 		for _, p := range s.GetPartitions() {
-			if other, ok := c.partitions[p.GetName()]; ok && (other.GetBytes() != p.GetBytes() || string(other.GetFooterSha256()) != string(p.GetFooterSha256())) {
+			if other, ok := c.partitions[p.GetName()]; ok &&
+				(other.GetBytes() != p.GetBytes() || string(other.GetFooterSha256()) != string(p.GetFooterSha256())) {
 				return nil, fmt.Errorf("partition %s: node %s holds another file of the name than other nodes: remove one", p.GetName(), s.GetName())
 			}
 			c.partitions[p.GetName()] = p
@@ -124,9 +126,10 @@ func (c *Cluster) Holders(name string) []placement.Ref {
 	return refs
 }
 
-// Carry makes copies, for each drive one after another, for several drives at once. A copy without a source is a file of the
-// caller, which open describes and opens. done is told of each copy, from one goroutine at a time.
-func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(partition string) (*File, error), done func(placement.Copy, error)) error {
+// Carry makes copies, for each drive one after another, for several drives at once. A copy without a source is a file
+// of the caller, which open describes and opens. done is told of each copy, from one goroutine at a time.
+func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(partition string) (*File, error),
+	done func(placement.Copy, error)) error {
 	byDrive := map[placement.Ref][]placement.Copy{}
 	for _, k := range copies {
 		byDrive[k.To] = append(byDrive[k.To], k)
@@ -175,7 +178,9 @@ func (c *Cluster) one(ctx context.Context, k placement.Copy, open func(partition
 		return fmt.Errorf("copy from %s: no such node or partition", k.From)
 	}
 	return c.ask(ctx, k.To.Node, func(n apiv1connect.NodeClient) error {
-		_, err := n.Copy(ctx, &apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachable(from.GetUrls()), FromDrive: k.From.Drive})
+		_, err := n.Copy(ctx,
+			&apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachable(from.GetUrls()),
+				FromDrive: k.From.Drive})
 		return err
 	})
 }

@@ -50,7 +50,8 @@ func file(t *testing.T, seed uint64, rows int) string {
 func startNode(t *testing.T, name string, drives int) *node.Agent {
 	t.Helper()
 	c := node.DefaultConfig()
-	c.Name, c.Listen, c.Measure, c.StateDir = name, []string{"127.0.0.1:0"}, node.Duration(time.Millisecond), t.TempDir()
+	c.Name, c.Listen, c.Measure, c.StateDir = name, []string{"127.0.0.1:0"}, node.Duration(time.Millisecond),
+		t.TempDir()
 	for i := range drives {
 		uri := "file:" + filepath.Join(t.TempDir(), "d.flash")
 		dev, err := sdk.Create(t.Context(), uri+"?size=8MiB&slm=32MiB", sdk.DeviceOptions{})
@@ -169,7 +170,8 @@ func TestCarryGoesOn(t *testing.T) {
 		{Partition: part("good"), To: placement.Ref{Node: "n0", Drive: "d0"}},
 		{Partition: part("good"), To: placement.Ref{Node: "n0", Drive: "d9"}},
 		{Partition: part("good"), To: placement.Ref{Node: "n9", Drive: "d0"}},
-		{Partition: part("good"), From: placement.Ref{Node: "n0", Drive: "d7"}, To: placement.Ref{Node: "n0", Drive: "d1"}},
+		{Partition: part("good"), From: placement.Ref{Node: "n0", Drive: "d7"},
+			To: placement.Ref{Node: "n0", Drive: "d1"}},
 	}, func(name string) (*File, error) {
 		if name == "bad" {
 			return nil, errors.New("no such file here")
@@ -225,8 +227,10 @@ func TestOpenRefuses(t *testing.T) {
 	_, err := Open(nil, nil, identity.Options{})
 	require.ErrorContains(t, err, "nodes list")
 	two := func(footer string) *apiv1.NodeRecord {
-		return &apiv1.NodeRecord{State: "ready", Status: &apiv1.NodeStatus{Name: "n" + footer, Partitions: []*apiv1.Partition{{Name: "p", FooterSha256: []byte(footer)}},
-			Drives: []*apiv1.Drive{{Name: "d"}}}}
+		return &apiv1.NodeRecord{State: "ready",
+			Status: &apiv1.NodeStatus{Name: "n" + footer,
+				Partitions: []*apiv1.Partition{{Name: "p", FooterSha256: []byte(footer)}},
+				Drives:     []*apiv1.Drive{{Name: "d"}}}}
 	}
 	_, err = Open([]*apiv1.NodeRecord{two("a"), two("b")}, nil, identity.Options{})
 	require.ErrorContains(t, err, "another file of the name")
@@ -237,7 +241,8 @@ func TestOpenRefuses(t *testing.T) {
 
 // TestADescriptionFitsItsHeader: a partition of very many row groups is described without them.
 func TestADescriptionFitsItsHeader(t *testing.T) {
-	p := dataset.Partition{Name: "p.parquet", Bytes: 1 << 40, Rows: 1 << 30, RowGroups: []int64{1, 2, 3}, Footer: dataset.Digest{7}}
+	p := dataset.Partition{Name: "p.parquet", Bytes: 1 << 40, Rows: 1 << 30, RowGroups: []int64{1, 2, 3},
+		Footer: dataset.Digest{7}}
 	for groups, kept := range map[int]bool{3: true, 1000: true, 100_000: false} {
 		p.RowGroups = make([]int64, groups)
 		b, err := header(p)

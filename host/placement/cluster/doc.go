@@ -3,9 +3,9 @@
 //
 // # Overview
 //
-// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1): a partition is put with one
-// PUT, checked by the node as it comes in and read back before it counts; a copy goes from node to node. Work for one drive
-// is done in turn, work for several at once.
+// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1):
+// a partition is put with one PUT, checked by the node as it comes in and read back before it counts; a copy goes from
+// node to node. Work for one drive is done in turn, work for several at once.
 //
 // # Concurrency
 //
@@ -13,5 +13,6 @@
 //
 // # Errors
 //
-// Errors name node, drive and partition. [Cluster.Carry] goes on after a failure and returns all of them: what succeeded stays.
+// Errors name node, drive and partition. [Cluster.Carry] goes on after a failure and returns all of them: what
+// succeeded stays.
 package cluster

@@ -18,7 +18,8 @@ var ErrOther = errors.New("another file of the name is placed already")
 // Place returns the copies that bring files to the drives, and the numbers of copies that are wanted from then on, for
 // the control plane to keep. A file whose name and bytes lie on drives already needs only the copies that it lacks.
 // replicas is the number of copies of each; 0 means the number that was wanted before, or 1.
-func (c *Cluster) Place(ctx context.Context, files []*File, replicas int) ([]placement.Copy, []*apiv1.PartitionCopies, error) {
+func (c *Cluster) Place(ctx context.Context, files []*File,
+	replicas int) ([]placement.Copy, []*apiv1.PartitionCopies, error) {
 	fresh := make([]placement.Partition, 0, len(files))
 	for _, f := range files {
 		if err := c.same(ctx, f); err != nil {
@@ -60,14 +61,16 @@ func (c *Cluster) same(ctx context.Context, f *File) error {
 		have = s.SHA256
 	}
 	if !bytes.Equal(have, f.sha256[:]) {
-		return fmt.Errorf("partition %s on %s: %w: its SHA-256 is %x, the file's %x; %s", f.Name, r, ErrOther, have, f.sha256, do)
+		return fmt.Errorf("partition %s on %s: %w: its SHA-256 is %x, the file's %x; %s", f.Name, r, ErrOther, have,
+			f.sha256, do)
 	}
 	return nil
 }
 
 // Numbered gives partitions the number of copies that they are to have: replicas, or if that is 0 the number that is
 // wanted, or where that was never said what unset returns.
-func (c *Cluster) Numbered(list []placement.Partition, replicas int, unset func(partition string) int) []placement.Partition {
+func (c *Cluster) Numbered(list []placement.Partition, replicas int,
+	unset func(partition string) int) []placement.Partition {
 	list = slices.Clone(list)
 	for i := range list {
 		p := &list[i]
@@ -104,7 +107,8 @@ func (c *Cluster) Want(partitions []placement.Partition) []*apiv1.PartitionCopie
 
 // Lists reports whether every one of the copies lies where it was to be brought, as the control plane lists the drives.
 func (c *Cluster) Lists(copies []placement.Copy) bool {
-	return !slices.ContainsFunc(copies, func(k placement.Copy) bool { return !slices.Contains(c.Holders(k.Partition.Name), k.To) })
+	return !slices.ContainsFunc(copies,
+		func(k placement.Copy) bool { return !slices.Contains(c.Holders(k.Partition.Name), k.To) })
 }
 
 // Await calls look until it is done or fails for good, or the time is over, with a pause between two calls. look

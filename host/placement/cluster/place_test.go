@@ -31,7 +31,8 @@ func TestPlaceAgain(t *testing.T) {
 	path := file(t, 1, 500)
 	same := described(t, path)
 	put := func(c *Cluster, copies []placement.Copy) error {
-		return c.Carry(t.Context(), copies, func(name string) (*File, error) { return OpenFile(t.Context(), path, name, Format{}) }, nil)
+		return c.Carry(t.Context(), copies,
+			func(name string) (*File, error) { return OpenFile(t.Context(), path, name, Format{}) }, nil)
 	}
 	c := open(t, ready, n0, n1)
 	copies, wanted, err := c.Place(t.Context(), []*File{same}, 2)
@@ -74,14 +75,18 @@ func TestPlaceAgain(t *testing.T) {
 	require.ErrorContains(t, err, "SHA-256")
 	other, err = OpenFile(t.Context(), changed, "p", Format{})
 	require.NoError(t, err)
-	require.ErrorContains(t, c.put(t.Context(), copies[0].To, other), "another partition of the name", "nor does the node take it")
+	require.ErrorContains(t, c.put(t.Context(), copies[0].To, other), "another partition of the name",
+		"nor does the node take it")
 	require.NoError(t, other.Close())
 }
 
 func TestNumbersOfCopies(t *testing.T) {
-	node := &apiv1.NodeRecord{State: "ready", Status: &apiv1.NodeStatus{Name: "n", Partitions: []*apiv1.Partition{{Name: "a", Rows: 1}, {Name: "b", Rows: 2}},
-		Drives: []*apiv1.Drive{{Name: "d", Partitions: []string{"a", "b"}, State: "ready"}}}}
-	c, err := Open([]*apiv1.NodeRecord{node}, []*apiv1.PartitionCopies{{Partition: "a", Copies: 3, Rows: 1}, {Partition: "lost", Copies: 2, Rows: 7}}, identity.Options{})
+	node := &apiv1.NodeRecord{State: "ready",
+		Status: &apiv1.NodeStatus{Name: "n", Partitions: []*apiv1.Partition{{Name: "a", Rows: 1}, {Name: "b", Rows: 2}},
+			Drives: []*apiv1.Drive{{Name: "d", Partitions: []string{"a", "b"}, State: "ready"}}}}
+	c, err := Open([]*apiv1.NodeRecord{node},
+		[]*apiv1.PartitionCopies{{Partition: "a", Copies: 3, Rows: 1},
+			{Partition: "lost", Copies: 2, Rows: 7}}, identity.Options{})
 	require.NoError(t, err)
 	defer c.Close()
 	numbers := func(list []placement.Partition) map[string]int {
