@@ -31,7 +31,7 @@ func (e *ChangedError) Error() string {
 // Unwrap returns ErrChanged.
 func (e *ChangedError) Unwrap() error { return ErrChanged }
 
-// differs says how a partition differs from a manifest's entry, "" if it does not.
+// differs returns how a partition differs from a manifest's entry, or "" if it does not.
 func differs(have, want dataset.Partition) string {
 	switch {
 	case have.Bytes != want.Bytes:
@@ -44,17 +44,18 @@ func differs(have, want dataset.Partition) string {
 	return ""
 }
 
-// fingerprint is what is looked at again to tell that a partition's bytes are still those that were opened: a Parquet
-// file's footer, which is small and names everything else; of formats without one, the first and the last bytes.
+// fingerprint is a checksum of a partition's end, by which a change of its bytes is noticed: of a Parquet file the
+// footer, which is small and names everything else; of a format without a footer, the first and the last bytes.
 type fingerprint [sha256.Size]byte
 
-// edge is how many bytes at each end of a partition without a footer are looked at.
+// edge is how many bytes at each end of a partition without a footer are in its fingerprint.
 const edge = 4096
 
-// parquetTrailer is the length of a footer, and the magic behind it.
+// parquetTrailer is the length of a footer's length and the magic behind it.
 const parquetTrailer = 8
 
-// takeFingerprint reads a partition's fingerprint through its reader. Nothing is allocated by what it reads.
+// takeFingerprint reads a partition's fingerprint through its reader. It allocates nothing of a size that the
+// partition's bytes name.
 func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
 	sum := sha256.New()
 	hash := func(from int64) error {
@@ -68,7 +69,7 @@ func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
 		if _, err = p.ReadAt(end[:], p.Size-parquetTrailer); err != nil && !errors.Is(err, io.EOF) {
 			break
 		}
-		// Of what is no footer's length any more, the trailer alone: that differs already.
+		// Where this is no footer's length any more, the trailer alone differs already.
 		length := int64(binary.LittleEndian.Uint32(end[:])) + parquetTrailer
 		if length > p.Size {
 			length = parquetTrailer
@@ -87,16 +88,16 @@ func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
 	return fingerprint(sum.Sum(nil)), nil
 }
 
-// unchanged looks again where a partition lies and at its fingerprint. A file of a mounted file system that moved is an
-// error that wraps extents.ErrMoved; other bytes are a *ChangedError.
-func (d *Drive) unchanged(p *sdk.Partition) error {
+// checkUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
+// moved is an error that wraps extents.ErrMoved; a different fingerprint is a *ChangedError.
+func (d *Drive) checkUnchanged(p *sdk.Partition) error {
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {
 			return err
 		}
 	}
 	d.mu.Lock()
-	want, ok := d.prints[p]
+	want, ok := d.fingerprints[p]
 	d.mu.Unlock()
 	if !ok {
 		return &ChangedError{Drive: d.name, Partition: p.Name, Why: "the volume holds another member of the name now"}

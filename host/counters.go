@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
@@ -23,11 +25,51 @@ func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 	return c, nil
 }
 
-// since is what a drive counted after earlier.
-func since(c, earlier *api.Counters) *api.Counters {
+// countersSince returns what a drive counted after an earlier reading.
+func countersSince(c, earlier *api.Counters) *api.Counters {
 	return &api.Counters{
 		Backend: c.Backend, Programs: c.Programs - earlier.Programs, Rows: c.Rows - earlier.Rows,
 		FlashToDRAMBytes: c.FlashToDRAMBytes - earlier.FlashToDRAMBytes, DRAMToHostBytes: c.DRAMToHostBytes - earlier.DRAMToHostBytes,
 		HostToDRAMBytes: c.HostToDRAMBytes - earlier.HostToDRAMBytes, BusyNanoseconds: c.BusyNanoseconds - min(earlier.BusyNanoseconds, c.BusyNanoseconds),
 	}
+}
+
+// counters returns the drive's own counters, or nil where the node's CPU computes.
+func (d *Drive) counters(ctx context.Context) (*api.Counters, error) {
+	if d.engine != EngineDrive {
+		return nil, nil
+	}
+	c, err := ReadCounters(ctx, d.device)
+	if err != nil {
+		return nil, fmt.Errorf("read its counters: %w", err)
+	}
+	return c, nil
+}
+
+// countersTime is how long a report waits for a drive's counters: far longer than a drive needs that is there.
+const countersTime = 5 * time.Second
+
+// report returns what the drive did for a job: stats is what the job's processor did since P was measured, and counted
+// what the drive had counted by then.
+func (d *Drive) report(ctx context.Context, stats sdk.Stats, counted *api.Counters) (api.DriveReport, error) {
+	r := api.DriveReport{
+		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait, Move: stats.Move, Decode: stats.Decode,
+		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned, BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
+	}
+	if d.engine != EngineDrive {
+		return r, nil
+	}
+	r.Engine = fmt.Sprintf("drive (%s)", d.device.Info().Commands)
+	bounded, cancel := context.WithTimeout(ctx, countersTime)
+	defer cancel()
+	now, err := d.counters(bounded)
+	switch {
+	case err == nil:
+		r.Counters = countersSince(now, counted)
+	case ctx.Err() != nil:
+		return r, err
+	default: // the report says what a drive made that is gone by now
+		r.Problem = err.Error()
+	}
+	return r, nil
 }

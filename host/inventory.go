@@ -23,14 +23,14 @@ type Inventory struct {
 	Digest     dataset.Digest // of all of the above: unchanged, so is the rest
 }
 
-// Held is a partition and its schema.
+// Held is a partition and the digest of its schema.
 type Held struct {
 	dataset.Partition
 	Schema dataset.Digest
 }
 
-// Schema is columns that partitions share: their names, types and nulls, and how malformed rows are treated. Partitions
-// of one job must share it. What makes a column unusable in some partition is told, and not part of the digest.
+// Schema is the columns that partitions share: their names, types and nulls, and how malformed rows are treated. The
+// partitions of one job must share a schema. Why a column cannot be used in some partition is not part of the digest.
 type Schema struct {
 	Digest     dataset.Digest
 	Columns    []pipeline.ColumnInfo
@@ -44,38 +44,41 @@ type Holding struct {
 	Partitions []string
 }
 
-// Inventory tells what the drives hold. It is the same one until that changes, and not to be written to.
+// Inventory returns what the drives hold. It returns the same Inventory until that changes; the caller must not change
+// it.
 func (m *Manager) Inventory() (*Inventory, error) {
-	m.taking.Lock()
-	defer m.taking.Unlock()
+	m.inventoryMu.Lock()
+	defer m.inventoryMu.Unlock()
 	drives := m.Drives()
-	taken := make([]holding, len(drives))
+	versions := make([]heldVersion, len(drives))
 	for i, d := range drives {
-		taken[i] = d.holding()
+		versions[i] = d.version()
 	}
-	if m.inventory != nil && slices.Equal(taken, m.taken) {
+	if m.inventory != nil && slices.Equal(versions, m.versions) {
 		return m.inventory, nil
 	}
 	inv, err := takeInventory(drives)
 	if err != nil {
 		return nil, err
 	}
-	m.inventory, m.taken = inv, taken
+	m.inventory, m.versions = inv, versions
 	return inv, nil
 }
 
-// holding is a drive and the number of what it holds, which grows when that changes.
-type holding struct {
-	drive  *Drive
-	number uint64
+// heldVersion is a drive and the version of what it holds, which grows when that changes.
+type heldVersion struct {
+	drive   *Drive
+	version uint64
 }
 
-func (d *Drive) holding() holding {
+// version returns the version of what the drive holds.
+func (d *Drive) version() heldVersion {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return holding{d, d.held}
+	return heldVersion{d, d.heldVersion}
 }
 
+// takeInventory lists what the drives hold.
 func takeInventory(drives []*Drive) (*Inventory, error) {
 	inv := &Inventory{}
 	var last schemaMemo
@@ -127,32 +130,32 @@ func takeInventory(drives []*Drive) (*Inventory, error) {
 	return inv, nil
 }
 
-// sum hashes the inventory; strings with their length, so that nothing runs into the next.
+// sum hashes the inventory. Every string is hashed behind its length, so that no two inventories hash alike.
 func (inv *Inventory) sum() dataset.Digest {
 	h := sha256.New()
-	str := func(s string) {
+	writeString := func(s string) {
 		_ = binary.Write(h, binary.LittleEndian, uint64(len(s)))
 		h.Write([]byte(s))
 	}
 	for i := range inv.Partitions {
 		p := &inv.Partitions[i]
-		str(p.Name)
+		writeString(p.Name)
 		_ = binary.Write(h, binary.LittleEndian, []int64{p.Bytes, p.Rows})
 		h.Write(p.Footer[:])
 		h.Write(p.Schema[:])
 	}
 	for _, d := range inv.Drives {
-		str(d.Drive)
+		writeString(d.Drive)
 		_ = binary.Write(h, binary.LittleEndian, uint64(len(d.Partitions)))
 		for _, name := range d.Partitions {
-			str(name)
+			writeString(name)
 		}
 	}
 	return dataset.Digest(h.Sum(nil))
 }
 
-// schemaMemo names columns, without what is wrong with them in one partition. Partitions that follow each other mostly
-// have the same.
+// schemaMemo computes the digest of columns, leaving out why a column cannot be used in one partition. Partitions that
+// follow each other mostly have the same columns, so it remembers the last.
 type schemaMemo struct {
 	columns []pipeline.ColumnInfo
 	policy  program.Malformed
@@ -175,7 +178,7 @@ func (s *schemaMemo) digest(columns []pipeline.ColumnInfo, policy program.Malfor
 	return s.sum, nil
 }
 
-// DriveStatus is how a drive does now.
+// DriveStatus is how a drive is now.
 type DriveStatus struct {
 	Name     string
 	UUID     string // its own identity, "" where it has none
@@ -183,12 +186,15 @@ type DriveStatus struct {
 	Computes bool
 	Threads  int
 	Streams  int
-	Running  int                // open splits
+	Running  int                // open streams
 	Free     int64              // room for more members, bytes
 	Rates    map[string]float64 // P by pipeline digest
 }
 
-// Status tells how a drive does, from what is known of it: the drive is not asked.
+// memberOverhead is what a member takes beside its bytes: a header, and the archive's end.
+const memberOverhead = 3 * 512
+
+// Status returns how a drive is, as far as it is known: it does not ask the drive.
 func (m *Manager) Status(d *Drive) DriveStatus {
 	s := DriveStatus{
 		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(), Streams: d.streams(),
@@ -196,13 +202,13 @@ func (m *Manager) Status(d *Drive) DriveStatus {
 	}
 	if d.volume != nil {
 		used, size := d.volume.Used()
-		s.Free = max(0, size-used-3*512) // a header, and the archive's end
+		s.Free = max(0, size-used-memberOverhead)
 	}
 	return s
 }
 
-// Busy is how long the drive's engine threads, or the CPU's in its place, have computed since it was opened. It asks
-// the drive, so that it also tells whether the drive is there.
+// Busy returns how long the drive's engine threads, or the CPU's where it computes, have computed since the drive was
+// opened. It asks the drive, so that an error says that the drive is gone.
 func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
 	c, err := d.counters(ctx)
 	if err != nil {
@@ -216,11 +222,11 @@ func (m *Manager) Busy(ctx context.Context, d *Drive) (time.Duration, error) {
 			return 0, fmt.Errorf("drive %s: %w", d.name, err)
 		}
 	}
-	return m.computed(d), nil
+	return m.computeTime(d), nil
 }
 
-// computed is what the processors on a drive spent computing.
-func (m *Manager) computed(d *Drive) time.Duration {
+// computeTime returns how long the processors on a drive have computed.
+func (m *Manager) computeTime(d *Drive) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	sum := time.Duration(0)
@@ -235,21 +241,21 @@ func (m *Manager) computed(d *Drive) time.Duration {
 	return sum
 }
 
-// count adds to the open splits.
-func (d *Drive) count(n int) {
+// addRunning counts open streams in, or out where n is negative.
+func (d *Drive) addRunning(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running += n
 }
 
-// Running is the number of splits that are open on the drive, of all jobs.
+// Running returns the number of streams that are open on the drive, of all jobs.
 func (d *Drive) Running() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.running
 }
 
-// UUID is the drive's own identity, "" where it has none.
+// UUID returns the drive's own identity, or "" where it has none.
 func (d *Drive) UUID() string {
 	if d.device == nil {
 		return ""
@@ -262,16 +268,16 @@ func (d *Drive) UUID() string {
 	return ""
 }
 
-// image is the active image's id, "" where the node's CPU computes.
+// image returns the active image's id, or "" where the node's CPU computes.
 func (d *Drive) image() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.active
+	return d.activeImage
 }
 
-// lookAtImage asks the drive which image is active. Of a drive that does not report its images, the first bytes of the
-// id are known.
-func (d *Drive) lookAtImage(ctx context.Context) {
+// readActiveImage asks the drive which image is active. Of a drive that does not report its images, only the first
+// bytes of the id are known.
+func (d *Drive) readActiveImage(ctx context.Context) {
 	if d.engine != EngineDrive {
 		return
 	}
@@ -288,5 +294,5 @@ func (d *Drive) lookAtImage(ctx context.Context) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.active = id
+	d.activeImage = id
 }

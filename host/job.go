@@ -17,60 +17,60 @@ import (
 // job is a prepared job.
 type job struct {
 	api.Job
-	manager  *Manager
-	lowered  lowered
-	pipeline dataset.Digest // of its canonical form
-	named    bool           // the manifest is the job's own, and may name partitions that are elsewhere
+	manager     *Manager
+	lowered     lowered
+	pipeline    dataset.Digest // of its canonical form
+	hasManifest bool           // the job named its manifest, which may have partitions that lie elsewhere
 
 	starting sync.Mutex // held while a processor is made or replaced
 
 	mu         sync.Mutex
-	processors map[string]*processor // by drive. Their fields are guarded by mu
+	processors map[string]*processor // by drive
 	plans      map[uint64]*dataset.Plan
 }
 
-// lowered is what a pipeline becomes: what drives run, and what comes out.
+// lowered is what a pipeline becomes: the program that drives run, and the schema of what comes out.
 type lowered struct {
 	program *program.Program
 	schema  *tensor.Schema
 }
 
-// processor is a job's processor on one drive, and what was measured of it.
+// processor is a job's processor on one drive, and what was measured of it. job.mu guards its fields.
 type processor struct {
 	sdk.Processor
 	drive    *Drive
 	rate     api.Measurement
-	measured sdk.Stats     // what Measure did, which no report counts
-	counted  *api.Counters // what the drive had counted by then; nil where it does not compute
-	running  int           // open splits
+	measured sdk.Stats     // what was done to measure P, which no report counts
+	counted  *api.Counters // the drive's counters at that time; nil where it does not compute
+	running  int           // open streams
 }
 
-// enter counts a split of the job in; false when the drive runs as many of them as it takes. Another job on the drive
-// has its own share of the memory.
-func (j *job) enter(p *processor, streams int) bool {
+// enterProcessor counts a split of the job in. It reports false when the drive has as many splits of the job open as it
+// takes. Another job on the drive has its own share of the memory.
+func (j *job) enterProcessor(p *processor, streams int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if p.running >= streams {
 		return false
 	}
 	p.running++
-	p.drive.count(1)
+	p.drive.addRunning(1)
 	return true
 }
 
-// leave counts a split out.
-func (j *job) leave(p *processor) {
+// leaveProcessor counts a split of the job out.
+func (j *job) leaveProcessor(p *processor) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.running--
-	p.drive.count(-1)
+	p.drive.addRunning(-1)
 }
 
-// ErrDigest says that a job is called by another digest than its manifest, pipeline and plan have: the two sides do not
-// read them alike.
+// ErrDigest says that a job's digest is not that of its manifest, pipeline and plan: the two sides do not read them
+// alike.
 var ErrDigest = errors.New("the job's digest is not that of its manifest, pipeline and plan")
 
-// lower makes a job of what it should do and what the drives hold.
+// lower makes a job of its specification and of what the drives hold.
 func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, error) {
 	data, err := describe(drives, spec.Manifest)
 	if err != nil {
@@ -81,13 +81,13 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 		return nil, nil, err
 	}
 	resolved.Malformed = data.Malformed
-	j := &job{Job: *spec, manager: m, named: spec.Manifest != nil, processors: map[string]*processor{},
+	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*processor{},
 		plans: map[uint64]*dataset.Plan{}}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
 	if j.lowered.program, j.lowered.schema, err = pipeline.Lower(resolved); err != nil {
 		return nil, nil, err
 	}
-	if j.named {
+	if j.hasManifest {
 		manifest, err := spec.Manifest.Digest()
 		if err != nil {
 			return nil, nil, err
@@ -103,8 +103,8 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 	return j, data, nil
 }
 
-// processor returns the job's processor on a drive, and makes one where there is none: a drive may have been added, or
-// opened anew, since the job was prepared.
+// processor returns the job's processor on a drive. It makes one where there is none, because a drive may have been
+// added, or opened again, since the job was prepared.
 func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
 	j.starting.Lock()
 	defer j.starting.Unlock()
@@ -121,7 +121,7 @@ func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	started, err := d.processor(ctx, j.lowered)
+	started, err := d.newProcessor(ctx, j.lowered)
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +167,12 @@ func (j *job) plan(epoch uint64) (*dataset.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	clear(j.plans) // epochs follow each other; one plan is kept
+	clear(j.plans) // epochs follow each other, so that one plan is enough
 	j.plans[epoch] = p
 	return p, nil
 }
 
-// partition finds a partition of the job's manifest on a drive.
+// partition returns a partition of the job's manifest, by its index, as the drive holds it.
 func (j *job) partition(d *Drive, index int) (*sdk.Partition, error) {
 	if index < 0 || index >= len(j.Manifest.Partitions) {
 		return nil, fmt.Errorf("partition %d of %d", index, len(j.Manifest.Partitions))

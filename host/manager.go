@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// ErrSchema says that partitions of one data set do not have the columns of the same type.
+// ErrSchema says that partitions of one data set do not have the same columns of the same types.
 var ErrSchema = errors.New("partitions disagree")
 
 // Options configure a Manager. The zero value works.
@@ -30,16 +30,17 @@ type Options struct {
 // DefaultMeasureTime is long enough for a few mini-batches of the largest workload on a software drive.
 const DefaultMeasureTime = 500 * time.Millisecond
 
-// Manager owns the drives of a node and serves jobs from them: PreSto's preprocess manager. It implements api.Storage.
+// Manager owns the drives of a node and serves jobs from them: it is PreSto's preprocess manager. It implements
+// api.Storage.
 type Manager struct {
 	o     Options
 	rates *rates
 
 	preparing sync.Mutex // held by Prepare and Finish: one at a time
 
-	taking    sync.Mutex // guards the inventory, and held while it is taken
-	inventory *Inventory
-	taken     []holding // what the drives held
+	inventoryMu sync.Mutex // guards the inventory, and is held while the drives are listed
+	inventory   *Inventory
+	versions    []heldVersion // of what the inventory says
 
 	mu     sync.Mutex
 	drives []*Drive // replaced, never changed
@@ -48,8 +49,8 @@ type Manager struct {
 
 var _ api.Storage = (*Manager)(nil)
 
-// NewManager takes the drives over; Close closes them. Drives may hold several data sets: a job names the partitions
-// that it wants (api.Job.Manifest), and only those must agree. Two drives of one name are refused.
+// NewManager takes the drives over; Close closes them. The drives may hold several data sets: a job names the
+// partitions that it is over (api.Job.Manifest), and only those must agree. Two drives of one name are refused.
 func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -67,24 +68,25 @@ func NewManager(o Options, drives ...*Drive) (*Manager, error) {
 	}
 	m.drives = slices.Clone(drives)
 	for _, d := range drives {
-		m.told(d)
+		m.logDrive(d)
 	}
 	return m, nil
 }
 
-func (m *Manager) told(d *Drive) {
+// logDrive logs a drive that was added.
+func (m *Manager) logDrive(d *Drive) {
 	m.o.Logger.Info("drive", "drive", d.name, "partitions", len(d.Partitions()), "compute", d.Computes(),
 		"threads", d.threads())
 }
 
-// Drives are the drives, in the order in which they were added.
+// Drives returns the drives, in the order in which they were added.
 func (m *Manager) Drives() []*Drive {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.drives
 }
 
-// AddDrive takes a drive over. Jobs that are prepared use it from their next split on, where it holds their partitions.
+// AddDrive takes a drive over. Prepared jobs use it from their next split on, where it holds their partitions.
 func (m *Manager) AddDrive(d *Drive) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,11 +96,12 @@ func (m *Manager) AddDrive(d *Drive) error {
 		}
 	}
 	m.drives = append(slices.Clip(m.drives), d)
-	m.told(d)
+	m.logDrive(d)
 	return nil
 }
 
-// RemoveDrive closes a drive, and jobs' processors on it first. Its streams must be closed, and what it lent released.
+// RemoveDrive closes a drive, and before that the processors of jobs on it. The drive's streams must be closed, and
+// what it lent released.
 func (m *Manager) RemoveDrive(name string) error {
 	m.mu.Lock()
 	i := slices.IndexFunc(m.drives, func(d *Drive) bool { return d.name == name })
@@ -126,13 +129,13 @@ func (m *Manager) Rescan(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Dataset tells what the drives hold, taken as one data set: when partitions disagree the error wraps ErrSchema. A node
-// of several data sets is told about by Inventory.
+// Dataset returns what the drives hold as one data set. If partitions disagree, the error wraps ErrSchema. Inventory
+// lists what a node of several data sets holds.
 func (m *Manager) Dataset(context.Context) (*api.Dataset, error) { return describe(m.Drives(), nil) }
 
-// Prepare lowers the job's pipeline and gives every drive that holds a partition of it the program. A partition that is
-// not what the job's manifest says is a *ChangedError; a job whose digest is not that of its manifest, pipeline and
-// plan, ErrDigest; a drive that has no memory left for another job wraps sdk.ErrSLMFull.
+// Prepare lowers the job's pipeline and gives the program to every drive that holds a partition of the job. A partition
+// that is not the one of the job's manifest is a *ChangedError, and a digest that is not that of the job's manifest,
+// pipeline and plan is ErrDigest. Where a drive has no memory left for another job, the error wraps sdk.ErrSLMFull.
 func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	m.preparing.Lock()
 	defer m.preparing.Unlock()
@@ -149,7 +152,7 @@ func (m *Manager) Prepare(ctx context.Context, spec *api.Job) error {
 	}
 	n := 0
 	for i, d := range drives {
-		if j.named && len(data.Drives[i].Partitions) == 0 {
+		if j.hasManifest && len(data.Drives[i].Partitions) == 0 {
 			continue
 		}
 		n++
@@ -185,7 +188,7 @@ func (m *Manager) drive(name string) (*Drive, error) {
 	return nil, fmt.Errorf("drive %s: %w", name, api.ErrUnknownDrive)
 }
 
-// find returns a prepared job, one of its drives, and its processor there.
+// find returns a prepared job, one of its drives, and the job's processor there.
 func (m *Manager) find(ctx context.Context, digest dataset.Digest, drive string) (*job, *Drive, *processor, error) {
 	j, err := m.job(digest)
 	if err != nil {
@@ -202,7 +205,7 @@ func (m *Manager) find(ctx context.Context, digest dataset.Digest, drive string)
 	return j, d, p, nil
 }
 
-// Jobs are the digests of the jobs that are prepared, sorted.
+// Jobs returns the digests of the prepared jobs, sorted.
 func (m *Manager) Jobs() []dataset.Digest {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -218,9 +221,9 @@ func (m *Manager) Plan(digest dataset.Digest, epoch uint64) (*dataset.Plan, erro
 	return j.plan(epoch)
 }
 
-// Restart ends a job's processor on a drive, so that its next split there gets a new one: after the drive forgot what
-// it held for this host, as it does when its connection breaks. The job's streams there must be closed, and what they
-// lent released.
+// Restart ends a job's processor on a drive, so that the job's next split there gets a new one. That is needed when the
+// drive has forgotten what it held for this host, as it does when its connection breaks. The job's streams on the drive
+// must be closed, and what they lent released.
 func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 	j, err := m.job(digest)
 	if err != nil {
@@ -233,10 +236,10 @@ func (m *Manager) Restart(digest dataset.Digest, drive string) error {
 	return j.stop(d)
 }
 
-// ErrSuspended says that a drive holds nothing for jobs now, as while it is given another image.
+// ErrSuspended says that a drive holds nothing for jobs now, because it gets another image.
 var ErrSuspended = errors.New("the drive is suspended: its jobs wait")
 
-// Suspend takes everything that jobs hold on a drive away, and keeps them from taking it again until Resume. Streams on
+// Suspend takes everything that jobs hold on a drive away, and keeps jobs from using it until Resume. The streams on
 // the drive must be closed, and what they lent released.
 func (m *Manager) Suspend(drive string) error {
 	m.preparing.Lock() // a job in the making may hold something
@@ -245,7 +248,7 @@ func (m *Manager) Suspend(drive string) error {
 	if err != nil {
 		return err
 	}
-	d.suspend(true)
+	d.setSuspended(true)
 	m.mu.Lock()
 	jobs := slices.Collect(maps.Values(m.jobs))
 	m.mu.Unlock()
@@ -256,18 +259,18 @@ func (m *Manager) Suspend(drive string) error {
 	return errors.Join(errs...)
 }
 
-// Resume lets jobs use a drive again. It may have another image now.
+// Resume lets jobs use a drive again. The drive may have another image now.
 func (m *Manager) Resume(ctx context.Context, drive string) error {
 	d, err := m.drive(drive)
 	if err != nil {
 		return err
 	}
-	d.lookAtImage(ctx)
-	d.suspend(false)
+	d.readActiveImage(ctx)
+	d.setSuspended(false)
 	return nil
 }
 
-func (d *Drive) suspend(on bool) {
+func (d *Drive) setSuspended(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.suspended = on
@@ -279,16 +282,17 @@ func (d *Drive) isSuspended() bool {
 	return d.suspended
 }
 
-// Measure times a drive on its own partitions. It runs as many splits at once as the drive takes, so that moves,
-// executions and fetches overlap as they will in the job. A drive without rows yields an error.
+// Measure measures P of a drive, on the drive's own partitions of the job. It keeps as many streams open as the job may
+// have there, so that moves, executions and fetches overlap as they will in the job. A drive without rows yields an
+// error.
 func (m *Manager) Measure(ctx context.Context, digest dataset.Digest, drive string) (api.Measurement, error) {
 	rate, _, err := m.Rate(ctx, digest, drive, true)
 	return rate, err
 }
 
-// Rate returns P of a drive for a job: what was measured before for the same drive, engine, pipeline, image and
-// mini-batch (kept), or a new measurement, always so with again. What is measured beside other splits of the drive is
-// returned and not kept.
+// Rate returns P of a drive for a job: as it was measured before for the same drive, engine, pipeline, image and
+// mini-batch (kept), or, always if again is set, as it is measured now. What was measured while the drive had other
+// streams open is returned and not kept.
 func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	again bool) (rate api.Measurement, kept bool, err error) {
 	j, d, p, err := m.find(ctx, digest, drive)
@@ -321,34 +325,34 @@ func (m *Manager) Rate(ctx context.Context, digest dataset.Digest, drive string,
 	if alone && d.Running() == 0 {
 		m.rates.put(key, rate)
 	}
-	m.o.Logger.Info("measured P", "digest", digest.String()[:12], "drive", drive,
+	m.o.Logger.Info("measured P", "digest", ShortDigest(digest), "drive", drive,
 		"p_rows_per_second", rate.RowsPerSecond)
 	return rate, false, nil
 }
 
-// Open begins a split. It wraps api.ErrBusy when the drive runs as many of the job's splits as it takes, ErrNotHeld or
-// ErrChanged when the drive does not hold the partition, or not as the job's manifest has it.
-func (m *Manager) Open(ctx context.Context, order api.SplitRequest) (api.Stream, error) {
-	j, d, p, err := m.find(ctx, order.Job, order.Drive)
+// Open opens a stream of a split. Its error wraps api.ErrBusy when the job has as many streams on the drive as it may,
+// ErrNotHeld when the drive does not hold the partition, and ErrChanged when it holds another one of the name.
+func (m *Manager) Open(ctx context.Context, request api.SplitRequest) (api.Stream, error) {
+	j, d, p, err := m.find(ctx, request.Job, request.Drive)
 	if err != nil {
 		return nil, err
 	}
-	part, err := j.partition(d, order.Split.Partition)
+	part, err := j.partition(d, request.Split.Partition)
 	if err != nil {
-		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, order.Split.Place, err)
+		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Place, err)
 	}
-	if !j.enter(p, d.streams()) {
+	if !j.enterProcessor(p, d.streams()) {
 		return nil, fmt.Errorf("drive %s: %w", d.name, api.ErrBusy)
 	}
-	w, err := j.open(ctx, d, p, order, part)
+	s, err := j.openStream(ctx, d, p, request, part)
 	if err != nil {
-		j.leave(p)
+		j.leaveProcessor(p)
 		return nil, err
 	}
-	return w, nil
+	return s, nil
 }
 
-// Report tells what the drives did for the job.
+// Report returns what the drives did for the job.
 func (m *Manager) Report(ctx context.Context, digest dataset.Digest) ([]api.DriveReport, error) {
 	j, err := m.job(digest)
 	if err != nil {

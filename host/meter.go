@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// meter measures P.
+// meter measures P of a drive for a job.
 type meter struct {
 	job       *job
 	drive     *Drive
@@ -19,7 +19,7 @@ type meter struct {
 	least     time.Duration
 }
 
-// measure runs the drive's splits, over and over, until enough time has passed and every stream has made a mini-batch.
+// measure preprocesses partitions, over and over, until enough time has passed and a mini-batch was made.
 func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +66,7 @@ func (m *meter) measure(ctx context.Context) (api.Measurement, error) {
 	return api.Measurement{RowsPerSecond: float64(rows) / elapsed.Seconds(), Rows: rows, Elapsed: elapsed}, nil
 }
 
-// run preprocesses the drive's partitions from the i-th on until more says stop.
+// run preprocesses the drive's partitions, from the i-th on, until more reports false.
 func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error {
 	batch := m.job.Plan.Batch
 	parts := m.partitions()
@@ -99,7 +99,7 @@ func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error 
 	}
 }
 
-// partitions are the drive's with rows, of those that the job wants.
+// partitions returns the job's partitions on the drive that have rows.
 func (m *meter) partitions() []*sdk.Partition {
 	var list []*sdk.Partition
 	for i := range m.job.Manifest.Partitions {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,7 +14,10 @@ import (
 // ErrElsewhere says that a file does not lie on the drive that was to preprocess it.
 var ErrElsewhere = errors.New("the file does not lie on this drive")
 
-// mounted tells whether the drive is behind the kernel and its members are files of a file system on it, named by
+// dataNamespace is the namespace whose blocks a drive preprocesses.
+const dataNamespace = 1
+
+// mounted reports whether the drive is behind the kernel and its members are files of a file system on it, named by
 // path, rather than members of a volume.
 func (d *Drive) mounted(scheme string) bool {
 	if scheme != "nvme" || len(d.o.Members) == 0 {
@@ -29,46 +31,39 @@ func (d *Drive) mounted(scheme string) bool {
 	return true
 }
 
-// openMounted opens files of a mounted file system as partitions of the drive they lie on (PreSto's flow: the host
-// finds the blocks, the drive reads them itself). node is the drive's device node, as /dev/nvme0.
-func (d *Drive) openMounted(ctx context.Context, node string) error {
+// openMounted opens files of a mounted file system as partitions of the drive that they lie on. This is PreSto's flow:
+// the host finds the blocks, and the drive reads them itself. device is the drive's device file, as /dev/nvme0.
+func (d *Drive) openMounted(ctx context.Context, device string) error {
 	if err := d.chooseEngine(); err != nil {
 		return err
 	}
-	names := map[string]string{}
+	d.maps = map[*sdk.Partition]*extents.Map{}
+	names := baseNames{}
 	var list []*sdk.Partition
 	for _, path := range d.o.Members {
-		name := filepath.Base(path)
-		if other, ok := names[name]; ok {
-			return fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
+		name, err := names.add(path)
+		if err != nil {
+			return err
 		}
-		names[name] = path
 		m, err := extents.Find(path, extents.Options{})
 		if err != nil {
 			return err
 		}
-		// With several paths to a drive the kernel names no controller for a disk; the namespace must do then.
-		if m.Disk.NSID != dataNamespace || (m.Disk.Control != "" && m.Disk.Control != filepath.Base(node)) {
-			return fmt.Errorf("%s is on %s: %w (%s)", path, m.Disk.Name, ErrElsewhere, node)
+		// With several paths to a drive the kernel names no controller for a disk. Then the namespace has to suffice.
+		if m.Disk.NSID != dataNamespace || (m.Disk.Control != "" && m.Disk.Control != filepath.Base(device)) {
+			return fmt.Errorf("%s is on %s: %w (%s)", path, m.Disk.Name, ErrElsewhere, device)
 		}
-		f, err := os.Open(path)
+		f, _, err := d.openRegularFile(path)
 		if err != nil {
 			return err
 		}
-		d.closers = append(d.closers, f.Close)
-		p, err := sdk.OpenPartition(ctx, name, f, m.Size, d.source(),
-			sdk.PartitionOptions{Text: d.o.Text, Extents: m.Extents})
+		o := sdk.PartitionOptions{Text: d.o.Text, Extents: m.Extents}
+		p, err := sdk.OpenPartition(ctx, name, f, m.Size, d.source(), o)
 		if err != nil {
 			return err
 		}
 		list = append(list, p)
-		if d.maps == nil {
-			d.maps = map[*sdk.Partition]*extents.Map{}
-		}
 		d.maps[p] = m
 	}
 	return d.hold(list)
 }
-
-// dataNamespace is the namespace whose blocks a drive preprocesses.
-const dataNamespace = 1

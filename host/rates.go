@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // rateKey is what P depends on.
@@ -26,7 +26,7 @@ type rateKey struct {
 	Streams  int    `json:"streams"`
 }
 
-// keptRate is one measurement as the file has it.
+// keptRate is one measurement, as the file has it.
 type keptRate struct {
 	rateKey
 	RowsPerSecond float64       `json:"p_rows_per_second"`
@@ -35,7 +35,7 @@ type keptRate struct {
 	Measured      time.Time     `json:"measured"`
 }
 
-// maxRates bounds the file: the oldest go first.
+// maxRates bounds the measurements in the file. The oldest are dropped first.
 const maxRates = 4096
 
 // rates keeps measurements in a file, or in memory only.
@@ -47,8 +47,8 @@ type rates struct {
 	list []keptRate // oldest first
 }
 
-// openRates reads what was kept. A file that cannot be read is told of and begun anew: it holds nothing that cannot be
-// measured again.
+// openRates reads the measurements that were kept. When the file cannot be read it logs that and begins with none: P
+// can be measured again.
 func openRates(path string, log *slog.Logger) *rates {
 	r := &rates{path: path, log: log}
 	if path == "" {
@@ -65,7 +65,7 @@ func openRates(path string, log *slog.Logger) *rates {
 	return r
 }
 
-// get returns what was measured.
+// get returns what was measured, if it was.
 func (r *rates) get(key rateKey) (api.Measurement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +77,7 @@ func (r *rates) get(key rateKey) (api.Measurement, bool) {
 	return api.Measurement{}, false
 }
 
-// put keeps a measurement in place of an earlier one.
+// put keeps a measurement and drops an earlier one of the same key.
 func (r *rates) put(key rateKey, m api.Measurement) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,26 +89,15 @@ func (r *rates) put(key rateKey, m api.Measurement) {
 	}
 }
 
-// write replaces the file. r.mu is held.
+// write replaces the file, if there is one. r.mu is held.
 func (r *rates) write() error {
 	if r.path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(r.list, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
-		return err
-	}
-	partial := r.path + ".partial"
-	if err := os.WriteFile(partial, append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(partial, r.path)
+	return wholefile.WriteJSON(r.path, r.list)
 }
 
-// of are the rates of one drive, by pipeline, the latest of each.
+// of returns P of one drive with an image, by pipeline.
 func (r *rates) of(drive, image string) map[string]float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +110,7 @@ func (r *rates) of(drive, image string) map[string]float64 {
 	return m
 }
 
-// Identity is what a drive is known by in what is kept of it: its UUID where it has one, else its name.
+// Identity returns what a drive is known by in what is kept of it: its UUID where it has one, else its name.
 func (d *Drive) Identity() string {
 	if id := d.UUID(); id != "" {
 		return id

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
-// schema is the common schema of a data set's partitions in the making.
+// schema is the common schema of a data set's partitions while they are merged.
 type schema struct {
 	first   string // the partition whose columns began it
 	columns []pipeline.ColumnInfo
@@ -21,8 +21,8 @@ type schema struct {
 	rows    float64
 }
 
-// add merges a partition: a column that is nullable in one is nullable, one that some partition lacks, or has as
-// another type, cannot be used, and says why.
+// add merges the schema of a partition. A column that is nullable in one partition is nullable. A column that some
+// partition lacks, or has as another type, cannot be used, and says why.
 func (s *schema) add(p *sdk.Partition, o text.Options) error {
 	columns, values := Columns(p, o)
 	if s.columns == nil {
@@ -63,7 +63,7 @@ func (s *schema) add(p *sdk.Partition, o text.Options) error {
 	return nil
 }
 
-// merge widens c by what another partition has for it, and returns why that cannot be.
+// merge widens c by what another partition has for the column, and returns why that is impossible.
 func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
 	switch {
 	case other == nil:
@@ -83,7 +83,7 @@ func (s *schema) merge(c, other *pipeline.ColumnInfo, partition string) error {
 	return nil
 }
 
-// widest of two widths, where 0 is the full one.
+// widest returns the larger of two widths, where 0 is the full width.
 func widest(a, b uint8) uint8 {
 	if a == 0 || b == 0 {
 		return 0
@@ -91,7 +91,7 @@ func widest(a, b uint8) uint8 {
 	return max(a, b)
 }
 
-// meanLength is the mean number of elements a row of each list column.
+// meanLength returns the mean number of elements a row of each list column.
 func (s *schema) meanLength() map[string]float64 {
 	m := map[string]float64{}
 	for name, n := range s.values {
@@ -102,9 +102,10 @@ func (s *schema) meanLength() map[string]float64 {
 	return m
 }
 
-// Columns returns a partition's columns as a pipeline needs to know them (text as it is read with o), and the number of
-// levels (elements, and one for each empty or null list) of its list columns; of maps to lists, of a feature that every
-// row has. A map stands where its first leaf does; maps that cannot be read come last.
+// Columns returns a partition's columns as a pipeline needs to know them, where text is read as o says. It also returns
+// the number of levels of each list column: its elements, and one for each empty or null list. The number of a map to
+// lists is that of a feature that every row has. A map stands where its first leaf does; maps that cannot be read come
+// last.
 func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
@@ -161,7 +162,7 @@ func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[strin
 	return columns, values
 }
 
-// mapColumn is the map whose keys are a leaf, and its leaves.
+// mapColumn returns the column of the map whose keys are a leaf, and the map's leaves.
 func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	i := slices.IndexFunc(f.Maps, func(m format.Map) bool { return m.Unsupported == nil && m.Keys == keys })
 	m := &f.Maps[i]
@@ -180,7 +181,7 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	return c, leaves
 }
 
-// logical is what the bytes of a column stand for, where that is not text.
+// logical returns what the bytes of a column stand for, or "" for text.
 func logical(l *format.Leaf) string {
 	if kindOf(l.Physical) != program.Bytes {
 		return ""
@@ -192,7 +193,7 @@ func logical(l *format.Leaf) string {
 	return l.Logical
 }
 
-// kindOf is the kind of a physical type's values as decoded.
+// kindOf returns the kind of a physical type's values once they are decoded.
 func kindOf(t format.Type) program.Kind {
 	switch t {
 	case format.Boolean, format.Int32, format.Int64:
@@ -205,7 +206,7 @@ func kindOf(t format.Type) program.Kind {
 	return program.Bytes
 }
 
-// bits is the width that an integer column is known to keep to, 0 for the full one.
+// bits returns the width that an integer column is known to keep to, or 0 for the full width.
 func bits(l *format.Leaf) uint8 {
 	switch {
 	case l.Physical == format.Boolean:

@@ -298,7 +298,7 @@ func TestAMemberReplaced(t *testing.T) {
 		sdk.PartitionOptions{Extents: []sdk.Extent{{Device: 1 << 20, Len: old.Size}}})
 	require.NoError(t, err)
 	require.NoError(t, d.hold([]*sdk.Partition{p}))
-	require.ErrorIs(t, d.unchanged(old), ErrChanged)
+	require.ErrorIs(t, d.checkUnchanged(old), ErrChanged)
 	require.NoError(t, m.Rescan(t.Context()))
 	assert.Equal(t, old.Extents, d.Partitions()[0].Extents)
 	s, err := m.Open(t.Context(), api.SplitRequest{Job: j.Digest, Drive: "d", Split: split})
@@ -312,14 +312,14 @@ func TestTextIsLookedAtAtBothEnds(t *testing.T) {
 		path := write(t, map[string][]byte{"a.bin": data})[0]
 		d := files(t, []string{path}, DriveOptions{Source: program.CriteoBinary})
 		p := d.Partitions()[0]
-		require.NoError(t, d.unchanged(p))
+		require.NoError(t, d.checkUnchanged(p))
 		for _, at := range []int{0, len(data) - 1} {
 			data[at]++
 			require.NoError(t, os.WriteFile(path, data, 0o644))
-			require.ErrorIs(t, d.unchanged(p), ErrChanged)
+			require.ErrorIs(t, d.checkUnchanged(p), ErrChanged)
 			data[at]--
 			require.NoError(t, os.WriteFile(path, data, 0o644))
-			require.NoError(t, d.unchanged(p))
+			require.NoError(t, d.checkUnchanged(p))
 		}
 		require.NoError(t, d.Close())
 	}
@@ -440,10 +440,10 @@ func TestPIsKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, kept)
 	assert.NotEqual(t, first, third)
-	d.count(1) // as if a split ran
+	d.addRunning(1) // as if a split ran
 	_, _, err = m.Rate(t.Context(), j.Digest, "d", true)
 	require.NoError(t, err)
-	d.count(-1)
+	d.addRunning(-1)
 	fourth, kept, err := m.Rate(t.Context(), j.Digest, "d", false)
 	require.NoError(t, err)
 	assert.True(t, kept)

@@ -2,6 +2,7 @@
 package wholefile
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -25,4 +26,16 @@ func Write(path string, b []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
+}
+
+// WriteJSON writes a value as indented JSON, as Write does. It makes the file's folder if there is none (mode 0700).
+func WriteJSON(path string, v any) error {
+	b, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return Write(path, append(b, '\n'))
 }

@@ -34,3 +34,15 @@ func TestWriteThatFails(t *testing.T) {
 	assert.Len(t, entries, 1)
 	require.ErrorIs(t, Write(filepath.Join(dir, "none", "a"), nil), fs.ErrNotExist)
 }
+
+func TestWriteJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "rates.json")
+	require.NoError(t, WriteJSON(path, []int{1, 2}))
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "[\n 1,\n 2\n]\n", string(b))
+	require.Error(t, WriteJSON(path, func() {}))
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, b, kept)
+}

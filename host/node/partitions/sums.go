@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/millrace/millrace/internal/wholefile"
 )
 
 // sums keeps the SHA-256 of partitions as they were put on drives, in a file of the state folder, or in memory only.
@@ -62,21 +64,10 @@ func (s *sums) put(drive, partition string, sum []byte) {
 	}
 }
 
-// write replaces the file. s.mu is held.
+// write replaces the file, if there is one. s.mu is held.
 func (s *sums) write() error {
 	if s.path == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(s.kept, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
-		return err
-	}
-	partial := s.path + ".partial"
-	if err := os.WriteFile(partial, append(b, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(partial, s.path)
+	return wholefile.WriteJSON(s.path, s.kept)
 }

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/cpu"
+)
+
+// Engine says who computes. The reference engine is slow: it computes by the definition.
+type Engine string
+
+const (
+	EngineAuto      Engine = ""          // the drive if it computes, else the node's CPU
+	EngineDrive     Engine = "drive"     // the drive; one that does not compute is refused
+	EngineCPU       Engine = "cpu"       // the node's CPU, with the drive's kernels
+	EngineReference Engine = "reference" // the node's CPU, by the definition: slow
+)
+
+// ParseEngine reads reference, cpu or drive.
+func ParseEngine(s string) (Engine, error) {
+	switch e := Engine(s); e {
+	case EngineDrive, EngineCPU, EngineReference:
+		return e, nil
+	}
+	return "", fmt.Errorf("engine %q: want reference, cpu or drive", s)
+}
+
+// chooseEngine decides who computes.
+func (d *Drive) chooseEngine() error {
+	computes := d.device != nil && d.device.HasCompute()
+	d.engine = d.o.Engine
+	if d.engine == EngineAuto {
+		d.engine = EngineCPU
+		if computes {
+			d.engine = EngineDrive
+		}
+	}
+	if d.engine == EngineDrive && !computes {
+		return fmt.Errorf("it does not compute: use --engine cpu: %w", sdk.ErrNoCompute)
+	}
+	return nil
+}
+
+// source returns the format of the partitions.
+func (d *Drive) source() program.Source {
+	if d.o.Source == 0 {
+		return program.Parquet
+	}
+	return d.o.Source
+}
+
+// Computes reports whether the drive itself preprocesses.
+func (d *Drive) Computes() bool { return d.engine == EngineDrive }
+
+// Parquet reports whether the drive's partitions are Parquet files.
+func (d *Drive) Parquet() bool { return d.source() == program.Parquet }
+
+// threads returns the number of engine threads.
+func (d *Drive) threads() int {
+	if d.engine == EngineDrive {
+		return d.device.Compute().Threads()
+	}
+	return max(d.o.Threads, 1)
+}
+
+// streams returns how many streams a job may have on the drive at once.
+func (d *Drive) streams() int {
+	switch {
+	case d.o.Streams > 0:
+		return d.o.Streams
+	case d.engine == EngineReference:
+		return min(2, runtime.NumCPU())
+	case d.engine == EngineCPU:
+		return d.threads()
+	}
+	if slm := d.memory(); slm == 0 && d.device.Compute().SLMSize() >= twoStreams || slm >= twoStreams {
+		return 2
+	}
+	return 1
+}
+
+// memory returns how much of the drive's memory a job has; 0 means all of it.
+func (d *Drive) memory() uint64 {
+	if d.o.SLM > 0 || d.o.Jobs <= 1 || d.engine != EngineDrive {
+		return d.o.SLM
+	}
+	return d.device.Compute().SLMSize() / uint64(d.o.Jobs) &^ (memoryGrain - 1)
+}
+
+// memoryGrain divides the size of every job's part of a drive's memory.
+const memoryGrain = 1 << 16
+
+// twoStreams is the memory from which a job has two streams on a drive: the least memory of two streams, and a program.
+const twoStreams = 2*sdk.MinStreamMemory + 16<<20
+
+// newProcessor makes a job's processor on the drive.
+func (d *Drive) newProcessor(ctx context.Context, l lowered) (sdk.Processor, error) {
+	switch d.engine {
+	case EngineReference:
+		return cpu.NewReference(l.program, l.schema)
+	case EngineCPU:
+		o := sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
+		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: o})
+	}
+	o := sdk.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce}
+	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, o)
+}

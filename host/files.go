@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/sdk"
+)
+
+// baseNames gives files the names of their partitions: their base names, which must differ.
+type baseNames map[string]string
+
+func (n baseNames) add(path string) (name string, err error) {
+	name = filepath.Base(path)
+	if other, ok := n[name]; ok {
+		return "", fmt.Errorf("%s and %s have the same base name: partitions are named by it", other, path)
+	}
+	n[name] = path
+	return name, nil
+}
+
+// openFiles opens existing files as partitions.
+func (d *Drive) openFiles(ctx context.Context, paths []string) error {
+	var extents []sdk.Extent
+	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
+		var err error
+		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
+			DeviceOptions: d.o.Device, SLM: int64(d.o.SLM), Threads: d.o.Threads, Commands: d.o.Commands,
+		})
+		if err != nil {
+			return err
+		}
+		d.closers = append(d.closers, d.device.Close)
+	}
+	if err := d.chooseEngine(); err != nil {
+		return err
+	}
+	names := baseNames{}
+	list := make([]*sdk.Partition, 0, len(paths))
+	for i, path := range paths {
+		name, err := names.add(path)
+		if err != nil {
+			return err
+		}
+		f, size, err := d.openRegularFile(path)
+		if err != nil {
+			return err
+		}
+		o := sdk.PartitionOptions{Text: d.o.Text}
+		if extents != nil {
+			o.Extents = []sdk.Extent{extents[i]}
+		}
+		p, err := sdk.OpenPartition(ctx, name, f, size, d.source(), o)
+		if err != nil {
+			return err
+		}
+		list = append(list, p)
+	}
+	return d.hold(list)
+}
+
+// openRegularFile opens a file, which the drive closes, and returns its size.
+func (d *Drive) openRegularFile(path string) (*os.File, int64, error) {
+	// The file's type is checked before it is opened: opening a pipe would wait for its writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is no regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	d.closers = append(d.closers, f.Close)
+	if info, err = f.Stat(); err != nil {
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}

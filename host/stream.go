@@ -1,0 +1,168 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// stream makes the mini-batches of one split for one request. It implements api.Stream.
+type stream struct {
+	job       *job
+	processor *processor
+	request   api.SplitRequest
+	plan      *dataset.Plan // of the request's epoch
+	source    sdk.Stream
+	next      int                 // mini-batch of the split that the source makes next
+	mixed     []*tensor.MiniBatch // of the current window, with their rows mixed, not yet taken
+	unchanged func() error        // checks that the partition's bytes are still those of the job's manifest
+	closed    bool
+}
+
+// openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins in.
+func (j *job) openStream(ctx context.Context, d *Drive, p *processor, request api.SplitRequest,
+	part *sdk.Partition) (*stream, error) {
+	plan, err := j.plan(request.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	split, err := plan.Split(request.Split.Place)
+	if err != nil {
+		return nil, err
+	}
+	if split != request.Split || request.From < 0 || request.From >= split.MiniBatches {
+		return nil, fmt.Errorf("order of mini-batch %d of split %+v, the plan has %+v: both sides must plan alike",
+			request.From, request.Split, split)
+	}
+	s := &stream{
+		job: j, processor: p, request: request, plan: plan, next: request.From,
+		unchanged: func() error { return d.checkUnchanged(part) },
+	}
+	if o := plan.Options(); o.Shuffle == dataset.ShuffleRows {
+		s.next -= s.next % o.Window
+	}
+	if err := s.unchanged(); err != nil {
+		return nil, err
+	}
+	batch := plan.Options().Batch
+	skipped := int64(s.next) * int64(batch)
+	s.source, err = p.Open(ctx, sdk.Run{
+		Partition: part, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Next returns the next mini-batch, named; io.EOF ends the split.
+func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
+	for {
+		mb, err := s.nextMixed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if mb.Name.Number >= s.request.Split.FirstNumber+uint64(s.request.From) {
+			return mb, nil
+		}
+		mb.Release() // it lies in the window before what was asked for
+	}
+}
+
+// nextMixed returns the next mini-batch, with its rows mixed inside its window where the plan says so.
+func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
+	if s.plan.Options().Shuffle != dataset.ShuffleRows {
+		return s.nextNamed(ctx)
+	}
+	if len(s.mixed) == 0 {
+		if s.next == s.request.Split.MiniBatches {
+			return s.nextNamed(ctx) // io.EOF, or an error
+		}
+		if err := s.mixWindow(ctx); err != nil {
+			return nil, err
+		}
+	}
+	mb := s.mixed[0]
+	s.mixed = s.mixed[1:]
+	return mb, nil
+}
+
+// mixWindow makes the mini-batches of one window and mixes their rows. It copies them as they come, so that a window does
+// not hold the drive's memory.
+func (s *stream) mixWindow(ctx context.Context) error {
+	window, err := s.plan.Window(s.request.Split.FirstNumber + uint64(s.next))
+	if err != nil {
+		return err
+	}
+	permutation, err := s.plan.RowPermutation(window)
+	if err != nil {
+		return err
+	}
+	unmixed := make([]*tensor.MiniBatch, 0, window.MiniBatches)
+	defer func() {
+		for _, mb := range unmixed {
+			mb.Release()
+		}
+	}()
+	for range window.MiniBatches {
+		mb, err := s.nextNamed(ctx)
+		if errors.Is(err, io.EOF) {
+			return fmt.Errorf("the split ended %d mini-batches into a window of %d", len(unmixed), window.MiniBatches)
+		}
+		if err != nil {
+			return err
+		}
+		if mb.Lent() {
+			own := mb.Clone()
+			mb.Release()
+			mb = own
+		}
+		unmixed = append(unmixed, mb)
+	}
+	s.mixed, err = tensor.Gather(unmixed, permutation)
+	return err
+}
+
+// nextNamed takes the next mini-batch from the source and gives it its name.
+func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
+	mb, err := s.source.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	split := &s.request.Split
+	if s.next >= split.MiniBatches {
+		mb.Release()
+		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.MiniBatches)
+	}
+	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch, Number: split.FirstNumber + uint64(s.next)}
+	s.next++
+	if s.next == split.MiniBatches {
+		// The blocks of the split were all read by now. They are the partition's if it did not change until now.
+		if err := s.unchanged(); err != nil {
+			mb.Release()
+			return nil, err
+		}
+	}
+	return mb, nil
+}
+
+// Close ends the split. Further calls do nothing.
+func (s *stream) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	for _, mb := range s.mixed {
+		mb.Release()
+	}
+	s.mixed = nil
+	err := s.source.Close()
+	s.job.leaveProcessor(s.processor)
+	return err
+}
