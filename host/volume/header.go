@@ -56,7 +56,7 @@ const (
 	typeSparse     = 'S'
 )
 
-// header is what a header block says.
+// header is the content of a header block.
 type header struct {
 	name string
 	size int64
@@ -65,7 +65,7 @@ type header struct {
 	more bool // GNU sparse with further header blocks
 }
 
-// parseHeader reads one header block, which is not all zeros.
+// parseHeader reads one header block that is not all zeros.
 func parseHeader(b *[sector]byte) (*header, error) {
 	// The checksum counts itself as spaces. Some old writers summed signed bytes.
 	var unsigned, signed int64
@@ -76,21 +76,21 @@ func parseHeader(b *[sector]byte) (*header, error) {
 		unsigned += int64(c)
 		signed += int64(int8(c))
 	}
-	sum, err := number(b[offSum : offSum+8])
+	sum, err := fieldNumber(b[offSum : offSum+8])
 	if err != nil || sum != unsigned && sum != signed {
 		return nil, fmt.Errorf("header checksum is %d, the header says %q", unsigned, b[offSum:offSum+8])
 	}
 	h := &header{kind: b[offType]}
-	if h.size, err = number(b[offSize : offSize+12]); err != nil || h.size < 0 {
+	if h.size, err = fieldNumber(b[offSize : offSize+12]); err != nil || h.size < 0 {
 		return nil, fmt.Errorf("size %q is no number", b[offSize:offSize+12])
 	}
-	if t, err := number(b[offTime : offTime+12]); err == nil {
+	if t, err := fieldNumber(b[offTime : offTime+12]); err == nil {
 		h.time = time.Unix(t, 0)
 	}
-	h.name = text(b[offName : offName+100])
+	h.name = fieldText(b[offName : offName+100])
 	// Only POSIX archives have a prefix; GNU's put other fields there.
 	if string(b[offMagic:offMagic+6]) == "ustar\x00" {
-		if p := text(b[offPrefix : offPrefix+155]); p != "" {
+		if p := fieldText(b[offPrefix : offPrefix+155]); p != "" {
 			h.name = p + "/" + h.name
 		}
 	}
@@ -98,16 +98,16 @@ func parseHeader(b *[sector]byte) (*header, error) {
 	return h, nil
 }
 
-// text is the field up to its first NUL.
-func text(b []byte) string {
+// fieldText returns a field up to its first NUL.
+func fieldText(b []byte) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
 	return string(b)
 }
 
-// number reads octal digits between spaces and NULs, or GNU's base 256 when the first bit is set.
-func number(b []byte) (int64, error) {
+// fieldNumber reads octal digits between spaces and NULs, or GNU's base 256 when the first bit is set.
+func fieldNumber(b []byte) (int64, error) {
 	if b[0]&0x80 != 0 {
 		// Two's complement; only what fits 63 bits is a size. Fields have 8 or 12 bytes.
 		v := uint64(0)
@@ -127,16 +127,16 @@ func number(b []byte) (int64, error) {
 	return int64(v), err
 }
 
-// pax is what pax headers say that matters here.
-type pax struct {
-	name   string
-	size   int64 // -1: not said
-	sparse bool
-	real   string // of a sparse member: its name, where the header has a made-up one
+// paxRecords is what pax headers say that matters here.
+type paxRecords struct {
+	name       string
+	size       int64 // -1 if there is none
+	sparse     bool
+	sparseName string // of a sparse member, whose header has another name
 }
 
-// parsePax reads the records "length key=value\n" of a pax header into p.
-func (p *pax) parse(b []byte) error {
+// parse reads the records of a pax header, "length key=value\n" each.
+func (p *paxRecords) parse(b []byte) error {
 	for len(b) > 0 {
 		digits, _, ok := bytes.Cut(b[:min(len(b), 20)], []byte(" "))
 		n, err := strconv.ParseUint(string(digits), 10, 31)
@@ -158,7 +158,7 @@ func (p *pax) parse(b []byte) error {
 		case strings.HasPrefix(key, "GNU.sparse."):
 			p.sparse = true
 			if key == "GNU.sparse.name" && !strings.ContainsRune(value, 0) {
-				p.real = value
+				p.sparseName = value
 			}
 		}
 	}
@@ -168,12 +168,12 @@ func (p *pax) parse(b []byte) error {
 // maxUstarSize is the largest size that fits a header's eleven octal digits.
 const maxUstarSize = 1<<33 - 1
 
-// appendHeader writes a member's header blocks: a ustar header, behind a pax header where name or size need one.
+// appendHeader appends a member's header blocks: a ustar header, behind a pax header if the name or the size needs one.
 func appendHeader(b []byte, name string, size int64, mtime time.Time) []byte {
 	var records []byte
 	if len(name) > 100 {
 		records = appendRecord(records, "path", name)
-		// Whoever does not know pax sees the end of the name, cut at a slash where there is one.
+		// A reader that does not know pax sees the end of the name, cut at a slash if there is one.
 		short := name[len(name)-100:]
 		if i := strings.IndexByte(short, '/'); i >= 0 && i < 99 {
 			short = short[i+1:]
@@ -191,6 +191,7 @@ func appendHeader(b []byte, name string, size int64, mtime time.Time) []byte {
 	return appendBlock(b, name, min(size, maxUstarSize), mtime, typeRegular)
 }
 
+// appendBlock appends a ustar header block.
 func appendBlock(b []byte, name string, size int64, mtime time.Time, kind byte) []byte {
 	var h [sector]byte
 	copy(h[offName:offName+100], name)
@@ -210,7 +211,7 @@ func appendBlock(b []byte, name string, size int64, mtime time.Time, kind byte) 
 	return append(b, h[:]...)
 }
 
-// appendRecord writes a pax record. Its length counts its own digits.
+// appendRecord appends a pax record, whose length counts its own digits.
 func appendRecord(b []byte, key, value string) []byte {
 	n := len(key) + len(value) + 3
 	for digits := len(strconv.Itoa(n)); ; digits = len(strconv.Itoa(n + digits)) {
@@ -220,4 +221,5 @@ func appendRecord(b []byte, key, value string) []byte {
 	}
 }
 
+// roundUp rounds n up to a multiple of to.
 func roundUp(n, to int64) int64 { return (n + to - 1) / to * to }

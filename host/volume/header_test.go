@@ -47,9 +47,9 @@ func TestReadsEveryKindOfArchive(t *testing.T) {
 func TestSizesPastEightGigabytesUsePax(t *testing.T) {
 	b := appendHeader(nil, "huge", maxUstarSize+1, time.Unix(0, 0))
 	require.Len(t, b, 3*sector)
-	s := &scanner{r: &window{r: bytes.NewReader(b), size: 1 << 40}, size: 1 << 40}
-	s.r.buf, s.r.at = b, 0
-	s.r.r = bytes.NewReader(append(bytes.Clone(b), make([]byte, windowSize)...))
+	s := &scanner{r: &headerReader{r: bytes.NewReader(b), size: 1 << 40}, size: 1 << 40}
+	s.r.buf, s.r.offset = b, 0
+	s.r.r = bytes.NewReader(append(bytes.Clone(b), make([]byte, headerBuffer)...))
 	m, err := s.next()
 	require.NoError(t, err)
 	assert.Equal(t, int64(maxUstarSize+1), m.Size)
@@ -98,14 +98,14 @@ func TestExtensionsAreBounded(t *testing.T) {
 func TestPaxRecords(t *testing.T) {
 	for _, tt := range []struct {
 		in   string
-		want pax
+		want paxRecords
 		bad  bool
 	}{
-		{in: "", want: pax{size: -1}},
-		{in: "10 path=a\n", want: pax{name: "a", size: -1}},
-		{in: "11 size=12\n10 path=b\n", want: pax{name: "b", size: 12}},
+		{in: "", want: paxRecords{size: -1}},
+		{in: "10 path=a\n", want: paxRecords{name: "a", size: -1}},
+		{in: "11 size=12\n10 path=b\n", want: paxRecords{name: "b", size: 12}},
 		{in: "9 foo=bar\n", bad: true},
-		{in: "11 foo=bar\n", want: pax{size: -1}},
+		{in: "11 foo=bar\n", want: paxRecords{size: -1}},
 		{in: "99 path=a\n", bad: true},
 		{in: "-1 path=a\n", bad: true},
 		{in: "3 a\n", bad: true},
@@ -113,7 +113,7 @@ func TestPaxRecords(t *testing.T) {
 		{in: "10 path=\x00\n", bad: true},
 		{in: "path=a", bad: true},
 	} {
-		p := pax{size: -1}
+		p := paxRecords{size: -1}
 		err := p.parse([]byte(tt.in))
 		if tt.bad {
 			require.Error(t, err, "%q", tt.in)
@@ -123,7 +123,7 @@ func TestPaxRecords(t *testing.T) {
 		assert.Equal(t, tt.want, p, "%q", tt.in)
 	}
 	for n := range 130 {
-		p := pax{size: -1}
+		p := paxRecords{size: -1}
 		name := strings.Repeat("y", n+1)
 		require.NoError(t, p.parse(appendRecord(nil, "path", name)))
 		require.Equal(t, name, p.name)
@@ -196,7 +196,7 @@ func TestNumberInBase256(t *testing.T) {
 		{[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0, false},
 		{[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0, false},
 	} {
-		got, err := number(c.field)
+		got, err := fieldNumber(c.field)
 		require.Equal(t, c.ok, err == nil, "%x: %v", c.field, err)
 		require.Equal(t, c.want, got, "%x", c.field)
 	}

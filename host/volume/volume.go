@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// BlockDevice is what a volume needs of a drive. *sdk.Device has it.
+// BlockDevice is what a volume needs of a drive. *sdk.Device implements it.
 type BlockDevice interface {
 	BlockSize() int // bytes; a multiple of 512
 	Size() int64    // bytes
 	// ReaderAt reads bytes of any alignment under ctx.
 	ReaderAt(ctx context.Context) io.ReaderAt
-	// WriteBlocks writes whole blocks; each is written whole or not at all. With fua they are on stable storage when
-	// it returns.
+	// WriteBlocks writes whole blocks. Each block is written whole or not at all. With fua the blocks are on stable
+	// storage when WriteBlocks returns.
 	WriteBlocks(ctx context.Context, p []byte, lba uint64, fua bool) error
-	// Flush returns when everything written before is on stable storage.
+	// Flush returns when everything that was written before is on stable storage.
 	Flush(ctx context.Context) error
 }
 
 // Volume is an open tar volume.
 type Volume struct {
-	dev BlockDevice
+	device BlockDevice
 	// Now is the clock for members' modification times; nil means time.Now. Set it before the first Put.
 	Now func() time.Time
 
@@ -35,8 +35,8 @@ type Volume struct {
 
 	mu      sync.Mutex // guards what follows
 	members []Member
-	byName  map[string]int // the last member of a name counts, as for tar
-	end     int64          // where the archive's first zero block lies: where the next member begins
+	byName  map[string]int // index of the last member of a name: the last one counts, as for tar
+	end     int64          // offset of the archive's first zero block, where the next member begins
 }
 
 // Open reads the archive on dev. An empty drive is an empty volume.
@@ -44,18 +44,18 @@ func Open(ctx context.Context, dev BlockDevice) (*Volume, error) {
 	if bs := dev.BlockSize(); bs < sector || bs%sector != 0 {
 		return nil, fmt.Errorf("volume: block size %d is no multiple of %d", bs, sector)
 	}
-	v := &Volume{dev: dev, byName: make(map[string]int)}
+	v := &Volume{device: dev, byName: make(map[string]int)}
 	if err := v.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("volume: %w", err)
 	}
 	return v, nil
 }
 
-// refresh reads on from where the archive ended, so that members which somebody else appended are seen.
+// refresh reads on from where the archive ended, and so finds members that another process has appended.
 func (v *Volume) refresh(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	s := &scanner{r: newWindow(ctx, v.dev), size: v.dev.Size(), at: v.end}
+	s := &scanner{r: newHeaderReader(ctx, v.device), size: v.device.Size(), offset: v.end}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (v *Volume) refresh(ctx context.Context) error {
 		if err != nil && err != io.EOF {
 			return err
 		}
-		v.end = s.at
+		v.end = s.offset
 		if err == io.EOF {
 			return nil
 		}
@@ -78,13 +78,13 @@ func (v *Volume) refresh(ctx context.Context) error {
 	}
 }
 
-// add takes a member into the index; v.mu is held.
+// add adds a member to the index. v.mu is held.
 func (v *Volume) add(m Member) {
 	v.byName[m.Name] = len(v.members)
 	v.members = append(v.members, m)
 }
 
-// List returns the members in the archive's order. Of several with one name only the last is listed.
+// List returns the members in the archive's order. Of several members with one name it returns the last.
 func (v *Volume) List(ctx context.Context) ([]Member, error) {
 	if err := v.refresh(ctx); err != nil {
 		return nil, fmt.Errorf("volume: list: %w", err)
@@ -100,7 +100,8 @@ func (v *Volume) List(ctx context.Context) ([]Member, error) {
 	return slices.Clip(all), nil
 }
 
-// Stat returns a member; an error that wraps fs.ErrNotExist when there is none, ErrSparse when it is sparse.
+// Stat returns a member. Its error wraps fs.ErrNotExist if there is no member of the name, and ErrSparse if the member
+// is sparse.
 func (v *Volume) Stat(name string) (Member, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,20 +115,20 @@ func (v *Volume) Stat(name string) (Member, error) {
 	return Member{}, fmt.Errorf("volume: member %q: %w", name, ErrSparse)
 }
 
-// Open returns a reader of a member's bytes under ctx. Errors are Stat's.
+// Open returns a reader of a member's bytes, which reads under ctx. Its errors are those of Stat.
 func (v *Volume) Open(ctx context.Context, name string) (*io.SectionReader, error) {
 	m, err := v.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	return io.NewSectionReader(v.dev.ReaderAt(ctx), m.Offset, m.Size), nil
+	return io.NewSectionReader(v.device.ReaderAt(ctx), m.Offset, m.Size), nil
 }
 
 // Used returns how many bytes the archive takes and how large the drive is.
 func (v *Volume) Used() (used, size int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.end, v.dev.Size()
+	return v.end, v.device.Size()
 }
 
 // Why a member cannot be appended.
@@ -136,11 +137,11 @@ var (
 	ErrExists = errors.New("member exists already")
 	ErrName   = errors.New("name cannot be a member's")
 	ErrSize   = errors.New("source does not have the size that was announced")
-	// ErrDiskFull says that the drive has room and the disk that the drive's file lies on has none.
+	// ErrDiskFull says that the drive has room, and that the disk on which the drive's file lies has none.
 	ErrDiskFull = errors.New("the disk under the drive is full: make room there")
 )
 
-// FullError tells how much room a member would have needed. It wraps ErrFull.
+// FullError says how much room a member would have needed. It wraps ErrFull.
 type FullError struct {
 	Name       string
 	Need, Free int64 // bytes, headers and the archive's end included
@@ -150,9 +151,10 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("volume: put %q: %v: needs %d bytes, %d are free", e.Name, ErrFull, e.Need, e.Free)
 }
 
+// Unwrap returns ErrFull.
 func (e *FullError) Unwrap() error { return ErrFull }
 
-// checkName refuses names that tar would not bring back as they are.
+// checkName refuses names that tar would not bring back unchanged.
 func checkName(name string) error {
 	switch {
 	case name == "" || len(name) > MaxName:

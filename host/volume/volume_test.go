@@ -56,8 +56,8 @@ func TestPutListOpen(t *testing.T) {
 		dev := newFake(bs, 8<<20)
 		v := open(t, dev)
 		want := map[string][]byte{}
-		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, chunk - 512, chunk, chunk + 1,
-			2*chunk + 77} {
+		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, bufferSize - 512, bufferSize, bufferSize + 1,
+			2*bufferSize + 77} {
 			name := fmt.Sprintf("dir/part-%02d.parquet", i)
 			want[name] = noise(uint64(i), size)
 			put(t, v, name, want[name])
@@ -110,9 +110,9 @@ func mustList(t testing.TB, v *Volume) []Member {
 
 func TestNoCrashLosesAMember(t *testing.T) {
 	bothBlockSizes(t, func(t *testing.T, bs int) {
-		for _, size := range []int64{0, 100, 1500, 9000, chunk + 5000} {
+		for _, size := range []int64{0, 100, 1500, 9000, bufferSize + 5000} {
 			for _, before := range []int64{-1, 10, 1400, 2600} {
-				if size > chunk && before != 1400 {
+				if size > bufferSize && before != 1400 {
 					continue
 				}
 				crashEverywhere(t, bs, before, size)
@@ -140,7 +140,7 @@ func crashEverywhere(t *testing.T, bs int, before, size int64) {
 	}
 	for budget := 0; ; budget++ {
 		// Many of a large member's writes are alike.
-		if budget > 5 && size > chunk && budget%397 != 0 && budget < int(size)/bs-3 {
+		if budget > 5 && size > bufferSize && budget%397 != 0 && budget < int(size)/bs-3 {
 			continue
 		}
 		dev := base.clone()

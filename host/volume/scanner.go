@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Member is one file of a volume: bytes [Offset, Offset+Size) of the device.
+// Member is one file of a volume: the bytes from Offset to Offset+Size of the device.
 type Member struct {
 	Name    string    `json:"name"`
 	Offset  int64     `json:"offset_bytes"`
@@ -17,28 +17,29 @@ type Member struct {
 	Sparse  bool      `json:"sparse,omitempty"` // cannot be opened
 }
 
-// scanner walks the headers of an archive.
+// scanner reads the headers of an archive, one after the other.
 type scanner struct {
-	r    *window
-	size int64 // of the device
-	at   int64 // of the next header
+	r      *headerReader
+	size   int64 // of the device
+	offset int64 // of the next header
 }
 
-// next returns the next regular member; io.EOF at the end of the archive, with at where a new member would begin.
+// next returns the next regular member, and nil for a member of another type. At the end of the archive it returns
+// io.EOF, and s.offset is where a new member would begin.
 func (s *scanner) next() (*Member, error) {
-	p := pax{size: -1}
-	start := s.at // a member's first header; the archive ends before it when its last one is missing
+	p := paxRecords{size: -1}
+	start := s.offset // of the member's first header; without its last header the archive ends here
 	for range 64 {
-		if s.size-s.at < sector {
-			s.at = start
+		if s.size-s.offset < sector {
+			s.offset = start
 			return nil, io.EOF
 		}
-		b, err := s.r.block(s.at)
+		b, err := s.r.block(s.offset)
 		if err != nil {
 			return nil, err
 		}
 		if *b == ([sector]byte{}) {
-			s.at = start
+			s.offset = start
 			return nil, io.EOF
 		}
 		h, err := parseHeader(b)
@@ -57,10 +58,10 @@ func (s *scanner) next() (*Member, error) {
 	return nil, s.corrupt(start, "more than 64 extension headers before one member")
 }
 
-// member makes a member of its header h at s.at and what extensions said, and moves on behind it. For what is no
-// regular file it returns nil.
-func (s *scanner) member(h *header, p *pax, start int64) (*Member, error) {
-	data := s.at + sector
+// member makes a member of the header at s.offset and of its extensions, and moves on behind the member. It returns nil
+// for a member that is no regular file.
+func (s *scanner) member(h *header, p *paxRecords, start int64) (*Member, error) {
+	data := s.offset + sector
 	for more := h.more; more; data += sector {
 		if s.size-data < sector {
 			return nil, s.corrupt(start, "sparse header runs behind the end of the device")
@@ -75,8 +76,8 @@ func (s *scanner) member(h *header, p *pax, start int64) (*Member, error) {
 	if p.name != "" {
 		m.Name = p.name
 	}
-	if p.real != "" {
-		m.Name = p.real
+	if p.sparseName != "" {
+		m.Name = p.sparseName
 	}
 	if p.size >= 0 {
 		m.Size = p.size
@@ -90,7 +91,7 @@ func (s *scanner) member(h *header, p *pax, start int64) (*Member, error) {
 	if m.Size > s.size-data {
 		return nil, s.corrupt(start, fmt.Sprintf("member %q of %d bytes runs behind the end of the device", m.Name, m.Size))
 	}
-	s.at = min(data+roundUp(m.Size, sector), s.size)
+	s.offset = min(data+roundUp(m.Size, sector), s.size)
 	regular := h.kind == typeRegular || h.kind == typeContiguous || h.kind == typeSparse || h.kind == typeOld
 	if !regular || strings.HasSuffix(m.Name, "/") {
 		return nil, nil
@@ -101,28 +102,29 @@ func (s *scanner) member(h *header, p *pax, start int64) (*Member, error) {
 	return m, nil
 }
 
-// extension reads a pax header or GNU long name at s.at and moves behind it.
-func (s *scanner) extension(h *header, p *pax) error {
-	if h.size > maxExtension || h.size > s.size-s.at-sector {
-		return s.corrupt(s.at, fmt.Sprintf("extension header of %d bytes", h.size))
+// extension reads the pax header or GNU long name at s.offset, and moves on behind it.
+func (s *scanner) extension(h *header, p *paxRecords) error {
+	if h.size > maxExtension || h.size > s.size-s.offset-sector {
+		return s.corrupt(s.offset, fmt.Sprintf("extension header of %d bytes", h.size))
 	}
 	b := make([]byte, h.size)
-	if err := s.r.read(b, s.at+sector); err != nil {
+	if err := s.r.read(b, s.offset+sector); err != nil {
 		return err
 	}
 	switch h.kind {
 	case typePax:
 		if err := p.parse(b); err != nil {
-			return s.corrupt(s.at, err.Error())
+			return s.corrupt(s.offset, err.Error())
 		}
 	case typeLongName:
-		p.name = text(b)
+		p.name = fieldText(b)
 	}
 	// Global pax headers (a comment, as git archive writes it) and long link names say nothing about members.
-	s.at += sector + roundUp(h.size, sector)
+	s.offset += sector + roundUp(h.size, sector)
 	return nil
 }
 
+// corrupt returns an error about the header at an offset. An archive whose first header is wrong is none.
 func (s *scanner) corrupt(at int64, detail string) error {
 	why := ErrCorrupt
 	if at == 0 {
@@ -131,40 +133,41 @@ func (s *scanner) corrupt(at int64, detail string) error {
 	return fmt.Errorf("header at byte %d: %w: %s", at, why, detail)
 }
 
-// window reads small pieces of a device through a buffer, since headers lie near each other where members are small.
-type window struct {
-	r    io.ReaderAt
-	size int64
-	buf  []byte
-	at   int64 // device offset of buf
+// headerReader reads headers through a buffer, because headers lie near each other where members are small.
+type headerReader struct {
+	r      io.ReaderAt
+	size   int64
+	buf    []byte
+	offset int64 // of buf on the device
 }
 
-const windowSize = 16 << 10
+const headerBuffer = 16 << 10
 
-func newWindow(ctx context.Context, dev BlockDevice) *window {
-	return &window{r: dev.ReaderAt(ctx), size: dev.Size()}
+func newHeaderReader(ctx context.Context, dev BlockDevice) *headerReader {
+	return &headerReader{r: dev.ReaderAt(ctx), size: dev.Size()}
 }
 
-// block returns the 512 bytes at off, valid until the next call.
-func (w *window) block(off int64) (*[sector]byte, error) {
-	if off < w.at || off+sector > w.at+int64(len(w.buf)) {
-		n := min(windowSize, w.size-off)
+// block returns the 512 bytes at an offset. They are valid until the next call.
+func (w *headerReader) block(off int64) (*[sector]byte, error) {
+	if off < w.offset || off+sector > w.offset+int64(len(w.buf)) {
+		n := min(headerBuffer, w.size-off)
 		if w.buf == nil {
-			w.buf = make([]byte, windowSize)
+			w.buf = make([]byte, headerBuffer)
 		}
 		w.buf = w.buf[:n]
 		if err := readFull(w.r, w.buf, off); err != nil {
 			w.buf = w.buf[:0]
 			return nil, err
 		}
-		w.at = off
+		w.offset = off
 	}
-	return (*[sector]byte)(w.buf[off-w.at:]), nil
+	return (*[sector]byte)(w.buf[off-w.offset:]), nil
 }
 
-func (w *window) read(p []byte, off int64) error { return readFull(w.r, p, off) }
+// read reads len(p) bytes at an offset, past the buffer.
+func (w *headerReader) read(p []byte, off int64) error { return readFull(w.r, p, off) }
 
-// readFull reads len(p) bytes; an io.EOF with all of them is none.
+// readFull reads len(p) bytes. An io.EOF that comes with all of them is no error.
 func readFull(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// deallocator is a block device that takes room back: blocks [lba, lba+n) hold nothing afterwards.
+// deallocator is a block device that takes room back: afterwards, blocks [lba, lba+n) hold nothing.
 type deallocator interface {
 	Deallocate(ctx context.Context, lba, n uint64) error
 }
 
-// giveBackTime bounds what a Put that failed spends on giving room back.
+// giveBackTime bounds how long a failed Put takes to give its room back.
 const giveBackTime = time.Minute
 
-// giveBack deallocates what a Put that failed before its commit has written. The archive ends before it, so nobody's
-// bytes lie there. It goes on when the Put was called off.
+// giveBack deallocates what a Put has written that failed before its commit. The archive ends before that, so no
+// member's bytes lie there. giveBack goes on when the Put was cancelled.
 func (a *appender) giveBack() error {
 	d, ok := a.dev.(deallocator)
-	first := a.at/a.bs + 1 // the block with the archive's end is not written before the commit
+	first := a.start/a.blockSize + 1 // the block with the archive's end is not written before the commit
 	if !ok || a.committing || a.lba <= first {
 		return nil
 	}
@@ -31,14 +31,14 @@ func (a *appender) giveBack() error {
 	return nil
 }
 
-// ErrNoTrim says that the drive takes no room back.
+// ErrNoTrim says that the drive cannot deallocate blocks.
 var ErrNoTrim = errors.New("drive takes no room back")
 
-// Trim gives the drive back the room of everything behind the archive's end, which no member needs: what a Put that was
-// killed left. It returns how many bytes of the drive that are, whether or not they held anything. No member is
-// touched.
+// Trim gives the room of everything behind the archive's end back to the drive: no member needs it, and a Put that was
+// killed may have left something there. Trim returns how many bytes that are, whether or not they held anything. It
+// touches no member.
 func (v *Volume) Trim(ctx context.Context) (int64, error) {
-	d, ok := v.dev.(deallocator)
+	d, ok := v.device.(deallocator)
 	if !ok {
 		return 0, fmt.Errorf("volume: trim: %w", ErrNoTrim)
 	}
@@ -50,16 +50,16 @@ func (v *Volume) Trim(ctx context.Context) (int64, error) {
 	v.mu.Lock()
 	end := v.end
 	v.mu.Unlock()
-	bs := int64(v.dev.BlockSize())
-	first, total := roundUp(end+2*sector, bs)/bs, v.dev.Size()/bs
+	blockSize := int64(v.device.BlockSize())
+	first, total := roundUp(end+2*sector, blockSize)/blockSize, v.device.Size()/blockSize
 	if first >= total {
 		return 0, nil
 	}
 	if err := d.Deallocate(ctx, uint64(first), uint64(total-first)); err != nil {
 		return 0, fmt.Errorf("volume: trim: %w", err)
 	}
-	if err := v.dev.Flush(ctx); err != nil {
+	if err := v.device.Flush(ctx); err != nil {
 		return 0, fmt.Errorf("volume: trim: %w", err)
 	}
-	return (total - first) * bs, nil
+	return (total - first) * blockSize, nil
 }

@@ -66,7 +66,7 @@ func TestAFailedPutGivesItsRoomBack(t *testing.T) {
 				old["old"] = noise(3, before)
 				put(t, open(t, base), "old", old["old"])
 			}
-			data := noise(4, chunk+70_000)
+			data := noise(4, bufferSize+70_000)
 			used, _ := open(t, base).Used()
 			whole := &trimDevice{fakeDevice: base.clone(), room: -1}
 			put(t, open(t, whole), "new", data)
@@ -118,18 +118,18 @@ func TestNothingIsGivenBackThatMayBeCommitted(t *testing.T) {
 
 // TestAPutThatIsCalledOffGivesItsRoomBack, too, and one whose source fails; a drive that refuses is said.
 func TestAPutThatIsCalledOffGivesItsRoomBack(t *testing.T) {
-	data := noise(4, 3*chunk)
+	data := noise(4, 3*bufferSize)
 	dev := &trimDevice{fakeDevice: newFake(512, 8<<20), room: -1}
 	v := open(t, dev)
 	ctx, cancel := context.WithCancel(t.Context())
-	source := io.MultiReader(bytes.NewReader(data[:2*chunk]),
+	source := io.MultiReader(bytes.NewReader(data[:2*bufferSize]),
 		readerFunc(func([]byte) (int, error) { cancel(); return 0, ctx.Err() }))
 	require.ErrorIs(t, v.Put(ctx, "new", int64(len(data)), source), context.Canceled)
 	require.Len(t, dev.taken, 1)
-	require.Error(t, v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data[:2*chunk])))
+	require.Error(t, v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data[:2*bufferSize])))
 	require.Len(t, dev.taken, 2)
 	dev.refuses = errors.New("not now")
-	err := v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data[:2*chunk]))
+	err := v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data[:2*bufferSize]))
 	require.ErrorIs(t, err, dev.refuses)
 	require.ErrorIs(t, err, ErrSize)
 	require.ErrorContains(t, err, "millrace drive trim")

@@ -10,13 +10,13 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// chunk is how much of a member is held in memory while it is written.
-const chunk = 1 << 20
+// bufferSize is how much of a member is held in memory while it is written.
+const bufferSize = 1 << 20
 
-// Put appends a member of exactly size bytes read from r. When it returns nil the member is on stable storage; when it
-// returns an error the member is absent, and the drive has its room back, unless the very last write failed, after
-// which it is absent or whole. The members before it are never touched. See the package comment for the order of
-// writes.
+// Put appends a member of exactly size bytes, which it reads from r. When it returns nil, the member is on stable
+// storage. When it returns an error, the member is absent and the drive has its room back; only if the very last write
+// failed may the member be there, whole. The members before it are never touched. The package comment has the order of
+// the writes.
 func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) error {
 	if err := checkName(name); err != nil {
 		return fmt.Errorf("volume: put %q: %w: %w", name, ErrName, err)
@@ -42,12 +42,12 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 	}
 	mtime := now()
 	head := appendHeader(nil, name, size, mtime)
-	free := v.dev.Size() - start
+	free := v.device.Size() - start
 	need := int64(len(head)) + 2*sector // without the data, whose size may be anything
 	if data := roundUpFits(size); full || need > free || data > free-need {
 		return &FullError{Name: name, Need: need + data, Free: free}
 	}
-	a := &appender{ctx: ctx, dev: v.dev, bs: int64(v.dev.BlockSize()), at: start}
+	a := &appender{ctx: ctx, dev: v.device, blockSize: int64(v.device.BlockSize()), start: start}
 	if err := a.run(head, size, r); err != nil {
 		if errors.Is(err, nvme.CapacityExceeded) {
 			err = fmt.Errorf("%w: %w", ErrDiskFull, err)
@@ -62,31 +62,32 @@ func (v *Volume) Put(ctx context.Context, name string, size int64, r io.Reader) 
 	return nil
 }
 
-// roundUpFits is roundUp to whole sectors that cannot overflow: 2^62 bytes are past any device.
+// roundUpFits rounds up to whole sectors and cannot overflow: 2^62 bytes are more than any device has.
 func roundUpFits(size int64) int64 { return roundUp(min(size, 1<<62), sector) }
 
-// appender writes one member.
+// appender writes one member. It is used once.
 type appender struct {
-	ctx   context.Context
-	dev   BlockDevice
-	bs    int64
-	at    int64  // where the member begins
-	first []byte // the device block with byte at: the commit
-	buf   []byte // whole blocks on their way, beginning at block lba
-	lba   int64
+	ctx         context.Context
+	dev         BlockDevice
+	blockSize   int64
+	start       int64  // offset of the member
+	commitBlock []byte // the device block with byte start, which is written last: the commit
+	buf         []byte // not written yet; begins at block lba
+	lba         int64
 
-	committing bool // the commit was sent: it may have been done
+	committing bool // the commit was sent, and may have been done
 }
 
+// run writes a member: its headers, then size bytes of r, then the archive's end, then the commit.
 func (a *appender) run(head []byte, size int64, r io.Reader) error {
-	// The first block keeps what lies before the member. What lies behind its beginning is zeros as long as the
-	// archive ends there, and is replaced.
-	a.lba = a.at / a.bs
-	keep := a.at % a.bs
-	all := roundUp(keep+int64(len(head))+roundUp(size, sector)+2*sector, a.bs)
-	a.buf = make([]byte, keep, max(min(chunk/a.bs*a.bs, all), 2*a.bs))
+	// The first block keeps what lies before the member. The bytes from the member on are zeros, because the archive ends
+	// there, and are replaced.
+	a.lba = a.start / a.blockSize
+	keep := a.start % a.blockSize
+	all := roundUp(keep+int64(len(head))+roundUp(size, sector)+2*sector, a.blockSize)
+	a.buf = make([]byte, keep, max(min(bufferSize/a.blockSize*a.blockSize, all), 2*a.blockSize))
 	if keep > 0 {
-		if err := readFull(a.dev.ReaderAt(a.ctx), a.buf, a.lba*a.bs); err != nil {
+		if err := readFull(a.dev.ReaderAt(a.ctx), a.buf, a.lba*a.blockSize); err != nil {
 			return err
 		}
 	}
@@ -101,7 +102,7 @@ func (a *appender) run(head []byte, size int64, r io.Reader) error {
 	if err := a.write(make([]byte, pad)); err != nil {
 		return err
 	}
-	if err := a.write(make([]byte, roundUp(int64(len(a.buf)), a.bs)-int64(len(a.buf)))); err != nil {
+	if err := a.write(make([]byte, roundUp(int64(len(a.buf)), a.blockSize)-int64(len(a.buf)))); err != nil {
 		return err
 	}
 	if err := a.drain(); err != nil {
@@ -111,10 +112,10 @@ func (a *appender) run(head []byte, size int64, r io.Reader) error {
 		return err
 	}
 	a.committing = true
-	return a.dev.WriteBlocks(a.ctx, a.first, uint64(a.at/a.bs), true)
+	return a.dev.WriteBlocks(a.ctx, a.commitBlock, uint64(a.start/a.blockSize), true)
 }
 
-// copy writes size bytes of r and checks that there are no more.
+// copy writes size bytes of r, and checks that r has no more.
 func (a *appender) copy(r io.Reader, size int64) error {
 	for left := size; left > 0; {
 		if err := a.ctx.Err(); err != nil {
@@ -125,7 +126,7 @@ func (a *appender) copy(r io.Reader, size int64) error {
 				return err
 			}
 		}
-		// Straight into the buffer: the data is moved once.
+		// The data is read into the buffer, and so moved once.
 		room := a.buf[len(a.buf):cap(a.buf)]
 		n, err := io.ReadFull(r, room[:min(left, int64(len(room)))])
 		a.buf, left = a.buf[:len(a.buf)+n], left-int64(n)
@@ -146,7 +147,7 @@ func (a *appender) copy(r io.Reader, size int64) error {
 	return nil
 }
 
-// write adds p to what is on its way.
+// write appends p to the buffer, and drains the buffer when it is full.
 func (a *appender) write(p []byte) error {
 	for len(p) > 0 {
 		if len(a.buf) == cap(a.buf) {
@@ -160,15 +161,15 @@ func (a *appender) write(p []byte) error {
 	return nil
 }
 
-// drain writes the whole blocks of the buffer, except the first block of all, which waits for the commit.
+// drain writes the whole blocks of the buffer, except the member's first block, which is written last.
 func (a *appender) drain() error {
-	whole := a.buf[:int64(len(a.buf))/a.bs*a.bs]
+	whole := a.buf[:int64(len(a.buf))/a.blockSize*a.blockSize]
 	rest := a.buf[len(whole):]
 	lba := a.lba
-	a.lba += int64(len(whole)) / a.bs
-	if a.first == nil && len(whole) > 0 {
-		a.first = append([]byte(nil), whole[:a.bs]...)
-		whole, lba = whole[a.bs:], lba+1
+	a.lba += int64(len(whole)) / a.blockSize
+	if a.commitBlock == nil && len(whole) > 0 {
+		a.commitBlock = append([]byte(nil), whole[:a.blockSize]...)
+		whole, lba = whole[a.blockSize:], lba+1
 	}
 	if len(whole) > 0 {
 		if err := a.dev.WriteBlocks(a.ctx, whole, uint64(lba), false); err != nil {
