@@ -27,15 +27,18 @@ func logSpaced(from, to float64, count int) []float32 {
 
 // model makes a file and a program like RM1's (Criteo: 13 dense int32, 26 sparse int64, 13 generated) or like RM2's to
 // RM5's (504 dense float32, 42 lists, some generated).
-func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool, codec, encoding string) ([]byte, *program.Program) {
+func benchmarkProgram(t testing.TB, rows, dense, sparse, generated, borders int, lists bool, codec,
+	encoding string) ([]byte,
+	*program.Program) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	p := &program.Program{Source: program.Parquet}
 	p.Output = program.Output{Label: true, Dense: uint32(dense), Keys: uint32(sparse + generated), Fixed: !lists}
-	var cols []col
+	var cols []testColumn
 	hash := program.SigridHash{Max: 500_000}
 	var tail, head []program.Column
 	for i := range sparse {
-		c := col{name: fmt.Sprintf("cat_%02d", i), physical: format.Int64, list: lists, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
+		c := testColumn{name: fmt.Sprintf("cat_%02d", i), physical: format.Int64, list: lists, optional: true,
+			encoding: encoding, codec: codec, rows: make([]any, rows)}
 		ops := []program.Op{hash}
 		if !lists {
 			ops = []program.Op{program.FillNull{}, hash}
@@ -58,7 +61,8 @@ func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool
 	}
 	b32 := &program.Bucketize{Borders32: logSpaced(1, 1e6, borders)}
 	for i := range dense {
-		c := col{name: fmt.Sprintf("int_%03d", i), physical: format.Float, optional: true, encoding: encoding, codec: codec, rows: make([]any, rows)}
+		c := testColumn{name: fmt.Sprintf("int_%03d", i), physical: format.Float, optional: true, encoding: encoding,
+			codec: codec, rows: make([]any, rows)}
 		kind := program.Float32
 		conv := []program.Op{program.FillNull{}}
 		if !lists {
@@ -82,27 +86,31 @@ func model(t testing.TB, rows, dense, sparse, generated, borders int, lists bool
 			ops = append(ops, program.Convert{To: program.Float32})
 			bucket = append(bucket, program.Convert{To: program.Float32})
 		}
-		pc := program.Column{Name: c.name, Kind: kind, Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: append(ops, program.Log{Add: 1})}}}
+		pc := program.Column{Name: c.name, Kind: kind,
+			Sinks: []program.Sink{{To: program.ToDense, Index: uint32(i), Ops: append(ops, program.Log{Add: 1})}}}
 		if i < generated {
-			pc.Sinks = append(pc.Sinks, program.Sink{To: program.ToSparse, Index: uint32(sparse + i), Ops: append(bucket, b32, hash)})
+			pc.Sinks = append(pc.Sinks, program.Sink{To: program.ToSparse, Index: uint32(sparse + i),
+				Ops: append(bucket, b32, hash)})
 			head = append(head, pc)
 		} else {
 			tail = append(tail, pc)
 		}
 	}
-	label := col{name: "label", physical: format.Int32, rows: make([]any, rows), encoding: encoding, codec: codec}
+	label := testColumn{name: "label", physical: format.Int32, rows: make([]any, rows), encoding: encoding,
+		codec: codec}
 	for r := range label.rows {
 		label.rows[r] = rng.Int64N(2)
 	}
 	cols = append(cols, label)
-	tail = append(tail, program.Column{Name: "label", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}})
+	tail = append(tail, program.Column{Name: "label", Kind: program.Int64,
+		Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}})
 	p.Columns = append(head, tail...)
 	require.NoError(t, p.Validate())
-	return write(t, cols, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1}), p
+	return writeFile(t, cols, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1}), p
 }
 
 // batches is a host with the whole file in memory: a slice a mini-batch, all columns, cursors kept.
-type batches struct {
+type sliceRunner struct {
 	t      testing.TB
 	e      *engine.Engine
 	mem    engine.Memory
@@ -115,12 +123,13 @@ type batches struct {
 	stats  program.Result
 }
 
-func newBatches(t testing.TB, e *engine.Engine, data []byte, p *program.Program, batch int) *batches {
-	f := footer(t, data)
+func newSliceRunner(t testing.TB, e *engine.Engine, data []byte, p *program.Program, batch int) *sliceRunner {
+	f := readFooter(t, data)
 	code := p.Marshal()
-	b := &batches{t: t, e: e, rows: int(f.RowGroups[0].Rows)}
+	b := &sliceRunner{t: t, e: e, rows: int(f.RowGroups[0].Rows)}
 	b.mem = engine.Memory{Program: code, Input: data}
-	b.slice = program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(batch), Place: p.Output.Place(uint32(batch))}
+	b.slice = program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(batch),
+		Place: p.Output.Place(uint32(batch))}
 	b.slice.ValueCap = uint64(batch) * uint64(p.Output.Keys) * 24
 	if p.Output.Fixed {
 		b.slice.ValueCap = uint64(batch) * uint64(p.Output.Keys)
@@ -140,17 +149,20 @@ func newBatches(t testing.TB, e *engine.Engine, data []byte, p *program.Program,
 		require.True(t, ok)
 		c := f.RowGroups[0].Columns[l.Index]
 		b.slice.Tasks = append(b.slice.Tasks, program.Task{Column: uint32(i), Count: uint32(batch),
-			Chunk: program.ChunkType{Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep,
-				ElementDef: l.RepDef, EntryDef: l.EntryDef, Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), Values: uint64(c.NumValues)},
+			Chunk: program.ChunkType{Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef,
+				MaxRep:     l.MaxRep,
+				ElementDef: l.RepDef, EntryDef: l.EntryDef, Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth),
+				Values: uint64(c.NumValues)},
 			Window: program.Span{Off: uint64(c.Offset), Len: uint64(c.Compressed)}, ChunkLen: uint64(c.Compressed),
-			Dict: program.Span{Off: uint64(room * i), Len: room}, Scratch: program.Span{Off: uint64(room * i), Len: room}})
+			Dict:    program.Span{Off: uint64(room * i), Len: room},
+			Scratch: program.Span{Off: uint64(room * i), Len: room}})
 	}
 	b.start = append([]program.Task{}, b.slice.Tasks...)
 	return b
 }
 
 // next runs the next mini-batch, from the file's beginning again when the rows run out.
-func (b *batches) next() {
+func (b *sliceRunner) nextBatch() {
 	if b.at+int(b.slice.Rows) > b.rows {
 		copy(b.slice.Tasks, b.start)
 		b.at = 0
@@ -174,13 +186,13 @@ func (b *batches) next() {
 }
 
 func benchmarkModel(b *testing.B, rows, batch int, data []byte, p *program.Program) {
-	h := newBatches(b, engine.New(engine.Options{}), data, p, batch)
-	h.next()
+	h := newSliceRunner(b, engine.New(engine.Options{}), data, p, batch)
+	h.nextBatch()
 	h.stats = program.Result{}
 	n := 0
 	b.ResetTimer()
 	for b.Loop() {
-		h.next()
+		h.nextBatch()
 		n += batch
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
@@ -189,10 +201,11 @@ func benchmarkModel(b *testing.B, rows, batch int, data []byte, p *program.Progr
 }
 
 func BenchmarkRM1(b *testing.B) {
-	for _, c := range []struct{ codec, encoding string }{{"", ""}, {"", "dictionary"}, {"snappy", ""}, {"zstd", "dictionary"}} {
+	for _, c := range []struct{ codec, encoding string }{{"", ""}, {"", "dictionary"}, {"snappy", ""},
+		{"zstd", "dictionary"}} {
 		b.Run(fmt.Sprintf("codec=%s,encoding=%s", c.codec, c.encoding), func(b *testing.B) {
 			const rows = 8192 * 8
-			data, p := model(b, rows, 13, 26, 13, 1024, false, c.codec, c.encoding)
+			data, p := benchmarkProgram(b, rows, 13, 26, 13, 1024, false, c.codec, c.encoding)
 			benchmarkModel(b, rows, 8192, data, p)
 		})
 	}
@@ -200,7 +213,7 @@ func BenchmarkRM1(b *testing.B) {
 
 func BenchmarkRM5(b *testing.B) {
 	const rows = 4096 * 2
-	data, p := model(b, rows, 504, 42, 42, 4096, true, "", "")
+	data, p := benchmarkProgram(b, rows, 504, 42, 42, 4096, true, "", "")
 	benchmarkModel(b, rows, 4096, data, p)
 }
 
@@ -212,17 +225,18 @@ func TestModels(t *testing.T) {
 	}{"rm1": {13, 26, 13, 1024, false}, "rm5": {20, 5, 4, 64, true}} {
 		t.Run(name, func(t *testing.T) {
 			const rows = 150
-			data, p := model(t, rows, m.dense, m.sparse, m.generated, m.borders, m.lists, "snappy", "dictionary")
-			f := footer(t, data)
+			data, p := benchmarkProgram(t, rows, m.dense, m.sparse, m.generated, m.borders, m.lists, "snappy",
+				"dictionary")
+			f := readFooter(t, data)
 			ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 			require.NoError(t, err)
 			h := newHost(engine.New(engine.Options{}), p, f, data, 1)
-			h.big = true
+			h.wholeChunks = true
 			want, err := ref.MiniBatch(20, 100)
 			require.NoError(t, err)
 			got, err := h.miniBatch(20, 100)
 			require.NoError(t, err)
-			same(t, want, got)
+			requireSame(t, want, got)
 		})
 	}
 }

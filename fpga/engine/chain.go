@@ -13,56 +13,59 @@ import (
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
-// vec is column values on their way through a chain: a view of a decoded block, or of the chain's own buffers once
-// an operator has written.
-type vec struct {
-	kind  program.Kind
-	n     int // value slots
-	i64   []int64
-	f32   []float32
-	f64   []float64
-	offs  []uint32 // bytes: n+1 of them
-	data  []byte
-	valid []byte // a byte a slot, 0 = null; nil: no nulls
+// chainValues is column values on their way through a chain of operators. They are a view of a decoded block, or lie in
+// the chain's own buffers once an operator has written them.
+type chainValues struct {
+	kind     program.Kind
+	slots    int // value slots
+	int64s   []int64
+	float32s []float32
+	float64s []float64
+	offsets  []uint32 // bytes: one more than slots
+	data     []byte
+	valid    []byte // a byte a slot, 0 for a null; nil if there are no nulls
 
 	list    bool
-	lengths []int32 // lists: slots of each row
+	lengths []int32 // lists: how many slots each row has
 
-	// What the chain may overwrite. False: other sinks still read it.
-	mine, myValid, myLengths bool
+	// What the chain may overwrite. Other sinks still read what it may not.
+	ownsValues, ownsValid, ownsLengths bool
 
-	placed bool // the values are ids of 32 bits, which lie where they stay
+	inPlace bool // the values are ids of 32 bits that lie in the tensor already
 }
 
 // buffers are the block memory of one engine thread that operators write to. They grow to the largest block met.
 type buffers struct {
-	i64     []int64
-	f32     []float32
-	f64     []float64
-	valid   []byte
-	lengths []int32
-	drop    []byte
-	// end is where a chain's last operator may write its result, and final the same while that one runs.
-	end, final place
-	// late is the checksum that the only operator's values still have to go into, where that one may do it; or nil.
-	late *lateSum
+	int64s      []int64
+	float32s    []float32
+	float64s    []float64
+	valid       []byte
+	lengths     []int32
+	droppedRows []byte
+	// chainPlace is where a chain's last operator may write its result, and stepPlace the same while that operator
+	// runs.
+	chainPlace, stepPlace destination
+	// pending is the page's checksum, if a chain's only operator may add its values to it; else nil.
+	pending *pendingChecksum
 }
 
-// place is the final place of a chain's values, as far as there is one that they can be written to straight away.
-type place struct {
-	ids    []int64   // of ids without nulls
-	narrow []byte    // of those as int32, four bytes each
-	dense  []float32 // of values on their way to dense
+// destination is the memory in which a chain's values end, where the last operator can write them there directly. Nil
+// fields mean that it cannot.
+type destination struct {
+	ids   []int64   // for ids without nulls
+	ids32 []byte    // for such ids as int32, four bytes each
+	dense []float32 // for values of dense
 }
 
-// of cuts the place to n values, some of them null if nulls is true.
-func (p place) of(n int, nulls bool) place {
-	var q place
+// limit cuts the destination to n values. Ids with nulls among them cannot be written directly, because nulls are left
+// out.
+func (p destination) limit(n int, nulls bool) destination {
+	var q destination
 	if !nulls && len(p.ids) >= n {
 		q.ids = p.ids[:n]
 	}
-	if !nulls && len(p.narrow) >= 4*n {
-		q.narrow = p.narrow[:4*n]
+	if !nulls && len(p.ids32) >= 4*n {
+		q.ids32 = p.ids32[:4*n]
 	}
 	if len(p.dense) >= n {
 		q.dense = p.dense[:n]
@@ -70,197 +73,205 @@ func (p place) of(n int, nulls bool) place {
 	return q
 }
 
-// room returns the first n elements of *buf, which it lengthens when it must.
-func room[T any](buf *[]T, n int) []T {
+// resize returns the first n elements of *buf, and allocates a larger buffer if *buf is too small. The elements are not
+// cleared.
+func resize[T any](buf *[]T, n int) []T {
 	if cap(*buf) < n {
 		*buf = make([]T, n+n/4)
 	}
 	return (*buf)[:n]
 }
 
-// made is where an operator that reads other memory than it writes puts n integers.
-func (b *buffers) made(n int) []int64 {
-	if b.final.ids != nil {
-		return b.final.ids
+// intPlace returns memory for n integers that an operator makes from other memory: the step's destination if it has
+// one, else a buffer.
+func (b *buffers) intPlace(n int) []int64 {
+	if b.stepPlace.ids != nil {
+		return b.stepPlace.ids
 	}
-	return room(&b.i64, n)
+	return resize(&b.int64s, n)
 }
 
-// madeDense is where an operator that reads other memory than it writes puts n float32.
-func (b *buffers) madeDense(n int) []float32 {
-	if b.final.dense != nil {
-		return b.final.dense
+// floatPlace returns memory for n float32 values that an operator makes from other memory: the step's destination if it
+// has one, else a buffer.
+func (b *buffers) floatPlace(n int) []float32 {
+	if b.stepPlace.dense != nil {
+		return b.stepPlace.dense
 	}
-	return room(&b.f32, n)
+	return resize(&b.float32s, n)
 }
 
-// chain passes v through the steps and times each.
-func (w *worker) chain(steps []step, v *vec) error {
-	b, at := &w.buffers, w.now()
+// runChain passes v through the steps and times each step.
+func (x *executor) runChain(steps []step, v *chainValues) error {
+	b, at := &x.buffers, x.readClock()
 	for i := range steps {
-		s, n := &steps[i], v.n
+		s, n := &steps[i], v.slots
 		if s.unit == program.UnitFillNull {
-			if v.valid == nil || s.zero {
+			if v.valid == nil || s.fillsZeros {
 				v.valid = nil
-				w.profile[s.unit].add(0, uint64(n))
+				x.profile[s.unit].addRun(0, uint64(n))
 				continue
 			}
-			b.fill(s, v)
-			at = w.lap(s.unit, at, n)
+			b.fillNulls(s, v)
+			at = x.addLap(s.unit, at, n)
 			continue
 		}
-		if s.joined {
-			w.profile[s.unit].add(0, uint64(n))
+		if s.mergedIntoLog {
+			x.profile[s.unit].addRun(0, uint64(n))
 			continue
 		}
 		if v.list && v.valid != nil && s.unit != program.UnitHexToInt {
-			b.dropLists(v)
+			b.emptyNullLists(v)
 		}
 		if i == len(steps)-1 {
-			b.final = b.end.of(n, v.valid != nil)
+			b.stepPlace = b.chainPlace.limit(n, v.valid != nil)
 		}
-		err := b.step(s, v)
-		b.final = place{}
+		err := b.runStep(s, v)
+		b.stepPlace = destination{}
 		if err != nil {
 			return err
 		}
-		at = w.lap(s.unit, at, n)
+		at = x.addLap(s.unit, at, n)
 	}
 	if v.list && v.valid != nil {
-		b.dropLists(v)
+		b.emptyNullLists(v)
 	}
 	return nil
 }
 
-// fill replaces nulls; afterwards there are none.
-func (b *buffers) fill(s *step, v *vec) {
-	b.own(v)
+// fillNulls replaces nulls by the step's value. Afterwards v has no nulls.
+func (b *buffers) fillNulls(s *step, v *chainValues) {
+	b.ownValues(v)
 	switch v.kind {
 	case program.Int64:
-		fillnull.Int64(v.i64, v.valid, s.i0)
+		fillnull.Int64(v.int64s, v.valid, s.fillInt)
 	case program.Float32:
-		fillnull.Float32(v.f32, v.valid, float32(s.f0))
+		fillnull.Float32(v.float32s, v.valid, float32(s.fillFloat))
 	case program.Float64:
-		fillnull.Float64(v.f64, v.valid, s.f0)
+		fillnull.Float64(v.float64s, v.valid, s.fillFloat)
 	}
 	v.valid = nil
 }
 
-func (b *buffers) step(s *step, v *vec) error {
+// runStep applies one operator to v.
+func (b *buffers) runStep(s *step, v *chainValues) error {
 	switch s.unit {
 	case program.UnitClamp:
-		b.own(v)
+		b.ownValues(v)
 		switch v.kind {
 		case program.Int64:
-			return clamp.Int64(v.i64, s.i0, s.i1)
+			return clamp.Int64(v.int64s, s.lowInt, s.highInt)
 		case program.Float32:
-			return clamp.Float32(v.f32, float32(s.f0), float32(s.f1))
+			return clamp.Float32(v.float32s, float32(s.lowFloat), float32(s.highFloat))
 		default:
-			return clamp.Float64(v.f64, s.f0, s.f1)
+			return clamp.Float64(v.float64s, s.lowFloat, s.highFloat)
 		}
 	case program.UnitLog:
-		dst := b.madeDense(v.n)
-		logn.LogClamped(dst, v.f32, s.add, s.lo, s.hi)
-		v.f32, v.mine = dst, true
+		dst := b.floatPlace(v.slots)
+		logn.LogClamped(dst, v.float32s, s.logAdd, s.logLow, s.logHigh)
+		v.float32s, v.ownsValues = dst, true
 	case program.UnitBucketize:
 		return b.bucketize(s, v)
 	case program.UnitSigridHash:
-		if b.final.narrow != nil && s.hash.Fits32() {
-			if l := b.late; l != nil {
-				l.sum = s.hash.Hash32Sum(b.final.narrow, v.i64[:v.n], l.sum)
-				l.at += 8 * v.n
+		if b.stepPlace.ids32 != nil && s.hasher.Fits32() {
+			if l := b.pending; l != nil {
+				l.sum = s.hasher.Hash32Sum(b.stepPlace.ids32, v.int64s[:v.slots], l.sum)
+				l.summed += 8 * v.slots
 			} else {
-				s.hash.Hash32(b.final.narrow, v.i64[:v.n])
+				s.hasher.Hash32(b.stepPlace.ids32, v.int64s[:v.slots])
 			}
-			v.i64, v.placed = nil, true
+			v.int64s, v.inPlace = nil, true
 			return nil
 		}
-		dst := b.made(v.n)
-		s.hash.Hash(dst, v.i64)
-		v.i64, v.mine = dst, true
+		dst := b.intPlace(v.slots)
+		s.hasher.Hash(dst, v.int64s)
+		v.int64s, v.ownsValues = dst, true
 	case program.UnitPositiveModulus:
-		dst := b.made(v.n)
-		s.mod.Mod(dst, v.i64)
-		v.i64, v.mine = dst, true
+		dst := b.intPlace(v.slots)
+		s.modulus.Mod(dst, v.int64s)
+		v.int64s, v.ownsValues = dst, true
 	case program.UnitZeroExtend:
-		b.own(v)
-		zeroextend.Int64(v.i64)
+		b.ownValues(v)
+		zeroextend.Int64(v.int64s)
 	case program.UnitHexToInt:
-		return b.hex(v)
+		return b.parseTokens(v)
 	case program.UnitFirstX:
-		return b.firstX(s.i0, v)
+		return b.firstX(s.keepFirst, v)
 	case program.UnitConvert:
-		b.convert(s.to, v)
+		b.convert(s.outputKind, v)
 	}
 	return nil
 }
 
-// own makes v's values the chain's, to be changed in place.
-func (b *buffers) own(v *vec) {
-	if v.mine {
+// ownValues copies v's values to a buffer of the chain, unless they are there already, so that operators may change
+// them in place.
+func (b *buffers) ownValues(v *chainValues) {
+	if v.ownsValues {
 		return
 	}
-	v.mine = true
+	v.ownsValues = true
 	switch v.kind {
 	case program.Int64:
-		dst := room(&b.i64, v.n)
-		copy(dst, v.i64)
-		v.i64 = dst
+		dst := resize(&b.int64s, v.slots)
+		copy(dst, v.int64s)
+		v.int64s = dst
 	case program.Float32:
-		dst := room(&b.f32, v.n)
-		copy(dst, v.f32)
-		v.f32 = dst
+		dst := resize(&b.float32s, v.slots)
+		copy(dst, v.float32s)
+		v.float32s = dst
 	case program.Float64:
-		dst := room(&b.f64, v.n)
-		copy(dst, v.f64)
-		v.f64 = dst
+		dst := resize(&b.float64s, v.slots)
+		copy(dst, v.float64s)
+		v.float64s = dst
 	}
 }
 
-func (b *buffers) ownLengths(v *vec) {
-	if !v.myLengths {
-		dst := room(&b.lengths, len(v.lengths))
+// ownLengths copies v's lengths to a buffer of the chain, unless they are there already.
+func (b *buffers) ownLengths(v *chainValues) {
+	if !v.ownsLengths {
+		dst := resize(&b.lengths, len(v.lengths))
 		copy(dst, v.lengths)
-		v.lengths, v.myLengths = dst, true
+		v.lengths, v.ownsLengths = dst, true
 	}
 }
 
-func (b *buffers) bucketize(s *step, v *vec) error {
-	if s.guard && v.valid != nil {
-		// An operator may have made a NaN of the 0 in a null's slot; only a value's NaN is an error.
-		b.own(v)
+func (b *buffers) bucketize(s *step, v *chainValues) error {
+	if s.rejectsNaN && v.valid != nil {
+		// An operator may have made a NaN of the 0 in a null's slot. Only the NaN of a value is an error.
+		b.ownValues(v)
 		clearNulls(v)
 	}
-	dst := b.made(v.n)
+	dst := b.intPlace(v.slots)
 	var err error
 	switch v.kind {
 	case program.Int64:
-		err = s.table.Int64(dst, v.i64)
+		err = s.table.Int64(dst, v.int64s)
 	case program.Float32:
-		err = s.table.Float32(dst, v.f32)
+		err = s.table.Float32(dst, v.float32s)
 	default:
-		err = s.table.Float64(dst, v.f64)
+		err = s.table.Float64(dst, v.float64s)
 	}
-	v.kind, v.i64, v.f32, v.f64, v.mine = program.Int64, dst, nil, nil, true
+	v.kind, v.int64s, v.float32s, v.float64s, v.ownsValues = program.Int64, dst, nil, nil, true
 	return err
 }
 
-func clearNulls(v *vec) {
+// clearNulls sets the slots of nulls to 0.
+func clearNulls(v *chainValues) {
 	for i, ok := range v.valid {
 		if ok == 0 {
 			if v.kind == program.Float32 {
-				v.f32[i] = 0
+				v.float32s[i] = 0
 			} else {
-				v.f64[i] = 0
+				v.float64s[i] = 0
 			}
 		}
 	}
 }
 
-// hex parses tokens. An empty one is a null made here; lists that held a null before are dropped, unparsed. Tokens come
-// from the decoder alone, so the validity is never the chain's yet.
-func (b *buffers) hex(v *vec) error {
-	valid := room(&b.valid, v.n)
+// parseTokens turns hexadecimal tokens into integers. An empty token becomes a null. A list that held a null before
+// becomes empty, and its tokens are not parsed. Tokens come straight from the decoder, so v's validity is never the
+// chain's own yet.
+func (b *buffers) parseTokens(v *chainValues) error {
+	valid := resize(&b.valid, v.slots)
 	drop := v.list && v.valid != nil
 	if v.valid == nil {
 		for i := range valid {
@@ -270,21 +281,21 @@ func (b *buffers) hex(v *vec) error {
 		copy(valid, v.valid)
 	}
 	if drop {
-		b.dropFlags(v)
-		b.spread(v, valid)
+		b.flagNullLists(v)
+		b.nullFlaggedLists(v, valid)
 	}
-	dst := room(&b.i64, v.n)
+	dst := resize(&b.int64s, v.slots)
 	var err error
-	if v.n > 0 {
-		err = hextoint.Hex(dst, v.offs, v.data, valid)
+	if v.slots > 0 {
+		err = hextoint.Hex(dst, v.offsets, v.data, valid)
 	}
-	v.kind, v.i64, v.mine, v.offs, v.data = program.Int64, dst, true, nil, nil
-	v.valid, v.myValid = valid, true
+	v.kind, v.int64s, v.ownsValues, v.offsets, v.data = program.Int64, dst, true, nil, nil
+	v.valid, v.ownsValid = valid, true
 	if err != nil {
 		return err
 	}
 	if drop {
-		b.compact(v)
+		b.removeFlaggedLists(v)
 	}
 	if bytes.IndexByte(v.valid, 0) < 0 {
 		v.valid = nil
@@ -292,117 +303,46 @@ func (b *buffers) hex(v *vec) error {
 	return nil
 }
 
-func (b *buffers) firstX(n int64, v *vec) error {
-	b.own(v)
+// firstX keeps the first n values of every list.
+func (b *buffers) firstX(n int64, v *chainValues) error {
+	b.ownValues(v)
 	b.ownLengths(v)
 	var kept int
 	var err error
 	switch v.kind {
 	case program.Int64:
-		kept, err = firstx.FirstX(v.lengths, v.i64, n)
-		v.i64 = v.i64[:kept]
+		kept, err = firstx.FirstX(v.lengths, v.int64s, n)
+		v.int64s = v.int64s[:kept]
 	case program.Float32:
-		kept, err = firstx.FirstX(v.lengths, v.f32, n)
-		v.f32 = v.f32[:kept]
+		kept, err = firstx.FirstX(v.lengths, v.float32s, n)
+		v.float32s = v.float32s[:kept]
 	default:
-		kept, err = firstx.FirstX(v.lengths, v.f64, n)
-		v.f64 = v.f64[:kept]
+		kept, err = firstx.FirstX(v.lengths, v.float64s, n)
+		v.float64s = v.float64s[:kept]
 	}
-	v.n = kept
+	v.slots = kept
 	return err
 }
 
-func (b *buffers) convert(to program.Kind, v *vec) {
+// convert changes the kind of v's values.
+func (b *buffers) convert(to program.Kind, v *chainValues) {
 	switch {
 	case to == program.Float64 && v.kind == program.Float32:
-		dst := room(&b.f64, v.n)
-		convert.Float32ToFloat64(dst, v.f32[:v.n])
-		v.f64 = dst
+		dst := resize(&b.float64s, v.slots)
+		convert.Float32ToFloat64(dst, v.float32s[:v.slots])
+		v.float64s = dst
 	case to == program.Float64:
-		dst := room(&b.f64, v.n)
-		convert.Int64ToFloat64(dst, v.i64[:v.n])
-		v.f64 = dst
+		dst := resize(&b.float64s, v.slots)
+		convert.Int64ToFloat64(dst, v.int64s[:v.slots])
+		v.float64s = dst
 	case v.kind == program.Int64:
-		dst := b.madeDense(v.n)
-		convert.Int64ToFloat32(dst, v.i64[:v.n])
-		v.f32 = dst
+		dst := b.floatPlace(v.slots)
+		convert.Int64ToFloat32(dst, v.int64s[:v.slots])
+		v.float32s = dst
 	default:
-		dst := b.madeDense(v.n)
-		convert.Float64ToFloat32(dst, v.f64[:v.n])
-		v.f32 = dst
+		dst := b.floatPlace(v.slots)
+		convert.Float64ToFloat32(dst, v.float64s[:v.slots])
+		v.float32s = dst
 	}
-	v.kind, v.mine = to, true
-}
-
-// dropLists gives length 0 to every list that holds a null; afterwards there are no nulls.
-func (b *buffers) dropLists(v *vec) {
-	b.dropFlags(v)
-	b.own(v)
-	b.compact(v)
-	v.valid = nil
-}
-
-// dropFlags sets b.drop: a byte a row, 1 where a slot of the row is null.
-func (b *buffers) dropFlags(v *vec) {
-	drop := room(&b.drop, len(v.lengths))
-	at := 0
-	for row, l := range v.lengths {
-		drop[row] = 0
-		if bytes.IndexByte(v.valid[at:at+int(l)], 0) >= 0 {
-			drop[row] = 1
-		}
-		at += int(l)
-	}
-	b.drop = drop
-}
-
-// spread makes all slots of the flagged rows null.
-func (b *buffers) spread(v *vec, valid []byte) {
-	at := 0
-	for row, l := range v.lengths {
-		if b.drop[row] != 0 {
-			clear(valid[at : at+int(l)])
-		}
-		at += int(l)
-	}
-}
-
-// compact takes the flagged rows' slots out. v's values must be the chain's, and so must its validity if it is kept.
-func (b *buffers) compact(v *vec) {
-	b.ownLengths(v)
-	from, to := 0, 0
-	for row, l := range v.lengths {
-		n := int(l)
-		if b.drop[row] != 0 {
-			v.lengths[row] = 0
-			from += n
-			continue
-		}
-		if from != to {
-			switch v.kind {
-			case program.Int64:
-				copy(v.i64[to:to+n], v.i64[from:from+n])
-			case program.Float32:
-				copy(v.f32[to:to+n], v.f32[from:from+n])
-			case program.Float64:
-				copy(v.f64[to:to+n], v.f64[from:from+n])
-			}
-			if v.myValid {
-				copy(v.valid[to:to+n], v.valid[from:from+n])
-			}
-		}
-		from, to = from+n, to+n
-	}
-	v.n = to
-	switch v.kind {
-	case program.Int64:
-		v.i64 = v.i64[:to]
-	case program.Float32:
-		v.f32 = v.f32[:to]
-	case program.Float64:
-		v.f64 = v.f64[:to]
-	}
-	if v.myValid {
-		v.valid = v.valid[:to]
-	}
+	v.kind, v.ownsValues = to, true
 }

@@ -15,13 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a key.
+// numbers is a program that brings every column of numbers that can be read to a tensor: scalars to dense, lists to a
+// key.
 func numbers(f *format.File) *program.Program {
 	p := &program.Program{Source: program.Parquet}
 	var rest []program.Column
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		readable := l.Unsupported == nil && l.Part == format.NoPart && l.Physical.Kind() != format.KindBytes && l.Physical != format.Int96
+		readable := l.Unsupported == nil && l.Part == format.NoPart && l.Physical.Kind() != format.KindBytes &&
+			l.Physical != format.Int96
 		for _, g := range f.RowGroups {
 			readable = readable && g.Columns[i].Unsupported == nil
 		}
@@ -94,11 +96,11 @@ func TestCorpus(t *testing.T) {
 				require.NoError(t, err)
 				want, wantErr := ref.MiniBatch(0, rows)
 				h := newHost(engine.New(engine.Options{}), p, f, data, uint64(i))
-				h.furnish(4 << 20)
-				h.big = i%2 == 0
+				h.allocateRooms(4 << 20)
+				h.wholeChunks = i%2 == 0
 				got, err := h.miniBatch(0, rows)
 				if wantErr != nil {
-					var bad *stateError
+					var bad *sliceFailure
 					require.ErrorAs(t, err, &bad, "reference: %v", wantErr)
 					if errors.Is(wantErr, format.ErrUnsupported) {
 						require.Equal(t, program.NoSupport, bad.state, bad.message)
@@ -108,7 +110,7 @@ func TestCorpus(t *testing.T) {
 					continue
 				}
 				require.NoError(t, err, p.Columns[0].Name)
-				same(t, want, got)
+				requireSame(t, want, got)
 				read++
 			}
 		})

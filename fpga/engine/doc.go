@@ -1,61 +1,83 @@
-// Package engine runs slices of a device program over the drive's memory: it is what stands in the FPGA's place.
+// Package engine executes slices of a device program over the drive's memory. It stands where the FPGA's processing
+// elements stand in a drive with an FPGA.
 //
 // # Overview
 //
-// [Engine.Execute] takes six memory ranges and the marshalled program.Slice, and leaves tensors in the output range and
-// a program.Result in the result range. It keeps nothing between calls but compiled programs, by digest; everything else
-// that lasts (a dictionary, an unpacked page) lies in the ranges and is checked when it is used again.
+// [Engine.Execute] takes six memory ranges and a marshalled program.Slice. It leaves tensors in the output range and a
+// program.Result in the result range. The engine keeps nothing between calls but compiled programs, by digest.
+// Everything else that lasts (a dictionary, an unpacked page) lies in the ranges, and the engine checks it when it uses
+// it again.
 //
-//	check     every number of the slice against the ranges and the program; then each task's page headers: do the
-//	          window, the scratch and the dictionary room hold what its rows touch? If anything lacks, nothing is written; only of
-//	          text, whose rows are found by decoding it, rows may be, which count for nothing and are written again
-//	execute   task by task, page by page, block by block: decode a block of rows, run it through every sink's chain,
-//	          write it to its final place. A block is small enough to stay in the first-level cache
+// # The way of the data through a slice
 //
-// The check may pass over whole pages that the cursor skips, and then the returned cursor stands behind them; it may also
-// decode a dictionary into its room when no other task of the slice names that room. Neither is output.
+//  1. An executor (executor.go) decodes the slice and takes the compiled program from the cache (programcache.go,
+//     compiledprogram.go).
+//  2. The check (slicecheck.go) compares every number of the slice with the ranges and the program. It then walks each
+//     task's page headers (taskstate.go): do window, scratch and dictionary room hold what the task's rows touch? If
+//     anything lacks, the result says what and how much, and nothing is written. Text is the exception: its rows are
+//     found by decoding them, so rows may be written that do not count and that the next slice writes again.
+//  3. The execution goes task by task, page by page, block by block. A page is verified, and unpacked into scratch
+//     if it is compressed (page.go, pendingchecksum.go). A rowScan (rowscan.go) decodes a block of rows, small enough
+//     to stay in the first-level cache.
+//  4. A chain of operators transforms the block's values for each sink (chain.go). The units of fpga/unit do the work.
+//  5. The tensors take the values at their final place (tensors.go, densetile.go).
+//
+// The leaves of a map are read side by side (mapplan.go, mapreader.go, mapfeatures.go), and their ids are put in the
+// order of keys at the end of the mini-batch (staging.go). Text and binary rows have one task for all columns
+// (textsource.go).
+//
+// The check may pass whole pages that the cursor skips; the returned cursor then stands behind them. It may also decode
+// a dictionary into its room if no other task of the slice names that room. Neither is output.
 //
 // # What a host must know
 //
 //   - Scratch holds a tag of TagBytes before an unpacked page and the page's header behind it; MoreRoom counts both.
 //     Uncompressed pages need no scratch.
-//   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many bytes from
-//     the cursor's page on can go. Should scratch hold something else after all, the window is wanted.
-//   - Need of MoreInput counts from the cursor's page on, in the window or not. Ready rows can be had without more.
+//   - A page that lies in scratch need not be in the window (program.Cursor.Unpacked): TaskResult.Page says how many
+//     bytes from the cursor's page on the host may drop. If scratch holds something else after all, the engine
+//     requests the window.
+//   - Need of MoreInput counts from the cursor's page on, in the window or not. The host can ask for Ready rows
+//     without giving more.
 //   - The Off of a task's Dict (and for text sources of its Scratch) must be 8-byte aligned in memory.
 //   - For a scalar column whose values are appended, Count values a key must fit behind Values, nulls or not.
 //   - A column that feeds several keys of an output with lengths, and a text source of such an output, must get all
-//     rows of the mini-batch in one task: a second key's values lie behind all of the first's.
-//   - The tasks of a map's columns come one behind the other and for the same rows; they write the same number of rows. A map that feeds
-//     several keys of an output with lengths wants room for its ids twice, and counts them in Values as they come: until the
-//     task that ends with the mini-batch's last row they lie row by row.
+//     rows of the mini-batch in one task: a second key's values lie behind all values of the first.
+//   - The tasks of a map's columns come one behind the other and for the same rows, and write the same number of rows.
+//     A map that feeds several keys of an output with lengths needs room for its ids twice, and counts them in Values
+//     as they come: until the task that ends with the mini-batch's last row, they lie row by row.
 //   - A text slice has exactly one task.
-//   - Need of MoreInput is what lacks for sure plus, where page headers are not there yet, an estimate. A host that
-//     cannot give so much asks for fewer rows: for one row Need is exact once the page's header is there.
+//   - Need of MoreInput is what lacks for certain plus, where page headers are not there yet, an estimate. A host that
+//     cannot give that much asks for fewer rows: for one row Need is exact once the page's header is there.
 //
 // # Checksums
 //
-// The CRC of a packed page is verified when it is unpacked, that of an uncompressed page while its values are read and before the task
-// ends, whatever of the page the task needs (lateSum says why), unless the slice's cursor says that the bytes in the window were verified before (program.Cursor.Checked): a page is the input of
-// many slices. The engine has no way of its own to tell whether bytes were moved again: the moves are the controller's, and
-// a mapped host writes where it likes. A tag over a sample of the bytes would not see a flipped bit, one over all of them
-// is the checksum itself. So the mark is the host's word, as what lies in a window is. That is sound because nobody else depends
-// on it: the checksum guards the host's own rows against the medium, and not the engine against the host; a
-// decoder checks all that it reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that
-// it cannot outlive them.
+// The engine verifies the CRC of a compressed page when it unpacks the page. It verifies the CRC of an uncompressed
+// page while it reads the values, and at the latest when the task ends, whatever of the page the task needs
+// (pendingchecksum.go). It does not verify a page again whose bytes in the window were verified before, as the slice's
+// cursor says (program.Cursor.Checked): a page is the input of many slices.
+//
+// The engine cannot tell whether bytes were moved again: the controller moves them, and a mapped host writes where it
+// likes. A tag over a sample of the bytes would miss a flipped bit, and a tag over all bytes is the checksum itself. So
+// the engine takes the host's word for the mark, as it does for the window. That is sound because the checksum guards
+// the host's own rows against the medium, and does not guard the engine against the host: a decoder checks all that it
+// reads. A host binds the mark to the move that brought the bytes, as package sdk does, so that the mark cannot outlive
+// them.
 //
 // # Concurrency
 //
 // An Engine may execute any number of slices at once, one a calling goroutine; the caller bounds them (engine threads).
-// Two executions must not share output, result, scratch or dictionary bytes.
+// Two executions must not share output, result, scratch or dictionary bytes. An executor belongs to one goroutine while
+// it executes a slice; Engine.mu guards the idle executors and programCache.mu the compiled programs.
 //
 // # Errors
 //
-// There are no Go errors: a slice ends in a program.State, and the result's message names the column, the page and the
-// cause. An input may be hostile; no bytes of any range make Execute panic or touch memory outside its ranges.
+// Execute returns no Go error: a slice ends in a program.State, and the result's message names the column, the page and
+// the cause. Inside the package a stateError carries the state. Input may be hostile: no bytes of any range make
+// Execute panic or touch memory outside its ranges.
 //
 // # Debugging
 //
-// Package reference computes the same mini-batches by the definition, and the tests hold the two against each other. The
-// message of a result names the page by number and chunk offset, as parquet's own errors do.
+// Package reference computes the same mini-batches by the definition, and the tests compare the two. A result's message
+// names the page by number and chunk offset, as the errors of the Parquet unit do. [Engine.Measure] says how often each
+// unit ran and for how long.
 package engine

@@ -2,6 +2,7 @@
 
 package engine
 
-// Columns and tensors are little-endian in files, in a drive's memory and on the wire, and the kernels write them as the machine
-// lays numbers out. On a machine that lays them out the other way mini-batches would be wrong, so the engine does not build there.
+// Columns and tensors are little-endian in files, in a drive's memory and on the wire, and the kernels write them in
+// the machine's own byte order. On a big-endian machine mini-batches would be wrong, so the engine does not build
+// there.
 var _ = theEngineWantsALittleEndianMachine

@@ -8,16 +8,16 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Options configure an Engine. The zero value is a whole one.
+// Options configure an Engine. The zero value works.
 type Options struct {
 	// Units are the units that the active image offers; nil means Units().
 	Units []program.UnitRef
-	// Programs is how many compiled programs are kept; 0 means 8.
+	// Programs is how many compiled programs the engine keeps; 0 means 8.
 	Programs int
 	// BlockRows is how many rows are decoded and transformed at a time; 0 means 2048.
 	BlockRows int
-	// MaxList is the longest list of one row, in elements, that the engine reads; 0 means 2^20. It bounds the engine's own
-	// memory: three times so many values of 8 bytes a thread.
+	// MaxList is the longest list of one row, in elements, that the engine reads; 0 means 2^20. It bounds the engine's
+	// own memory: three times MaxList values of 8 bytes a thread.
 	MaxList int
 }
 
@@ -31,7 +31,7 @@ const (
 // Units lists every unit that this engine has, in order: what a stock image offers.
 func Units() []program.UnitRef { return program.Known() }
 
-// Memory is the six memory ranges of an execution. They must not overlap. Input, Program are only read.
+// Memory is the six memory ranges of an execution. They must not overlap. Program and Input are only read.
 type Memory struct {
 	Program, Input, Dict, Scratch, Output, Result []byte
 }
@@ -41,10 +41,10 @@ type Engine struct {
 	units     []program.UnitRef
 	blockRows int
 	maxList   int
-	programs  cache
+	programs  programCache
 
 	mu   sync.Mutex
-	free []*worker // guarded by mu: idle working memory, one a thread that ran at the same time
+	idle []*executor // guarded by mu; as many as executed slices at the same time
 }
 
 // New returns an engine.
@@ -55,7 +55,8 @@ func New(o Options) *Engine {
 		}
 		return v
 	}
-	e := &Engine{units: o.Units, blockRows: min(pick(o.BlockRows, defaultBlockRows), maxBlockRows), maxList: pick(o.MaxList, defaultMaxList)}
+	e := &Engine{units: o.Units, blockRows: min(pick(o.BlockRows, defaultBlockRows), maxBlockRows),
+		maxList: pick(o.MaxList, defaultMaxList)}
 	if e.units == nil {
 		e.units = Units()
 	}
@@ -63,156 +64,163 @@ func New(o Options) *Engine {
 	return e
 }
 
-// Execute runs one marshalled program.Slice and writes a marshalled program.Result to the start of mem.Result, which must
-// hold program.ResultSize(tasks) bytes (else BadSlice, and nothing is written). It returns the result's state, which is
-// also the command's 64-bit return value. When ctx ends the
-// engine stops before the next page: that task and those behind it are Idle, and so is the slice.
+// Execute runs one marshalled program.Slice and writes a marshalled program.Result to the start of mem.Result, which
+// must hold program.ResultSize(tasks) bytes; if it does not, the state is BadSlice and nothing is written. Execute
+// returns the result's state, which is also the command's 64-bit return value. When ctx ends, the engine stops before
+// the next page: that task and those behind it are Idle, and so is the slice.
 func (e *Engine) Execute(ctx context.Context, mem Memory, args []byte) program.State {
 	return e.Measure(ctx, mem, args, nil)
 }
 
-// Measure is Execute, and sets p, if it is not nil, to what each unit did.
+// Measure is Execute, and sets p to what each unit did unless p is nil.
 func (e *Engine) Measure(ctx context.Context, mem Memory, args []byte, p *Profile) program.State {
-	w := e.worker()
-	defer e.release(w)
+	x := e.takeExecutor()
+	defer e.returnExecutor(x)
 	if p != nil {
-		defer func() { *p = w.profile }()
+		defer func() { *p = x.profile }()
 	}
-	w.ctx, w.mem, w.profile = ctx, mem, Profile{}
-	w.result = program.Result{Tasks: w.result.Tasks[:0]}
-	if err := w.slice.DecodeFrom(args); err != nil {
-		w.fail(program.BadSlice, err)
-		w.result.Tasks = w.result.Tasks[:0]
-		return w.answer()
+	x.ctx, x.memory, x.profile = ctx, mem, Profile{}
+	x.result = program.Result{Tasks: x.result.Tasks[:0]}
+	if err := x.slice.DecodeFrom(args); err != nil {
+		x.setFailure(program.BadSlice, err)
+		x.result.Tasks = x.result.Tasks[:0]
+		return x.writeResult()
 	}
-	if len(mem.Result) < program.ResultSize(len(w.slice.Tasks)) {
+	if len(mem.Result) < program.ResultSize(len(x.slice.Tasks)) {
 		return program.BadSlice
 	}
-	w.run()
-	return w.answer()
+	x.executeSlice()
+	return x.writeResult()
 }
 
-// worker returns idle working memory, or new.
-func (e *Engine) worker() *worker {
+// takeExecutor returns an idle executor, or a new one.
+func (e *Engine) takeExecutor() *executor {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if n := len(e.free); n > 0 {
-		w := e.free[n-1]
-		e.free = e.free[:n-1]
-		return w
+	if n := len(e.idle); n > 0 {
+		x := e.idle[n-1]
+		e.idle = e.idle[:n-1]
+		return x
 	}
-	return newWorker(e)
+	return newExecutor(e)
 }
 
-// maxKept is how many bytes of buffers an idle worker may keep; long lists can make them larger for a while.
-const maxKept = 8 << 20
+// maxIdleBytes bounds the buffers of an executor that is kept. Long lists make them larger for a while.
+const maxIdleBytes = 8 << 20
 
-func (e *Engine) release(w *worker) {
-	w.ctx, w.mem = nil, Memory{}
-	w.program, w.page.bytes, w.walks = nil, nil, clearWalks(w.walks)
-	w.dict.open, w.result.Message, w.late = false, "", lateSum{}
-	w.parts.release()
-	w.block.Reset(w.block.Kind) // what a page lent it is gone
-	if w.bytes() > maxKept {
+// returnExecutor drops the executor's references to the slice's memory and keeps the executor for the next slice,
+// unless its buffers have grown too large.
+func (e *Engine) returnExecutor(x *executor) {
+	x.ctx, x.memory = nil, Memory{}
+	x.program, x.page.unpacked, x.tasks = nil, nil, clearTasks(x.tasks)
+	x.resident.open, x.result.Message, x.pending = false, "", pendingChecksum{}
+	x.mapReader.release()
+	x.block.Reset(x.block.Kind) // a page may have lent the block its bytes
+	if x.bufferBytes() > maxIdleBytes {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.free = append(e.free, w)
+	e.idle = append(e.idle, x)
 }
 
-// answer writes the result.
-func (w *worker) answer() program.State {
-	size := program.ResultHeader + program.ResultTask*len(w.result.Tasks) + min(len(w.result.Message), program.MaxMessage)
-	if len(w.mem.Result) < size {
+// writeResult writes the result to the result range and returns its state.
+func (x *executor) writeResult() program.State {
+	size := program.ResultHeader + program.ResultTask*len(x.result.Tasks) +
+		min(len(x.result.Message), program.MaxMessage)
+	if len(x.memory.Result) < size {
 		return program.BadSlice
 	}
-	w.result.AppendTo(w.mem.Result[:0:len(w.mem.Result)])
-	return w.result.State
+	x.result.AppendTo(x.memory.Result[:0:len(x.memory.Result)])
+	return x.result.State
 }
 
-// run takes a decoded slice through check and execution.
-func (w *worker) run() {
-	for i := range w.slice.Tasks {
-		w.result.Tasks = append(w.result.Tasks, program.TaskResult{State: program.Idle, Cursor: w.slice.Tasks[i].Cursor})
+// executeSlice takes a decoded slice through check and execution.
+func (x *executor) executeSlice() {
+	for i := range x.slice.Tasks {
+		x.result.Tasks = append(x.result.Tasks, program.TaskResult{State: program.Idle,
+			Cursor: x.slice.Tasks[i].Cursor})
 	}
-	w.result.Values = w.slice.Values
-	prog, err := w.engine.programs.get(&w.slice, w.mem.Program, w.engine.units)
+	x.result.Values = x.slice.Values
+	compiled, err := x.engine.programs.compiledFor(&x.slice, x.memory.Program, x.engine.units)
 	if err != nil {
-		w.fault(err)
+		x.failWith(err)
 		return
 	}
-	w.program = prog
-	if err := w.checkSlice(); err != nil {
-		w.fault(err)
+	x.program = compiled
+	if err := x.checkSlice(); err != nil {
+		x.failWith(err)
 		return
 	}
-	if prog.source == program.Parquet {
-		w.runParquet()
+	if compiled.source == program.Parquet {
+		x.executeParquet()
 	} else {
-		w.runText()
+		x.executeText()
 	}
-	w.out.flushDense()
+	x.output.flushDense()
 }
 
-func (w *worker) runParquet() {
+// executeParquet checks every task of a slice over Parquet and then executes them in order. A slice that lacks anything
+// is not executed at all.
+func (x *executor) executeParquet() {
 	lacks := false
-	for i := range w.walks {
-		k := &w.walks[i]
-		r := &w.result.Tasks[i]
-		if err := w.checkPages(k); err != nil {
-			r.Cursor = k.cur
-			r.State = w.fault(err)
+	for i := range x.tasks {
+		t := &x.tasks[i]
+		result := &x.result.Tasks[i]
+		if err := x.checkPages(t); err != nil {
+			result.Cursor = t.cursor
+			result.State = x.failWith(err)
 			return
 		}
-		r.Cursor = k.cur
-		if k.lack != program.Done {
-			r.State, r.Need = k.lack, k.need
-			if k.lack == program.MoreInput {
-				r.Ready = k.ready
+		result.Cursor = t.cursor
+		if t.lacking != program.Done {
+			result.State, result.Need = t.lacking, t.needed
+			if t.lacking == program.MoreInput {
+				result.Ready = t.readyRows
 			}
 			if !lacks {
-				w.result.State, lacks = k.lack, true
+				x.result.State, lacks = t.lacking, true
 			}
 		}
 	}
 	if lacks {
 		return
 	}
-	for i := 0; i < len(w.walks); i++ {
-		k := &w.walks[i]
-		if plan := k.col.plan; plan != nil {
-			if lacks, err := w.runMap(plan, i); err != nil {
-				w.fault(err)
+	for i := 0; i < len(x.tasks); i++ {
+		t := &x.tasks[i]
+		if plan := t.column.mapPlan; plan != nil {
+			if lacks, err := x.executeMap(plan, i); err != nil {
+				x.failWith(err)
 				return
 			} else if lacks {
 				return
 			}
-			i += plan.parts - 1
+			i += plan.leaves - 1
 			continue
 		}
-		r := &w.result.Tasks[i]
-		err := w.runTask(k, r)
-		r.Cursor, r.Page = k.cur, uint32(k.inside)
+		result := &x.result.Tasks[i]
+		err := x.executeTask(t, result)
+		result.Cursor, result.Page = t.cursor, uint32(t.pageBytes)
 		if err != nil {
-			r.State = w.fault(err)
+			result.State = x.failWith(err)
 			return
 		}
-		r.State, r.Need = k.lack, k.need
-		if k.lack != program.Done {
-			w.result.State = k.lack
+		result.State, result.Need = t.lacking, t.needed
+		if t.lacking != program.Done {
+			x.result.State = t.lacking
 			return
 		}
 	}
 }
 
-// fault ends the slice with an error's state and message, and returns the state.
-func (w *worker) fault(err error) program.State {
-	state := stateOf(err)
-	w.fail(state, err)
+// failWith ends the slice with an error's state and message, and returns the state.
+func (x *executor) failWith(err error) program.State {
+	state := errorState(err)
+	x.setFailure(state, err)
 	return state
 }
 
-func (w *worker) fail(state program.State, err error) {
-	w.result.State, w.result.Message = state, fmt.Sprint(err)
+// setFailure sets the result's state and message.
+func (x *executor) setFailure(state program.State, err error) {
+	x.result.State, x.result.Message = state, fmt.Sprint(err)
 }

@@ -14,19 +14,19 @@ import (
 )
 
 // same holds two mini-batches against each other, floats by their bits but NaN as NaN.
-func same(t require.TestingT, want, got *reference.Tensors) {
+func requireSame(t require.TestingT, want, got *reference.Tensors) {
 	require.Equal(t, want.Rows, got.Rows)
 	require.Equal(t, want.Lengths, got.Lengths, "lengths")
 	require.Equal(t, len(want.Values), len(got.Values), "number of values")
 	for i := range want.Values {
 		require.Equal(t, want.Values[i], got.Values[i], "value %d", i)
 	}
-	floats(t, "weights", want.Weights, got.Weights)
-	floats(t, "label", want.Label, got.Label)
-	floats(t, "dense", want.Dense, got.Dense)
+	requireFloats(t, "weights", want.Weights, got.Weights)
+	requireFloats(t, "label", want.Label, got.Label)
+	requireFloats(t, "dense", want.Dense, got.Dense)
 }
 
-func floats(t require.TestingT, name string, want, got []float32) {
+func requireFloats(t require.TestingT, name string, want, got []float32) {
 	require.Equal(t, len(want), len(got), name)
 	for i := range want {
 		if math.Float32bits(want[i]) != math.Float32bits(got[i]) {
@@ -44,29 +44,31 @@ func TestEngineIsReference(t *testing.T) {
 		rows := rapid.IntRange(1, 400).Draw(t, "rows")
 		columns := rapid.IntRange(1, 5).Draw(t, "columns")
 		l := layout{
-			groupRows: rapid.IntRange(1, 500).Draw(t, "groupRows"), batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
-			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"), version: rapid.IntRange(1, 2).Draw(t, "version"),
+			groupRows: rapid.IntRange(1, 500).Draw(t, "groupRows"),
+			batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
+			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
+			version:   rapid.IntRange(1, 2).Draw(t, "version"),
 		}
 		risky := rapid.IntRange(0, 5).Draw(t, "risky") == 0
 		batch := rapid.IntRange(1, 300).Draw(t, "batch")
 		block := rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")
 		rng := rand.New(rand.NewPCG(seed, 2))
-		cols := randomCols(rng, columns, rows)
+		cols := randomColumns(rng, columns, rows)
 		p := randomProgram(rng, cols, risky, l.groupRows >= rows)
 		if len(p.Columns) == 0 {
 			t.Skip("no column fits a program of fixed lengths")
 		}
 		require.NoError(t, p.Validate())
-		data := write(t, cols, l)
-		f := footer(t, data)
+		data := writeFile(t, cols, l)
+		f := readFooter(t, data)
 		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 		require.NoError(t, err)
 		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, seed)
 		switch rapid.IntRange(0, 3).Draw(t, "host") {
 		case 0:
-			h.big = true
+			h.wholeChunks = true
 		case 1:
-			h.tiny = true
+			h.smallestWindows = true
 		}
 		for first := 0; first < rows; first += batch {
 			n := min(batch, rows-first)
@@ -77,13 +79,13 @@ func TestEngineIsReference(t *testing.T) {
 			got, err := h.miniBatch(int64(first), n)
 			if wantErr != nil {
 				require.ErrorIs(t, wantErr, reference.ErrData)
-				var bad *stateError
+				var bad *sliceFailure
 				require.ErrorAs(t, err, &bad)
 				require.Equal(t, program.BadData, bad.state, bad.message)
 				return
 			}
 			require.NoError(t, err)
-			same(t, want, got)
+			requireSame(t, want, got)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // col is a column of a generated file.
-type col struct {
+type testColumn struct {
 	name     string
 	physical format.Type
 	list     bool
@@ -29,7 +29,7 @@ type col struct {
 // levels are the greatest levels of a leaf of a map, and those at which an element and an entry are there.
 type levels struct{ def, rep, element, entry int }
 
-func (c *col) kind() program.Kind {
+func (c *testColumn) kind() program.Kind {
 	switch c.physical.Kind() {
 	case format.KindInt64:
 		return program.Int64
@@ -45,7 +45,7 @@ var codecs = map[string]compress.Codec{
 	"": &pq.Uncompressed, "snappy": &pq.Snappy, "gzip": &pq.Gzip, "zstd": &pq.Zstd, "lz4": &pq.Lz4Raw,
 }
 
-func (c *col) node() pq.Node {
+func (c *testColumn) node() pq.Node {
 	var n pq.Node
 	switch c.physical {
 	case format.Boolean:
@@ -83,7 +83,7 @@ func (c *col) node() pq.Node {
 }
 
 // value is one value in parquet-go's form.
-func (c *col) value(v any) pq.Value {
+func (c *testColumn) value(v any) pq.Value {
 	switch x := v.(type) {
 	case nil:
 		return pq.NullValue()
@@ -106,7 +106,7 @@ func (c *col) value(v any) pq.Value {
 }
 
 // levels appends a row's values with their levels.
-func (c *col) levels(row pq.Row, v any, index int) pq.Row {
+func (c *testColumn) levels(row pq.Row, v any, index int) pq.Row {
 	def := 0
 	if c.optional {
 		def = 1
@@ -142,7 +142,7 @@ type layout struct {
 }
 
 // write makes a Parquet file. Names of columns must be in order.
-func write(t require.TestingT, cols []col, l layout) []byte {
+func writeFile(t require.TestingT, cols []testColumn, l layout) []byte {
 	group := pq.Group{}
 	for i := range cols {
 		group[cols[i].name] = cols[i].node()
@@ -170,7 +170,7 @@ func write(t require.TestingT, cols []col, l layout) []byte {
 }
 
 // footer reads the file's footer with our own reader.
-func footer(t require.TestingT, data []byte) *format.File {
+func readFooter(t require.TestingT, data []byte) *format.File {
 	f, err := format.ReadFooter(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	return f

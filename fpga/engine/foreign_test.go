@@ -16,20 +16,22 @@ import (
 // mini-batches are those of the same file without faults.
 func TestForeignFiles(t *testing.T) {
 	twin := foreignparquet.Twin()
-	f := footer(t, twin)
+	f := readFooter(t, twin)
 	p := numbers(f)
 	require.Len(t, p.Columns, 4)
 	ref, err := reference.NewParquet(p, f, bytes.NewReader(twin))
 	require.NoError(t, err)
 	for _, file := range foreignparquet.Files() {
-		f := footer(t, file.Bytes)
+		f := readFooter(t, file.Bytes)
 		p := numbers(f)
 		require.Len(t, p.Columns, 4, file.Name)
 		mine, err := reference.NewParquet(p, f, bytes.NewReader(file.Bytes))
 		require.NoError(t, err)
 		for habit, set := range map[string]func(h *host){
-			"any": func(*host) {}, "tiny": func(h *host) { h.tiny = true }, "creep": func(h *host) { h.tiny, h.creep = true, true },
-			"big": func(h *host) { h.big = true },
+			"any":   func(*host) {},
+			"tiny":  func(h *host) { h.smallestWindows = true },
+			"creep": func(h *host) { h.smallestWindows, h.growByByte = true, true },
+			"big":   func(h *host) { h.wholeChunks = true },
 		} {
 			t.Run(fmt.Sprintf("%s/%s", file.Name, habit), func(t *testing.T) {
 				h := newHost(engine.New(engine.Options{}), p, f, file.Bytes, uint64(len(habit)))
@@ -43,10 +45,10 @@ func TestForeignFiles(t *testing.T) {
 					require.NoError(t, err)
 					slow, err := mine.MiniBatch(first, 150)
 					require.NoError(t, err)
-					same(t, want, slow)
+					requireSame(t, want, slow)
 					got, err := h.miniBatch(first, 150)
 					require.NoError(t, err)
-					same(t, want, got)
+					requireSame(t, want, got)
 				}
 			})
 		}

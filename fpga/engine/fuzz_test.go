@@ -24,7 +24,7 @@ func stages(t testing.TB) []stage {
 	var out []stage
 	for i, codec := range []string{"", "snappy"} {
 		rng := rand.New(rand.NewPCG(uint64(i), 5))
-		cols := randomCols(rng, 6, 40)
+		cols := randomColumns(rng, 6, 40)
 		for j := range cols {
 			c := &cols[j]
 			c.unsigned, c.codec, c.noCRC = 0, codec, true
@@ -33,13 +33,13 @@ func stages(t testing.TB) []stage {
 			}
 		}
 		p := randomProgram(rng, cols, false, true)
-		data, f := assemble(rng, cols, 40, 12)
+		data, f := assembleFile(rng, cols, 40, 12)
 		h := newHost(engine.New(engine.Options{}), p, f, data, 7)
-		h.furnish(4096)
+		h.allocateRooms(4096)
 		for j := range h.rooms {
-			h.rooms[j] = rooms{0, 4096}
+			h.rooms[j] = columnRooms{0, 4096}
 		}
-		h.big, h.values = true, 2000
+		h.wholeChunks, h.firstCapacity = true, 2000
 		out = append(out, h.stage(t, 40))
 	}
 	for i, codec := range []string{"", "snappy"} {
@@ -54,18 +54,18 @@ func stages(t testing.TB) []stage {
 				maps[0].rows[r][e].value = maps[0].value.randomValue(rng, true)
 			}
 		}
-		data, f := assembleMaps(rng, maps, 30, 25)
+		data, f := assembleMapFile(rng, maps, 30, 25)
 		p := &program.Program{Source: program.Parquet}
 		addMaps(rng, p, maps, f, false)
 		h := newHost(engine.New(engine.Options{}), p, f, data, 8)
-		h.furnish(4096)
+		h.allocateRooms(4096)
 		for j := range h.rooms {
-			h.rooms[j] = rooms{0, 4096}
+			h.rooms[j] = columnRooms{0, 4096}
 		}
-		h.big, h.values = true, 4000
+		h.wholeChunks, h.firstCapacity = true, 4000
 		out = append(out, h.stage(t, 30))
 	}
-	b := small(t, "snappy", "dictionary")
+	b := smallRunner(t, "snappy", "dictionary")
 	const room = 4096
 	b.mem.Dict, b.mem.Scratch = b.mem.Dict[:4*room], b.mem.Scratch[:4*room]
 	for i := range b.slice.Tasks {
@@ -76,20 +76,21 @@ func stages(t testing.TB) []stage {
 	require.Equal(t, program.Done, state, r.Message)
 	out = append(out, stage{b.mem, b.slice.Marshal()})
 	rng := rand.New(rand.NewPCG(3, 5))
-	p := criteo(rng, program.CriteoTSV, true)
+	p := criteoProgram(rng, program.CriteoTSV, true)
 	h := newHost(engine.New(engine.Options{}), p, nil, randomText(rng, 20, true, false), 1)
-	h.scratch, h.rooms[0].scratch, h.big, h.values = make([]byte, 20*40*9), 20*40*9, true, 2000
+	h.scratch, h.rooms[0].scratch, h.wholeChunks, h.firstCapacity = make([]byte, 20*40*9), 20*40*9, true, 2000
 	return append(out, h.stage(t, 20))
 }
 
 // stage is the first slice of a mini-batch of all rows.
 func (h *host) stage(t testing.TB, rows int) stage {
 	m := &batch{host: h, rows: uint32(rows)}
-	m.grow(h.values)
-	s := program.Slice{Digest: h.digest, Program: uint64(len(h.code)), Rows: m.rows, Place: m.place, ValueCap: m.capacity}
+	m.growOutput(h.firstCapacity)
+	s := program.Slice{Digest: h.digest, Program: uint64(len(h.code)), Rows: m.rows, Place: m.place,
+		ValueCap: m.capacity}
 	var input []byte
-	for _, j := range h.jobs(0, rows) {
-		s.Tasks = append(s.Tasks, m.task(j, &input))
+	for _, j := range h.planTasks(0, rows) {
+		s.Tasks = append(s.Tasks, m.buildTask(j, &input))
 	}
 	st := stage{engine.Memory{Program: h.code, Input: input, Dict: h.dict, Scratch: h.scratch, Output: m.output,
 		Result: make([]byte, program.ResultSize(len(s.Tasks)))}, s.Marshal()}
@@ -100,8 +101,8 @@ func (h *host) stage(t testing.TB, rows int) stage {
 	return st
 }
 
-// FuzzExecute damages slices, pages, dictionaries, unpacked pages and programs. Execute never panics, never writes to the
-// input or the program, and always leaves a result of the state that it returns.
+// FuzzExecute damages slices, pages, dictionaries, unpacked pages and programs. Execute never panics, never writes to
+// the input or the program, and always leaves a result of the state that it returns.
 func FuzzExecute(f *testing.F) {
 	all := stages(f)
 	e := engine.New(engine.Options{MaxList: 1 << 16})
@@ -125,7 +126,8 @@ func FuzzExecute(f *testing.F) {
 		s := all[int(which)%len(all)]
 		args := bytes.Clone(s.args)
 		// Ranges end where their bytes do: what would be written behind one panics.
-		mem := engine.Memory{Program: bytes.Clone(s.mem.Program), Input: bytes.Clone(s.mem.Input), Dict: bytes.Clone(s.mem.Dict),
+		mem := engine.Memory{Program: bytes.Clone(s.mem.Program), Input: bytes.Clone(s.mem.Input),
+			Dict:    bytes.Clone(s.mem.Dict),
 			Scratch: bytes.Clone(s.mem.Scratch), Output: bytes.Clone(s.mem.Output), Result: make([]byte, 4096)}
 		targets := [][]byte{args, mem.Input, mem.Dict, mem.Scratch, mem.Program}
 		recode := false

@@ -16,93 +16,94 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// host plays the host of one partition: it keeps rooms in the drive's memory, moves windows, follows cursors. Its
-// habits are chosen by its random numbers: sizes of windows, tasks and slices.
+// host plays the host of one partition: it keeps the columns' rooms in the drive's memory, moves windows and follows
+// cursors. Its random numbers choose its habits: the sizes of windows, tasks and slices.
 type host struct {
-	engine  *engine.Engine
-	prog    *program.Program
-	code    []byte
-	digest  [32]byte
-	file    *format.File // nil: text
-	data    []byte       // the partition
-	rng     *rand.Rand
-	tiny    bool // windows begin as small as can be
-	creep   bool // and grow a byte at a time
-	big     bool // windows are whole chunks
-	dict    []byte
-	scratch []byte
-	rooms   []rooms
-	room    uint64 // bytes of each column's rooms
-	cols    []place
-	values  uint64 // capacity to begin with
-	stats   program.Result
-	slices  int
-	window  uint64 // a host with so much input memory, and no more, a task; 0: unbounded
+	engine          *engine.Engine
+	program         *program.Program
+	code            []byte
+	digest          [32]byte
+	file            *format.File // nil: text
+	data            []byte       // the partition
+	rng             *rand.Rand
+	smallestWindows bool // windows begin with no bytes
+	growByByte      bool // windows grow a byte at a time
+	wholeChunks     bool // windows are whole chunks
+	dict            []byte
+	scratch         []byte
+	rooms           []columnRooms
+	roomBytes       uint64 // bytes of each column's rooms
+	positions       []columnPosition
+	firstCapacity   uint64 // the output's capacity at first, in elements
+	stats           program.Result
+	slices          int
+	windowLimit     uint64 // the most input memory a task may have; 0: no limit
 }
 
-// rooms are a column's rooms; their lengths grow as the engine asks.
-type rooms struct{ dict, scratch uint64 }
+// columnRooms are the sizes of a column's rooms. They grow as the engine asks.
+type columnRooms struct{ dict, scratch uint64 }
 
-// place is where a column's next row is.
-type place struct {
+// columnPosition is where a column's next row is.
+type columnPosition struct {
 	group  int
 	row    uint64 // in the group
 	cursor program.Cursor
 	page   uint64 // bytes of the cursor's page, if the engine said
 }
 
-// job is some rows of a column that are still to be written.
-type job struct {
+// pendingTask is some rows of a column that are still to be written.
+type pendingTask struct {
 	column, group int
 	row, count    uint32
-	next          uint64 // row of the group behind the job
+	nextRow       uint64 // row of the group behind the task
 	cursor        program.Cursor
 	page          uint64
-	window        uint64 // bytes from the cursor's page on
-	length        uint64 // those of the last slice
-	promised      bool   // that they hold all rows
-	had           rooms  // when its last slice ran
-	rest          *job   // rows cut off because they did not fit; they come next
+	window        uint64       // bytes from the cursor's page on
+	windowBytes   uint64       // of the last slice's window, from the cursor's page on
+	allReady      bool         // the engine said that the window holds all rows
+	lastRooms     columnRooms  // as they were in the last slice
+	rest          *pendingTask // rows cut off because they did not fit; they come next
 }
 
 func newHost(e *engine.Engine, p *program.Program, f *format.File, data []byte, seed uint64) *host {
-	h := &host{engine: e, prog: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
+	h := &host{engine: e, program: p, file: f, data: data, code: p.Marshal(), rng: rand.New(rand.NewPCG(seed, 1))}
 	h.digest = sha256.Sum256(h.code)
 	if f != nil {
-		h.furnish(1 << 18)
+		h.allocateRooms(1 << 18)
 	}
-	h.rooms = make([]rooms, len(p.Columns))
-	h.cols = make([]place, len(p.Columns))
-	h.values = 1
+	h.rooms = make([]columnRooms, len(p.Columns))
+	h.positions = make([]columnPosition, len(p.Columns))
+	h.firstCapacity = 1
 	return h
 }
 
-// furnish gives every column so many bytes of dictionary room and scratch.
-func (h *host) furnish(room uint64) {
-	n := room * uint64(len(h.prog.Columns))
-	h.room, h.dict, h.scratch = room, make([]byte, n), make([]byte, n)
+// allocateRooms gives every column a number of bytes of dictionary room and of scratch.
+func (h *host) allocateRooms(room uint64) {
+	n := room * uint64(len(h.program.Columns))
+	h.roomBytes, h.dict, h.scratch = room, make([]byte, n), make([]byte, n)
 }
 
-// stateError is a slice that ended badly.
-type stateError struct {
+// sliceFailure is an error of a slice: its state and its message.
+type sliceFailure struct {
 	state   program.State
 	message string
 }
 
-func (e *stateError) Error() string { return fmt.Sprintf("%v: %s", e.state, e.message) }
+func (e *sliceFailure) Error() string { return fmt.Sprintf("%v: %s", e.state, e.message) }
 
 var errStuck = errors.New("no progress")
 
 // miniBatch runs slices until the rows' mini-batch is whole.
 func (h *host) miniBatch(first int64, rows int) (*reference.Tensors, error) {
-	out := h.prog.Output
-	m := &batch{host: h, rows: uint32(rows), capacity: h.values}
+	out := h.program.Output
+	m := &batch{host: h, rows: uint32(rows), capacity: h.firstCapacity}
 	if out.Fixed {
 		m.capacity = uint64(rows) * uint64(out.Keys)
 	}
-	m.grow(m.capacity)
-	jobs := h.jobs(first, rows)
-	// A window that grows a byte at a time takes a slice a byte, and a row may begin anew on a page that another has seen.
+	m.growOutput(m.capacity)
+	jobs := h.planTasks(first, rows)
+	// A window that grows a byte at a time takes a slice a byte, and a row may begin again on a page that another row
+	// has seen.
 	limit := 20000 + 4*len(h.data)*rows
 	for steps := 0; len(jobs) > 0; steps++ {
 		if steps > limit {
@@ -111,30 +112,30 @@ func (h *host) miniBatch(first int64, rows int) (*reference.Tensors, error) {
 		n := 1
 		if h.file != nil {
 			n = 1 + h.rng.IntN(min(len(jobs), 6))
-			if h.big {
+			if h.wholeChunks {
 				n = len(jobs)
 			}
 		}
 		var err error
-		if jobs, err = m.slice(jobs, n); err != nil {
+		if jobs, err = m.executeSlice(jobs, n); err != nil {
 			return nil, err
 		}
 	}
 	return m.tensors()
 }
 
-// jobs cuts a mini-batch into tasks, a column after another, a row group after another.
-func (h *host) jobs(first int64, rows int) []*job {
+// planTasks cuts a mini-batch into tasks, column after column, row group after row group.
+func (h *host) planTasks(first int64, rows int) []*pendingTask {
 	if h.file == nil {
-		c := h.cols[0]
+		c := h.positions[0]
 		if uint64(first) != c.row || h.rng.IntN(4) == 0 {
-			c = place{cursor: program.Cursor{Skip: uint64(first)}}
+			c = columnPosition{cursor: program.Cursor{Skip: uint64(first)}}
 		}
-		return []*job{{count: uint32(rows), next: uint64(first) + uint64(rows), cursor: c.cursor}}
+		return []*pendingTask{{count: uint32(rows), nextRow: uint64(first) + uint64(rows), cursor: c.cursor}}
 	}
-	var jobs []*job
-	for i := range h.prog.Columns {
-		if h.prog.Columns[i].Part > program.MapKeys {
+	var jobs []*pendingTask
+	for i := range h.program.Columns {
+		if h.program.Columns[i].Part > program.MapKeys {
 			continue // with the keys
 		}
 		group, row, left := 0, first, rows
@@ -145,13 +146,14 @@ func (h *host) jobs(first int64, rows int) []*job {
 		at := uint32(0)
 		for left > 0 {
 			n := int(min(int64(left), h.file.RowGroups[group].Rows-row))
-			for c := i; n > 0 && c < i+h.prog.Parts(i); c++ {
-				j := &job{column: c, group: group, row: at, count: uint32(n), next: uint64(row) + uint64(n),
-					cursor: program.Cursor{Skip: uint64(row)}}
-				if p := &h.cols[c]; p.group == group && p.row == uint64(row) && h.rng.IntN(8) > 0 {
-					j.cursor, j.page = p.cursor, p.page
+			for c := i; n > 0 && c < i+h.program.Parts(i); c++ {
+				task := &pendingTask{column: c, group: group, row: at, count: uint32(n),
+					nextRow: uint64(row) + uint64(n),
+					cursor:  program.Cursor{Skip: uint64(row)}}
+				if p := &h.positions[c]; p.group == group && p.row == uint64(row) && h.rng.IntN(8) > 0 {
+					task.cursor, task.page = p.cursor, p.page
 				}
-				jobs = append(jobs, j)
+				jobs = append(jobs, task)
 			}
 			at, left, row = at+uint32(n), left-n, 0
 			group++
@@ -160,7 +162,7 @@ func (h *host) jobs(first int64, rows int) []*job {
 	return jobs
 }
 
-// batch is a mini-batch in the making.
+// batch is a mini-batch that is being made.
 type batch struct {
 	*host
 	rows     uint32
@@ -170,90 +172,96 @@ type batch struct {
 	written  uint64
 }
 
-const guard = 0xa5
+const guardByte = 0xa5
 
-// grow makes an output range that holds n values, with a byte pattern in what no tensor covers.
-func (m *batch) grow(n uint64) {
+// growOutput makes an output range that holds n values, with a byte pattern where no tensor lies.
+func (m *batch) growOutput(n uint64) {
 	base := uint64(program.Align * m.rng.IntN(3))
-	size := m.prog.Output.Size(m.rows, n)
-	p, room := m.prog.Output.PlaceIn(m.rows, size)
-	p = program.Placement{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base, Values: p.Values + base, Weights: p.Weights + base}
-	output := bytes.Repeat([]byte{guard}, int(base+size)+33)
+	size := m.program.Output.Size(m.rows, n)
+	p, room := m.program.Output.PlaceIn(m.rows, size)
+	p = program.Placement{Dense: p.Dense + base, Lengths: p.Lengths + base, Label: p.Label + base,
+		Values: p.Values + base, Weights: p.Weights + base}
+	output := bytes.Repeat([]byte{guardByte}, int(base+size)+33)
 	if m.output != nil {
-		copy(output[base:], m.output[m.place.Dense:][:m.place.Values-m.place.Dense+m.written*m.prog.Output.IDs.Bytes()])
-		if m.prog.Output.Weights {
+		copy(output[base:], m.output[m.place.Dense:][:m.place.Values-m.place.Dense+m.written*m.program.Output.IDs.Bytes()])
+		if m.program.Output.Weights {
 			copy(output[p.Weights:], m.output[m.place.Weights:][:4*m.written])
 		}
 	}
 	m.output, m.place, m.capacity = output, p, max(n, room)
 }
 
-// chunk is a column's chunk: its bytes and type. Of text it is the partition.
-func (h *host) chunk(j *job) ([]byte, program.ChunkType) {
+// chunkOf returns the bytes and the type of a task's column chunk; for text, the partition.
+func (h *host) chunkOf(task *pendingTask) ([]byte, program.ChunkType) {
 	if h.file == nil {
 		return h.data, program.ChunkType{}
 	}
-	l, ok := h.file.Leaf(h.prog.Columns[j.column].Name)
+	l, ok := h.file.Leaf(h.program.Columns[task.column].Name)
 	if !ok {
 		panic("no such leaf")
 	}
-	c := h.file.RowGroups[j.group].Columns[l.Index]
+	c := h.file.RowGroups[task.group].Columns[l.Index]
 	return h.data[c.Offset : c.Offset+c.Compressed], program.ChunkType{
-		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef, EntryDef: l.EntryDef,
+		Physical: uint8(l.Physical), Codec: uint8(c.Codec), MaxDef: l.MaxDef, MaxRep: l.MaxRep, ElementDef: l.RepDef,
+		EntryDef:      l.EntryDef,
 		RowsUncounted: l.RowsUncounted, AlwaysCompressed: l.AlwaysCompressed,
-		Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), TypeLength: uint32(l.TypeLength), Values: uint64(c.NumValues),
+		Unsigned: l.Unsigned, BitWidth: uint8(l.BitWidth), TypeLength: uint32(l.TypeLength),
+		Values: uint64(c.NumValues),
 	}
 }
 
-// task fills in a task and adds its window to the input range.
-func (m *batch) task(j *job, input *[]byte) program.Task {
-	chunk, ct := m.chunk(j)
-	t := program.Task{Column: uint32(j.column), Row: j.row, Count: j.count, Chunk: ct, ChunkLen: uint64(len(chunk)), Cursor: j.cursor}
-	back := min(uint64(m.rng.IntN(20)), j.cursor.Page)
-	length := j.window
+// buildTask fills in a task and adds its window to the input range.
+func (m *batch) buildTask(task *pendingTask, input *[]byte) program.Task {
+	chunk, ct := m.chunkOf(task)
+	wire := program.Task{Column: uint32(task.column), Row: task.row, Count: task.count, Chunk: ct,
+		ChunkLen: uint64(len(chunk)),
+		Cursor:   task.cursor}
+	back := min(uint64(m.rng.IntN(20)), task.cursor.Page)
+	length := task.window
 	switch {
-	case m.big:
-		length = t.ChunkLen
-	case length == 0 && !m.tiny && !m.creep:
+	case m.wholeChunks:
+		length = wire.ChunkLen
+	case length == 0 && !m.smallestWindows && !m.growByByte:
 		length = uint64(m.rng.IntN(4096))
 	}
-	if m.window > 0 {
-		length = min(length, m.window)
+	if m.windowLimit > 0 {
+		length = min(length, m.windowLimit)
 	}
-	length = min(length, t.ChunkLen-j.cursor.Page)
-	j.length = length
-	t.WindowAt = j.cursor.Page - back
-	if j.cursor.Unpacked && m.rng.IntN(2) == 0 {
+	length = min(length, wire.ChunkLen-task.cursor.Page)
+	task.windowBytes = length
+	wire.WindowAt = task.cursor.Page - back
+	if task.cursor.Unpacked && m.rng.IntN(2) == 0 {
 		// The page lies in scratch: some of it or all of it need not be moved.
-		t.WindowAt = j.cursor.Page + m.rng.Uint64N(j.page+1)
-		length = max(length, t.WindowAt-j.cursor.Page)
+		wire.WindowAt = task.cursor.Page + m.rng.Uint64N(task.page+1)
+		length = max(length, wire.WindowAt-task.cursor.Page)
 	}
 	*input = append(*input, make([]byte, m.rng.IntN(9))...)
-	window := chunk[t.WindowAt : j.cursor.Page+length]
-	t.Window = program.Span{Off: uint64(len(*input)), Len: uint64(len(window))}
+	window := chunk[wire.WindowAt : task.cursor.Page+length]
+	wire.Window = program.Span{Off: uint64(len(*input)), Len: uint64(len(window))}
 	*input = append(*input, window...)
-	r := m.rooms[j.column]
-	j.had = r
-	t.Dict = program.Span{Off: uint64(j.column) * m.room, Len: r.dict}
-	t.Scratch = program.Span{Off: uint64(j.column) * m.room, Len: r.scratch}
-	return t
+	r := m.rooms[task.column]
+	task.lastRooms = r
+	wire.Dict = program.Span{Off: uint64(task.column) * m.roomBytes, Len: r.dict}
+	wire.Scratch = program.Span{Off: uint64(task.column) * m.roomBytes, Len: r.scratch}
+	return wire
 }
 
-// slice executes the first n jobs and returns what is left of all.
-func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
-	for i, j := range jobs[:n] {
-		if j.rest != nil { // which must be the next to write
+// executeSlice executes the first n tasks and returns what is left of all tasks.
+func (m *batch) executeSlice(jobs []*pendingTask, n int) ([]*pendingTask, error) {
+	for i, task := range jobs[:n] {
+		if task.rest != nil { // which must be the next to write
 			n = i + 1
 			break
 		}
 	}
-	for n < len(jobs) && m.prog.Columns[jobs[n].column].Part > program.MapKeys {
+	for n < len(jobs) && m.program.Columns[jobs[n].column].Part > program.MapKeys {
 		n++ // a map's tasks come together
 	}
-	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Place: m.place, Values: m.written, ValueCap: m.capacity}
+	s := program.Slice{Digest: m.digest, Program: uint64(len(m.code)), Rows: m.rows, Place: m.place, Values: m.written,
+		ValueCap: m.capacity}
 	var input []byte
-	for _, j := range jobs[:n] {
-		s.Tasks = append(s.Tasks, m.task(j, &input))
+	for _, task := range jobs[:n] {
+		s.Tasks = append(s.Tasks, m.buildTask(task, &input))
 	}
 	mem := engine.Memory{Program: m.code, Input: input, Dict: m.dict, Scratch: m.scratch, Output: m.output,
 		Result: make([]byte, program.ResultSize(n))}
@@ -269,53 +277,53 @@ func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
 		return nil, fmt.Errorf("returned %v, wrote %v", state, r.State)
 	}
 	if state >= program.BadSlice {
-		return nil, &stateError{state, r.Message}
+		return nil, &sliceFailure{state, r.Message}
 	}
 	if r.Message != "" {
 		return nil, fmt.Errorf("%v with message %q", state, r.Message)
 	}
 	m.written = r.Values
-	var left []*job
+	var left []*pendingTask
 	progress := false
-	for i, j := range jobs[:n] {
-		tr := &r.Tasks[i]
-		if state == program.Done && tr.State != program.Done {
-			return nil, fmt.Errorf("slice is done, task %d is %v", i, tr.State)
+	for i, task := range jobs[:n] {
+		result := &r.Tasks[i]
+		if state == program.Done && result.State != program.Done {
+			return nil, fmt.Errorf("slice is done, task %d is %v", i, result.State)
 		}
-		if tr.Rows > j.count || tr.State == program.Done && tr.Rows != j.count {
-			return nil, fmt.Errorf("%d of %d rows written, %v", tr.Rows, j.count, tr.State)
+		if result.Rows > task.count || result.State == program.Done && result.Rows != task.count {
+			return nil, fmt.Errorf("%d of %d rows written, %v", result.Rows, task.count, result.State)
 		}
-		progress = progress || tr.Rows > 0 || tr.Cursor != j.cursor || tr.State == program.Done
-		if tr.State == program.MoreInput && j.promised {
-			return nil, fmt.Errorf("%d rows were ready, now %d bytes more are wanted", j.count, tr.Need)
+		progress = progress || result.Rows > 0 || result.Cursor != task.cursor || result.State == program.Done
+		if result.State == program.MoreInput && task.allReady {
+			return nil, fmt.Errorf("%d rows were ready, now %d bytes more are wanted", task.count, result.Need)
 		}
-		if tr.Cursor.Page != j.cursor.Page {
-			j.page = 0
+		if result.Cursor.Page != task.cursor.Page {
+			task.page = 0
 		}
-		if tr.Page > 0 {
-			j.page = uint64(tr.Page)
+		if result.Page > 0 {
+			task.page = uint64(result.Page)
 		}
-		if m.file != nil && tr.Cursor.Unpacked && j.page == 0 {
-			return nil, fmt.Errorf("a page of column %d is unpacked, its length is not known", j.column)
+		if m.file != nil && result.Cursor.Unpacked && task.page == 0 {
+			return nil, fmt.Errorf("a page of column %d is unpacked, its length is not known", task.column)
 		}
-		j.cursor = tr.Cursor
-		j.row += tr.Rows
-		j.count -= tr.Rows
-		if j.count == 0 {
-			if j.rest != nil {
-				j.rest.cursor, j.rest.page = j.cursor, j.page
-				left = append(left, j.rest)
+		task.cursor = result.Cursor
+		task.row += result.Rows
+		task.count -= result.Rows
+		if task.count == 0 {
+			if task.rest != nil {
+				task.rest.cursor, task.rest.page = task.cursor, task.page
+				left = append(left, task.rest)
 			} else {
-				m.cols[j.column] = place{j.group, j.next, j.cursor, j.page}
+				m.positions[task.column] = columnPosition{task.group, task.nextRow, task.cursor, task.page}
 			}
 			continue
 		}
-		more, err := m.give(j, tr)
+		more, err := m.provide(task, result)
 		if err != nil {
 			return nil, err
 		}
 		progress = progress || more
-		left = append(left, j)
+		left = append(left, task)
 	}
 	if !progress {
 		return nil, fmt.Errorf("%w: %v: %+v", errStuck, state, r.Tasks)
@@ -323,86 +331,87 @@ func (m *batch) slice(jobs []*job, n int) ([]*job, error) {
 	return append(left, jobs[n:]...), nil
 }
 
-// cut leaves a job its first n rows; the rest comes next.
-func (m *batch) cut(j *job, n uint32) {
-	rest := *j
-	rest.row, rest.count = j.row+n, j.count-n
-	j.count, j.rest = n, &rest
+// cutTask leaves a task its first n rows. The other rows come next.
+func (m *batch) cutTask(task *pendingTask, n uint32) {
+	rest := *task
+	rest.row, rest.count = task.row+n, task.count-n
+	task.count, task.rest = n, &rest
 }
 
-// mayCut tells whether a job's rows may come in several tasks.
-func (m *batch) mayCut(j *job) bool {
-	if m.prog.Columns[j.column].Part != program.NoPart {
+// mayCutTask reports whether a task's rows may come in several tasks.
+func (m *batch) mayCutTask(task *pendingTask) bool {
+	if m.program.Columns[task.column].Part != program.NoPart {
 		return false // all parts together, or none
 	}
 	keys := 0
-	for _, s := range m.prog.Columns[j.column].Sinks {
+	for _, s := range m.program.Columns[task.column].Sinks {
 		if s.To == program.ToSparse {
 			keys++
 		}
 	}
-	return m.prog.Output.Fixed || m.file != nil && keys < 2
+	return m.program.Output.Fixed || m.file != nil && keys < 2
 }
 
-// give provides what a task lacks and tells whether that is more than before.
-func (m *batch) give(j *job, r *program.TaskResult) (bool, error) {
-	room := &m.rooms[j.column]
+// provide gives a task what it lacks, and reports whether that is more than before.
+func (m *batch) provide(task *pendingTask, result *program.TaskResult) (bool, error) {
+	room := &m.rooms[task.column]
 	if m.file == nil {
 		room = &m.rooms[0]
 	}
-	switch r.State {
+	switch result.State {
 	case program.Done, program.Idle:
 		return false, nil
 	case program.MoreInput:
-		if m.window > 0 && r.Need > m.window {
-			if j.count == 1 {
-				return false, fmt.Errorf("one row of column %d needs a window of %d bytes, there are %d", j.column, r.Need, m.window)
+		if m.windowLimit > 0 && result.Need > m.windowLimit {
+			if task.count == 1 {
+				return false, fmt.Errorf("one row of column %d needs a window of %d bytes, there are %d", task.column,
+					result.Need, m.windowLimit)
 			}
-			j.window = m.window
-			m.cut(j, j.count/2)
+			task.window = m.windowLimit
+			m.cutTask(task, task.count/2)
 			return true, nil
 		}
-		if r.Ready >= j.count {
-			return false, fmt.Errorf("all of %d rows are ready, and %d bytes more are wanted", j.count, r.Need)
+		if result.Ready >= task.count {
+			return false, fmt.Errorf("all of %d rows are ready, and %d bytes more are wanted", task.count, result.Need)
 		}
-		if r.Ready > 0 && j.rest == nil && m.mayCut(j) && m.rng.IntN(2) == 0 {
-			m.cut(j, r.Ready)
-			j.window, j.promised = j.length, true
+		if result.Ready > 0 && task.rest == nil && m.mayCutTask(task) && m.rng.IntN(2) == 0 {
+			m.cutTask(task, result.Ready)
+			task.window, task.allReady = task.windowBytes, true
 			return true, nil
 		}
-		more := r.Need > j.window
-		if m.creep && more {
-			j.window++
+		more := result.Need > task.window
+		if m.growByByte && more {
+			task.window++
 		} else {
-			j.window = r.Need
+			task.window = result.Need
 		}
 		return more, nil
 	case program.MoreDict:
-		if r.Need <= j.had.dict || r.Need > m.room {
-			return false, fmt.Errorf("dictionary of %d bytes, has %d", r.Need, j.had.dict)
+		if result.Need <= task.lastRooms.dict || result.Need > m.roomBytes {
+			return false, fmt.Errorf("dictionary of %d bytes, has %d", result.Need, task.lastRooms.dict)
 		}
-		room.dict = max(room.dict, r.Need)
+		room.dict = max(room.dict, result.Need)
 	case program.MoreRoom:
 		if m.file == nil {
-			m.scratch = make([]byte, r.Need)
-			room.scratch = r.Need
+			m.scratch = make([]byte, result.Need)
+			room.scratch = result.Need
 			return true, nil
 		}
-		if r.Need <= j.had.scratch || r.Need > m.room {
-			return false, fmt.Errorf("scratch of %d bytes, has %d", r.Need, j.had.scratch)
+		if result.Need <= task.lastRooms.scratch || result.Need > m.roomBytes {
+			return false, fmt.Errorf("scratch of %d bytes, has %d", result.Need, task.lastRooms.scratch)
 		}
-		room.scratch = max(room.scratch, r.Need)
+		room.scratch = max(room.scratch, result.Need)
 	case program.MoreOutput:
-		if r.Need > m.capacity {
-			m.grow(r.Need)
+		if result.Need > m.capacity {
+			m.growOutput(result.Need)
 		}
 	}
 	return true, nil
 }
 
-// tensors reads the mini-batch out of the output range and checks that nothing else was touched.
+// tensors reads the mini-batch out of the output range and checks that nothing else was written.
 func (m *batch) tensors() (*reference.Tensors, error) {
-	out := m.prog.Output
+	out := m.program.Output
 	t := &reference.Tensors{Rows: int(m.rows)}
 	used := make([]bool, len(m.output))
 	word := func(at uint64) uint32 {
@@ -438,9 +447,9 @@ func (m *batch) tensors() (*reference.Tensors, error) {
 			t.Weights = append(t.Weights, math.Float32frombits(word(m.place.Weights+4*i)))
 		}
 	}
-	for i := range m.prog.Columns {
-		if m.prog.Columns[i].Part != program.NoPart && out.Keys > 0 {
-			// Maps are put in order in what room there is behind.
+	for i := range m.program.Columns {
+		if m.program.Columns[i].Part != program.NoPart && out.Keys > 0 {
+			// The engine puts the ids of maps in order in the free room behind them.
 			for b := range m.capacity * out.IDs.Bytes() {
 				used[m.place.Values+b] = true
 			}
@@ -451,7 +460,7 @@ func (m *batch) tensors() (*reference.Tensors, error) {
 		}
 	}
 	for i, b := range m.output {
-		if !used[i] && b != guard {
+		if !used[i] && b != guardByte {
 			return nil, fmt.Errorf("output byte %d of %d was written", i, len(m.output))
 		}
 	}

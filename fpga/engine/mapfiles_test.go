@@ -13,18 +13,18 @@ import (
 )
 
 // mapCol is a map of a generated file.
-type mapCol struct {
+type mapColumn struct {
 	name     string
 	key      format.Type // Int32 or Int64
-	value    col         // of a value, or of an element of its list; its optional tells whether it may be null
+	value    testColumn  // of a value, or of an element of its list; its optional tells whether it may be null
 	list     bool
 	scored   bool
-	score    col
+	score    testColumn
 	optional bool // the map
 	nullable bool // lists
 	rows     [][]mapEntry
-	null     []bool          // rows that are null
-	parted   map[int]*mapCol // leaves that are those of another map, as no writer should do
+	null     []bool             // rows that are null
+	parted   map[int]*mapColumn // leaves that are those of another map, as no writer should do
 }
 
 // mapEntry is one entry of a map's row.
@@ -35,15 +35,15 @@ type mapEntry struct {
 }
 
 // parts is how many leaves the map has.
-func (m *mapCol) parts() int {
+func (m *mapColumn) parts() int {
 	if m.scored {
 		return 3
 	}
 	return 2
 }
 
-func (m *mapCol) node() pq.Node {
-	key := col{physical: m.key, encoding: m.value.encoding, codec: m.value.codec}
+func (m *mapColumn) node() pq.Node {
+	key := testColumn{physical: m.key, encoding: m.value.encoding, codec: m.value.codec}
 	value := m.value.node()
 	switch {
 	case m.scored:
@@ -62,7 +62,7 @@ func (m *mapCol) node() pq.Node {
 }
 
 // levels appends the values of a row's leaf with their levels; index is that of the map's first.
-func (m *mapCol) levels(row pq.Row, r, part, index int) pq.Row {
+func (m *mapColumn) levels(row pq.Row, r, part, index int) pq.Row {
 	base := 0
 	if m.optional {
 		base = 1
@@ -120,7 +120,7 @@ func (m *mapCol) levels(row pq.Row, r, part, index int) pq.Row {
 }
 
 // writeMaps makes a Parquet file of columns and, behind them, maps. Names must be in order.
-func writeMaps(t require.TestingT, cols []col, maps []mapCol, l layout) []byte {
+func writeMaps(t require.TestingT, cols []testColumn, maps []mapColumn, l layout) []byte {
 	group := pq.Group{}
 	for i := range cols {
 		group[cols[i].name] = cols[i].node()
@@ -159,23 +159,24 @@ func writeMaps(t require.TestingT, cols []col, maps []mapCol, l layout) []byte {
 var mapKeys = []int64{1, 2, 3, 5, 8, 13, -7, 1 << 30, -1 << 31}
 
 // randomMaps makes maps of n rows.
-func randomMaps(rng *rand.Rand, count, n int) []mapCol {
-	maps := make([]mapCol, count)
+func randomMaps(rng *rand.Rand, count, n int) []mapColumn {
+	maps := make([]mapColumn, count)
 	numbers := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double}
 	for i := range maps {
 		m := &maps[i]
-		leaf := func(kinds ...format.Type) col {
-			return col{physical: kinds[rng.IntN(len(kinds))], optional: rng.IntN(2) == 0,
-				encoding: []string{"", "dictionary"}[rng.IntN(2)], codec: []string{"", "", "snappy", "zstd"}[rng.IntN(4)]}
+		leaf := func(kinds ...format.Type) testColumn {
+			return testColumn{physical: kinds[rng.IntN(len(kinds))], optional: rng.IntN(2) == 0,
+				encoding: []string{"", "dictionary"}[rng.IntN(2)],
+				codec:    []string{"", "", "snappy", "zstd"}[rng.IntN(4)]}
 		}
-		*m = mapCol{name: fmt.Sprintf("m%02d", i), key: []format.Type{format.Int32, format.Int64}[rng.IntN(2)],
+		*m = mapColumn{name: fmt.Sprintf("m%02d", i), key: []format.Type{format.Int32, format.Int64}[rng.IntN(2)],
 			list: rng.IntN(3) > 0, optional: rng.IntN(2) == 0, nullable: rng.IntN(2) == 0, value: leaf(numbers...)}
 		if m.scored = m.list && rng.IntN(2) == 0; m.scored {
 			m.value, m.score = leaf(numbers[1:]...), leaf(format.Float, format.Double, format.Int64)
 			m.value.optional = false
 		}
 		few, nulls, mean := rng.IntN(2) == 0, rng.IntN(3), 1+rng.IntN(5)
-		value := func(c *col) any {
+		value := func(c *testColumn) any {
 			if c.optional && nulls > 0 && rng.IntN(9) < nulls {
 				return nil
 			}
@@ -213,9 +214,10 @@ func randomMaps(rng *rand.Rand, count, n int) []mapCol {
 
 // addMaps adds maps to a program whose output may be fixed or not: behind the columns that feed keys, or behind all, as
 // they feed keys or not.
-func addMaps(rng *rand.Rand, p *program.Program, maps []mapCol, f *format.File, risky bool) {
+func addMaps(rng *rand.Rand, p *program.Program, maps []mapColumn, f *format.File, risky bool) {
 	keyed := 0
-	for keyed < len(p.Columns) && slices.ContainsFunc(p.Columns[keyed].Sinks, func(s program.Sink) bool { return s.To == program.ToSparse }) {
+	for keyed < len(p.Columns) && slices.ContainsFunc(p.Columns[keyed].Sinks,
+		func(s program.Sink) bool { return s.To == program.ToSparse }) {
 		keyed++
 	}
 	rest := slices.Clone(p.Columns[keyed:])
@@ -238,7 +240,8 @@ func addMaps(rng *rand.Rand, p *program.Program, maps []mapCol, f *format.File, 
 }
 
 // columns makes the columns of some features of the map.
-func (m *mapCol) columns(rng *rand.Rand, p *program.Program, f *format.File, risky bool) (columns []program.Column, keys bool) {
+func (m *mapColumn) columns(rng *rand.Rand, p *program.Program, f *format.File, risky bool) (columns []program.Column,
+	keys bool) {
 	in, _ := f.Map(m.name)
 	column := func(leaf int, part program.Part, kind program.Kind) program.Column {
 		return program.Column{Name: f.Leaves[leaf].Path, Kind: kind, Part: part}
@@ -255,7 +258,8 @@ func (m *mapCol) columns(rng *rand.Rand, p *program.Program, f *format.File, ris
 		}
 		s := program.Sink{To: program.ToSparse, Index: p.Output.Keys}
 		if !m.list && rng.IntN(2) == 0 {
-			s = program.Sink{To: program.ToDense, Index: p.Output.Dense, Ops: randomChain(rng, &shape, program.Float32, true, risky)}
+			s = program.Sink{To: program.ToDense, Index: p.Output.Dense,
+				Ops: randomChain(rng, &shape, program.Float32, true, risky)}
 			p.Output.Dense++
 		} else {
 			s.Ops = randomChain(rng, &shape, program.Int64, p.Output.Fixed, risky)
@@ -280,13 +284,14 @@ func (m *mapCol) columns(rng *rand.Rand, p *program.Program, f *format.File, ris
 }
 
 // leaf is a leaf of the map as a column, for pages written by hand.
-func (m *mapCol) leaf(part int) col {
+func (m *mapColumn) leaf(part int) testColumn {
 	base := 0
 	if m.optional {
 		base = 1
 	}
 	if part == 0 {
-		return col{name: m.name + ".key_value.key", physical: m.key, list: true, nested: &levels{base + 1, 1, base + 1, 0}}
+		return testColumn{name: m.name + ".key_value.key", physical: m.key, list: true,
+			nested: &levels{base + 1, 1, base + 1, 0}}
 	}
 	c, name := m.value, m.name+".key_value.value"
 	if part == 2 {
@@ -315,14 +320,14 @@ func (m *mapCol) leaf(part int) col {
 }
 
 // entries are the levels and values of rows of a leaf.
-func (m *mapCol) entries(part, from, to int) []entry {
+func (m *mapColumn) entries(part, from, to int) []levelEntry {
 	if other := m.parted[part]; other != nil {
 		return other.entries(part, from, to)
 	}
-	var out []entry
+	var out []levelEntry
 	for r := from; r < to; r++ {
 		for _, v := range m.levels(nil, r, part, 0) {
-			e := entry{rep: v.RepetitionLevel(), def: v.DefinitionLevel()}
+			e := levelEntry{rep: v.RepetitionLevel(), def: v.DefinitionLevel()}
 			switch {
 			case v.IsNull():
 			case v.Kind() == pq.Int32:
@@ -341,7 +346,7 @@ func (m *mapCol) entries(part, from, to int) []entry {
 }
 
 // assembleMaps makes a file of hand-written chunks of maps.
-func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *format.File) {
+func assembleMapFile(rng *rand.Rand, maps []mapColumn, groupRows, mean int) ([]byte, *format.File) {
 	f := &format.File{}
 	data := []byte("PAR1")
 	for i := range maps {
@@ -354,8 +359,10 @@ func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *
 		f.Maps = append(f.Maps, in)
 		for part := range m.parts() {
 			c := m.leaf(part)
-			f.Leaves = append(f.Leaves, format.Leaf{Path: c.name, Name: c.name, Index: first + part, Physical: c.physical, List: true, Part: format.Part(part + 1),
-				MaxDef: uint8(c.nested.def), MaxRep: uint8(c.nested.rep), RepDef: uint8(c.nested.element), EntryDef: uint8(c.nested.entry)})
+			f.Leaves = append(f.Leaves, format.Leaf{Path: c.name, Name: c.name, Index: first + part,
+				Physical: c.physical, List: true, Part: format.Part(part + 1),
+				MaxDef: uint8(c.nested.def), MaxRep: uint8(c.nested.rep), RepDef: uint8(c.nested.element),
+				EntryDef: uint8(c.nested.entry)})
 		}
 	}
 	rows := len(maps[0].rows)
@@ -367,8 +374,9 @@ func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *
 			for part := range m.parts() {
 				c := m.leaf(part)
 				e := m.entries(part, at, end)
-				b := c.cut(rng, e, mean)
-				ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(e)), DataOffset: int64(len(data))}
+				b := c.cutPages(rng, e, mean)
+				ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(e)),
+					DataOffset: int64(len(data))}
 				if c.codec != "" {
 					ch.Codec = format.Snappy
 				}
@@ -384,8 +392,8 @@ func assembleMaps(rng *rand.Rand, maps []mapCol, groupRows, mean int) ([]byte, *
 }
 
 // plainPages makes the map one that can be written by hand: PLAIN, in a codec, without checksums.
-func (m *mapCol) plainPages(codec string) {
-	for _, c := range []*col{&m.value, &m.score} {
+func (m *mapColumn) plainPages(codec string) {
+	for _, c := range []*testColumn{&m.value, &m.score} {
 		c.encoding, c.codec, c.noCRC = "", codec, true
 		if c.physical == format.Boolean {
 			c.physical = format.Int64

@@ -21,16 +21,18 @@ func TestMapsAreReference(t *testing.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		rows := rapid.IntRange(1, 200).Draw(t, "rows")
 		l := layout{
-			groupRows: rapid.IntRange(1, 250).Draw(t, "groupRows"), batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
-			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"), version: rapid.IntRange(1, 2).Draw(t, "version"),
+			groupRows: rapid.IntRange(1, 250).Draw(t, "groupRows"),
+			batchRows: rapid.IntRange(1, 100).Draw(t, "batchRows"),
+			pageBytes: rapid.SampledFrom([]int{64, 256, 1024, 1 << 20}).Draw(t, "pageBytes"),
+			version:   rapid.IntRange(1, 2).Draw(t, "version"),
 		}
 		batch := rapid.IntRange(1, 150).Draw(t, "batch")
 		rng := rand.New(rand.NewPCG(seed, 3))
-		cols := randomCols(rng, rapid.IntRange(0, 3).Draw(t, "columns"), rows)
+		cols := randomColumns(rng, rapid.IntRange(0, 3).Draw(t, "columns"), rows)
 		maps := randomMaps(rng, rapid.IntRange(1, 3).Draw(t, "maps"), rows)
 		risky := rapid.IntRange(0, 5).Draw(t, "risky") == 0
 		data := writeMaps(t, cols, maps, l)
-		f := footer(t, data)
+		f := readFooter(t, data)
 		p := randomProgram(rng, cols, risky, l.groupRows >= rows)
 		addMaps(rng, p, maps, f, risky)
 		if len(p.Columns) == 0 {
@@ -39,12 +41,13 @@ func TestMapsAreReference(t *testing.T) {
 		require.NoError(t, p.Validate(), p)
 		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 		require.NoError(t, err)
-		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")}), p, f, data, seed)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 7, 64, 0}).Draw(t, "block")}), p,
+			f, data, seed)
 		switch rapid.IntRange(0, 3).Draw(t, "host") {
 		case 0:
-			h.big = true
+			h.wholeChunks = true
 		case 1:
-			h.tiny = true
+			h.smallestWindows = true
 		}
 		for first := 0; first < rows; first += batch {
 			n := min(batch, rows-first)
@@ -55,19 +58,19 @@ func TestMapsAreReference(t *testing.T) {
 			got, err := h.miniBatch(int64(first), n)
 			if wantErr != nil {
 				require.ErrorIs(t, wantErr, reference.ErrData)
-				var bad *stateError
+				var bad *sliceFailure
 				require.ErrorAs(t, err, &bad)
 				require.Equal(t, program.BadData, bad.state, bad.message)
 				return
 			}
 			require.NoError(t, err, p)
-			same(t, want, got)
+			requireSame(t, want, got)
 		}
 	})
 }
 
-// Rows of maps go on over pages, cut in other places in each leaf: the engine still is the reference, also when windows grow a
-// byte at a time.
+// Rows of maps go on over pages, cut in other places in each leaf: the engine still is the reference, also when windows
+// grow a byte at a time.
 func TestMapPagesCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -81,30 +84,33 @@ func TestMapPagesCutAnywhere(t *testing.T) {
 		for i := range maps {
 			maps[i].plainPages([]string{"", "snappy"}[rng.IntN(2)])
 		}
-		data, f := assembleMaps(rng, maps, groupRows, mean)
+		data, f := assembleMapFile(rng, maps, groupRows, mean)
 		p := &program.Program{Source: program.Parquet, Output: program.Output{IDs: program.IDs(rng.IntN(2))}}
 		addMaps(rng, p, maps, f, false)
 		require.NoError(t, p.Validate())
 		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 		require.NoError(t, err)
-		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 5, 0}).Draw(t, "block")}), p, f, data, seed)
-		h.big, h.tiny, h.creep = habit == 0, habit == 1, habit == 2
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{1, 5, 0}).Draw(t, "block")}), p, f,
+			data, seed)
+		h.wholeChunks, h.smallestWindows, h.growByByte = habit == 0, habit == 1, habit == 2
 		for first := 0; first < rows; first += batch {
 			n := min(batch, rows-first)
 			want, err := ref.MiniBatch(int64(first), n)
 			require.NoError(t, err)
 			got, err := h.miniBatch(int64(first), n)
 			require.NoError(t, err, p)
-			same(t, want, got)
+			requireSame(t, want, got)
 		}
 	})
 }
 
 // dpp makes a file and a program in DPP's shape: a map of numbers, one of lists and one of scored lists, of which some
 // features are read, as dense columns and keys.
-func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Program) {
+func dppTable(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Program) {
 	rng := rand.New(rand.NewPCG(1, 3))
-	leaf := func(physical format.Type) col { return col{physical: physical, codec: codec, encoding: encoding} }
+	leaf := func(physical format.Type) testColumn {
+		return testColumn{physical: physical, codec: codec, encoding: encoding}
+	}
 	list := func(mean int) []any {
 		l := make([]any, rng.IntN(2*mean))
 		for i := range l {
@@ -112,10 +118,11 @@ func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Progr
 		}
 		return l
 	}
-	maps := []mapCol{
+	maps := []mapColumn{
 		{name: "float_features", key: format.Int32, value: leaf(format.Float), optional: true},
 		{name: "id_list_features", key: format.Int32, value: leaf(format.Int64), list: true, optional: true},
-		{name: "id_score_list_features", key: format.Int32, value: leaf(format.Int64), score: leaf(format.Float), list: true, scored: true, optional: true},
+		{name: "id_score_list_features", key: format.Int32, value: leaf(format.Int64), score: leaf(format.Float),
+			list: true, scored: true, optional: true},
 	}
 	for i, stored := range []int{60, 30, 10} {
 		m := &maps[i]
@@ -142,7 +149,7 @@ func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Progr
 		}
 	}
 	data := writeMaps(t, nil, maps, layout{groupRows: rows, batchRows: 1000, pageBytes: 1 << 20, version: 1})
-	f := footer(t, data)
+	f := readFooter(t, data)
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Weights: true}}
 	hash := program.SigridHash{Max: 500_000}
 	borders := &program.Bucketize{Borders32: logSpaced(1, 1000, 1024)}
@@ -154,9 +161,11 @@ func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Progr
 		values := column(in.Values, maps[i].value.kind(), program.MapValues, maps[i].list)
 		for k := range []int{30, 12, 4}[i] {
 			pick := program.Pick{Key: int64(1000 + 14*k), Scored: maps[i].scored}
-			s := program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{program.FirstX{N: 30}, hash}}
+			s := program.Sink{To: program.ToSparse, Index: p.Output.Keys,
+				Ops: []program.Op{program.FirstX{N: 30}, hash}}
 			if i == 0 {
-				s = program.Sink{To: program.ToDense, Index: p.Output.Dense, Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}}
+				s = program.Sink{To: program.ToDense, Index: p.Output.Dense,
+					Ops: []program.Op{program.FillNull{}, program.Log{Add: 1}}}
 				if k < 5 {
 					s = program.Sink{To: program.ToSparse, Index: p.Output.Keys, Ops: []program.Op{borders, hash}}
 				}
@@ -179,40 +188,46 @@ func dpp(t testing.TB, rows int, codec, encoding string) ([]byte, *program.Progr
 
 func TestMapsAllocateNothing(t *testing.T) {
 	const rows, batch = 300, 75
-	data, p := dpp(t, rows, "snappy", "dictionary")
-	h := newBatches(t, engine.New(engine.Options{}), data, p, batch)
+	data, p := dppTable(t, rows, "snappy", "dictionary")
+	h := newSliceRunner(t, engine.New(engine.Options{}), data, p, batch)
 	for range 2 * rows / batch {
-		h.next()
+		h.nextBatch()
 	}
 	require.Zero(t, testing.AllocsPerRun(20, func() {
 		for range rows / batch {
-			h.next()
+			h.nextBatch()
 		}
 	}))
 }
 
 // Tasks of a map that do not belong together, and lengths that the host has changed, end the slice in BadSlice.
 func TestMapSliceRefused(t *testing.T) {
-	data, p := dpp(t, 20, "", "")
-	for name, change := range map[string]func(b *batches){
-		"keys alone":             func(b *batches) { b.slice.Tasks = b.slice.Tasks[:1] },
-		"keys and values alone":  func(b *batches) { b.slice.Tasks = b.slice.Tasks[2:4] },
-		"values first":           func(b *batches) { b.slice.Tasks = b.slice.Tasks[1:] },
-		"values of another map":  func(b *batches) { b.slice.Tasks[1].Column = 3 },
-		"keys twice":             func(b *batches) { b.slice.Tasks[1] = b.slice.Tasks[0] },
-		"other rows":             func(b *batches) { b.slice.Tasks[1].Row, b.slice.Tasks[1].Count = 1, 9 },
-		"fewer rows":             func(b *batches) { b.slice.Tasks[3].Count-- },
-		"values as a list":       func(b *batches) { b.slice.Tasks[1].Chunk.MaxRep, b.slice.Tasks[1].Chunk.EntryDef = 1, 0 },
-		"keys as a scalar":       func(b *batches) { b.slice.Tasks[0].Chunk.MaxRep, b.slice.Tasks[0].Chunk.ElementDef = 0, 0 },
-		"no entry level":         func(b *batches) { b.slice.Tasks[1].Chunk.EntryDef = 0 },
-		"entries inside":         func(b *batches) { b.slice.Tasks[1].Chunk.EntryDef = 40 },
-		"weights not aligned":    func(b *batches) { b.slice.Place.Weights += 4 },
-		"weights behind":         func(b *batches) { b.slice.Place.Weights = uint64(len(b.mem.Output)) },
-		"weights wrap":           func(b *batches) { b.slice.Place.Weights = 1<<64 - 64 },
-		"lengths beyond written": func(b *batches) { b.later(1); b.mem.Output[b.slice.Place.Lengths] = 200 },
+	data, p := dppTable(t, 20, "", "")
+	for name, change := range map[string]func(b *sliceRunner){
+		"keys alone":            func(b *sliceRunner) { b.slice.Tasks = b.slice.Tasks[:1] },
+		"keys and values alone": func(b *sliceRunner) { b.slice.Tasks = b.slice.Tasks[2:4] },
+		"values first":          func(b *sliceRunner) { b.slice.Tasks = b.slice.Tasks[1:] },
+		"values of another map": func(b *sliceRunner) { b.slice.Tasks[1].Column = 3 },
+		"keys twice":            func(b *sliceRunner) { b.slice.Tasks[1] = b.slice.Tasks[0] },
+		"other rows":            func(b *sliceRunner) { b.slice.Tasks[1].Row, b.slice.Tasks[1].Count = 1, 9 },
+		"fewer rows":            func(b *sliceRunner) { b.slice.Tasks[3].Count-- },
+		"values as a list": func(b *sliceRunner) {
+			b.slice.Tasks[1].Chunk.MaxRep, b.slice.Tasks[1].Chunk.EntryDef = 1,
+				0
+		},
+		"keys as a scalar": func(b *sliceRunner) {
+			b.slice.Tasks[0].Chunk.MaxRep,
+				b.slice.Tasks[0].Chunk.ElementDef = 0, 0
+		},
+		"no entry level":         func(b *sliceRunner) { b.slice.Tasks[1].Chunk.EntryDef = 0 },
+		"entries inside":         func(b *sliceRunner) { b.slice.Tasks[1].Chunk.EntryDef = 40 },
+		"weights not aligned":    func(b *sliceRunner) { b.slice.Place.Weights += 4 },
+		"weights behind":         func(b *sliceRunner) { b.slice.Place.Weights = uint64(len(b.mem.Output)) },
+		"weights wrap":           func(b *sliceRunner) { b.slice.Place.Weights = 1<<64 - 64 },
+		"lengths beyond written": func(b *sliceRunner) { b.moveRows(1); b.mem.Output[b.slice.Place.Lengths] = 200 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBatches(t, engine.New(engine.Options{}), data, p, 10)
+			b := newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)
 			change(b)
 			state, r := b.execute()
 			require.Equal(t, program.BadSlice, state, r.Message)
@@ -221,7 +236,7 @@ func TestMapSliceRefused(t *testing.T) {
 }
 
 // later makes the slice's first map go on at a row, as if others had written those before.
-func (b *batches) later(row uint32) {
+func (b *sliceRunner) moveRows(row uint32) {
 	b.slice.Tasks = b.slice.Tasks[:2]
 	for i := range b.slice.Tasks {
 		t := &b.slice.Tasks[i]
@@ -231,14 +246,18 @@ func (b *batches) later(row uint32) {
 
 // Leaves that do not fit together are bad data, whichever of them is at fault, and name it.
 func TestMapLeavesDisagree(t *testing.T) {
-	leaf := func(physical format.Type) col { return col{physical: physical} }
-	rows := [][]mapEntry{{{key: 1, value: []any{int64(1), int64(2)}, scores: []any{float32(1), float32(2)}}}, {{key: 2, value: []any{}}}}
+	leaf := func(physical format.Type) testColumn { return testColumn{physical: physical} }
+	rows := [][]mapEntry{{{key: 1, value: []any{int64(1), int64(2)}, scores: []any{float32(1), float32(2)}}},
+		{{key: 2, value: []any{}}}}
 	for name, c := range map[string]struct {
 		part   int
 		change func(rows [][]mapEntry)
 		says   string
 	}{
-		"more keys than values": {0, func(rows [][]mapEntry) { rows[1] = append(rows[1], mapEntry{key: 3, value: []any{}}) }, "m.key_value.value"},
+		"more keys than values": {0, func(rows [][]mapEntry) {
+			rows[1] = append(rows[1],
+				mapEntry{key: 3, value: []any{}})
+		}, "m.key_value.value"},
 		"fewer keys":            {0, func(rows [][]mapEntry) { rows[0] = nil }, "m.key_value.value"},
 		"fewer lists of scores": {2, func(rows [][]mapEntry) { rows[1] = nil }, "another number of entries"},
 		"fewer scores": {2, func(rows [][]mapEntry) {
@@ -246,23 +265,27 @@ func TestMapLeavesDisagree(t *testing.T) {
 		}, "another number of scores"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := mapCol{name: "m", key: format.Int64, value: leaf(format.Int64), score: leaf(format.Float), list: true, scored: true, rows: rows, null: make([]bool, 2)}
+			m := mapColumn{name: "m", key: format.Int64, value: leaf(format.Int64), score: leaf(format.Float),
+				list:   true,
+				scored: true, rows: rows, null: make([]bool, 2)}
 			other := m
 			other.rows = [][]mapEntry{rows[0], rows[1]}
 			c.change(other.rows)
-			m.parted = map[int]*mapCol{c.part: &other}
-			data, f := assembleMaps(rand.New(rand.NewPCG(1, 1)), []mapCol{m}, 10, 100)
-			p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1, Weights: true}, Columns: []program.Column{
-				{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
-				{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues, Sinks: []program.Sink{{To: program.ToSparse}}, Picks: []program.Pick{{Key: 1, Scored: true}}},
-				{Name: f.Leaves[2].Path, Kind: program.Float32, List: true, Part: program.MapScores},
-			}}
+			m.parted = map[int]*mapColumn{c.part: &other}
+			data, f := assembleMapFile(rand.New(rand.NewPCG(1, 1)), []mapColumn{m}, 10, 100)
+			p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1, Weights: true},
+				Columns: []program.Column{
+					{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
+					{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues,
+						Sinks: []program.Sink{{To: program.ToSparse}}, Picks: []program.Pick{{Key: 1, Scored: true}}},
+					{Name: f.Leaves[2].Path, Kind: program.Float32, List: true, Part: program.MapScores},
+				}}
 			ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 			require.NoError(t, err)
 			_, err = ref.MiniBatch(0, 2)
 			require.ErrorIs(t, err, reference.ErrData)
 			_, err = newHost(engine.New(engine.Options{}), p, f, data, 1).miniBatch(0, 2)
-			var bad *stateError
+			var bad *sliceFailure
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, program.BadData, bad.state)
 			require.ErrorContains(t, err, c.says)
@@ -270,29 +293,35 @@ func TestMapLeavesDisagree(t *testing.T) {
 	}
 }
 
-// The rules, by example: the last entry with a key counts, one without a key is nobody's, a null or missing value is null or
-// length 0, a null score takes its list with it unless scores are not asked for.
+// The rules, by example: the last entry with a key counts, one without a key is nobody's, a null or missing value is
+// null or length 0, a null score takes its list with it unless scores are not asked for.
 func TestMapRules(t *testing.T) {
 	type nothing = any
-	m := mapCol{name: "m", key: format.Int64, value: col{physical: format.Int64}, score: col{physical: format.Double, optional: true}, list: true,
+	m := mapColumn{name: "m", key: format.Int64, value: testColumn{physical: format.Int64},
+		score: testColumn{physical: format.Double, optional: true}, list: true,
 		scored: true, nullable: true, optional: true, null: []bool{false, true, false, false}, rows: [][]mapEntry{
-			{{key: 1, value: []any{int64(10)}, scores: []any{1.5}}, {key: 1, value: []any{int64(20), int64(21)}, scores: []any{2.5, 0.1}}},
+			{{key: 1, value: []any{int64(10)}, scores: []any{1.5}},
+				{key: 1, value: []any{int64(20), int64(21)}, scores: []any{2.5, 0.1}}},
 			nil,
-			{{key: 1, value: nothing(nil)}, {key: 2, value: []any{int64(30), int64(31)}, scores: []any{1.0, nothing(nil)}}},
-			{{key: 2, value: []any{int64(40), int64(41), int64(42)}, scores: []any{4.0, 5.0, 6.0}}, {key: 1, value: []any{}}},
+			{{key: 1, value: nothing(nil)}, {key: 2, value: []any{int64(30), int64(31)},
+				scores: []any{1.0, nothing(nil)}}},
+			{{key: 2, value: []any{int64(40), int64(41), int64(42)}, scores: []any{4.0, 5.0, 6.0}},
+				{key: 1, value: []any{}}},
 		}}
-	data := writeMaps(t, nil, []mapCol{m}, layout{groupRows: 10, pageBytes: 1 << 10, version: 1})
-	f := footer(t, data)
+	data := writeMaps(t, nil, []mapColumn{m}, layout{groupRows: 10, pageBytes: 1 << 10, version: 1})
+	f := readFooter(t, data)
 	sink := func(key uint32, ops ...program.Op) program.Sink {
 		return program.Sink{To: program.ToSparse, Index: key, Ops: ops}
 	}
-	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 4, Weights: true}, Columns: []program.Column{
-		{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
-		{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues,
-			Sinks: []program.Sink{sink(0), sink(1), sink(2), sink(3, program.FirstX{N: 2})},
-			Picks: []program.Pick{{Key: 1, Scored: true}, {Key: 2, Scored: true}, {Key: 2}, {Key: 2, Scored: true}}},
-		{Name: f.Leaves[2].Path, Kind: program.Float64, List: true, Part: program.MapScores},
-	}}
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 4, Weights: true},
+		Columns: []program.Column{
+			{Name: f.Leaves[0].Path, Kind: program.Int64, Part: program.MapKeys},
+			{Name: f.Leaves[1].Path, Kind: program.Int64, List: true, Part: program.MapValues,
+				Sinks: []program.Sink{sink(0), sink(1), sink(2), sink(3, program.FirstX{N: 2})},
+				Picks: []program.Pick{{Key: 1, Scored: true}, {Key: 2, Scored: true}, {Key: 2},
+					{Key: 2, Scored: true}}},
+			{Name: f.Leaves[2].Path, Kind: program.Float64, List: true, Part: program.MapScores},
+		}}
 	want := &reference.Tensors{
 		Rows: 4, Dense: []float32{}, Lengths: []int32{2, 0, 0, 0, 0, 0, 0, 3, 0, 0, 2, 3, 0, 0, 0, 2},
 		Values:  []int64{20, 21, 40, 41, 42, 30, 31, 40, 41, 42, 40, 41},
@@ -302,17 +331,17 @@ func TestMapRules(t *testing.T) {
 	require.NoError(t, err)
 	got, err := ref.MiniBatch(0, 4)
 	require.NoError(t, err)
-	same(t, want, got)
+	requireSame(t, want, got)
 	got, err = newHost(engine.New(engine.Options{}), p, f, data, 1).miniBatch(0, 4)
 	require.NoError(t, err)
-	same(t, want, got)
+	requireSame(t, want, got)
 }
 
 func BenchmarkDPP(b *testing.B) {
 	const rows = 4096
 	for _, c := range []struct{ codec, encoding string }{{"", ""}, {"snappy", "dictionary"}} {
 		b.Run("codec="+c.codec+",encoding="+c.encoding, func(b *testing.B) {
-			data, p := dpp(b, rows, c.codec, c.encoding)
+			data, p := dppTable(b, rows, c.codec, c.encoding)
 			benchmarkModel(b, rows, 1024, data, p)
 		})
 	}
@@ -320,9 +349,9 @@ func BenchmarkDPP(b *testing.B) {
 
 // An image without the unit refuses programs with maps, by name.
 func TestMapsWantTheirUnit(t *testing.T) {
-	data, p := dpp(t, 10, "", "")
+	data, p := dppTable(t, 10, "", "")
 	units := slices.DeleteFunc(engine.Units(), func(u program.UnitRef) bool { return u.Unit == program.UnitMap })
-	b := newBatches(t, engine.New(engine.Options{Units: units}), data, p, 10)
+	b := newSliceRunner(t, engine.New(engine.Options{Units: units}), data, p, 10)
 	state, r := b.execute()
 	require.Equal(t, program.BadProgram, state)
 	require.Contains(t, r.Message, "unit map version 1 is not in the image")

@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Pages written by hand, cut where no library cuts them: inside a row (v1), into nothing, with pages between that hold no
-// data.
+// Pages written by hand, cut where no library cuts them: inside a row (v1), into nothing, with pages between that hold
+// no data.
 
 // thrift writes the compact protocol's few forms that a page header has.
 type thrift struct {
@@ -57,18 +57,18 @@ func (w *thrift) end() {
 	w.last = w.last[:len(w.last)-1]
 }
 
-// entry is one value slot with its levels.
-type entry struct {
+// levelEntry is one value slot with its levels.
+type levelEntry struct {
 	rep, def int
 	v        any
 }
 
 // entries are a column's levels and values, row after row.
-func (c *col) entries() []entry {
-	var out []entry
+func (c *testColumn) entries() []levelEntry {
+	var out []levelEntry
 	for _, row := range c.rows {
 		for _, v := range c.levels(nil, row, 0) {
-			out = append(out, entry{v.RepetitionLevel(), v.DefinitionLevel(), nil})
+			out = append(out, levelEntry{v.RepetitionLevel(), v.DefinitionLevel(), nil})
 		}
 		at := len(out) - len(c.levels(nil, row, 0))
 		if list, ok := row.([]any); ok {
@@ -83,7 +83,7 @@ func (c *col) entries() []entry {
 }
 
 // runs writes levels in the RLE hybrid's repeated runs.
-func runs(levels []int) []byte {
+func levelRuns(levels []int) []byte {
 	var b []byte
 	for i := 0; i < len(levels); {
 		j := i
@@ -96,7 +96,7 @@ func runs(levels []int) []byte {
 	return b
 }
 
-func plain(c *col, e []entry) []byte {
+func plainValues(c *testColumn, e []levelEntry) []byte {
 	var b []byte
 	for _, x := range e {
 		switch v := x.v.(type) {
@@ -118,8 +118,8 @@ func plain(c *col, e []entry) []byte {
 	return b
 }
 
-// levelBytes is the greatest levels of the column.
-func (c *col) max() (def, rep int) {
+// maxLevels returns the greatest levels of the column.
+func (c *testColumn) maxLevels() (def, rep int) {
 	if c.nested != nil {
 		return c.nested.def, c.nested.rep
 	}
@@ -136,8 +136,8 @@ func (c *col) max() (def, rep int) {
 }
 
 // page writes one data page.
-func (c *col) page(e []entry, version int, packed bool) []byte {
-	maxDef, maxRep := c.max()
+func (c *testColumn) page(e []levelEntry, version int, packed bool) []byte {
+	maxDef, maxRep := c.maxLevels()
 	var reps, defs []int
 	rows, nulls := 0, 0
 	for _, x := range e {
@@ -149,14 +149,14 @@ func (c *col) page(e []entry, version int, packed bool) []byte {
 			nulls++
 		}
 	}
-	rep, def := runs(reps), runs(defs)
+	rep, def := levelRuns(reps), levelRuns(defs)
 	if maxRep == 0 {
 		rep = nil
 	}
 	if maxDef == 0 {
 		def = nil
 	}
-	values := plain(c, e)
+	values := plainValues(c, e)
 	var levels []byte
 	if version == 1 {
 		for _, l := range [][]byte{rep, def} {
@@ -178,7 +178,7 @@ func (c *col) page(e []entry, version int, packed bool) []byte {
 	if version == 2 {
 		kind = 3
 	}
-	return header(kind, len(levels)+len(values), payload, !c.noCRC, func(w *thrift) {
+	return pageHeaderBytes(kind, len(levels)+len(values), payload, !c.noCRC, func(w *thrift) {
 		if version == 1 {
 			w.open(5)
 			w.i32(1, len(e))
@@ -201,7 +201,7 @@ func (c *col) page(e []entry, version int, packed bool) []byte {
 }
 
 // header writes a page header, with a CRC or without, and the payload behind it.
-func header(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []byte {
+func pageHeaderBytes(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []byte {
 	w := &thrift{}
 	w.open(0)
 	w.i32(1, kind)
@@ -216,14 +216,16 @@ func header(kind, unpacked int, payload []byte, crc bool, rest func(*thrift)) []
 }
 
 // chunk cuts a column's entries into pages of about mean entries.
-func (c *col) chunk(rng *rand.Rand, mean int) []byte { return c.cut(rng, c.entries(), mean) }
+func (c *testColumn) chunk(rng *rand.Rand, mean int) []byte {
+	return c.cutPages(rng, c.entries(), mean)
+}
 
 // cut cuts entries into pages of about mean entries.
-func (c *col) cut(rng *rand.Rand, e []entry, mean int) []byte {
+func (c *testColumn) cutPages(rng *rand.Rand, e []levelEntry, mean int) []byte {
 	var b []byte
 	for len(e) > 0 {
 		if rng.IntN(12) == 0 { // an index page, which readers pass over
-			b = append(b, header(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})...)
+			b = append(b, pageHeaderBytes(1, 3, []byte{1, 2, 3}, true, func(*thrift) {})...)
 		}
 		if rng.IntN(12) == 0 && !c.list {
 			b = append(b, c.page(nil, 1, c.codec != "")...)
@@ -244,13 +246,14 @@ func (c *col) cut(rng *rand.Rand, e []entry, mean int) []byte {
 }
 
 // assemble makes a file of hand-written chunks, with metadata but no footer.
-func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *format.File) {
+func assembleFile(rng *rand.Rand, cols []testColumn, groupRows, mean int) ([]byte, *format.File) {
 	f := &format.File{}
 	data := []byte("PAR1")
 	for i := range cols {
 		c := &cols[i]
-		def, rep := c.max()
-		l := format.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def), MaxRep: uint8(rep)}
+		def, rep := c.maxLevels()
+		l := format.Leaf{Path: c.name, Name: c.name, Index: i, Physical: c.physical, List: c.list, MaxDef: uint8(def),
+			MaxRep: uint8(rep)}
 		if c.list {
 			l.RepDef = uint8(def)
 			if c.elements {
@@ -267,7 +270,8 @@ func assemble(rng *rand.Rand, cols []col, groupRows, mean int) ([]byte, *format.
 			part := cols[i]
 			part.rows = part.rows[at:end]
 			b := part.chunk(rng, mean)
-			ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)), NumValues: int64(len(part.entries()))}
+			ch := format.Chunk{Offset: int64(len(data)), Compressed: int64(len(b)),
+				NumValues: int64(len(part.entries()))}
 			if part.codec != "" {
 				ch.Codec = format.Snappy
 			}
@@ -295,7 +299,7 @@ func TestPagesCutAnywhere(t *testing.T) {
 		block := rapid.SampledFrom([]int{1, 5, 0}).Draw(t, "block")
 		habit := rapid.IntRange(0, 3).Draw(t, "host")
 		rng := rand.New(rand.NewPCG(seed, 3))
-		cols := randomCols(rng, columns, rows)
+		cols := randomColumns(rng, columns, rows)
 		for i := range cols {
 			c := &cols[i]
 			c.unsigned = 0
@@ -323,11 +327,11 @@ func TestPagesCutAnywhere(t *testing.T) {
 		if len(p.Columns) == 0 {
 			t.Skip("no column fits a program of fixed lengths")
 		}
-		data, f := assemble(rng, cols, groupRows, mean)
+		data, f := assembleFile(rng, cols, groupRows, mean)
 		ref, err := reference.NewParquet(p, f, bytes.NewReader(data))
 		require.NoError(t, err)
 		h := newHost(engine.New(engine.Options{BlockRows: block}), p, f, data, seed)
-		h.big, h.tiny, h.creep = habit == 0, habit == 1, habit == 2
+		h.wholeChunks, h.smallestWindows, h.growByByte = habit == 0, habit == 1, habit == 2
 		for first := 0; first < rows; first += batch {
 			n := min(batch, rows-first)
 			if rng.IntN(5) == 0 {
@@ -337,14 +341,14 @@ func TestPagesCutAnywhere(t *testing.T) {
 			require.NoError(t, err)
 			got, err := h.miniBatch(int64(first), n)
 			require.NoError(t, err)
-			same(t, want, got)
+			requireSame(t, want, got)
 		}
 	})
 }
 
 // A row that spans three pages, in windows that end at every byte.
 func TestRowOverThreePages(t *testing.T) {
-	c := col{name: "c", physical: format.Int64, list: true, rows: []any{
+	c := testColumn{name: "c", physical: format.Int64, list: true, rows: []any{
 		[]any{int64(1), int64(2)}, []any{int64(3), int64(4), int64(5), int64(6), int64(7)}, []any{}, []any{int64(8)},
 	}}
 	for _, codec := range []string{"", "snappy"} {
@@ -362,13 +366,15 @@ func TestRowOverThreePages(t *testing.T) {
 		if codec != "" {
 			ch.Codec = format.Snappy
 		}
-		f := &format.File{Rows: 4, Leaves: []format.Leaf{l}, RowGroups: []format.RowGroup{{Rows: 4, Columns: []format.Chunk{ch}}}}
+		f := &format.File{Rows: 4, Leaves: []format.Leaf{l},
+			RowGroups: []format.RowGroup{{Rows: 4, Columns: []format.Chunk{ch}}}}
 		p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
-			Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}
+			Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true,
+				Sinks: []program.Sink{{To: program.ToSparse}}}}}
 		for window := sizes[0] + sizes[1] + sizes[2]; window > 0; window-- {
 			h := newHost(engine.New(engine.Options{}), p, f, data, uint64(window))
-			h.creep = window%2 == 0
-			h.tiny = !h.creep
+			h.growByByte = window%2 == 0
+			h.smallestWindows = !h.growByByte
 			got, err := h.miniBatch(0, 4)
 			require.NoError(t, err)
 			require.Equal(t, []int32{2, 5, 0, 1}, got.Lengths)

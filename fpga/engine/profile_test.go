@@ -15,9 +15,9 @@ import (
 func TestMeasure(t *testing.T) {
 	const rows, sparse, dense, generated, block = 300, 3, 4, 2, 128
 	blocks := uint64((rows + block - 1) / block)
-	data, p := model(t, rows, dense, sparse, generated, 64, false, "snappy", "dictionary")
+	data, p := benchmarkProgram(t, rows, dense, sparse, generated, 64, false, "snappy", "dictionary")
 	e := engine.New(engine.Options{BlockRows: block})
-	b := newBatches(t, e, data, p, rows)
+	b := newSliceRunner(t, e, data, p, rows)
 	b.args = b.slice.AppendTo(nil)
 	profile := engine.Profile{program.UnitText: {Runs: 9}}
 	require.Equal(t, program.Done, e.Measure(context.Background(), b.mem, b.args, &profile))
@@ -26,7 +26,8 @@ func TestMeasure(t *testing.T) {
 
 	for unit, columns := range map[program.Unit]uint64{
 		program.UnitSigridHash: sparse + generated, program.UnitBucketize: generated, program.UnitLog: dense,
-		program.UnitFillNull: sparse + dense + generated, program.UnitClamp: dense, program.UnitConvert: dense + generated + 1,
+		program.UnitFillNull: sparse + dense + generated, program.UnitClamp: dense,
+		program.UnitConvert: dense + generated + 1,
 	} {
 		u := profile[unit]
 		assert.Equal(t, columns*blocks, u.Runs, unit)

@@ -10,12 +10,12 @@ import (
 )
 
 // randomCols makes columns of n rows.
-func randomCols(rng *rand.Rand, columns, n int) []col {
-	cols := make([]col, columns)
+func randomColumns(rng *rand.Rand, columns, n int) []testColumn {
+	cols := make([]testColumn, columns)
 	kinds := []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray}
 	for i := range cols {
 		c := &cols[i]
-		*c = col{
+		*c = testColumn{
 			name: fmt.Sprintf("c%02d", i), physical: kinds[rng.IntN(len(kinds))], list: rng.IntN(3) == 0,
 			optional: rng.IntN(2) == 0, elements: rng.IntN(2) == 0,
 			encoding: []string{"", "dictionary"}[rng.IntN(2)],
@@ -40,7 +40,7 @@ func randomCols(rng *rand.Rand, columns, n int) []col {
 	return cols
 }
 
-func (c *col) random(rng *rand.Rand, few bool, nulls, mean int) any {
+func (c *testColumn) random(rng *rand.Rand, few bool, nulls, mean int) any {
 	null := func(may bool) bool { return may && nulls > 0 && rng.IntN(4) < nulls }
 	if null(c.optional) {
 		return nil
@@ -57,7 +57,7 @@ func (c *col) random(rng *rand.Rand, few bool, nulls, mean int) any {
 	return list
 }
 
-func (c *col) randomValue(rng *rand.Rand, few bool) any {
+func (c *testColumn) randomValue(rng *rand.Rand, few bool) any {
 	v := int64(rng.Uint64()) >> rng.IntN(64)
 	if few {
 		v = int64(rng.IntN(20))
@@ -71,7 +71,8 @@ func (c *col) randomValue(rng *rand.Rand, few bool) any {
 		return v
 	case format.Float:
 		if rng.IntN(50) == 0 {
-			return []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1)), 1e-42}[rng.IntN(4)]
+			return []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1)),
+				1e-42}[rng.IntN(4)]
 		}
 		return float32(v) / 8
 	case format.Double:
@@ -86,9 +87,9 @@ func (c *col) randomValue(rng *rand.Rand, few bool) any {
 	return []byte(fmt.Sprintf("%x", uint32(v)))
 }
 
-// randomProgram makes a program over the columns that validates. risky programs may meet data that they refuse; pairs lets
-// a column feed two keys although lengths are written.
-func randomProgram(rng *rand.Rand, cols []col, risky, pairs bool) *program.Program {
+// randomProgram makes a program over the columns that validates. risky programs may meet data that they refuse; pairs
+// lets a column feed two keys although lengths are written.
+func randomProgram(rng *rand.Rand, cols []testColumn, risky, pairs bool) *program.Program {
 	p := &program.Program{Source: program.Parquet}
 	p.Output.IDs = program.IDs(rng.IntN(2))
 	p.Output.Fixed = rng.IntN(3) == 0
@@ -115,7 +116,8 @@ func randomProgram(rng *rand.Rand, cols []col, risky, pairs bool) *program.Progr
 		}
 		if !c.list {
 			for rng.IntN(2) == 0 || len(pc.Sinks) == 0 {
-				s := program.Sink{To: program.ToDense, Index: p.Output.Dense, Ops: randomChain(rng, c, program.Float32, true, risky)}
+				s := program.Sink{To: program.ToDense, Index: p.Output.Dense,
+					Ops: randomChain(rng, c, program.Float32, true, risky)}
 				if !p.Output.Label && rng.IntN(5) == 0 {
 					s.To, s.Index, p.Output.Label = program.ToLabel, 0, true
 				} else {
@@ -140,7 +142,7 @@ func randomProgram(rng *rand.Rand, cols []col, risky, pairs bool) *program.Progr
 }
 
 // randomChain makes a chain from a column to a kind; full says that a null must not come out of it.
-func randomChain(rng *rand.Rand, c *col, to program.Kind, full, risky bool) []program.Op {
+func randomChain(rng *rand.Rand, c *testColumn, to program.Kind, full, risky bool) []program.Op {
 	kind := c.kind()
 	var ops []program.Op
 	add := func(op program.Op) {

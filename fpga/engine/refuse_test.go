@@ -16,7 +16,7 @@ import (
 )
 
 // execute runs the slice as it is and returns the result.
-func (b *batches) execute() (program.State, *program.Result) {
+func (b *sliceRunner) execute() (program.State, *program.Result) {
 	args := b.slice.Marshal()
 	state := b.e.Execute(context.Background(), b.mem, args)
 	r, err := program.UnmarshalResult(b.mem.Result)
@@ -26,56 +26,65 @@ func (b *batches) execute() (program.State, *program.Result) {
 }
 
 // small is a file of one mini-batch of ten rows: a label, two dense columns, a key, lists.
-func small(t testing.TB, codec, encoding string) *batches {
-	data, p := model(t, 10, 2, 1, 0, 4, true, codec, encoding)
-	return newBatches(t, engine.New(engine.Options{}), data, p, 10)
+func smallRunner(t testing.TB, codec, encoding string) *sliceRunner {
+	data, p := benchmarkProgram(t, 10, 2, 1, 0, 4, true, codec, encoding)
+	return newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)
 }
 
 func TestSliceRefused(t *testing.T) {
 	const huge = math.MaxUint64
-	for name, change := range map[string]func(b *batches){
-		"no rows":                    func(b *batches) { b.slice.Rows = 0 },
-		"rows too few":               func(b *batches) { b.slice.Rows = 9 },
-		"rows beyond the output":     func(b *batches) { b.slice.Rows = 1 << 20 },
-		"most rows":                  func(b *batches) { b.slice.Rows = math.MaxUint32 },
-		"no count":                   func(b *batches) { b.slice.Tasks[0].Count = 0 },
-		"count beyond":               func(b *batches) { b.slice.Tasks[0].Count = 11 },
-		"row and count wrap":         func(b *batches) { b.slice.Tasks[0].Row, b.slice.Tasks[0].Count = 10, math.MaxUint32-9 },
-		"column":                     func(b *batches) { b.slice.Tasks[0].Column = 4 },
-		"dense place":                func(b *batches) { b.slice.Place.Dense = uint64(len(b.mem.Output)) },
-		"dense place wraps":          func(b *batches) { b.slice.Place.Dense = huge - 63 },
-		"dense not aligned":          func(b *batches) { b.slice.Place.Dense = 4 },
-		"lengths place":              func(b *batches) { b.slice.Place.Lengths = uint64(len(b.mem.Output)) &^ 63 },
-		"label place":                func(b *batches) { b.slice.Place.Label = huge &^ 63 },
-		"values place":               func(b *batches) { b.slice.Place.Values += 64 },
-		"value cap":                  func(b *batches) { b.slice.ValueCap++ },
-		"value cap wraps":            func(b *batches) { b.slice.ValueCap = 1 << 61 },
-		"values above cap":           func(b *batches) { b.slice.Values = b.slice.ValueCap + 1 },
-		"window":                     func(b *batches) { b.slice.Tasks[1].Window.Len = uint64(len(b.mem.Input)) },
-		"window wraps":               func(b *batches) { b.slice.Tasks[1].Window.Off = huge },
-		"window behind the cursor":   func(b *batches) { b.slice.Tasks[1].WindowAt = 1 },
-		"window behind the chunk":    func(b *batches) { b.slice.Tasks[1].WindowAt = b.slice.Tasks[1].ChunkLen + 1 },
-		"cursor behind the chunk":    func(b *batches) { b.slice.Tasks[1].Cursor.Page = b.slice.Tasks[1].ChunkLen + 1 },
-		"skip":                       func(b *batches) { b.slice.Tasks[1].Cursor.Skip = huge },
-		"seen":                       func(b *batches) { b.slice.Tasks[1].Cursor.Seen = huge },
-		"chunk values":               func(b *batches) { b.slice.Tasks[1].Chunk.Values = huge },
-		"chunk length":               func(b *batches) { b.slice.Tasks[1].ChunkLen = huge },
-		"scratch":                    func(b *batches) { b.slice.Tasks[1].Scratch.Off = uint64(len(b.mem.Scratch)) - 1 },
-		"dictionary":                 func(b *batches) { b.slice.Tasks[1].Dict.Len = huge },
-		"dictionary not aligned":     func(b *batches) { b.slice.Tasks[1].Dict.Off, b.slice.Tasks[1].Dict.Len = 4, 100 },
-		"no dictionary, but claimed": func(b *batches) { b.slice.Tasks[1].Cursor.Dict = true },
-		"type of another kind":       func(b *batches) { b.slice.Tasks[1].Chunk.Physical = uint8(format.Double) },
-		"list as scalar": func(b *batches) {
+	for name, change := range map[string]func(b *sliceRunner){
+		"no rows":                func(b *sliceRunner) { b.slice.Rows = 0 },
+		"rows too few":           func(b *sliceRunner) { b.slice.Rows = 9 },
+		"rows beyond the output": func(b *sliceRunner) { b.slice.Rows = 1 << 20 },
+		"most rows":              func(b *sliceRunner) { b.slice.Rows = math.MaxUint32 },
+		"no count":               func(b *sliceRunner) { b.slice.Tasks[0].Count = 0 },
+		"count beyond":           func(b *sliceRunner) { b.slice.Tasks[0].Count = 11 },
+		"row and count wrap": func(b *sliceRunner) {
+			b.slice.Tasks[0].Row, b.slice.Tasks[0].Count = 10,
+				math.MaxUint32-9
+		},
+		"column":                   func(b *sliceRunner) { b.slice.Tasks[0].Column = 4 },
+		"dense place":              func(b *sliceRunner) { b.slice.Place.Dense = uint64(len(b.mem.Output)) },
+		"dense place wraps":        func(b *sliceRunner) { b.slice.Place.Dense = huge - 63 },
+		"dense not aligned":        func(b *sliceRunner) { b.slice.Place.Dense = 4 },
+		"lengths place":            func(b *sliceRunner) { b.slice.Place.Lengths = uint64(len(b.mem.Output)) &^ 63 },
+		"label place":              func(b *sliceRunner) { b.slice.Place.Label = huge &^ 63 },
+		"values place":             func(b *sliceRunner) { b.slice.Place.Values += 64 },
+		"value cap":                func(b *sliceRunner) { b.slice.ValueCap++ },
+		"value cap wraps":          func(b *sliceRunner) { b.slice.ValueCap = 1 << 61 },
+		"values above cap":         func(b *sliceRunner) { b.slice.Values = b.slice.ValueCap + 1 },
+		"window":                   func(b *sliceRunner) { b.slice.Tasks[1].Window.Len = uint64(len(b.mem.Input)) },
+		"window wraps":             func(b *sliceRunner) { b.slice.Tasks[1].Window.Off = huge },
+		"window behind the cursor": func(b *sliceRunner) { b.slice.Tasks[1].WindowAt = 1 },
+		"window behind the chunk":  func(b *sliceRunner) { b.slice.Tasks[1].WindowAt = b.slice.Tasks[1].ChunkLen + 1 },
+		"cursor behind the chunk": func(b *sliceRunner) {
+			b.slice.Tasks[1].Cursor.Page = b.slice.Tasks[1].ChunkLen +
+				1
+		},
+		"skip":         func(b *sliceRunner) { b.slice.Tasks[1].Cursor.Skip = huge },
+		"seen":         func(b *sliceRunner) { b.slice.Tasks[1].Cursor.Seen = huge },
+		"chunk values": func(b *sliceRunner) { b.slice.Tasks[1].Chunk.Values = huge },
+		"chunk length": func(b *sliceRunner) { b.slice.Tasks[1].ChunkLen = huge },
+		"scratch":      func(b *sliceRunner) { b.slice.Tasks[1].Scratch.Off = uint64(len(b.mem.Scratch)) - 1 },
+		"dictionary":   func(b *sliceRunner) { b.slice.Tasks[1].Dict.Len = huge },
+		"dictionary not aligned": func(b *sliceRunner) {
+			b.slice.Tasks[1].Dict.Off, b.slice.Tasks[1].Dict.Len = 4,
+				100
+		},
+		"no dictionary, but claimed": func(b *sliceRunner) { b.slice.Tasks[1].Cursor.Dict = true },
+		"type of another kind":       func(b *sliceRunner) { b.slice.Tasks[1].Chunk.Physical = uint8(format.Double) },
+		"list as scalar": func(b *sliceRunner) {
 			b.slice.Tasks[0].Chunk.MaxRep, b.slice.Tasks[0].Chunk.ElementDef = 0, 0
 		},
-		"levels":      func(b *batches) { b.slice.Tasks[0].Chunk.ElementDef = 9 },
-		"type length": func(b *batches) { b.slice.Tasks[0].Chunk.TypeLength = 1 << 31 },
-		"program range": func(b *batches) {
+		"levels":      func(b *sliceRunner) { b.slice.Tasks[0].Chunk.ElementDef = 9 },
+		"type length": func(b *sliceRunner) { b.slice.Tasks[0].Chunk.TypeLength = 1 << 31 },
+		"program range": func(b *sliceRunner) {
 			b.e, b.slice.Program = engine.New(engine.Options{}), uint64(len(b.mem.Program))+1
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := small(t, "snappy", "dictionary")
+			b := smallRunner(t, "snappy", "dictionary")
 			change(b)
 			clear(b.mem.Output)
 			state, r := b.execute()
@@ -94,7 +103,7 @@ func TestSliceRefused(t *testing.T) {
 }
 
 func TestArgumentsRefused(t *testing.T) {
-	b := small(t, "", "")
+	b := smallRunner(t, "", "")
 	for _, args := range [][]byte{nil, {1}, b.slice.Marshal()[:200], append(b.slice.Marshal(), 0)} {
 		clear(b.mem.Result)
 		require.Equal(t, program.BadSlice, b.e.Execute(context.Background(), b.mem, args))
@@ -112,12 +121,13 @@ func TestArgumentsRefused(t *testing.T) {
 }
 
 func TestProgramRefused(t *testing.T) {
-	b := small(t, "", "")
+	b := smallRunner(t, "", "")
 	good := b.mem.Program
 	store := func(code []byte) {
 		b.mem.Program, b.slice.Program, b.slice.Digest = code, uint64(len(code)), sha256.Sum256(code)
 	}
-	for name, code := range map[string][]byte{"empty": {}, "truncated": good[:len(good)-1], "altered": append([]byte{9}, good[1:]...)} {
+	for name, code := range map[string][]byte{"empty": {}, "truncated": good[:len(good)-1],
+		"altered": append([]byte{9}, good[1:]...)} {
 		store(code)
 		state, r := b.execute()
 		assert.Equal(t, program.BadProgram, state, name)
@@ -151,12 +161,12 @@ func TestProgramRefused(t *testing.T) {
 }
 
 func TestProgramsAreKeptByUse(t *testing.T) {
-	var all []*batches
+	var all []*sliceRunner
 	e := engine.New(engine.Options{Programs: 2})
 	for i := range 3 {
-		data, p := model(t, 10, 2, 1, 0, 4+i, true, "", "")
+		data, p := benchmarkProgram(t, 10, 2, 1, 0, 4+i, true, "", "")
 		p.Columns[0].Name = string(rune('a' + i))
-		b := newBatches(t, e, data, withName(p, "cat_00"), 10)
+		b := newSliceRunner(t, e, data, withName(p, "cat_00"), 10)
 		all = append(all, b)
 	}
 	run := func(i int) program.State {
@@ -196,23 +206,32 @@ func withName(p *program.Program, name string) *program.Program {
 
 func TestDataRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(b *batches)
+		change func(b *sliceRunner)
 		state  program.State
 		want   string
 	}{
-		"crc":                  {func(b *batches) { flip(b, 0, -1) }, program.BadData, `column "cat_00": page 1 at byte`},
-		"header":               {func(b *batches) { flip(b, 0, 0) }, program.BadData, `column "cat_00": page 0 at byte 0`},
-		"codec":                {func(b *batches) { b.slice.Tasks[2].Chunk.Codec = uint8(format.LZO) }, program.NoSupport, "LZO"},
-		"type":                 {func(b *batches) { b.slice.Tasks[2].Chunk.Physical = uint8(format.Int96) }, program.NoSupport, "INT96"},
-		"fewer values":         {func(b *batches) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData, "10 values, the chunk has 9"},
-		"more values":          {func(b *batches) { b.slice.Tasks[2].Chunk.Values, b.slice.Tasks[2].Cursor.Skip = 11, 1 }, program.BadData, "ends after 10 of 11"},
-		"rows behind the last": {func(b *batches) { b.slice.Tasks[2].Cursor.Skip = 1 }, program.BadData, "1 rows are wanted"},
-		"chunk cut": {func(b *batches) {
+		"crc": {func(b *sliceRunner) { flipBit(b, 0, -1) }, program.BadData,
+			`column "cat_00": page 1 at byte`},
+		"header": {func(b *sliceRunner) { flipBit(b, 0, 0) }, program.BadData,
+			`column "cat_00": page 0 at byte 0`},
+		"codec": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Codec = uint8(format.LZO) },
+			program.NoSupport, "LZO"},
+		"type": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Physical = uint8(format.Int96) },
+			program.NoSupport, "INT96"},
+		"fewer values": {func(b *sliceRunner) { b.slice.Tasks[2].Chunk.Values = 9 }, program.BadData,
+			"10 values, the chunk has 9"},
+		"more values": {func(b *sliceRunner) {
+			b.slice.Tasks[2].Chunk.Values, b.slice.Tasks[2].Cursor.Skip = 11,
+				1
+		}, program.BadData, "ends after 10 of 11"},
+		"rows behind the last": {func(b *sliceRunner) { b.slice.Tasks[2].Cursor.Skip = 1 }, program.BadData,
+			"1 rows are wanted"},
+		"chunk cut": {func(b *sliceRunner) {
 			b.slice.Tasks[2].ChunkLen--
 		}, program.BadData, "the chunk has"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := small(t, "snappy", "dictionary")
+			b := smallRunner(t, "snappy", "dictionary")
 			c.change(b)
 			state, r := b.execute()
 			assert.Equal(t, c.state, state)
@@ -222,7 +241,7 @@ func TestDataRefused(t *testing.T) {
 }
 
 // flip changes a byte of a task's window, counted from its end if negative.
-func flip(b *batches, task, at int) {
+func flipBit(b *sliceRunner, task, at int) {
 	w := b.slice.Tasks[task].Window
 	b.mem.Input = bytes.Clone(b.mem.Input)
 	if at < 0 {
@@ -233,12 +252,13 @@ func flip(b *batches, task, at int) {
 
 // What lacks is told to the byte: one less than Need lacks still, Need is enough.
 func TestNeedsAreExact(t *testing.T) {
-	b := small(t, "snappy", "dictionary")
+	b := smallRunner(t, "snappy", "dictionary")
 	task := &b.slice.Tasks[0]
 	for _, c := range []struct {
 		state program.State
 		field *uint64
-	}{{program.MoreDict, &task.Dict.Len}, {program.MoreRoom, &task.Scratch.Len}, {program.MoreInput, &task.Window.Len}, {program.MoreOutput, &b.slice.ValueCap}} {
+	}{{program.MoreDict, &task.Dict.Len}, {program.MoreRoom, &task.Scratch.Len}, {program.MoreInput,
+		&task.Window.Len}, {program.MoreOutput, &b.slice.ValueCap}} {
 		t.Run(c.state.String(), func(t *testing.T) {
 			full := *c.field
 			defer func() { *c.field = full }()
@@ -272,8 +292,8 @@ func TestNeedsAreExact(t *testing.T) {
 
 // A page that the last slice left unpacked is not unpacked again, but only if it is the one.
 func TestUnpackedPageStays(t *testing.T) {
-	data, p := model(t, 40, 1, 1, 0, 4, true, "snappy", "")
-	b := newBatches(t, engine.New(engine.Options{}), data, p, 10)
+	data, p := benchmarkProgram(t, 40, 1, 1, 0, 4, true, "snappy", "")
+	b := newSliceRunner(t, engine.New(engine.Options{}), data, p, 10)
 	state, r := b.execute()
 	require.Equal(t, program.Done, state)
 	require.NotZero(t, r.BytesIn)
@@ -315,16 +335,17 @@ func TestLongLists(t *testing.T) {
 	for range 20 {
 		rows = append(rows, long)
 	}
-	c := col{name: "c", physical: format.Int64, list: true, optional: true, rows: rows}
-	data := write(t, []col{c}, layout{groupRows: 1000, batchRows: 1000, pageBytes: 1 << 20, version: 1})
+	c := testColumn{name: "c", physical: format.Int64, list: true, optional: true, rows: rows}
+	data := writeFile(t, []testColumn{c}, layout{groupRows: 1000, batchRows: 1000, pageBytes: 1 << 20, version: 1})
 	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: 1},
-		Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}}}}
+		Columns: []program.Column{{Name: "c", Kind: program.Int64, List: true,
+			Sinks: []program.Sink{{To: program.ToSparse}}}}}
 	for bound, ok := range map[int]bool{2900: false, 3000: true, 100000: true} {
-		h := newHost(engine.New(engine.Options{MaxList: bound, BlockRows: 64}), p, footer(t, data), data, 1)
-		h.big = true
+		h := newHost(engine.New(engine.Options{MaxList: bound, BlockRows: 64}), p, readFooter(t, data), data, 1)
+		h.wholeChunks = true
 		got, err := h.miniBatch(0, len(rows))
 		if !ok {
-			var bad *stateError
+			var bad *sliceFailure
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, program.NoSupport, bad.state)
 			continue
@@ -336,7 +357,7 @@ func TestLongLists(t *testing.T) {
 }
 
 func TestContextEnds(t *testing.T) {
-	b := small(t, "", "")
+	b := smallRunner(t, "", "")
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	clear(b.mem.Output)
@@ -346,20 +367,20 @@ func TestContextEnds(t *testing.T) {
 
 // Engine threads share programs and nothing else.
 func TestThreads(t *testing.T) {
-	data, p := model(t, 200, 3, 3, 1, 16, true, "snappy", "dictionary")
+	data, p := benchmarkProgram(t, 200, 3, 3, 1, 16, true, "snappy", "dictionary")
 	e := engine.New(engine.Options{})
-	want := newBatches(t, e, data, p, 50)
+	want := newSliceRunner(t, e, data, p, 50)
 	var outputs [][]byte
 	for range 4 {
-		want.next()
+		want.nextBatch()
 		outputs = append(outputs, bytes.Clone(want.mem.Output))
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			b := newBatches(t, e, data, p, 50)
+			b := newSliceRunner(t, e, data, p, 50)
 			for i := range 8 {
-				b.next()
+				b.nextBatch()
 				assert.Equal(t, outputs[i%4][:b.slice.Place.Values], b.mem.Output[:b.slice.Place.Values])
 			}
 		})

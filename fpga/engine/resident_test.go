@@ -12,20 +12,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resident is a column c of pages with 100 rows each that feeds so many keys with lengths, and a slice over its rows 0 to
+// resident is a column c of pages with 100 rows each that feeds so many keys with lengths, and a slice over its rows 0
+// to
 // 50. Its cursor then stands inside the first page.
-func resident(t *testing.T, codec string, keys int) (b *batches, after program.TaskResult) {
-	c := col{name: "c", physical: format.Int64, codec: codec}
+func unpackedRunner(t *testing.T, codec string, keys int) (b *sliceRunner, after program.TaskResult) {
+	c := testColumn{name: "c", physical: format.Int64, codec: codec}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 400 {
 		c.rows = append(c.rows, rng.Int64N(1<<40))
 	}
-	data := write(t, []col{c}, layout{groupRows: 400, batchRows: 100, pageBytes: 800, version: 1})
-	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(keys)}, Columns: []program.Column{{Name: "c", Kind: program.Int64}}}
+	data := writeFile(t, []testColumn{c}, layout{groupRows: 400, batchRows: 100, pageBytes: 800, version: 1})
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Keys: uint32(keys)},
+		Columns: []program.Column{{Name: "c", Kind: program.Int64}}}
 	for i := range keys {
-		p.Columns[0].Sinks = append(p.Columns[0].Sinks, program.Sink{To: program.ToSparse, Index: uint32(i), Ops: []program.Op{program.SigridHash{Salt: int64(i), Max: 1 << 30}}})
+		p.Columns[0].Sinks = append(p.Columns[0].Sinks,
+			program.Sink{To: program.ToSparse, Index: uint32(i),
+				Ops: []program.Op{program.SigridHash{Salt: int64(i), Max: 1 << 30}}})
 	}
-	b = newBatches(t, engine.New(engine.Options{BlockRows: 16}), data, p, 50)
+	b = newSliceRunner(t, engine.New(engine.Options{BlockRows: 16}), data, p, 50)
 	state, r := b.execute()
 	require.Equal(t, program.Done, state, r.Message)
 	after = r.Tasks[0]
@@ -36,7 +40,7 @@ func resident(t *testing.T, codec string, keys int) (b *batches, after program.T
 }
 
 // forget takes the first n bytes of the chunk out of the window, and the memory they lay in.
-func (b *batches) forget(n uint64) {
+func (b *sliceRunner) hideWindow(n uint64) {
 	task := &b.slice.Tasks[0]
 	b.mem.Input = bytes.Clone(b.mem.Input)
 	clear(b.mem.Input[task.Window.Off:][:n])
@@ -45,7 +49,7 @@ func (b *batches) forget(n uint64) {
 }
 
 // widen makes the mini-batch n rows, with keys keys.
-func (b *batches) widen(n uint32, keys uint32) {
+func (b *sliceRunner) widenTask(n uint32, keys uint32) {
 	out := program.Output{Keys: keys}
 	b.slice.Rows, b.slice.Tasks[0].Count, b.slice.Place = n, n, out.Place(n)
 	b.slice.ValueCap = uint64(n * keys)
@@ -53,19 +57,19 @@ func (b *batches) widen(n uint32, keys uint32) {
 }
 
 // only leaves n bytes of the window.
-func (b *batches) only(n uint64) { b.slice.Tasks[0].Window.Len = n }
+func (b *sliceRunner) limitWindow(n uint64) { b.slice.Tasks[0].Window.Len = n }
 
 // An unpacked page is read from scratch: its packed form need not be in the window, nor its header, nor anything.
 func TestUnpackedPageNeedsNoWindow(t *testing.T) {
 	for _, keys := range []int{1, 3} {
-		b, after := resident(t, "snappy", keys)
+		b, after := unpackedRunner(t, "snappy", keys)
 		require.True(t, after.Cursor.Unpacked)
 		state, _ := b.execute()
 		require.Equal(t, program.Done, state)
 		want := bytes.Clone(b.mem.Output)
 		clear(b.mem.Output)
-		b.forget(uint64(after.Page))
-		b.only(0)
+		b.hideWindow(uint64(after.Page))
+		b.limitWindow(0)
 		state, r := b.execute()
 		require.Equal(t, program.Done, state, r.Message)
 		require.Equal(t, want, b.mem.Output)
@@ -77,18 +81,18 @@ func TestUnpackedPageNeedsNoWindow(t *testing.T) {
 
 // The next page's window may begin with that page.
 func TestUnpackedPageAndTheNext(t *testing.T) {
-	b, after := resident(t, "snappy", 1)
-	b.widen(100, 1)
+	b, after := unpackedRunner(t, "snappy", 1)
+	b.widenTask(100, 1)
 	scratch := bytes.Clone(b.mem.Scratch)
 	state, r := b.execute()
 	require.Equal(t, program.Done, state, r.Message)
 	want := bytes.Clone(b.mem.Output)
 	clear(b.mem.Output)
-	b.forget(uint64(after.Page))
+	b.hideWindow(uint64(after.Page))
 	b.mem.Scratch = scratch
 	full := b.slice.Tasks[0].Window.Len
 
-	b.only(10)
+	b.limitWindow(10)
 	state, r = b.execute()
 	require.Equal(t, program.MoreInput, state)
 	require.EqualValues(t, 50, r.Tasks[0].Ready)
@@ -96,7 +100,7 @@ func TestUnpackedPageAndTheNext(t *testing.T) {
 	require.Greater(t, r.Tasks[0].Need, uint64(after.Page)+10)
 	require.LessOrEqual(t, r.Tasks[0].Need, uint64(after.Page)+full)
 
-	b.only(full)
+	b.limitWindow(full)
 	state, r = b.execute()
 	require.Equal(t, program.Done, state, r.Message)
 	require.Equal(t, want, b.mem.Output)
@@ -104,23 +108,29 @@ func TestUnpackedPageAndTheNext(t *testing.T) {
 
 // Where the page is not in scratch any more the window is wanted from the cursor's page on, and nothing is written.
 func TestUnpackedPageIsLost(t *testing.T) {
-	for name, damage := range map[string]func(b *batches, after *program.TaskResult){
-		"all":             func(b *batches, _ *program.TaskResult) { clear(b.mem.Scratch) },
-		"the tag":         func(b *batches, _ *program.TaskResult) { b.mem.Scratch[20] ^= 1 },
-		"the page":        func(b *batches, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+3] ^= 1 },
-		"the header":      func(b *batches, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+800] ^= 1 },
-		"the room":        func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = engine.TagBytes + 799 },
-		"the room at all": func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = 5 },
-		"another page":    func(b *batches, after *program.TaskResult) { b.slice.Tasks[0].Cursor.Page += uint64(after.Page) },
-		"another chunk":   func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].ChunkLen++ },
-		"another place":   func(b *batches, _ *program.TaskResult) { b.slice.Tasks[0].Cursor.Seen = 100 },
+	for name, damage := range map[string]func(b *sliceRunner, after *program.TaskResult){
+		"all":        func(b *sliceRunner, _ *program.TaskResult) { clear(b.mem.Scratch) },
+		"the tag":    func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[20] ^= 1 },
+		"the page":   func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+3] ^= 1 },
+		"the header": func(b *sliceRunner, _ *program.TaskResult) { b.mem.Scratch[engine.TagBytes+800] ^= 1 },
+		"the room": func(b *sliceRunner, _ *program.TaskResult) {
+			b.slice.Tasks[0].Scratch.Len = engine.TagBytes +
+				799
+		},
+		"the room at all": func(b *sliceRunner, _ *program.TaskResult) { b.slice.Tasks[0].Scratch.Len = 5 },
+		"another page": func(b *sliceRunner,
+			after *program.TaskResult) {
+			b.slice.Tasks[0].Cursor.Page += uint64(after.Page)
+		},
+		"another chunk": func(b *sliceRunner, _ *program.TaskResult) { b.slice.Tasks[0].ChunkLen++ },
+		"another place": func(b *sliceRunner, _ *program.TaskResult) { b.slice.Tasks[0].Cursor.Seen = 100 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, after := resident(t, "snappy", 1)
-			b.forget(uint64(after.Page) + 10)
+			b, after := unpackedRunner(t, "snappy", 1)
+			b.hideWindow(uint64(after.Page) + 10)
 			damage(b, &after)
 			clear(b.mem.Output)
-			b.only(0)
+			b.limitWindow(0)
 			state, r := b.execute()
 			require.Contains(t, []program.State{program.MoreInput, program.MoreRoom}, state, r.Message)
 			require.False(t, r.Tasks[0].Cursor.Unpacked)
@@ -133,7 +143,7 @@ func TestUnpackedPageIsLost(t *testing.T) {
 
 // Of a window that says something else than scratch the window is right.
 func TestWindowBeatsScratch(t *testing.T) {
-	b, after := resident(t, "snappy", 1)
+	b, after := unpackedRunner(t, "snappy", 1)
 	task := &b.slice.Tasks[0]
 	size := uint64(after.Page)
 	b.mem.Input = bytes.Clone(b.mem.Input)
@@ -145,20 +155,21 @@ func TestWindowBeatsScratch(t *testing.T) {
 	require.EqualValues(t, size, r.BytesIn, "the page in the window was unpacked")
 }
 
-// A column of several keys goes over its rows again for each: when they are on two pages, the first must be in the window.
+// A column of several keys goes over its rows again for each: when they are on two pages, the first must be in the
+// window.
 func TestUnpackedPageOfTwoPasses(t *testing.T) {
-	b, after := resident(t, "snappy", 2)
-	b.widen(100, 2)
+	b, after := unpackedRunner(t, "snappy", 2)
+	b.widenTask(100, 2)
 	state, r := b.execute()
 	require.Equal(t, program.Done, state, r.Message)
 	want := bytes.Clone(b.mem.Output)
 	// Scratch holds the second page by now, so once more for the first.
-	b, _ = resident(t, "snappy", 2)
-	b.widen(100, 2)
+	b, _ = unpackedRunner(t, "snappy", 2)
+	b.widenTask(100, 2)
 	whole := b.slice.Tasks[0]
 	input := b.mem.Input
 	clear(b.mem.Output)
-	b.forget(uint64(after.Page))
+	b.hideWindow(uint64(after.Page))
 	state, r = b.execute()
 	require.Equal(t, program.MoreInput, state, r.Message)
 	require.False(t, r.Tasks[0].Cursor.Unpacked, "the page is wanted in the window")
@@ -166,7 +177,7 @@ func TestUnpackedPageOfTwoPasses(t *testing.T) {
 	require.Equal(t, make([]byte, len(b.mem.Output)), b.mem.Output)
 	b.mem.Input, b.slice.Tasks[0] = input, whole
 	b.slice.Tasks[0].Cursor = r.Tasks[0].Cursor
-	b.only(r.Tasks[0].Need)
+	b.limitWindow(r.Tasks[0].Need)
 	state, r = b.execute()
 	require.Equal(t, program.Done, state, r.Message)
 	require.Equal(t, want, b.mem.Output)
@@ -174,7 +185,7 @@ func TestUnpackedPageOfTwoPasses(t *testing.T) {
 
 // The checksum of a page is verified once while the host says that its bytes stay, and of no other page.
 func TestChecksumOnce(t *testing.T) {
-	b, after := resident(t, "", 1)
+	b, after := unpackedRunner(t, "", 1)
 	require.True(t, after.Cursor.Checked)
 	require.False(t, after.Cursor.Unpacked)
 	good := bytes.Clone(b.mem.Input)
@@ -189,7 +200,7 @@ func TestChecksumOnce(t *testing.T) {
 	assert.False(t, r.Tasks[0].Cursor.Checked)
 
 	b.mem.Input = good
-	b.widen(100, 1)
+	b.widenTask(100, 1)
 	b.slice.Tasks[0].Cursor = after.Cursor
 	b.mem.Input[at+uint64(after.Page)+200] ^= 1 // inside the next page
 	state, r = b.execute()
@@ -199,12 +210,13 @@ func TestChecksumOnce(t *testing.T) {
 
 // Ready rows are ready: asked for alone they are written.
 func TestReady(t *testing.T) {
-	b, after := resident(t, "", 1)
-	b.widen(200, 1)
+	b, after := unpackedRunner(t, "", 1)
+	b.widenTask(200, 1)
 	b.slice.Tasks[0].Cursor = program.Cursor{}
-	for window, want := range map[uint64]uint32{0: 0, 5: 0, uint64(after.Page) - 1: 0, uint64(after.Page): 100, uint64(after.Page) + 700: 100} {
+	for window, want := range map[uint64]uint32{0: 0, 5: 0, uint64(after.Page) - 1: 0, uint64(after.Page): 100,
+		uint64(after.Page) + 700: 100} {
 		b.slice.Tasks[0].Count = 200
-		b.only(window)
+		b.limitWindow(window)
 		state, r := b.execute()
 		require.Equal(t, program.MoreInput, state)
 		require.Equal(t, want, r.Tasks[0].Ready, "%d bytes", window)

@@ -13,15 +13,15 @@ func TestExecuteAllocatesNothing(t *testing.T) {
 		for _, c := range []struct{ codec, encoding string }{{"", ""}, {"snappy", "dictionary"}} {
 			t.Run(name+"/"+c.codec+c.encoding, func(t *testing.T) {
 				const rows, batch = 600, 150
-				data, p := model(t, rows, 4, 4, 2, 64, lists, c.codec, c.encoding)
-				h := newBatches(t, engine.New(engine.Options{}), data, p, batch)
+				data, p := benchmarkProgram(t, rows, 4, 4, 2, 64, lists, c.codec, c.encoding)
+				h := newSliceRunner(t, engine.New(engine.Options{}), data, p, batch)
 				for range 2 * rows / batch {
-					h.next() // every page and dictionary has been met
+					h.nextBatch() // every page and dictionary has been met
 				}
 				// A whole turn of the file at a time. Decompressors are pooled by the runtime, which may drop them.
 				n := testing.AllocsPerRun(20, func() {
 					for range rows / batch {
-						h.next()
+						h.nextBatch()
 					}
 				})
 				require.Zero(t, n)

@@ -53,7 +53,7 @@ func randomBinary(rng *rand.Rand, n int) []byte {
 }
 
 // criteo is a program over Criteo's fields: label, some dense, sparse and generated features.
-func criteo(rng *rand.Rand, source program.Source, label bool) *program.Program {
+func criteoProgram(rng *rand.Rand, source program.Source, label bool) *program.Program {
 	p := &program.Program{Source: source, Label: label && source == program.CriteoTSV}
 	p.Output = program.Output{Fixed: rng.IntN(2) == 0, IDs: program.IDs(rng.IntN(2))}
 	field := func(f int) program.Column {
@@ -93,7 +93,8 @@ func criteo(rng *rand.Rand, source program.Source, label bool) *program.Program 
 	if source == program.CriteoBinary || label {
 		p.Output.Label = true
 		c := field(0)
-		c.Sinks = []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}
+		c.Sinks = []program.Sink{{To: program.ToLabel,
+			Ops: []program.Op{program.FillNull{}, program.Convert{To: program.Float32}}}}
 		rest = append(rest, c)
 	}
 	p.Columns = append(p.Columns, rest...)
@@ -108,7 +109,7 @@ func TestTextIsReference(t *testing.T) {
 		label := rapid.Bool().Draw(t, "label")
 		batch := rapid.IntRange(1, 50).Draw(t, "batch")
 		rng := rand.New(rand.NewPCG(seed, 4))
-		p := criteo(rng, source, label)
+		p := criteoProgram(rng, source, label)
 		data := randomBinary(rng, lines)
 		if source == program.CriteoTSV {
 			p.Malformed = program.Malformed(rapid.IntRange(0, 2).Draw(t, "policy"))
@@ -117,14 +118,15 @@ func TestTextIsReference(t *testing.T) {
 		require.NoError(t, p.Validate())
 		ref, err := reference.NewText(p, data)
 		require.NoError(t, err)
-		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block")}), p, nil, data, seed)
+		h := newHost(engine.New(engine.Options{BlockRows: rapid.SampledFrom([]int{3, 0}).Draw(t, "block")}), p, nil,
+			data, seed)
 		switch rapid.IntRange(0, 3).Draw(t, "host") {
 		case 0:
-			h.big = true
+			h.wholeChunks = true
 		case 1:
-			h.tiny = true
+			h.smallestWindows = true
 		case 2:
-			h.creep = lines < 8
+			h.growByByte = lines < 8
 		}
 		for first := 0; first < int(ref.Rows()); first += batch {
 			n := min(batch, int(ref.Rows())-first)
@@ -132,23 +134,23 @@ func TestTextIsReference(t *testing.T) {
 			require.NoError(t, err)
 			got, err := h.miniBatch(int64(first), n)
 			require.NoError(t, err)
-			same(t, want, got)
+			requireSame(t, want, got)
 		}
 	})
 }
 
 func TestTextRefused(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	p := criteo(rng, program.CriteoTSV, true)
+	p := criteoProgram(rng, program.CriteoTSV, true)
 	data := randomText(rng, 20, true, false)
 	run := func(data []byte, first int64, rows int) error {
 		h := newHost(engine.New(engine.Options{}), p, nil, data, 1)
-		h.big = true
+		h.wholeChunks = true
 		_, err := h.miniBatch(first, rows)
 		return err
 	}
 	require.NoError(t, run(data, 3, 17))
-	var bad *stateError
+	var bad *sliceFailure
 
 	require.ErrorAs(t, run(data, 3, 18), &bad)
 	require.Equal(t, program.BadData, bad.state)
@@ -170,20 +172,22 @@ func TestTextRefused(t *testing.T) {
 // textSlice is a slice of the first rows of a text in memory, and the memory.
 func textSlice(p *program.Program, data []byte, rows int) (program.Slice, engine.Memory) {
 	code := p.Marshal()
-	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows), Place: p.Output.Place(uint32(rows))}
+	s := program.Slice{Digest: sha256.Sum256(code), Program: uint64(len(code)), Rows: uint32(rows),
+		Place: p.Output.Place(uint32(rows))}
 	s.ValueCap = uint64(rows) * uint64(p.Output.Keys)
 	m := engine.Memory{Program: code, Input: data, Scratch: make([]byte, 40*9*(rows+64))}
 	m.Output = make([]byte, s.Place.Values+s.ValueCap*p.Output.IDs.Bytes())
 	m.Result = make([]byte, program.ResultSize(1))
-	s.Tasks = []program.Task{{Count: uint32(rows), Window: program.Span{Len: uint64(len(data))}, ChunkLen: uint64(len(data)),
-		Scratch: program.Span{Len: uint64(len(m.Scratch))}}}
+	s.Tasks = []program.Task{{Count: uint32(rows), Window: program.Span{Len: uint64(len(data))},
+		ChunkLen: uint64(len(data)),
+		Scratch:  program.Span{Len: uint64(len(m.Scratch))}}}
 	return s, m
 }
 
 func TestTextAllocatesNothing(t *testing.T) {
 	for _, source := range []program.Source{program.CriteoTSV, program.CriteoBinary} {
 		rng := rand.New(rand.NewPCG(2, uint64(source)))
-		p := criteo(rng, source, true)
+		p := criteoProgram(rng, source, true)
 		require.NoError(t, p.Validate())
 		data := randomBinary(rng, 500)
 		if source == program.CriteoTSV {
@@ -201,11 +205,11 @@ func TestTextAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Where lengths are fixed a slice that lacks input at its end has written rows. They count for nothing: the result says so, and once
-// the input is there all is as if it had been there from the beginning.
+// Where lengths are fixed a slice that lacks input at its end has written rows. They count for nothing: the result says
+// so, and once the input is there all is as if it had been there from the beginning.
 func TestTextThatLacksInputCountsForNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	p := criteo(rng, program.CriteoTSV, true)
+	p := criteoProgram(rng, program.CriteoTSV, true)
 	p.Output.Fixed = true
 	for i := range p.Columns {
 		for j := range p.Columns[i].Sinks {

@@ -13,6 +13,9 @@
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
 // packages, TestReferencesShareOnlyTypes for the files of one).
 //
+// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
+// packages, TestReferencesShareOnlyTypes for the files of one).
+//
 // The pure packages sdk/dataset, sdk/pipeline and sdk/tensor do not import package sdk, and only sdk/cpu (the cpu and
 // the reference engine) reaches fpga/engine from above fpga.
 package house

@@ -20,42 +20,38 @@ import (
 // error, a null that reaches dense or label, an id that does not fit.
 var ErrData = errors.New("bad data")
 
-// Apply runs a chain over one row's value of a column: nil, a value, or for a column of lists []any. A null list is no
-// value that fill_null fills.
-func Apply(ops []program.Op, c *program.Column, row any) (any, error) {
-	return (&evaluator{logs: make(map[logOf]float32)}).chain(ops, c, row)
-}
-
 // evaluator applies operators. It remembers logarithms, because their reference takes a tenth of a millisecond.
 type evaluator struct {
-	logs map[logOf]float32 // at most maxLogs
+	logs map[logArguments]float32 // at most maxKeptLogs
 }
 
-// logOf are the bits of a logarithm's argument and of what is added to it.
-type logOf struct{ x, add uint32 }
+// logArguments are the bits of a logarithm's argument and of what is added to it.
+type logArguments struct{ x, add uint32 }
 
-const maxLogs = 1 << 20
+// maxKeptLogs bounds how many logarithms an evaluator remembers.
+const maxKeptLogs = 1 << 20
 
-func (e *evaluator) log(x, add float32) float32 {
-	of := logOf{math.Float32bits(x), math.Float32bits(add)}
+// naturalLog returns the reference's logarithm, computed once for each argument.
+func (e *evaluator) naturalLog(x, add float32) float32 {
+	of := logArguments{math.Float32bits(x), math.Float32bits(add)}
 	y, ok := e.logs[of]
 	if !ok {
 		y = logn.Reference(x, add)
-		if len(e.logs) < maxLogs {
+		if len(e.logs) < maxKeptLogs {
 			e.logs[of] = y
 		}
 	}
 	return y
 }
 
-func (e *evaluator) chain(ops []program.Op, c *program.Column, row any) (any, error) {
+func (e *evaluator) runChain(ops []program.Op, c *program.Column, row any) (any, error) {
 	kind := c.Kind
 	for _, op := range ops {
 		if c.List && row == nil {
 			return nil, nil
 		}
 		var err error
-		if row, err = e.apply(op, kind, row); err != nil {
+		if row, err = e.applyOperator(op, kind, row); err != nil {
 			return nil, fmt.Errorf("%v: %w", op.Unit(), err)
 		}
 		kind = op.Out(kind)
@@ -63,10 +59,10 @@ func (e *evaluator) chain(ops []program.Op, c *program.Column, row any) (any, er
 	return row, nil
 }
 
-func (e *evaluator) apply(op program.Op, kind program.Kind, row any) (any, error) {
+func (e *evaluator) applyOperator(op program.Op, kind program.Kind, row any) (any, error) {
 	list, isList := row.([]any)
 	if !isList {
-		return e.scalar(op, kind, row)
+		return e.applyScalar(op, kind, row)
 	}
 	if _, fills := op.(program.FillNull); !fills && holdsNull(list) {
 		return nil, nil
@@ -77,7 +73,7 @@ func (e *evaluator) apply(op program.Op, kind program.Kind, row any) (any, error
 	out := make([]any, len(list))
 	for i, v := range list {
 		var err error
-		if out[i], err = e.scalar(op, kind, v); err != nil {
+		if out[i], err = e.applyScalar(op, kind, v); err != nil {
 			return nil, fmt.Errorf("element %d: %w", i, err)
 		}
 	}
@@ -93,11 +89,11 @@ func holdsNull(list []any) bool {
 	return false
 }
 
-// scalar applies an operator to one value. A null stays null but for fill_null.
-func (e *evaluator) scalar(op program.Op, kind program.Kind, v any) (any, error) {
+// applyScalar applies an operator to one value. A null stays null, except that fill_null fills it.
+func (e *evaluator) applyScalar(op program.Op, kind program.Kind, v any) (any, error) {
 	if v == nil {
 		if fill, ok := op.(program.FillNull); ok {
-			return fillOf(fill, kind), nil
+			return fillValue(fill, kind), nil
 		}
 		return nil, nil
 	}
@@ -114,9 +110,9 @@ func (e *evaluator) scalar(op program.Op, kind program.Kind, v any) (any, error)
 			return clamp.Reference(x, o.FloatLo, o.FloatHi), nil
 		}
 	case program.Log:
-		return e.log(v.(float32), o.Add), nil
+		return e.naturalLog(v.(float32), o.Add), nil
 	case *program.Bucketize:
-		return bucket(o, v)
+		return bucketOf(o, v)
 	case program.SigridHash:
 		return sigridhash.Reference(v.(int64), o.Salt, o.Max), nil
 	case program.PositiveModulus:
@@ -134,13 +130,13 @@ func (e *evaluator) scalar(op program.Op, kind program.Kind, v any) (any, error)
 		}
 		return int64(x), nil
 	case program.Convert:
-		return convert(o.To, v), nil
+		return convertValue(o.To, v), nil
 	}
 	return nil, fmt.Errorf("%T does not take %T", op, v)
 }
 
-// fillOf is the constant of fill_null in a kind.
-func fillOf(o program.FillNull, kind program.Kind) any {
+// fillValue returns the constant of fill_null in a kind.
+func fillValue(o program.FillNull, kind program.Kind) any {
 	switch kind {
 	case program.Float32:
 		return float32(o.Float)
@@ -150,7 +146,8 @@ func fillOf(o program.FillNull, kind program.Kind) any {
 	return o.Int
 }
 
-func bucket(o *program.Bucketize, v any) (any, error) {
+// bucketOf returns the bucket of a value.
+func bucketOf(o *program.Bucketize, v any) (any, error) {
 	side, nan := bucketize.SideLeft, bucketize.NaNTorchArrow
 	if o.Side == program.Right {
 		side = bucketize.SideRight
@@ -179,8 +176,9 @@ func bucket(o *program.Bucketize, v any) (any, error) {
 	return b, nil
 }
 
-// convert rounds to the nearest, ties to even; a NaN that it makes is 7fc00000h.
-func convert(to program.Kind, v any) any {
+// convertValue converts a value to a kind. It rounds to the nearest value, ties to even. A NaN that it makes is
+// 7fc00000h.
+func convertValue(to program.Kind, v any) any {
 	switch x := v.(type) {
 	case int64:
 		if to == program.Float32 {

@@ -3,16 +3,16 @@
 // # Overview
 //
 // A [Reader] holds a program and the bytes of one partition. [Reader.MiniBatch] decodes whole column chunks with the
-// units' references, applies each operator's reference to one Go value at a time, row by row, and builds the tensors
-// as DESIGN.md defines them. It shares with the fast engine only the types of programs and of Parquet metadata: no
-// pages, no windows, no blocks, no kernels.
+// units' references, applies each operator's reference to one Go value at a time, row by row, and builds the tensors as
+// DESIGN.md defines them. It shares with the fast engine only the types of programs and of Parquet metadata: no pages,
+// no windows, no blocks, no kernels.
 //
 //	value   nil (null), int64, float32, float64 or []byte
 //	list    []any of values
 //
-// An operator that meets a null yields null, and only fill_null makes a value of it; an operator that meets a list with a
-// null in it nulls the whole list. In the tensors a null scalar and a null list are lists of length 0; in dense and label
-// they are an error.
+// An operator that meets a null yields null, and only fill_null makes a value of it; an operator that meets a list with
+// a null in it nulls the whole list. In the tensors a null scalar and a null list are lists of length 0; in dense and
+// label they are an error.
 //
 // # Concurrency
 //
@@ -24,5 +24,5 @@
 //
 // # Debugging
 //
-// [Apply] runs a chain over one row's value.
+// A mini-batch of one row, by [Reader.MiniBatch], shows what the program makes of that row.
 package reference

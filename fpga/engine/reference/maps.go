@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// partOf is a program's part of a map in a file's numbering.
-func partOf(p program.Part) format.Part {
+// leafPart returns a program's part of a map in the numbering of the Parquet unit.
+func leafPart(p program.Part) format.Part {
 	switch p {
 	case program.MapKeys:
 		return format.MapKeys
@@ -20,47 +20,51 @@ func partOf(p program.Part) format.Part {
 	return format.NoPart
 }
 
-// isList tells whether a leaf holds a list where the program's column says so: a leaf of a map has a list a row in any
-// case, and what counts is whether that is one of lists.
-func isList(l *format.Leaf) bool {
+// readsAsList reports whether a program's column that reads the leaf is a list. Every leaf of a map has a list a row;
+// the column is a list if the leaf has lists in the map.
+func readsAsList(l *format.Leaf) bool {
 	if l.Part != format.NoPart {
 		return l.MaxRep == 2
 	}
 	return l.List
 }
 
-// mapRow is one row of a map.
-type mapRow struct {
+// mapEntries is one row of a map.
+type mapEntries struct {
 	keys, values, scores []any
 }
 
-// mapRow returns a row of the map whose keys are column i.
-func (d *Reader) mapRow(i, parts int, row int64) (*mapRow, error) {
+// readMapRow returns a row of the map whose keys are column i of the program, with values in column i+1 and, if the map
+// has three parts, scores in column i+2.
+func (r *Reader) readMapRow(i, parts int, row int64) (*mapEntries, error) {
 	var all [3][]any
 	for k := range parts {
-		v, err := d.value(i+k, row)
+		v, err := r.readValue(i+k, row)
 		if err != nil {
 			return nil, err
 		}
 		all[k], _ = v.([]any) // a null map is an empty one
 		if len(all[k]) != len(all[0]) {
-			return nil, fmt.Errorf("column %q: row %d: %w: %d entries, %q has %d", d.program.Columns[i+k].Name, row, ErrData, len(all[k]),
-				d.program.Columns[i].Name, len(all[0]))
+			return nil, fmt.Errorf("column %q: row %d: %w: %d entries, %q has %d", r.program.Columns[i+k].Name, row,
+				ErrData, len(all[k]),
+				r.program.Columns[i].Name, len(all[0]))
 		}
 	}
-	m := &mapRow{all[0], all[1], all[2]}
+	m := &mapEntries{all[0], all[1], all[2]}
 	for e := range m.scores {
 		ids, _ := m.values[e].([]any)
 		scores, _ := m.scores[e].([]any)
 		if len(ids) != len(scores) {
-			return nil, fmt.Errorf("column %q: row %d: %w: %d scores of %d ids", d.program.Columns[i+2].Name, row, ErrData, len(scores), len(ids))
+			return nil, fmt.Errorf("column %q: row %d: %w: %d scores of %d ids", r.program.Columns[i+2].Name, row,
+				ErrData, len(scores), len(ids))
 		}
 	}
 	return m, nil
 }
 
-// pick returns the value of the last entry with the key, nil if there is none, and its scores, if they are asked for.
-func (m *mapRow) pick(p program.Pick) (value any, scores []any) {
+// pickEntry returns the value of the last entry with the pick's key, and its scores if the pick takes them. An entry
+// with a null among its scores counts as a null.
+func (m *mapEntries) pickEntry(p program.Pick) (value any, scores []any) {
 	at := -1
 	for e, key := range m.keys {
 		if key == any(p.Key) {
@@ -80,15 +84,15 @@ func (m *mapRow) pick(p program.Pick) (value any, scores []any) {
 	return value, scores
 }
 
-// weights are those of the ids that a chain left of a list, which are the first of it: the scores, or 1 each.
-func weights(ids int, scored bool, scores []any) []float32 {
+// entryWeights returns the weights of the ids that a chain left of an entry: its first scores, or 1 each.
+func entryWeights(ids int, scored bool, scores []any) []float32 {
 	w := make([]float32, ids)
 	for i := range w {
 		w[i] = 1
 		if scored {
 			x := scores[i]
 			if _, ok := x.(float32); !ok {
-				x = convert(program.Float32, x)
+				x = convertValue(program.Float32, x)
 			}
 			w[i] = x.(float32)
 		}

@@ -17,23 +17,23 @@ type Tensors struct {
 }
 
 // MiniBatch builds the mini-batch of rows rows from row first of the partition on.
-func (d *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
-	if first < 0 || rows < 0 || first+int64(rows) > d.Rows() {
-		return nil, fmt.Errorf("reference: rows %d+%d of %d", first, rows, d.Rows())
+func (r *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
+	if first < 0 || rows < 0 || first+int64(rows) > r.Rows() {
+		return nil, fmt.Errorf("reference: rows %d+%d of %d", first, rows, r.Rows())
 	}
-	out := d.program.Output
+	out := r.program.Output
 	t := &Tensors{Rows: rows, Dense: make([]float32, rows*int(out.Dense)), Lengths: make([]int32, rows*int(out.Keys))}
 	if out.Label {
 		t.Label = make([]float32, rows)
 	}
 	// lists[f][b] is the list of key f in row b.
-	lists := make([][]weighted, out.Keys)
+	lists := make([][]weightedIDs, out.Keys)
 	for f := range lists {
-		lists[f] = make([]weighted, rows)
+		lists[f] = make([]weightedIDs, rows)
 	}
-	for i := 0; i < len(d.program.Columns); i += d.program.Parts(i) {
+	for i := 0; i < len(r.program.Columns); i += r.program.Parts(i) {
 		for b := range rows {
-			if err := d.row(t, lists, i, b, first+int64(b)); err != nil {
+			if err := r.addRow(t, lists, i, b, first+int64(b)); err != nil {
 				return nil, fmt.Errorf("reference: %w", err)
 			}
 		}
@@ -48,25 +48,25 @@ func (d *Reader) MiniBatch(first int64, rows int) (*Tensors, error) {
 	return t, nil
 }
 
-// weighted is a list of ids, and where the output has weights the weight of each.
-type weighted struct {
+// weightedIDs is a list of ids and, if the output has weights, their weights.
+type weightedIDs struct {
 	ids     []int64
 	weights []float32
 }
 
-// row runs the sinks of column i, or of the map that begins there, over a row of the partition, which is row b of the
-// mini-batch.
-func (d *Reader) row(t *Tensors, lists [][]weighted, i, b int, row int64) error {
-	parts := d.program.Parts(i)
-	c := &d.program.Columns[i]
+// addRow runs the sinks of column i, or of the map that begins there, over a row of the partition. The row is row b of
+// the mini-batch.
+func (r *Reader) addRow(t *Tensors, lists [][]weightedIDs, i, b int, row int64) error {
+	parts := r.program.Parts(i)
+	c := &r.program.Columns[i]
 	var v any
-	var m *mapRow
+	var m *mapEntries
 	var err error
 	if parts == 1 {
-		v, err = d.value(i, row)
+		v, err = r.readValue(i, row)
 	} else {
-		c = &d.program.Columns[i+1]
-		m, err = d.mapRow(i, parts, row)
+		c = &r.program.Columns[i+1]
+		m, err = r.readMapRow(i, parts, row)
 	}
 	if err != nil {
 		return err
@@ -75,28 +75,29 @@ func (d *Reader) row(t *Tensors, lists [][]weighted, i, b int, row int64) error 
 		var scores []any
 		scored := false
 		if m != nil {
-			v, scores = m.pick(c.Picks[j])
+			v, scores = m.pickEntry(c.Picks[j])
 			scored = c.Picks[j].Scored
 		}
 		s := &c.Sinks[j]
-		list, err := d.put(t, c, s, b, v)
+		list, err := r.storeValue(t, c, s, b, v)
 		if err != nil {
 			return fmt.Errorf("column %q: row %d: %w", c.Name, row, err)
 		}
 		if s.To == program.ToSparse {
 			lists[s.Index][b].ids = list
-			if d.program.Output.Weights {
-				lists[s.Index][b].weights = weights(len(list), scored, scores)
+			if r.program.Output.Weights {
+				lists[s.Index][b].weights = entryWeights(len(list), scored, scores)
 			}
 		}
 	}
 	return nil
 }
 
-// put runs one row's value through a sink's chain and into its tensor, or returns what is to go into a keyed jagged one.
-func (d *Reader) put(t *Tensors, c *program.Column, s *program.Sink, b int, v any) ([]int64, error) {
-	out := d.program.Output
-	v, err := d.eval.chain(s.Ops, c, v)
+// storeValue runs one row's value through a sink's chain and stores it in dense or label. It returns the ids of a
+// sparse sink.
+func (r *Reader) storeValue(t *Tensors, c *program.Column, s *program.Sink, b int, v any) ([]int64, error) {
+	out := r.program.Output
+	v, err := r.eval.runChain(s.Ops, c, v)
 	if err != nil {
 		return nil, err
 	}
@@ -112,15 +113,15 @@ func (d *Reader) put(t *Tensors, c *program.Column, s *program.Sink, b int, v an
 		}
 		return nil, nil
 	}
-	list, err := ids(v, out.IDs)
+	list, err := idList(v, out.IDs)
 	if err == nil && out.Fixed && len(list) != 1 {
 		err = fmt.Errorf("%w: a length of %d where all are 1", ErrData, len(list))
 	}
 	return list, err
 }
 
-// ids is the list that a row's value is in a keyed jagged tensor.
-func ids(v any, as program.IDs) ([]int64, error) {
+// idList returns the ids that a row's value stands for.
+func idList(v any, as program.IDs) ([]int64, error) {
 	elements, isList := v.([]any)
 	switch {
 	case v == nil, isList && holdsNull(elements):

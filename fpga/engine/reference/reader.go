@@ -16,14 +16,14 @@ type Reader struct {
 	eval    evaluator
 	file    *format.File
 	data    io.ReaderAt
-	leaves  []int       // of each column of the program
-	chunks  []chunk     // the last one decoded, of each column of the program
-	rows    []text.Row  // of a text partition, all of them
-	counts  text.Counts // of a text partition
+	leaves  []int          // of each column of the program
+	chunks  []decodedChunk // the last one decoded, of each column of the program
+	rows    []text.Row     // of a text partition, all of them
+	counts  text.Counts    // of a text partition
 }
 
-// chunk is a decoded column chunk.
-type chunk struct {
+// decodedChunk is a decoded column chunk.
+type decodedChunk struct {
 	group int // row group; -1: none
 	rows  []any
 }
@@ -33,7 +33,8 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 	if p.Source != program.Parquet {
 		return nil, fmt.Errorf("reference: a program for %v", p.Source)
 	}
-	d := &Reader{program: p, eval: evaluator{make(map[logOf]float32)}, file: f, data: r, chunks: make([]chunk, len(p.Columns))}
+	d := &Reader{program: p, eval: evaluator{make(map[logArguments]float32)}, file: f, data: r,
+		chunks: make([]decodedChunk, len(p.Columns))}
 	for i := range p.Columns {
 		c := &p.Columns[i]
 		l, ok := f.Leaf(c.Name)
@@ -42,9 +43,9 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 			return nil, fmt.Errorf("reference: the file has no column %q", c.Name)
 		case l.Unsupported != nil:
 			return nil, fmt.Errorf("reference: column %q: %w", c.Name, l.Unsupported)
-		case kindOf(l.Physical.Kind()) != c.Kind || isList(l) != c.List || l.Part != partOf(c.Part):
+		case programKind(l.Physical.Kind()) != c.Kind || readsAsList(l) != c.List || l.Part != leafPart(c.Part):
 			return nil, fmt.Errorf("reference: column %q is %v (list: %t), the program reads %v (list: %t)",
-				c.Name, l.Physical, isList(l), c.Kind, c.List)
+				c.Name, l.Physical, readsAsList(l), c.Kind, c.List)
 		}
 		d.leaves = append(d.leaves, l.Index)
 		d.chunks[i].group = -1
@@ -54,7 +55,7 @@ func NewParquet(p *program.Program, f *format.File, r io.ReaderAt) (*Reader, err
 
 // NewText returns a reader of a partition of Criteo text or binary rows, by the program's source and policy.
 func NewText(p *program.Program, data []byte) (*Reader, error) {
-	d := &Reader{program: p, eval: evaluator{make(map[logOf]float32)}}
+	d := &Reader{program: p, eval: evaluator{make(map[logArguments]float32)}}
 	var err error
 	switch p.Source {
 	case program.CriteoTSV:
@@ -78,42 +79,43 @@ func NewText(p *program.Program, data []byte) (*Reader, error) {
 }
 
 // Rows is how many rows the partition has.
-func (d *Reader) Rows() int64 {
-	if d.file != nil {
-		return d.file.Rows
+func (r *Reader) Rows() int64 {
+	if r.file != nil {
+		return r.file.Rows
 	}
-	return int64(len(d.rows))
+	return int64(len(r.rows))
 }
 
 // Dropped is how many lines of a text partition were left out.
-func (d *Reader) Dropped() int64 { return d.counts.Dropped }
+func (r *Reader) Dropped() int64 { return r.counts.Dropped }
 
-// value returns column i's value in a row of the partition.
-func (d *Reader) value(i int, row int64) (any, error) {
-	if d.file == nil {
-		cell := d.rows[row][d.program.Columns[i].Field]
+// readValue returns column i's value in a row of the partition.
+func (r *Reader) readValue(i int, row int64) (any, error) {
+	if r.file == nil {
+		cell := r.rows[row][r.program.Columns[i].Field]
 		if !cell.Valid {
 			return nil, nil
 		}
 		return cell.Value, nil
 	}
 	group := 0
-	for row >= d.file.RowGroups[group].Rows {
-		row -= d.file.RowGroups[group].Rows
+	for row >= r.file.RowGroups[group].Rows {
+		row -= r.file.RowGroups[group].Rows
 		group++
 	}
-	c := &d.chunks[i]
+	c := &r.chunks[i]
 	if c.group != group {
-		column, err := reference.ReadColumn(d.data, d.file, group, d.leaves[i])
+		column, err := reference.ReadColumn(r.data, r.file, group, r.leaves[i])
 		if err != nil {
 			return nil, err
 		}
-		*c = chunk{group, column.Rows}
+		*c = decodedChunk{group, column.Rows}
 	}
 	return c.rows[row], nil
 }
 
-func kindOf(k format.Kind) program.Kind {
+// programKind is the kind of a Parquet value in the program's numbering.
+func programKind(k format.Kind) program.Kind {
 	switch k {
 	case format.KindInt64:
 		return program.Int64

@@ -24,23 +24,38 @@ func TestApplyNulls(t *testing.T) {
 		row    any
 		want   any
 	}{
-		"a null stays":                          {program.Column{Kind: program.Int64}, []program.Op{hash}, nil, nil},
-		"a null is filled":                      {program.Column{Kind: program.Int64}, []program.Op{fill}, nil, int64(9)},
-		"in its kind":                           {program.Column{Kind: program.Float64}, []program.Op{fill}, nil, 1.5},
-		"after an operator too":                 {program.Column{Kind: program.Int64}, []program.Op{hash, fill}, nil, int64(9)},
-		"a null list is nothing to fill":        {program.Column{Kind: program.Int64, List: true}, []program.Op{fill}, nil, nil},
-		"a null element is":                     {program.Column{Kind: program.Int64, List: true}, []program.Op{fill}, []any{int64(1), nil}, []any{int64(1), int64(9)}},
-		"that reaches an operator nulls all":    {program.Column{Kind: program.Int64, List: true}, []program.Op{hash, fill}, []any{int64(1), nil}, nil},
-		"even behind those that firstx keeps":   {program.Column{Kind: program.Int64, List: true}, []program.Op{program.FirstX{N: 1}}, []any{int64(1), nil}, nil},
-		"firstx":                                {program.Column{Kind: program.Int64, List: true}, []program.Op{program.FirstX{N: 1}}, []any{int64(1), int64(2)}, []any{int64(1)}},
-		"an empty token is a null":              {program.Column{Kind: program.Bytes}, []program.Op{program.HexToInt{}}, []byte{}, nil},
-		"ids of sigrid_hash":                    {program.Column{Kind: program.Int64, List: true}, []program.Op{hash}, []any{int64(14), int64(15), int64(16)}, []any{int64(83), int64(66), int64(2)}},
-		"log of nought":                         {program.Column{Kind: program.Float32}, []program.Op{program.Log{Add: 1}}, float32(0), float32(0)},
-		"float64 to nearest even":               {program.Column{Kind: program.Float64}, []program.Op{program.Convert{To: program.Float32}}, 16777217.0, float32(16777216)},
-		"int64 to nearest even":                 {program.Column{Kind: program.Int64}, []program.Op{program.Convert{To: program.Float32}}, int64(16777219), float32(16777220)},
-		"a value on a border goes left":         {program.Column{Kind: program.Float32}, []program.Op{&program.Bucketize{Borders32: []float32{1, 10}}}, float32(10), int64(1)},
-		"a token is unsigned":                   {program.Column{Kind: program.Bytes}, []program.Op{program.HexToInt{}}, []byte("ffffffff"), int64(math.MaxUint32)},
-		"clamp keeps a value inside its bounds": {program.Column{Kind: program.Int64}, []program.Op{program.Clamp{IntLo: 0, IntHi: 5}}, int64(5), int64(5)},
+		"a null stays": {program.Column{Kind: program.Int64}, []program.Op{hash}, nil, nil},
+		"a null is filled": {program.Column{Kind: program.Int64}, []program.Op{fill}, nil,
+			int64(9)},
+		"in its kind": {program.Column{Kind: program.Float64}, []program.Op{fill}, nil, 1.5},
+		"after an operator too": {program.Column{Kind: program.Int64}, []program.Op{hash, fill}, nil,
+			int64(9)},
+		"a null list is nothing to fill": {program.Column{Kind: program.Int64, List: true}, []program.Op{fill},
+			nil, nil},
+		"a null element is": {program.Column{Kind: program.Int64, List: true}, []program.Op{fill},
+			[]any{int64(1), nil}, []any{int64(1), int64(9)}},
+		"that reaches an operator nulls all": {program.Column{Kind: program.Int64, List: true},
+			[]program.Op{hash, fill}, []any{int64(1), nil}, nil},
+		"even behind those that firstx keeps": {program.Column{Kind: program.Int64, List: true},
+			[]program.Op{program.FirstX{N: 1}}, []any{int64(1), nil}, nil},
+		"firstx": {program.Column{Kind: program.Int64, List: true},
+			[]program.Op{program.FirstX{N: 1}}, []any{int64(1), int64(2)}, []any{int64(1)}},
+		"an empty token is a null": {program.Column{Kind: program.Bytes}, []program.Op{program.HexToInt{}},
+			[]byte{}, nil},
+		"ids of sigrid_hash": {program.Column{Kind: program.Int64, List: true}, []program.Op{hash},
+			[]any{int64(14), int64(15), int64(16)}, []any{int64(83), int64(66), int64(2)}},
+		"log of nought": {program.Column{Kind: program.Float32},
+			[]program.Op{program.Log{Add: 1}}, float32(0), float32(0)},
+		"float64 to nearest even": {program.Column{Kind: program.Float64},
+			[]program.Op{program.Convert{To: program.Float32}}, 16777217.0, float32(16777216)},
+		"int64 to nearest even": {program.Column{Kind: program.Int64},
+			[]program.Op{program.Convert{To: program.Float32}}, int64(16777219), float32(16777220)},
+		"a value on a border goes left": {program.Column{Kind: program.Float32},
+			[]program.Op{&program.Bucketize{Borders32: []float32{1, 10}}}, float32(10), int64(1)},
+		"a token is unsigned": {program.Column{Kind: program.Bytes}, []program.Op{program.HexToInt{}},
+			[]byte("ffffffff"), int64(math.MaxUint32)},
+		"clamp keeps a value inside its bounds": {program.Column{Kind: program.Int64},
+			[]program.Op{program.Clamp{IntLo: 0, IntHi: 5}}, int64(5), int64(5)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := reference.Apply(c.ops, &c.column, c.row)
@@ -63,7 +78,8 @@ type row struct {
 
 func file(t *testing.T) ([]byte, *format.File) {
 	one, two := int64(1), int64(2)
-	rows := []row{{[]int64{10, 11}, &one, 0.5}, {nil, nil, 1.5}, {[]int64{12}, &two, 2.5}, {[]int64{13, 14, 15}, nil, 3.5}}
+	rows := []row{{[]int64{10, 11}, &one, 0.5}, {nil, nil, 1.5}, {[]int64{12}, &two, 2.5},
+		{[]int64{13, 14, 15}, nil, 3.5}}
 	var b bytes.Buffer
 	require.NoError(t, pq.Write(&b, rows, pq.MaxRowsPerRowGroup(3)))
 	f, err := format.ReadFooter(bytes.NewReader(b.Bytes()), int64(b.Len()))
@@ -73,11 +89,12 @@ func file(t *testing.T) ([]byte, *format.File) {
 }
 
 func lists() *program.Program {
-	return &program.Program{Source: program.Parquet, Output: program.Output{Keys: 2, Dense: 1}, Columns: []program.Column{
-		{Name: "a", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}},
-		{Name: "b", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 1}}},
-		{Name: "x", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense}}},
-	}}
+	return &program.Program{Source: program.Parquet, Output: program.Output{Keys: 2, Dense: 1},
+		Columns: []program.Column{
+			{Name: "a", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse}}},
+			{Name: "b", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 1}}},
+			{Name: "x", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense}}},
+		}}
 }
 
 // Values are feature-major, then batch; rows are cut straight across row groups.
@@ -89,7 +106,8 @@ func TestMiniBatch(t *testing.T) {
 	got, err := r.MiniBatch(1, 3)
 	require.NoError(t, err)
 	require.Equal(t, &reference.Tensors{
-		Rows: 3, Dense: []float32{1.5, 2.5, 3.5}, Lengths: []int32{0, 1, 3, 0, 1, 0}, Values: []int64{12, 13, 14, 15, 2},
+		Rows: 3, Dense: []float32{1.5, 2.5, 3.5}, Lengths: []int32{0, 1, 3, 0, 1, 0},
+		Values: []int64{12, 13, 14, 15, 2},
 	}, got)
 	again, err := r.MiniBatch(1, 3)
 	require.NoError(t, err)
@@ -108,7 +126,8 @@ func TestRefused(t *testing.T) {
 		"a null in dense": func(p *program.Program) {
 			p.Output.Dense = 2
 			p.Columns = append(p.Columns, program.Column{Name: "b", Kind: program.Int64,
-				Sinks: []program.Sink{{To: program.ToDense, Index: 1, Ops: []program.Op{program.Convert{To: program.Float32}}}}})
+				Sinks: []program.Sink{{To: program.ToDense, Index: 1,
+					Ops: []program.Op{program.Convert{To: program.Float32}}}}})
 		},
 		"an id that is too large": func(p *program.Program) {
 			p.Output.IDs = program.IDs32
@@ -126,7 +145,8 @@ func TestRefused(t *testing.T) {
 		})
 	}
 	for name, column := range map[string]program.Column{
-		"no such column": {Name: "z", Kind: program.Int64}, "another kind": {Name: "x", Kind: program.Int64}, "no list": {Name: "a", Kind: program.Int64},
+		"no such column": {Name: "z", Kind: program.Int64}, "another kind": {Name: "x", Kind: program.Int64},
+		"no list": {Name: "a", Kind: program.Int64},
 	} {
 		p := lists()
 		p.Columns[0] = column
@@ -145,7 +165,8 @@ func TestText(t *testing.T) {
 			{Name: "cat_25", Field: 39, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse}}},
 			{Name: "int_0", Field: 1, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense,
 				Ops: []program.Op{program.FillNull{Int: -1}, program.Convert{To: program.Float32}}}}},
-			{Name: "label", Field: 0, Kind: program.Int64, Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
+			{Name: "label", Field: 0, Kind: program.Int64,
+				Sinks: []program.Sink{{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}}}},
 		}}
 	require.NoError(t, p.Validate())
 	r, err := reference.NewText(p, data)
@@ -154,8 +175,9 @@ func TestText(t *testing.T) {
 	require.EqualValues(t, 1, r.Dropped())
 	got, err := r.MiniBatch(0, 2)
 	require.NoError(t, err)
-	require.Equal(t, &reference.Tensors{Rows: 2, Label: []float32{1, 0}, Dense: []float32{7, -1}, Lengths: []int32{1, 1},
-		Values: []int64{255, 1 << 31}}, got)
+	require.Equal(t, &reference.Tensors{Rows: 2, Label: []float32{1, 0}, Dense: []float32{7, -1},
+		Lengths: []int32{1, 1},
+		Values:  []int64{255, 1 << 31}}, got)
 	p.Malformed = program.MalformedFail
 	_, err = reference.NewText(p, data)
 	require.ErrorContains(t, err, fmt.Sprintf("line %d", 2))

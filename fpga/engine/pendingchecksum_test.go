@@ -14,12 +14,12 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// summed is a slice over the first rows of a file whose pages, of some hundred rows each, are summed while they are read: lists,
-// ids, ids with nulls, which are not read where they lie, and floats.
-func summed(t *testing.T, ids program.IDs, limit int64, version int) *batches {
+// summed is a slice over the first rows of a file whose pages, of some hundred rows each, are summed while they are
+// read: lists, ids, ids with nulls, which are not read where they lie, and floats.
+func summed(t *testing.T, ids program.IDs, limit int64, version int) *sliceRunner {
 	const rows = 700
 	rng := rand.New(rand.NewPCG(3, 4))
-	cols := []col{
+	cols := []testColumn{
 		{name: "a", physical: format.Int64, list: true, rows: make([]any, rows)},
 		{name: "b", physical: format.Int64, rows: make([]any, rows)},
 		{name: "c", physical: format.Int64, optional: true, rows: make([]any, rows)},
@@ -36,19 +36,24 @@ func summed(t *testing.T, ids program.IDs, limit int64, version int) *batches {
 		}
 	}
 	hash := program.SigridHash{Salt: 5, Max: limit}
-	p := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Keys: 4, IDs: ids}, Columns: []program.Column{
-		{Name: "a", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{hash}}}},
-		{Name: "b", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 1, Ops: []program.Op{hash}}, {To: program.ToSparse, Index: 2, Ops: []program.Op{hash}}}},
-		{Name: "c", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 3, Ops: []program.Op{hash}}}},
-		{Name: "d", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.Clamp{FloatHi: math.Inf(1)}, program.Log{Add: 1}}}}},
-	}}
+	p := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Keys: 4, IDs: ids},
+		Columns: []program.Column{
+			{Name: "a", Kind: program.Int64, List: true,
+				Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{hash}}}},
+			{Name: "b", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
+				Ops: []program.Op{hash}}, {To: program.ToSparse, Index: 2, Ops: []program.Op{hash}}}},
+			{Name: "c", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToSparse, Index: 3,
+				Ops: []program.Op{hash}}}},
+			{Name: "d", Kind: program.Float32, Sinks: []program.Sink{{To: program.ToDense,
+				Ops: []program.Op{program.Clamp{FloatHi: math.Inf(1)}, program.Log{Add: 1}}}}},
+		}}
 	require.NoError(t, p.Validate())
-	data := write(t, cols, layout{groupRows: rows, batchRows: 300, pageBytes: 300 * 4, version: version})
-	return newBatches(t, engine.New(engine.Options{BlockRows: 64}), data, p, 450)
+	data := writeFile(t, cols, layout{groupRows: rows, batchRows: 300, pageBytes: 300 * 4, version: version})
+	return newSliceRunner(t, engine.New(engine.Options{BlockRows: 64}), data, p, 450)
 }
 
-// A bit that is wrong anywhere in the pages that a slice touches fails it, by the checksum: behind the slice's last row too, and where
-// wrong levels or counts lead to other faults.
+// A bit that is wrong anywhere in the pages that a slice touches fails it, by the checksum: behind the slice's last row
+// too, and where wrong levels or counts lead to other faults.
 func TestEveryBytesBitIsSummed(t *testing.T) {
 	for _, c := range []struct {
 		ids     program.IDs
@@ -75,7 +80,10 @@ func TestEveryBytesBitIsSummed(t *testing.T) {
 					for k := 0; k < len(payload); k += 1 + k%53 {
 						payload[k] ^= 1 << (k % 8)
 						state, got := b.execute()
-						if state != program.BadData || !assert.Contains(t, got.Message, fmt.Sprintf("column %q: page %d at byte %d of its chunk: page checksum", string(rune('a'+i)), pages, at)) {
+						if state != program.BadData ||
+							!assert.Contains(t, got.Message,
+								fmt.Sprintf("column %q: page %d at byte %d of its chunk: page checksum",
+									string(rune('a'+i)), pages, at)) {
 							require.Equal(t, program.BadData, state, "byte %d of page %d of task %d", k, pages, i)
 						}
 						require.False(t, got.Tasks[i].Cursor.Checked)

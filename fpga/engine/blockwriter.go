@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// writeBlock runs the block through the sinks and writes it. It returns how many of its rows were written. These are
+// fewer than all only if the output lacks room for a list, which the task's state then says.
+func (x *executor) writeBlock(s *rowScan) (int, error) {
+	now := x.addLap(program.UnitParquet, s.clock, x.block.Values())
+	x.result.Decode += now - s.clock
+	defer func() {
+		s.clock = x.readClock()
+		x.result.Transform += s.clock - now
+	}()
+	row := uint64(s.task.Row) + uint64(s.done)
+	b := &x.block
+	v := chainValues{kind: s.column.kind, slots: b.Values(), int64s: b.I64, float32s: b.F32, float64s: b.F64,
+		offsets: b.Offsets, data: b.Data, list: s.columnType.List}
+	if b.Nulls > 0 {
+		v.valid = b.Valid
+	}
+	from, to := x.pending.blockSpan(b)
+	x.pending.sumUpTo(from)
+	defer x.pending.sumUpTo(to)
+	if v.list {
+		v.lengths, v.ownsValues, v.ownsLengths = b.Lengths, v.kind != program.Bytes && !b.Lent, true
+		x.buffers.chainPlace = x.output.idDestination(x.output.written, v.slots)
+		if from < to && x.pending.summed == from && len(s.sinks[0].steps) == 1 {
+			x.buffers.pending = &x.pending
+		}
+		err := x.runChain(s.sinks[0].steps, &v)
+		x.buffers.pending = nil
+		if err != nil {
+			return 0, s.atPage(&s.cursor, fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(b.Rows)-1,
+				err))
+		}
+		rows, want, err := x.output.storeLists(uint64(s.sinks[0].index), row, &v)
+		if err != nil {
+			return 0, s.atPage(&s.cursor, err)
+		}
+		if rows < b.Rows {
+			s.setLacking(program.MoreOutput, want)
+		}
+		return rows, nil
+	}
+	if err := x.writeScalars(s.sinks, row, v, !b.Lent); err != nil {
+		return 0, s.atPage(&s.cursor, err)
+	}
+	return b.Rows, nil
+}
+
+// writeScalars runs scalars through every sink's chain and writes them. spent reports that nothing reads v's values
+// afterwards, so that the last sink may change them.
+func (x *executor) writeScalars(sinks []sink, row uint64, v chainValues, spent bool) error {
+	for i := range sinks {
+		s := &sinks[i]
+		v := v
+		v.ownsValues = spent && i == len(sinks)-1
+		x.buffers.chainPlace = destination{}
+		switch s.tensor {
+		case program.ToSparse:
+			x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(s.index), row), v.slots)
+		case program.ToDense:
+			x.buffers.chainPlace.dense = x.output.denseDestination(uint64(s.index), row, v.slots)
+		}
+		if err := x.runChain(s.steps, &v); err != nil {
+			return fmt.Errorf("rows %d to %d of the mini-batch: %w", row, row+uint64(v.slots)-1, err)
+		}
+		if s.tensor == program.ToSparse && v.valid != nil {
+			x.buffers.ownValues(&v) // storeSparse removes nulls in place
+		}
+		if err := x.output.storeScalars(s, row, &v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

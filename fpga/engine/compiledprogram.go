@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/bucketize"
+	"github.com/millrace/millrace/fpga/unit/positivemodulus"
+	"github.com/millrace/millrace/fpga/unit/sigridhash"
+	"github.com/millrace/millrace/fpga/unit/text"
+)
+
+// compiledProgram is a program made ready to run: its parameters are checked and its tables built. It is immutable and
+// shared by all executors.
+type compiledProgram struct {
+	source      program.Source
+	output      program.Output
+	columns     []column
+	textOptions text.Options
+	usedFields  [textFields]bool // text: the fields that columns read
+	fieldCount  int              // text: how many fields that are
+}
+
+// textFields is the number of fields of a Criteo row: label, 13 dense, 26 sparse.
+const textFields = 1 + text.Dense + text.Sparse
+
+// column is one column and what its values run through.
+type column struct {
+	name       string
+	field      uint16
+	kind       program.Kind
+	list       bool
+	sparseKeys int // how many sinks feed keys
+	part       program.Part
+	mapPlan    *mapPlan // the plan of the column's map, if it belongs to one
+	// passes are the sinks of each pass over the column's rows. There is one pass, unless the column feeds several keys
+	// whose values are appended: all values of a key lie behind those of the key before, so that each key takes a pass.
+	passes [][]sink
+}
+
+// needsAllRows reports whether a task of the column must cover all rows of the mini-batch. It must where the values of
+// a second key are appended behind all values of the first.
+func (c *column) needsAllRows() bool { return len(c.passes) > 1 }
+
+// sink is a chain of operators and the tensor it ends in.
+type sink struct {
+	tensor program.Dest
+	index  uint32
+	steps  []step
+}
+
+// step is one operator made ready. The unit says which of the parameters it uses.
+type step struct {
+	unit       program.Unit
+	inputKind  program.Kind
+	outputKind program.Kind // convert
+
+	fillInt             int64   // fill_null of integers
+	fillFloat           float64 // fill_null of floats
+	lowInt, highInt     int64   // clamp of integers
+	lowFloat, highFloat float64 // clamp of floats
+	keepFirst           int64   // firstx: elements of a list
+	logAdd              float32
+	logLow, logHigh     float32 // log: the bounds to which it clamps its values first
+	hasher              *sigridhash.Hasher
+	modulus             *positivemodulus.Modulus
+	table               *bucketize.Table
+
+	mergedIntoLog bool // clamp: the log behind it clamps
+	fillsZeros    bool // fill_null with 0, first in its chain: the decoder has left 0 in the slots of nulls already
+	rejectsNaN    bool // bucketize: a NaN is an error, so the slots of nulls must not hold one
+}
+
+// compile prepares a validated program for an engine with these units.
+func compile(p *program.Program, units []program.UnitRef) (*compiledProgram, error) {
+	for _, want := range p.Units() {
+		if !slices.Contains(units, want) {
+			return nil, fmt.Errorf("compile program: unit %v version %d is not in the image", want.Unit, want.Version)
+		}
+	}
+	c := &compiledProgram{source: p.Source, output: p.Output, columns: make([]column, len(p.Columns))}
+	c.textOptions.LabelAbsent = !p.Label
+	switch p.Malformed {
+	case program.MalformedDrop:
+		c.textOptions.Policy = text.Drop
+	case program.MalformedNull:
+		c.textOptions.Policy = text.Null
+	}
+	tables := make(map[*program.Bucketize]*bucketize.Table)
+	for i := range p.Columns {
+		from, to := &p.Columns[i], &c.columns[i]
+		*to = column{name: from.Name, field: from.Field, kind: from.Kind, list: from.List}
+		if to.part = from.Part; to.part == program.MapKeys {
+			to.mapPlan = &mapPlan{leaves: p.Parts(i)}
+		} else if to.part != program.NoPart {
+			to.mapPlan = c.columns[i-1].mapPlan
+		}
+		if p.Source != program.Parquet && !c.usedFields[from.Field] {
+			c.usedFields[from.Field] = true
+			c.fieldCount++
+		}
+		sinks := make([]sink, len(from.Sinks))
+		for j := range from.Sinks {
+			s, err := compileSink(&from.Sinks[j], from.Kind, tables)
+			if err != nil {
+				return nil, fmt.Errorf("compile program: column %q, sink %d: %w", from.Name, j, err)
+			}
+			sinks[j] = s
+			if s.tensor == program.ToSparse {
+				to.sparseKeys++
+			}
+		}
+		switch to.part {
+		case program.NoPart:
+			to.passes = splitPasses(sinks, p.Output.Fixed)
+		case program.MapValues:
+			to.mapPlan.addSinks(from, sinks)
+		}
+	}
+	return c, nil
+}
+
+// splitPasses parts sinks into passes; see column.passes.
+func splitPasses(sinks []sink, fixed bool) [][]sink {
+	passes := [][]sink{nil}
+	keys := 0
+	for _, s := range sinks {
+		at := 0
+		if s.tensor == program.ToSparse {
+			if keys > 0 && !fixed {
+				passes = append(passes, nil)
+				at = len(passes) - 1
+			}
+			keys++
+		}
+		passes[at] = append(passes[at], s)
+	}
+	for _, p := range passes {
+		// The last sink may work in the block itself. A sink that would otherwise copy the block should be last.
+		slices.SortStableFunc(p, func(a, b sink) int { return a.startsInPlace() - b.startsInPlace() })
+	}
+	return passes
+}
+
+// startsInPlace returns 1 if the chain begins with an operator that works in place, else 0.
+func (s sink) startsInPlace() int {
+	for i := range s.steps {
+		switch s.steps[i].unit {
+		case program.UnitFillNull:
+			if s.steps[i].fillsZeros {
+				continue
+			}
+			return 1
+		case program.UnitClamp, program.UnitZeroExtend:
+			if s.steps[i].mergedIntoLog {
+				continue
+			}
+			return 1
+		}
+		return 0
+	}
+	return 0
+}
+
+// compileSink makes the operators of a sink ready.
+func compileSink(s *program.Sink, kind program.Kind, tables map[*program.Bucketize]*bucketize.Table) (sink, error) {
+	to := sink{tensor: s.To, index: s.Index, steps: make([]step, len(s.Ops))}
+	for i, op := range s.Ops {
+		st, err := compileStep(op, kind, tables)
+		if err != nil {
+			return sink{}, fmt.Errorf("operator %d: %w", i, err)
+		}
+		st.fillsZeros = st.fillsZeros && i == 0
+		to.steps[i] = st
+		kind = op.Out(kind)
+	}
+	mergeClamps(to.steps)
+	return to, nil
+}
+
+// mergeClamps lets a log do the work of the clamp before it, which saves a pass over the values and often a copy.
+func mergeClamps(steps []step) {
+	for i := range steps[:max(0, len(steps)-1)] {
+		s, next := &steps[i], &steps[i+1]
+		lo, hi := float32(s.lowFloat), float32(s.highFloat)
+		if s.unit == program.UnitClamp && s.inputKind == program.Float32 && next.unit == program.UnitLog && lo <= hi {
+			s.mergedIntoLog, next.logLow, next.logHigh = true, lo, hi
+		}
+	}
+}
+
+// compileStep makes one operator ready for values of kind in.
+func compileStep(op program.Op, in program.Kind, tables map[*program.Bucketize]*bucketize.Table) (step, error) {
+	st := step{unit: op.Unit(), inputKind: in}
+	var err error
+	switch o := op.(type) {
+	case program.FillNull:
+		st.fillInt, st.fillFloat = o.Int, o.Float
+		st.fillsZeros = in == program.Int64 && o.Int == 0 || in != program.Int64 && math.Float64bits(o.Float) == 0
+	case program.Clamp:
+		st.lowInt, st.highInt, st.lowFloat, st.highFloat = o.IntLo, o.IntHi, o.FloatLo, o.FloatHi
+	case program.Log:
+		st.logAdd, st.logLow, st.logHigh = o.Add, float32(math.Inf(-1)), float32(math.Inf(1))
+	case *program.Bucketize:
+		st.rejectsNaN = o.NaN == program.NaNError && in != program.Int64
+		if st.table = tables[o]; st.table == nil {
+			if st.table, err = bucketize.New(bucketizeParams(o)); err == nil {
+				tables[o] = st.table
+			}
+		}
+	case program.SigridHash:
+		st.hasher, err = sigridhash.New(sigridhash.Params{Salt: o.Salt, Max: o.Max})
+	case program.PositiveModulus:
+		st.modulus, err = positivemodulus.New(o.M)
+	case program.FirstX:
+		st.keepFirst = o.N
+	case program.Convert:
+		st.outputKind = o.To
+	case program.HexToInt, program.ZeroExtend:
+	default:
+		err = fmt.Errorf("%T is no operator of this engine", op)
+	}
+	return st, err
+}
+
+// bucketizeParams turns the program's form of Bucketize into the unit's.
+func bucketizeParams(b *program.Bucketize) bucketize.Params {
+	p := bucketize.Params{Borders: b.Borders32, Borders64: b.Borders64, BordersI64: b.BordersInt}
+	switch {
+	case len(b.Borders64) > 0:
+		p.Compare = bucketize.CompareFloat64
+	case len(b.BordersInt) > 0:
+		p.Compare = bucketize.CompareInt64
+	}
+	if b.Side == program.Right {
+		p.Side = bucketize.SideRight
+	}
+	switch b.NaN {
+	case program.NaNFirst:
+		p.NaN = bucketize.NaNFirst
+	case program.NaNLast:
+		p.NaN = bucketize.NaNLast
+	case program.NaNError:
+		p.NaN = bucketize.NaNFail
+	}
+	return p
+}

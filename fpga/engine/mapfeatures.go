@@ -1,0 +1,345 @@
+package engine
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/convert"
+	"github.com/millrace/millrace/fpga/unit/parquet/decoder"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// mapFeatures is what the engine makes of a block of a map: for each feature its values, row by row, and what its chain
+// of operators makes of them.
+type mapFeatures struct {
+	entryOf       []uint32 // of lists, slots x rows: the entry that a row has for a slot, plus 1; 0: none
+	elementStarts []uint32 // of lists: where an entry's elements begin; one more than there are entries
+	scoredEntries []uint32 // entryOf of one feature, without lists that hold a null score
+
+	// The values: of a map to numbers, slots x rows; of a map to lists, the elements of the current feature.
+	int64s          []int64
+	float32s        []float32
+	float64s        []float64
+	valid           []byte
+	lengths         []int32
+	originalLengths []int32   // lengths before the operators
+	scores          []float32 // of each element before the operators
+	convertedScores []float32 // the block's scores, if they are not float32 in the file
+
+	// The output of all features that become keys, one behind the other.
+	ids        []int64
+	weights    []float32
+	counts     []int32 // keys x rows
+	rowIDs     []int64 // ids in the order of rows
+	rowWeights []float32
+	keyOffsets []uint64 // by key: where its next ids lie or go
+	lengthTile []uint32 // lengths of lengthTileRows rows, row by row
+}
+
+// bufferBytes returns the size of the buffers that grow with the data.
+func (m *mapFeatures) bufferBytes() int {
+	words := cap(m.entryOf) + cap(m.elementStarts) + cap(m.scoredEntries) + cap(m.float32s) + cap(m.lengths) +
+		cap(m.originalLengths) + cap(m.scores) + cap(m.convertedScores) + cap(m.weights) + cap(m.counts) +
+		cap(m.rowWeights) + cap(m.lengthTile)
+	doubles := cap(m.int64s) + cap(m.float64s) + cap(m.ids) + cap(m.rowIDs) + cap(m.keyOffsets)
+	return 4*words + 8*doubles + cap(m.valid)
+}
+
+// joinLeaves makes the features of a block of n rows from the map's leaves, and writes them to the tensors. row is the
+// mini-batch's row that the block begins with. ok is false if the output lacks room. failed is the leaf that an error
+// is about.
+func (x *executor) joinLeaves(plan *mapPlan, row uint64, n int, base uint64) (ok bool, leaf int, err error) {
+	reader := &x.mapReader
+	clock := x.readClock()
+	if leaf, err := reader.checkLeaves(); err != nil {
+		return false, leaf, reader.scans[leaf].atPage(&reader.scans[leaf].cursor, err)
+	}
+	keys, values := &reader.leaves[0].block, &reader.leaves[1].block
+	list := reader.scans[1].column.list
+	if list {
+		reader.findEntries(plan, n)
+		reader.findStarts(values.Inner)
+	} else {
+		reader.spreadNumbers(plan, values, n)
+	}
+	if plan.scored {
+		reader.readScores(&reader.leaves[2].block)
+	}
+	x.addLap(program.UnitMap, clock, len(keys.I64))
+
+	j := &reader.mapFeatures
+	j.ids, j.weights, j.counts = j.ids[:0], j.weights[:0], j.counts[:0]
+	for i := range plan.picks {
+		pick := &plan.picks[i]
+		if list {
+			err = x.takeLists(pick, values, n)
+		} else {
+			err = x.takeScalars(pick, row, n)
+		}
+		if err != nil {
+			s := &reader.scans[1]
+			return false, 1, s.atPage(&s.cursor, err)
+		}
+		// Many sinks may take one long list. Ids that the output has no room for are not made.
+		if need := x.output.written + uint64(len(j.ids)); !x.output.fixed && need > x.output.capacity {
+			reader.scans[1].setLacking(program.MoreOutput, need)
+			return false, 1, nil
+		}
+	}
+	if plan.keyCount == 0 || x.output.fixed {
+		return true, 0, nil
+	}
+	ok, err = x.stageRows(plan, row, n, base)
+	return ok, 1, err
+}
+
+// checkLeaves checks that all leaves have the same number of entries in every row, and that scores have as many
+// elements as ids.
+func (m *mapReader) checkLeaves() (leaf int, err error) {
+	keys := &m.leaves[0].block
+	for i := 1; i < len(m.scans); i++ {
+		b := &m.leaves[i].block
+		if !slices.Equal(b.Lengths, keys.Lengths) {
+			return i, pageError("another number of entries than the map has keys")
+		}
+		if i == 2 && !slices.Equal(b.Inner, m.leaves[1].block.Inner) {
+			return i, pageError("another number of scores than of ids")
+		}
+	}
+	return 0, nil
+}
+
+// findEntries finds the entry of each slot in each of n rows. Of several entries with one key the last counts. An entry
+// whose key is null belongs to no slot.
+func (m *mapReader) findEntries(plan *mapPlan, n int) {
+	b := &m.leaves[0].block
+	m.entryOf = resize(&m.entryOf, plan.slots*n)
+	clear(m.entryOf)
+	keys, valid := b.I64, b.Valid
+	if b.Nulls == 0 {
+		valid = nil
+	}
+	e := 0
+	for r, l := range b.Lengths {
+		for end := e + int(l); e < end; e++ {
+			slot := plan.table.slotOf(keys[e])
+			if slot == 0 || valid != nil && valid[e] == 0 {
+				continue
+			}
+			m.entryOf[int(slot-1)*n+r] = uint32(e) + 1
+		}
+	}
+}
+
+// findStarts finds where each entry's elements begin.
+func (m *mapReader) findStarts(inner []int32) {
+	m.elementStarts = resize(&m.elementStarts, len(inner)+1)
+	at := uint32(0)
+	for i, l := range inner {
+		m.elementStarts[i] = at
+		at += uint32(l)
+	}
+	m.elementStarts[len(inner)] = at
+}
+
+// readScores converts the block's scores to float32.
+func (m *mapReader) readScores(b *decoder.Block) {
+	switch b.Kind {
+	case format.KindFloat32:
+		// scoreValues takes them as they are.
+	case format.KindFloat64:
+		m.convertedScores = resize(&m.convertedScores, len(b.F64))
+		convert.Float64ToFloat32(m.convertedScores, b.F64)
+	default:
+		m.convertedScores = resize(&m.convertedScores, len(b.I64))
+		convert.Int64ToFloat32(m.convertedScores, b.I64)
+	}
+}
+
+// scoreValues returns the block's scores as float32.
+func (m *mapReader) scoreValues(b *decoder.Block) []float32 {
+	if b.Kind == format.KindFloat32 {
+		return b.F32
+	}
+	return m.convertedScores
+}
+
+// spreadNumbers puts the numbers of n rows where their slots have them, column by column, with a byte each that says
+// whether the number is there. Of several entries with one key the last counts. An entry whose key is null belongs to
+// no slot.
+func (m *mapReader) spreadNumbers(plan *mapPlan, b *decoder.Block, n int) {
+	j, size := &m.mapFeatures, plan.slots*n
+	j.valid = resize(&j.valid, size)
+	clear(j.valid)
+	keys := &m.leaves[0].block
+	switch b.Kind {
+	case format.KindFloat32:
+		j.float32s = resize(&j.float32s, size)
+		spreadBySlot(plan, keys, b, j.float32s, b.F32, j.valid, n)
+	case format.KindFloat64:
+		j.float64s = resize(&j.float64s, size)
+		spreadBySlot(plan, keys, b, j.float64s, b.F64, j.valid, n)
+	default:
+		j.int64s = resize(&j.int64s, size)
+		spreadBySlot(plan, keys, b, j.int64s, b.I64, j.valid, n)
+	}
+}
+
+// spreadBySlot is spreadNumbers for one kind of values.
+func spreadBySlot[T any](plan *mapPlan, keys, values *decoder.Block, to, from []T, valid []byte, n int) {
+	clear(to) // the slot of a null holds 0, as in a decoded block
+	from = from[:len(keys.I64)]
+	e := 0
+	for r, l := range keys.Lengths {
+		for end := e + int(l); e < end; e++ {
+			slot := plan.table.slotOf(keys.I64[e])
+			if slot == 0 || keys.Nulls > 0 && keys.Valid[e] == 0 {
+				continue
+			}
+			at := int(slot-1)*n + r
+			to[at], valid[at] = from[e], 1
+			if values.Nulls > 0 {
+				valid[at] = values.Valid[e]
+			}
+		}
+	}
+}
+
+// takeScalars runs one feature of a map to numbers through its chain and writes it. Where the feature's ids are
+// appended to those of other keys, it adds them to mapFeatures instead.
+func (x *executor) takeScalars(pick *featurePick, row uint64, n int) error {
+	reader := &x.mapReader
+	features := &reader.mapFeatures
+	at := pick.slot * n
+	v := chainValues{kind: reader.scans[1].column.kind, slots: n, ownsValues: pick.last}
+	switch v.kind {
+	case program.Int64:
+		v.int64s = features.int64s[at:][:n]
+	case program.Float32:
+		v.float32s = features.float32s[at:][:n]
+	default:
+		v.float64s = features.float64s[at:][:n]
+	}
+	if valid := features.valid[at:][:n]; bytes.IndexByte(valid, 0) >= 0 {
+		v.valid = valid
+	}
+	x.buffers.chainPlace = destination{}
+	switch {
+	case pick.tensor == program.ToDense:
+		x.buffers.chainPlace.dense = x.output.denseDestination(uint64(pick.index), row, n)
+	case pick.tensor == program.ToSparse && x.output.fixed:
+		x.buffers.chainPlace = x.output.idDestination(x.output.scalarIndex(uint64(pick.index), row), n)
+	}
+	if err := x.runChain(pick.steps, &v); err != nil {
+		return err
+	}
+	if pick.tensor != program.ToSparse || x.output.fixed {
+		return x.output.storeScalars(&pick.sink, row, &v)
+	}
+	for r, id := range v.int64s[:n] {
+		there := v.valid == nil || v.valid[r] != 0
+		if there {
+			features.ids = append(features.ids, id)
+			features.counts = append(features.counts, 1)
+		} else {
+			features.counts = append(features.counts, 0)
+		}
+	}
+	features.addUnitWeights(len(x.output.weights) > 0)
+	return nil
+}
+
+// addUnitWeights gives weight 1 to ids that have no weight yet.
+func (m *mapFeatures) addUnitWeights(weighted bool) {
+	if weighted {
+		for len(m.weights) < len(m.ids) {
+			m.weights = append(m.weights, 1)
+		}
+	}
+}
+
+// takeLists runs one feature of a map to lists through its chain and adds its ids to those of other keys.
+func (x *executor) takeLists(pick *featurePick, b *decoder.Block, n int) error {
+	clock := x.readClock()
+	reader := &x.mapReader
+	features := &reader.mapFeatures
+	entries := features.entryOf[pick.slot*n:][:n]
+	v := chainValues{kind: reader.scans[1].column.kind, list: true, ownsValues: true, ownsValid: true,
+		ownsLengths: true}
+	var scores []float32
+	var scoreValid []byte
+	if pick.scored {
+		s := &reader.leaves[2].block
+		if scores = reader.scoreValues(s); s.Nulls > 0 {
+			scoreValid = s.Valid
+		}
+	}
+	if scoreValid != nil {
+		// another pick may take the same key without scores
+		features.scoredEntries = append(features.scoredEntries[:0], entries...)
+		entries = features.scoredEntries
+	}
+	features.lengths = resize(&features.lengths, n)
+	for r, entry := range entries {
+		features.lengths[r] = 0
+		if entry == 0 {
+			continue
+		}
+		from, to := features.elementStarts[entry-1], features.elementStarts[entry]
+		if scoreValid != nil && bytes.IndexByte(scoreValid[from:to], 0) >= 0 {
+			entries[r] = 0
+			continue
+		}
+		features.lengths[r] = int32(to - from)
+		v.slots += int(to - from)
+	}
+	switch v.kind {
+	case program.Int64:
+		v.int64s = gatherLists(&features.int64s, b.I64, entries, features.elementStarts, v.slots)
+	case program.Float32:
+		v.float32s = gatherLists(&features.float32s, b.F32, entries, features.elementStarts, v.slots)
+	default:
+		v.float64s = gatherLists(&features.float64s, b.F64, entries, features.elementStarts, v.slots)
+	}
+	if b.Nulls > 0 {
+		v.valid = gatherLists(&features.valid, b.Valid, entries, features.elementStarts, v.slots)
+		if bytes.IndexByte(v.valid, 0) < 0 {
+			v.valid = nil
+		}
+	}
+	if pick.scored {
+		gatherLists(&features.scores, scores, entries, features.elementStarts, v.slots)
+		features.originalLengths = append(features.originalLengths[:0], features.lengths...)
+	}
+	v.lengths = features.lengths
+	x.addLap(program.UnitMap, clock, v.slots)
+	x.buffers.chainPlace = destination{}
+	if err := x.runChain(pick.steps, &v); err != nil {
+		return err
+	}
+	features.ids = append(features.ids, v.int64s[:v.slots]...)
+	features.counts = append(features.counts, v.lengths[:n]...)
+	if pick.scored {
+		// Operators keep the first elements of a list, all of them or none.
+		at := 0
+		for r, l := range v.lengths[:n] {
+			features.weights = append(features.weights, features.scores[at:at+int(l)]...)
+			at += int(features.originalLengths[r])
+		}
+	}
+	features.addUnitWeights(len(x.output.weights) > 0)
+	return nil
+}
+
+// gatherLists gathers the n elements of the lists that entries names.
+func gatherLists[T any](to *[]T, from []T, entries, starts []uint32, n int) []T {
+	dst := resize(to, n)[:0]
+	for _, e := range entries {
+		if e != 0 {
+			dst = append(dst, from[starts[e-1]:starts[e]]...)
+		}
+	}
+	*to = dst
+	return dst
+}

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+)
+
+// A map's leaves are read side by side, a block of rows at a time; one look at each entry serves all features of the
+// map. See parts for the reading, joined for what is made of a block, and stage for where it goes.
+
+// mapPlan is what the engine makes of a map. A map's leaves are read side by side, a block of rows at a time, so that
+// one look at each entry serves all features of the map. mapReader reads the leaves, mapFeatures holds what is made of
+// a block, and staging.go says where the ids go.
+type mapPlan struct {
+	leaves   int // of the map: 2, or 3 with scores
+	picks    []featurePick
+	slots    int // how many different keys the picks take
+	table    keyTable
+	firstKey uint32 // the first of the output's keys that the map feeds
+	keyCount int    // how many it feeds; they follow each other, in the order of picks
+	scored   bool   // a pick takes scores
+}
+
+// featurePick is a sink, with the slot of the key whose value it takes.
+type featurePick struct {
+	sink
+	slot   int
+	scored bool
+	last   bool // no later pick takes the same slot
+}
+
+// addSinks adds the sinks of the map's values.
+func (p *mapPlan) addSinks(c *program.Column, sinks []sink) {
+	var keys []int64
+	for i, s := range sinks {
+		slot := slices.Index(keys, c.Picks[i].Key)
+		if slot < 0 {
+			slot = len(keys)
+			keys = append(keys, c.Picks[i].Key)
+		}
+		if s.tensor == program.ToSparse {
+			if p.keyCount == 0 {
+				p.firstKey = s.index
+			}
+			p.keyCount++
+		}
+		p.scored = p.scored || c.Picks[i].Scored
+		p.picks = append(p.picks, featurePick{s, slot, c.Picks[i].Scored, false})
+	}
+	seen := make([]bool, len(keys))
+	for i := len(p.picks) - 1; i >= 0; i-- {
+		k := &p.picks[i]
+		k.last, seen[k.slot] = !seen[k.slot], true
+	}
+	p.slots = len(keys)
+	p.table = newKeyTable(keys)
+}
+
+// keyTable finds the slot of a key.
+type keyTable struct {
+	// bySlot, if not nil, has the slot of key lowest+i, plus 1, at i; 0 means that the key has no slot.
+	lowest int64
+	bySlot []uint32
+	// Otherwise keys and slots are a hash table with open addressing, whose places are the upper bits of a hash.
+	shift uint
+	keys  []int64
+	slots []uint32 // plus 1; 0: the place is free
+}
+
+// denseKeys bounds the range of keys that are looked up in a table of all.
+const denseKeys = 1 << 14
+
+// newKeyTable makes a table in which key i has slot i.
+func newKeyTable(keys []int64) keyTable {
+	var t keyTable
+	if len(keys) == 0 {
+		return t
+	}
+	t.lowest = slices.Min(keys)
+	if span := uint64(slices.Max(keys)) - uint64(t.lowest); span < denseKeys {
+		t.bySlot = make([]uint32, span+1)
+		for i, k := range keys {
+			t.bySlot[k-t.lowest] = uint32(i) + 1
+		}
+		return t
+	}
+	width := bits.Len(uint(2 * len(keys)))
+	t.shift, t.keys, t.slots = uint(64-width), make([]int64, 1<<width), make([]uint32, 1<<width)
+	for i, k := range keys {
+		at := t.hashSlot(k)
+		for t.slots[at] != 0 {
+			at = (at + 1) & uint64(len(t.slots)-1)
+		}
+		t.keys[at], t.slots[at] = k, uint32(i)+1
+	}
+	return t
+}
+
+// hashSlot returns the place at which the search for a key begins.
+func (t *keyTable) hashSlot(key int64) uint64 { return uint64(key) * 0x9e3779b97f4a7c15 >> t.shift }
+
+// slotOf returns the slot of a key plus 1, or 0 if the key has none.
+func (t *keyTable) slotOf(key int64) uint32 {
+	if t.bySlot != nil {
+		if i := uint64(key) - uint64(t.lowest); i < uint64(len(t.bySlot)) {
+			return t.bySlot[i]
+		}
+		return 0
+	}
+	if t.slots == nil {
+		return 0
+	}
+	for at := t.hashSlot(key); ; at = (at + 1) & uint64(len(t.slots)-1) {
+		if t.slots[at] == 0 || t.keys[at] == key {
+			return t.slots[at]
+		}
+	}
+}
+
+// repetitionLevel returns the greatest repetition level of the column's values.
+func (c *column) repetitionLevel() uint8 {
+	switch {
+	case c.part != program.NoPart && c.list:
+		return 2
+	case c.part != program.NoPart || c.list:
+		return 1
+	}
+	return 0
+}
+
+// checkMapTask checks that the tasks of a map are together: keys, values and scores one behind the other and for the
+// same rows.
+func (x *executor) checkMapTask(i int, c *column) error {
+	if c.part == program.NoPart {
+		return nil
+	}
+	tasks, place := x.slice.Tasks, int(c.part-program.MapKeys)
+	t := &tasks[i]
+	if i < place || int(t.Column) < place {
+		return sliceError("column %q: the %v of a map without its keys", c.name, c.part)
+	}
+	keys := &tasks[i-place]
+	if keys.Column != t.Column-uint32(place) || keys.Row != t.Row || keys.Count != t.Count {
+		return sliceError("column %q: the %v of a map in rows %d+%d, behind column %d in rows %d+%d", c.name, c.part,
+			t.Row, t.Count, keys.Column, keys.Row, keys.Count)
+	}
+	for k := 1; c.part == program.MapKeys && k < c.mapPlan.leaves; k++ {
+		if i+k >= len(tasks) || tasks[i+k].Column != t.Column+uint32(k) {
+			return sliceError("column %q: the keys of a map without the rest of it", c.name)
+		}
+	}
+	return nil
+}

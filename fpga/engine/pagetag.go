@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"bytes"
+	"hash/crc32"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+)
+
+// TagBytes is what the engine writes to a task's scratch before an unpacked page, to know the page again. Behind the
+// page it keeps the page's header, so that the page can be read when the window does not hold it any more.
+const TagBytes = 64
+
+// A tag names an unpacked page and its chunk. It holds checksums over samples of the page as it lay in the window and,
+// with the header, as it is unpacked. It guards against a host's mistake (another column's page, another page in the
+// window), not against a host that wants to be wrong: header and page are read with the same checks either way.
+//
+//	 0  magic u64, offset of the page in its chunk u64, bytes of the page with its header u64, bytes unpacked u64
+//	32  values before the page u64, bytes of the chunk u64, bytes of the header u32, column u32
+//	56  checksum u32 of a sample of the page as it lay; checksum u32 of the tag before it, the header and a sample of
+//	    the unpacked page
+const tagMagic = 0x6761_7065_6c6c_696d
+
+// tagSampleBytes is how many bytes of a page's beginning, and of its end, a tag's checksums cover.
+const tagSampleBytes = 256
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sampleChecksum adds the first and the last bytes of b to a checksum.
+func sampleChecksum(sum uint32, b []byte) uint32 {
+	if len(b) <= 2*tagSampleBytes {
+		return crc32.Update(sum, castagnoli, b)
+	}
+	sum = crc32.Update(sum, castagnoli, b[:tagSampleBytes])
+	return crc32.Update(sum, castagnoli, b[len(b)-tagSampleBytes:])
+}
+
+// writeTag writes the tag and the header of the page that lies unpacked in scratch.
+func (t *taskState) writeTag(at *program.Cursor, p *page, payload []byte) {
+	tag, n := t.scratch[:TagBytes], uint64(len(p.unpacked))
+	header := t.scratch[TagBytes+n:][:p.headerSize]
+	copy(header, t.window[at.Page-t.task.WindowAt:])
+	littleEndian.PutUint64(tag, tagMagic)
+	t.writeIdentity(tag, at, p.size, n, p.headerSize)
+	littleEndian.PutUint32(tag[56:], sampleChecksum(0, payload))
+	littleEndian.PutUint32(tag[60:], tagChecksum(tag, header, p.unpacked))
+}
+
+// writeIdentity writes the part of a tag that names the page.
+func (t *taskState) writeIdentity(tag []byte, at *program.Cursor, size, unpacked uint64, head int) {
+	littleEndian.PutUint64(tag[8:], at.Page)
+	littleEndian.PutUint64(tag[16:], size)
+	littleEndian.PutUint64(tag[24:], unpacked)
+	littleEndian.PutUint64(tag[32:], at.Seen)
+	littleEndian.PutUint64(tag[40:], t.task.ChunkLen)
+	littleEndian.PutUint32(tag[48:], uint32(head))
+	littleEndian.PutUint32(tag[52:], t.task.Column)
+}
+
+// tagChecksum is the last field of a tag.
+func tagChecksum(tag, header, unpacked []byte) uint32 {
+	return sampleChecksum(crc32.Update(crc32.Checksum(tag[:60], castagnoli), castagnoli, header), unpacked)
+}
+
+// findUnpacked sets p to the page that lies unpacked in scratch. It reports whether that page is the one at the cursor,
+// and agrees with what the window holds of it.
+func (t *taskState) findUnpacked(at *program.Cursor, p *page) bool {
+	size := uint64(len(t.scratch))
+	if size < TagBytes {
+		return false
+	}
+	tag := t.scratch[:TagBytes]
+	unpackedSize, head := littleEndian.Uint64(tag[24:]), uint64(littleEndian.Uint32(tag[48:]))
+	if littleEndian.Uint64(tag) != tagMagic || unpackedSize > size-TagBytes || head > size-TagBytes-unpackedSize {
+		return false
+	}
+	unpacked, header := t.scratch[TagBytes:][:unpackedSize:unpackedSize], t.scratch[TagBytes+unpackedSize:][:head:head]
+	if littleEndian.Uint32(tag[60:]) != tagChecksum(tag, header, unpacked) {
+		return false
+	}
+	h, used, err := format.ParsePageHeader(header)
+	if err != nil || uint64(used) != head || uint64(h.Uncompressed) != unpackedSize {
+		return false
+	}
+	found := page{header: h, offset: at.Page, size: head + uint64(h.Compressed), headerSize: used, unpacked: unpacked}
+	var want [TagBytes]byte
+	t.writeIdentity(want[:], at, found.size, unpackedSize, used)
+	if !bytes.Equal(tag[8:56], want[8:56]) || !found.isPacked(&t.columnType) || !found.holdsValues() {
+		return false
+	}
+	if have := t.bytesFrom(at.Page); have > 0 {
+		b := t.window[uint64(len(t.window))-have:]
+		if m := min(len(b), used); !bytes.Equal(b[:m], header[:m]) {
+			return false
+		}
+		if payload := t.payload(&found); payload != nil && sampleChecksum(0, payload) != littleEndian.Uint32(tag[56:]) {
+			return false
+		}
+	}
+	*p = found
+	return true
+}
