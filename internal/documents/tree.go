@@ -38,6 +38,22 @@ func (t *Tree) Declares(name string) error {
 	return nil
 }
 
+// FileDeclares returns an error unless a Go file declares a name: "NewPlan", "Engine.Execute".
+func FileDeclares(path, name string) error {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, d := range f.Decls {
+		collect(d, names)
+	}
+	if !names[name] {
+		return fmt.Errorf("%s does not declare %s", path, name)
+	}
+	return nil
+}
+
 // load parses the Go files of a folder once.
 func (t *Tree) load(folder string) (map[string]bool, error) {
 	if names, ok := t.packages[folder]; ok {
