@@ -21,7 +21,7 @@ func documents(t *testing.T) []string {
 	t.Helper()
 	docs, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	require.NoError(t, err)
-	list := []string{"README.md"}
+	list := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
 	for _, d := range docs {
 		if name := filepath.Base(d); name != "commands.md" {
 			list = append(list, "docs/"+name)
