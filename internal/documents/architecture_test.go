@@ -116,6 +116,7 @@ var statePictures = map[string][]string{
 		"<!-- states of controller:",
 		"<!-- states of authentication, host:",
 		"<!-- states of authentication, controller:",
+		"<!-- states of a job:",
 	},
 	"docs/images.md": {"<!-- states"},
 }

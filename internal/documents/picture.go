@@ -129,4 +129,6 @@ func Draw(p Picture) string {
 }
 
 // escape writes a text so that XML reads it.
-func escape(s string) string { return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s) }
+func escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
+}
