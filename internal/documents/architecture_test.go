@@ -110,13 +110,15 @@ func TestTheWayOfAMiniBatch(t *testing.T) {
 }
 
 // statePictures are the state machines of the tree, each in the document that shows it. A test of the machine's own
-// package draws the picture from the table (internal/statediagram) and compares it.
+// package draws the picture from the table, or from what the machine is seen to do, and compares it (internal/statediagram).
 var statePictures = map[string][]string{
 	"docs/architecture.md": {
 		"<!-- states of controller:",
 		"<!-- states of authentication, host:",
 		"<!-- states of authentication, controller:",
 		"<!-- states of a job:",
+		"<!-- states of an image slot:",
+		"<!-- states of a lease:",
 	},
 	"docs/images.md": {"<!-- states"},
 }
