@@ -19,9 +19,12 @@ func speedTable(t *testing.T) string {
 	require.NoError(t, err)
 	peers := []string{"duckdb", "arrow-go", "parquet-go", "pyarrow + NumPy", "polars"}
 	var b strings.Builder
-	fmt.Fprintf(&b, "Rows a second on one core. Millrace makes train-ready tensors; its peers are asked for columns only. `make bench-peers`\n"+
-		"runs the comparison; this is %s.\n\n", r.Source())
-	b.WriteString("| | Millrace | DuckDB | arrow-go | parquet-go | pyarrow + NumPy | Polars |\n|---|" + strings.Repeat("---|", len(peers)+1) + "\n")
+	fmt.Fprintf(&b,
+		"Rows a second on one core. Millrace makes train-ready tensors; its peers are asked for columns only. "+
+			"`make bench-peers`\n"+
+			"runs the comparison; this is %s.\n\n", r.Source())
+	b.WriteString("| | Millrace | DuckDB | arrow-go | parquet-go | pyarrow + NumPy | Polars |\n")
+	b.WriteString("|---|" + strings.Repeat("---|", len(peers)+1) + "\n")
 	for _, table := range r.Tables {
 		ours, ok := r.Rate(table.Model, table.Layout, "millrace")
 		require.True(t, ok)
@@ -66,7 +69,8 @@ func TestReadmeHasTheMeasuredFigures(t *testing.T) {
 }
 
 func TestRate(t *testing.T) {
-	for v, want := range map[float64]string{17969012: "18 M", 604321: "604 k", 12: "12", 999600: "1 M", 1.2e9: "1.2e+03 M"} {
+	for v, want := range map[float64]string{17969012: "18 M", 604321: "604 k", 12: "12", 999600: "1 M",
+		1.2e9: "1.2e+03 M"} {
 		assert.Equal(t, want, rate(v))
 	}
 }

@@ -23,12 +23,14 @@ func TestFormOfTheState(t *testing.T) {
 		Version: StateVersion, UUID: uuid.MustParse("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d"), Size: 4 << 30, LBA: 4096,
 		Active: 1, Image: image.ID{1, 31: 2}, Previous: mark{Slot: 2, Image: image.ID{3}},
 		Trust: image.Trust{
-			Policy: image.PolicyRequire, Keys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, ed25519.SeedSize)).Public().(ed25519.PublicKey)},
+			Policy: image.PolicyRequire, Keys: []ed25519.PublicKey{ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7},
+				ed25519.SeedSize)).Public().(ed25519.PublicKey)},
 			RevokedKeys: []image.KeyID{{4}}, RevokedImages: []image.ID{{5}},
 		},
 		Lost: &lostRange{From: 4096, To: 8192}, Clean: true,
 		Counters: controller.Counters{
-			SectorsRead: 1, SectorsWritten: 2, HostReads: 3, HostWrites: 4, Busy: 5, PowerCycles: 6, PowerOn: 7, UnsafeShutdowns: 8, MediaErrors: 9, Errors: 10,
+			SectorsRead: 1, SectorsWritten: 2, HostReads: 3, HostWrites: 4, Busy: 5, PowerCycles: 6, PowerOn: 7,
+			UnsafeShutdowns: 8, MediaErrors: 9, Errors: 10,
 		},
 	}
 	b, err := json.MarshalIndent(s, "", "  ")

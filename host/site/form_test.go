@@ -18,7 +18,8 @@ func TestFormOfTheRecord(t *testing.T) {
 		goldenfile.Text(t, path, string(b)+"\n")
 	}
 	keep("testdata/up.json", record{
-		MadeBy: madeBy, Version: "v1.2.3", Control: DefaultControl, Node: DefaultNode, DriveSize: DefaultDriveSize, Context: DefaultContext,
+		MadeBy: madeBy, Version: "v1.2.3", Control: DefaultControl, Node: DefaultNode, DriveSize: DefaultDriveSize,
+		Context:  DefaultContext,
 		Contexts: "/home/ann/.config/millrace/contexts.yaml", Operator: "ann", Systemd: true, Before: "far",
 	})
 	keep("testdata/process.json", process{PID: 4711, Began: "boot 5", Command: []string{"millrace", "control", "run"}})

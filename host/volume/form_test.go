@@ -13,5 +13,6 @@ import (
 func TestFormOfAMember(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	goldenfile.Bytes(t, "testdata/member.v1.hex", appendHeader(nil, "day/part-00000.parquet", 1<<30, at))
-	goldenfile.Bytes(t, "testdata/longname.v1.hex", appendHeader(nil, strings.Repeat("folder/", 20)+"é.parquet", 1<<40, at))
+	goldenfile.Bytes(t, "testdata/longname.v1.hex", appendHeader(nil, strings.Repeat("folder/", 20)+"é.parquet", 1<<40,
+		at))
 }

@@ -110,7 +110,8 @@ func TestTheWayOfAMiniBatch(t *testing.T) {
 }
 
 // statePictures are the state machines of the tree, each in the document that shows it. A test of the machine's own
-// package draws the picture from the table, or from what the machine is seen to do, and compares it (internal/statediagram).
+// package draws the picture from the table, or from what the machine is seen to do, and compares it
+// (internal/statediagram).
 var statePictures = map[string][]string{
 	"docs/architecture.md": {
 		"<!-- states of controller:",
@@ -131,7 +132,8 @@ func TestEveryStateMachineIsDrawn(t *testing.T) {
 			_, after, found := strings.Cut(text, mark)
 			if assert.True(t, found, "%s does not show %s", document, mark) {
 				picture, _, ended := strings.Cut(after, "<!-- end of states -->")
-				assert.True(t, ended && strings.Contains(picture, "stateDiagram-v2") && strings.Contains(picture, "-->"), "%s: %s is empty", document, mark)
+				assert.True(t, ended && strings.Contains(picture, "stateDiagram-v2") && strings.Contains(picture, "-->"),
+					"%s: %s is empty", document, mark)
 			}
 		}
 	}

@@ -41,7 +41,8 @@ func TestEveryFormHasAGoldenFile(t *testing.T) {
 		for _, link := range links {
 			published := !strings.Contains(link.Target, "/")
 			file := path.Join("docs", link.Target)
-			assert.True(t, published || strings.HasPrefix(file, owner[0]+"/testdata/"), "%s: %s lies in another package", row[0], file)
+			assert.True(t, published || strings.HasPrefix(file, owner[0]+"/testdata/"), "%s: %s lies in another package",
+				row[0], file)
 			assert.NotEmpty(t, read(t, file), file)
 		}
 	}

@@ -45,11 +45,13 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			if file != "" {
 				target = filepath.ToSlash(filepath.Join(filepath.Dir(document), filepath.FromSlash(file)))
 			}
-			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); !assert.NoError(t, err, "%s:%d", document, link.Line) {
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); !assert.NoError(t, err, "%s:%d", document,
+				link.Line) {
 				continue
 			}
 			if anchor != "" {
-				assert.True(t, Anchors(read(t, target))[anchor], "%s:%d: %s has no heading #%s", document, link.Line, target, anchor)
+				assert.True(t, Anchors(read(t, target))[anchor], "%s:%d: %s has no heading #%s", document, link.Line, target,
+					anchor)
 			}
 		}
 	}
@@ -84,23 +86,27 @@ func TestSection(t *testing.T) {
 }
 
 func TestRows(t *testing.T) {
-	assert.Equal(t, [][]string{{"1", "`a`"}, {"2", ""}, {"x"}}, Rows("| n | what |\n|---|---|\n| 1 | `a` |\n| 2 | |\n\ntext\n| h |\n| --- |\n| x |\n"))
+	assert.Equal(t, [][]string{{"1", "`a`"}, {"2", ""}, {"x"}},
+		Rows("| n | what |\n|---|---|\n| 1 | `a` |\n| 2 | |\n\ntext\n| h |\n| --- |\n| x |\n"))
 	assert.Equal(t, []string{"a b", "c"}, CodeSpans("x `a b` y `c`"))
 }
 
 func TestAnchors(t *testing.T) {
-	assert.Equal(t, map[string]bool{"t-p-and-tp": true, "why-tar": true}, Anchors("# T, P and T/P\n## Why `tar`?\n```\n# no\n```\n"))
+	assert.Equal(t, map[string]bool{"t-p-and-tp": true, "why-tar": true},
+		Anchors("# T, P and T/P\n## Why `tar`?\n```\n# no\n```\n"))
 }
 
 func TestDeclares(t *testing.T) {
 	tree := NewTree(root)
 	for _, name := range []string{
-		"sdk/dataset", "sdk/dataset.Token", "sdk/dataset.Token.MarshalBinary", "sdk/dataset.Token.Mark", "sdk/dataset.ErrToken",
+		"sdk/dataset", "sdk/dataset.Token", "sdk/dataset.Token.MarshalBinary", "sdk/dataset.Token.Mark",
+		"sdk/dataset.ErrToken",
 		"fpga/program.Op", "internal/documents.Tree.packages", "host/api.Stream.Next",
 	} {
 		assert.NoError(t, tree.Declares(name))
 	}
-	for _, name := range []string{"sdk/datasets", "docs", "sdk/dataset.Tokens", "sdk/dataset.Token.Marks", "internal/documents.TestDeclares"} {
+	for _, name := range []string{"sdk/datasets", "docs", "sdk/dataset.Tokens", "sdk/dataset.Token.Marks",
+		"internal/documents.TestDeclares"} {
 		assert.Error(t, tree.Declares(name), name)
 	}
 }

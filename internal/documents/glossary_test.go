@@ -50,7 +50,10 @@ func TestGlossaryNamesTheCode(t *testing.T) {
 
 // qualifiedNames returns the code spans of a text that name something of a package of the tree.
 func qualifiedNames(text string) []string {
-	return slices.DeleteFunc(CodeSpans(text), func(s string) bool { return !strings.Contains(s, "/") || strings.Contains(s, "://") })
+	return slices.DeleteFunc(CodeSpans(text), func(s string) bool {
+		return !strings.Contains(s, "/") ||
+			strings.Contains(s, "://")
+	})
 }
 
 // TestGlossaryIsInOrder holds the alphabetical order, and the words that the documents and the code rest on.
@@ -64,8 +67,10 @@ func TestGlossaryIsInOrder(t *testing.T) {
 	assert.Equal(t, sorted, words)
 	assert.Equal(t, slices.Compact(slices.Clone(sorted)), sorted, "one word, one entry")
 	for _, w := range []string{
-		"cursor", "epoch", "extent", "fence", "generation", "grant", "image", "image slot", "job", "lease", "manifest", "memory range",
-		"mini-batch", "output layout", "partition", "piece", "placement", "program", "rank", "region", "run", "session", "slice", "SLM",
+		"cursor", "epoch", "extent", "fence", "generation", "grant", "image", "image slot", "job", "lease", "manifest",
+		"memory range",
+		"mini-batch", "output layout", "partition", "piece", "placement", "program", "rank", "region", "run", "session",
+		"slice", "SLM",
 		"split", "stream", "task", "token", "window", "worker",
 	} {
 		assert.Contains(t, words, w)

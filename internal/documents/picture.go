@@ -50,14 +50,16 @@ func Overview() Picture {
 			{X: 346, Y: y + 30, Width: 100, Height: 50, Kind: Frame, Title: "memory", Lines: []string{"tensors"}},
 		}
 	}
-	p := Picture{Width: 960, Height: 620, Title: "Drives preprocess the rows that they store; a train manager runs as many of them as the trainer needs."}
+	p := Picture{Width: 960, Height: 620,
+		Title: "Drives preprocess the rows that they store; a train manager runs as many of them as the trainer needs."}
 	p.Boxes = append(p.Boxes,
 		Box{X: 20, Y: 120, Width: 460, Height: 370, Kind: Frame, Title: "storage node"},
 		Box{X: 640, Y: 120, Width: 300, Height: 370, Kind: Frame, Title: "training machine"},
 		Box{X: 300, Y: 16, Width: 380, Height: 72, Kind: Part, Title: "train manager",
 			Lines: []string{"measures T and P, runs T/P drives at once,", "leases splits, keeps checkpoints"}},
 		Box{X: 660, Y: 170, Width: 260, Height: 120, Kind: Part, Title: "input queue",
-			Lines: []string{"dense [B, D], label [B]", "keyed jagged tensor (KJT)", "bounded in bytes; a full queue", "stops the drives"}},
+			Lines: []string{"dense [B, D], label [B]", "keyed jagged tensor (KJT)", "bounded in bytes; a full queue",
+				"stops the drives"}},
 		Box{X: 660, Y: 350, Width: 260, Height: 110, Kind: Part, Title: "trainer",
 			Lines: []string{"takes T rows/s", "acknowledges mini-batches,", "keeps a token to resume from"}},
 	)
@@ -69,10 +71,12 @@ func Overview() Picture {
 		{"training launcher", "submits jobs, takes mini-batches, resumes", "trainmgr in Go, millrace in Python"},
 		{"capacity planner", "sizes drives, watts and dollars", "millrace plan, millrace bench"},
 	} {
-		p.Boxes = append(p.Boxes, Box{X: 20 + 313*i, Y: 520, Width: 294, Height: 84, Kind: Person, Title: user.who, Lines: []string{user.does, user.with}})
+		p.Boxes = append(p.Boxes, Box{X: 20 + 313*i, Y: 520, Width: 294, Height: 84, Kind: Person, Title: user.who,
+			Lines: []string{user.does, user.with}})
 	}
 	for _, y := range []int{160, 268, 376} {
-		p.Arrows = append(p.Arrows, Arrow{FromX: 162, FromY: y + 55, ToX: 186, ToY: y + 55}, Arrow{FromX: 322, FromY: y + 55, ToX: 346, ToY: y + 55})
+		p.Arrows = append(p.Arrows, Arrow{FromX: 162, FromY: y + 55, ToX: 186, ToY: y + 55}, Arrow{FromX: 322, FromY: y + 55,
+			ToX: 346, ToY: y + 55})
 	}
 	p.Arrows = append(p.Arrows,
 		Arrow{FromX: 460, FromY: 206, ToX: 660, ToY: 220, Text: "mini-batches", TextX: 560, TextY: 196},
@@ -101,17 +105,23 @@ func (k Kind) colours() (fill, line, text string) {
 // Draw returns a picture as SVG.
 func Draw(p Picture) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img">`+"\n", p.Width, p.Height)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" role="img">`+"\n", p.Width,
+		p.Height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", escape(p.Title))
-	b.WriteString(`<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto">` +
+	b.WriteString(`<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" ` +
+		`orient="auto">` +
 		`<path d="M0 0L8 4L0 8z" fill="#444444"/></marker></defs>` + "\n")
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", p.Width, p.Height)
 	for _, box := range p.Boxes {
 		fill, line, text := box.Kind.colours()
-		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" rx="6" fill="%s" stroke="%s"/>`+"\n", box.X, box.Y, box.Width, box.Height, fill, line)
-		fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="14" font-weight="bold" fill="%s">%s</text>`+"\n", box.X+10, box.Y+19, text, escape(box.Title))
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" rx="6" fill="%s" stroke="%s"/>`+"\n", box.X, box.Y,
+			box.Width, box.Height, fill, line)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="14" font-weight="bold" fill="%s">%s</text>`+"\n", box.X+10, box.Y+19,
+			text, escape(box.Title))
 		for i, l := range box.Lines {
-			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="12" fill="%s">%s</text>`+"\n", box.X+10, box.Y+38+18*i, text, escape(l))
+			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="12" fill="%s">%s</text>`+"\n", box.X+10, box.Y+38+18*i, text,
+				escape(l))
 		}
 	}
 	for _, a := range p.Arrows {
@@ -119,9 +129,12 @@ func Draw(p Picture) string {
 		if a.Dashed {
 			dash = ` stroke-dasharray="5 4"`
 		}
-		fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#444444" stroke-width="1.5"%s marker-end="url(#head)"/>`+"\n", a.FromX, a.FromY, a.ToX, a.ToY, dash)
+		fmt.Fprintf(&b,
+			`<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="#444444" stroke-width="1.5"%s marker-end="url(#head)"/>`+"\n",
+			a.FromX, a.FromY, a.ToX, a.ToY, dash)
 		if a.Text != "" {
-			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="12" text-anchor="middle" fill="#444444">%s</text>`+"\n", a.TextX, a.TextY, escape(a.Text))
+			fmt.Fprintf(&b, `<text x="%d" y="%d" font-size="12" text-anchor="middle" fill="#444444">%s</text>`+"\n", a.TextX,
+				a.TextY, escape(a.Text))
 		}
 	}
 	b.WriteString("</svg>\n")

@@ -16,7 +16,8 @@ import (
 // TestThePictureIsItsDescription: docs/picture.svg is what Draw makes of Overview, and README shows it.
 func TestThePictureIsItsDescription(t *testing.T) {
 	goldenfile.Text(t, "../../docs/picture.svg", Draw(Overview()))
-	assert.True(t, strings.Contains(read(t, "README.md"), "](docs/picture.svg)"), "README.md does not show docs/picture.svg")
+	assert.True(t, strings.Contains(read(t, "README.md"), "](docs/picture.svg)"),
+		"README.md does not show docs/picture.svg")
 }
 
 // TestThePictureIsWhole: it is XML, and no box, arrow or text reaches out of it.

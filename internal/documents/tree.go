@@ -20,8 +20,8 @@ type Tree struct {
 func NewTree(root string) *Tree { return &Tree{root: root, packages: map[string]map[string]bool{}} }
 
 // Declares returns an error unless the code declares a name: a package ("host/placement"), something of a package
-// ("sdk/dataset.Token"), or a method or field of a type ("sdk/dataset.Token.MarshalBinary"). Names that are not exported
-// count, test files do not.
+// ("sdk/dataset.Token"), or a method or field of a type ("sdk/dataset.Token.MarshalBinary"). Names that are not
+// exported count, test files do not.
 func (t *Tree) Declares(name string) error {
 	folder, member := name, ""
 	if i := strings.IndexByte(name[strings.LastIndexByte(name, '/')+1:], '.'); i >= 0 {
@@ -70,7 +70,8 @@ func (t *Tree) load(folder string) (map[string]bool, error) {
 			continue
 		}
 		files++
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(t.root, filepath.FromSlash(folder), e.Name()), nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(t.root, filepath.FromSlash(folder), e.Name()), nil,
+			parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,5 @@
-// Package goldenfile compares what a test made with a file that is kept in testdata: the bytes of a wire form, a document,
-// a table.
+// Package goldenfile compares what a test made with a file that is kept in testdata: the bytes of a wire form, a
+// document, a table.
 //
 // # Overview
 //

@@ -39,7 +39,8 @@ func TestADifferenceFails(t *testing.T) {
 	t.Setenv("MILLRACE_UPDATE", "")
 	path := filepath.Join(t.TempDir(), "form.txt")
 	require.NoError(t, os.WriteFile(path, []byte("one\ntwo\n"), 0o644))
-	for made, fails := range map[string]bool{"one\ntwo\n": false, "one\n": true, "one\ntwo\nthree\n": true, "one\n2\n": true, "": true} {
+	for made, fails := range map[string]bool{"one\ntwo\n": false, "one\n": true, "one\ntwo\nthree\n": true,
+		"one\n2\n": true, "": true} {
 		r := &recorder{TB: t}
 		Text(r, path, made)
 		assert.Equal(t, fails, r.failure != "", "%q", made)

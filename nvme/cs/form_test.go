@@ -27,7 +27,8 @@ func TestFormOfPreprocess(t *testing.T) {
 // TestFormOfTheLog holds log page C0h: the counters of units and programs.
 func TestFormOfTheLog(t *testing.T) {
 	l := Log{
-		Backend: "functional", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7, 8}, DRAMToHost: Movement{9, 10, 11},
+		Backend: "functional", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7, 8},
+		DRAMToHost: Movement{9, 10, 11},
 		HostToDRAM: Movement{12, 13, 14}, SLMBytes: 15, SLMReserved: 16,
 		Units:    []UnitCounter{{Name: "sigridhash", Version: 17, Rows: 18, Timing: Timing{2, 21, 10, 11}}},
 		Programs: []ProgramCounter{{ID: [32]byte{1, 31: 2}, Rows: 22, P: 1.5e6, Timing: Timing{3, 9, 2, 4}}},

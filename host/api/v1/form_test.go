@@ -21,7 +21,8 @@ func TestFormOfTheWords(t *testing.T) {
 		service := file.Services().Get(i)
 		for j := range service.Methods().Len() {
 			m := service.Methods().Get(j)
-			add("rpc %s %s -> %s, streams %v %v", m.FullName(), m.Input().FullName(), m.Output().FullName(), m.IsStreamingClient(), m.IsStreamingServer())
+			add("rpc %s %s -> %s, streams %v %v", m.FullName(), m.Input().FullName(), m.Output().FullName(),
+				m.IsStreamingClient(), m.IsStreamingServer())
 		}
 	}
 	enum := func(e protoreflect.EnumDescriptor) {

@@ -19,5 +19,6 @@ func TestFormOfTheSums(t *testing.T) {
 	written, err := os.ReadFile(filepath.Join(dir, "sums.json"))
 	require.NoError(t, err)
 	goldenfile.Text(t, "testdata/sums.json", string(written))
-	assert.Equal(t, []byte{0xab, 0xcd}, openSums("testdata", log).get("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d", "day/part-0.parquet"))
+	assert.Equal(t, []byte{0xab, 0xcd}, openSums("testdata", log).get("0e5f0a3c-7a5b-5a0e-8d3c-2f6f8a9b1c2d",
+		"day/part-0.parquet"))
 }
