@@ -74,3 +74,31 @@ func TestEveryGoldenFileBelongsToAForm(t *testing.T) {
 	}
 	assert.Greater(t, found, 30)
 }
+
+// printedVersion is a version that `millrace version` prints: a constant of the package that owns the form.
+var printedVersion = regexp.MustCompile(`\b([a-z0-9]+)\.([A-Z]\w+)`)
+
+// TestEveryPrintedVersionHasAForm: each version that `millrace version --output json` prints is that of a form in the
+// table. The version of NVM Express itself is not ours.
+func TestEveryPrintedVersionHasAForm(t *testing.T) {
+	_, body, found := strings.Cut(read(t, "cmd/millrace/version.go"), "func currentFormats() formatsOfData {")
+	require.True(t, found)
+	body, _, _ = strings.Cut(body, "\n}\n")
+	var versions []string
+	for _, row := range forms(t) {
+		versions = append(versions, CodeSpans(row[2])...)
+	}
+	printed := 0
+	for _, m := range printedVersion.FindAllStringSubmatch(body, -1) {
+		if m[1] == "strconv" || m[1] == "fmt" || m[0] == "nvme.VersionSpec" {
+			continue
+		}
+		printed++
+		named := slices.ContainsFunc(versions, func(v string) bool {
+			return strings.HasSuffix(v, "."+m[2]) && (m[1] == "apiv1" || strings.HasSuffix(path.Dir(v)+"/"+path.Base(v),
+				"/"+m[0]))
+		})
+		assert.True(t, named, "docs/compatibility.md has no form with the version %s", m[0])
+	}
+	assert.Greater(t, printed, 15)
+}
