@@ -8,8 +8,8 @@ import (
 	"io"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // ErrChanged says that a partition is not what the job's manifest says. The error is a *ChangedError.
@@ -56,7 +56,7 @@ const parquetTrailer = 8
 
 // takeFingerprint reads a partition's fingerprint through its reader. It allocates nothing of a size that the
 // partition's bytes name.
-func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
+func takeFingerprint(p *partition.Partition) (fingerprint, error) {
 	sum := sha256.New()
 	hash := func(from int64) error {
 		_, err := io.Copy(sum, io.NewSectionReader(p, from, p.Size-from))
@@ -90,7 +90,7 @@ func takeFingerprint(p *sdk.Partition) (fingerprint, error) {
 
 // checkUnchanged looks again where a partition lies, and at its fingerprint. A file of a mounted file system that was
 // moved is an error that wraps extents.ErrMoved; a different fingerprint is a *ChangedError.
-func (d *Drive) checkUnchanged(p *sdk.Partition) error {
+func (d *Drive) checkUnchanged(p *partition.Partition) error {
 	if m := d.maps[p]; m != nil {
 		if err := m.Check(); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // ReadCounters reads what a drive that computes has counted since it was opened (vendor log C0h).
@@ -51,7 +52,7 @@ const countersTime = 5 * time.Second
 
 // report returns what the drive did for a job: stats is what the job's processor did since P was measured, and counted
 // what the drive had counted by then.
-func (d *Drive) report(ctx context.Context, stats sdk.Stats, counted *api.Counters) (api.DriveReport, error) {
+func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
 		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait, Move: stats.Move, Decode: stats.Decode,
 		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned, BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,

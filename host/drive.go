@@ -12,6 +12,7 @@ import (
 	"github.com/millrace/millrace/host/extents"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // DriveOptions say what is on a drive and who computes. The zero value means Parquet, every member of the drive's
@@ -27,7 +28,7 @@ type DriveOptions struct {
 	// one job's part.
 	Jobs     int
 	Streams  int          // of a job at once, 0 means two, or one where memory is short
-	Coalesce uint64       // see sdk.Options
+	Coalesce uint64       // see processor.Options
 	Commands sdk.Commands // OpenFiles: the command set
 	Threads  int          // OpenFiles, EngineCPU: engine threads, 0 means 1
 
@@ -43,19 +44,19 @@ type DriveOptions struct {
 type Drive struct {
 	name    string
 	o       DriveOptions
-	device  *sdk.Device                     // nil for files that the CPU reads
-	engine  Engine                          // never auto
-	volume  *volume.Volume                  // nil for files
-	maps    map[*sdk.Partition]*extents.Map // of files on a mounted file system
+	device  *sdk.Device                           // nil for files that the CPU reads
+	engine  Engine                                // never auto
+	volume  *volume.Volume                        // nil for files
+	maps    map[*partition.Partition]*extents.Map // of files on a mounted file system
 	closers []func() error
 
 	scanning sync.Mutex // held by Rescan
 
-	mu           sync.Mutex       // guards what follows
-	partitions   []*sdk.Partition // replaced, never changed
-	heldVersion  uint64           // grows when partitions changes
-	byName       map[string]*sdk.Partition
-	fingerprints map[*sdk.Partition]fingerprint
+	mu           sync.Mutex             // guards what follows
+	partitions   []*partition.Partition // replaced, never changed
+	heldVersion  uint64                 // grows when partitions changes
+	byName       map[string]*partition.Partition
+	fingerprints map[*partition.Partition]fingerprint
 	running      int    // open streams, of all jobs
 	activeImage  string // its id
 	suspended    bool   // by Manager.Suspend: no processors are made
@@ -104,7 +105,7 @@ func (d *Drive) Name() string { return d.name }
 func (d *Drive) Device() *sdk.Device { return d.device }
 
 // Partitions returns what the drive holds, in the volume's order.
-func (d *Drive) Partitions() []*sdk.Partition {
+func (d *Drive) Partitions() []*partition.Partition {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.partitions
@@ -114,7 +115,7 @@ func (d *Drive) Partitions() []*sdk.Partition {
 func (d *Drive) Volume() *volume.Volume { return d.volume }
 
 // partition returns a partition by name, or nil.
-func (d *Drive) partition(name string) *sdk.Partition {
+func (d *Drive) partition(name string) *partition.Partition {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.byName[name]

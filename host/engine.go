@@ -8,6 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // Engine says who computes. The reference engine is slow: it computes by the definition.
@@ -95,17 +96,17 @@ func (d *Drive) memory() uint64 {
 const memoryGrain = 1 << 16
 
 // twoStreams is the memory from which a job has two streams on a drive: the least memory of two streams, and a program.
-const twoStreams = 2*sdk.MinStreamMemory + 16<<20
+const twoStreams = 2*processor.MinStreamMemory + 16<<20
 
 // newProcessor makes a job's processor on the drive.
-func (d *Drive) newProcessor(ctx context.Context, l lowered) (sdk.Processor, error) {
+func (d *Drive) newProcessor(ctx context.Context, l lowered) (processor.Processor, error) {
 	switch d.engine {
 	case EngineReference:
 		return cpu.NewReference(l.program, l.schema)
 	case EngineCPU:
-		o := sdk.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
+		o := processor.Options{SLM: d.o.SLM, Streams: d.streams(), Coalesce: d.o.Coalesce}
 		return cpu.New(ctx, l.program, l.schema, cpu.Options{Threads: d.threads(), Processor: o})
 	}
-	o := sdk.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce}
+	o := processor.Options{SLM: d.memory(), Streams: d.streams(), Coalesce: d.o.Coalesce}
 	return sdk.NewProcessor(ctx, d.device, l.program, l.schema, o)
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // baseNames gives files the names of their partitions: their base names, which must differ.
@@ -23,7 +24,7 @@ func (n baseNames) add(path string) (name string, err error) {
 
 // openFiles opens existing files as partitions.
 func (d *Drive) openFiles(ctx context.Context, paths []string) error {
-	var extents []sdk.Extent
+	var extents []partition.Extent
 	if d.o.Engine == EngineDrive || d.o.Engine == EngineAuto {
 		var err error
 		d.device, extents, err = sdk.OpenFiles(ctx, paths, sdk.FilesOptions{
@@ -38,7 +39,7 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		return err
 	}
 	names := baseNames{}
-	list := make([]*sdk.Partition, 0, len(paths))
+	list := make([]*partition.Partition, 0, len(paths))
 	for i, path := range paths {
 		name, err := names.add(path)
 		if err != nil {
@@ -48,11 +49,11 @@ func (d *Drive) openFiles(ctx context.Context, paths []string) error {
 		if err != nil {
 			return err
 		}
-		o := sdk.PartitionOptions{Text: d.o.Text}
+		o := partition.Options{Text: d.o.Text}
 		if extents != nil {
-			o.Extents = []sdk.Extent{extents[i]}
+			o.Extents = []partition.Extent{extents[i]}
 		}
-		p, err := sdk.OpenPartition(ctx, name, f, size, d.source(), o)
+		p, err := partition.Open(ctx, name, f, size, d.source(), o)
 		if err != nil {
 			return err
 		}

@@ -8,9 +8,10 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -25,7 +26,7 @@ type job struct {
 	starting sync.Mutex // held while a processor is made or replaced
 
 	mu         sync.Mutex
-	processors map[string]*processor // by drive
+	processors map[string]*driveProcessor // by drive
 	plans      map[uint64]*dataset.Plan
 }
 
@@ -35,19 +36,19 @@ type lowered struct {
 	schema  *tensor.Schema
 }
 
-// processor is a job's processor on one drive, and what was measured of it. job.mu guards its fields.
-type processor struct {
-	sdk.Processor
+// driveProcessor is a job's processor on one drive, and what was measured of it. job.mu guards its fields.
+type driveProcessor struct {
+	processor.Processor
 	drive    *Drive
 	rate     api.Measurement
-	measured sdk.Stats     // what was done to measure P, which no report counts
-	counted  *api.Counters // the drive's counters at that time; nil where it does not compute
-	running  int           // open streams
+	measured processor.Stats // what was done to measure P, which no report counts
+	counted  *api.Counters   // the drive's counters at that time; nil where it does not compute
+	running  int             // open streams
 }
 
 // enterProcessor counts a split of the job in. It reports false when the drive has as many splits of the job open as it
 // takes. Another job on the drive has its own share of the memory.
-func (j *job) enterProcessor(p *processor, streams int) bool {
+func (j *job) enterProcessor(p *driveProcessor, streams int) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if p.running >= streams {
@@ -59,7 +60,7 @@ func (j *job) enterProcessor(p *processor, streams int) bool {
 }
 
 // leaveProcessor counts a split of the job out.
-func (j *job) leaveProcessor(p *processor) {
+func (j *job) leaveProcessor(p *driveProcessor) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	p.running--
@@ -81,7 +82,7 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 		return nil, nil, err
 	}
 	resolved.Malformed = data.Malformed
-	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*processor{},
+	j := &job{Job: *spec, manager: m, hasManifest: spec.Manifest != nil, processors: map[string]*driveProcessor{},
 		plans: map[uint64]*dataset.Plan{}}
 	j.Manifest, j.pipeline = data.Manifest, resolved.Digest()
 	if j.lowered.program, j.lowered.schema, err = pipeline.Lower(resolved); err != nil {
@@ -105,7 +106,7 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 
 // processor returns the job's processor on a drive. It makes one where there is none, because a drive may have been
 // added, or opened again, since the job was prepared.
-func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
+func (j *job) processor(ctx context.Context, d *Drive) (*driveProcessor, error) {
 	j.starting.Lock()
 	defer j.starting.Unlock()
 	j.mu.Lock()
@@ -125,7 +126,7 @@ func (j *job) processor(ctx context.Context, d *Drive) (*processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p = &processor{Processor: started, drive: d, counted: counted}
+	p = &driveProcessor{Processor: started, drive: d, counted: counted}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.processors == nil { // finished meanwhile
@@ -173,7 +174,7 @@ func (j *job) plan(epoch uint64) (*dataset.Plan, error) {
 }
 
 // partition returns a partition of the job's manifest, by its index, as the drive holds it.
-func (j *job) partition(d *Drive, index int) (*sdk.Partition, error) {
+func (j *job) partition(d *Drive, index int) (*partition.Partition, error) {
 	if index < 0 || index >= len(j.Manifest.Partitions) {
 		return nil, fmt.Errorf("partition %d of %d", index, len(j.Manifest.Partitions))
 	}

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // meter measures P of a drive for a job.
 type meter struct {
 	job       *job
 	drive     *Drive
-	processor *processor
+	processor *driveProcessor
 	least     time.Duration
 }
 
@@ -75,7 +76,7 @@ func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error 
 	}
 	for turn := 0; ; turn++ {
 		part := parts[(i+turn)%len(parts)]
-		s, err := m.processor.Open(ctx, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch})
+		s, err := m.processor.Open(ctx, processor.Run{Partition: part, Rows: part.Rows, Batch: batch})
 		if err != nil {
 			return err
 		}
@@ -100,8 +101,8 @@ func (m *meter) run(ctx context.Context, i int, more func(rows int) bool) error 
 }
 
 // partitions returns the job's partitions on the drive that have rows.
-func (m *meter) partitions() []*sdk.Partition {
-	var list []*sdk.Partition
+func (m *meter) partitions() []*partition.Partition {
+	var list []*partition.Partition
 	for i := range m.job.Manifest.Partitions {
 		if p, err := m.job.partition(m.drive, i); err == nil && p.Rows > 0 {
 			list = append(list, p)

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/host/extents"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // ErrElsewhere says that a file does not lie on the drive that was to preprocess it.
@@ -37,9 +37,9 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 	if err := d.chooseEngine(); err != nil {
 		return err
 	}
-	d.maps = map[*sdk.Partition]*extents.Map{}
+	d.maps = map[*partition.Partition]*extents.Map{}
 	names := baseNames{}
-	var list []*sdk.Partition
+	var list []*partition.Partition
 	for _, path := range d.o.Members {
 		name, err := names.add(path)
 		if err != nil {
@@ -57,8 +57,8 @@ func (d *Drive) openMounted(ctx context.Context, device string) error {
 		if err != nil {
 			return err
 		}
-		o := sdk.PartitionOptions{Text: d.o.Text, Extents: m.Extents}
-		p, err := sdk.OpenPartition(ctx, name, f, m.Size, d.source(), o)
+		o := partition.Options{Text: d.o.Text, Extents: m.Extents}
+		p, err := partition.Open(ctx, name, f, m.Size, d.source(), o)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -23,7 +23,7 @@ type schema struct {
 
 // add merges the schema of a partition. A column that is nullable in one partition is nullable. A column that some
 // partition lacks, or has as another type, cannot be used, and says why.
-func (s *schema) add(p *sdk.Partition, o text.Options) error {
+func (s *schema) add(p *partition.Partition, o text.Options) error {
 	columns, values := Columns(p, o)
 	if s.columns == nil {
 		for i := range columns {
@@ -106,7 +106,7 @@ func (s *schema) meanLength() map[string]float64 {
 // the number of levels of each list column: its elements, and one for each empty or null list. The number of a map to
 // lists is that of a feature that every row has. A map stands where its first leaf does; maps that cannot be read come
 // last.
-func Columns(p *sdk.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
+func Columns(p *partition.Partition, o text.Options) ([]pipeline.ColumnInfo, map[string]float64) {
 	switch p.Source {
 	case program.CriteoTSV:
 		return pipeline.TextSchema(o.LabelAbsent), nil

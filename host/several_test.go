@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
 )
 
@@ -208,7 +209,7 @@ func TestRescanFindsWhatWasAppended(t *testing.T) {
 		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "notes.txt": []byte("no Parquet")}),
 		DriveOptions{Name: "d", SLM: 8 << 20, Members: []string{"*.parquet", "notes.txt", "none*"},
 			Skip: func(member string, err error) {
-				require.ErrorIs(t, err, sdk.ErrPartition)
+				require.ErrorIs(t, err, partition.ErrUnreadable)
 				skipped = append(skipped, member)
 			}})
 	require.NoError(t, err)
@@ -294,10 +295,10 @@ func TestAMemberReplaced(t *testing.T) {
 	require.NoError(t, err)
 	old := d.Partitions()[0]
 	// Put refuses a name that exists; another host's tar -r does not.
-	p, err := sdk.OpenPartition(t.Context(), old.Name, old, old.Size, program.Parquet,
-		sdk.PartitionOptions{Extents: []sdk.Extent{{Device: 1 << 20, Len: old.Size}}})
+	p, err := partition.Open(t.Context(), old.Name, old, old.Size, program.Parquet,
+		partition.Options{Extents: []partition.Extent{{Device: 1 << 20, Len: old.Size}}})
 	require.NoError(t, err)
-	require.NoError(t, d.hold([]*sdk.Partition{p}))
+	require.NoError(t, d.hold([]*partition.Partition{p}))
 	require.ErrorIs(t, d.checkUnchanged(old), ErrChanged)
 	require.NoError(t, m.Rescan(t.Context()))
 	assert.Equal(t, old.Extents, d.Partitions()[0].Extents)

@@ -7,18 +7,19 @@ import (
 	"io"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // stream makes the mini-batches of one split for one request. It implements api.Stream.
 type stream struct {
 	job       *job
-	processor *processor
+	processor *driveProcessor
 	request   api.SplitRequest
 	plan      *dataset.Plan // of the request's epoch
-	source    sdk.Stream
+	source    processor.Stream
 	next      int                 // mini-batch of the split that the source makes next
 	mixed     []*tensor.MiniBatch // of the current window, with their rows mixed, not yet taken
 	unchanged func() error        // checks that the partition's bytes are still those of the job's manifest
@@ -26,8 +27,8 @@ type stream struct {
 }
 
 // openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins in.
-func (j *job) openStream(ctx context.Context, d *Drive, p *processor, request api.SplitRequest,
-	part *sdk.Partition) (*stream, error) {
+func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, request api.SplitRequest,
+	part *partition.Partition) (*stream, error) {
 	plan, err := j.plan(request.Epoch)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ func (j *job) openStream(ctx context.Context, d *Drive, p *processor, request ap
 	}
 	batch := plan.Options().Batch
 	skipped := int64(s.next) * int64(batch)
-	s.source, err = p.Open(ctx, sdk.Run{
+	s.source, err = p.Open(ctx, processor.Run{
 		Partition: part, First: split.First + skipped, Rows: split.Rows - skipped, Batch: batch,
 	})
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/host/volume"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // openVolume opens the members of the drive's volume as partitions.
@@ -41,7 +41,7 @@ func (d *Drive) scan(ctx context.Context) (matched []bool, err error) {
 		return nil, err
 	}
 	matched = make([]bool, len(d.o.Members))
-	list := make([]*sdk.Partition, 0, len(members))
+	list := make([]*partition.Partition, 0, len(members))
 	for _, m := range members {
 		if !d.wanted(m.Name, matched) {
 			continue
@@ -68,7 +68,7 @@ func (d *Drive) scan(ctx context.Context) (matched []bool, err error) {
 // that could be missed, so it is left out even where other members that cannot be opened are an error, unless its name
 // was given.
 func (d *Drive) leaveOut(m volume.Member, err error) bool {
-	if d.o.Skip != nil && (errors.Is(err, sdk.ErrPartition) || errors.Is(err, volume.ErrSparse)) {
+	if d.o.Skip != nil && (errors.Is(err, partition.ErrUnreadable) || errors.Is(err, volume.ErrSparse)) {
 		d.o.Skip(m.Name, err)
 		return true
 	}
@@ -83,14 +83,14 @@ func (d *Drive) leaveOut(m volume.Member, err error) bool {
 }
 
 // openMember opens a member of the volume as a partition.
-func (d *Drive) openMember(ctx context.Context, m volume.Member) (*sdk.Partition, error) {
+func (d *Drive) openMember(ctx context.Context, m volume.Member) (*partition.Partition, error) {
 	// The reader outlives this call, and the CPU engine reads through it.
 	r, err := d.volume.Open(context.WithoutCancel(ctx), m.Name)
 	if err != nil {
 		return nil, err
 	}
-	return sdk.OpenPartition(ctx, m.Name, r, m.Size, d.source(), sdk.PartitionOptions{
-		Text: d.o.Text, Extents: []sdk.Extent{{Device: m.Offset, Len: max(m.Size, 1)}},
+	return partition.Open(ctx, m.Name, r, m.Size, d.source(), partition.Options{
+		Text: d.o.Text, Extents: []partition.Extent{{Device: m.Offset, Len: max(m.Size, 1)}},
 	})
 }
 
@@ -123,11 +123,11 @@ func (d *Drive) Rescan(ctx context.Context) error {
 }
 
 // hold makes a list the drive's partitions, and takes the fingerprints of those that are new.
-func (d *Drive) hold(list []*sdk.Partition) error {
+func (d *Drive) hold(list []*partition.Partition) error {
 	d.mu.Lock()
 	old := d.fingerprints
 	d.mu.Unlock()
-	fingerprints := make(map[*sdk.Partition]fingerprint, len(list))
+	fingerprints := make(map[*partition.Partition]fingerprint, len(list))
 	for _, p := range list {
 		if f, ok := old[p]; ok {
 			fingerprints[p] = f
@@ -139,7 +139,7 @@ func (d *Drive) hold(list []*sdk.Partition) error {
 		}
 		fingerprints[p] = f
 	}
-	byName := make(map[string]*sdk.Partition, len(list))
+	byName := make(map[string]*partition.Partition, len(list))
 	for _, p := range list {
 		byName[p.Name] = p
 	}

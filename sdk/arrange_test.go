@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -65,7 +66,7 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 			}
 			require.NoError(t, w.Close())
 			data := buf.Bytes()
-			run := sdk.Run{Partition: open(t, data, true), Rows: rows, Batch: 500}
+			run := processor.Run{Partition: open(t, data, true), Rows: rows, Batch: 500}
 			want := truth(t, prog, schema, run)
 			did := 0
 			for memory := uint64(24 << 10); memory < 700<<10; memory += 3 << 10 {
@@ -74,12 +75,12 @@ func TestMemoryForSomeOfManyPages(t *testing.T) {
 				}
 				f := newFlash(memory, 512)
 				run.Partition = place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-				p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 				require.NoError(t, err)
 				got, err := collect(p, run)
 				require.NoError(t, p.Close())
 				if err != nil {
-					var slm *sdk.ErrSLM
+					var slm *slicer.MemoryError
 					require.ErrorAs(t, err, &slm, "%d bytes", memory)
 					continue
 				}
@@ -148,13 +149,13 @@ func TestMemoryForOneDictionaryOfTwo(t *testing.T) {
 				}
 				f := newFlash(memory, 512)
 				part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-				p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+				p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 				require.NoError(t, err)
-				run := sdk.Run{Partition: part, Rows: rows, Batch: 1}
+				run := processor.Run{Partition: part, Rows: rows, Batch: 1}
 				got, err := collect(p, run)
 				require.NoError(t, p.Close())
 				if err != nil {
-					var slm *sdk.ErrSLM
+					var slm *slicer.MemoryError
 					require.ErrorAs(t, err, &slm, "%d bytes", memory)
 					require.Zero(t, did, "less than %d bytes did", memory)
 					continue

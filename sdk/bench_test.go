@@ -9,21 +9,21 @@ import (
 	pq "github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // BenchmarkStream runs forty hashed columns in memory; what it takes over the engine's own time is the planner's.
 func BenchmarkStream(b *testing.B) {
 	data, prog, schema := wide(b, 40, 100_000, 1<<20, pq.Compression(&pq.Uncompressed))
 	part := open(b, data, true)
-	p, err := cpu.New(context.Background(), prog, schema, cpu.Options{Processor: sdk.Options{SLM: 64 << 20, Sync: true}})
+	p, err := cpu.New(context.Background(), prog, schema, cpu.Options{Processor: processor.Options{SLM: 64 << 20, Sync: true}})
 	require.NoError(b, err)
 	defer p.Close()
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := p.Open(context.Background(), sdk.Run{Partition: part, Rows: part.Rows, Batch: 8192})
+		s, err := p.Open(context.Background(), processor.Run{Partition: part, Rows: part.Rows, Batch: 8192})
 		require.NoError(b, err)
 		for {
 			m, err := s.Next(context.Background())

@@ -340,7 +340,7 @@ func TestSLMIsReservedAndReleased(t *testing.T) {
 	o := DeviceOptions{Trace: r.trace()}
 	eachSet(t, "&slm=1MiB", o, func(t *testing.T, d *Device) {
 		c := d.Compute()
-		var full *SLMError
+		var full *ReserveError
 		_, err := c.Reserve(t.Context(), 1<<20+1)
 		require.ErrorAs(t, err, &full)
 		require.ErrorIs(t, err, ErrSLMFull)

@@ -7,6 +7,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -19,7 +22,7 @@ const driveMoves = 4096
 // NewProcessor runs a lowered pipeline on a drive. It reserves Options.SLM bytes of the drive's local memory (all of it
 // if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Partitions must
 // have been opened with Extents on this drive. The device stays the caller's: close it after the processor.
-func NewProcessor(ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts Options) (Processor, error) {
+func NewProcessor(ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts processor.Options) (processor.Processor, error) {
 	c := dev.Compute()
 	if c == nil {
 		return nil, dev.wrap("start a processor", ErrNoCompute)
@@ -32,7 +35,7 @@ func NewProcessor(ctx context.Context, dev *Device, prog *program.Program, schem
 	if err != nil {
 		return nil, err
 	}
-	return Start(ctx, &drive{dev: dev, compute: c, slm: slm}, prog, schema, opts)
+	return processor.Start(ctx, &drive{dev: dev, compute: c, slm: slm}, prog, schema, opts)
 }
 
 // drive is the target that is a drive: moves are copies from its flash to its local memory.
@@ -43,16 +46,16 @@ type drive struct {
 }
 
 // Limits implements Target.
-func (d *drive) Limits() Limits {
-	args := d.compute.MaxArgs(driveMoves, Ranges) - program.SliceHeader
-	return Limits{
+func (d *drive) Limits() target.Limits {
+	args := d.compute.MaxArgs(driveMoves, target.Ranges) - program.SliceHeader
+	return target.Limits{
 		Engine: "drive", Memory: d.slm.Size(), Block: uint64(d.dev.BlockSize()), Device: true,
 		Moves: driveMoves, Tasks: max(args/program.SliceTask, 1),
 	}
 }
 
 // Direct implements Target: a drive's engine reads its local memory only.
-func (d *drive) Direct(*Partition) bool { return false }
+func (d *drive) Direct(*partition.Partition) bool { return false }
 
 // Store implements Target.
 func (d *drive) Store(ctx context.Context, addr uint64, b []byte) error {
@@ -65,26 +68,29 @@ func (d *drive) Load(ctx context.Context, addr uint64, b []byte) error {
 }
 
 // View implements Target.
-func (d *drive) View(s Span) ([]byte, bool) { return d.slm.View(s.Addr, s.Len) }
+func (d *drive) View(s target.Span) ([]byte, bool) { return d.slm.View(s.Addr, s.Len) }
 
 // Execute implements Target.
-func (d *drive) Execute(ctx context.Context, x *Execution) (Outcome, error) {
+func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
 	block := uint64(d.dev.BlockSize())
 	copies := make([]cs.Copy, len(x.Moves))
 	for i, m := range x.Moves {
+		if m.Source != target.FromPartition {
+			return target.Outcome{}, fmt.Errorf("%s: move %d bytes from %v: a drive moves from its flash only", d.dev, m.Len, m.Source)
+		}
 		if m.From%block != 0 || m.Len%block != 0 || m.Len/block > 1<<32-1 {
-			return Outcome{}, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)
+			return target.Outcome{}, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)
 		}
 		copies[i] = cs.Copy{NSID: dataNamespace, SLBA: m.From / block, NLB: uint32(m.Len / block), Dest: d.slm.Addr() + m.To}
 	}
-	var ranges [Ranges]cs.Range
+	var ranges [target.Ranges]cs.Range
 	for i, s := range x.Ranges {
 		ranges[i] = d.slm.Range(s.Addr, s.Len)
 	}
 	start := time.Now()
 	ctx = d.slm.bind(ctx)
 	state, moved, err := d.compute.preprocess(ctx, copies, ranges[:], x.Args)
-	return Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, d.unread(ctx, copies, err)
+	return target.Outcome{State: state, Move: moved, Execute: time.Since(start) - moved}, d.unread(ctx, copies, err)
 }
 
 // Close implements Target.

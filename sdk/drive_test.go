@@ -17,11 +17,13 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // onDrive opens an in-process drive whose namespace is the file.
-func onDrive(t testing.TB, data []byte, o sdk.FilesOptions) (*sdk.Device, *sdk.Partition) {
+func onDrive(t testing.TB, data []byte, o sdk.FilesOptions) (*sdk.Device, *partition.Partition) {
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	other := filepath.Join(t.TempDir(), "before.bin")
@@ -33,14 +35,14 @@ func onDrive(t testing.TB, data []byte, o sdk.FilesOptions) (*sdk.Device, *sdk.P
 }
 
 // readFrom opens a partition that lies in one extent of a drive, through the drive.
-func readFrom(t testing.TB, dev *sdk.Device, data []byte, e sdk.Extent) *sdk.Partition {
+func readFrom(t testing.TB, dev *sdk.Device, data []byte, e partition.Extent) *partition.Partition {
 	r := io.NewSectionReader(dev, e.Device, e.Len)
-	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", r, int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{e}})
+	p, err := partition.Open(context.Background(), "part-0.parquet", r, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{e}})
 	require.NoError(t, err)
 	return p
 }
 
-func startOn(t testing.TB, dev *sdk.Device, prog *program.Program, schema *tensor.Schema, o sdk.Options) sdk.Processor {
+func startOn(t testing.TB, dev *sdk.Device, prog *program.Program, schema *tensor.Schema, o processor.Options) processor.Processor {
 	p, err := sdk.NewProcessor(context.Background(), dev, prog, schema, o)
 	require.NoError(t, err)
 	return p
@@ -52,7 +54,7 @@ func TestDrivesAgree(t *testing.T) {
 	ctx := context.Background()
 	l := layout{rows: 4000, group: 1500, page: 2 << 10, codec: &pq.Snappy, seed: 11}
 	data := write(t, l)
-	run := sdk.Run{First: 123, Rows: int64(l.rows) - 200, Batch: 256}
+	run := processor.Run{First: 123, Rows: int64(l.rows) - 200, Batch: 256}
 	for kind, build := range programs {
 		prog, schema := build()
 		run.Partition = open(t, data, true)
@@ -65,7 +67,7 @@ func TestDrivesAgree(t *testing.T) {
 						dev, part := onDrive(t, data, sdk.FilesOptions{LBA: lba, SLM: slm, Commands: set, DeviceOptions: sdk.DeviceOptions{NoMap: noMap}})
 						before, err := dev.Counters(ctx)
 						require.NoError(t, err)
-						p := startOn(t, dev, prog, schema, sdk.Options{})
+						p := startOn(t, dev, prog, schema, processor.Options{})
 						run := run
 						run.Partition = part
 						same(t, want, all(t, p, run))
@@ -108,26 +110,26 @@ func TestDriveFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var f controller.Faults
 			dev, part := onDrive(t, data, sdk.FilesOptions{SLM: 16 << 20, DeviceOptions: sdk.DeviceOptions{WrapFlash: f.Flash, WrapCompute: f.Compute}})
-			p := startOn(t, dev, prog, schema, sdk.Options{})
+			p := startOn(t, dev, prog, schema, processor.Options{})
 			defer p.Close()
 			c.fault(&f)
-			_, err := collect(p, sdk.Run{Partition: part, Rows: part.Rows, Batch: 100})
+			_, err := collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 100})
 			require.ErrorIs(t, err, c.want)
 			assert.ErrorContains(t, err, part.Name)
 		})
 	}
 	t.Run("a plain drive does not compute", func(t *testing.T) {
 		dev, _ := onDrive(t, data, sdk.FilesOptions{DeviceOptions: sdk.DeviceOptions{Plain: true}})
-		_, err := sdk.NewProcessor(ctx, dev, prog, schema, sdk.Options{})
+		_, err := sdk.NewProcessor(ctx, dev, prog, schema, processor.Options{})
 		assert.ErrorIs(t, err, sdk.ErrNoCompute)
 	})
 	t.Run("others hold the memory", func(t *testing.T) {
 		dev, _ := onDrive(t, data, sdk.FilesOptions{SLM: 1 << 20})
-		p := startOn(t, dev, prog, schema, sdk.Options{SLM: 800 << 10})
-		_, err := sdk.NewProcessor(ctx, dev, prog, schema, sdk.Options{SLM: 800 << 10})
+		p := startOn(t, dev, prog, schema, processor.Options{SLM: 800 << 10})
+		_, err := sdk.NewProcessor(ctx, dev, prog, schema, processor.Options{SLM: 800 << 10})
 		assert.ErrorIs(t, err, sdk.ErrSLMFull)
 		require.NoError(t, p.Close())
-		p = startOn(t, dev, prog, schema, sdk.Options{SLM: 800 << 10})
+		p = startOn(t, dev, prog, schema, processor.Options{SLM: 800 << 10})
 		require.NoError(t, p.Close())
 	})
 }

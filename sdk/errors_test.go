@@ -13,8 +13,11 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -24,9 +27,9 @@ func TestDamagedPages(t *testing.T) {
 	data := write(t, l)
 	prog, schema := jagged()
 	whole := open(t, data, true)
-	run := sdk.Run{Partition: whole, Rows: 400, Batch: 60}
+	run := processor.Run{Partition: whole, Rows: 400, Batch: 60}
 	want := truth(t, prog, schema, run)
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 2 << 20})
+	p := onCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
 	pages := 0
 	for g, group := range whole.File.RowGroups {
 		for c := range prog.Columns {
@@ -41,9 +44,9 @@ func TestDamagedPages(t *testing.T) {
 				hurt[at+int64(n)+int64(h.Compressed)/2] ^= 0x10
 				run.Partition = open(t, hurt, number%2 == 0)
 				got, err := collect(p, run)
-				var bad *sdk.DataError
+				var bad *partition.DataError
 				require.ErrorAs(t, err, &bad, "%s, page %d", leaf.Path, number)
-				assert.ErrorIs(t, err, sdk.ErrData)
+				assert.ErrorIs(t, err, partition.ErrData)
 				assert.Equal(t, g, bad.RowGroup)
 				assert.Equal(t, prog.Columns[c].Name, bad.Column)
 				// A list may go on in the next page: then it is the row's first page that Page tells.
@@ -71,44 +74,44 @@ func TestSchemas(t *testing.T) {
 		column program.Column
 		want   error
 	}{
-		"a column that is not there": {program.Column{Name: "cat_9", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
-		"a list":                     {program.Column{Name: "list_0", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
-		"a float":                    {program.Column{Name: "int_1", Kind: program.Int64, Sinks: sink}, sdk.ErrSchema},
+		"a column that is not there": {program.Column{Name: "cat_9", Kind: program.Int64, Sinks: sink}, partition.ErrSchema},
+		"a list":                     {program.Column{Name: "list_0", Kind: program.Int64, Sinks: sink}, partition.ErrSchema},
+		"a float":                    {program.Column{Name: "int_1", Kind: program.Int64, Sinks: sink}, partition.ErrSchema},
 	} {
 		prog := &program.Program{Source: program.Parquet, Columns: []program.Column{c.column}, Output: program.Output{Keys: 1, Fixed: true}}
-		p := onCPU(t, prog, &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}, sdk.Options{SLM: 1 << 20})
-		_, err := p.Open(ctx, sdk.Run{Partition: part, Rows: 100, Batch: 10})
+		p := onCPU(t, prog, &tensor.Schema{IDs: tensor.Int64, Keys: []tensor.Key{{Name: "k"}}}, processor.Options{SLM: 1 << 20})
+		_, err := p.Open(ctx, processor.Run{Partition: part, Rows: 100, Batch: 10})
 		require.ErrorIs(t, err, c.want, name)
-		var bad *sdk.DataError
+		var bad *partition.DataError
 		require.ErrorAs(t, err, &bad)
 		assert.Equal(t, c.column.Name, bad.Column)
 		// The place in memory is free again.
-		_, err = p.Open(ctx, sdk.Run{Partition: part, Rows: 100, Batch: 10})
+		_, err = p.Open(ctx, processor.Run{Partition: part, Rows: 100, Batch: 10})
 		require.ErrorIs(t, err, c.want, name)
 	}
 
 	prog, schema := fixed()
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 1 << 20})
-	for name, run := range map[string]sdk.Run{
+	p := onCPU(t, prog, schema, processor.Options{SLM: 1 << 20})
+	for name, run := range map[string]processor.Run{
 		"no partition":         {Rows: 1, Batch: 1},
 		"no batch":             {Partition: part, Rows: 1},
 		"no rows":              {Partition: part, Batch: 1},
 		"before the partition": {Partition: part, First: -1, Rows: 1, Batch: 1},
 		"behind the partition": {Partition: part, First: 100, Rows: 1, Batch: 1},
 		"too many rows":        {Partition: part, First: 1, Rows: 100, Batch: 1},
-		"another format":       {Partition: openText(t, binaryRows(1), program.CriteoBinary, sdk.PartitionOptions{}), Rows: 1, Batch: 1},
+		"another format":       {Partition: openText(t, binaryRows(1), program.CriteoBinary, partition.Options{}), Rows: 1, Batch: 1},
 	} {
 		_, err := p.Open(ctx, run)
 		assert.Error(t, err, name)
 	}
 
 	_, jaggedSchema := jagged()
-	_, err := cpu.New(ctx, prog, jaggedSchema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	_, err := cpu.New(ctx, prog, jaggedSchema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
 	require.ErrorIs(t, err, tensor.ErrShape)
-	_, err = cpu.New(ctx, &program.Program{}, schema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	_, err = cpu.New(ctx, &program.Program{}, schema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
 	require.ErrorIs(t, err, program.ErrInvalid)
-	_, err = cpu.New(ctx, prog, schema, cpu.Options{Processor: sdk.Options{SLM: 1024}})
-	var slm *sdk.ErrSLM
+	_, err = cpu.New(ctx, prog, schema, cpu.Options{Processor: processor.Options{SLM: 1024}})
+	var slm *slicer.MemoryError
 	require.ErrorAs(t, err, &slm)
 }
 
@@ -117,9 +120,9 @@ func TestNullsThatMayNotBe(t *testing.T) {
 	data := write(t, layout{rows: 100, group: 100, page: 1 << 10, seed: 63})
 	prog := &program.Program{Source: program.Parquet, Output: program.Output{Dense: 1, Fixed: true}, Columns: []program.Column{
 		{Name: "int_0", Kind: program.Int64, Sinks: []program.Sink{{To: program.ToDense, Ops: []program.Op{program.Convert{To: program.Float32}}}}}}}
-	p := onCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, sdk.Options{SLM: 1 << 20})
-	_, err := collect(p, sdk.Run{Partition: open(t, data, true), Rows: 100, Batch: 100})
-	require.ErrorIs(t, err, sdk.ErrData)
+	p := onCPU(t, prog, &tensor.Schema{Dense: []string{"int_0"}}, processor.Options{SLM: 1 << 20})
+	_, err := collect(p, processor.Run{Partition: open(t, data, true), Rows: 100, Batch: 100})
+	require.ErrorIs(t, err, partition.ErrData)
 	assert.ErrorContains(t, err, "int_0")
 }
 
@@ -137,18 +140,18 @@ func TestPartitions(t *testing.T) {
 		data   []byte
 		size   int64
 		source program.Source
-		o      sdk.PartitionOptions
+		o      partition.Options
 	}{
-		"no footer":            {data[:len(data)-1], int64(len(data) - 1), program.Parquet, sdk.PartitionOptions{}},
-		"empty":                {nil, 0, program.Parquet, sdk.PartitionOptions{}},
-		"shorter than it says": {data, int64(len(data)) + 1, program.Parquet, sdk.PartitionOptions{}},
-		"other bytes":          {data, int64(len(data)), program.Parquet, sdk.PartitionOptions{Bytes: data[1:]}},
-		"no such format":       {data, int64(len(data)), 9, sdk.PartitionOptions{}},
-		"a negative size":      {data, -1, program.Parquet, sdk.PartitionOptions{}},
-		"bad extents":          {data, int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: []sdk.Extent{{Len: 10}}}},
+		"no footer":            {data[:len(data)-1], int64(len(data) - 1), program.Parquet, partition.Options{}},
+		"empty":                {nil, 0, program.Parquet, partition.Options{}},
+		"shorter than it says": {data, int64(len(data)) + 1, program.Parquet, partition.Options{}},
+		"other bytes":          {data, int64(len(data)), program.Parquet, partition.Options{Bytes: data[1:]}},
+		"no such format":       {data, int64(len(data)), 9, partition.Options{}},
+		"a negative size":      {data, -1, program.Parquet, partition.Options{}},
+		"bad extents":          {data, int64(len(data)), program.Parquet, partition.Options{Extents: []partition.Extent{{Len: 10}}}},
 	} {
-		_, err := sdk.OpenPartition(ctx, "p", bytes.NewReader(c.data), c.size, c.source, c.o)
-		require.ErrorIs(t, err, sdk.ErrPartition, name)
+		_, err := partition.Open(ctx, "p", bytes.NewReader(c.data), c.size, c.source, c.o)
+		require.ErrorIs(t, err, partition.ErrUnreadable, name)
 		assert.ErrorContains(t, err, "p: ", name)
 	}
 }
@@ -159,12 +162,12 @@ type liar struct {
 	lie func(r *program.Result)
 }
 
-func (l *liar) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, error) {
+func (l *liar) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
 	o, err := l.flash.Execute(ctx, x)
 	if err != nil {
 		return o, err
 	}
-	at, _ := l.View(x.Ranges[sdk.RangeResult])
+	at, _ := l.View(x.Ranges[target.RangeResult])
 	r, err := program.UnmarshalResult(at)
 	if err != nil {
 		return o, err
@@ -197,14 +200,14 @@ func TestLies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFlash(2<<20, 1)
 			f.device = data
-			p, err := sdk.Start(context.Background(), &liar{f, lie}, prog, schema, sdk.Options{Streams: 1})
+			p, err := processor.Start(context.Background(), &liar{f, lie}, prog, schema, processor.Options{Streams: 1})
 			require.NoError(t, err)
 			defer p.Close()
-			_, err = collect(p, sdk.Run{Partition: place(t, data, []sdk.Extent{{Len: int64(len(data))}}), Rows: 300, Batch: 50})
+			_, err = collect(p, processor.Run{Partition: place(t, data, []partition.Extent{{Len: int64(len(data))}}), Rows: 300, Batch: 50})
 			require.Error(t, err)
-			var slm *sdk.ErrSLM
-			var bad *sdk.DataError
-			assert.True(t, errors.Is(err, sdk.ErrEngine) || errors.As(err, &slm) || errors.As(err, &bad), "%v", err)
+			var slm *slicer.MemoryError
+			var bad *partition.DataError
+			assert.True(t, errors.Is(err, target.ErrEngine) || errors.As(err, &slm) || errors.As(err, &bad), "%v", err)
 		})
 	}
 }
@@ -227,7 +230,7 @@ func FuzzResult(f *testing.F) {
 		mem := newFlash(256<<10, 1)
 		mem.device = data
 		n := uint64(0)
-		p, err := sdk.Start(context.Background(), &liar{mem, func(r *program.Result) {
+		p, err := processor.Start(context.Background(), &liar{mem, func(r *program.Result) {
 			if n++; n%(which%5+1) != 0 || len(noise) == 0 {
 				return
 			}
@@ -238,10 +241,10 @@ func FuzzResult(f *testing.F) {
 			if q, err := program.UnmarshalResult(b); err == nil && q.State < program.BadSlice {
 				*r = *q
 			}
-		}}, prog, schema, sdk.Options{Streams: 1, Sync: true})
+		}}, prog, schema, processor.Options{Streams: 1, Sync: true})
 		require.NoError(t, err)
 		defer p.Close()
-		got, _ := collect(p, sdk.Run{Partition: place(t, data, []sdk.Extent{{Len: int64(len(data))}}), Rows: 60, Batch: 20})
+		got, _ := collect(p, processor.Run{Partition: place(t, data, []partition.Extent{{Len: int64(len(data))}}), Rows: 60, Batch: 20})
 		for _, m := range got {
 			require.Equal(t, 20, m.Rows)
 			require.Len(t, m.Dense, 40)

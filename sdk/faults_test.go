@@ -18,10 +18,12 @@ import (
 	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // faulty is a drive that holds a file, behind a loopback address, and goes wrong by a script.
-func faulty(t *testing.T, data []byte, script string) (uri string, at sdk.Extent, in *faults.Injector) {
+func faulty(t *testing.T, data []byte, script string) (uri string, at partition.Extent, in *faults.Injector) {
 	t.Helper()
 	s, err := faults.Parse([]byte(script))
 	require.NoError(t, err)
@@ -45,11 +47,11 @@ func faulty(t *testing.T, data []byte, script string) (uri string, at sdk.Extent
 		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
 		assert.NoError(t, drive.Close())
 	})
-	return "tcp://" + l.Addr().String() + "/" + sharedNQN, sdk.Extent{Device: places[0].Offset, Len: places[0].Size}, in
+	return "tcp://" + l.Addr().String() + "/" + sharedNQN, partition.Extent{Device: places[0].Offset, Len: places[0].Size}, in
 }
 
 // columnAt is a pattern of the columns of row group 0 with bytes in the block at an offset of a partition: one, or either of two.
-func columnAt(p *sdk.Partition, off int64) string {
+func columnAt(p *partition.Partition, off int64) string {
 	var names []string
 	for i, c := range p.File.RowGroups[0].Columns {
 		if c.Offset < off+512 && off < c.Offset+c.Compressed {
@@ -65,7 +67,7 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 44}
 	data := write(t, l)
 	prog, schema := jagged()
-	run := sdk.Run{Rows: int64(l.rows), Batch: 32, Partition: open(t, data, true)}
+	run := processor.Run{Rows: int64(l.rows), Batch: 32, Partition: open(t, data, true)}
 	want := truth(t, prog, schema, run)
 	for name, c := range map[string]struct {
 		script string
@@ -87,8 +89,8 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			defer func() { require.NoError(t, dev.Close()) }()
 			run := run
 			// The footer is read where nothing goes wrong, so that what does happens to the run.
-			run.Partition = place(t, data, []sdk.Extent{at})
-			p := startOn(t, dev, prog, schema, sdk.Options{SLM: 4 << 20})
+			run.Partition = place(t, data, []partition.Extent{at})
+			p := startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
 			got, err := collect(p, run)
 			matched := false
 			for _, e := range c.errs {
@@ -108,7 +110,7 @@ func TestFaultsUnderPreprocess(t *testing.T) {
 			require.Equal(t, c.stats, st)
 			require.NoError(t, p.Close())
 
-			p = startOn(t, dev, prog, schema, sdk.Options{SLM: 4 << 20})
+			p = startOn(t, dev, prog, schema, processor.Options{SLM: 4 << 20})
 			got, err = collect(p, run)
 			require.NoError(t, err)
 			same(t, want, got)

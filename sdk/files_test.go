@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -182,25 +183,25 @@ func mapped() (*program.Program, *tensor.Schema) {
 var programs = map[string]func() (*program.Program, *tensor.Schema){"jagged": jagged, "fixed": fixed, "mapped": mapped}
 
 // open opens a generated file, in memory if direct.
-func open(t testing.TB, data []byte, direct bool) *sdk.Partition {
-	var o sdk.PartitionOptions
+func open(t testing.TB, data []byte, direct bool) *partition.Partition {
+	var o partition.Options
 	if direct {
 		o.Bytes = data
 	}
-	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, o)
+	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, o)
 	require.NoError(t, err)
 	return p
 }
 
 // place opens a generated file that lies in extents of a drive.
-func place(t testing.TB, data []byte, extents []sdk.Extent) *sdk.Partition {
-	p, err := sdk.OpenPartition(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, sdk.PartitionOptions{Extents: extents})
+func place(t testing.TB, data []byte, extents []partition.Extent) *partition.Partition {
+	p, err := partition.Open(context.Background(), "part-0.parquet", bytes.NewReader(data), int64(len(data)), program.Parquet, partition.Options{Extents: extents})
 	require.NoError(t, err)
 	return p
 }
 
 // all runs a whole run and returns its mini-batches as copies.
-func all(t testing.TB, p sdk.Processor, run sdk.Run) []*tensor.MiniBatch {
+func all(t testing.TB, p processor.Processor, run processor.Run) []*tensor.MiniBatch {
 	out, err := collect(p, run)
 	require.NoError(t, err)
 	return out

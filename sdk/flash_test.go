@@ -11,15 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // flash is a target that behaves as a drive: bytes lie on a device, in blocks, in extents, and get into memory by moves
 // only. It can fail, hang and flip bytes.
 type flash struct {
-	sdk.Target
+	target.Target
 	device []byte
 	block  uint64
 	mapped bool
@@ -28,56 +30,56 @@ type flash struct {
 	moved uint64     // bytes, as a drive counts them
 	moves int
 	execs int
-	fail  func(exec int) error                        // before an execution
-	after func(t sdk.Target, x *sdk.Execution, n int) // between moves and execution
-	hang  chan struct{}                               // executions wait for it, or for ctx
+	fail  func(exec int) error                              // before an execution
+	after func(t target.Target, x *target.Execution, n int) // between moves and execution
+	hang  chan struct{}                                     // executions wait for it, or for ctx
 }
 
 func newFlash(memory uint64, block uint64) *flash {
-	return &flash{Target: cpu.NewTarget(cpu.Options{Threads: 4, Processor: sdk.Options{SLM: memory}}), block: block, mapped: true}
+	return &flash{Target: cpu.NewTarget(cpu.Options{Threads: 4, Processor: processor.Options{SLM: memory}}), block: block, mapped: true}
 }
 
-func (f *flash) Limits() sdk.Limits {
+func (f *flash) Limits() target.Limits {
 	l := f.Target.Limits()
 	l.Engine, l.Block, l.Device = "flash", f.block, true
 	return l
 }
 
-func (f *flash) Direct(*sdk.Partition) bool { return false }
+func (f *flash) Direct(*partition.Partition) bool { return false }
 
-func (f *flash) View(s sdk.Span) ([]byte, bool) {
+func (f *flash) View(s target.Span) ([]byte, bool) {
 	if !f.mapped {
 		return nil, false
 	}
 	return f.Target.View(s)
 }
 
-func (f *flash) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, error) {
+func (f *flash) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
 	f.mu.Lock()
 	f.execs++
 	n, fail, after, hang := f.execs, f.fail, f.after, f.hang
 	f.mu.Unlock()
 	if fail != nil {
 		if err := fail(n); err != nil {
-			return sdk.Outcome{}, err
+			return target.Outcome{}, err
 		}
 	}
 	if hang != nil {
 		select {
 		case <-hang:
 		case <-ctx.Done():
-			return sdk.Outcome{}, ctx.Err()
+			return target.Outcome{}, ctx.Err()
 		}
 	}
 	for _, m := range x.Moves {
 		if m.From%f.block != 0 || m.Len%f.block != 0 || m.Len == 0 || m.From+m.Len > uint64(len(f.device)) {
-			return sdk.Outcome{}, fmt.Errorf("move %+v: no whole blocks of the device", m)
+			return target.Outcome{}, fmt.Errorf("move %+v: no whole blocks of the device", m)
 		}
-		if in := x.Ranges[sdk.RangeInput]; m.To < in.Addr || m.To+m.Len > in.End() {
-			return sdk.Outcome{}, fmt.Errorf("move %+v goes past the input %+v", m, in)
+		if in := x.Ranges[target.RangeInput]; m.To < in.Addr || m.To+m.Len > in.End() {
+			return target.Outcome{}, fmt.Errorf("move %+v goes past the input %+v", m, in)
 		}
 		if err := f.Target.Store(ctx, m.To, f.device[m.From:m.From+m.Len]); err != nil {
-			return sdk.Outcome{}, err
+			return target.Outcome{}, err
 		}
 		f.mu.Lock()
 		f.moved += m.Len
@@ -87,7 +89,7 @@ func (f *flash) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, err
 	for i, a := range x.Ranges {
 		for _, b := range x.Ranges[:i] {
 			if a.Len > 0 && b.Len > 0 && a.Addr < b.End() && b.Addr < a.End() {
-				return sdk.Outcome{}, errors.New("ranges overlap")
+				return target.Outcome{}, errors.New("ranges overlap")
 			}
 		}
 	}
@@ -107,7 +109,7 @@ func (f *flash) counted() (bytes uint64, moves, execs int) {
 
 // put lays data out on the device in pieces of whole blocks, the first of them beginning phase bytes into a block, and
 // returns the extents.
-func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (extents []sdk.Extent) {
+func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (extents []partition.Extent) {
 	at := 0
 	for at < len(data) {
 		n := len(data) - at
@@ -123,7 +125,7 @@ func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (exte
 		if at == 0 {
 			f.device = append(f.device, make([]byte, phase)...)
 		}
-		extents = append(extents, sdk.Extent{Offset: int64(at), Device: int64(len(f.device)), Len: int64(n)})
+		extents = append(extents, partition.Extent{Offset: int64(at), Device: int64(len(f.device)), Len: int64(n)})
 		f.device = append(f.device, data[at:at+n]...)
 		at += n
 	}
@@ -134,8 +136,8 @@ func (f *flash) put(rng *rand.Rand, data []byte, phase uint64, pieces int) (exte
 }
 
 // start makes a processor of the flash; its reader fails, so that whatever reaches memory came by moves.
-func (f *flash) start(t testing.TB, prog *program.Program, schema *tensor.Schema, o sdk.Options) sdk.Processor {
-	p, err := sdk.Start(context.Background(), f, prog, schema, o)
+func (f *flash) start(t testing.TB, prog *program.Program, schema *tensor.Schema, o processor.Options) processor.Processor {
+	p, err := processor.Start(context.Background(), f, prog, schema, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
 	return p

@@ -21,12 +21,14 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 const sharedNQN = "nqn.2024-01.io.millrace:shared"
 
 // servedFiles is a drive that holds some files, behind a loopback address.
-func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []sdk.Extent) {
+func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []partition.Extent) {
 	t.Helper()
 	var paths []string
 	for i, data := range files {
@@ -36,7 +38,7 @@ func servedFiles(t *testing.T, slm int64, files ...[]byte) (uri string, at []sdk
 	flash, places, err := csd.Files(paths, csd.LBA512)
 	require.NoError(t, err)
 	for _, p := range places {
-		at = append(at, sdk.Extent{Device: p.Offset, Len: p.Size})
+		at = append(at, partition.Extent{Device: p.Offset, Len: p.Size})
 	}
 	drive, err := csd.Open(csd.Options{Flash: flash, LBA: csd.LBA512, SLMBytes: slm, Threads: 2, NQN: sharedNQN})
 	require.NoError(t, err)
@@ -146,10 +148,10 @@ func TestHostsPreprocessAtOnce(t *testing.T) {
 		defer func() { require.NoError(t, dev.Close()) }()
 		guards = append(guards, newGuard(t, dev, byte(10*i)))
 		prog, schema := programs[[]string{"jagged", "fixed"}[i]]()
-		run := sdk.Run{First: 5, Rows: int64(1900 + 500*i), Batch: 128, Partition: open(t, data[i], true)}
+		run := processor.Run{First: 5, Rows: int64(1900 + 500*i), Batch: 128, Partition: open(t, data[i], true)}
 		want := truth(t, prog, schema, run)
 		run.Partition = readFrom(t, dev, data[i], at[i])
-		p := startOn(t, dev, prog, schema, sdk.Options{SLM: slm / 4})
+		p := startOn(t, dev, prog, schema, processor.Options{SLM: slm / 4})
 		defer func() { require.NoError(t, p.Close()) }()
 		guards = append(guards, newGuard(t, dev, byte(10*i+100)))
 		jobs = append(jobs, job{dev, func() {
@@ -273,7 +275,7 @@ func TestHostDies(t *testing.T) {
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 43}
 	data := write(t, l)
 	prog, schema := jagged()
-	run := sdk.Run{Rows: int64(l.rows), Batch: 256, Partition: open(t, data, true)}
+	run := processor.Run{Rows: int64(l.rows), Batch: 256, Partition: open(t, data, true)}
 	want := truth(t, prog, schema, run)
 	const slm = 16 << 20
 	for name, how := range map[string]struct {
@@ -296,7 +298,7 @@ func TestHostDies(t *testing.T) {
 			require.NoError(t, secret.Store(t.Context(), 0, bytes.Repeat([]byte("secret"), 1000)))
 			run := run
 			run.Partition = readFrom(t, dies, data, at[0])
-			p := startOn(t, dies, prog, schema, sdk.Options{SLM: slm / 4})
+			p := startOn(t, dies, prog, schema, processor.Options{SLM: slm / 4})
 			failed := make(chan error, 1)
 			go func() {
 				for {
@@ -312,7 +314,7 @@ func TestHostDies(t *testing.T) {
 			defer func() { require.NoError(t, stays.Close()) }()
 			beside := run
 			beside.Partition = readFrom(t, stays, data, at[0])
-			q := startOn(t, stays, prog, schema, sdk.Options{SLM: slm / 4})
+			q := startOn(t, stays, prog, schema, processor.Options{SLM: slm / 4})
 			got, err := collect(q, beside)
 			require.NoError(t, err)
 			same(t, want, got)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -33,8 +33,8 @@ func TestLentMemory(t *testing.T) {
 	l := layout{rows: 2000, group: 700, page: 2 << 10, seed: 51}
 	data := write(t, l)
 	prog, schema := jagged()
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 8 << 20, Streams: 1})
-	run := sdk.Run{Partition: open(t, data, true), Rows: 2000, Batch: 100}
+	p := onCPU(t, prog, schema, processor.Options{SLM: 8 << 20, Streams: 1})
+	run := processor.Run{Partition: open(t, data, true), Rows: 2000, Batch: 100}
 	want := truth(t, prog, schema, run)
 	ctx := context.Background()
 	var kept []*tensor.MiniBatch
@@ -73,8 +73,8 @@ func TestLentMemory(t *testing.T) {
 func TestRetained(t *testing.T) {
 	data := write(t, layout{rows: 1000, group: 1000, page: 1 << 10, seed: 52})
 	prog, schema := fixed()
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 8 << 20, Streams: 1})
-	run := sdk.Run{Partition: open(t, data, true), Rows: 1000, Batch: 50}
+	p := onCPU(t, prog, schema, processor.Options{SLM: 8 << 20, Streams: 1})
+	run := processor.Run{Partition: open(t, data, true), Rows: 1000, Batch: 50}
 	want := truth(t, prog, schema, run)
 	s, err := p.Open(context.Background(), run)
 	require.NoError(t, err)
@@ -98,21 +98,21 @@ func TestRetained(t *testing.T) {
 func TestCancel(t *testing.T) {
 	data := write(t, layout{rows: 1000, group: 1000, page: 1 << 10, seed: 53})
 	prog, schema := fixed()
-	for name, end := range map[string]func(cancel context.CancelFunc, s sdk.Stream, p sdk.Processor){
-		"close the stream":    func(_ context.CancelFunc, s sdk.Stream, _ sdk.Processor) { s.Close() },
-		"cancel the context":  func(c context.CancelFunc, s sdk.Stream, _ sdk.Processor) { c(); s.Close() },
-		"close the processor": func(_ context.CancelFunc, _ sdk.Stream, p sdk.Processor) { p.Close() },
+	for name, end := range map[string]func(cancel context.CancelFunc, s processor.Stream, p processor.Processor){
+		"close the stream":    func(_ context.CancelFunc, s processor.Stream, _ processor.Processor) { s.Close() },
+		"cancel the context":  func(c context.CancelFunc, s processor.Stream, _ processor.Processor) { c(); s.Close() },
+		"close the processor": func(_ context.CancelFunc, _ processor.Stream, p processor.Processor) { p.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := runtime.NumGoroutine()
 			f := newFlash(2<<20, 512)
 			part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 			f.hang = make(chan struct{})
-			p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+			p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(context.Background())
 			defer cancel()
-			s, err := p.Open(ctx, sdk.Run{Partition: part, Rows: 1000, Batch: 10})
+			s, err := p.Open(ctx, processor.Run{Partition: part, Rows: 1000, Batch: 10})
 			require.NoError(t, err)
 			short, stop := context.WithTimeout(context.Background(), 5*time.Millisecond)
 			defer stop()
@@ -124,7 +124,7 @@ func TestCancel(t *testing.T) {
 			require.NotErrorIs(t, err, io.EOF)
 			require.NoError(t, p.Close())
 			require.NoError(t, p.Close(), "a second close does nothing")
-			_, err = p.Open(context.Background(), sdk.Run{Partition: part, Rows: 1000, Batch: 10})
+			_, err = p.Open(context.Background(), processor.Run{Partition: part, Rows: 1000, Batch: 10})
 			require.Error(t, err)
 			settle(t, before)
 		})
@@ -136,8 +136,8 @@ func TestNextGoesOn(t *testing.T) {
 	data := write(t, layout{rows: 300, group: 1000, page: 1 << 10, seed: 54})
 	prog, schema := fixed()
 	for _, sync := range []bool{true, false} {
-		p := onCPU(t, prog, schema, sdk.Options{SLM: 4 << 20, Streams: 1, Sync: sync})
-		run := sdk.Run{Partition: open(t, data, true), Rows: 300, Batch: 50}
+		p := onCPU(t, prog, schema, processor.Options{SLM: 4 << 20, Streams: 1, Sync: sync})
+		run := processor.Run{Partition: open(t, data, true), Rows: 300, Batch: 50}
 		want := truth(t, prog, schema, run)
 		s, err := p.Open(context.Background(), run)
 		require.NoError(t, err)
@@ -171,8 +171,8 @@ func TestNextGoesOn(t *testing.T) {
 func TestStreamsShare(t *testing.T) {
 	data := write(t, layout{rows: 400, group: 1000, page: 1 << 10, seed: 55})
 	prog, schema := fixed()
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 4 << 20, Streams: 2})
-	run := sdk.Run{Partition: open(t, data, true), Rows: 400, Batch: 50}
+	p := onCPU(t, prog, schema, processor.Options{SLM: 4 << 20, Streams: 2})
+	run := processor.Run{Partition: open(t, data, true), Rows: 400, Batch: 50}
 	ctx := context.Background()
 	a, err := p.Open(ctx, run)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestStreamsShare(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	want := truth(t, prog, schema, run)
 	for i := range want {
-		for _, s := range []sdk.Stream{a, b} {
+		for _, s := range []processor.Stream{a, b} {
 			m, err := s.Next(ctx)
 			require.NoError(t, err)
 			require.Empty(t, tensor.Diff(want[i], m))

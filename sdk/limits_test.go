@@ -14,7 +14,10 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -23,14 +26,14 @@ func tryMemory(t testing.TB, data []byte, kind string, memory uint64, batch int)
 	f := newFlash(memory, 512)
 	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
 	prog, schema := programs[kind]()
-	p, err := sdk.Start(context.Background(), f, prog, schema, sdk.Options{Streams: 1})
+	p, err := processor.Start(context.Background(), f, prog, schema, processor.Options{Streams: 1})
 	if err != nil {
 		return err
 	}
 	defer p.Close()
-	got, err := collect(p, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch})
+	got, err := collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: batch})
 	if err == nil {
-		same(t, truth(t, prog, schema, sdk.Run{Partition: part, Rows: part.Rows, Batch: batch}), got)
+		same(t, truth(t, prog, schema, processor.Run{Partition: part, Rows: part.Rows, Batch: batch}), got)
 	}
 	return err
 }
@@ -49,13 +52,13 @@ func TestLeastMemory(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				data := write(t, l)
 				memory, steps := uint64(64), 0
-				var last *sdk.ErrSLM
+				var last *slicer.MemoryError
 				for ; steps < 100; steps++ {
 					err := tryMemory(t, data, kind, memory, 50)
 					if err == nil {
 						break
 					}
-					var slm *sdk.ErrSLM
+					var slm *slicer.MemoryError
 					require.ErrorAs(t, err, &slm)
 					require.Equal(t, memory, slm.Have)
 					require.Greater(t, slm.Need, memory, "it asks for more than there is")
@@ -75,7 +78,7 @@ func TestLeastMemory(t *testing.T) {
 					}
 				}
 				assert.Less(t, memory-high, uint64(2<<10))
-				var slm *sdk.ErrSLM
+				var slm *slicer.MemoryError
 				require.ErrorAs(t, tryMemory(t, data, kind, high-1, 50), &slm)
 				assert.Greater(t, slm.Need, high-1)
 				assert.NoError(t, tryMemory(t, data, kind, high, 50))
@@ -98,15 +101,15 @@ func TestFlippedByte(t *testing.T) {
 	run := func(flip bool) *tensor.MiniBatch {
 		f := newFlash(4<<20, 512)
 		if flip {
-			f.after = func(mem sdk.Target, x *sdk.Execution, _ int) {
-				in, ok := mem.View(x.Ranges[sdk.RangeInput])
+			f.after = func(mem target.Target, x *target.Execution, _ int) {
+				in, ok := mem.View(x.Ranges[target.RangeInput])
 				require.True(t, ok)
 				in[10*text.BinaryRow+4*(1+3)] ^= 1 // int_3 of row 10
 			}
 		}
-		part := openText(t, data, program.CriteoBinary, sdk.PartitionOptions{Extents: f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)})
-		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
-		out := all(t, p, sdk.Run{Partition: part, Rows: 64, Batch: 64})
+		part := openText(t, data, program.CriteoBinary, partition.Options{Extents: f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1)})
+		p := f.start(t, prog, schema, processor.Options{Streams: 1})
+		out := all(t, p, processor.Run{Partition: part, Rows: 64, Batch: 64})
 		require.Len(t, out, 1)
 		return out[0]
 	}
@@ -123,16 +126,16 @@ func TestFlippedPage(t *testing.T) {
 	prog, schema := fixed()
 	f := newFlash(4<<20, 512)
 	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	f.after = func(mem sdk.Target, x *sdk.Execution, _ int) {
-		in, _ := mem.View(x.Ranges[sdk.RangeInput])
+	f.after = func(mem target.Target, x *target.Execution, _ int) {
+		in, _ := mem.View(x.Ranges[target.RangeInput])
 		for i := range in {
 			in[i] ^= byte(i / 64 % 2)
 		}
 	}
-	_, err := collect(f.start(t, prog, schema, sdk.Options{Streams: 1}), sdk.Run{Partition: part, Rows: 500, Batch: 100})
-	var bad *sdk.DataError
+	_, err := collect(f.start(t, prog, schema, processor.Options{Streams: 1}), processor.Run{Partition: part, Rows: 500, Batch: 100})
+	var bad *partition.DataError
 	require.ErrorAs(t, err, &bad)
-	assert.ErrorIs(t, err, sdk.ErrData)
+	assert.ErrorIs(t, err, partition.ErrData)
 	assert.Equal(t, "cat_0", bad.Column)
 	assert.Equal(t, 0, bad.RowGroup)
 }
@@ -143,7 +146,7 @@ func TestFaults(t *testing.T) {
 	data := write(t, l)
 	prog, schema := jagged()
 	broken := errors.New("it broke")
-	want := truth(t, prog, schema, sdk.Run{Partition: open(t, data, true), Rows: 600, Batch: 100})
+	want := truth(t, prog, schema, processor.Run{Partition: open(t, data, true), Rows: 600, Batch: 100})
 	for _, sync := range []bool{false, true} {
 		for at := 1; ; at++ {
 			f := newFlash(2<<20, 512)
@@ -154,8 +157,8 @@ func TestFaults(t *testing.T) {
 				}
 				return nil
 			}
-			p := f.start(t, prog, schema, sdk.Options{Streams: 1, Sync: sync})
-			run := sdk.Run{Partition: part, Rows: 600, Batch: 100}
+			p := f.start(t, prog, schema, processor.Options{Streams: 1, Sync: sync})
+			run := processor.Run{Partition: part, Rows: 600, Batch: 100}
 			got, err := collect(p, run)
 			if err == nil {
 				require.Greater(t, at, 5)
@@ -174,7 +177,7 @@ func TestFaults(t *testing.T) {
 // However many features of a map a pipeline reads, the map's bytes are moved once.
 func TestMapIsReadOnce(t *testing.T) {
 	data := write(t, layout{rows: 3000, group: 1000, page: 4 << 10, codec: &pq.Snappy, seed: 77})
-	read := func(features int) sdk.Stats {
+	read := func(features int) processor.Stats {
 		values := program.Column{Name: "lists.key_value.value", Kind: program.Int64, List: true, Part: program.MapValues}
 		s := &tensor.Schema{IDs: tensor.Int64}
 		for k := range features {
@@ -186,10 +189,10 @@ func TestMapIsReadOnce(t *testing.T) {
 			Columns: []program.Column{{Name: "lists.key_value.key", Kind: program.Int64, Part: program.MapKeys}, values}}
 		f := newFlash(8<<20, 512)
 		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-		p, err := sdk.Start(t.Context(), f, prog, s, sdk.Options{})
+		p, err := processor.Start(t.Context(), f, prog, s, processor.Options{})
 		require.NoError(t, err)
 		defer p.Close()
-		all(t, p, sdk.Run{Partition: part, Rows: 3000, Batch: 250})
+		all(t, p, processor.Run{Partition: part, Rows: 3000, Batch: 250})
 		return p.Stats()
 	}
 	one, many := read(1), read(6)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -57,8 +58,8 @@ func TestLongRowGroup(t *testing.T) {
 	require.Greater(t, len(data), 9*memory)
 	f := newFlash(memory, 512)
 	part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	run := sdk.Run{Partition: part, Rows: rows, Batch: 32}
-	p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+	run := processor.Run{Partition: part, Rows: rows, Batch: 32}
+	p := f.start(t, prog, schema, processor.Options{Streams: 1})
 	same(t, truth(t, prog, schema, run), all(t, p, run))
 	s := p.Stats()
 	assert.Less(t, s.BytesReread, s.BytesPlanned/4)
@@ -71,8 +72,8 @@ func TestLateStart(t *testing.T) {
 		data, prog, schema := wide(t, columns, rows, page, codec)
 		f := newFlash(1<<20, 512)
 		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-		run := sdk.Run{Partition: part, First: rows - 100, Rows: 100, Batch: 50}
-		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		run := processor.Run{Partition: part, First: rows - 100, Rows: 100, Batch: 50}
+		p := f.start(t, prog, schema, processor.Options{Streams: 1})
 		same(t, truth(t, prog, schema, run), all(t, p, run))
 		assert.Less(t, p.Stats().BytesPlanned, int64(columns*4*page))
 	}
@@ -83,7 +84,7 @@ func TestAnOffsetIndexThatLies(t *testing.T) {
 	const columns, rows, page, part = 2, 10000, 4 << 10, 50
 	data, prog, schema := wide(t, columns, rows, page, pq.Compression(&pq.Uncompressed))
 	whole := open(t, data, true)
-	want := truth(t, prog, schema, sdk.Run{Partition: whole, Rows: rows, Batch: part})
+	want := truth(t, prog, schema, processor.Run{Partition: whole, Rows: rows, Batch: part})
 	index := whole.File.RowGroups[0].Columns[1]
 	require.Greater(t, index.OffsetIndexLength, int32(100))
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -92,10 +93,10 @@ func TestAnOffsetIndexThatLies(t *testing.T) {
 		bad[index.OffsetIndexOffset+int64(i)] ^= 1 << (1 + i%3)
 		f := newFlash(1<<20, 512)
 		p := place(t, bad, f.put(rand.New(rand.NewPCG(1, 1)), bad, 0, 1))
-		r := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		r := f.start(t, prog, schema, processor.Options{Streams: 1})
 		for range 4 {
 			at := rng.IntN(rows / part)
-			got := all(t, r, sdk.Run{Partition: p, First: int64(at * part), Rows: part, Batch: part})
+			got := all(t, r, processor.Run{Partition: p, First: int64(at * part), Rows: part, Batch: part})
 			same(t, want[at:at+1], got)
 		}
 		require.NoError(t, r.Close())
@@ -108,15 +109,15 @@ func TestMarks(t *testing.T) {
 	const rows, part = 4000, 500
 	data := write(t, layout{rows: rows, group: rows, page: 500, codec: &pq.Snappy, seed: 71})
 	prog, schema := jagged()
-	want := truth(t, prog, schema, sdk.Run{Partition: open(t, data, true), Rows: rows, Batch: 100})
+	want := truth(t, prog, schema, processor.Run{Partition: open(t, data, true), Rows: rows, Batch: 100})
 	f := newFlash(1<<20, 512)
 	p := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-	r := f.start(t, prog, schema, sdk.Options{Streams: 1})
+	r := f.start(t, prog, schema, processor.Options{Streams: 1})
 	var planned [2]int64
 	for pass := range planned {
 		before := r.Stats().BytesPlanned
 		for _, i := range []int{7, 3, 6, 1, 5, 0, 4, 2} {
-			got := all(t, r, sdk.Run{Partition: p, First: int64(i * part), Rows: part, Batch: 100})
+			got := all(t, r, processor.Run{Partition: p, First: int64(i * part), Rows: part, Batch: 100})
 			same(t, want[i*part/100:(i+1)*part/100], got)
 		}
 		planned[pass] = r.Stats().BytesPlanned - before
@@ -136,8 +137,8 @@ func TestHugeRowGroup(t *testing.T) {
 	} {
 		data, prog, schema := wide(t, c.columns, c.rows, c.page, pq.Compression(&pq.Snappy))
 		dev, part := onDrive(t, data, sdk.FilesOptions{SLM: 64 << 20})
-		p := startOn(t, dev, prog, schema, sdk.Options{})
-		s, err := p.Open(context.Background(), sdk.Run{Partition: part, Rows: part.Rows, Batch: c.batch})
+		p := startOn(t, dev, prog, schema, processor.Options{})
+		s, err := p.Open(context.Background(), processor.Run{Partition: part, Rows: part.Rows, Batch: c.batch})
 		require.NoError(t, err)
 		rows := 0
 		for {

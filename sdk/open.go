@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/passthru"
 	"github.com/millrace/millrace/nvme/tcp"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // DeviceOptions say how a device is opened, beside its URI. The zero value works.
@@ -100,7 +101,7 @@ type FilesOptions struct {
 
 // OpenFiles makes a drive whose namespace is the given files, read-only and not copied, and says where each lies: one
 // extent a path, in order.
-func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []Extent, error) {
+func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []partition.Extent, error) {
 	const name = "files"
 	lba := o.LBA
 	if lba == 0 {
@@ -120,9 +121,9 @@ func OpenFiles(ctx context.Context, paths []string, o FilesOptions) (*Device, []
 	if err != nil {
 		return nil, nil, err
 	}
-	extents := make([]Extent, len(places))
+	extents := make([]partition.Extent, len(places))
 	for i, p := range places {
-		extents[i] = Extent{Device: p.Offset, Len: max(p.Size, 1)}
+		extents[i] = partition.Extent{Device: p.Offset, Len: max(p.Size, 1)}
 	}
 	return dev, extents, nil
 }

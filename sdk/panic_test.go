@@ -15,6 +15,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // TestAPanicEndsItsStream and nothing else: the error names the place and has the stack, other streams go on, the processor opens no
@@ -27,9 +28,9 @@ func TestAPanicEndsItsStream(t *testing.T) {
 			before := runtime.NumGoroutine()
 			f := newFlash(8<<20, 512)
 			part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-			p, err := sdk.Start(t.Context(), f, prog, schema, sdk.Options{Streams: 2, Sync: sync})
+			p, err := processor.Start(t.Context(), f, prog, schema, processor.Options{Streams: 2, Sync: sync})
 			require.NoError(t, err)
-			run := sdk.Run{Partition: part, Rows: 1000, Batch: 100}
+			run := processor.Run{Partition: part, Rows: 1000, Batch: 100}
 			want := truth(t, prog, schema, run)
 			other, err := p.Open(t.Context(), run)
 			require.NoError(t, err)
@@ -49,14 +50,14 @@ func TestAPanicEndsItsStream(t *testing.T) {
 			}
 			f.mu.Unlock()
 			ends := map[bool]int{}
-			for _, s := range []sdk.Stream{s, other} {
+			for _, s := range []processor.Stream{s, other} {
 				made := 0
 				for {
 					m, err := s.Next(t.Context())
 					if err != nil {
-						var fell *sdk.PanicError
+						var fell *processor.PanicError
 						if ends[errors.As(err, &fell)]++; fell != nil {
-							require.ErrorIs(t, err, sdk.ErrPanic)
+							require.ErrorIs(t, err, processor.ErrPanic)
 							assert.ErrorContains(t, err, part.Name+": rows from ")
 							assert.ErrorContains(t, err, "a bug in a slice")
 							assert.Contains(t, string(fell.Stack), "panic_test.go")
@@ -77,7 +78,7 @@ func TestAPanicEndsItsStream(t *testing.T) {
 			require.NoError(t, s.Close())
 			require.NoError(t, other.Close())
 			_, err = p.Open(t.Context(), run)
-			require.ErrorIs(t, err, sdk.ErrPanic)
+			require.ErrorIs(t, err, processor.ErrPanic)
 			require.NoError(t, p.Close())
 			settle(t, before)
 		})
@@ -118,13 +119,13 @@ func TestADriveInThisProcessThatPanics(t *testing.T) {
 
 func TestContain(t *testing.T) {
 	contained := func(f func() error) (err error) {
-		defer sdk.Contain("a test", &err)
+		defer processor.Contain("a test", &err)
 		return f()
 	}
 	require.NoError(t, contained(func() error { return nil }))
 	require.ErrorIs(t, contained(func() error { return context.Canceled }), context.Canceled)
 	err := contained(func() error { panic("a bug") })
-	require.ErrorIs(t, err, sdk.ErrPanic)
+	require.ErrorIs(t, err, processor.ErrPanic)
 	assert.EqualError(t, err, "a test: the program panicked: a bug")
-	require.ErrorIs(t, contained(func() error { var none []int; return errors.New(string(rune(none[len(none)]))) }), sdk.ErrPanic)
+	require.ErrorIs(t, contained(func() error { var none []int; return errors.New(string(rune(none[len(none)]))) }), processor.ErrPanic)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // ErrClosed is returned for a command submitted to a closed queue or device.
@@ -67,7 +68,7 @@ func (q *Queue) Submit(ctx context.Context, cmd *nvme.Command, data []byte) *Fut
 		defer q.running.Done()
 		defer func() { <-q.slots }()
 		defer close(f.done)
-		defer Contain("a command to the drive", &f.err) // a drive in this process is a part of it
+		defer processor.Contain("a command to the drive", &f.err) // a drive in this process is a part of it
 		f.completion, f.err = q.trace.io(ctx, q.conn, &sent, data)
 	}()
 	return f

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // slowConn is a connection whose commands complete when the test lets them, or when their context ends.
@@ -159,10 +160,10 @@ func TestAConnectionThatPanicsFailsItsCommand(t *testing.T) {
 	q := newQueue(&panicking{}, 1, nil)
 	for range 3 { // the slot is given back
 		_, err := q.Submit(t.Context(), numbered(1), nil).Wait()
-		require.ErrorIs(t, err, ErrPanic)
+		require.ErrorIs(t, err, processor.ErrPanic)
 		require.ErrorContains(t, err, "a bug in a driver")
 	}
 	_, err := inBackground(func() (nvme.Completion, error) { panic("another") }).Wait()
-	require.ErrorIs(t, err, ErrPanic)
+	require.ErrorIs(t, err, processor.ErrPanic)
 	require.NoError(t, q.Close())
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/millrace/millrace/nvme/auth"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // served is a drive that holds a file, behind a loopback address.
-func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri string, at sdk.Extent) {
+func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri string, at partition.Extent) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "part-0.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -41,7 +43,7 @@ func served(t *testing.T, data []byte, slm int64, o tcp.TargetOptions) (uri stri
 		assert.ErrorIs(t, <-done, tcp.ErrTargetClosed)
 		assert.NoError(t, drive.Close())
 	})
-	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served", sdk.Extent{Device: places[0].Offset, Len: places[0].Size}
+	return "tcp://" + l.Addr().String() + "/nqn.2024-01.io.millrace:served", partition.Extent{Device: places[0].Offset, Len: places[0].Size}
 }
 
 // TestDrivesOverTCPAgree: what a drive on the network computes is what the reference computes, with both command sets, with digests and
@@ -51,7 +53,7 @@ func TestDrivesOverTCPAgree(t *testing.T) {
 	l := layout{rows: 3000, group: 1100, page: 2 << 10, codec: &pq.Snappy, seed: 21}
 	data := write(t, l)
 	prog, schema := jagged()
-	run := sdk.Run{First: 10, Rows: int64(l.rows) - 20, Batch: 256}
+	run := processor.Run{First: 10, Rows: int64(l.rows) - 20, Batch: 256}
 	run.Partition = open(t, data, true)
 	want := truth(t, prog, schema, run)
 	const slm = 16 << 20
@@ -65,7 +67,7 @@ func TestDrivesOverTCPAgree(t *testing.T) {
 				defer func() { require.NoError(t, dev.Close()) }()
 				run := run
 				run.Partition = readFrom(t, dev, data, at)
-				p := startOn(t, dev, prog, schema, sdk.Options{SLM: slm / 2})
+				p := startOn(t, dev, prog, schema, processor.Options{SLM: slm / 2})
 				defer func() { require.NoError(t, p.Close()) }()
 				wg.Add(1)
 				go func() {

@@ -10,7 +10,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // TestPackedPagesAreMovedOnce has memory for the unpacked pages of all columns and a few packed ones: a page that lies
@@ -21,8 +23,8 @@ func TestPackedPagesAreMovedOnce(t *testing.T) {
 	for _, batch := range []int{32, 200} {
 		f := newFlash(memory, 512)
 		part := place(t, data, f.put(rand.New(rand.NewPCG(1, 1)), data, 0, 1))
-		run := sdk.Run{Partition: part, Rows: rows, Batch: batch}
-		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		run := processor.Run{Partition: part, Rows: rows, Batch: batch}
+		p := f.start(t, prog, schema, processor.Options{Streams: 1})
 		same(t, truth(t, prog, schema, run), all(t, p, run))
 		s := p.Stats()
 		assert.Less(t, s.BytesReread, s.BytesPlanned/5, "%d rows a mini-batch", batch) // an eighth is blocks that two pages share
@@ -31,7 +33,7 @@ func TestPackedPagesAreMovedOnce(t *testing.T) {
 }
 
 // size is how many bytes the page at a task's cursor has.
-func size(data []byte, p *sdk.Partition, task program.Task) uint64 {
+func size(data []byte, p *partition.Partition, task program.Task) uint64 {
 	c := p.File.RowGroups[0].Columns[task.Column]
 	h, n, err := format.ParsePageHeader(data[uint64(c.Offset)+task.Cursor.Page:])
 	if err != nil {
@@ -56,7 +58,7 @@ func TestChecksumsFollowMoves(t *testing.T) {
 		looked := map[[2]uint64]seen{} // by column and page
 		movedAt := map[uint64]int{}    // by block of memory, the execution that last moved it
 		checked, again := 0, 0
-		f.after = func(_ sdk.Target, x *sdk.Execution, n int) {
+		f.after = func(_ target.Target, x *target.Execution, n int) {
 			for _, m := range x.Moves {
 				for at := m.To / 64; at < (m.To+m.Len)/64; at++ {
 					movedAt[at] = n
@@ -68,7 +70,7 @@ func TestChecksumsFollowMoves(t *testing.T) {
 			}
 			for _, task := range s.Tasks {
 				key := [2]uint64{uint64(task.Column), task.Cursor.Page}
-				chunk := x.Ranges[sdk.RangeInput].Addr + task.Window.Off - task.WindowAt // where its first byte would lie
+				chunk := x.Ranges[target.RangeInput].Addr + task.Window.Off - task.WindowAt // where its first byte would lie
 				before, was := looked[key]
 				if !was && task.Cursor.Checked {
 					// The column's last slice came by it.
@@ -89,8 +91,8 @@ func TestChecksumsFollowMoves(t *testing.T) {
 				looked[key] = now
 			}
 		}
-		run := sdk.Run{Partition: part, Rows: rows, Batch: 50}
-		p := f.start(t, prog, schema, sdk.Options{Streams: 1})
+		run := processor.Run{Partition: part, Rows: rows, Batch: 50}
+		p := f.start(t, prog, schema, processor.Options{Streams: 1})
 		same(t, truth(t, prog, schema, run), all(t, p, run))
 		require.Positive(t, checked)
 		t.Logf("%d bytes: %d pages were checked before, %d looked at again", memory, checked, again)

@@ -15,13 +15,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // collect runs a run and returns copies of its mini-batches.
-func collect(p sdk.Processor, run sdk.Run) (out []*tensor.MiniBatch, err error) {
+func collect(p processor.Processor, run processor.Run) (out []*tensor.MiniBatch, err error) {
 	ctx := context.Background()
 	s, err := p.Open(ctx, run)
 	if err != nil {
@@ -50,13 +51,13 @@ func same(t require.TestingT, want, got []*tensor.MiniBatch, msg ...any) {
 }
 
 // truth is what the reference gives.
-func truth(t testing.TB, prog *program.Program, schema *tensor.Schema, run sdk.Run) []*tensor.MiniBatch {
+func truth(t testing.TB, prog *program.Program, schema *tensor.Schema, run processor.Run) []*tensor.MiniBatch {
 	ref, err := cpu.NewReference(prog, schema)
 	require.NoError(t, err)
 	return all(t, ref, run)
 }
 
-func onCPU(t testing.TB, prog *program.Program, schema *tensor.Schema, o sdk.Options) sdk.Processor {
+func onCPU(t testing.TB, prog *program.Program, schema *tensor.Schema, o processor.Options) processor.Processor {
 	p, err := cpu.New(context.Background(), prog, schema, cpu.Options{Processor: o})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, p.Close()) })
@@ -74,7 +75,7 @@ var layouts = map[string]layout{
 }
 
 func TestEnginesAgree(t *testing.T) {
-	batches, options := []int{1, 64, 333, 2000}, []sdk.Options{{SLM: 4 << 20}, {SLM: 300 << 10, Sync: true}, {SLM: 90 << 10, Copy: true}}
+	batches, options := []int{1, 64, 333, 2000}, []processor.Options{{SLM: 4 << 20}, {SLM: 300 << 10, Sync: true}, {SLM: 90 << 10, Copy: true}}
 	if raced {
 		batches, options = []int{1, 333}, options[1:]
 	}
@@ -88,7 +89,7 @@ func TestEnginesAgree(t *testing.T) {
 						continue
 					}
 					first := int64(min(l.rows-1, 17))
-					run := sdk.Run{Partition: open(t, data, true), First: first, Rows: int64(l.rows) - first, Batch: batch}
+					run := processor.Run{Partition: open(t, data, true), First: first, Rows: int64(l.rows) - first, Batch: batch}
 					want := truth(t, prog, schema, run)
 					for _, o := range options {
 						p := onCPU(t, prog, schema, o)
@@ -96,7 +97,7 @@ func TestEnginesAgree(t *testing.T) {
 						for _, direct := range []bool{true, false} {
 							run.Partition = open(t, data, direct)
 							got, err := collect(p, run)
-							if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) && o.SLM > 0 {
+							if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) && o.SLM > 0 {
 								assert.Greater(t, slm.Need, slm.Have)
 								continue
 							}
@@ -123,7 +124,7 @@ func TestAnyMemory(t *testing.T) {
 		}
 		block := rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(rt, "block")
 		memory := rapid.Uint64Range(8<<10, 400<<10).Draw(rt, "memory")
-		o := sdk.Options{
+		o := processor.Options{
 			Streams: rapid.IntRange(1, 2).Draw(rt, "streams"), Sync: rapid.Bool().Draw(rt, "sync"), Copy: rapid.Bool().Draw(rt, "copy"),
 			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(rt, "coalesce"), Gap: rapid.SampledFrom([]uint64{0, 1000}).Draw(rt, "gap"),
 		}
@@ -137,17 +138,17 @@ func TestAnyMemory(t *testing.T) {
 		extents := f.put(rng, data, uint64(rng.Int64N(int64(block)))&^511, 1+rng.IntN(4))
 		part := place(t, data, extents)
 		prog, schema := programs[kind]()
-		p, err := sdk.Start(context.Background(), f, prog, schema, o)
-		if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
+		p, err := processor.Start(context.Background(), f, prog, schema, o)
+		if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) {
 			return
 		}
 		require.NoError(rt, err)
 		defer p.Close()
-		run := sdk.Run{Partition: part, First: first, Rows: 1 + rng.Int64N(int64(l.rows)-first), Batch: batch}
-		want := truth(t, prog, schema, sdk.Run{Partition: open(t, data, true), First: run.First, Rows: run.Rows, Batch: batch})
+		run := processor.Run{Partition: part, First: first, Rows: 1 + rng.Int64N(int64(l.rows)-first), Batch: batch}
+		want := truth(t, prog, schema, processor.Run{Partition: open(t, data, true), First: run.First, Rows: run.Rows, Batch: batch})
 		for range 2 {
 			got, err := collect(p, run)
-			if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
+			if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) {
 				require.Greater(rt, slm.Need, slm.Have)
 			} else {
 				require.NoError(rt, err)

@@ -14,19 +14,19 @@ import (
 // ErrSLMFull says that the drive has no free run of local memory of the size asked for.
 var ErrSLMFull = errors.New("drive has too little free local memory")
 
-// SLMError tells how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
-type SLMError struct {
+// ReserveError tells how much local memory was asked for and how much the drive has in all. It wraps ErrSLMFull.
+type ReserveError struct {
 	Drive       string
 	Bytes, Size uint64
 	Err         error // what the drive said
 }
 
-func (e *SLMError) Error() string {
+func (e *ReserveError) Error() string {
 	return fmt.Sprintf("%s: reserve %d bytes of local memory (the drive has %d in all, some of it held by others): %v; open the drive with a larger slm= or use smaller mini-batches",
 		e.Drive, e.Bytes, e.Size, e.Err)
 }
 
-func (e *SLMError) Unwrap() []error { return []error{ErrSLMFull, e.Err} }
+func (e *ReserveError) Unwrap() []error { return []error{ErrSLMFull, e.Err} }
 
 // SLM is a run of subsystem local memory held by this association until Release or the device's Close. Its methods
 // are safe for concurrent use; overlapping transfers are ordered by nobody.
@@ -42,13 +42,13 @@ type SLM struct {
 }
 
 // Reserve takes n bytes of the drive's local memory; nobody else can touch them. When there is no free run of n bytes the error is
-// an *SLMError.
+// an *ReserveError.
 func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("%s: reserve local memory: 0 bytes", c.d.name)
 	}
 	if n > c.SLMSize() {
-		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
+		return nil, &ReserveError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: nvme.InsufficientResources}
 	}
 	s := &SLM{c: c, size: n}
 	if a, ok := c.d.conn.(nvme.Associated); ok {
@@ -60,7 +60,7 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	whole := wholePages(n)
 	addr, err := c.set.reserve(s.bind(ctx), whole)
 	if isStatus(err, nvme.InsufficientResources) {
-		return nil, &SLMError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
+		return nil, &ReserveError{Drive: c.d.name, Bytes: n, Size: c.SLMSize(), Err: err}
 	}
 	if err != nil {
 		return nil, c.d.wrap("reserve local memory", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // maxSets is how many memory range sets for executions are kept, the least recently used going first. With those that
@@ -210,7 +211,7 @@ func inBackground(f func() (nvme.Completion, error)) *Future {
 	u := &Future{done: make(chan struct{})}
 	go func() {
 		defer close(u.done)
-		defer Contain("a command to the drive", &u.err)
+		defer processor.Contain("a command to the drive", &u.err)
 		u.completion, u.err = f()
 	}()
 	return u

@@ -17,7 +17,9 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/internal/shared"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -78,8 +80,8 @@ func binaryRows(n int) []byte {
 	return b
 }
 
-func openText(t testing.TB, data []byte, source program.Source, o sdk.PartitionOptions) *sdk.Partition {
-	p, err := sdk.OpenPartition(context.Background(), "day_0", bytes.NewReader(data), int64(len(data)), source, o)
+func openText(t testing.TB, data []byte, source program.Source, o partition.Options) *partition.Partition {
+	p, err := partition.Open(context.Background(), "day_0", bytes.NewReader(data), int64(len(data)), source, o)
 	require.NoError(t, err)
 	return p
 }
@@ -100,7 +102,7 @@ func TestTextAgrees(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			prog, schema := criteo(c.source, c.policy)
-			o := sdk.PartitionOptions{Text: text.Options{Policy: text.Policy(c.policy)}, Every: 100, Bytes: c.data}
+			o := partition.Options{Text: text.Options{Policy: text.Policy(c.policy)}, Every: 100, Bytes: c.data}
 			whole := openText(t, c.data, c.source, o)
 			require.GreaterOrEqual(t, whole.Rows, int64(1000))
 			firsts := []int64{0, 99, 834, whole.Rows - 1}
@@ -110,16 +112,16 @@ func TestTextAgrees(t *testing.T) {
 			for _, first := range firsts {
 				for _, batch := range []int{1, 300} {
 					rows := min(whole.Rows-first, int64(3*batch))
-					run := sdk.Run{Partition: whole, First: first, Rows: rows, Batch: batch}
+					run := processor.Run{Partition: whole, First: first, Rows: rows, Batch: batch}
 					want := truth(t, prog, schema, run)
-					same(t, want, all(t, onCPU(t, prog, schema, sdk.Options{SLM: 2 << 20}), run), "in memory", first, batch)
+					same(t, want, all(t, onCPU(t, prog, schema, processor.Options{SLM: 2 << 20}), run), "in memory", first, batch)
 
 					f := newFlash(120<<10, 512)
 					o := o
 					o.Bytes, o.Extents = nil, f.put(rand.New(rand.NewPCG(1, 1)), c.data, 0, 3)
 					run.Partition = openText(t, c.data, c.source, o)
-					got, err := collect(f.start(t, prog, schema, sdk.Options{Streams: 1}), run)
-					if slm := (*sdk.ErrSLM)(nil); batch == 300 && errors.As(err, &slm) {
+					got, err := collect(f.start(t, prog, schema, processor.Options{Streams: 1}), run)
+					if slm := (*slicer.MemoryError)(nil); batch == 300 && errors.As(err, &slm) {
 						assert.Equal(t, -1, slm.RowGroup)
 						continue
 					}
@@ -136,24 +138,24 @@ func TestRealRows(t *testing.T) {
 	data, err := os.ReadFile(shared.Path(t, "data/criteo/td_day_11_first_3k_rows_original.tsv"))
 	require.NoError(t, err)
 	prog, schema := criteo(program.CriteoTSV, program.MalformedFail)
-	run := sdk.Run{Partition: openText(t, data, program.CriteoTSV, sdk.PartitionOptions{Bytes: data}), Batch: 512}
+	run := processor.Run{Partition: openText(t, data, program.CriteoTSV, partition.Options{Bytes: data}), Batch: 512}
 	run.Rows = run.Partition.Rows
 	assert.Equal(t, int64(3000), run.Rows)
-	same(t, truth(t, prog, schema, run), all(t, onCPU(t, prog, schema, sdk.Options{SLM: 8 << 20}), run))
+	same(t, truth(t, prog, schema, run), all(t, onCPU(t, prog, schema, processor.Options{SLM: 8 << 20}), run))
 }
 
 // TestTextErrors looks at what a text partition is refused for.
 func TestTextErrors(t *testing.T) {
 	ctx := context.Background()
 	bad := lines(50, 10)
-	_, err := sdk.OpenPartition(ctx, "day_0", bytes.NewReader(bad), int64(len(bad)), program.CriteoTSV, sdk.PartitionOptions{})
-	require.ErrorIs(t, err, sdk.ErrPartition)
+	_, err := partition.Open(ctx, "day_0", bytes.NewReader(bad), int64(len(bad)), program.CriteoTSV, partition.Options{})
+	require.ErrorIs(t, err, partition.ErrUnreadable)
 	require.ErrorIs(t, err, text.ErrFieldCount)
 	var row *text.RowError
 	require.ErrorAs(t, err, &row)
 	assert.Equal(t, int64(10), row.Line)
 
-	part := openText(t, bad, program.CriteoTSV, sdk.PartitionOptions{Text: text.Options{Policy: text.Drop}, Bytes: bad})
+	part := openText(t, bad, program.CriteoTSV, partition.Options{Text: text.Options{Policy: text.Drop}, Bytes: bad})
 	assert.Equal(t, int64(50), part.Rows)
 	assert.Equal(t, int64(5), part.Index.Dropped)
 	assert.Equal(t, sha256.Sum256(bad), [32]byte(part.Describe().Footer))
@@ -161,26 +163,26 @@ func TestTextErrors(t *testing.T) {
 
 	// Indexed one way and read another: rows would have other numbers.
 	prog, schema := criteo(program.CriteoTSV, program.MalformedFail)
-	p := onCPU(t, prog, schema, sdk.Options{SLM: 2 << 20})
-	_, err = p.Open(ctx, sdk.Run{Partition: part, Rows: 10, Batch: 10})
-	require.ErrorIs(t, err, sdk.ErrSchema)
+	p := onCPU(t, prog, schema, processor.Options{SLM: 2 << 20})
+	_, err = p.Open(ctx, processor.Run{Partition: part, Rows: 10, Batch: 10})
+	require.ErrorIs(t, err, partition.ErrSchema)
 
 	// A file that changed after it was indexed.
 	good := lines(50, 0)
-	part = openText(t, good, program.CriteoTSV, sdk.PartitionOptions{Bytes: good})
+	part = openText(t, good, program.CriteoTSV, partition.Options{Bytes: good})
 	copy(good[len(good)/2:], "xyz\n")
-	_, err = collect(p, sdk.Run{Partition: part, Rows: 50, Batch: 10})
-	var data *sdk.DataError
+	_, err = collect(p, processor.Run{Partition: part, Rows: 50, Batch: 10})
+	var data *partition.DataError
 	require.ErrorAs(t, err, &data)
-	assert.ErrorIs(t, err, sdk.ErrData)
+	assert.ErrorIs(t, err, partition.ErrData)
 	assert.Positive(t, data.Line)
 
 	rows := binaryRows(3)
-	_, err = sdk.OpenPartition(ctx, "day_0", bytes.NewReader(rows), int64(len(rows)-1), program.CriteoBinary, sdk.PartitionOptions{})
+	_, err = partition.Open(ctx, "day_0", bytes.NewReader(rows), int64(len(rows)-1), program.CriteoBinary, partition.Options{})
 	require.ErrorIs(t, err, text.ErrPartialRow)
 
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	_, err = sdk.OpenPartition(ended, "day_0", bytes.NewReader(rows), int64(len(rows)), program.CriteoBinary, sdk.PartitionOptions{})
+	_, err = partition.Open(ended, "day_0", bytes.NewReader(rows), int64(len(rows)), program.CriteoBinary, partition.Options{})
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -20,8 +21,8 @@ import (
 // asked of peers.
 type ours struct {
 	data      *dataset
-	partition *sdk.Partition
-	processor sdk.Processor
+	partition *partition.Partition
+	processor processor.Processor
 }
 
 // startOurs opens ours over a dataset, with a thread for each of its files.
@@ -59,13 +60,13 @@ func openOurs(ctx context.Context, d *dataset) (*ours, error) {
 	return o, err
 }
 
-func open(ctx context.Context, d *dataset) (*sdk.Partition, error) {
-	return sdk.OpenPartition(ctx, filepath.Base(d.Path), bytes.NewReader(d.Bytes), int64(len(d.Bytes)), program.Parquet,
-		sdk.PartitionOptions{Bytes: d.Bytes})
+func open(ctx context.Context, d *dataset) (*partition.Partition, error) {
+	return partition.Open(ctx, filepath.Base(d.Path), bytes.NewReader(d.Bytes), int64(len(d.Bytes)), program.Parquet,
+		partition.Options{Bytes: d.Bytes})
 }
 
 // lower makes the model's program for the file's columns.
-func lower(p *sdk.Partition, d *dataset) (*program.Program, *tensor.Schema, error) {
+func lower(p *partition.Partition, d *dataset) (*program.Program, *tensor.Schema, error) {
 	spec, err := pipeline.Named(d.Model.Name)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +80,7 @@ func lower(p *sdk.Partition, d *dataset) (*program.Program, *tensor.Schema, erro
 }
 
 func (o *ours) turn(ctx context.Context, take func(rows int, get func() (*block, error)) error) error {
-	s, err := o.processor.Open(ctx, sdk.Run{Partition: o.partition, Rows: o.partition.Rows, Batch: o.data.Batch})
+	s, err := o.processor.Open(ctx, processor.Run{Partition: o.partition, Rows: o.partition.Rows, Batch: o.data.Batch})
 	if err != nil {
 		return err
 	}

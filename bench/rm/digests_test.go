@@ -20,9 +20,10 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -70,12 +71,12 @@ func TestDigests(t *testing.T) {
 	for _, c := range digestCases {
 		data := c.make(t)
 		kernels := digest(t, c.pipeline, c.source, c.batch, data,
-			func(ctx context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
+			func(ctx context.Context, p *program.Program, s *tensor.Schema) (processor.Processor, error) {
 				return cpu.New(ctx, p, s, cpu.Options{Threads: 1})
 			})
 		if os.Getenv("MILLRACE_UPDATE") != "" { // it takes a minute
 			reference := digest(t, c.pipeline, c.source, c.batch, data,
-				func(_ context.Context, p *program.Program, s *tensor.Schema) (sdk.Processor, error) {
+				func(_ context.Context, p *program.Program, s *tensor.Schema) (processor.Processor, error) {
 					return cpu.NewReference(p, s)
 				})
 			require.Equal(t, reference, kernels, "%s: the kernels differ from the reference", c.name)
@@ -95,10 +96,10 @@ func TestDigests(t *testing.T) {
 
 // digest is the SHA-256 of the frames of all mini-batches of a partition.
 func digest(t *testing.T, name string, source program.Source, batch int, data []byte,
-	open func(context.Context, *program.Program, *tensor.Schema) (sdk.Processor, error)) []byte {
+	open func(context.Context, *program.Program, *tensor.Schema) (processor.Processor, error)) []byte {
 	t.Helper()
-	p, err := sdk.OpenPartition(t.Context(), name, bytes.NewReader(data), int64(len(data)), source,
-		sdk.PartitionOptions{Bytes: data})
+	p, err := partition.Open(t.Context(), name, bytes.NewReader(data), int64(len(data)), source,
+		partition.Options{Bytes: data})
 	require.NoError(t, err)
 	spec, err := pipeline.Named(name)
 	require.NoError(t, err)
@@ -107,9 +108,9 @@ func digest(t *testing.T, name string, source program.Source, batch int, data []
 	require.NoError(t, err)
 	prog, schema, err := pipeline.Lower(resolved)
 	require.NoError(t, err)
-	processor, err := open(t.Context(), prog, schema)
+	runner, err := open(t.Context(), prog, schema)
 	require.NoError(t, err)
-	s, err := processor.Open(t.Context(), sdk.Run{Partition: p, Rows: p.Rows, Batch: batch})
+	s, err := runner.Open(t.Context(), processor.Run{Partition: p, Rows: p.Rows, Batch: batch})
 	require.NoError(t, err)
 	h := sha256.New()
 	var rows int64
@@ -126,7 +127,7 @@ func digest(t *testing.T, name string, source program.Source, batch int, data []
 		m.Release()
 	}
 	require.NoError(t, s.Close())
-	require.NoError(t, processor.Close())
+	require.NoError(t, runner.Close())
 	require.Equal(t, p.Rows, rows)
 	return h.Sum(nil)[:16]
 }

@@ -34,7 +34,9 @@ import (
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 // Options say what to measure.
@@ -173,8 +175,8 @@ type bench struct {
 	o         Options
 	spec      *pipeline.Spec
 	source    program.Source
-	partition *sdk.Partition
-	processor sdk.Processor
+	partition *partition.Partition
+	processor processor.Processor
 	device    *sdk.Device
 	batch     int
 }
@@ -185,9 +187,9 @@ func (b *bench) open(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	po := sdk.PartitionOptions{Bytes: data}
+	po := partition.Options{Bytes: data}
 	if b.o.Engine == host.EngineDrive {
-		var extents []sdk.Extent
+		var extents []partition.Extent
 		b.device, extents, err = sdk.OpenFiles(ctx, []string{path},
 			sdk.FilesOptions{Threads: b.o.Threads, Commands: b.o.Commands})
 		if err != nil {
@@ -195,7 +197,7 @@ func (b *bench) open(ctx context.Context, path string) error {
 		}
 		po.Extents = extents[:1]
 	}
-	b.partition, err = sdk.OpenPartition(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source,
+	b.partition, err = partition.Open(ctx, filepath.Base(path), bytes.NewReader(data), int64(len(data)), b.source,
 		po)
 	if err != nil {
 		return err
@@ -214,7 +216,7 @@ func (b *bench) open(ctx context.Context, path string) error {
 	case host.EngineReference:
 		b.processor, err = cpu.NewReference(prog, schema)
 	case host.EngineDrive:
-		b.processor, err = sdk.NewProcessor(ctx, b.device, prog, schema, sdk.Options{})
+		b.processor, err = sdk.NewProcessor(ctx, b.device, prog, schema, processor.Options{})
 	default:
 		b.processor, err = cpu.New(ctx, prog, schema, cpu.Options{Threads: b.o.Threads})
 	}
@@ -273,7 +275,7 @@ func (b *bench) turns(ctx context.Context, least time.Duration) error {
 }
 
 func (b *bench) turn(ctx context.Context) error {
-	s, err := b.processor.Open(ctx, sdk.Run{Partition: b.partition, Rows: b.partition.Rows, Batch: b.batch})
+	s, err := b.processor.Open(ctx, processor.Run{Partition: b.partition, Rows: b.partition.Rows, Batch: b.batch})
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,10 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -22,8 +23,8 @@ import (
 func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch {
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	part, err := sdk.OpenPartition(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.Parquet,
-		sdk.PartitionOptions{Bytes: data})
+	part, err := partition.Open(t.Context(), "part", bytes.NewReader(data), int64(len(data)), program.Parquet,
+		partition.Options{Bytes: data})
 	require.NoError(t, err)
 	columns, _ := host.Columns(part, text.Options{})
 	r, err := spec.Resolve(columns)
@@ -32,7 +33,7 @@ func tensorsOf(t *testing.T, path string, spec *pipeline.Spec) *tensor.MiniBatch
 	require.NoError(t, err)
 	ref, err := cpu.NewReference(p, schema)
 	require.NoError(t, err)
-	s, err := ref.Open(t.Context(), sdk.Run{Partition: part, Rows: part.Rows, Batch: int(part.Rows)})
+	s, err := ref.Open(t.Context(), processor.Run{Partition: part, Rows: part.Rows, Batch: int(part.Rows)})
 	require.NoError(t, err)
 	m, err := s.Next(t.Context())
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // datasetCommands are the commands that write and read the files of a data set.
@@ -29,14 +29,14 @@ func (c datasetCommands) command() *cobra.Command {
 
 // written is a data set that was written.
 type written struct {
-	Rows       int64       `json:"rows"`
-	Bytes      int64       `json:"bytes"`
-	Dropped    int64       `json:"rows_dropped"`
-	Partitions []partition `json:"partitions"`
+	Rows       int64              `json:"rows"`
+	Bytes      int64              `json:"bytes"`
+	Dropped    int64              `json:"rows_dropped"`
+	Partitions []writtenPartition `json:"partitions"`
 }
 
-// partition is a file of one.
-type partition struct {
+// writtenPartition is a file of a data set.
+type writtenPartition struct {
 	Path      string  `json:"path"`
 	Rows      int64   `json:"rows"`
 	Bytes     int64   `json:"bytes"`
@@ -47,13 +47,13 @@ func (w *written) add(files []workload.File) {
 	for _, f := range files {
 		w.Rows += f.Rows
 		w.Bytes += f.Bytes
-		w.Partitions = append(w.Partitions, partition{f.Path, f.Rows, f.Bytes, f.RowGroups})
+		w.Partitions = append(w.Partitions, writtenPartition{f.Path, f.Rows, f.Bytes, f.RowGroups})
 	}
 }
 
 func (c datasetCommands) printWritten(v *written) error {
 	if v.Partitions == nil {
-		v.Partitions = []partition{}
+		v.Partitions = []writtenPartition{}
 	}
 	return c.print(v, func(w io.Writer) {
 		fmt.Fprintf(w, "partition\trows\tbytes\trow groups\n")
@@ -228,7 +228,7 @@ func inspect(ctx context.Context, path string, o host.DriveOptions, inputFormat 
 	if info, err = f.Stat(); err != nil {
 		return v, err
 	}
-	p, err := sdk.OpenPartition(ctx, filepath.Base(path), f, info.Size(), o.Source, sdk.PartitionOptions{Text: o.Text})
+	p, err := partition.Open(ctx, filepath.Base(path), f, info.Size(), o.Source, partition.Options{Text: o.Text})
 	if err != nil {
 		return v, err
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // Why a file's bytes cannot be read from its device.
@@ -90,7 +90,7 @@ type Map struct {
 	Path    string
 	Size    int64
 	Disk    Disk
-	Extents []sdk.Extent // in bytes of the disk; together at least Size bytes
+	Extents []partition.Extent // in bytes of the disk; together at least Size bytes
 
 	options  Options
 	modified time.Time
@@ -172,8 +172,8 @@ type rawExtent struct {
 
 // translate checks the extents of a file of size bytes and moves them to where they lie on the disk. Extents that
 // follow each other on the disk are joined.
-func translate(raw []rawExtent, size int64, d Disk) ([]sdk.Extent, error) {
-	var out []sdk.Extent
+func translate(raw []rawExtent, size int64, d Disk) ([]partition.Extent, error) {
+	var out []partition.Extent
 	block := uint64(max(d.Block, 512))
 	at := int64(0)
 	for _, e := range raw {
@@ -204,7 +204,7 @@ func translate(raw []rawExtent, size int64, d Disk) ([]sdk.Extent, error) {
 		if n := len(out); n > 0 && out[n-1].Device+out[n-1].Len == int64(where) {
 			out[n-1].Len += int64(e.length)
 		} else {
-			out = append(out, sdk.Extent{Offset: at, Device: int64(where), Len: int64(e.length)})
+			out = append(out, partition.Extent{Offset: at, Device: int64(where), Len: int64(e.length)})
 		}
 		at += int64(e.length)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 func TestTranslate(t *testing.T) {
@@ -19,21 +19,21 @@ func TestTranslate(t *testing.T) {
 		raw  []rawExtent
 		size int64
 		disk Disk
-		want []sdk.Extent
+		want []partition.Extent
 	}{
 		"empty file": {nil, 0, disk, nil},
 		"one extent": {[]rawExtent{{0, 8192, 4096, flagLast}}, 4000, disk,
-			[]sdk.Extent{{Offset: 0, Device: 8192, Len: 4096}}},
+			[]partition.Extent{{Offset: 0, Device: 8192, Len: 4096}}},
 		"a partition's": {[]rawExtent{{0, 8192, 4096, flagLast}}, 4000, part,
-			[]sdk.Extent{{Offset: 0, Device: 1<<20 + 8192, Len: 4096}}},
+			[]partition.Extent{{Offset: 0, Device: 1<<20 + 8192, Len: 4096}}},
 		"two, apart": {[]rawExtent{{0, 8192, 1024, 0}, {1024, 512, 512, flagLast}}, 1100, disk,
-			[]sdk.Extent{{Offset: 0, Device: 8192, Len: 1024}, {Offset: 1024, Device: 512, Len: 512}}},
+			[]partition.Extent{{Offset: 0, Device: 8192, Len: 1024}, {Offset: 1024, Device: 512, Len: 512}}},
 		"two that follow": {[]rawExtent{{0, 8192, 1024, flagMerged}, {1024, 9216, 512, 0}}, 1536, disk,
-			[]sdk.Extent{{Offset: 0, Device: 8192, Len: 1536}}},
+			[]partition.Extent{{Offset: 0, Device: 8192, Len: 1536}}},
 		"shared": {[]rawExtent{{0, 8192, 1024, flagShared | flagLast}}, 1024, disk,
-			[]sdk.Extent{{Offset: 0, Device: 8192, Len: 1024}}},
+			[]partition.Extent{{Offset: 0, Device: 8192, Len: 1024}}},
 		"more behind the end": {[]rawExtent{{0, 8192, 1024, 0}, {1024, 99, 1 << 30, flagUnwritten | flagLast}}, 1024,
-			disk, []sdk.Extent{{Offset: 0, Device: 8192, Len: 1024}}},
+			disk, []partition.Extent{{Offset: 0, Device: 8192, Len: 1024}}},
 	} {
 		got, err := translate(x.raw, x.size, x.disk)
 		require.NoError(t, err, name)

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/kerneltest/guest"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -173,10 +174,10 @@ func TestInGuestPreSto(t *testing.T) {
 			dev, err := sdk.Open(t.Context(), "nvme:/dev/"+m.Disk.Control+"?commands="+string(set), sdk.DeviceOptions{})
 			require.NoError(t, err)
 			require.True(t, dev.HasCompute())
-			p, err := sdk.NewProcessor(t.Context(), dev, prog, schema, sdk.Options{})
+			p, err := sdk.NewProcessor(t.Context(), dev, prog, schema, processor.Options{})
 			require.NoError(t, err)
-			want := preprocess(t, reference, partition(t, path, nil))
-			got := preprocess(t, p, partition(t, path, m.Extents))
+			want := preprocess(t, reference, openPartition(t, path, nil))
+			got := preprocess(t, p, openPartition(t, path, m.Extents))
 			require.NoError(t, m.Check())
 			require.Len(t, got, len(want))
 			for i := range want {

@@ -20,6 +20,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -80,9 +82,9 @@ func pipeline() (*program.Program, *tensor.Schema) {
 }
 
 // preprocess runs a whole partition and returns copies of its mini-batches.
-func preprocess(t *testing.T, p sdk.Processor, part *sdk.Partition) []*tensor.MiniBatch {
+func preprocess(t *testing.T, p processor.Processor, part *partition.Partition) []*tensor.MiniBatch {
 	t.Helper()
-	s, err := p.Open(t.Context(), sdk.Run{Partition: part, Rows: part.Rows, Batch: 999})
+	s, err := p.Open(t.Context(), processor.Run{Partition: part, Rows: part.Rows, Batch: 999})
 	require.NoError(t, err)
 	defer s.Close()
 	var out []*tensor.MiniBatch
@@ -97,16 +99,16 @@ func preprocess(t *testing.T, p sdk.Processor, part *sdk.Partition) []*tensor.Mi
 	}
 }
 
-// partition opens a file as a partition that lies in extents of a drive.
-func partition(t *testing.T, path string, extents []sdk.Extent) *sdk.Partition {
+// openPartition opens a file as a partition that lies in extents of a drive.
+func openPartition(t *testing.T, path string, extents []partition.Extent) *partition.Partition {
 	t.Helper()
 	f, err := os.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, f.Close()) })
 	info, err := f.Stat()
 	require.NoError(t, err)
-	p, err := sdk.OpenPartition(t.Context(), filepath.Base(path), f, info.Size(), program.Parquet,
-		sdk.PartitionOptions{Extents: extents})
+	p, err := partition.Open(t.Context(), filepath.Base(path), f, info.Size(), program.Parquet,
+		partition.Options{Extents: extents})
 	require.NoError(t, err)
 	return p
 }
@@ -195,7 +197,7 @@ func TestLoopPreSto(t *testing.T) {
 	for i := range 2 {
 		path := filepath.Join(dir, fmt.Sprintf("part-%d.parquet", i))
 		writeParquet(t, path, 2500+i, uint64(i))
-		truth[path] = preprocess(t, reference, partition(t, path, nil))
+		truth[path] = preprocess(t, reference, openPartition(t, path, nil))
 	}
 	for _, block := range []int{1024, 4096} {
 		image, mount := mounted(t, dir, block)
@@ -204,7 +206,7 @@ func TestLoopPreSto(t *testing.T) {
 			dev, err := sdk.Open(context.Background(), "file:"+image+"?slm=16MiB&commands="+string(set),
 				sdk.DeviceOptions{})
 			require.NoError(t, err)
-			p, err := sdk.NewProcessor(t.Context(), dev, prog, schema, sdk.Options{})
+			p, err := sdk.NewProcessor(t.Context(), dev, prog, schema, processor.Options{})
 			require.NoError(t, err)
 			for _, path := range []string{filepath.Join(mount, "part-0.parquet"),
 				filepath.Join(mount, "part-1.parquet"), pieces} {
@@ -222,7 +224,7 @@ func TestLoopPreSto(t *testing.T) {
 					origin = filepath.Join(dir, "part-0.parquet")
 				}
 				want := truth[origin]
-				got := preprocess(t, p, partition(t, origin, m.Extents))
+				got := preprocess(t, p, openPartition(t, origin, m.Extents))
 				require.NoError(t, m.Check())
 				require.Len(t, got, len(want))
 				for i := range want {

@@ -93,7 +93,7 @@ func BenchmarkMiniBatches(b *testing.B) {
 			c := DefaultConfig()
 			c.Name, c.Listen = "n0", []string{map[string]string{"unix": socket, "tcp": "127.0.0.1:0"}[network]}
 			c.Drives = []DriveConfig{{Name: "d0",
-				URI: fill(b, "mem", map[string][]byte{"a.parquet": partition(b, 1, 2000)})}}
+				URI: fill(b, "mem", map[string][]byte{"a.parquet": makePartition(b, 1, 2000)})}}
 			f := startWith(b, c, Options{wrap: func(splits.Opener) splits.Opener {
 				return func(_ context.Context, o api.SplitRequest) (api.Stream, error) {
 					return &endless{like: like, order: o, number: o.Split.FirstNumber + uint64(o.From),

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/host/api"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/node/splits"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -44,7 +44,7 @@ func (u *unlucky) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	case 0:
 		return nil, errors.New("the wire broke")
 	case 1:
-		return nil, fmt.Errorf("page 3: %w", sdk.ErrData)
+		return nil, fmt.Errorf("page 3: %w", partition.ErrData)
 	case 2:
 		panic("a bug")
 	}

@@ -22,7 +22,7 @@ import (
 
 // TestPartitionsAreServed: whole, in ranges, and with their digest behind them.
 func TestPartitionsAreServed(t *testing.T) {
-	b := partition(t, 1, 900)
+	b := makePartition(t, 1, 900)
 	f := start(t, nil, fill(t, "file", map[string][]byte{"day 1/a+b.parquet": b}))
 	link := f.base + "/v1/partitions/day%201/" + url.PathEscape("a+b.parquet") + "?drive=d0"
 	status, got, h := f.get(link)
@@ -95,9 +95,9 @@ func TestReplication(t *testing.T) {
 
 // TestCopiesThatAreNotWhatTheyShouldBe leave nothing behind.
 func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
-	files := map[string][]byte{"a.parquet": partition(t, 1, 300)}
+	files := map[string][]byte{"a.parquet": makePartition(t, 1, 300)}
 	from := start(t, nil, fill(t, "mem", files))
-	to := start(t, nil, fill(t, "mem", map[string][]byte{"other.parquet": partition(t, 5, 20)}))
+	to := start(t, nil, fill(t, "mem", map[string][]byte{"other.parquet": makePartition(t, 5, 20)}))
 	r, err := from.node.Describe(t.Context(), &apiv1.DescribeRequest{})
 	require.NoError(t, err)
 	good := r.Status.Partitions[0]

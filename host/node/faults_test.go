@@ -149,11 +149,11 @@ func TestAWorkerThatPanics(t *testing.T) {
 // TestBadDataIsDataLoss: a partition whose pages are damaged fails where they are read, and would again; the drive is
 // not in question.
 func TestBadDataIsDataLoss(t *testing.T) {
-	b := partition(t, 1, 400)
+	b := makePartition(t, 1, 400)
 	for i := 10; i < 200; i++ {
 		b[i] ^= 0x5a
 	}
-	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": b, "b.parquet": partition(t, 2, 400)}))
+	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": b, "b.parquet": makePartition(t, 2, 400)}))
 	j := f.prepare(dataset.Options{Shuffle: dataset.ShuffleNone})
 	for range 2 {
 		status, b, _ := f.get(f.link(j, "d0", 0, 8))
@@ -204,7 +204,7 @@ func TestAnIdleRunIsClosed(t *testing.T) {
 // TestASlowClientIsCutOff, and what it did not take is given to the next one.
 func TestASlowClientIsCutOff(t *testing.T) {
 	// A mini-batch that no socket buffers hold.
-	files := map[string][]byte{"a.parquet": partition(t, 1, 1000)}
+	files := map[string][]byte{"a.parquet": makePartition(t, 1, 1000)}
 	wide := strings.Replace(doc, "columns: [cat_0, list_0]", "columns: [cat_0, list_0]", 1) + "generated:\n"
 	for i := range 400 {
 		wide += "  - columns: [int_0]\n    as: \"b" +

@@ -45,8 +45,8 @@ type row struct {
 	List0 []int64 `parquet:"list_0,list"`
 }
 
-// partition makes the bytes of a Parquet file, the same for the same numbers.
-func partition(t testing.TB, seed uint64, rows int) []byte {
+// makePartition makes the bytes of a Parquet file, the same for the same numbers.
+func makePartition(t testing.TB, seed uint64, rows int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := make([]row, rows)

@@ -19,8 +19,8 @@ import (
 
 // content is a data set of three partitions.
 func content(t testing.TB) map[string][]byte {
-	return map[string][]byte{"a.parquet": partition(t, 1, 1030), "b.parquet": partition(t, 2, 400),
-		"c.parquet": partition(t, 3, 75)}
+	return map[string][]byte{"a.parquet": makePartition(t, 1, 1030), "b.parquet": makePartition(t, 2, 400),
+		"c.parquet": makePartition(t, 3, 75)}
 }
 
 // TestTheWireGivesWhatTheProcessDoes: every mini-batch of every kind of drive, over TCP and a unix socket, with and

@@ -63,10 +63,10 @@ func (f *fixture) put(p upload) (status int, text string) {
 // TestAPartitionIsPut: it is part of what the node offers, gives its bytes back, and is verified against the sum that
 // it had; to put it again changes nothing, another of its name is refused.
 func TestAPartitionIsPut(t *testing.T) {
-	p := putOf(t, "new.parquet", partition(t, 3, 200))
-	other := putOf(t, "new.parquet", partition(t, 4, 210))
+	p := putOf(t, "new.parquet", makePartition(t, 3, 200))
+	other := putOf(t, "new.parquet", makePartition(t, 4, 210))
 	state := t.TempDir()
-	uri := fill(t, "file", map[string][]byte{"a.parquet": partition(t, 1, 50)})
+	uri := fill(t, "file", map[string][]byte{"a.parquet": makePartition(t, 1, 50)})
 	begin := func() *fixture { return start(t, func(c *Config) { c.StateDir = state }, uri) }
 	f := begin()
 	status, text := f.put(p)
@@ -101,8 +101,8 @@ func TestAPartitionIsPut(t *testing.T) {
 
 // TestPutsThatAreRefused leave nothing behind.
 func TestPutsThatAreRefused(t *testing.T) {
-	good := putOf(t, "new.parquet", partition(t, 3, 200))
-	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 50)}))
+	good := putOf(t, "new.parquet", makePartition(t, 3, 200))
+	f := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 50)}))
 	for name, c := range map[string]struct {
 		change func(*upload)
 		status int

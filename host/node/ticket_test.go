@@ -39,7 +39,7 @@ func grant(t *testing.T, change func(*Config)) *granting {
 		if change != nil {
 			change(c)
 		}
-	}, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 2000)}))
+	}, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 2000)}))
 	g.wait("the leader's key", func() bool { return g.fence.Get() == 7 })
 	g.j = g.prepare(dataset.Options{SplitBatches: 8})
 	return g
@@ -164,7 +164,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 // TestWithoutTicketsAsBefore: a node alone, one whose control plane is older or asks for none, and one that has heard
 // of no control plane yet.
 func TestWithoutTicketsAsBefore(t *testing.T) {
-	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
+	alone := start(t, nil, fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 200)}))
 	alone.frame(alone.prepare(dataset.Options{}), "d0", 0, 1)
 
 	g := grant(t, nil)
@@ -178,7 +178,7 @@ func TestWithoutTicketsAsBefore(t *testing.T) {
 
 	m := newMember(t) // it does not lead
 	lost := start(t, func(c *Config) { c.Control = []string{m.url} },
-		fill(t, "mem", map[string][]byte{"a.parquet": partition(t, 1, 200)}))
+		fill(t, "mem", map[string][]byte{"a.parquet": makePartition(t, 1, 200)}))
 	j := lost.prepare(dataset.Options{})
 	status, b, h := lost.get(lost.link(j, "d0", 0, 1))
 	assert.Equal(t, http.StatusServiceUnavailable, status)

@@ -77,7 +77,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"nvme", "fpga/csd"}, {"fpga/unit/text", "sdk"}, {"host", "trainmgr"}, {"trainmgr", "host"},
 		{"trainmgr", "sdk"}, {"trainmgr", "trainmgr/local"},
 		{"trainmgr/allocation", "sdk/dataset"},
-		{"sdk/dataset", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"},
+		{"sdk/dataset", "sdk"}, {"sdk/slicer", "sdk"}, {"sdk/tensor/arrowipc", "sdk"}, {"host", "fpga/engine"}, {"sdk", "fpga/engine"}, {"host/api", "host"},
 		{"host/api/v1", "host/node"}, {"internal/shared", "nvme"},
 		{"examples/launcher", "internal/shared"}, {"examples/launcher", "bench/workload"},
 		{"examples/launcher", "cmd/millrace"}, {"examples/launcher", "fpga/engine"}, {"sdk", "examples/launcher"},

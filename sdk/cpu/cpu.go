@@ -8,7 +8,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/engine"
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -25,23 +27,23 @@ type Options struct {
 	Threads int
 	// Processor are the planner's options. SLM is the bytes of memory for windows, dictionaries, unpacked pages and
 	// tensors (DefaultMemory a thread, up to 4 GiB, if 0); Streams is Threads if 0.
-	Processor sdk.Options
+	Processor processor.Options
 }
 
 // New returns a processor that runs a lowered pipeline on this machine's CPU.
-func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Options) (sdk.Processor, error) {
+func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Options) (processor.Processor, error) {
 	if o.Processor.Streams <= 0 {
 		o.Processor.Streams = max(o.Threads, 1)
 	}
-	return sdk.Start(ctx, NewTarget(o), prog, schema, o.Processor)
+	return processor.Start(ctx, NewTarget(o), prog, schema, o.Processor)
 }
 
 // NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put something
-// around a target before they call sdk.Start, to count, to delay or to break.
-func NewTarget(o Options) sdk.Target {
+// around a target before they call processor.Start, to count, to delay or to break.
+func NewTarget(o Options) target.Target {
 	memory := memoryOf(o)
 	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
-	return &target{
+	return &memoryTarget{
 		memory: make([]byte, max(memory, 64<<10))[:memory], engine: engine.New(engine.Options{}), threads: make(chan struct{}, max(o.Threads, 1)),
 	}
 }
@@ -54,53 +56,55 @@ func memoryOf(o Options) uint64 {
 	return DefaultMemory * uint64(min(max(o.Threads, 1), mostMemory/DefaultMemory))
 }
 
-// target is process memory with the engine behind it.
-type target struct {
+// memoryTarget is process memory with the engine behind it.
+type memoryTarget struct {
 	memory  []byte
 	engine  *engine.Engine
 	threads chan struct{} // one token a slice that may run
 }
 
-// Limits implements sdk.Target.
-func (t *target) Limits() sdk.Limits { return sdk.Limits{Engine: "cpu", Memory: uint64(len(t.memory))} }
+// Limits implements target.Target.
+func (t *memoryTarget) Limits() target.Limits {
+	return target.Limits{Engine: "cpu", Memory: uint64(len(t.memory))}
+}
 
-// Direct implements sdk.Target: what is in memory is read there.
-func (t *target) Direct(p *sdk.Partition) bool { return p.Bytes() != nil }
+// Direct implements target.Target: what is in memory is read there.
+func (t *memoryTarget) Direct(p *partition.Partition) bool { return p.Bytes() != nil }
 
-// Store implements sdk.Target.
-func (t *target) Store(_ context.Context, addr uint64, b []byte) error {
-	at, err := t.span(sdk.Span{Addr: addr, Len: uint64(len(b))})
+// Store implements target.Target.
+func (t *memoryTarget) Store(_ context.Context, addr uint64, b []byte) error {
+	at, err := t.span(target.Span{Addr: addr, Len: uint64(len(b))})
 	if err == nil {
 		copy(at, b)
 	}
 	return err
 }
 
-// Load implements sdk.Target.
-func (t *target) Load(_ context.Context, addr uint64, b []byte) error {
-	at, err := t.span(sdk.Span{Addr: addr, Len: uint64(len(b))})
+// Load implements target.Target.
+func (t *memoryTarget) Load(_ context.Context, addr uint64, b []byte) error {
+	at, err := t.span(target.Span{Addr: addr, Len: uint64(len(b))})
 	if err == nil {
 		copy(b, at)
 	}
 	return err
 }
 
-// View implements sdk.Target.
-func (t *target) View(s sdk.Span) ([]byte, bool) {
+// View implements target.Target.
+func (t *memoryTarget) View(s target.Span) ([]byte, bool) {
 	b, err := t.span(s)
 	return b, err == nil
 }
 
-func (t *target) span(s sdk.Span) ([]byte, error) {
+func (t *memoryTarget) span(s target.Span) ([]byte, error) {
 	if n := uint64(len(t.memory)); s.Addr > n || s.Len > n-s.Addr {
 		return nil, fmt.Errorf("cpu: bytes %d+%d of %d of memory", s.Addr, s.Len, n)
 	}
 	return t.memory[s.Addr:s.End():s.End()], nil
 }
 
-// Execute implements sdk.Target.
-func (t *target) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, error) {
-	var o sdk.Outcome
+// Execute implements target.Target.
+func (t *memoryTarget) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
+	var o target.Outcome
 	came := time.Now()
 	select {
 	case t.threads <- struct{}{}:
@@ -117,7 +121,7 @@ func (t *target) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, er
 	}
 	moved := time.Now()
 	o.Move = moved.Sub(start)
-	var mem [sdk.Ranges][]byte
+	var mem [target.Ranges][]byte
 	for i, s := range x.Ranges {
 		var err error
 		if mem[i], err = t.span(s); err != nil {
@@ -125,19 +129,19 @@ func (t *target) Execute(ctx context.Context, x *sdk.Execution) (sdk.Outcome, er
 		}
 	}
 	if t.Direct(x.Partition) {
-		mem[sdk.RangeInput] = x.Partition.Bytes()
+		mem[target.RangeInput] = x.Partition.Bytes()
 	}
 	o.State = t.engine.Execute(ctx, engine.Memory{
-		Program: mem[sdk.RangeProgram], Input: mem[sdk.RangeInput], Dict: mem[sdk.RangeDict],
-		Scratch: mem[sdk.RangeScratch], Output: mem[sdk.RangeOutput], Result: mem[sdk.RangeResult],
+		Program: mem[target.RangeProgram], Input: mem[target.RangeInput], Dict: mem[target.RangeDict],
+		Scratch: mem[target.RangeScratch], Output: mem[target.RangeOutput], Result: mem[target.RangeResult],
 	}, x.Args)
 	o.Execute = time.Since(moved)
 	return o, nil
 }
 
 // move reads bytes of the partition into memory.
-func (t *target) move(p *sdk.Partition, m sdk.Move) error {
-	b, err := t.span(sdk.Span{Addr: m.To, Len: m.Len})
+func (t *memoryTarget) move(p *partition.Partition, m target.Move) error {
+	b, err := t.span(target.Span{Addr: m.To, Len: m.Len})
 	if err != nil {
 		return err
 	}
@@ -151,5 +155,5 @@ func (t *target) move(p *sdk.Partition, m sdk.Move) error {
 	return fmt.Errorf("read bytes %d+%d: %w", m.From, m.Len, err)
 }
 
-// Close implements sdk.Target.
-func (t *target) Close() error { return nil }
+// Close implements target.Target.
+func (t *memoryTarget) Close() error { return nil }

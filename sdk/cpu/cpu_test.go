@@ -14,8 +14,9 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/cpu"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -42,19 +43,19 @@ func rows(n int) []byte {
 func Example() {
 	ctx := context.Background()
 	data := rows(5)
-	part, err := sdk.OpenPartition(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, sdk.PartitionOptions{Bytes: data})
+	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, partition.Options{Bytes: data})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	prog, schema := hashed()
-	p, err := cpu.New(ctx, prog, schema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	p, err := cpu.New(ctx, prog, schema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer p.Close()
-	s, err := p.Open(ctx, sdk.Run{Partition: part, Rows: part.Rows, Batch: 2})
+	s, err := p.Open(ctx, processor.Run{Partition: part, Rows: part.Rows, Batch: 2})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -93,14 +94,14 @@ func TestReadFails(t *testing.T) {
 	ctx := context.Background()
 	data := rows(50)
 	r := &struct{ io.ReaderAt }{bytes.NewReader(data)}
-	part, err := sdk.OpenPartition(ctx, "day_0", r, int64(len(data)), program.CriteoBinary, sdk.PartitionOptions{})
+	part, err := partition.Open(ctx, "day_0", r, int64(len(data)), program.CriteoBinary, partition.Options{})
 	require.NoError(t, err)
 	r.ReaderAt = short{bytes.NewReader(data)}
 	prog, schema := hashed()
-	p, err := cpu.New(ctx, prog, schema, cpu.Options{Processor: sdk.Options{SLM: 1 << 20}})
+	p, err := cpu.New(ctx, prog, schema, cpu.Options{Processor: processor.Options{SLM: 1 << 20}})
 	require.NoError(t, err)
 	defer p.Close()
-	s, err := p.Open(ctx, sdk.Run{Partition: part, First: 10, Rows: 40, Batch: 10})
+	s, err := p.Open(ctx, processor.Run{Partition: part, First: 10, Rows: 40, Batch: 10})
 	require.NoError(t, err)
 	defer s.Close()
 	_, err = s.Next(ctx)
@@ -114,14 +115,14 @@ func TestReadFails(t *testing.T) {
 func TestReference(t *testing.T) {
 	ctx := context.Background()
 	data := rows(7)
-	part, err := sdk.OpenPartition(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, sdk.PartitionOptions{})
+	part, err := partition.Open(ctx, "day_0", bytes.NewReader(data), int64(len(data)), program.CriteoBinary, partition.Options{})
 	require.NoError(t, err)
 	prog, schema := hashed()
 	p, err := cpu.NewReference(prog, schema)
 	require.NoError(t, err)
-	_, err = p.Open(ctx, sdk.Run{Partition: part, Rows: 8, Batch: 3})
+	_, err = p.Open(ctx, processor.Run{Partition: part, Rows: 8, Batch: 3})
 	require.Error(t, err)
-	s, err := p.Open(ctx, sdk.Run{Partition: part, First: 1, Rows: 6, Batch: 4})
+	s, err := p.Open(ctx, processor.Run{Partition: part, First: 1, Rows: 6, Batch: 4})
 	require.NoError(t, err)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()

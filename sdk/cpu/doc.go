@@ -1,9 +1,9 @@
 // Package cpu runs feature pipelines on the node's own processor: the drive's engine over this process's memory, and
-// the reference engine, behind the same sdk.Processor as a drive.
+// the reference engine, behind the same processor.Processor as a drive.
 //
 // # Overview
 //
-// [New] plans slices exactly as for a drive. A partition that lies in memory (sdk.PartitionOptions.Bytes, mapped or
+// [New] plans slices exactly as for a drive. A partition that lies in memory (partition.Options.Bytes, mapped or
 // read) is decoded where it is; of any other, windows are read into the processor's memory by its reader. [NewReference]
 // decodes whole column chunks and computes one value at a time, by the definition; it is slow, and what everything
 // else is held against.
@@ -16,7 +16,7 @@
 //
 // # Errors
 //
-// Those of package sdk: *sdk.DataError, *sdk.ErrSLM, errors that wrap sdk.ErrPartition.
+// Those of package sdk: *partition.DataError, *slicer.MemoryError, errors that wrap partition.ErrUnreadable.
 //
 // # Debugging
 //

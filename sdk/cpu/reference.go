@@ -12,13 +12,14 @@ import (
 	"github.com/millrace/millrace/fpga/engine/reference"
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // NewReference returns a processor that computes by the definition. It ignores all options; any number of streams may be
 // open, each with the column chunks at hand decoded in memory.
-func NewReference(prog *program.Program, schema *tensor.Schema) (sdk.Processor, error) {
+func NewReference(prog *program.Program, schema *tensor.Schema) (processor.Processor, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, fmt.Errorf("start the reference engine: %w", err)
 	}
@@ -33,11 +34,11 @@ type referee struct {
 	schema *tensor.Schema
 
 	mu    sync.Mutex // guards stats
-	stats sdk.Stats
+	stats processor.Stats
 }
 
-// Open implements sdk.Processor.
-func (r *referee) Open(ctx context.Context, run sdk.Run) (sdk.Stream, error) {
+// Open implements processor.Processor.
+func (r *referee) Open(ctx context.Context, run processor.Run) (processor.Stream, error) {
 	p := run.Partition
 	if p == nil || run.Batch < 1 || run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First {
 		return nil, errors.New("reference: a run outside its partition, or without a batch")
@@ -52,7 +53,7 @@ func (r *referee) Open(ctx context.Context, run sdk.Run) (sdk.Stream, error) {
 	return &verdict{r: r, ctx: ctx, reader: reader, run: run, row: run.First}, nil
 }
 
-func (r *referee) reader(p *sdk.Partition) (*reference.Reader, error) {
+func (r *referee) reader(p *partition.Partition) (*reference.Reader, error) {
 	if p.File != nil {
 		return reference.NewParquet(r.prog, p.File, p)
 	}
@@ -66,14 +67,14 @@ func (r *referee) reader(p *sdk.Partition) (*reference.Reader, error) {
 	return reference.NewText(r.prog, data)
 }
 
-// Stats implements sdk.Processor; the reference counts rows and mini-batches only.
-func (r *referee) Stats() sdk.Stats {
+// Stats implements processor.Processor; the reference counts rows and mini-batches only.
+func (r *referee) Stats() processor.Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stats
 }
 
-// Close implements sdk.Processor.
+// Close implements processor.Processor.
 func (r *referee) Close() error { return nil }
 
 // verdict is a stream of the reference.
@@ -81,12 +82,12 @@ type verdict struct {
 	r      *referee
 	ctx    context.Context
 	reader *reference.Reader
-	run    sdk.Run
+	run    processor.Run
 	row    int64
 	err    error
 }
 
-// Next implements sdk.Stream.
+// Next implements processor.Stream.
 func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -123,7 +124,7 @@ func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 // fault gives an error of the reference the form that the engine's have.
 func (v *verdict) fault(err error) error {
 	p := v.run.Partition
-	e := &sdk.DataError{Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Message: strings.TrimPrefix(err.Error(), "reference: "), Err: sdk.ErrData}
+	e := &partition.DataError{Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Message: strings.TrimPrefix(err.Error(), "reference: "), Err: partition.ErrData}
 	var page *format.PageError
 	switch {
 	case errors.As(err, &page):
@@ -132,7 +133,7 @@ func (v *verdict) fault(err error) error {
 			e.Column = l.Name
 		}
 		if errors.Is(err, format.ErrUnsupported) || errors.Is(err, format.ErrLimit) {
-			e.Err = sdk.ErrUnsupported
+			e.Err = partition.ErrUnsupported
 		}
 	case !errors.Is(err, reference.ErrData):
 		return fmt.Errorf("%s: rows %d to %d: %w", p.Name, v.row, v.row+int64(v.run.Batch)-1, err)
@@ -162,7 +163,7 @@ func (r *referee) miniBatch(t *reference.Tensors) (*tensor.MiniBatch, error) {
 	return m, nil
 }
 
-// Close implements sdk.Stream.
+// Close implements processor.Stream.
 func (v *verdict) Close() error {
 	if v.err == nil {
 		v.err = errors.New("stream is closed")

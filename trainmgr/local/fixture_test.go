@@ -33,8 +33,8 @@ type row struct {
 	List0 []int64 `parquet:"list_0,list"`
 }
 
-// partition makes the bytes of a Parquet file, the same for the same numbers.
-func partition(t testing.TB, seed uint64, rows, group, page int) []byte {
+// makePartition makes the bytes of a Parquet file, the same for the same numbers.
+func makePartition(t testing.TB, seed uint64, rows, group, page int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 3))
 	all := make([]row, rows)
@@ -112,7 +112,7 @@ func newDataSet(t testing.TB, group, page int, rows ...int) *dataSet {
 	d := &dataSet{rows: rows}
 	for i, n := range rows {
 		d.names = append(d.names, fmt.Sprintf("part-%05d.parquet", i))
-		d.parts = append(d.parts, partition(t, uint64(i), n, group, page))
+		d.parts = append(d.parts, makePartition(t, uint64(i), n, group, page))
 	}
 	return d
 }

@@ -22,7 +22,9 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -117,7 +119,7 @@ type flip struct {
 }
 
 func (f flip) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {
-	in := ranges[sdk.RangeInput]
+	in := ranges[target.RangeInput]
 	b := f.SLM()[in.Addr : in.Addr+in.Len]
 	if i := f.at(b); i >= 0 {
 		b[i] ^= 1
@@ -143,7 +145,7 @@ func TestAFlippedByteOfDeviceMemoryIsSeen(t *testing.T) {
 		for _, err := range j.MiniBatches(t.Context()) {
 			last = err
 		}
-		var bad *sdk.DataError
+		var bad *partition.DataError
 		require.ErrorAs(t, last, &bad)
 		assert.Equal(t, "part-00000.parquet", bad.Partition)
 		assert.Contains(t, pipelines["lists"], bad.Column)
@@ -316,7 +318,7 @@ func TestFaultsOfADriveEndTheJob(t *testing.T) {
 				c.Device.WrapCompute = faults.Compute
 				c.Manager.MeasureTime = time.Millisecond
 				err := failure(t, c, o, func() { failFrom(&faults, 1, cs.StatusProgramFault, uint64(program.BadSlice)) })
-				assert.ErrorIs(t, err, sdk.ErrEngine)
+				assert.ErrorIs(t, err, target.ErrEngine)
 				assert.ErrorContains(t, err, "part-0000")
 			})
 		}

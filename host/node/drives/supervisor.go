@@ -14,6 +14,7 @@ import (
 	"github.com/millrace/millrace/host/node/splits"
 	"github.com/millrace/millrace/nvme/tcp"
 	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 const (
@@ -219,7 +220,7 @@ func (v *supervisor) repair(ctx context.Context, d *host.Drive, fault error, bac
 func (v *supervisor) probe(ctx context.Context, d *host.Drive) (busy time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	defer sdk.Contain("drive "+v.config.Name+": probe", &err)
+	defer processor.Contain("drive "+v.config.Name+": probe", &err)
 	return v.set.o.Manager.Busy(ctx, d)
 }
 
@@ -251,7 +252,7 @@ func questionsDrive(err error) bool {
 			return false
 		}
 	}
-	return errors.Is(err, sdk.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable
+	return errors.Is(err, processor.ErrPanic) || errorcode.Of(err) == connect.CodeUnavailable
 }
 
 // pause waits for a time, or until ctx ends.

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/node/errorcode"
 	"github.com/millrace/millrace/host/node/splits"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
 )
 
 func TestUtilization(t *testing.T) {
@@ -37,12 +38,12 @@ func TestUtilization(t *testing.T) {
 func TestQuestionsDrive(t *testing.T) {
 	for err, want := range map[error]bool{
 		errors.New("connection reset"):                         true,
-		fmt.Errorf("split: %w", sdk.ErrPanic):                  true,
+		fmt.Errorf("split: %w", processor.ErrPanic):            true,
 		splits.ErrStopped:                                      false,
 		splits.ErrDraining:                                     false,
 		fmt.Errorf("d0: %w: x", errorcode.ErrUnavailable):      false,
 		fmt.Errorf("d0: %w", host.ErrSuspended):                false,
-		fmt.Errorf("page 3: %w", sdk.ErrData):                  false,
+		fmt.Errorf("page 3: %w", partition.ErrData):            false,
 		fmt.Errorf("%w", context.Canceled):                     false,
 		fmt.Errorf("the drive has no stream: %w", api.ErrBusy): false,
 	} {

@@ -24,7 +24,10 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/slicer"
 )
 
 var (
@@ -70,16 +73,16 @@ var codes = []struct {
 	{volume.ErrSize, connect.CodeDataLoss},
 	{fs.ErrNotExist, connect.CodeNotFound},
 	{partitions.ErrCopy, connect.CodeDataLoss},
-	{sdk.ErrData, connect.CodeDataLoss},
-	{sdk.ErrSchema, connect.CodeDataLoss},
-	{sdk.ErrUnsupported, connect.CodeDataLoss},
-	{sdk.ErrPartition, connect.CodeDataLoss},
+	{partition.ErrData, connect.CodeDataLoss},
+	{partition.ErrSchema, connect.CodeDataLoss},
+	{partition.ErrUnsupported, connect.CodeDataLoss},
+	{partition.ErrUnreadable, connect.CodeDataLoss},
 	{nvme.UnrecoveredReadError, connect.CodeDataLoss},
 	{dataset.ErrNumber, connect.CodeInvalidArgument},
 	{dataset.ErrOptions, connect.CodeInvalidArgument},
 	{dataset.ErrManifest, connect.CodeInvalidArgument},
 	{pipeline.ErrUnsupported, connect.CodeFailedPrecondition},
-	{sdk.ErrPanic, connect.CodeUnavailable}, // another drive, or the same one when it is open again, may succeed
+	{processor.ErrPanic, connect.CodeUnavailable}, // another drive, or the same one when it is open again, may succeed
 	{context.Canceled, connect.CodeCanceled},
 	{context.DeadlineExceeded, connect.CodeDeadlineExceeded},
 }
@@ -90,7 +93,7 @@ func Of(err error) connect.Code {
 	if rpc := (*connect.Error)(nil); errors.As(err, &rpc) {
 		return rpc.Code()
 	}
-	if slm := (*sdk.ErrSLM)(nil); errors.As(err, &slm) {
+	if slm := (*slicer.MemoryError)(nil); errors.As(err, &slm) {
 		return connect.CodeDataLoss // it would fail again here
 	}
 	if p := (*pipeline.Error)(nil); errors.As(err, &p) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 	"github.com/millrace/millrace/host/ticket"
 	"github.com/millrace/millrace/host/volume"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 func TestWrite(t *testing.T) {
@@ -29,7 +29,7 @@ func TestWrite(t *testing.T) {
 		{volume.ErrExists, connect.CodeAlreadyExists, http.StatusConflict},
 		{ticket.ErrNone, connect.CodeUnauthenticated, http.StatusUnauthorized},
 		{ticket.ErrVoid, connect.CodePermissionDenied, http.StatusForbidden},
-		{sdk.ErrData, connect.CodeDataLoss, http.StatusInternalServerError},
+		{partition.ErrData, connect.CodeDataLoss, http.StatusInternalServerError},
 		// The first error of the table decides, whatever an error wraps beside it.
 		{fmt.Errorf("%w: %w", ErrUnavailable, api.ErrUnknownJob), connect.CodeUnavailable,
 			http.StatusServiceUnavailable},

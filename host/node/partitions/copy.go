@@ -19,8 +19,8 @@ import (
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/host/volume"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // ErrCopy says that what another node sent is not the partition that was asked for, or did not survive its way.
@@ -129,7 +129,7 @@ func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want 
 }
 
 // unlike says how a partition differs from what it should be.
-func unlike(p *sdk.Partition, want dataset.Partition) string {
+func unlike(p *partition.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
 	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Footer != want.Footer:

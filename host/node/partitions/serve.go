@@ -13,7 +13,7 @@ import (
 
 	"github.com/millrace/millrace/host"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // readAhead is how much of a partition is read from the drive at a time.
@@ -72,7 +72,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 var errNoPartition = fmt.Errorf("no such partition: %w", fs.ErrNotExist)
 
 // partitionOf finds a drive's partition by name.
-func partitionOf(d *host.Drive, name string) *sdk.Partition {
+func partitionOf(d *host.Drive, name string) *partition.Partition {
 	for _, p := range d.Partitions() {
 		if p.Name == name {
 			return p

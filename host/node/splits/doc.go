@@ -23,7 +23,7 @@
 //
 // [ErrDraining] and [ErrStopped] ask the client to come again or to go elsewhere, [ErrOwner] refuses an owner that has
 // too many splits open, and api.ErrUnknownJob a job that is being finished. Other errors are the drive's: every waiting
-// request gets them, and Options.Failed. A panic while a mini-batch is made is an *sdk.PanicError.
+// request gets them, and Options.Failed. A panic while a mini-batch is made is a *processor.PanicError.
 //
 // # Debugging
 //

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -172,8 +172,8 @@ func (p *producer) fail(err error) {
 	t.recordFailure(s, err)
 }
 
-// containPanic turns a panic of f into an error, an *sdk.PanicError.
+// containPanic turns a panic of f into an error, a *processor.PanicError.
 func containPanic(f func() error) (err error) {
-	defer sdk.Contain("the worker", &err)
+	defer processor.Contain("the worker", &err)
 	return f()
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -350,7 +350,7 @@ func (t *Table) recordFailure(s *openSplit, err error) {
 	}
 	t.o.Log.Warn("split failed", "digest", host.ShortDigest(s.key.Job), "split", s.key.Place, "epoch", s.key.Epoch,
 		"drive", s.key.Drive, "fence", t.o.Fence(), "error", err)
-	if p := (*sdk.PanicError)(nil); errors.As(err, &p) {
+	if p := (*processor.PanicError)(nil); errors.As(err, &p) {
 		t.o.Log.Error("the worker panicked", "drive", s.key.Drive, "panic", p.Value, "stack", string(p.Stack))
 	}
 	t.o.Failed(s.key.Drive, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/host/api"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/processor"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -234,7 +234,7 @@ func TestAFailureIsTold(t *testing.T) {
 		want error
 	}{
 		"an error": {func() error { return broken }, broken},
-		"a panic":  {func() error { panic("a bug") }, sdk.ErrPanic},
+		"a panic":  {func() error { panic("a bug") }, processor.ErrPanic},
 		"too soon": {func() error { return io.EOF }, io.ErrUnexpectedEOF},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/text"
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/host/placement"
-	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // File is a local file that is to become a partition.
@@ -58,7 +58,7 @@ func describe(ctx context.Context, f *os.File, name string, format Format) (*Fil
 	if format.Source == 0 {
 		format.Source = program.Parquet
 	}
-	part, err := sdk.OpenPartition(ctx, name, f, info.Size(), format.Source, sdk.PartitionOptions{Text: format.Text})
+	part, err := partition.Open(ctx, name, f, info.Size(), format.Source, partition.Options{Text: format.Text})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,10 @@
-package sdk
+package processor
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/millrace/millrace/sdk/target"
+)
 
 // lane is the part of a target's memory that one stream uses. From its start: the result block; input, dictionary and
 // scratch areas, whose boundaries move as needs are learned; free memory; and at its end the ring of output slots.
@@ -12,7 +16,7 @@ import "sync"
 // stream has ended and another one has the lane.
 type lane struct {
 	base, end uint64
-	result    Span
+	result    target.Span
 
 	in, dict, scratch             area
 	inBase, dictBase, scratchBase uint64

@@ -1,10 +1,12 @@
-package sdk
+package processor
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // Placing a slice. Jobs are seated in order, each with room for its dictionary, its unpacked page and its window, until
@@ -29,7 +31,7 @@ func (w *worker) seatAll(ctx context.Context) error {
 			}
 		}
 	}
-	return &EngineError{Partition: w.part.Name, Message: "the planner found no place for a slice"}
+	return &target.EngineError{Partition: w.part.Name, Message: "the planner found no place for a slice"}
 }
 
 // seatSome places jobs until one finds no room. again is true when the areas were arranged anew, because they were too
@@ -122,8 +124,8 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 	if page+n <= from || c.cursor.Unpacked && c.need == 0 && c.left(k) >= int64(j.take) {
 		return true // all of it lies unpacked in scratch
 	}
-	lo, hi := g.cover(from, page+n)
-	at, first, end := from+g.phase, page+g.phase, page+n+g.phase
+	lo, hi := g.Cover(from, page+n)
+	at, first, end := from+g.Align(0), page+g.Align(0), page+n+g.Align(0)
 	if v := c.window; v != nil {
 		switch {
 		case v.from <= at && end <= v.to:
@@ -144,7 +146,7 @@ func (w *worker) seatWindow(i int, k *learned) bool {
 	if c.cursor.Page+n == c.length && w.gather(i, lo, hi) {
 		return true
 	}
-	_, last := g.cover(c.at, c.at+c.length)
+	_, last := g.Cover(c.at, c.at+c.length)
 	room := min(max(hi-lo, uint64(float64(hi-lo)*w.stretch)), last-lo)
 	seg, ok := w.lane.in.take(room)
 	if !ok {
@@ -178,7 +180,7 @@ func (w *worker) gather(i int, lo, hi uint64) bool {
 		j := &w.jobs[k]
 		c := j.c
 		n := c.wants(int64(j.take), &w.learned[c.column])
-		a, b := g.cover(c.at+c.begin(), c.at+max(c.cursor.Page+n, c.begin()))
+		a, b := g.Cover(c.at+c.begin(), c.at+max(c.cursor.Page+n, c.begin()))
 		if c.window != nil || c.cursor.Page+n != c.length || a < start || a > hi+w.r.opts.Gap || max(b, hi)-lo > w.r.opts.Coalesce {
 			break
 		}
@@ -203,11 +205,12 @@ func (w *worker) gather(i int, lo, hi uint64) bool {
 
 // load plans the move of shifted offsets [lo, hi) to the window's end and counts which of the bytes the chunks want.
 func (w *worker) load(v *window, lo, hi uint64, chunks ...*chunk) {
-	w.exec.Moves = w.geo.moves(w.exec.Moves, lo, hi, w.lane.inBase+v.seg.off+lo-v.from)
+	w.runs = w.geo.AppendRuns(w.runs[:0], lo, hi)
+	w.exec.Moves = appendMoves(w.exec.Moves, w.runs, w.lane.inBase+v.seg.off+lo-v.from)
 	v.to, v.attempt = hi, w.attempt
 	wanted := uint64(0)
 	for _, c := range chunks {
-		begin := c.at + w.geo.phase
+		begin := c.at + w.geo.Align(0)
 		from, to := max(lo, begin), min(hi, begin+c.length)
 		if from >= to {
 			continue
@@ -259,8 +262,8 @@ func (w *worker) trim() (some bool) {
 		if v == nil || v.users > 1 || c.serial == w.serial {
 			continue
 		}
-		if at := min(c.at+c.begin()+w.geo.phase, v.to); v.from < at {
-			n := down(at-v.from) &^ (w.geo.block - 1)
+		if at := min(c.at+c.begin()+w.geo.Align(0), v.to); v.from < at {
+			n := down(at-v.from) &^ (w.geo.Block() - 1)
 			w.lane.in.give(segment{v.seg.off, n})
 			v.seg.off, v.seg.size, v.from = v.seg.off+n, v.seg.size-n, v.from+n
 			some = some || n > 0
@@ -374,7 +377,7 @@ func (w *worker) again(j *job) uint64 {
 // windowOf is the size of a window for n bytes of a chunk from the cursor's page on.
 func (w *worker) windowOf(c *chunk, n uint64) uint64 {
 	from := c.at + c.cursor.Page
-	lo, hi := w.geo.cover(from, from+n)
+	lo, hi := w.geo.Cover(from, from+n)
 	return up(hi - lo)
 }
 
@@ -499,7 +502,7 @@ func (w *worker) arrange(in, dict, scratch uint64, all bool) {
 
 // makeRoom is called when the next job found no room though everything else had made way: it arranges the areas around
 // that job, makes do with a single output slot, asks for no more than the engine did, cuts the job; and if all that
-// does not help the error is an *ErrSLM.
+// does not help the error is a *slicer.MemoryError.
 func (w *worker) makeRoom(ctx context.Context) error {
 	n := w.together(w.next0)
 	group := w.jobs[w.next0:][:n]
@@ -515,7 +518,7 @@ func (w *worker) makeRoom(ctx context.Context) error {
 	if in <= room && dict <= room && scratch <= room && in+dict+scratch <= room {
 		l := w.lane
 		if l.in.size >= in && l.dict.size >= dict && l.scratch.size >= scratch && w.held() == 0 {
-			return &EngineError{Partition: w.part.Name, Message: "the planner found no room where there is enough"}
+			return &target.EngineError{Partition: w.part.Name, Message: "the planner found no room where there is enough"}
 		}
 		w.share()
 		return nil
@@ -560,7 +563,7 @@ func (w *worker) held() uint64 {
 func (w *worker) tooSmall(c *chunk, want uint64) error {
 	r, l := w.r, w.lane
 	each := l.result.Len + up(w.least()) + want
-	e := &ErrSLM{Partition: w.part.Name, RowGroup: -1, Need: up(r.length) + uint64(r.shares)*each, Have: r.memory, Streams: r.shares}
+	e := &slicer.MemoryError{Partition: w.part.Name, RowGroup: -1, Need: up(r.length) + uint64(r.shares)*each, Have: r.memory, Streams: r.shares}
 	if c != nil {
 		e.Page = int64(c.cursor.Ordinal)
 		if w.part.File != nil {
@@ -601,7 +604,7 @@ func (w *worker) resize(ctx context.Context, n int, size uint64) error {
 		}
 	}
 	if w.slot = l.acquire(); w.slot == nil {
-		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, ErrEngine)
+		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, target.ErrEngine)
 	}
 	if kept != nil {
 		err := w.r.target.Store(ctx, w.slot.addr, kept)

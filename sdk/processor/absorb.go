@@ -1,4 +1,4 @@
-package sdk
+package processor
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // mostNeed bounds what an engine may ask for, so that sums of needs do not overflow.
@@ -139,7 +141,7 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 			at := *c
 			at.row, at.cursor.Skip = c.row-int64(c.cursor.Skip), 0
 			at.pageRow = at.row
-			w.part.marks.note(leaf.Index, &at)
+			at.noteResume(w.part, leaf.Index)
 		}
 		if c.resume != nil && t.Cursor.Dict {
 			c.cursor, c.resume = *c.resume, nil
@@ -151,8 +153,8 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 	case program.MoreInput:
 		left := c.length - c.cursor.Page
 		if need > left {
-			return false, &DataError{Partition: w.part.Name, RowGroup: w.groupOf(c), Column: w.nameOf(c), Page: int64(c.cursor.Ordinal), Row: c.first + c.row,
-				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left), Err: ErrData}
+			return false, &partition.DataError{Partition: w.part.Name, RowGroup: w.groupOf(c), Column: w.nameOf(c), Page: int64(c.cursor.Ordinal), Row: c.first + c.row,
+				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left), Err: partition.ErrData}
 		}
 		s, from := w.span(c)
 		news = news || need > from-c.cursor.Page+s.Len
@@ -178,15 +180,15 @@ func (w *worker) missing(j *job, t *program.TaskResult) (news bool, err error) {
 // fault turns a slice that the engine gave up into an error.
 func (w *worker) fault() error {
 	res := &w.result
-	kind := ErrData
+	kind := partition.ErrData
 	switch res.State {
 	case program.BadData:
 	case program.NoSupport:
-		kind = ErrUnsupported
+		kind = partition.ErrUnsupported
 	default:
-		return &EngineError{Partition: w.part.Name, State: res.State, Message: res.Message}
+		return &target.EngineError{Partition: w.part.Name, State: res.State, Message: res.Message}
 	}
-	e := &DataError{Partition: w.part.Name, RowGroup: -1, Page: -1, Row: w.row, Message: res.Message, Err: kind}
+	e := &partition.DataError{Partition: w.part.Name, RowGroup: -1, Page: -1, Row: w.row, Message: res.Message, Err: kind}
 	for i, k := range w.seated {
 		if i >= len(res.Tasks) || res.Tasks[i].State < program.BadSlice {
 			continue
@@ -213,7 +215,7 @@ func (w *worker) fault() error {
 
 // against is an answer that breaks the engine's contract.
 func (w *worker) against(format string, args ...any) error {
-	return &EngineError{Partition: w.part.Name, State: w.result.State, Message: fmt.Sprintf(format, args...)}
+	return &target.EngineError{Partition: w.part.Name, State: w.result.State, Message: fmt.Sprintf(format, args...)}
 }
 
 func (w *worker) nameOf(c *chunk) string {

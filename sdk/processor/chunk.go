@@ -1,9 +1,10 @@
-package sdk
+package processor
 
 import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/sdk/partition"
 )
 
 // look is the window, in bytes, with which a page header is looked at when nothing is known of the page.
@@ -42,8 +43,8 @@ type chunk struct {
 	// reached is the furthest page that the cursor was at, opening what the engine asked for at the first.
 	reached, opening uint64
 
-	pages   pages // offset index, may be nil
-	pageRow int64 // first row that begins in the cursor's page
+	pages   partition.PageIndex // offset index, may be nil
+	pageRow int64               // first row that begins in the cursor's page
 
 	// In memory. The cursor's flags are true only while dict and scratch hold what they say; that the page is Checked is said
 	// only of the window that it was checked in, whose bytes are moved once.
@@ -101,7 +102,7 @@ func (c *chunk) stand(t *program.TaskResult) {
 }
 
 // fresh places a chunk's cursor before a row of it.
-func (c *chunk) fresh(row int64, p *Partition) {
+func (c *chunk) fresh(row int64, p *partition.Partition) {
 	c.row = row
 	switch p.Source {
 	case program.CriteoTSV:
@@ -197,8 +198,8 @@ func (c *chunk) wantsRoom(k *learned) uint64 {
 }
 
 // chunkOf describes the chunk of a row group for a program's column.
-func chunkOf(p *Partition, column int, leaf *format.Leaf, g int) *chunk {
-	c := &chunk{column: column, group: g, first: p.groups[g].first, rows: p.groups[g].rows}
+func chunkOf(p *partition.Partition, column int, leaf *format.Leaf, g int) *chunk {
+	c := &chunk{column: column, group: g, first: p.RowGroups()[g].First, rows: p.RowGroups()[g].Rows}
 	if leaf == nil {
 		c.length = uint64(p.Size)
 		return c

@@ -1,6 +1,8 @@
-package sdk
+package processor
 
-import "slices"
+import (
+	"slices"
+)
 
 // grain is the boundary, in bytes, of everything that the planner places in memory. It is the alignment of a tensor
 // (program.Align), and more than any decoder wants.

@@ -1,4 +1,4 @@
-package sdk
+package processor
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func (e *PanicError) Unwrap() error { return ErrPanic }
 
 // Contain is deferred by what must not take its process down: it sets err to a *PanicError when the function panics.
 //
-//	defer sdk.Contain("measure P", &err)
+//	defer processor.Contain("measure P", &err)
 func Contain(where string, err *error) {
 	if p := recover(); p != nil {
 		*err = &PanicError{Where: where, Value: p, Stack: debug.Stack()}

@@ -1,4 +1,4 @@
-package sdk
+package processor
 
 import (
 	"context"
@@ -8,12 +8,15 @@ import (
 	"sync"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // Run is a run of rows of one partition, cut into mini-batches of Batch rows; the last may be short.
 type Run struct {
-	Partition   *Partition
+	Partition   *partition.Partition
 	First, Rows int64 // rows [First, First+Rows); Rows must be at least 1
 	Batch       int
 }
@@ -74,8 +77,8 @@ const (
 
 // runner is the one Processor: it plans slices for a target.
 type runner struct {
-	target Target
-	lim    Limits
+	target target.Target
+	lim    target.Limits
 	prog   *program.Program
 	schema *tensor.Schema
 	opts   Options
@@ -109,7 +112,7 @@ type learned struct {
 // written to the target's memory once. schema describes the mini-batches and must agree with the program's output.
 //
 // Drives have NewProcessor; other engines call this.
-func Start(ctx context.Context, t Target, prog *program.Program, schema *tensor.Schema, opts Options) (Processor, error) {
+func Start(ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options) (Processor, error) {
 	r, err := start(ctx, t, prog, schema, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a processor on %s: %w", t.Limits().Engine, err), t.Close())
@@ -117,7 +120,7 @@ func Start(ctx context.Context, t Target, prog *program.Program, schema *tensor.
 	return r, nil
 }
 
-func start(ctx context.Context, t Target, prog *program.Program, schema *tensor.Schema, opts Options) (*runner, error) {
+func start(ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options) (*runner, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, err
 	}
@@ -160,13 +163,13 @@ func start(ctx context.Context, t Target, prog *program.Program, schema *tensor.
 	}
 	result := up(uint64(program.ResultSize(r.tasks)))
 	if least := head + uint64(r.shares)*(result+grain); r.memory < least {
-		return nil, &ErrSLM{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.shares}
+		return nil, &slicer.MemoryError{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.shares}
 	}
 	share := down((r.memory - head) / uint64(r.shares))
 	r.lanes = make(chan *lane, r.shares)
 	for i := range r.shares {
 		base := head + uint64(i)*share
-		r.lanes <- &lane{base: base, end: base + share, result: Span{Addr: base, Len: result}}
+		r.lanes <- &lane{base: base, end: base + share, result: target.Span{Addr: base, Len: result}}
 	}
 	if err := t.Store(ctx, 0, image); err != nil {
 		return nil, fmt.Errorf("store the program: %w", err)

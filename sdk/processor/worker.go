@@ -1,4 +1,4 @@
-package sdk
+package processor
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/target"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
@@ -16,8 +18,8 @@ import (
 type worker struct {
 	r      *runner
 	lane   *lane
-	part   *Partition
-	geo    geometry
+	part   *partition.Partition
+	geo    partition.Geometry
 	direct bool
 
 	row, end int64 // rows of the partition still to be made
@@ -57,8 +59,9 @@ type worker struct {
 	seated []int // jobs of the slice
 	slice  program.Slice
 	result program.Result
-	exec   Execution
+	exec   target.Execution
 	block  []byte
+	runs   []partition.Run
 }
 
 // job is what is left to do of one chunk for a mini-batch.
@@ -79,7 +82,7 @@ func newWorker(r *runner, l *lane, run Run) (*worker, error) {
 	}
 	var err error
 	if !w.direct {
-		if w.geo, err = p.geometry(r.lim); err != nil {
+		if w.geo, err = p.Geometry(r.lim.Block, r.lim.Device); err != nil {
 			return nil, err
 		}
 	}
@@ -88,8 +91,8 @@ func newWorker(r *runner, l *lane, run Run) (*worker, error) {
 	}
 	w.live = make([][]*chunk, len(w.leaves))
 	w.exec.Partition = p
-	w.exec.Ranges[RangeProgram] = Span{Len: up(r.length)}
-	w.exec.Ranges[RangeResult] = l.result
+	w.exec.Ranges[target.RangeProgram] = target.Span{Len: up(r.length)}
+	w.exec.Ranges[target.RangeResult] = l.result
 	w.slice.Digest, w.slice.Program = r.digest, r.length
 	l.arrange(0, 0, 0)
 	return w, nil
@@ -105,21 +108,21 @@ func (w *worker) bind() error {
 	for i := range prog.Columns {
 		col := &prog.Columns[i]
 		fail := func(kind error, format string, args ...any) error {
-			return &DataError{Partition: w.part.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: w.row, Message: fmt.Sprintf(format, args...), Err: kind}
+			return &partition.DataError{Partition: w.part.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: w.row, Message: fmt.Sprintf(format, args...), Err: kind}
 		}
 		leaf, ok := w.part.File.Leaf(col.Name)
 		if !ok {
-			return fail(ErrSchema, "the partition has no such column")
+			return fail(partition.ErrSchema, "the partition has no such column")
 		}
 		if leaf.Unsupported != nil {
-			return fail(ErrUnsupported, "%v", leaf.Unsupported)
+			return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
 		}
 		if k := kindOf(leaf.Physical); k != col.Kind || listed(leaf) != col.List || leaf.Part != partOf(col.Part) {
-			return fail(ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)", k, listed(leaf), col.Kind, col.List)
+			return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)", k, listed(leaf), col.Kind, col.List)
 		}
-		for g := w.part.group(w.row); g < len(w.part.groups) && w.part.groups[g].first < w.end; g++ {
+		for g := w.part.RowGroupOf(w.row); g < len(w.part.RowGroups()) && w.part.RowGroups()[g].First < w.end; g++ {
 			if err := w.part.File.RowGroups[g].Columns[leaf.Index].Unsupported; err != nil {
-				return &DataError{Partition: w.part.Name, RowGroup: g, Column: col.Name, Page: -1, Row: w.part.groups[g].first, Message: err.Error(), Err: ErrUnsupported}
+				return &partition.DataError{Partition: w.part.Name, RowGroup: g, Column: col.Name, Page: -1, Row: w.part.RowGroups()[g].First, Message: err.Error(), Err: partition.ErrUnsupported}
 			}
 		}
 		w.leaves = append(w.leaves, leaf)
@@ -129,13 +132,13 @@ func (w *worker) bind() error {
 
 // bindText checks that a text was indexed as the program reads it.
 func (w *worker) bindText() error {
-	prog, t := w.r.prog, w.part.text
+	prog, t := w.r.prog, w.part.Text()
 	if w.part.Source != program.CriteoTSV {
 		return nil
 	}
 	if t.LabelAbsent == prog.Label || int(t.Policy) != int(prog.Malformed) {
 		return fmt.Errorf("%s: %w: it was indexed with label %t and malformed rows: %v, the pipeline reads label %t and %v",
-			w.part.Name, ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label, prog.Malformed)
+			w.part.Name, partition.ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label, prog.Malformed)
 	}
 	return nil
 }
@@ -184,7 +187,7 @@ func (w *worker) remember() {
 	for column, live := range w.live {
 		for _, c := range live {
 			if leaf := w.leaves[column]; leaf != nil {
-				w.part.marks.note(leaf.Index, c)
+				c.noteResume(w.part, leaf.Index)
 			}
 		}
 	}
@@ -205,10 +208,10 @@ func (w *worker) plan() {
 	w.values, w.most, w.dirty, w.alone = 0, 0, false, false
 	w.place = w.r.prog.Output.Place(w.rows)
 	end := w.row + int64(w.rows)
-	first := w.part.group(w.row)
+	first := w.part.RowGroupOf(w.row)
 	for column := 0; column < len(w.leaves); column += w.r.prog.Parts(column) {
 		for g, at := first, w.row; at < end; g++ {
-			until := min(end, w.part.groups[g].first+w.part.groups[g].rows)
+			until := min(end, w.part.RowGroups()[g].First+w.part.RowGroups()[g].Rows)
 			if until <= at {
 				continue
 			}
@@ -232,9 +235,9 @@ func (w *worker) chunk(column, g int, row int64) *chunk {
 	c.small = min(small, (w.lane.end-w.lane.base)/uint64(8*len(w.leaves)))
 	c.fresh(row-c.first, w.part)
 	w.readPages(c, w.leaves[column])
-	w.jump(c, w.leaves[column])
+	c.jump()
 	if leaf := w.leaves[column]; leaf != nil && c.row > 0 {
-		w.part.marks.find(leaf.Index, c)
+		c.findResume(w.part, leaf.Index)
 	}
 	w.live[column] = append(w.live[column], c)
 	return c
@@ -253,7 +256,7 @@ func (w *worker) prepare(ctx context.Context) error {
 		return w.resize(ctx, 1, w.least())
 	}
 	if w.slot = l.acquire(); w.slot == nil {
-		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, ErrEngine)
+		return fmt.Errorf("%s: %w: no output slot is free", w.part.Name, target.ErrEngine)
 	}
 	return nil
 }
@@ -280,7 +283,7 @@ func (w *worker) guess(rows uint32) uint64 {
 	if out.Fixed || w.part.File == nil {
 		return n
 	}
-	g := min(w.part.group(w.row), len(w.part.groups)-1)
+	g := min(w.part.RowGroupOf(w.row), len(w.part.RowGroups())-1)
 	for i, leaf := range w.leaves {
 		if leaf == nil || !leaf.List {
 			continue
@@ -289,7 +292,7 @@ func (w *worker) guess(rows uint32) uint64 {
 			n += w.guessMap(i, g, rows)
 			continue
 		}
-		values, held := uint64(w.part.File.RowGroups[g].Columns[leaf.Index].NumValues), uint64(max(w.part.groups[g].rows, 1))
+		values, held := uint64(w.part.File.RowGroups[g].Columns[leaf.Index].NumValues), uint64(max(w.part.RowGroups()[g].Rows, 1))
 		mean := values/held + 1
 		mean += mean/4 + 1
 		if most, ok := firstX(&w.r.prog.Columns[i]); ok {
@@ -370,10 +373,10 @@ func (w *worker) compose() {
 		s.Tasks = append(s.Tasks, t)
 	}
 	w.exec.Args = s.AppendTo(w.exec.Args[:0])
-	w.exec.Ranges[RangeInput] = Span{Addr: l.inBase, Len: l.in.size}
-	w.exec.Ranges[RangeDict] = Span{Addr: l.dictBase, Len: l.dict.size}
-	w.exec.Ranges[RangeScratch] = Span{Addr: l.scratchBase, Len: l.scratch.size}
-	w.exec.Ranges[RangeOutput] = Span{Addr: w.slot.addr, Len: w.slot.size}
+	w.exec.Ranges[target.RangeInput] = target.Span{Addr: l.inBase, Len: l.in.size}
+	w.exec.Ranges[target.RangeDict] = target.Span{Addr: l.dictBase, Len: l.dict.size}
+	w.exec.Ranges[target.RangeScratch] = target.Span{Addr: l.scratchBase, Len: l.scratch.size}
+	w.exec.Ranges[target.RangeOutput] = target.Span{Addr: w.slot.addr, Len: w.slot.size}
 	w.dirty = true
 }
 
@@ -386,7 +389,7 @@ func (w *worker) span(c *chunk) (s program.Span, from uint64) {
 	}
 	v := c.window
 	holds := func(off uint64) bool {
-		at := c.at + off + w.geo.phase
+		at := c.at + off + w.geo.Align(0)
 		return v != nil && v.from <= at && at < v.to
 	}
 	if !holds(from) {
@@ -394,8 +397,8 @@ func (w *worker) span(c *chunk) (s program.Span, from uint64) {
 			return program.Span{}, from
 		}
 	}
-	at := c.at + from + w.geo.phase
-	end := min(v.to, c.at+c.length+w.geo.phase)
+	at := c.at + from + w.geo.Align(0)
+	end := min(v.to, c.at+c.length+w.geo.Align(0))
 	return program.Span{Off: v.seg.off + at - v.from, Len: end - min(at, end)}, from
 }
 
@@ -403,7 +406,7 @@ func (w *worker) span(c *chunk) (s program.Span, from uint64) {
 func (w *worker) readResult(ctx context.Context, tasks int, state program.State) error {
 	size := uint64(program.ResultSize(tasks))
 	at := w.lane.result
-	b, ok := w.r.target.View(Span{Addr: at.Addr, Len: size})
+	b, ok := w.r.target.View(target.Span{Addr: at.Addr, Len: size})
 	if !ok {
 		if uint64(cap(w.block)) < at.Len {
 			w.block = make([]byte, at.Len)
@@ -414,16 +417,16 @@ func (w *worker) readResult(ctx context.Context, tasks int, state program.State)
 		}
 	}
 	if err := w.result.DecodeFrom(b); err != nil {
-		return &EngineError{Partition: w.part.Name, State: state, Message: err.Error()}
+		return &target.EngineError{Partition: w.part.Name, State: state, Message: err.Error()}
 	}
 	if w.result.State != state || len(w.result.Tasks) != tasks && state < program.BadSlice {
-		return &EngineError{Partition: w.part.Name, State: state, Message: fmt.Sprintf("the result says %v and has %d tasks, want %d", w.result.State, len(w.result.Tasks), tasks)}
+		return &target.EngineError{Partition: w.part.Name, State: state, Message: fmt.Sprintf("the result says %v and has %d tasks, want %d", w.result.State, len(w.result.Tasks), tasks)}
 	}
 	return nil
 }
 
 // count adds a slice to the statistics.
-func (w *worker) count(o Outcome) {
+func (w *worker) count(o target.Outcome) {
 	s, res := &w.r.stats, &w.result
 	ns := func(n uint64) int64 { return int64(min(n, math.MaxInt64/2)) }
 	s.wait.Add(int64(o.Wait) + ns(res.Wait))
@@ -444,7 +447,7 @@ func (w *worker) finish(ctx context.Context) (*tensor.MiniBatch, error) {
 	w.slot = nil
 	values := w.made()
 	bytes := w.sizeFor(w.rows, values)
-	view, mapped := w.r.target.View(Span{Addr: slot.addr, Len: w.extent(values)})
+	view, mapped := w.r.target.View(target.Span{Addr: slot.addr, Len: w.extent(values)})
 	if mapped && !w.r.opts.Copy && l.spare() >= freeSlots {
 		m := tensor.New(w.r.schema, int(w.rows), func() { l.giveBack(slot) })
 		lay(m, w.place, values, view)

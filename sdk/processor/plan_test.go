@@ -1,7 +1,6 @@
-package sdk
+package processor
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // TestArea takes and gives at random: pieces never overlap, and what is given back is whole again.
@@ -50,84 +51,16 @@ func TestArea(t *testing.T) {
 	assert.False(t, ok)
 }
 
-// TestGeometry moves random ranges of a partition in extents and finds its bytes where they belong.
-func TestGeometry(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		block := rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(t, "block")
-		phase := rapid.Uint64Range(0, block-1).Draw(t, "phase")
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		var device []byte
-		var data []byte
-		p := &Partition{Name: "p"}
-		for i := range rapid.IntRange(1, 4).Draw(t, "extents") {
-			n := block * (1 + rng.Uint64N(4))
-			device = append(device, make([]byte, block*rng.Uint64N(3))...)
-			if i == 0 {
-				device = append(device, make([]byte, phase)...)
-				n -= phase
-			}
-			p.Extents = append(p.Extents, Extent{Offset: int64(len(data)), Device: int64(len(device)), Len: int64(n)})
-			for range n {
-				b := byte(rng.Uint32())
-				device, data = append(device, b), append(data, b)
-			}
-		}
-		p.Size = int64(len(data))
-		require.NoError(t, checkExtents(p.Extents, p.Size))
-		g, err := p.geometry(Limits{Block: block, Device: true})
-		require.NoError(t, err)
-		from := rng.Uint64N(uint64(len(data)))
-		to := from + 1 + rng.Uint64N(uint64(len(data))-from)
-		lo, hi := g.cover(from, to)
-		memory := make([]byte, hi-lo)
-		total := uint64(0)
-		for _, m := range g.moves(nil, lo, hi, 0) {
-			require.Zero(t, m.From%block)
-			require.Zero(t, m.Len%block)
-			copy(memory[m.To:m.To+m.Len], device[m.From:m.From+m.Len])
-			total += m.Len
-		}
-		require.Equal(t, hi-lo, total)
-		require.Equal(t, data[from:to], memory[from+g.phase-lo:to+g.phase-lo])
-	})
-}
-
-func TestExtentsAreChecked(t *testing.T) {
-	for name, e := range map[string][]Extent{
-		"a hole":               {{0, 0, 512}, {1024, 4096, 512}},
-		"an overlap":           {{0, 0, 512}, {256, 4096, 1024}},
-		"nothing at the start": {{512, 0, 1024}},
-		"an empty extent":      {{0, 0, 0}, {0, 512, 1024}},
-		"before the drive":     {{0, -512, 1024}},
-		"too short":            {{0, 0, 1000}},
-	} {
-		assert.Error(t, checkExtents(e, 1024), name)
-	}
-	assert.NoError(t, checkExtents([]Extent{{0, 512, 512}, {512, 0, 600}}, 1024))
-
-	p := &Partition{Name: "p", Size: 1024, Extents: []Extent{{0, 0, 700}, {700, 4096, 324}}}
-	_, err := p.geometry(Limits{Block: 512, Device: true})
-	require.ErrorIs(t, err, ErrPartition)
-	_, err = p.geometry(Limits{Block: 1, Device: true})
-	require.NoError(t, err)
-	_, err = p.geometry(Limits{Block: 3})
-	require.Error(t, err)
-	p.Extents = nil
-	_, err = p.geometry(Limits{Block: 512, Device: true})
-	require.ErrorIs(t, err, ErrPartition)
-}
-
 func TestMovesAreJoined(t *testing.T) {
-	g := geometry{block: 1}
-	m := g.moves(nil, 0, 100, 1000)
-	m = g.moves(m, 100, 150, 1100)
-	m = g.moves(m, 150, 160, 5000)
-	assert.Equal(t, []Move{{0, 150, 1000}, {150, 10, 5000}}, m)
+	m := appendMoves(nil, []partition.Run{{From: 0, Len: 100}}, 1000)
+	m = appendMoves(m, []partition.Run{{From: 100, Len: 50}}, 1100)
+	m = appendMoves(m, []partition.Run{{From: 150, Len: 10}}, 5000)
+	assert.Equal(t, []target.Move{{From: 0, Len: 150, To: 1000}, {From: 150, Len: 10, To: 5000}}, m)
 }
 
 // TestSlots holds the ring against what is lent of it.
 func TestSlots(t *testing.T) {
-	l := &lane{base: 0, end: 10 * grain, result: Span{Len: grain}}
+	l := &lane{base: 0, end: 10 * grain, result: target.Span{Len: grain}}
 	require.True(t, l.slots(4, 2*grain))
 	assert.Equal(t, uint64(grain), l.room())
 	a, b := l.acquire(), l.acquire()

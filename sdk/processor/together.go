@@ -1,8 +1,9 @@
-package sdk
+package processor
 
 import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/sdk/target"
 )
 
 // The leaves of a map are columns of the program like others, with chunks, cursors and windows of their own, but the engine
@@ -55,7 +56,7 @@ func (w *worker) seatEach(i, n int) bool {
 // loads is what a slice was to move before some jobs were placed.
 type loads struct {
 	moves                     int
-	last                      Move // which others may have been joined with
+	last                      target.Move // which others may have been joined with
 	planned, unneeded, reread uint64
 }
 

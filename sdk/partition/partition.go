@@ -1,4 +1,4 @@
-package sdk
+package partition
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strings"
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
@@ -14,35 +15,24 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// ErrPartition says that a partition cannot be read as what it is said to be. What the error wraps says why.
-var ErrPartition = errors.New("partition cannot be read")
-
-// Extent is a run of a partition's bytes that lie together on a drive.
-type Extent struct {
-	Offset int64 // of the partition
-	Device int64 // byte of namespace 1
-	Len    int64
-}
-
-// PartitionOptions say where a partition's bytes are and how its text is read. The zero value suits a Parquet file.
-type PartitionOptions struct {
+// Options say where a partition's bytes are and how its text is read. The zero value suits a Parquet file.
+type Options struct {
 	// Text says how lines are read; it must agree with the pipeline's program. Only for program.CriteoTSV.
 	Text text.Options
 	// Every is the number of rows between two entries of a text's index, DefaultIndexRows if 0.
 	Every int64
-	// Bytes is the whole partition, where it is in this process's memory (mapped or read). It must not change and stays the
-	// caller's; it must outlive every stream over the partition.
+	// Bytes is the whole partition, where it is in this process's memory (mapped or read). It stays the caller's, must not
+	// change, and must outlive every stream over the partition.
 	Bytes []byte
-	// Extents say where the partition lies on the drive that runs it, in order, without holes. Processors of a drive want
-	// them.
+	// Extents say where the partition lies on the drive that preprocesses it, in order, without holes. A drive needs them.
 	Extents []Extent
 }
 
 // DefaultIndexRows is the number of rows between two entries of a text's index.
 const DefaultIndexRows = 1024
 
-// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only. It
-// is safe for concurrent use, as its reader must be. Streams remember in it where they came by.
+// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only. It is
+// safe for concurrent use, as its reader must be. Streams note resume points in it.
 type Partition struct {
 	Name    string
 	Source  program.Source
@@ -56,20 +46,25 @@ type Partition struct {
 	data    []byte
 	reader  io.ReaderAt
 	digest  [32]byte
-	groups  []group // row groups; text: the whole partition
-	marks   marks
-	indexes indexes
+	groups  []RowGroup
+	resume  resumePoints
+	indexes pageIndexes
 }
 
-// group is a row group's place among the partition's rows.
-type group struct{ first, rows int64 }
+// RowGroup is a row group's place among the partition's rows. Text is one row group.
+type RowGroup struct{ First, Rows int64 }
 
-// OpenPartition reads what it must to know a partition's rows: the footer of a Parquet file; all of a text, whose rows
-// have to be counted. ctx ends the reading of a text. The error wraps ErrPartition.
-func OpenPartition(ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts PartitionOptions) (*Partition, error) {
+// End returns the row behind the row group.
+func (g RowGroup) End() int64 { return g.First + g.Rows }
+
+// Open reads as much of a partition as tells its rows: the footer of a Parquet file, or all of a text, whose rows have to be
+// counted. ctx ends the reading of a text. The error wraps ErrUnreadable.
+func Open(
+	ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts Options,
+) (*Partition, error) {
 	p := &Partition{Name: name, Source: source, Size: size, Extents: opts.Extents, text: opts.Text, data: opts.Bytes, reader: r}
 	fail := func(err error) (*Partition, error) {
-		return nil, fmt.Errorf("%s: %w: %w", name, ErrPartition, err)
+		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreadable, err)
 	}
 	if size < 0 || p.data != nil && int64(len(p.data)) != size {
 		return fail(fmt.Errorf("it has %d bytes, %d are given", size, len(p.data)))
@@ -103,12 +98,25 @@ func (p *Partition) openParquet() error {
 	if err != nil {
 		return err
 	}
+	p.describe(f)
+	return nil
+}
+
+// describe takes rows and row groups from a footer.
+func (p *Partition) describe(f *format.File) {
 	p.File, p.digest = f, f.FooterSHA256
 	for i := range f.RowGroups {
-		p.groups = append(p.groups, group{first: p.Rows, rows: f.RowGroups[i].Rows})
+		p.groups = append(p.groups, RowGroup{First: p.Rows, Rows: f.RowGroups[i].Rows})
 		p.Rows += f.RowGroups[i].Rows
 	}
-	return nil
+}
+
+// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read; a plan
+// can be made of it.
+func FromFooter(name string, size int64, f *format.File, extents []Extent) *Partition {
+	p := &Partition{Name: name, Source: program.Parquet, Size: size, Extents: extents, reader: strings.NewReader("")}
+	p.describe(f)
+	return p
 }
 
 func (p *Partition) openText(ctx context.Context, every int64) error {
@@ -122,7 +130,7 @@ func (p *Partition) openText(ctx context.Context, every int64) error {
 	}
 	p.Index, p.Rows = index, index.Rows
 	sum.Sum(p.digest[:0])
-	p.groups = []group{{rows: p.Rows}}
+	p.groups = []RowGroup{{Rows: p.Rows}}
 	return nil
 }
 
@@ -136,7 +144,7 @@ func (p *Partition) openBinary(ctx context.Context) error {
 	}
 	sum.Sum(p.digest[:0])
 	p.Rows = p.Size / text.BinaryRow
-	p.groups = []group{{rows: p.Rows}}
+	p.groups = []RowGroup{{Rows: p.Rows}}
 	return nil
 }
 
@@ -168,30 +176,18 @@ func (p *Partition) ReadAt(b []byte, off int64) (int, error) { return p.reader.R
 func (p *Partition) Describe() dataset.Partition {
 	d := dataset.Partition{Name: p.Name, Bytes: p.Size, Rows: p.Rows, RowGroups: []int64{}, Footer: p.digest}
 	for _, g := range p.groups {
-		d.RowGroups = append(d.RowGroups, g.rows)
+		d.RowGroups = append(d.RowGroups, g.Rows)
 	}
 	return d
 }
 
-// group returns the number of the row group that holds a row.
-func (p *Partition) group(row int64) int {
-	return sort.Search(len(p.groups), func(i int) bool { return p.groups[i].first+p.groups[i].rows > row })
-}
+// Text returns how lines are read that the index was made of.
+func (p *Partition) Text() text.Options { return p.text }
 
-// checkExtents demands that extents cover the partition in order.
-func checkExtents(extents []Extent, size int64) error {
-	if len(extents) == 0 {
-		return nil
-	}
-	at := int64(0)
-	for i, e := range extents {
-		if e.Offset != at || e.Len <= 0 || e.Device < 0 || e.Device > 1<<62 || e.Len > 1<<62 {
-			return fmt.Errorf("extent %d (offset %d, %d bytes at byte %d of the drive) does not follow byte %d", i, e.Offset, e.Len, e.Device, at)
-		}
-		at += e.Len
-	}
-	if at < size {
-		return fmt.Errorf("its extents hold %d of %d bytes", at, size)
-	}
-	return nil
+// RowGroups returns the places of the row groups, in order. They are not to be changed.
+func (p *Partition) RowGroups() []RowGroup { return p.groups }
+
+// RowGroupOf returns the number of the row group that holds a row of the partition.
+func (p *Partition) RowGroupOf(row int64) int {
+	return sort.Search(len(p.groups), func(i int) bool { return p.groups[i].End() > row })
 }

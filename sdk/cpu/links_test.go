@@ -1,0 +1,32 @@
+package cpu
+
+import (
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLinksNoDrives holds which packages of the module a program links that preprocesses on its own CPU: the engine and its
+// units, and the way from a partition to a mini-batch. Nothing of NVMe, of drives or of images is among them.
+func TestLinksNoDrives(t *testing.T) {
+	const module = "github.com/millrace/millrace/"
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	var got []string
+	for name := range strings.Lines(string(out)) {
+		name, ours := strings.CutPrefix(strings.TrimSpace(name), module)
+		if ours && !path.IsAbs(name) && !strings.HasPrefix(name, "fpga/unit/") {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	assert.Equal(t, []string{
+		"fpga/engine", "fpga/engine/reference", "fpga/program", "internal/crc32c", "sdk/cpu", "sdk/dataset", "sdk/partition",
+		"sdk/processor", "sdk/slicer", "sdk/target", "sdk/tensor",
+	}, got)
+}

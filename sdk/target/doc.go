@@ -1,0 +1,28 @@
+// Package target is the seam between the code that plans slices and the code that executes them.
+//
+// # Overview
+//
+// A [Target] is memory with an engine behind it. Package sdk makes one of a drive, package cpu one of the node's own
+// processor. A processor (package processor) lays out the memory, has the target perform [Move]s and execute slices
+// ([Execution]), and reads what came out. Which slice comes next is decided by package slicer; a target decides nothing.
+//
+// An execution works on [Ranges] memory ranges, each a [Span] of the target's memory:
+//
+//	program | input | dictionaries | scratch | output | result
+//
+// A move says where its bytes come from ([Source]): the partition on the flash, or the target's own memory.
+//
+// # Concurrency
+//
+// A target is safe for concurrent use. Nobody but the processor that owns a target writes its memory.
+//
+// # Errors
+//
+// [ErrEngine] and *[EngineError] say that an engine broke its contract. *[UnreadBlockError] names the block of flash that
+// a drive could not read.
+//
+// # Debugging
+//
+// Wrap a target to see, count, delay or break what a processor asks of it: every step of a stream passes through Execute,
+// Load and Store.
+package target
