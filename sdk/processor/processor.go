@@ -2,7 +2,6 @@ package processor
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -48,7 +47,7 @@ type Options struct {
 	// Streams is how many streams may be open at once, each with an equal part of the memory. 0 is two, or one where that
 	// would leave a stream less than MinStreamMemory.
 	Streams int
-	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is DefaultCoalesce. A drive with a
+	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A drive with a
 	// dear seek wants more (DPP: 1.25 MiB).
 	Coalesce uint64
 	// Gap is how many bytes between two chunks a joined read may bring in vain.
@@ -59,53 +58,34 @@ type Options struct {
 	Sync bool
 }
 
-// Bounds of Options.
-const (
-	// MinStreamMemory is the least memory of a stream for two of them to share a device by default.
-	MinStreamMemory = 128 << 20
-	// DefaultCoalesce suits flash, where a second read costs little.
-	DefaultCoalesce = 64 << 10
-)
+// MinStreamMemory is the least memory of a stream for two of them to share a device by default.
+const MinStreamMemory = 128 << 20
 
 const (
-	lentSlots  = 2 // mini-batches lent at most by one stream
-	freeSlots  = 2 // output slots that stay free when one is lent
-	ringSlots  = lentSlots + freeSlots
-	sliceTasks = 1024     // most tasks of a slice
-	sliceBytes = 64 << 20 // most window bytes of a slice of more than one task: a command takes well under a second
+	lentSlots = 2 // mini-batches lent at most by one stream
+	freeSlots = 2 // output slots that stay free when one is lent
+	ringSlots = lentSlots + freeSlots
 )
 
-// runner is the one Processor: it plans slices for a target.
+// runner is the one Processor: it has streams carry out slices on a target.
 type runner struct {
-	target target.Target
-	lim    target.Limits
-	prog   *program.Program
-	schema *tensor.Schema
-	opts   Options
-	digest [32]byte
-	length uint64 // of the marshalled program
-	memory uint64 // bytes in use
-	tasks  int    // most tasks of a slice
+	target  target.Target
+	limits  target.Limits
+	program *slicer.Program
+	schema  *tensor.Schema
+	opts    Options
 
-	lanes  chan *lane // free ones
-	shares int        // number of lanes
-	stats  counters
+	memory  uint64            // bytes in use
+	idle    chan *memoryShare // shares that no stream has
+	streams int               // most streams at once
+	stats   counters
 
 	mu      sync.Mutex // guards what follows
-	learned []learned  // by program column
-	streams map[*stream]struct{}
+	learned slicer.Learned
+	open    map[*stream]struct{}
 	closed  bool
 	end     error
 	broken  error // a stream panicked
-}
-
-// learned is what was seen of a column so far: a guess for chunks not yet looked at.
-type learned struct {
-	page uint64 // bytes of a page in the file
-	rows int64  // rows of a page
-	room uint64 // most bytes of an unpacked page
-	dict uint64 // most bytes of a decoded dictionary
-	ask  bool   // memory is short: a room that is not known is asked for, not guessed
 }
 
 // Start makes a processor of a target, which it owns from then on, also when it fails: Close closes it. The program is
@@ -120,98 +100,69 @@ func Start(ctx context.Context, t target.Target, prog *program.Program, schema *
 	return r, nil
 }
 
-func start(ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options) (*runner, error) {
-	if err := prog.Validate(); err != nil {
+func start(
+	ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options,
+) (*runner, error) {
+	limits := t.Limits()
+	prepared, err := slicer.Prepare(prog, limits)
+	if err != nil {
 		return nil, err
 	}
-	if err := agree(prog.Output, schema); err != nil {
+	if err := checkSchema(prog.Output, schema); err != nil {
 		return nil, err
 	}
-	prog = separate(prog)
-	image := prog.Marshal()
 	r := &runner{
-		target: t, lim: t.Limits(), prog: prog, schema: schema, opts: opts,
-		digest: sha256.Sum256(image), length: uint64(len(image)),
-		learned: make([]learned, len(prog.Columns)), streams: map[*stream]struct{}{},
-		tasks: min(sliceTasks, 2*len(prog.Columns)+16),
+		target: t, limits: limits, program: prepared, schema: schema, opts: opts, open: map[*stream]struct{}{},
 	}
-	if r.lim.Tasks > 0 {
-		r.tasks = min(r.tasks, r.lim.Tasks)
+	if err := r.shareMemory(); err != nil {
+		return nil, err
 	}
-	if prog.Source != program.Parquet {
-		r.tasks = 1
-	}
-	if r.opts.Coalesce == 0 {
-		r.opts.Coalesce = DefaultCoalesce
-	}
-	r.memory = down(r.lim.Memory)
-	if opts.SLM > 0 {
-		r.memory = down(min(r.memory, opts.SLM))
-	}
-	head := up(r.length)
-	r.shares = opts.Streams
-	if r.shares <= 0 {
-		r.shares = 1
-		if r.memory > head && (r.memory-head)/2 >= MinStreamMemory {
-			r.shares = 2
-		}
-	}
-	for i := range prog.Columns {
-		if n := prog.Parts(i); n > r.tasks {
-			return nil, fmt.Errorf("%s takes %d tasks a slice: column %q is of a map, which wants %d together", r.lim.Engine, r.tasks, prog.Columns[i].Name, n)
-		}
-	}
-	result := up(uint64(program.ResultSize(r.tasks)))
-	if least := head + uint64(r.shares)*(result+grain); r.memory < least {
-		return nil, &slicer.MemoryError{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.shares}
-	}
-	share := down((r.memory - head) / uint64(r.shares))
-	r.lanes = make(chan *lane, r.shares)
-	for i := range r.shares {
-		base := head + uint64(i)*share
-		r.lanes <- &lane{base: base, end: base + share, result: target.Span{Addr: base, Len: result}}
-	}
-	if err := t.Store(ctx, 0, image); err != nil {
+	if err := t.Store(ctx, 0, prepared.Image); err != nil {
 		return nil, fmt.Errorf("store the program: %w", err)
 	}
 	return r, nil
 }
 
-// separate gives every key of an output with lengths a column of its own: a column that feeds several would have to be
-// done in one task, since one key's values lie behind all of the other's, and a mini-batch may cross row groups.
-func separate(prog *program.Program) *program.Program {
-	if prog.Output.Fixed || prog.Source != program.Parquet {
-		return prog
+// shareMemory parts the memory behind the program among streams.
+func (r *runner) shareMemory() error {
+	r.memory = alignDown(r.limits.Memory)
+	if r.opts.SLM > 0 {
+		r.memory = alignDown(min(r.memory, r.opts.SLM))
 	}
-	p := *prog
-	p.Columns = nil
-	for _, col := range prog.Columns {
-		if col.Part != program.NoPart {
-			p.Columns = append(p.Columns, col) // the engine puts all of a map's features in order itself
-			continue
+	head := r.program.ImageSpan().Len
+	r.streams = r.opts.Streams
+	if r.streams <= 0 {
+		r.streams = 1
+		if r.memory > head && (r.memory-head)/2 >= MinStreamMemory {
+			r.streams = 2
 		}
-		rest := col
-		rest.Sinks = nil
-		var apart []program.Column
-		keys := 0
-		for _, s := range col.Sinks {
-			if s.To == program.ToSparse {
-				if keys++; keys > 1 {
-					one := col
-					one.Sinks = []program.Sink{s}
-					apart = append(apart, one)
-					continue
-				}
-			}
-			rest.Sinks = append(rest.Sinks, s)
-		}
-		p.Columns = append(append(p.Columns, rest), apart...)
 	}
-	return &p
+	n := uint64(r.streams)
+	if least := head + n*slicer.LeastRegion(r.program.MaxTasks); r.memory < least {
+		return &slicer.MemoryError{Partition: "program", RowGroup: -1, Need: least, Have: r.memory, Streams: r.streams}
+	}
+	share := alignDown((r.memory - head) / n)
+	r.idle = make(chan *memoryShare, r.streams)
+	for i := range n {
+		span := target.Span{Addr: head + i*share, Len: share}
+		r.idle <- &memoryShare{region: slicer.NewRegion(span, r.program.MaxTasks)}
+	}
+	return nil
 }
 
-// agree checks that a schema describes a program's output.
-func agree(out program.Output, s *tensor.Schema) error {
+// alignDown rounds n down to the alignment of tensors.
+func alignDown(n uint64) uint64 { return n &^ (program.Align - 1) }
+
+// scaleMemory has a *slicer.MemoryError tell the memory of all streams and the program instead of one stream's.
+func (r *runner) scaleMemory(err error) error {
+	if e := (*slicer.MemoryError)(nil); errors.As(err, &e) {
+		e.Need, e.Have, e.Streams = r.program.ImageSpan().Len+uint64(r.streams)*e.Need, r.memory, r.streams
+	}
+	return err
+}
+
+// checkSchema checks that a schema describes a program's output.
+func checkSchema(out program.Output, s *tensor.Schema) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
@@ -238,37 +189,43 @@ func (r *runner) Open(ctx context.Context, run Run) (Stream, error) {
 		return nil, fmt.Errorf("%s: open a stream: a batch of %d rows, want 1 to %d", p.Name, run.Batch, tensor.MaxRows)
 	case run.First < 0 || run.Rows < 1 || run.First > p.Rows || run.Rows > p.Rows-run.First:
 		return nil, fmt.Errorf("%s: open a stream: rows %d+%d of %d", p.Name, run.First, run.Rows, p.Rows)
-	case p.Source != r.prog.Source:
-		return nil, fmt.Errorf("%s: open a stream: it is %v, the pipeline reads %v", p.Name, p.Source, r.prog.Source)
+	case p.Source != r.program.Source:
+		return nil, fmt.Errorf("%s: open a stream: it is %v, the pipeline reads %v", p.Name, p.Source, r.program.Source)
 	}
-	var l *lane
+	var share *memoryShare
 	select {
-	case l = <-r.lanes:
+	case share = <-r.idle:
 	default:
 		select {
-		case l = <-r.lanes:
+		case share = <-r.idle:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: open a stream: wait for one of %d to end: %w", p.Name, r.shares, context.Cause(ctx))
+			return nil, fmt.Errorf("%s: open a stream: wait for one of %d to end: %w", p.Name, r.streams, context.Cause(ctx))
 		}
 	}
-	w, err := newWorker(r, l, run)
+	s, err := r.begin(ctx, share, run)
 	if err != nil {
-		r.lanes <- l
+		r.idle <- share
 		return nil, err
 	}
+	return s, nil
+}
+
+// begin begins a stream in a share of the memory.
+func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	m, err := newMaker(r, share, run, &r.learned)
+	if err != nil {
+		return nil, err
+	}
 	if r.closed {
-		r.lanes <- l
-		return nil, fmt.Errorf("%s: open a stream: %w", p.Name, ErrClosed)
+		return nil, fmt.Errorf("%s: open a stream: %w", run.Partition.Name, ErrClosed)
 	}
 	if r.broken != nil {
-		r.lanes <- l
-		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w", p.Name, r.broken)
+		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w", run.Partition.Name, r.broken)
 	}
-	copy(w.learned, r.learned)
-	s := newStream(ctx, w)
-	r.streams[s] = struct{}{}
+	s := newStream(ctx, m)
+	r.open[s] = struct{}{}
 	return s, nil
 }
 
@@ -285,12 +242,9 @@ func (r *runner) fail(why error) {
 func (r *runner) done(s *stream) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.streams, s)
-	for i, k := range s.w.learned {
-		l := &r.learned[i]
-		l.page, l.rows, l.room, l.dict = k.page, k.rows, max(l.room, k.room), max(l.dict, k.dict)
-	}
-	r.lanes <- s.w.lane
+	delete(r.open, s)
+	r.learned.Merge(s.maker.slicer.Learned())
+	r.idle <- s.maker.memory
 }
 
 // Stats implements Processor.
@@ -305,7 +259,7 @@ func (r *runner) Close() error {
 	}
 	r.closed = true
 	var open []*stream
-	for s := range r.streams {
+	for s := range r.open {
 		open = append(open, s)
 	}
 	r.mu.Unlock()

@@ -1,8 +1,14 @@
 package processor
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
+	"github.com/millrace/millrace/sdk/tensor"
 )
 
 // Stats is what a processor did since it was made. Times are sums over streams, so that they may exceed the time that
@@ -46,7 +52,36 @@ func (c *counters) snapshot() Stats {
 	}
 }
 
-// Sub is what was done since earlier.
+// countHandedOn counts a mini-batch that the consumer took.
+func (c *counters) countHandedOn(m *tensor.MiniBatch) {
+	c.rows.Add(int64(m.Rows))
+	c.miniBatches.Add(1)
+}
+
+// countTraffic counts a slice that was sent, with its moves.
+func (c *counters) countTraffic(t slicer.Traffic) {
+	c.slices.Add(1)
+	c.planned.Add(int64(t.Planned))
+	c.unneeded.Add(int64(t.Unneeded))
+	c.reread.Add(int64(t.Reread))
+}
+
+// countResult counts what came of a slice.
+func (c *counters) countResult(o target.Outcome, res *program.Result) {
+	nanoseconds := func(n uint64) int64 { return int64(min(n, math.MaxInt64/2)) }
+	c.wait.Add(int64(o.Wait) + nanoseconds(res.Wait))
+	c.move.Add(int64(o.Move) + nanoseconds(res.Move))
+	c.decode.Add(nanoseconds(res.Decode))
+	c.transform.Add(nanoseconds(res.Transform))
+	c.in.Add(int64(res.BytesIn))
+	c.out.Add(int64(res.BytesOut))
+	c.dropped.Add(int64(res.Dropped))
+	if res.State != program.Done {
+		c.reissued.Add(1)
+	}
+}
+
+// Sub returns what was done since earlier.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.Rows -= earlier.Rows
 	s.MiniBatches -= earlier.MiniBatches

@@ -9,10 +9,10 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// stream hands on what its worker makes. A goroutine keeps the worker one mini-batch ahead: it makes one while the
-// consumer has the one before, and then waits.
+// stream hands on what its maker makes. A goroutine keeps the maker one mini-batch ahead: it makes one while the consumer has
+// the one before, and then waits.
 type stream struct {
-	w      *worker
+	maker  *maker
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	out    chan *tensor.MiniBatch // closed at the end; err is then set. nil without a goroutine
@@ -20,10 +20,10 @@ type stream struct {
 	once   sync.Once
 }
 
-func newStream(ctx context.Context, w *worker) *stream {
-	s := &stream{w: w}
+func newStream(ctx context.Context, m *maker) *stream {
+	s := &stream{maker: m}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	if !w.r.opts.Sync {
+	if !m.runner.opts.Sync {
 		s.out = make(chan *tensor.MiniBatch)
 		go s.ahead()
 	}
@@ -69,7 +69,7 @@ func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	if m == nil {
 		return nil, s.err
 	}
-	s.w.handOn(m)
+	s.maker.runner.stats.countHandedOn(m)
 	return m, nil
 }
 
@@ -85,16 +85,17 @@ func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
 	return s.next()
 }
 
-// next has the worker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is not known: the
-// processor opens no stream after it.
+// next has the maker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is not
+// known: the processor opens no stream after it.
 func (s *stream) next() (m *tensor.MiniBatch, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			m, err = nil, &PanicError{Where: fmt.Sprintf("%s: rows from %d on", s.w.part.Name, s.w.row), Value: p, Stack: debug.Stack()}
-			s.w.r.fail(err)
+			where := fmt.Sprintf("%s: rows from %d on", s.maker.partition.Name, s.maker.slicer.FirstRow())
+			m, err = nil, &PanicError{Where: where, Value: p, Stack: debug.Stack()}
+			s.maker.runner.fail(err)
 		}
 	}()
-	return s.w.next(s.ctx)
+	return s.maker.next(s.ctx)
 }
 
 // Close implements Stream.
@@ -108,7 +109,7 @@ func (s *stream) Close() error {
 		} else if s.err == nil {
 			s.err = errStreamClosed
 		}
-		s.w.r.done(s)
+		s.maker.runner.done(s)
 	})
 	return nil
 }

@@ -4,12 +4,13 @@ import (
 	"unsafe"
 
 	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/slicer"
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// lay sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the tensors
+// setTensors sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the tensors
 // little-endian, as every target of this project does.
-func lay(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
+func setTensors(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
 	s, rows := m.Schema, uint64(m.Rows)
 	if s.Label {
 		m.Label = typed[float32](b, at.Label, rows)
@@ -34,7 +35,7 @@ func lay(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
 	}
 }
 
-// typed is n elements of b from byte off on.
+// typed returns n elements of b from byte off on.
 func typed[T float32 | int32 | int64](b []byte, off, n uint64) []T {
 	if n == 0 {
 		return []T{}
@@ -44,8 +45,22 @@ func typed[T float32 | int32 | int64](b []byte, off, n uint64) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(part))), n)
 }
 
-// aligned returns n bytes that begin at a multiple of 8.
-func aligned(n uint64) []byte {
+// alignedBytes returns n bytes that begin at a multiple of 8.
+func alignedBytes(n uint64) []byte {
 	words := make([]uint64, n/8+1)
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), n)
+}
+
+// slotRun is a run of bytes of a slot, and where it goes in a mini-batch's own memory.
+type slotRun struct{ from, to, length uint64 }
+
+// slotRuns returns what of a slot is copied to a mini-batch's own memory of size bytes, whose tensors lie at at.
+func slotRuns(out *program.Output, done *slicer.Done, at program.Placement, size uint64) []slotRun {
+	if !out.Weights {
+		return []slotRun{{0, 0, size}}
+	}
+	return []slotRun{
+		{0, 0, at.Values + done.Values*out.IDs.Bytes()},
+		{done.Placement.Weights, at.Weights, 4 * done.Values},
+	}
 }

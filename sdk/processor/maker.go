@@ -1,0 +1,191 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/slicer"
+	"github.com/millrace/millrace/sdk/target"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// maker makes the mini-batches of one stream: it carries out a slicer's steps on the target. It has one owner at a time: the
+// stream's goroutine, or Next.
+type maker struct {
+	runner    *runner
+	memory    *memoryShare
+	slicer    *slicer.Slicer
+	partition *partition.Partition
+
+	// Memory that is used again.
+	execution target.Execution
+	result    program.Result
+	block     []byte // a result block that was loaded
+}
+
+func newMaker(r *runner, m *memoryShare, run Run, learned *slicer.Learned) (*maker, error) {
+	slots := ringSlots
+	if r.opts.Copy {
+		slots = 1
+	}
+	m.takeBack()
+	s, err := slicer.New(slicer.Config{
+		Program: r.program, Limits: r.limits, Memory: m.region, Learned: learned,
+		Options: slicer.Options{
+			Coalesce: r.opts.Coalesce, Gap: r.opts.Gap, Slots: slots, Direct: r.target.Direct(run.Partition),
+		},
+	}, run.Partition, slicer.Rows{First: run.First, Count: run.Rows, Batch: run.Batch})
+	if err != nil {
+		return nil, err
+	}
+	return &maker{
+		runner: r, memory: m, slicer: s, partition: run.Partition, execution: target.Execution{Partition: run.Partition},
+	}, nil
+}
+
+// next makes one mini-batch; io.EOF behind the last.
+func (m *maker) next(ctx context.Context) (*tensor.MiniBatch, error) {
+	if !m.slicer.Ended() && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for {
+		m.memory.takeBack()
+		step, err := m.slicer.Next()
+		if err != nil {
+			return nil, m.runner.scaleMemory(err)
+		}
+		switch step := step.(type) {
+		case *slicer.ReadIndex:
+			m.slicer.Index(m.partition.ReadPageIndex(step.RowGroup, step.Leaf, step.Row))
+		case *slicer.Relocate:
+			err = m.relocate(ctx, step)
+		case *slicer.Execute:
+			err = m.execute(ctx, step)
+		case *slicer.Done:
+			return m.finish(ctx, step)
+		case *slicer.End:
+			return nil, io.EOF
+		}
+		if err != nil {
+			m.slicer.Abandon()
+			return nil, err
+		}
+	}
+}
+
+// place names the rows of the mini-batch in the making.
+func (m *maker) place() string {
+	return fmt.Sprintf("rows %d+%d", m.slicer.FirstRow(), m.slicer.BatchRows())
+}
+
+// relocate copies a mini-batch in the making to a larger place.
+func (m *maker) relocate(ctx context.Context, step *slicer.Relocate) error {
+	parts := make([][]byte, len(step.Moves))
+	for i, move := range step.Moves {
+		parts[i] = alignedBytes(move.Len)
+		if err := m.runner.target.Load(ctx, move.From, parts[i]); err != nil {
+			return fmt.Errorf("%s: move a mini-batch to a larger place: %w", m.partition.Name, err)
+		}
+	}
+	for i, move := range step.Moves {
+		if err := m.runner.target.Store(ctx, move.To, parts[i]); err != nil {
+			return fmt.Errorf("%s: move a mini-batch to a larger place: %w", m.partition.Name, err)
+		}
+	}
+	return nil
+}
+
+// execute has the target execute a slice, and hands its result in.
+func (m *maker) execute(ctx context.Context, step *slicer.Execute) error {
+	x, stats := &m.execution, &m.runner.stats
+	x.Moves, x.Ranges, x.Args = step.Moves, step.Ranges, step.Slice.AppendTo(x.Args[:0])
+	outcome, err := m.runner.target.Execute(ctx, x)
+	stats.countTraffic(step.Traffic)
+	if err != nil {
+		where := ""
+		if u := (*target.UnreadBlockError)(nil); errors.As(err, &u) {
+			if where = m.slicer.ColumnsAt(u.Device); where != "" {
+				where = ": " + where
+			}
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return fmt.Errorf("%s%s: %s: %w", m.partition.Name, where, m.place(), err)
+	}
+	start := time.Now()
+	if err := m.readResult(ctx, step.Ranges[target.RangeResult], len(step.Slice.Tasks), outcome.State); err != nil {
+		return err
+	}
+	stats.fetch.Add(int64(time.Since(start)))
+	stats.countResult(outcome, &m.result)
+	if m.result.State == program.Idle && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return m.runner.scaleMemory(m.slicer.Result(&m.result))
+}
+
+// readResult reads the result block. There is one even for a slice that failed.
+func (m *maker) readResult(ctx context.Context, at target.Span, tasks int, state program.State) error {
+	size := uint64(program.ResultSize(tasks))
+	b, ok := m.runner.target.View(target.Span{Addr: at.Addr, Len: size})
+	if !ok {
+		if uint64(cap(m.block)) < at.Len {
+			m.block = make([]byte, at.Len)
+		}
+		b = m.block[:size]
+		if err := m.runner.target.Load(ctx, at.Addr, b); err != nil {
+			return fmt.Errorf("%s: read a result: %w", m.partition.Name, err)
+		}
+	}
+	fail := func(format string, args ...any) error {
+		return &target.EngineError{Partition: m.partition.Name, State: state, Message: fmt.Sprintf(format, args...)}
+	}
+	if err := m.result.DecodeFrom(b); err != nil {
+		return fail("%v", err)
+	}
+	if m.result.State != state || len(m.result.Tasks) != tasks && state < program.BadSlice {
+		return fail("the result says %v and has %d tasks, want %d", m.result.State, len(m.result.Tasks), tasks)
+	}
+	return nil
+}
+
+// finish turns a slot into a mini-batch: lent where the memory is mapped and slots stay free, else copied.
+func (m *maker) finish(ctx context.Context, done *slicer.Done) (*tensor.MiniBatch, error) {
+	r, out := m.runner, &m.runner.program.Output
+	size := max(out.Size(done.Rows, done.Values), program.Align)
+	extent := size
+	if out.Weights {
+		extent = done.Placement.Weights + 4*done.Values
+	}
+	view, mapped := r.target.View(target.Span{Addr: done.Slot.Span.Addr, Len: extent})
+	if mapped && !r.opts.Copy && m.memory.mayLend() {
+		memory, slot := m.memory, done.Slot
+		b := tensor.New(r.schema, int(done.Rows), func() { memory.giveBack(slot) })
+		setTensors(b, done.Placement, done.Values, view)
+		r.stats.lent.Add(b.Bytes())
+		return b, nil
+	}
+	defer m.memory.region.Release(done.Slot)
+	start := time.Now()
+	own := alignedBytes(size)
+	at, _ := out.PlaceIn(done.Rows, size)
+	for _, run := range slotRuns(out, done, at, size) {
+		if mapped {
+			copy(own[run.to:][:run.length], view[run.from:])
+		} else if err := r.target.Load(ctx, done.Slot.Span.Addr+run.from, own[run.to:][:run.length]); err != nil {
+			first := m.slicer.FirstRow() - int64(done.Rows)
+			return nil, fmt.Errorf("%s: rows %d+%d: fetch: %w", m.partition.Name, first, done.Rows, err)
+		}
+	}
+	b := tensor.New(r.schema, int(done.Rows), nil)
+	setTensors(b, at, done.Values, own)
+	r.stats.fetched.Add(int64(size))
+	r.stats.fetch.Add(int64(time.Since(start)))
+	return b, nil
+}

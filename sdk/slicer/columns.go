@@ -1,0 +1,158 @@
+package slicer
+
+import (
+	"fmt"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/sdk/partition"
+)
+
+// columns are the program's columns in a partition. Text has one column, without a leaf.
+type columns struct {
+	program   *Program
+	partition *partition.Partition
+	leaves    []*format.Leaf // by program column
+	live      [][]*chunk     // by program column: chunks begun and not ended
+	learned   Learned
+}
+
+// bind finds the partition's column for every column of the program, and checks that it is what the program takes, for rows
+// [first, end).
+func (cs *columns) bind(first, end int64) error {
+	if cs.program.Source != program.Parquet {
+		cs.leaves, cs.live = []*format.Leaf{nil}, make([][]*chunk, 1)
+		return cs.checkText()
+	}
+	for i := range cs.program.Columns {
+		leaf, err := cs.bindColumn(&cs.program.Columns[i], first, end)
+		if err != nil {
+			return err
+		}
+		cs.leaves = append(cs.leaves, leaf)
+	}
+	cs.live = make([][]*chunk, len(cs.leaves))
+	return nil
+}
+
+// bindColumn finds the leaf of one column.
+func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Leaf, error) {
+	p := cs.partition
+	fail := func(kind error, format string, args ...any) (*format.Leaf, error) {
+		return nil, &partition.DataError{
+			Partition: p.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: first, Message: fmt.Sprintf(format, args...), Err: kind,
+		}
+	}
+	leaf, ok := p.File.Leaf(col.Name)
+	if !ok {
+		return fail(partition.ErrSchema, "the partition has no such column")
+	}
+	if leaf.Unsupported != nil {
+		return fail(partition.ErrUnsupported, "%v", leaf.Unsupported)
+	}
+	if k := kindOf(leaf.Physical); k != col.Kind || isList(leaf) != col.List || leaf.Part != partOf(col.Part) {
+		return fail(partition.ErrSchema, "the partition has %v (list %t), the pipeline reads %v (list %t)",
+			k, isList(leaf), col.Kind, col.List)
+	}
+	groups := p.RowGroups()
+	for g := p.RowGroupOf(first); g < len(groups) && groups[g].First < end; g++ {
+		if err := p.File.RowGroups[g].Columns[leaf.Index].Unsupported; err != nil {
+			return nil, &partition.DataError{
+				Partition: p.Name, RowGroup: g, Column: col.Name, Page: -1, Row: groups[g].First, Message: err.Error(),
+				Err: partition.ErrUnsupported,
+			}
+		}
+	}
+	return leaf, nil
+}
+
+// checkText checks that a text was indexed as the program reads it.
+func (cs *columns) checkText() error {
+	prog, t := cs.program, cs.partition.Text()
+	if cs.partition.Source != program.CriteoTSV {
+		return nil
+	}
+	if t.LabelAbsent == prog.Label || int(t.Policy) != int(prog.Malformed) {
+		return fmt.Errorf("%s: %w: it was indexed with label %t and malformed rows: %v, the pipeline reads label %t and %v",
+			cs.partition.Name, partition.ErrSchema, !t.LabelAbsent, program.Malformed(t.Policy), prog.Label, prog.Malformed)
+	}
+	return nil
+}
+
+// chunkIn returns the chunk of a column in a row group that was begun, nil if none was.
+func (cs *columns) chunkIn(column, group int) *chunk {
+	for _, c := range cs.live[column] {
+		if c.group == group {
+			return c
+		}
+	}
+	return nil
+}
+
+// pages returns what was learned of a chunk's column.
+func (cs *columns) pages(c *chunk) *pageSizes { return &cs.learned.columns[c.column] }
+
+// noteResumePoints remembers in the partition where the chunks that are not ended stand.
+func (cs *columns) noteResumePoints() {
+	for column, live := range cs.live {
+		for _, c := range live {
+			if leaf := cs.leaves[column]; leaf != nil {
+				c.noteResumePoint(cs.partition, leaf.Index)
+			}
+		}
+	}
+}
+
+// isText reports whether the partition has rows of text, which are not parted in columns.
+func (cs *columns) isText() bool { return cs.partition.File == nil }
+
+// nameOf returns the name of a chunk's column for errors, empty for text.
+func (cs *columns) nameOf(c *chunk) string {
+	if cs.isText() {
+		return ""
+	}
+	return cs.program.Columns[c.column].Name
+}
+
+// groupOf returns the row group of a chunk for errors, -1 for text.
+func (cs *columns) groupOf(c *chunk) int {
+	if cs.isText() {
+		return -1
+	}
+	return c.group
+}
+
+// kindOf returns the kind that a physical type decodes to.
+func kindOf(t format.Type) program.Kind {
+	switch t.Kind() {
+	case format.KindInt64:
+		return program.Int64
+	case format.KindFloat32:
+		return program.Float32
+	case format.KindFloat64:
+		return program.Float64
+	}
+	return program.Bytes
+}
+
+// partOf returns a program's part of a map in a file's numbering.
+func partOf(p program.Part) format.Part {
+	switch p {
+	case program.MapKeys:
+		return format.MapKeys
+	case program.MapValues:
+		return format.MapValues
+	case program.MapScores:
+		return format.MapScores
+	}
+	return format.NoPart
+}
+
+// isList reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list a row,
+// lists of lists.
+func isList(l *format.Leaf) bool {
+	if l.Part != format.NoPart {
+		return l.MaxRep == 2
+	}
+	return l.List
+}

@@ -1,0 +1,77 @@
+package slicer
+
+import "github.com/millrace/millrace/sdk/partition"
+
+// miniBatch is the mini-batch in the making: what is left to do of it.
+type miniBatch struct {
+	firstRow     int64 // of the partition
+	rows         uint32
+	runs         []groupRows // its rows by row group
+	portions     []portion   // in the program's order
+	firstPending int         // portions before it are done
+
+	// oneByOne places the portions one by one. What a chunk wants is forgotten when its memory goes to others, so that
+	// sharing the memory among several may go round in circles; one portion grows to what it needs, or the error says how much
+	// that is.
+	oneByOne bool
+}
+
+// groupRows is the part of a mini-batch's rows that lies in one row group.
+type groupRows struct {
+	group int
+	row   uint32 // of the mini-batch
+	rows  uint32
+}
+
+// begin begins the mini-batch of some rows of a partition.
+func (b *miniBatch) begin(first int64, rows uint32, p *partition.Partition) {
+	b.firstRow, b.rows = first, rows
+	b.runs, b.portions, b.firstPending, b.oneByOne = b.runs[:0], b.portions[:0], 0, false
+	groups, end := p.RowGroups(), first+int64(rows)
+	for g, at := p.RowGroupOf(first), first; at < end; g++ {
+		if until := min(end, groups[g].End()); until > at {
+			b.runs = append(b.runs, groupRows{group: g, row: uint32(at - first), rows: uint32(until - at)})
+			at = until
+		}
+	}
+}
+
+// portion is what is left to do of one chunk for a mini-batch.
+type portion struct {
+	chunk    *chunk
+	row      uint32 // of the mini-batch
+	count    uint32 // rows left
+	take     uint32 // rows of the next task: count, or less where memory is short
+	mostRows uint32 // bound on take; 0 means none
+}
+
+// done reports whether all portions are done.
+func (b *miniBatch) done() bool { return b.firstPending >= len(b.portions) }
+
+// skipDone moves firstPending behind the portions that are done.
+func (b *miniBatch) skipDone() {
+	for !b.done() && b.portions[b.firstPending].count == 0 {
+		b.firstPending++
+	}
+}
+
+// lean makes the chunks of portions do with less and reports whether one of them did with more before.
+func lean(group []portion, to thrift) (changed bool) {
+	for i := range group {
+		if c := group[i].chunk; c.thrift < to {
+			c.thrift, changed = to, true
+		}
+	}
+	return changed
+}
+
+// mostDemanding returns the chunk for which the engine asked most.
+func mostDemanding(group []portion) *chunk {
+	c := group[0].chunk
+	for i := range group {
+		if other := group[i].chunk; other.demanded() > c.demanded() {
+			c = other
+		}
+	}
+	return c
+}

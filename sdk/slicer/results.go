@@ -1,0 +1,241 @@
+package slicer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/target"
+)
+
+// maxStalledSlices bounds the slices in a row that write nothing and come to no new page; see "Why it ends" in the package
+// comment.
+const maxStalledSlices = 1 << 14
+
+// patience is how many stalled slices, and four for every portion, it takes until portions are placed one by one.
+const patience = 32
+
+// results takes in the results of slices: rows written, cursors, and what was missing.
+type results struct {
+	columns *columns
+	batch   *miniBatch
+	builder *builder
+	output  *output
+
+	stalledSlices int // slices since rows were written or a page was reached
+	state         program.State
+}
+
+// absorb takes in the result of the slice that was built.
+func (r *results) absorb(res *program.Result) error {
+	r.state = res.State
+	if res.State >= program.BadSlice {
+		return r.fault(res)
+	}
+	if len(res.Tasks) != len(r.builder.placed) {
+		return r.breach("the result has %d tasks, want %d", len(res.Tasks), len(r.builder.placed))
+	}
+	if o := r.output; !o.layout().Fixed && (res.Values < o.values || res.Values > o.valueRoom()) {
+		return r.breach("it wrote %d values after %d, with room for %d", res.Values, o.values, o.valueRoom())
+	}
+	r.output.values = res.Values
+	changed, further := false, false
+	for i, k := range r.builder.placed {
+		p, t := &r.batch.portions[k], &res.Tasks[i]
+		if err := r.checkTask(res, i, p); err != nil {
+			return err
+		}
+		if t.Rows > 0 {
+			changed, further = true, true
+			r.advance(p, t)
+		}
+		news, err := r.noteMissing(p, t)
+		if err != nil {
+			return err
+		}
+		changed = changed || news
+		if c := p.chunk; c.cursor.Page > c.furthest {
+			c.furthest, further = c.cursor.Page, true
+		}
+	}
+	r.batch.skipDone()
+	return r.checkProgress(changed, further)
+}
+
+// checkTask checks what a task says against what it was asked for.
+func (r *results) checkTask(res *program.Result, i int, p *portion) error {
+	c, t := p.chunk, &res.Tasks[i]
+	if n := int(r.columns.program.Columns[c.column].Part); n > 1 && t.Rows != res.Tasks[i-n+1].Rows {
+		return r.breach("task %d of a map wrote %d rows, its keys' %d", i, t.Rows, res.Tasks[i-n+1].Rows)
+	}
+	if t.Rows > p.take || t.State == program.Done && t.Rows < p.take {
+		return r.breach("task %d wrote %d of %d rows and is %v", i, t.Rows, p.take, t.State)
+	}
+	if t.Cursor.Page > c.length {
+		return r.breach("task %d goes on at byte %d of %d", i, t.Cursor.Page, c.length)
+	}
+	unknownPage := t.Cursor.Unpacked && t.Page == 0 && (t.Cursor.Page != c.cursor.Page || c.pageBytes == 0)
+	if uint64(t.Page) > c.length-t.Cursor.Page || unknownPage {
+		return r.breach("task %d goes on in a page of %d bytes, %d from its chunk's end", i, t.Page, c.length-t.Cursor.Page)
+	}
+	return nil
+}
+
+// checkProgress ends a stream whose engine asks for what it was given. changed says that the slice told something new,
+// further that rows were written or a page was reached.
+func (r *results) checkProgress(changed, further bool) error {
+	if r.stalledSlices++; further {
+		r.stalledSlices = 0
+	}
+	r.batch.oneByOne = r.batch.oneByOne || r.stalledSlices > patience+4*len(r.batch.portions)
+	if !changed || r.stalledSlices > maxStalledSlices {
+		return r.breach("engine made no progress: it requested input that the slice already contained")
+	}
+	return nil
+}
+
+// advance notes rows that a task wrote.
+func (r *results) advance(p *portion, t *program.TaskResult) {
+	c := p.chunk
+	c.row += int64(t.Rows)
+	r.learnPages(c, t.Cursor)
+	c.moveCursor(t)
+	c.input, c.resume = 0, nil
+	c.hasDict = t.Cursor.Dict
+	p.row += t.Rows
+	p.count -= t.Rows
+	p.mostRows = 2 * c.fitRows
+	if c.ended() {
+		r.builder.arena.drop(c)
+		live := r.columns.live[c.column]
+		r.columns.live[c.column] = slices.DeleteFunc(live, func(o *chunk) bool { return o == c })
+	}
+}
+
+// learnPages notes what pages are like when a cursor, behind row c.row, has gone on from one to the next.
+func (r *results) learnPages(c *chunk, to program.Cursor) {
+	if to.Ordinal <= c.cursor.Ordinal {
+		return
+	}
+	k, begin, from := r.columns.pages(c), c.row-int64(min(to.Skip, uint64(c.row))), c.cursor
+	if from.Page < c.dataPage {
+		// A dictionary page lies between.
+		from.Page, from.Ordinal = c.dataPage, from.Ordinal+1
+	}
+	if n := uint64(to.Ordinal - min(from.Ordinal, to.Ordinal)); n > 0 && to.Page > from.Page && to.Page < c.length {
+		mean := (to.Page - from.Page + n - 1) / n
+		k.page = max(mean, k.page-k.page/8)
+		k.rows = max(begin-c.pageRow, 0) / int64(n)
+	}
+	c.pageRow = begin
+}
+
+// noteMissing notes what a task that did not end lacks, and reports whether that is news.
+func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err error) {
+	switch t.State {
+	case program.Done:
+		return false, nil
+	case program.Idle, program.MoreInput, program.MoreDict, program.MoreRoom, program.MoreOutput:
+	default:
+		return false, r.breach("a task is %v in a slice that is %v", t.State, r.state)
+	}
+	c := p.chunk
+	if t.Rows == 0 && t.Cursor != c.cursor {
+		resumed := false
+		if news, resumed, err = r.notePassedPages(c, t); err != nil || resumed {
+			return news, err
+		}
+	}
+	k, need := r.columns.pages(c), min(t.Need, maxNeed)
+	switch t.State {
+	case program.MoreInput:
+		if left := c.length - c.cursor.Page; need > left {
+			return false, &partition.DataError{
+				Partition: r.columns.partition.Name, RowGroup: r.columns.groupOf(c), Column: r.columns.nameOf(c),
+				Page: int64(c.cursor.Ordinal), Row: c.firstRow + c.row, Err: partition.ErrData,
+				Message: fmt.Sprintf("a page ends behind its chunk: %d bytes are wanted, %d are left", need, left),
+			}
+		}
+		s, from := r.builder.windowSpan(c)
+		news = news || need > from-c.cursor.Page+s.Len
+		c.input, c.ready = need, t.Ready
+		if c.cursor.Page == 0 {
+			c.opening = max(c.opening, need)
+		}
+	case program.MoreDict:
+		news = news || need > c.dictSpan.size
+		c.dict, k.dict = max(c.dict, need), max(k.dict, need)
+	case program.MoreRoom:
+		news = news || need > c.roomSpan.size
+		c.room, k.room = max(c.room, need), max(k.room, need)
+	case program.MoreOutput:
+		news = news || need > r.output.valueRoom()
+		r.output.wanted = max(r.output.wanted, need)
+	}
+	return news, nil
+}
+
+// notePassedPages notes where a task stands that passed over pages, or decoded the dictionary, before it or an earlier task
+// ran out. resumed says that the dictionary is decoded again and the chunk goes on where it was.
+func (r *results) notePassedPages(c *chunk, t *program.TaskResult) (news, resumed bool, err error) {
+	if t.Cursor.Page < c.cursor.Page {
+		return false, false, r.breach("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)
+	}
+	if news = t.Cursor.Page > c.cursor.Page || t.Cursor.Dict && !c.cursor.Dict; news {
+		c.input = 0
+	}
+	c.moveCursor(t)
+	c.hasDict = c.hasDict || t.Cursor.Dict
+	if leaf := r.columns.leaves[c.column]; leaf != nil {
+		c.noteWalkedPage(r.columns.partition, leaf.Index)
+	}
+	if c.resume != nil && t.Cursor.Dict {
+		c.resumeAfterDict()
+		return true, true, nil
+	}
+	return news, false, nil
+}
+
+// fault turns a slice that the engine gave up into an error.
+func (r *results) fault(res *program.Result) error {
+	kind := partition.ErrData
+	switch res.State {
+	case program.BadData:
+	case program.NoSupport:
+		kind = partition.ErrUnsupported
+	default:
+		return r.breach("%s", res.Message)
+	}
+	firstRow := r.batch.firstRow
+	e := &partition.DataError{
+		Partition: r.columns.partition.Name, RowGroup: -1, Page: -1, Row: firstRow, Message: res.Message, Err: kind,
+	}
+	for i, k := range r.builder.placed {
+		if i >= len(res.Tasks) || res.Tasks[i].State < program.BadSlice {
+			continue
+		}
+		p, t := &r.batch.portions[k], &res.Tasks[i]
+		c := p.chunk
+		at := c.cursor
+		if t.Cursor.Page >= at.Page && t.Cursor != (program.Cursor{}) {
+			at = t.Cursor
+		}
+		e.RowGroup, e.Column, e.Row = r.columns.groupOf(c), r.columns.nameOf(c), firstRow+int64(p.row)+int64(t.Rows)
+		if r.columns.isText() {
+			e.Line = int64(at.Ordinal) + 1
+			break
+		}
+		e.Page = int64(at.Ordinal)
+		if place, why, ok := program.CutPlace(e.Message); ok {
+			e.Page, e.Offset, e.Message = int64(place.Page), int64(c.start+place.Offset), why
+		}
+		break
+	}
+	return e
+}
+
+// breach returns the error of an answer that breaks the engine's contract.
+func (r *results) breach(format string, args ...any) error {
+	return &target.EngineError{Partition: r.columns.partition.Name, State: r.state, Message: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,310 @@
+package slicer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/target"
+)
+
+// DefaultCoalesce suits flash, where a second read costs little.
+const DefaultCoalesce = 64 << 10
+
+// Config says what a slicer plans for.
+type Config struct {
+	Program *Program
+	Limits  target.Limits
+	Memory  *Region // the slicer owns it until its last step
+	Options Options
+	Learned *Learned // what earlier slicers of the program saw; may be nil
+}
+
+// Options of a slicer. The zero value works.
+type Options struct {
+	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is DefaultCoalesce.
+	Coalesce uint64
+	// Gap is how many bytes between two chunks a joined read may bring in vain.
+	Gap uint64
+	// Slots is how many output slots there are where half the memory holds them, so that some can be lent; at least 1.
+	Slots int
+	// Direct says that the engine reads the partition where it lies, so that nothing is moved.
+	Direct bool
+}
+
+// Rows are the rows [First, First+Count) of a partition, cut into mini-batches of Batch rows; the last may be short.
+type Rows struct {
+	First, Count int64
+	Batch        int
+}
+
+// Slicer says which slice of which mini-batch comes next.
+type Slicer struct {
+	columns  columns
+	batch    miniBatch
+	arena    arena
+	surveyor surveyor
+	sharing  sharing
+	output   output
+	builder  builder
+	results  results
+
+	next, end int64 // rows of the partition still to be made are [next, end)
+	batchRows int
+	state     state
+	asking    *chunk // whose page index was asked for
+
+	execute  Execute
+	relocate Relocate
+	index    ReadIndex
+	done     Done
+	slice    program.Slice
+}
+
+// state says what a slicer does in Next.
+type state uint8
+
+const (
+	idle     state = iota // between two mini-batches
+	starting              // the chunks of a mini-batch are begun
+	slicing               // the next slice is built
+	built                 // a slice is built and not handed out
+	executed              // a slice was handed out, and its result is awaited
+)
+
+// New returns the slicer of a run of rows of a partition, which must lie inside it. It fails where the partition is not what
+// the program reads.
+func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
+	s := &Slicer{next: rows.First, end: rows.First + rows.Count, batchRows: rows.Batch}
+	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyFor(len(c.Program.Columns))}
+	s.arena = arena{region: c.Memory}
+	s.surveyor = surveyor{columns: &s.columns, batch: &s.batch, direct: c.Options.Direct}
+	s.output = output{columns: &s.columns, batch: &s.batch, arena: &s.arena, ringSlots: max(c.Options.Slots, 1)}
+	s.sharing = sharing{surveyor: &s.surveyor, arena: &s.arena, output: &s.output}
+	s.builder = builder{
+		sharing: &s.sharing, batch: &s.batch, maxTasks: c.Program.MaxTasks, maxMoves: c.Limits.Moves,
+		joining: joining{coalesce: c.Options.Coalesce, gap: c.Options.Gap},
+	}
+	if s.builder.joining.coalesce == 0 {
+		s.builder.joining.coalesce = DefaultCoalesce
+	}
+	s.results = results{columns: &s.columns, batch: &s.batch, builder: &s.builder, output: &s.output}
+	if !c.Options.Direct {
+		var err error
+		if s.surveyor.geometry, err = p.Geometry(c.Limits.Block, c.Limits.Device); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.columns.bind(s.next, s.end); err != nil {
+		return nil, err
+	}
+	s.slice.Digest, s.slice.Program = c.Program.digest, uint64(len(c.Program.Image))
+	s.execute.Slice = &s.slice
+	s.execute.Ranges[target.RangeProgram] = c.Program.ImageSpan()
+	s.execute.Ranges[target.RangeResult] = c.Memory.result
+	return s, nil
+}
+
+// Next returns the next step. After an Execute, Result must be called first. After an error the slicer is at its end.
+func (s *Slicer) Next() (Step, error) {
+	step, err := s.advance()
+	if err != nil {
+		s.output.abandon()
+	}
+	return step, err
+}
+
+func (s *Slicer) advance() (Step, error) {
+	for {
+		switch s.state {
+		case idle:
+			if s.next >= s.end {
+				s.columns.noteResumePoints()
+				return &End{}, nil
+			}
+			s.batch.begin(s.next, uint32(min(int64(s.batchRows), s.end-s.next)), s.columns.partition)
+			s.state = starting
+		case starting:
+			if ask := s.beginChunks(); ask != nil {
+				return ask, nil
+			}
+			s.listPortions()
+			s.output.begin()
+			if err := s.output.acquireSlot(uint32(s.batchRows)); err != nil {
+				return nil, err
+			}
+			s.state = slicing
+		case slicing:
+			if step := s.relocation(); step != nil {
+				return step, nil
+			}
+			if s.batch.done() {
+				return s.finish(), nil
+			}
+			if err := s.builder.build(); err != nil {
+				return nil, err
+			}
+			s.state = built
+		case built:
+			if step := s.relocation(); step != nil {
+				return step, nil
+			}
+			s.state = executed
+			return s.compose(), nil
+		case executed:
+			return nil, s.results.breach("the result of a slice was not handed in")
+		}
+	}
+}
+
+// Result takes in the result of the last Execute.
+func (s *Slicer) Result(res *program.Result) error {
+	if s.state != executed {
+		return s.results.breach("a result of no slice was handed in")
+	}
+	s.state = slicing
+	err := s.results.absorb(res)
+	if err == nil && s.output.mustGrow() {
+		err = s.output.grow()
+	}
+	if err != nil {
+		s.output.abandon()
+	}
+	return err
+}
+
+// Index takes in the page index that ReadIndex asked for; nil where there is none.
+func (s *Slicer) Index(x partition.PageIndex) {
+	if s.asking != nil {
+		s.asking.pages = x
+	}
+}
+
+// Abandon gives up the mini-batch in the making, because a step failed. The slicer is at its end.
+func (s *Slicer) Abandon() { s.output.abandon() }
+
+// Ended reports whether all mini-batches are done.
+func (s *Slicer) Ended() bool { return s.state == idle && s.next >= s.end }
+
+// FirstRow returns the first row of the partition that no finished mini-batch holds.
+func (s *Slicer) FirstRow() int64 { return s.next }
+
+// BatchRows returns the rows of the mini-batch in the making.
+func (s *Slicer) BatchRows() uint32 { return s.batch.rows }
+
+// Learned returns what was seen of the partition's pages, for later slicers of the program.
+func (s *Slicer) Learned() *Learned { return &s.columns.learned }
+
+// beginChunks begins the chunks of the mini-batch that are not begun, and returns what to ask for one of them.
+func (s *Slicer) beginChunks() Step {
+	if c := s.asking; c != nil {
+		s.asking = nil
+		s.placeCursor(c)
+	}
+	for column := range s.columns.leaves {
+		for _, r := range s.batch.runs {
+			if s.columns.chunkIn(column, r.group) != nil {
+				continue
+			}
+			if ask := s.beginChunk(column, r.group, s.batch.firstRow+int64(r.row)); ask != nil {
+				return ask
+			}
+		}
+	}
+	return nil
+}
+
+// beginChunk begins the chunk of a column in a row group, with its cursor before a row of the partition. It returns a step if
+// the chunk's page index is worth a read.
+func (s *Slicer) beginChunk(column, group int, row int64) Step {
+	leaf := s.columns.leaves[column]
+	c := newChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
+	c.wholeAt = min(smallChunk, s.arena.region.span.Len/uint64(8*len(s.columns.leaves)))
+	if leaf == nil || s.surveyor.direct || c.length <= smallChunk {
+		s.placeCursor(c)
+		return nil
+	}
+	s.asking = c
+	s.index = ReadIndex{RowGroup: group, Leaf: leaf, Row: c.row}
+	return &s.index
+}
+
+// placeCursor places a new chunk's cursor as near before its row as is known.
+func (s *Slicer) placeCursor(c *chunk) {
+	c.jumpToPage()
+	if leaf := s.columns.leaves[c.column]; leaf != nil && c.row > 0 {
+		c.findResumePoint(s.columns.partition, leaf.Index)
+	}
+	s.columns.live[c.column] = append(s.columns.live[c.column], c)
+}
+
+// listPortions lists the mini-batch's portions, in the program's order.
+func (s *Slicer) listPortions() {
+	b := &s.batch
+	for column := 0; column < len(s.columns.leaves); column += s.columns.program.Parts(column) {
+		for _, r := range b.runs {
+			for part := column; part < column+s.columns.program.Parts(column); part++ {
+				b.portions = append(b.portions, portion{
+					chunk: s.columns.chunkIn(part, r.group), row: r.row, count: r.rows, take: r.rows,
+				})
+			}
+		}
+	}
+}
+
+// relocation returns the step that brings the mini-batch to its slot, nil if it lies there.
+func (s *Slicer) relocation() Step {
+	if s.output.movedFrom == nil {
+		return nil
+	}
+	s.relocate.Moves = s.output.relocation()
+	return &s.relocate
+}
+
+// compose writes the slice that was built.
+func (s *Slicer) compose() *Execute {
+	b, x := &s.builder, &s.execute
+	s.slice.Place, s.slice.ValueCap = s.output.placement()
+	s.slice.Rows, s.slice.Values = s.batch.rows, s.output.values
+	s.slice.Tasks = b.addTasks(s.slice.Tasks[:0])
+	x.Moves, x.Traffic = b.moves, b.traffic
+	s.arena.addRanges(&x.Ranges)
+	x.Ranges[target.RangeOutput] = s.output.slot.Span
+	s.output.dirty = true
+	return x
+}
+
+// finish ends the mini-batch.
+func (s *Slicer) finish() *Done {
+	placement, _ := s.output.placement()
+	s.done = Done{Slot: s.output.slot, Rows: s.batch.rows, Placement: placement, Values: s.output.made()}
+	s.output.slot = nil
+	s.next += int64(s.batch.rows)
+	s.state = idle
+	return &s.done
+}
+
+// ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where one
+// ends in the byte's block. It is empty where that is not known.
+func (s *Slicer) ColumnsAt(device uint64) string {
+	if s.columns.isText() {
+		return ""
+	}
+	var names []string
+	group := 0
+	for _, i := range s.builder.placed {
+		c := s.batch.portions[i].chunk
+		lo, hi := s.surveyor.geometry.Cover(c.start, c.start+c.length)
+		for _, r := range s.surveyor.geometry.AppendRuns(nil, lo, hi) {
+			if name := s.columns.nameOf(c); r.From <= device && device-r.From < r.Len && !slices.Contains(names, name) {
+				names, group = append(names, name), c.group
+			}
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return fmt.Sprintf("row group %d: column %s", group, strings.Join(names, " or "))
+}

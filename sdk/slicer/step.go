@@ -1,0 +1,67 @@
+package slicer
+
+import (
+	"slices"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/sdk/target"
+)
+
+// Step is what the owner of a slicer does next: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until the next
+// call of Next.
+type Step interface{ step() }
+
+// Execute asks for the moves, in order, and then for the execution of the slice. Its result goes to Slicer.Result.
+type Execute struct {
+	Moves   []target.Move
+	Ranges  [target.Ranges]target.Span
+	Slice   *program.Slice
+	Traffic Traffic
+}
+
+// Columns returns the columns of the program that the slice reads, each once, in the order of its tasks.
+func (x *Execute) Columns() (list []int) {
+	for i := range x.Slice.Tasks {
+		if column := int(x.Slice.Tasks[i].Column); !slices.Contains(list, column) {
+			list = append(list, column)
+		}
+	}
+	return list
+}
+
+// Traffic counts the bytes that the moves of a slice bring.
+type Traffic struct {
+	Planned  uint64 // in all
+	Unneeded uint64 // of those, outside the chunks wanted: ends of blocks, and gaps
+	Reread   uint64 // of those, brought before
+}
+
+// Relocate asks for what was written of the mini-batch in the making to be copied to a larger slot. The places may overlap:
+// all moves, which are from memory, are read before the first is written.
+type Relocate struct{ Moves []target.Move }
+
+// ReadIndex asks for the page index of a column chunk, which goes to Slicer.Index; see partition.ReadPageIndex. It is left
+// unanswered where there is none.
+type ReadIndex struct {
+	RowGroup int
+	Leaf     *format.Leaf
+	Row      int64 // row of the row group that the stream begins at
+}
+
+// Done says that a mini-batch is whole. Its slot stays its own until Region.Release.
+type Done struct {
+	Slot      *Slot
+	Rows      uint32
+	Placement program.Placement // of its tensors in the slot
+	Values    uint64            // of kjt.values
+}
+
+// End says that all mini-batches are done.
+type End struct{}
+
+func (*Execute) step()   {}
+func (*Relocate) step()  {}
+func (*ReadIndex) step() {}
+func (*Done) step()      {}
+func (*End) step()       {}
