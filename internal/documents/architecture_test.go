@@ -1,7 +1,6 @@
 package documents
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,55 +11,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-// packages returns the folders of the tree that hold Go, except generators, which are modules of their own.
-func packages(t *testing.T) []string {
-	t.Helper()
-	var list []string
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name := d.Name()
-		if d.IsDir() && path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata") {
-			return filepath.SkipDir
-		}
-		if strings.HasSuffix(name, ".go") {
-			rel, err := filepath.Rel(root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			list = append(list, filepath.ToSlash(rel))
-		}
-		return nil
-	}))
-	slices.Sort(list)
-	list = slices.Compact(list)
-	require.Greater(t, len(list), 90)
-	return list
-}
-
-// TestArchitectureNamesEveryPackage: a package that the table of rooms leaves out cannot be found by its purpose. A
-// room ending in "/..." stands for the packages below it.
-func TestArchitectureNamesEveryPackage(t *testing.T) {
-	section, found := Section(read(t, "docs/architecture.md"), "## The rooms")
-	require.True(t, found)
-	named := map[string]bool{}
-	var below []string
-	for _, span := range CodeSpans(section) {
-		if parent, ok := strings.CutSuffix(span, "/..."); ok {
-			below = append(below, parent)
-			continue
-		}
-		named[span] = true
-	}
-	for _, p := range packages(t) {
-		if named[p] || slices.ContainsFunc(below, func(b string) bool { return p == b || strings.HasPrefix(p, b+"/") }) {
-			continue
-		}
-		assert.Fail(t, "a package without a line", "docs/architecture.md does not say what lives in %s", p)
-	}
-}
 
 // TestArchitectureNamesWhatThereIs: every room of the tables exists.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {

@@ -11,7 +11,7 @@
 //
 //   - that every link of every document leads to a file and, behind "#", to a heading;
 //   - docs/glossary.md: its order, its form, and that each name is declared in the code;
-//   - docs/architecture.md: that it names every package, and that the files and functions on a mini-batch's way exist;
+//   - docs/architecture.md: that the rooms, and the files and functions on a mini-batch's way, exist;
 //   - docs/compatibility.md: that every form has golden files, and that every golden file belongs to a form;
 //   - CONTRIBUTING.md: that the files it lists exist;
 //   - docs/picture.svg: that it is what [Draw] makes of [Overview].
