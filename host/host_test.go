@@ -186,7 +186,7 @@ func TestOrdersRefused(t *testing.T) {
 		"no partition":        {func(o *api.SplitRequest) { o.Split.Partition = 2 }, nil, "partition 2 of 2"},
 		"a partition below 0": {func(o *api.SplitRequest) { o.Split.Partition = -1 }, nil, "partition -1"},
 		"another cut":         {func(o *api.SplitRequest) { o.Split.Rows-- }, nil, "plan alike"},
-		"another place":       {func(o *api.SplitRequest) { o.Split.Place = 77 }, dataset.ErrNumber, ""},
+		"another place":       {func(o *api.SplitRequest) { o.Split.Position = 77 }, dataset.ErrNumber, ""},
 		"behind its end":      {func(o *api.SplitRequest) { o.From = 4 }, nil, "plan alike"},
 		"before its start":    {func(o *api.SplitRequest) { o.From = -1 }, nil, "plan alike"},
 	} {

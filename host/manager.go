@@ -339,7 +339,7 @@ func (m *Manager) Open(ctx context.Context, request api.SplitRequest) (api.Strea
 	}
 	part, err := j.partition(d, request.Split.Partition)
 	if err != nil {
-		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Place, err)
+		return nil, fmt.Errorf("drive %s: split %d: %w", d.name, request.Split.Position, err)
 	}
 	if !j.enterProcessor(p, d.streams()) {
 		return nil, fmt.Errorf("drive %s: %w", d.name, api.ErrBusy)

@@ -33,7 +33,7 @@ func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, reque
 	if err != nil {
 		return nil, err
 	}
-	split, err := plan.Split(request.Split.Place)
+	split, err := plan.Split(request.Split.Position)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-// Package trainmgr is the training side: what a launcher imports to get train-ready mini-batches.
+// Package trainmgr is the training side: a launcher imports it to get train-ready mini-batches.
 //
 // # Overview
 //
@@ -15,25 +15,25 @@
 //	}
 //	report, err := job.Report(ctx)
 //
-// [Submit] follows PreSto IV-B: it plans the epoch (sdk/dataset), hands the job to the storage side (host/api),
-// measures T, the trainer's highest throughput, on dummy mini-batches, and P, each drive's; allocates drives so that their P add up to T (ceil(T/P) of
-// equal drives); and keeps an input queue, bounded in bytes, full. T/P bounds how many drives run at once, not
-// which rows are read: every partition is preprocessed, each epoch, by a drive that holds it, and when a running
-// drive has no undelivered split left the next takes its place.
+// [Submit] follows PreSto IV-B. It plans the epoch (sdk/dataset) and hands the job to the storage side (host/api). It
+// measures T, the trainer's highest throughput, on dummy mini-batches, and P, the throughput of each drive. It allocates
+// as many drives as make their P add up to T, which is ceil(T/P) of equal drives. The job then keeps an input queue,
+// bounded in bytes, full. T/P bounds how many drives run at once and not which rows are read: every partition is
+// preprocessed, each epoch, by a drive that holds it, and when a running drive has no undelivered split left the next
+// drive takes its place. Package trainmgr/allocation holds that arithmetic.
 //
-// The package is light: it imports no drives, no etcd, no Arrow. Package trainmgr/local wires the drives of this
-// machine under it; package trainmgr/remote takes the work from a control plane. Both run the same Job: they differ in their [Source].
+// The package is light: it imports no drives, no etcd and no Arrow. Package trainmgr/local wires the drives of this
+// machine under a job. Package trainmgr/remote takes the work from a control plane. Both run the same [Job] over another
+// [Source].
 //
 // # The parts
 //
 //	Throughput  times a step: T
-//	Source      where pieces of work come from: this process's drives, or a control plane's leases
-//	Delivery    one epoch under way: a worker a piece, nothing twice
-//	queue       the input queue: bounded in bytes, in order where asked, with its depth and the waits at both ends
+//	Source      says where pieces come from: the drives of an api.Storage, or the leases of a control plane
+//	Piece       is consecutive mini-batches of one split that one drive makes
+//	Delivery    is one epoch under way: it takes each piece in a goroutine and delivers no mini-batch twice
+//	queue       is the input queue: bounded in bytes, in order if asked, with its depth and the waits at both ends
 //	Job         iterates, acknowledges, checkpoints, reports
-//
-// Package trainmgr/allocation holds T/P: how many drives run at once, which drive takes the place of one that has no
-// split left, and the stall to expect.
 //
 // # Concurrency
 //
@@ -42,10 +42,11 @@
 //
 // # Errors
 //
-// [ErrOptions] for what the launcher asked wrongly; dataset.ErrToken and dataset.ErrOtherJob for a bad resume token; what drives and
-// data did wrong arrives from the iterator, wrapped, and ends the job: nothing is skipped.
+// [ErrOptions] says that the launcher's options are wrong, [ErrClosed] that the job was closed, and [ErrNothingLeft] that
+// every mini-batch was acknowledged before. dataset.ErrToken and dataset.ErrOtherJob refuse a token. Errors of drives and
+// data arrive from the iterator, wrapped, and end the job: no mini-batch is skipped.
 //
 // # Debugging
 //
-// [Report] says what held the job back, in words and numbers. Options.Logger tells every allocation and split.
+// [Report] says what held the job back, in words and numbers. Options.Logger logs every measurement and allocation.
 package trainmgr

@@ -17,44 +17,44 @@ import (
 
 // Job is a submitted job.
 type Job struct {
-	source Source
-	o      JobOptions
-	digest dataset.Digest
-	schema *tensor.Schema
+	source  Source
+	options JobOptions
+	digest  dataset.Digest
+	schema  *tensor.Schema
 
-	recorder *recorder // of the iteration that runs, which alone uses it
+	recorder *recorder // of the iteration under way, which alone uses it
 
-	mu        sync.Mutex
-	epoch     *Epoch // the current one, its Progress kept up to date
+	mu        sync.Mutex // guards the fields below
+	epoch     *Epoch     // the current epoch; the job keeps its Progress up to date
 	iterating bool
 	closed    bool
 	tally     tally
 }
 
-// tally is what the epochs so far add up to. Guarded by Job.mu.
+// tally is the sum of what the job's epochs did. Job.mu guards it.
 type tally struct {
-	rows    int64
-	batches int64
-	bytes   int64
-	elapsed time.Duration
-	epochs  []queueStats // of finished epochs
-	current *queue       // of the epoch that runs
-	begun   time.Time    // of the epoch that runs; zero when none does
-	busiest int          // most drives at once
+	rows          int64
+	batches       int64
+	bytes         int64
+	elapsed       time.Duration
+	epochs        []queueStats // of finished epochs
+	current       *queue       // of the epoch under way; nil when no iteration is under way
+	begun         time.Time    // when the epoch under way began; zero when no iteration is under way
+	busiestDrives int          // most drives at once
 }
 
-// JobOptions are what a Source's job needs to know beside its epochs.
+// JobOptions are what a job needs to know beside the epochs of its Source.
 type JobOptions struct {
 	Digest     dataset.Digest
 	Schema     *tensor.Schema
-	Epochs     int // 0 means 1; for what the report foretells
+	Epochs     int // 0 means 1; the report's expected stall is for all of them
 	Order      dataset.Order
 	QueueBytes int64        // bound of the input queue, 0 means DefaultQueueBytes
 	Recording  Recording    // of moments in which the trainer starves
-	Logger     *slog.Logger // nil: silent
+	Logger     *slog.Logger // nil discards the log
 }
 
-// NewJob makes a job over a source, which the job closes. Launchers call Submit, or package remote's Attach.
+// NewJob makes a job over a source. Job.Close closes the source. Launchers call Submit, or Attach of package remote.
 func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 	if o.QueueBytes == 0 {
 		o.QueueBytes = DefaultQueueBytes
@@ -73,14 +73,14 @@ func NewJob(ctx context.Context, source Source, o JobOptions) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Job{source: source, o: o, digest: o.Digest, schema: o.Schema, epoch: epoch}, nil
+	return &Job{source: source, options: o, digest: o.Digest, schema: o.Schema, epoch: epoch}, nil
 }
 
 // Digest names the job: equal digests deliver equal mini-batches.
 func (j *Job) Digest() dataset.Digest { return j.digest }
 
-// Schema tells the mini-batches' tensors before the first one: number of dense features, keys, embeddings a key, types,
-// fixed or list. It is not to be changed.
+// Schema describes the mini-batches' tensors before the first mini-batch: how many dense features, which keys, how many
+// embeddings each key has, which types, and whether a key's values are lists. The caller must not change it.
 func (j *Job) Schema() *tensor.Schema { return j.schema }
 
 // Plan returns the plan of the current epoch.
@@ -90,52 +90,63 @@ func (j *Job) Plan() *dataset.Plan {
 	return j.epoch.Plan
 }
 
-// Allocation tells T, P, the drives allocated, and the stall to expect, before the job starts.
+// Allocation returns T, P, the number of drives that run at once, and the stall to expect. It is known before the first
+// mini-batch is made.
 func (j *Job) Allocation() allocation.Allocation { return j.source.Allocation() }
 
-// Checkpoint returns the token of what has been acknowledged so far. A job submitted with it as Options.Resume never
-// delivers an acknowledged mini-batch again, and delivers every other one.
+// Checkpoint returns the token of what has been acknowledged so far. A job that is submitted with it as Options.Resume
+// delivers every mini-batch that was not acknowledged, and no mini-batch that was.
 func (j *Job) Checkpoint() dataset.Token {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.epoch.Progress.Token()
 }
 
+// QueueStatus is the state of a job's input queue.
+type QueueStatus struct {
+	MiniBatches int
+	Bytes       int64
+	LimitBytes  int64
+	Full        bool          // a mini-batch waits for room in the queue
+	Stall       time.Duration // the trainer waited, after its first mini-batch
+}
+
 // Queue returns the state of the input queue.
 func (j *Job) Queue() QueueStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := QueueStatus{LimitBytes: j.o.QueueBytes}
-	add := func(i int, q queueStats) {
-		s.Stall += q.Stall
-		if i > 0 {
-			s.Stall += q.FirstWait // the trainer ran already
+	status := QueueStatus{LimitBytes: j.options.QueueBytes}
+	addStall := func(epoch int, stats queueStats) {
+		status.Stall += stats.Stall
+		if epoch > 0 { // the trainer ran already when the epoch began
+			status.Stall += stats.FirstWait
 		}
 	}
-	for i, q := range j.tally.epochs {
-		add(i, q)
+	for epoch, stats := range j.tally.epochs {
+		addStall(epoch, stats)
 	}
 	if j.tally.current != nil {
-		q := j.tally.current.statistics()
-		s.MiniBatches, s.Bytes, s.Full = q.Depth, q.Bytes, q.Waiters > 0
-		add(len(j.tally.epochs), q)
+		stats := j.tally.current.statistics()
+		status.MiniBatches, status.Bytes, status.Full = stats.Depth, stats.Bytes, stats.Waiters > 0
+		addStall(len(j.tally.epochs), stats)
 	}
-	return s
+	return status
 }
 
-// Acknowledge says that the trainer is done with a mini-batch of the current epoch. The iterator does so by itself when the next one is
-// asked for; a launcher that stops in the middle, or keeps mini-batches longer, may say it earlier.
+// Acknowledge says that the trainer is done with a mini-batch of the current epoch. The iterator acknowledges each
+// mini-batch when the next one is asked for. A launcher that ends the loop early, or keeps mini-batches longer, calls
+// Acknowledge itself.
 func (j *Job) Acknowledge(name tensor.Name) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if name.Job != [32]byte(j.digest) || name.Epoch != j.epoch.Number {
 		return fmt.Errorf("acknowledge %v: %w", name, dataset.ErrOtherJob)
 	}
-	return j.acknowledge(name.Number)
+	return j.acknowledgeNumber(name.Number)
 }
 
-// acknowledge counts a mini-batch and tells the source. j.mu is held.
-func (j *Job) acknowledge(number uint64) error {
+// acknowledgeNumber counts a mini-batch as acknowledged and tells the source. j.mu is held.
+func (j *Job) acknowledgeNumber(number uint64) error {
 	if j.epoch.Progress.Acked(number) {
 		return nil
 	}
@@ -145,12 +156,15 @@ func (j *Job) acknowledge(number uint64) error {
 	return j.source.Acknowledged(j.epoch.Number, number)
 }
 
-// MiniBatches iterates over the mini-batches that are not acknowledged yet, epoch after epoch. A mini-batch is
-// acknowledged and released when the next one is asked for: who keeps it longer calls Retain and later Release. A loop
-// that ends early leaves its last mini-batch unacknowledged: say Acknowledge before, if its step was made. An error
-// ends the iteration; it is the first thing that went wrong, and nothing behind it is delivered. An iteration that has
-// nothing to deliver, since everything was acknowledged before it began, is ErrNothingLeft; one of a rank that owns no
-// mini-batch ends without an error, and says so in the log. One iteration at a time.
+// MiniBatches iterates over the mini-batches that are not acknowledged yet, epoch after epoch. One iteration at a time.
+//
+// A mini-batch is acknowledged and released when the next one is asked for; to keep it longer, call Retain and later
+// Release. A loop that ends early leaves its last mini-batch unacknowledged: call Acknowledge before the end if the
+// trainer has made its step.
+//
+// An error ends the iteration. It is the first error of the job, and no later mini-batch is delivered. If every
+// mini-batch was acknowledged before the iteration began, the error is ErrNothingLeft. The iteration of a rank that owns
+// no mini-batch ends without an error and with a line in the log.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return func(yield func(*tensor.MiniBatch, error) bool) {
 		if err := j.beginIteration(); err != nil {
@@ -158,42 +172,46 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 			return
 		}
 		defer j.endIteration()
-		before, owns := j.given()
+		before, ownsNone := j.deliveredBatches()
 		for {
 			more, err := j.iterateEpoch(ctx, yield)
+			if err == nil && more {
+				err = j.beginNextEpoch(ctx)
+				if errors.Is(err, io.EOF) {
+					more, err = false, j.checkDelivered(before, ownsNone)
+				}
+			}
 			if err != nil {
 				yield(nil, err)
-				return
 			}
-			if !more {
-				return
-			}
-			switch err := j.nextEpoch(ctx); {
-			case errors.Is(err, io.EOF):
-				if n, _ := j.given(); n > before {
-					return
-				}
-				if !owns {
-					j.o.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks", "digest", j.digest.String()[:12])
-					return
-				}
-				yield(nil, fmt.Errorf("%w: every one was acknowledged before this iteration, up to %v; submit a job without that token to go over the data once more",
-					ErrNothingLeft, j.Checkpoint()))
-				return
-			case err != nil:
-				yield(nil, err)
+			if err != nil || !more {
 				return
 			}
 		}
 	}
 }
 
-// given returns how many mini-batches the trainer was given so far, and whether any of the current epoch is the
-// trainer's, or was.
-func (j *Job) given() (n int64, owns bool) {
+// checkDelivered returns ErrNothingLeft if the iteration has delivered nothing although the rank owns mini-batches.
+// before is how many mini-batches the job had delivered when the iteration began.
+func (j *Job) checkDelivered(before int64, ownsNone bool) error {
+	delivered, _ := j.deliveredBatches()
+	switch {
+	case delivered > before:
+		return nil
+	case ownsNone:
+		j.options.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks", "digest", j.digest.String()[:12])
+		return nil
+	}
+	return fmt.Errorf("%w: every one was acknowledged before this iteration, up to %v; submit a job without that token to go over the data once more",
+		ErrNothingLeft, j.Checkpoint())
+}
+
+// deliveredBatches returns how many mini-batches the trainer has got so far, and whether no mini-batch of the current
+// epoch is the trainer's, or was.
+func (j *Job) deliveredBatches() (batches int64, ownsNone bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.tally.batches, j.epoch.Plan.MiniBatches() > 0 && (j.epoch.Owned == nil || len(j.epoch.Owned) > 0 || j.epoch.Progress.Count() > 0)
+	return j.tally.batches, j.epoch.empty()
 }
 
 func (j *Job) beginIteration() error {
@@ -206,7 +224,7 @@ func (j *Job) beginIteration() error {
 		return fmt.Errorf("%w: the job is being iterated already", ErrOptions)
 	}
 	j.iterating = true
-	j.recorder = j.o.Recording.record(j.o.Logger)
+	j.recorder = j.options.Recording.startRecorder(j.options.Logger)
 	return nil
 }
 
@@ -217,8 +235,8 @@ func (j *Job) endIteration() {
 	j.iterating = false
 }
 
-// nextEpoch moves to the next epoch; io.EOF after the last.
-func (j *Job) nextEpoch(ctx context.Context) error {
+// beginNextEpoch makes the next epoch the current one. It returns io.EOF after the last epoch.
+func (j *Job) beginNextEpoch(ctx context.Context) error {
 	epoch, err := j.source.Epoch(ctx)
 	if err != nil {
 		return err
@@ -229,62 +247,65 @@ func (j *Job) nextEpoch(ctx context.Context) error {
 	return nil
 }
 
-// iterateEpoch delivers what the current epoch still owes. more is false when the consumer stopped.
+// iterateEpoch delivers what the current epoch still owes. more is false if the consumer has ended the loop.
 func (j *Job) iterateEpoch(ctx context.Context, yield func(*tensor.MiniBatch, error) bool) (more bool, err error) {
 	d, err := j.startDelivery(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer d.stop()
-	first := true // the wait for the first mini-batch is no starving
-	for {
-		got := func() {}
-		if !first {
-			got = j.recorder.wait()
-		}
-		mb, err := d.queue.get(ctx)
-		got()
-		if err == nil && ctx.Err() != nil { // what waits in the queue would hide it
-			mb.Release()
-			return false, context.Cause(ctx)
-		}
-		first = false
+	for first := true; ; first = false {
+		mb, err := j.nextBatch(ctx, d.queue, first)
 		if errors.Is(err, io.EOF) {
 			return true, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		j.handedOver(mb)
 		if !yield(mb, nil) {
 			mb.Release()
 			return false, nil
 		}
-		if err := j.delivered(mb); err != nil {
+		if err := j.finishBatch(mb); err != nil {
 			return false, err
 		}
 	}
 }
 
-// handedOver counts a mini-batch that the trainer gets.
-func (j *Job) handedOver(mb *tensor.MiniBatch) {
+// nextBatch waits for the next mini-batch and counts it as delivered. The wait for the first mini-batch is no starving,
+// so it is not recorded.
+func (j *Job) nextBatch(ctx context.Context, q *queue, first bool) (*tensor.MiniBatch, error) {
+	stopWatch := func() {}
+	if !first {
+		stopWatch = j.recorder.watchWait()
+	}
+	mb, err := q.get(ctx)
+	stopWatch()
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil { // a queue that is not empty hides that ctx has ended
+		mb.Release()
+		return nil, context.Cause(ctx)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.tally.rows += int64(mb.Rows)
 	j.tally.batches++
 	j.tally.bytes += mb.Bytes()
+	return mb, nil
 }
 
-// delivered acknowledges and releases a mini-batch that the trainer has had.
-func (j *Job) delivered(mb *tensor.MiniBatch) error {
+// finishBatch acknowledges and releases a mini-batch that the trainer is done with.
+func (j *Job) finishBatch(mb *tensor.MiniBatch) error {
 	j.mu.Lock()
-	err := j.acknowledge(mb.Name.Number)
+	err := j.acknowledgeNumber(mb.Name.Number)
 	j.mu.Unlock()
 	mb.Release()
 	return err
 }
 
-// Close gives back what the job held. No iteration may be running.
+// Close closes the job's source. It fails while an iteration is under way.
 func (j *Job) Close() error {
 	j.mu.Lock()
 	if j.iterating {

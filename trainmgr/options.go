@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	// ErrOptions says that the launcher asked for what cannot be.
+	// ErrOptions says that the options of a job contradict each other or are out of range.
 	ErrOptions = errors.New("job options")
 	// ErrClosed says that the job was closed.
 	ErrClosed = errors.New("the job is closed")
@@ -19,7 +19,7 @@ var (
 	ErrNothingLeft = errors.New("no mini-batch is left")
 )
 
-// DefaultQueueBytes bounds the input queue when nothing else is said.
+// DefaultQueueBytes bounds the input queue if QueueBytes is 0.
 const DefaultQueueBytes = 256 << 20
 
 // Options describe a job. Pipeline is required; the rest may be zero.
@@ -37,29 +37,32 @@ type Options struct {
 	Order      dataset.Order
 	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
 	MaxDrives  int   // upper bound of drives at once, 0 means none
-	// AllDrives runs every drive that holds data and measures neither T nor P: for who wants the mini-batches and
-	// trains nothing.
+	// AllDrives runs every drive that holds data and measures neither T nor P: for a launcher that wants the mini-batches
+	// and trains nothing.
 	AllDrives bool
 
-	// Ranks are the steps to measure T with, one a rank; empty if T is given or unknown.
+	// Ranks are the steps to measure T with, one for each rank; empty if T is given or unknown.
 	Ranks      []Step
 	Throughput ThroughputOptions
-	// RowsPerSecond is T if it is known; then nothing is measured.
+	// RowsPerSecond is T if it is known; then T is not measured.
 	RowsPerSecond float64
 
-	// Resume continues where a token left off. The data, the pipeline and what shapes the plan must be the same.
+	// Resume continues where a token left off. The data, the pipeline and the options that shape the plan must be the
+	// same.
 	Resume *dataset.Token
 
 	Recording Recording    // of moments in which the trainer starves
-	Logger    *slog.Logger // nil: silent
+	Logger    *slog.Logger // nil discards the log
 }
 
-// plan returns the options of the plan of one epoch.
-func (o *Options) plan(epoch uint64) dataset.Options {
-	return dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches, Window: o.Window}
+// planOptions returns the options of the plan of one epoch.
+func (o *Options) planOptions(epoch uint64) dataset.Options {
+	return dataset.Options{
+		Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches, Window: o.Window,
+	}
 }
 
-// withDefaults fills zeroes in and checks ranges.
+// withDefaults replaces zeroes by their defaults and checks ranges.
 func (o Options) withDefaults() (Options, error) {
 	if o.Pipeline == nil {
 		return o, fmt.Errorf("%w: no pipeline", ErrOptions)

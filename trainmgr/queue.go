@@ -9,50 +9,50 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// queue is the input queue: mini-batches between the workers that make them and the trainer that takes them, bounded
-// in bytes.
+// queue is the input queue: mini-batches between the pieces that bring them and the trainer that takes them, bounded in
+// bytes.
 //
-// A mini-batch is admitted while the bytes waiting, its own included, stay within the limit, and always when nothing waits: so one that is larger
-// than the whole queue still passes, alone. In plan order the mini-batch that is due next is admitted always, since
-// those behind it cannot leave before it; the queue then exceeds its limit by that one at most.
+// A mini-batch is admitted while the bytes in the queue, its own included, stay within the limit. An empty queue admits
+// every mini-batch, so a mini-batch that is larger than the limit passes alone. In plan order the queue always admits the
+// mini-batch that is due, since those behind it cannot leave before it; the queue then exceeds its limit by that
+// mini-batch at most.
 type queue struct {
-	limit   int64
-	ordered bool
-	after   func(n uint64) uint64 // plan order: the number that is due after n
+	limitBytes int64
+	ordered    bool
+	following  func(number uint64) uint64 // in plan order: the number that is due after this one
+	now        func() time.Time
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and renewed whenever something below changes
-	items   map[uint64]*tensor.MiniBatch
-	fifo    []uint64 // free order: arrival; plan order: unused
-	due     uint64   // plan order: the number that get waits for
-	bytes   int64
-	awaited int64 // bytes of mini-batches on their way that room is kept for
-	waiters int   // who waits for room
-	closed  bool  // nothing more is put
-	ended   bool  // nothing more is taken: statistics stand still
-	err     error
-	stats   queueStats
-	last    time.Time // when depth last changed
-	now     func() time.Time
+	mu           sync.Mutex
+	changed      chan struct{} // closed and renewed whenever a field below changes
+	batches      map[uint64]*tensor.MiniBatch
+	arrived      []uint64 // in free order: the numbers in the order of arrival
+	due          uint64   // in plan order: the number that get waits for
+	bytes        int64
+	awaitedBytes int64 // reserved for mini-batches that are on their way
+	roomWaiters  int   // callers of put and reserve that wait for room
+	closed       bool  // put and reserve fail from now on
+	drained      bool  // statistics do not change any more
+	closeError   error
+	stats        queueStats
+	depthChanged time.Time // when stats last accounted the depth
 }
 
-// queueStats are what a queue saw.
+// queueStats are a queue's statistics.
 type queueStats struct {
-	Depth      int           // now
-	Bytes      int64         // now
-	Waiters    int           // who waits for room now
-	MaxBytes   int64         // most at once
+	Depth      int           // mini-batches in the queue now
+	Bytes      int64         // of the mini-batches in the queue now
+	Waiters    int           // callers that wait for room now
+	MaxBytes   int64         // most bytes at once
 	Stall      time.Duration // the trainer waited, after its first mini-batch
 	FirstWait  time.Duration // the trainer waited for its first mini-batch
-	Stalls     int           // times that it waited after the first
-	Blocked    time.Duration // workers waited for room, added up
-	DepthTime  time.Duration // integral of depth over time, in mini-batches
+	Stalls     int           // how often the trainer waited after its first mini-batch
+	Blocked    time.Duration // callers waited for room, added up
+	DepthTime  time.Duration // integral of the depth over time, in mini-batches
 	Elapsed    time.Duration // time that DepthTime spans
-	taken      int64
-	firstTaken bool
+	firstTaken bool          // the trainer has taken a mini-batch
 }
 
-// depthMean is the mean number of waiting mini-batches over time.
+// depthMean returns the mean number of mini-batches in the queue over time.
 func (s *queueStats) depthMean() float64 {
 	if s.Elapsed <= 0 {
 		return 0
@@ -60,226 +60,221 @@ func (s *queueStats) depthMean() float64 {
 	return float64(s.DepthTime) / float64(s.Elapsed)
 }
 
-// newQueue makes a queue in free order, or, with after, in plan order from due on.
-func newQueue(limit int64, due uint64, after func(uint64) uint64) *queue {
-	q := &queue{limit: limit, ordered: after != nil, after: after, due: due, items: map[uint64]*tensor.MiniBatch{}, changed: make(chan struct{}), now: time.Now}
-	q.last = q.now()
+// newQueue makes a queue in free order, or, with following, in plan order from due on.
+func newQueue(limitBytes int64, due uint64, following func(uint64) uint64) *queue {
+	q := &queue{
+		limitBytes: limitBytes, ordered: following != nil, following: following, due: due, now: time.Now,
+		batches: map[uint64]*tensor.MiniBatch{}, changed: make(chan struct{}),
+	}
+	q.depthChanged = q.now()
 	return q
 }
 
-// put adds a mini-batch, waiting for room. On error the mini-batch stays the caller's.
+// put adds a mini-batch and waits for room before. If put returns an error the mini-batch stays the caller's.
 func (q *queue) put(ctx context.Context, mb *tensor.MiniBatch) error {
-	size := mb.Bytes()
-	var begin time.Time
-	for {
-		q.mu.Lock()
-		if q.closed {
-			err := q.err
-			q.mu.Unlock()
-			if err == nil {
-				err = io.ErrClosedPipe
-			}
-			return err
-		}
-		n := mb.Name.Number
-		if len(q.items) == 0 || q.bytes+size <= q.limit || (q.ordered && n == q.due) {
-			if !begin.IsZero() {
-				q.stats.Blocked += q.now().Sub(begin)
-			}
-			q.tick()
-			q.items[n] = mb
-			if !q.ordered {
-				q.fifo = append(q.fifo, n)
-			}
-			q.bytes += size
-			q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
-			q.wake()
-			q.mu.Unlock()
-			return nil
-		}
-		wait := q.changed
-		q.waiters++
-		q.mu.Unlock()
-		if begin.IsZero() {
-			begin = q.now()
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-		}
-		q.mu.Lock()
-		q.waiters--
-		q.mu.Unlock()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	number, size := mb.Name.Number, mb.Bytes()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.awaitRoom(ctx, func() bool {
+		return len(q.batches) == 0 || q.bytes+size <= q.limitBytes || q.ordered && number == q.due
+	})
+	if err != nil {
+		return err
 	}
+	q.accountDepth()
+	q.batches[number] = mb
+	if !q.ordered {
+		q.arrived = append(q.arrived, number)
+	}
+	q.bytes += size
+	q.stats.MaxBytes = max(q.stats.MaxBytes, q.bytes)
+	q.wakeWaiters()
+	return nil
 }
 
-// reserve waits until a mini-batch that is still to be fetched fits beside what waits and what is on its way, and keeps
-// room for it until release: so that what is under way counts too. As in put, one alone always passes, and so does the one that is due;
-// and one before that, which has come by another way meanwhile, or who waits for it would never ask for the one that is due.
+// reserve waits until a mini-batch that is still to be fetched fits beside what the queue holds and what is on its way,
+// and keeps room for it until release. As in put, a mini-batch passes alone, and so does the mini-batch that is due. A
+// mini-batch before the due one passes too: it has come by another way meanwhile, and the caller must learn that before
+// it asks for the mini-batch that is due.
 func (q *queue) reserve(ctx context.Context, number uint64, size int64) error {
-	var begin time.Time
-	for {
-		q.mu.Lock()
-		if q.closed {
-			err := q.err
-			q.mu.Unlock()
-			if err == nil {
-				err = io.ErrClosedPipe
-			}
-			return err
-		}
-		if (len(q.items) == 0 && q.awaited == 0) || q.bytes+q.awaited+size <= q.limit || (q.ordered && number <= q.due) {
-			if !begin.IsZero() {
-				q.stats.Blocked += q.now().Sub(begin)
-			}
-			q.awaited += size
-			q.mu.Unlock()
-			return nil
-		}
-		wait := q.changed
-		q.waiters++
-		q.mu.Unlock()
-		if begin.IsZero() {
-			begin = q.now()
-		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-		}
-		q.mu.Lock()
-		q.waiters--
-		q.mu.Unlock()
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.awaitRoom(ctx, func() bool {
+		alone := len(q.batches) == 0 && q.awaitedBytes == 0
+		return alone || q.bytes+q.awaitedBytes+size <= q.limitBytes || q.ordered && number <= q.due
+	})
+	if err != nil {
+		return err
 	}
+	q.awaitedBytes += size
+	return nil
 }
 
-// release gives up room that was reserved: the mini-batch is in the queue, or will not come.
+// release gives up reserved room: the mini-batch is in the queue, or will not come.
 func (q *queue) release(size int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.awaited -= size
-	q.wake()
+	q.awaitedBytes -= size
+	q.wakeWaiters()
 }
 
-// get takes the next mini-batch, waiting for it. After close it returns what is left, then the close's error or io.EOF.
-func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
+// awaitRoom waits until fits returns true, and counts the wait as blocked. It fails when the queue is closed or ctx
+// ends. q.mu is held.
+func (q *queue) awaitRoom(ctx context.Context, fits func() bool) error {
 	var begin time.Time
-	for {
-		q.mu.Lock()
-		if mb := q.take(); mb != nil {
-			if !begin.IsZero() {
-				waited := q.now().Sub(begin)
-				if q.stats.firstTaken {
-					q.stats.Stall += waited
-					q.stats.Stalls++
-				} else {
-					q.stats.FirstWait = waited
-				}
-			}
-			q.stats.firstTaken = true
-			q.stats.taken++
-			q.wake()
-			q.mu.Unlock()
-			return mb, nil
-		}
-		if q.closed {
-			err := q.err
-			q.mu.Unlock()
-			if err == nil {
-				err = io.EOF
-			}
-			return nil, err
-		}
-		wait := q.changed
-		q.mu.Unlock()
+	for !q.closed && !fits() {
 		if begin.IsZero() {
 			begin = q.now()
 		}
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		q.roomWaiters++
+		err := q.awaitChange(ctx)
+		q.roomWaiters--
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case q.closed && q.closeError != nil:
+		return q.closeError
+	case q.closed:
+		return io.ErrClosedPipe
+	case !begin.IsZero():
+		q.stats.Blocked += q.now().Sub(begin)
+	}
+	return nil
+}
+
+// awaitChange waits until the queue changes or ctx ends. q.mu is held before and after, and not during the wait.
+func (q *queue) awaitChange(ctx context.Context) error {
+	changed := q.changed
+	q.mu.Unlock()
+	defer q.mu.Lock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
+}
+
+// get takes the next mini-batch and waits for it. After close it returns what is left, and then the error of close, or
+// io.EOF if that was nil.
+func (q *queue) get(ctx context.Context) (*tensor.MiniBatch, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var begin time.Time
+	for {
+		if mb := q.takeNext(); mb != nil {
+			if !begin.IsZero() {
+				q.accountTrainerWait(q.now().Sub(begin))
+			}
+			q.stats.firstTaken = true
+			q.wakeWaiters()
+			return mb, nil
+		}
+		switch {
+		case q.closed && q.closeError != nil:
+			return nil, q.closeError
+		case q.closed:
+			return nil, io.EOF
+		case begin.IsZero():
+			begin = q.now()
+		}
+		if err := q.awaitChange(ctx); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// take removes the mini-batch that is next, or returns nil. q.mu is held.
-func (q *queue) take() *tensor.MiniBatch {
-	n := q.due
+// takeNext removes the mini-batch that is next and returns it, or nil if it has not come. q.mu is held.
+func (q *queue) takeNext() *tensor.MiniBatch {
+	number := q.due
 	if !q.ordered {
-		if len(q.fifo) == 0 {
+		if len(q.arrived) == 0 {
 			return nil
 		}
-		n = q.fifo[0]
+		number = q.arrived[0]
 	}
-	mb, ok := q.items[n]
+	mb, ok := q.batches[number]
 	if !ok {
 		return nil
 	}
-	q.tick()
-	delete(q.items, n)
+	q.accountDepth()
+	delete(q.batches, number)
 	if q.ordered {
-		q.due = q.after(n)
+		q.due = q.following(number)
 	} else {
-		q.fifo = q.fifo[1:]
+		q.arrived = q.arrived[1:]
 	}
 	q.bytes -= mb.Bytes()
 	return mb
 }
 
-// close ends the queue: with nil once all has been put, with an error when the job failed. Only the first close counts.
+// dueNumber returns the number that the trainer waits for next, if the queue is in plan order.
+func (q *queue) dueNumber() (number uint64, ordered bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.due, q.ordered
+}
+
+// close ends the queue: with nil once every mini-batch has been put, with an error if the job failed. Only the first
+// close counts.
 func (q *queue) close(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return
 	}
-	q.closed, q.err = true, err
-	q.wake()
+	q.closed, q.closeError = true, err
+	q.wakeWaiters()
 }
 
-// drain releases everything that waits.
+// drain releases every mini-batch in the queue.
 func (q *queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.tick()
-	for n, mb := range q.items {
+	q.accountDepth()
+	for number, mb := range q.batches {
 		mb.Release()
-		delete(q.items, n)
+		delete(q.batches, number)
 	}
-	q.fifo, q.bytes, q.ended = nil, 0, true
-	q.wake()
+	q.arrived, q.bytes, q.drained = nil, 0, true
+	q.wakeWaiters()
 }
 
-// statistics returns what the queue saw until now.
+// statistics returns the queue's statistics until now.
 func (q *queue) statistics() queueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.tick()
+	q.accountDepth()
 	s := q.stats
-	s.Depth, s.Bytes, s.Waiters = len(q.items), q.bytes, q.waiters
+	s.Depth, s.Bytes, s.Waiters = len(q.batches), q.bytes, q.roomWaiters
 	return s
 }
 
-// tick accounts the depth up to now. q.mu is held; nothing is counted once the queue has ended.
-func (q *queue) tick() {
-	if q.ended {
+// accountTrainerWait counts a wait of the trainer for a mini-batch. q.mu is held.
+func (q *queue) accountTrainerWait(waited time.Duration) {
+	if q.stats.firstTaken {
+		q.stats.Stall += waited
+		q.stats.Stalls++
+	} else {
+		q.stats.FirstWait = waited
+	}
+}
+
+// accountDepth adds the depth since the last change to the statistics, unless the queue is drained. q.mu is held.
+func (q *queue) accountDepth() {
+	if q.drained {
 		return
 	}
 	now := q.now()
-	d := now.Sub(q.last)
-	q.stats.DepthTime += time.Duration(len(q.items)) * d
-	q.stats.Elapsed += d
-	q.last = now
+	since := now.Sub(q.depthChanged)
+	q.stats.DepthTime += time.Duration(len(q.batches)) * since
+	q.stats.Elapsed += since
+	q.depthChanged = now
 }
 
-// wake tells every waiter to look again. q.mu is held.
-func (q *queue) wake() {
+// wakeWaiters wakes every goroutine that waits for a change. q.mu is held.
+func (q *queue) wakeWaiters() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }

@@ -10,86 +10,86 @@ import (
 	"time"
 )
 
-// Recording says what is kept of the moments in which the trainer starves: the Go execution trace of the seconds before, as
-// `go tool trace` reads it. The zero value records nothing. A process has one recorder: the first job that iterates.
+// Recording says where to keep Go execution traces of the seconds before the trainer starved, as `go tool trace` reads
+// them. The zero value records nothing. A process has one recorder, which the first job that iterates uses.
 type Recording struct {
-	Dir string // folder for the traces, starved-TIME.trace; empty records nothing
-	// After is how long the input queue stays empty under a waiting trainer before the trace is written; 0 means DefaultStarved.
+	Dir string // folder of the traces, starved-TIME.trace; empty records nothing
+	// After is how long the trainer waits for a mini-batch before the trace is written; 0 means DefaultStarved.
 	After time.Duration
 }
 
-// DefaultStarved is a wait that no trainer fails to notice.
+// DefaultStarved is the wait after which the trainer starves: a trainer loses steps by it.
 const DefaultStarved = 200 * time.Millisecond
 
-// Bounds of what a recorder keeps: the trace's window and size, and how many are written, how often.
+// Bounds of a recorder.
 const (
-	recordedTime  = 5 * time.Second
-	recordedBytes = 16 << 20
-	mostTraces    = 10
-	betweenTraces = 10 * time.Second
+	traceWindow   = 5 * time.Second  // that a trace covers
+	traceBytes    = 16 << 20         // of one trace
+	maxTraces     = 10               // that one recorder writes
+	traceInterval = 10 * time.Second // between two traces
 )
 
-// recorder writes the flight recording when the trainer has waited too long. A nil one does nothing.
+// recorder writes a trace when the trainer has waited too long. The methods of a nil recorder do nothing.
 type recorder struct {
-	o      Recording
-	log    *slog.Logger
-	flight *trace.FlightRecorder
+	options Recording
+	logger  *slog.Logger
+	flight  *trace.FlightRecorder
 
-	mu      sync.Mutex // guards what follows, and is held while a trace is written
-	written int
-	last    time.Time
+	mu      sync.Mutex // guards the fields below, and is held while a trace is written
+	written int        // traces
+	last    time.Time  // when the last trace was begun
 }
 
-// record begins recording; nil if nothing is wanted, or somebody else records.
-func (r Recording) record(log *slog.Logger) *recorder {
+// startRecorder starts recording. It returns nil if there is no folder, or if the process has a recorder already.
+func (r Recording) startRecorder(logger *slog.Logger) *recorder {
 	if r.Dir == "" {
 		return nil
 	}
 	if r.After <= 0 {
 		r.After = DefaultStarved
 	}
-	f := trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: recordedTime, MaxBytes: recordedBytes})
+	f := trace.NewFlightRecorder(trace.FlightRecorderConfig{MinAge: traceWindow, MaxBytes: traceBytes})
 	if err := f.Start(); err != nil {
-		log.Warn("starving is not recorded", "error", err)
+		logger.Warn("starving is not recorded", "error", err)
 		return nil
 	}
-	return &recorder{o: r, log: log, flight: f}
+	return &recorder{options: r, logger: logger, flight: f}
 }
 
-// wait is called when the trainer begins to wait for a mini-batch, and what it returns when it has one.
-func (r *recorder) wait() (got func()) {
+// watchWait is called when the trainer begins to wait for a mini-batch. The caller calls stop when the wait is over.
+func (r *recorder) watchWait() (stop func()) {
 	if r == nil {
 		return func() {}
 	}
-	t := time.AfterFunc(r.o.After, r.dump)
+	t := time.AfterFunc(r.options.After, r.writeTrace)
 	return func() { t.Stop() }
 }
 
-// dump writes what is recorded, unless that was done just now, or often.
-func (r *recorder) dump() {
+// writeTrace writes a trace, unless maxTraces were written or the last trace is younger than traceInterval.
+func (r *recorder) writeTrace() {
 	if !r.mu.TryLock() {
-		return // it is being written
+		return // a trace is being written
 	}
 	defer r.mu.Unlock()
 	now := time.Now()
-	if r.written == mostTraces || now.Sub(r.last) < betweenTraces {
+	if r.written == maxTraces || now.Sub(r.last) < traceInterval {
 		return
 	}
 	r.last = now
-	path, err := r.write(now)
+	path, err := r.writeFile(now)
 	if err != nil {
-		r.log.Warn("starving is not recorded", "error", err)
+		r.logger.Warn("starving is not recorded", "error", err)
 		return
 	}
 	r.written++
-	r.log.Warn("the trainer starves: see go tool trace", "after_seconds", r.o.After.Seconds(), "trace", path)
+	r.logger.Warn("the trainer starves: see go tool trace", "after_seconds", r.options.After.Seconds(), "trace", path)
 }
 
-func (r *recorder) write(now time.Time) (path string, err error) {
-	if err := os.MkdirAll(r.o.Dir, 0o750); err != nil {
+func (r *recorder) writeFile(now time.Time) (path string, err error) {
+	if err := os.MkdirAll(r.options.Dir, 0o750); err != nil {
 		return "", err
 	}
-	path = filepath.Join(r.o.Dir, "starved-"+now.UTC().Format("20060102T150405.000Z")+".trace")
+	path = filepath.Join(r.options.Dir, "starved-"+now.UTC().Format("20060102T150405.000Z")+".trace")
 	f, err := os.Create(path)
 	if err != nil {
 		return "", err
@@ -97,19 +97,19 @@ func (r *recorder) write(now time.Time) (path string, err error) {
 	if _, err = r.flight.WriteTo(f); err != nil {
 		err = fmt.Errorf("write %s: %w", path, err)
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
 	return path, err
 }
 
-// stop ends recording, after a trace that is being written.
+// stop ends recording. It waits for a trace that is being written.
 func (r *recorder) stop() {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.written = mostTraces
+	r.written = maxTraces
 	r.flight.Stop()
 }

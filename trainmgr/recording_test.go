@@ -18,23 +18,23 @@ func TestStarvingIsRecorded(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	dir := filepath.Join(t.TempDir(), "traces")
-	r := Recording{Dir: dir, After: time.Hour}.record(logger)
+	r := Recording{Dir: dir, After: time.Hour}.startRecorder(logger)
 	require.NotNil(t, r)
-	require.Nil(t, Recording{Dir: dir}.record(logger), "one recorder a process")
-	r.wait()()
+	require.Nil(t, Recording{Dir: dir}.startRecorder(logger), "one recorder a process")
+	r.watchWait()()
 	require.NoDirExists(t, dir)
 
-	r.o.After = time.Millisecond
-	got := r.wait()
+	r.options.After = time.Millisecond
+	got := r.watchWait()
 	require.Eventually(t, func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.written == 1
 	}, time.Minute, time.Millisecond)
 	got()
-	r.dump()
+	r.writeTrace()
 	r.stop()
-	r.dump()
+	r.writeTrace()
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 1, "no second one so soon, none after the end")
@@ -43,9 +43,9 @@ func TestStarvingIsRecorded(t *testing.T) {
 	assert.True(t, bytes.HasPrefix(b, []byte("go 1.")), "%q", b[:min(len(b), 16)])
 	assert.Contains(t, log.String(), "the trainer starves")
 
-	var none *recorder = Recording{}.record(logger)
+	var none *recorder = Recording{}.startRecorder(logger)
 	require.Nil(t, none)
-	none.wait()()
+	none.watchWait()()
 	none.stop()
 }
 
@@ -53,9 +53,9 @@ func TestARecordingThatCannotBeWritten(t *testing.T) {
 	var log bytes.Buffer
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	r := Recording{Dir: file, After: time.Hour}.record(slog.New(slog.NewTextHandler(&log, nil)))
+	r := Recording{Dir: file, After: time.Hour}.startRecorder(slog.New(slog.NewTextHandler(&log, nil)))
 	require.NotNil(t, r)
-	r.dump()
+	r.writeTrace()
 	r.stop()
 	assert.Contains(t, log.String(), "starving is not recorded")
 }

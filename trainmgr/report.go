@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/host/api"
 )
 
-// Report tells how a job went, so far or at its end. Field names in JSON carry their unit.
+// Report says how a job went, so far or at its end. Field names in JSON carry their unit.
 type Report struct {
 	Job                 string            `json:"job"`
 	Rows                int64             `json:"rows"`
@@ -40,48 +40,62 @@ type Report struct {
 	PerDrive            []api.DriveReport `json:"per_drive"`
 }
 
-// Report tells how the job goes.
+// Report says how the job goes.
 func (j *Job) Report(ctx context.Context) (*Report, error) {
 	drives, notes, err := j.source.Report(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("report: %w", err)
 	}
 	j.mu.Lock()
-	t := j.tally
+	tally := j.tally
 	j.mu.Unlock()
-	epochs := append([]queueStats(nil), t.epochs...)
-	elapsed := t.elapsed
-	if t.current != nil {
-		epochs = append(epochs, t.current.statistics())
-		elapsed += time.Since(t.begun)
+	epochs := append([]queueStats(nil), tally.epochs...)
+	elapsed := tally.elapsed
+	if tally.current != nil {
+		epochs = append(epochs, tally.current.statistics())
+		elapsed += time.Since(tally.begun)
 	}
-	alloc := j.source.Allocation()
+	allocated := j.source.Allocation()
 	r := &Report{
-		Job: j.digest.String(), Rows: t.rows, MiniBatches: t.batches, Bytes: t.bytes, ElapsedSeconds: elapsed.Seconds(),
-		TRowsPerSecond: alloc.RowsPerSecond, Drives: alloc.Drives, DrivesWanted: alloc.Wanted, DrivesBusiest: t.busiest,
-		QueueLimitBytes: j.o.QueueBytes, ExpectedStallSecond: alloc.ExpectedStall.Seconds() * float64(j.o.Epochs), AllocationNote: alloc.Note, PerDrive: drives, Notes: notes,
+		Job: j.digest.String(), Rows: tally.rows, MiniBatches: tally.batches, Bytes: tally.bytes,
+		ElapsedSeconds: elapsed.Seconds(), TRowsPerSecond: allocated.RowsPerSecond,
+		Drives: allocated.Drives, DrivesWanted: allocated.Wanted, DrivesBusiest: tally.busiestDrives,
+		QueueLimitBytes: j.options.QueueBytes, AllocationNote: allocated.Note,
+		ExpectedStallSecond: allocated.ExpectedStall.Seconds() * float64(j.options.Epochs), PerDrive: drives, Notes: notes,
 	}
 	if elapsed > 0 {
-		r.RowsPerSecond = float64(t.rows) / elapsed.Seconds()
+		r.RowsPerSecond = float64(tally.rows) / elapsed.Seconds()
 	}
-	for _, p := range alloc.P {
-		r.PRowsPerSecond += p / float64(len(alloc.P))
+	for _, p := range allocated.P {
+		r.PRowsPerSecond += p / float64(len(allocated.P))
 	}
-	var depth, span time.Duration
+	r.addQueues(epochs)
+	r.addDrives(drives)
+	r.HeldBackBy = r.bottleneck()
+	return r, nil
+}
+
+// addQueues adds the statistics of each epoch's input queue.
+func (r *Report) addQueues(epochs []queueStats) {
+	var total queueStats
 	for i, q := range epochs {
 		r.StallSeconds += q.Stall.Seconds()
 		r.Stalls += q.Stalls
 		if i == 0 {
 			r.FirstWaitSeconds = q.FirstWait.Seconds()
-		} else { // the trainer runs already: waiting for a later epoch's first mini-batch is a stall
+		} else { // the trainer runs already, so the wait for a later epoch's first mini-batch is a stall
 			r.StallSeconds += q.FirstWait.Seconds()
 		}
 		r.WorkersBlockedSec += q.Blocked.Seconds()
 		r.QueueMaxBytes = max(r.QueueMaxBytes, q.MaxBytes)
-		depth += q.DepthTime
-		span += q.Elapsed
+		total.DepthTime += q.DepthTime
+		total.Elapsed += q.Elapsed
 	}
-	r.QueueDepthMean = (&queueStats{DepthTime: depth, Elapsed: span}).depthMean()
+	r.QueueDepthMean = total.depthMean()
+}
+
+// addDrives adds what each drive did, and notes what is wrong with a drive.
+func (r *Report) addDrives(drives []api.DriveReport) {
 	for _, d := range drives {
 		r.WaitSeconds += d.Wait.Seconds()
 		r.MoveSeconds += d.Move.Seconds()
@@ -95,33 +109,36 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 			r.Notes = append(r.Notes, fmt.Sprintf("drive %s: %s", d.Name, d.Problem))
 		}
 	}
-	r.HeldBackBy = r.heldBack()
-	return r, nil
 }
 
-// heldBack names what kept the job from being faster.
-func (r *Report) heldBack() string {
+// ignoredStall is the share of the time that a trainer may wait before the report looks for a cause.
+const ignoredStall = 0.05
+
+// bottleneck names what kept the job from being faster.
+func (r *Report) bottleneck() string {
 	if r.ElapsedSeconds <= 0 || r.MiniBatches == 0 {
 		return "nothing has run yet"
 	}
 	stalled := r.StallSeconds / r.ElapsedSeconds
-	if stalled < 0.05 {
-		return fmt.Sprintf("the trainer: it waited %.1f%% of the time, and the queue held %.1f mini-batches on average", 100*stalled, r.QueueDepthMean)
+	if stalled < ignoredStall {
+		return fmt.Sprintf("the trainer: it waited %.1f%% of the time, and the queue held %.1f mini-batches on average",
+			100*stalled, r.QueueDepthMean)
 	}
-	stage, most := "move", r.MoveSeconds
-	for _, s := range []struct {
-		name string
-		t    float64
+	longest, longestSeconds := "move", r.MoveSeconds
+	for _, stage := range []struct {
+		name    string
+		seconds float64
 	}{{"decode", r.DecodeSeconds}, {"transform", r.TransformSeconds}, {"fetch", r.FetchSeconds}} {
-		if s.t > most {
-			stage, most = s.name, s.t
+		if stage.seconds > longestSeconds {
+			longest, longestSeconds = stage.name, stage.seconds
 		}
 	}
 	switch {
 	case r.WorkersBlockedSec > r.StallSeconds:
-		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room and the trainer %.2f s for mini-batches: raise the queue's bytes", r.WorkersBlockedSec, r.StallSeconds)
+		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room and the trainer %.2f s for mini-batches: raise the queue's bytes",
+			r.WorkersBlockedSec, r.StallSeconds)
 	case r.ExpectedStallSecond > 0:
-		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote, stage)
+		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote, longest)
 	}
-	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s", 100*stalled, stage)
+	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s", 100*stalled, longest)
 }

@@ -114,7 +114,7 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 		"drives, as foretold": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, ExpectedStallSecond: 4, AllocationNote: "too few", FetchSeconds: 1}, "as foretold (too few); they spent most of their time in fetch"},
 		"the queue's bound":   {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, WorkersBlockedSec: 6}, "raise the queue's bytes"},
 	} {
-		assert.Contains(t, c.r.heldBack(), c.says, name)
+		assert.Contains(t, c.r.bottleneck(), c.says, name)
 	}
 }
 

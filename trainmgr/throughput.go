@@ -9,25 +9,26 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Step is one training step as T is measured with it. Run must return when the step has finished (a GPU's queue
-// included), and must not harm the model: it works on a copy of it, or Snapshot is set.
+// Step is one training step with which T is measured. Run must return when the step has finished (a GPU's queue
+// included). Run must not harm the model: it works on a copy of the model, or Snapshot is set.
 type Step struct {
 	Run func(ctx context.Context, mb *tensor.MiniBatch) error
-	// Snapshot saves the model, its optimiser and its random state before the first step; restore brings them back after the last, also
-	// when a step failed. Nil if Run works on a copy.
+	// Snapshot saves the model, its optimiser and its random state before the first step. restore brings them back after
+	// the last step, also if a step failed. Nil if Run works on a copy.
 	Snapshot func() (restore func() error, err error)
 }
 
-// ThroughputOptions bound the measuring. The zero value is 2 s, at least 5 steps, after 2 that do not count.
+// ThroughputOptions bound the measurement of T. The zero value measures at least 2 s and at least 5 steps, after 2 steps
+// that do not count.
 type ThroughputOptions struct {
-	Time   time.Duration // measure at least so long, 0 means 2 s
-	Steps  int           // and at least so many steps, 0 means 5
+	Time   time.Duration // least time to measure, 0 means 2 s
+	Steps  int           // least number of steps, 0 means 5
 	Warmup int           // steps that do not count, 0 means 2; negative means none
 }
 
-// Throughput measures T, the highest throughput of training in rows per second, by running the step on one dummy
-// mini-batch again and again (PreSto IV-B). With several ranks give each its step: they run at the same time, as in training, and T
-// is the slowest rank's.
+// Throughput measures T, the highest throughput of training in rows per second: it runs the step on one dummy mini-batch
+// again and again (PreSto IV-B). With several ranks it takes the step of each rank. The ranks run at the same time, as in
+// training, and T is the slowest rank's.
 func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions, ranks ...Step) (float64, error) {
 	if len(ranks) == 0 {
 		return 0, fmt.Errorf("%w: no step to measure T with", ErrOptions)
@@ -47,17 +48,17 @@ func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOption
 		o.Warmup = 2
 	}
 	type result struct {
-		t   float64
-		err error
+		rowsPerSecond float64
+		err           error
 	}
 	results := make(chan result, len(ranks))
-	for i, r := range ranks {
+	for i, step := range ranks {
 		go func() {
-			t, err := rankThroughput(ctx, dummy, o, r)
+			rowsPerSecond, err := rankThroughput(ctx, dummy, o, step)
 			if err != nil {
 				err = fmt.Errorf("measure T of rank %d: %w", i, err)
 			}
-			results <- result{t, err}
+			results <- result{rowsPerSecond, err}
 		}()
 	}
 	slowest := 0.0
@@ -65,8 +66,8 @@ func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOption
 	for range ranks {
 		r := <-results
 		errs = errors.Join(errs, r.err)
-		if slowest == 0 || r.t < slowest {
-			slowest = r.t
+		if slowest == 0 || r.rowsPerSecond < slowest {
+			slowest = r.rowsPerSecond
 		}
 	}
 	if errs != nil {
@@ -75,27 +76,27 @@ func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOption
 	return slowest, nil
 }
 
-// rankThroughput times one rank's steps.
-func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions, s Step) (t float64, err error) {
-	if s.Snapshot != nil {
-		restore, err := s.Snapshot()
+// rankThroughput times the steps of one rank.
+func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions, step Step) (rowsPerSecond float64, err error) {
+	if step.Snapshot != nil {
+		restore, err := step.Snapshot()
 		if err != nil {
 			return 0, fmt.Errorf("snapshot: %w", err)
 		}
 		defer func() {
-			if rerr := restore(); rerr != nil {
-				t, err = 0, errors.Join(err, fmt.Errorf("restore: %w", rerr))
+			if restoreErr := restore(); restoreErr != nil {
+				rowsPerSecond, err = 0, errors.Join(err, fmt.Errorf("restore: %w", restoreErr))
 			}
 		}()
 	}
 	for range max(o.Warmup, 0) {
-		if err := s.Run(ctx, dummy); err != nil {
+		if err := step.Run(ctx, dummy); err != nil {
 			return 0, err
 		}
 	}
 	begin := time.Now()
 	for steps := 1; ; steps++ {
-		if err := s.Run(ctx, dummy); err != nil {
+		if err := step.Run(ctx, dummy); err != nil {
 			return 0, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -107,8 +108,8 @@ func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOp
 	}
 }
 
-// Dummy makes a mini-batch of the schema's shape from nothing: labels 0 and 1 in turn, small dense values, ids spread
-// over each key's embeddings, and lists of the given mean length (by key; 1 where there is none).
+// Dummy makes a mini-batch of the schema's shape without any data: labels 0 and 1 in turn, small dense values, ids spread
+// over each key's embeddings, and lists of the mean length that meanLength gives for their key, or 1.
 func Dummy(schema *tensor.Schema, rows int, meanLength map[string]float64) (*tensor.MiniBatch, error) {
 	lengths := make([]int, len(schema.Keys))
 	values := 0

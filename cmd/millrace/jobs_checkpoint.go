@@ -52,7 +52,7 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 			return err
 		}
 		v := checkpointed{Job: args[0], File: out, Epoch: t.Epoch, Acknowledged: t.Mark}
-		for _, r := range t.Runs {
+		for _, r := range t.Ranges {
 			v.Acknowledged += r.To - r.From
 		}
 		return c.print(v, func(w io.Writer) {

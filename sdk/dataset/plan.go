@@ -24,7 +24,7 @@ type MiniBatch struct {
 
 // Split is one split of a plan: consecutive mini-batches of one partition.
 type Split struct {
-	Place       int    // its place in this epoch's plan
+	Position    int    // its place in this epoch's plan
 	ID          int    // its place in dataset order, the same in every epoch
 	Partition   int    // index into the manifest
 	First       int64  // its first row in the partition
@@ -126,7 +126,7 @@ func (p *Plan) Split(place int) (Split, error) {
 		return Split{}, fmt.Errorf("%w: split %d of %d", ErrNumber, place, p.Splits())
 	}
 	s := p.byID(p.id(place))
-	s.Place, s.FirstNumber = place, p.numbers[place]
+	s.Position, s.FirstNumber = place, p.numbers[place]
 	return s, nil
 }
 
@@ -135,7 +135,7 @@ func (p *Plan) All() iter.Seq[Split] {
 	return func(yield func(Split) bool) {
 		for place := range p.Splits() {
 			s := p.byID(p.id(place))
-			s.Place, s.FirstNumber = place, p.numbers[place]
+			s.Position, s.FirstNumber = place, p.numbers[place]
 			if !yield(s) {
 				return
 			}
@@ -151,7 +151,7 @@ func (s Split) MiniBatch(batch, i int) MiniBatch {
 		Partition: s.Partition,
 		First:     s.First + first,
 		Rows:      int(min(int64(batch), s.Rows-first)),
-		Split:     s.Place,
+		Split:     s.Position,
 	}
 }
 
@@ -203,7 +203,7 @@ func (p *Plan) Window(number uint64) (Window, error) {
 	if p.options.Shuffle == ShuffleRows {
 		k = p.options.Window
 	}
-	w := Window{Split: s.Place, Index: int(number-s.FirstNumber) / k}
+	w := Window{Split: s.Position, Index: int(number-s.FirstNumber) / k}
 	from := w.Index * k
 	w.FirstNumber = s.FirstNumber + uint64(from)
 	w.MiniBatches = min(k, s.MiniBatches-from)

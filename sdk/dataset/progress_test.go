@@ -21,7 +21,7 @@ func TestProgressInOrder(t *testing.T) {
 		require.NoError(t, p.Ack(i))
 	}
 	assert.True(t, p.Done())
-	assert.Empty(t, p.Token().Runs)
+	assert.Empty(t, p.Token().Ranges)
 	_, ok := p.Pending(0)
 	assert.False(t, ok)
 	require.ErrorIs(t, p.Ack(3), ErrNumber)
@@ -30,26 +30,26 @@ func TestProgressInOrder(t *testing.T) {
 func TestProgressJoinsRuns(t *testing.T) {
 	p := NewProgress(Digest{}, 0, 20)
 	for _, step := range []struct {
-		ack  uint64
-		mark uint64
-		runs []Run
+		ack    uint64
+		mark   uint64
+		ranges []Range
 	}{
-		{5, 0, []Run{{5, 6}}},
-		{5, 0, []Run{{5, 6}}},
-		{7, 0, []Run{{5, 6}, {7, 8}}},
-		{6, 0, []Run{{5, 8}}},
-		{4, 0, []Run{{4, 8}}},
-		{8, 0, []Run{{4, 9}}},
-		{2, 0, []Run{{2, 3}, {4, 9}}},
-		{0, 1, []Run{{2, 3}, {4, 9}}},
-		{1, 3, []Run{{4, 9}}},
-		{1, 3, []Run{{4, 9}}},
-		{19, 3, []Run{{4, 9}, {19, 20}}},
-		{3, 9, []Run{{19, 20}}},
+		{5, 0, []Range{{5, 6}}},
+		{5, 0, []Range{{5, 6}}},
+		{7, 0, []Range{{5, 6}, {7, 8}}},
+		{6, 0, []Range{{5, 8}}},
+		{4, 0, []Range{{4, 8}}},
+		{8, 0, []Range{{4, 9}}},
+		{2, 0, []Range{{2, 3}, {4, 9}}},
+		{0, 1, []Range{{2, 3}, {4, 9}}},
+		{1, 3, []Range{{4, 9}}},
+		{1, 3, []Range{{4, 9}}},
+		{19, 3, []Range{{4, 9}, {19, 20}}},
+		{3, 9, []Range{{19, 20}}},
 	} {
 		require.NoError(t, p.Ack(step.ack))
 		assert.Equal(t, step.mark, p.Mark(), "after %d", step.ack)
-		assert.Equal(t, step.runs, p.Token().Runs, "after %d", step.ack)
+		assert.Equal(t, step.ranges, p.Token().Ranges, "after %d", step.ack)
 	}
 	assert.EqualValues(t, 10, p.Count())
 	n, ok := p.Pending(19)
@@ -106,7 +106,7 @@ func TestProgressIsASet(t *testing.T) {
 
 // The bytes were computed in Python from the layout in Token's comment.
 func TestTokenGolden(t *testing.T) {
-	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Runs: []Run{{1002, 1003}, {1300, math.MaxUint64}}}
+	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}
 	const (
 		wantHex  = "4d52435401000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f03e807020201a902ebf5ffffffffffffff01a04e8baa"
 		wantText = "TVJDVAEAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHwPoBwICAakC6_X_________AaBOi6o"
@@ -125,7 +125,7 @@ func TestTokenGolden(t *testing.T) {
 
 func TestResumeRefuses(t *testing.T) {
 	job := Digest{7}
-	token := Token{Job: job, Mark: 3, Runs: []Run{{5, 9}}}
+	token := Token{Job: job, Mark: 3, Ranges: []Range{{5, 9}}}
 	_, err := Resume(token, Digest{8}, 100)
 	require.ErrorIs(t, err, ErrOtherJob)
 	_, err = Resume(token, job, 8)
@@ -133,15 +133,15 @@ func TestResumeRefuses(t *testing.T) {
 	p, err := Resume(token, job, 9)
 	require.NoError(t, err)
 	require.NoError(t, p.Ack(4))
-	assert.Equal(t, []Run{{5, 9}}, token.Runs, "the token is not changed by what follows")
-	_, err = Resume(Token{Job: job, Runs: []Run{{0, 2}}}, job, 9)
+	assert.Equal(t, []Range{{5, 9}}, token.Ranges, "the token is not changed by what follows")
+	_, err = Resume(Token{Job: job, Ranges: []Range{{0, 2}}}, job, 9)
 	require.ErrorIs(t, err, ErrToken, "a run at the mark")
 	_, err = Resume(Token{Job: job, Mark: 10}, job, 9)
 	require.ErrorIs(t, err, ErrToken)
 }
 
 func TestTokenRefusesBadRuns(t *testing.T) {
-	for name, runs := range map[string][]Run{
+	for name, runs := range map[string][]Range{
 		"at the mark": {{10, 12}},
 		"below it":    {{3, 4}},
 		"empty":       {{12, 12}},
@@ -152,9 +152,9 @@ func TestTokenRefusesBadRuns(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Token{Mark: 10, Runs: runs}.MarshalBinary()
+			_, err := Token{Mark: 10, Ranges: runs}.MarshalBinary()
 			require.ErrorIs(t, err, ErrToken)
-			_, err = Token{Mark: 10, Runs: runs}.MarshalText()
+			_, err = Token{Mark: 10, Ranges: runs}.MarshalText()
 			require.ErrorIs(t, err, ErrToken)
 		})
 	}
@@ -162,7 +162,7 @@ func TestTokenRefusesBadRuns(t *testing.T) {
 
 // Any change of a token's bytes or text is found.
 func TestTamperedTokenIsRefused(t *testing.T) {
-	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Runs: []Run{{1002, 1003}, {1300, 9999}}}
+	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, 9999}}}
 	b, err := token.MarshalBinary()
 	require.NoError(t, err)
 	for i := range b {
@@ -219,21 +219,21 @@ func TestTokenRefusesWrongBodies(t *testing.T) {
 
 func TestTokenBoundsItsRuns(t *testing.T) {
 	token := Token{Mark: 0}
-	for i := range uint64(MaxTokenRuns) {
-		token.Runs = append(token.Runs, Run{2*i + 1, 2*i + 2})
+	for i := range uint64(MaxTokenRanges) {
+		token.Ranges = append(token.Ranges, Range{2*i + 1, 2*i + 2})
 	}
 	b, err := token.MarshalBinary()
 	require.NoError(t, err)
 	var back Token
 	require.NoError(t, back.UnmarshalBinary(b))
 	assert.Equal(t, token, back)
-	token.Runs = append(token.Runs, Run{1 << 40, 1<<40 + 1})
+	token.Ranges = append(token.Ranges, Range{1 << 40, 1<<40 + 1})
 	_, err = token.MarshalBinary()
 	require.ErrorIs(t, err, ErrToken)
 }
 
 func FuzzToken(f *testing.F) {
-	for _, t := range []Token{{}, {Job: counting(), Epoch: 3, Mark: 1000, Runs: []Run{{1002, 1003}, {1300, math.MaxUint64}}}} {
+	for _, t := range []Token{{}, {Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}} {
 		b, err := t.MarshalBinary()
 		require.NoError(f, err)
 		f.Add(b[:len(b)-4])

@@ -12,11 +12,11 @@ import (
 // ErrToken says that bytes are not a whole, untouched checkpoint token.
 var ErrToken = errors.New("dataset: checkpoint token")
 
-// Bounds of a token. A run is what the trainer took out of order; a queue of a million mini-batches out of order is
-// beyond any input queue.
+// Bounds of a token. Each range above the mark holds mini-batches that the trainer took out of order; no input queue
+// holds a million of them.
 const (
-	MaxTokenRuns  = 1 << 20
-	MaxTokenBytes = tokenFixed + 3*binary.MaxVarintLen64 + MaxTokenRuns*2*binary.MaxVarintLen64 + 4
+	MaxTokenRanges = 1 << 20
+	MaxTokenBytes  = tokenFixed + 3*binary.MaxVarintLen64 + MaxTokenRanges*2*binary.MaxVarintLen64 + 4
 )
 
 // TokenVersion is the version of the tokens that this build writes and reads.
@@ -34,26 +34,34 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 //
 // Its binary form is
 //
-//	"MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of runs |
-//	for each run: gap since the mark or the last run's end, length | CRC32C of all before it, u32 little-endian
+//	"MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of ranges |
+//	for each range: gap since the mark or the last range's end, length | CRC32C of all before it, u32 little-endian
 //
 // where the unnamed types are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that.
 type Token struct {
-	Job   Digest
-	Epoch uint64
-	Mark  uint64 // all numbers below were acknowledged, this one was not
-	Runs  []Run  // acknowledged numbers above the mark; ascending, neither empty nor touching
+	Job    Digest
+	Epoch  uint64
+	Mark   uint64  // all numbers below were acknowledged, this one was not
+	Ranges []Range // acknowledged numbers above the mark
 }
 
-// check tests the rules of the runs.
+// Acknowledged returns every range of acknowledged numbers, those below the mark included.
+func (t Token) Acknowledged() []Range {
+	if t.Mark == 0 {
+		return t.Ranges
+	}
+	return append([]Range{{To: t.Mark}}, t.Ranges...)
+}
+
+// check refuses ranges that do not ascend, are empty or touch.
 func (t *Token) check() error {
-	if len(t.Runs) > MaxTokenRuns {
-		return fmt.Errorf("%w: %d runs, at most %d", ErrToken, len(t.Runs), MaxTokenRuns)
+	if len(t.Ranges) > MaxTokenRanges {
+		return fmt.Errorf("%w: %d ranges above the mark, at most %d", ErrToken, len(t.Ranges), MaxTokenRanges)
 	}
 	end := t.Mark
-	for i, r := range t.Runs {
+	for i, r := range t.Ranges {
 		if r.From <= end || r.To <= r.From {
-			return fmt.Errorf("%w: run %d [%d, %d) does not follow %d", ErrToken, i, r.From, r.To, end)
+			return fmt.Errorf("%w: range %d [%d, %d) does not follow %d", ErrToken, i, r.From, r.To, end)
 		}
 		end = r.To
 	}
@@ -69,9 +77,9 @@ func (t Token) MarshalBinary() ([]byte, error) {
 	b = append(b, t.Job[:]...)
 	b = binary.AppendUvarint(b, t.Epoch)
 	b = binary.AppendUvarint(b, t.Mark)
-	b = binary.AppendUvarint(b, uint64(len(t.Runs)))
+	b = binary.AppendUvarint(b, uint64(len(t.Ranges)))
 	end := t.Mark
-	for _, r := range t.Runs {
+	for _, r := range t.Ranges {
 		b = binary.AppendUvarint(b, r.From-end)
 		b = binary.AppendUvarint(b, r.To-r.From)
 		end = r.To
@@ -94,17 +102,17 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 	if got := crc32.Checksum(body, castagnoli); got != sum {
 		return fmt.Errorf("%w: CRC32C %08x, it says %08x: it was changed or cut", ErrToken, got, sum)
 	}
-	r := tokenReader{b: body[tokenFixed:]}
+	r := tokenReader{rest: body[tokenFixed:]}
 	var v Token
 	copy(v.Job[:], body[len(tokenMagic)+1:])
 	v.Epoch, v.Mark = r.uvarint(), r.uvarint()
 	n := r.uvarint()
-	// A run takes two bytes at least, so the count cannot make us allocate more than the token's length does.
-	if r.err == nil && (n > MaxTokenRuns || n > uint64(len(r.b)/2)) {
-		r.err = fmt.Errorf("%d runs in %d bytes", n, len(r.b))
+	// A range takes at least two bytes, so the count allocates no more than the token's length allows.
+	if r.err == nil && (n > MaxTokenRanges || n > uint64(len(r.rest)/2)) {
+		r.err = fmt.Errorf("%d ranges in %d bytes", n, len(r.rest))
 	}
 	if r.err == nil && n > 0 {
-		v.Runs = make([]Run, 0, n)
+		v.Ranges = make([]Range, 0, n)
 		end := v.Mark
 		for range n {
 			gap, length := r.uvarint(), r.uvarint()
@@ -112,15 +120,15 @@ func (t *Token) UnmarshalBinary(b []byte) error {
 				break
 			}
 			if gap == 0 || length == 0 || gap > math.MaxUint64-end || length > math.MaxUint64-end-gap {
-				r.err = fmt.Errorf("a gap of %d and a run of %d after %d", gap, length, end)
+				r.err = fmt.Errorf("a gap of %d and a range of %d after %d", gap, length, end)
 				break
 			}
-			v.Runs = append(v.Runs, Run{end + gap, end + gap + length})
+			v.Ranges = append(v.Ranges, Range{end + gap, end + gap + length})
 			end += gap + length
 		}
 	}
-	if r.err == nil && len(r.b) != 0 {
-		r.err = fmt.Errorf("%d bytes too many", len(r.b))
+	if r.err == nil && len(r.rest) != 0 {
+		r.err = fmt.Errorf("%d bytes too many", len(r.rest))
 	}
 	if r.err != nil {
 		return fmt.Errorf("%w: %v", ErrToken, r.err)
@@ -155,30 +163,30 @@ func (t *Token) UnmarshalText(text []byte) error {
 	return t.UnmarshalBinary(b)
 }
 
-// String says in words what the token holds; it is not the text form.
+// String returns a description for people. It is not the text form.
 func (t Token) String() string {
-	return fmt.Sprintf("job %.12s, epoch %d, mark %d and %d runs above it", t.Job.String(), t.Epoch, t.Mark, len(t.Runs))
+	return fmt.Sprintf("job %.12s, epoch %d, mark %d and %d runs above it", t.Job.String(), t.Epoch, t.Mark, len(t.Ranges))
 }
 
-// tokenReader takes numbers off a token; the first error stays.
+// tokenReader reads numbers from a token's bytes. It keeps the first error and returns 0 from then on.
 type tokenReader struct {
-	b   []byte
-	err error
+	rest []byte
+	err  error
 }
 
 func (r *tokenReader) uvarint() uint64 {
 	if r.err != nil {
 		return 0
 	}
-	v, n := binary.Uvarint(r.b)
+	v, n := binary.Uvarint(r.rest)
 	if n <= 0 {
 		r.err = errors.New("a number is cut or too large")
 		return 0
 	}
-	if n > 1 && r.b[n-1] == 0 {
+	if n > 1 && r.rest[n-1] == 0 {
 		r.err = errors.New("a number takes more bytes than it needs")
 		return 0
 	}
-	r.b = r.b[n:]
+	r.rest = r.rest[n:]
 	return v
 }

@@ -27,9 +27,9 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 	if err != nil {
 		return nil, l.wire(err)
 	}
-	runs := make([]dataset.Run, len(req.Numbers))
+	runs := make([]dataset.Range, len(req.Numbers))
 	for i, n := range req.Numbers {
-		runs[i] = dataset.Run{From: n.GetFrom(), To: n.GetTo()}
+		runs[i] = dataset.Range{From: n.GetFrom(), To: n.GetTo()}
 	}
 	now := time.Now()
 	l.mu.Lock()

@@ -388,7 +388,7 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 
 // bareToken is one that nobody has sealed.
 func bareToken(t testing.TB) []byte {
-	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Runs: []dataset.Run{{From: 102, To: 110}}}.MarshalBinary()
+	b, err := dataset.Token{Job: dataset.Digest{7}, Epoch: 3, Mark: 100, Ranges: []dataset.Range{{From: 102, To: 110}}}.MarshalBinary()
 	require.NoError(t, err)
 	return b
 }

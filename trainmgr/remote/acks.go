@@ -18,7 +18,7 @@ type acks struct {
 	id     string
 	most   int           // acknowledgements that do not wait for delay
 	delay  time.Duration // the longest that one waits
-	landed func(epoch uint64, runs []dataset.Run, fence uint64)
+	landed func(epoch uint64, runs []dataset.Range, fence uint64)
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -41,14 +41,14 @@ type acks struct {
 // group is what goes with one call: it is of one epoch.
 type group struct {
 	epoch   uint64
-	runs    []dataset.Run // ascending
+	runs    []dataset.Range // ascending
 	waiting int
 }
 
 var errAcksClosed = errors.New("the job is closed")
 
 // startAcks starts the goroutine that sends; close ends it. landed is called from there.
-func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Run, uint64)) *acks {
+func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Range, uint64)) *acks {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &acks{client: c, id: id, session: session, most: most, delay: delay, landed: landed, ctx: ctx, cancel: cancel,
 		done: make(chan struct{}), kick: make(chan struct{}, 1), changed: make(chan struct{})}
@@ -64,7 +64,7 @@ func (a *acks) add(epoch, number uint64) error {
 		return a.err
 	}
 	g := a.group(epoch)
-	g.runs = insert(g.runs, number)
+	g.runs = dataset.InsertNumber(g.runs, number)
 	a.count(g)
 	if a.waiting == 1 || a.waiting == a.most {
 		a.wake()
@@ -73,14 +73,14 @@ func (a *acks) add(epoch, number uint64) error {
 }
 
 // again sends acknowledgements once more that an earlier leader may have had in its memory alone.
-func (a *acks) again(epoch uint64, runs []dataset.Run) {
+func (a *acks) again(epoch uint64, runs []dataset.Range) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil || len(runs) == 0 {
 		return
 	}
 	g := a.group(epoch)
-	g.runs = join(g.runs, runs)
+	g.runs = dataset.UnionRanges(g.runs, runs)
 	a.count(g)
 	a.wake()
 }
@@ -101,31 +101,6 @@ func (a *acks) count(g *group) {
 	g.waiting++
 	a.waiting++
 	a.added++
-}
-
-// insert adds a number to ascending runs. Numbers come nearly in order, so it looks from the end.
-func insert(runs []dataset.Run, n uint64) []dataset.Run {
-	i := len(runs)
-	for i > 0 && runs[i-1].From > n {
-		i--
-	}
-	left := i > 0 && runs[i-1].To >= n
-	right := i < len(runs) && runs[i].From == n+1
-	switch {
-	case left && runs[i-1].To > n:
-	case left && right:
-		runs[i-1].To = runs[i].To
-		runs = append(runs[:i], runs[i+1:]...)
-	case left:
-		runs[i-1].To++
-	case right:
-		runs[i].From--
-	default:
-		runs = append(runs, dataset.Run{})
-		copy(runs[i+1:], runs[i:])
-		runs[i] = dataset.Run{From: n, To: n + 1}
-	}
-	return runs
 }
 
 func (a *acks) wake() {
@@ -203,45 +178,10 @@ func (a *acks) change() {
 	a.changed = make(chan struct{})
 }
 
-func ranges(runs []dataset.Run) []*apiv1.NumberRange {
+func ranges(runs []dataset.Range) []*apiv1.NumberRange {
 	out := make([]*apiv1.NumberRange, len(runs))
 	for i, r := range runs {
 		out[i] = &apiv1.NumberRange{From: r.From, To: r.To}
-	}
-	return out
-}
-
-// join returns the runs that cover what a or b cover; both ascend.
-func join(a, b []dataset.Run) []dataset.Run {
-	var out []dataset.Run
-	for len(a) > 0 || len(b) > 0 {
-		var r dataset.Run
-		if len(b) == 0 || (len(a) > 0 && a[0].From <= b[0].From) {
-			r, a = a[0], a[1:]
-		} else {
-			r, b = b[0], b[1:]
-		}
-		if n := len(out); n > 0 && r.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, r.To)
-		} else {
-			out = append(out, r)
-		}
-	}
-	return out
-}
-
-// meet returns the runs that cover what both a and b cover; both ascend.
-func meet(a, b []dataset.Run) []dataset.Run {
-	var out []dataset.Run
-	for len(a) > 0 && len(b) > 0 {
-		if from, to := max(a[0].From, b[0].From), min(a[0].To, b[0].To); from < to {
-			out = append(out, dataset.Run{From: from, To: to})
-		}
-		if a[0].To < b[0].To {
-			a = a[1:]
-		} else {
-			b = b[1:]
-		}
 	}
 	return out
 }

@@ -3,7 +3,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,37 +10,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/tensor"
 )
-
-// TestInsertKeepsRuns: ascending, neither empty nor touching, and the same set as a list of numbers.
-func TestInsertKeepsRuns(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		numbers := rapid.SliceOf(rapid.Uint64Range(0, 40)).Draw(rt, "numbers")
-		var runs []dataset.Run
-		for _, n := range numbers {
-			runs = insert(runs, n)
-		}
-		want := sorted(numbers)
-		want = slices.Compact(want)
-		var got []uint64
-		for i, r := range runs {
-			require.Less(rt, r.From, r.To)
-			if i > 0 {
-				require.Less(rt, runs[i-1].To, r.From)
-			}
-			got = append(got, all(r.From, r.To)...)
-		}
-		require.Equal(rt, len(want), len(got))
-		for i := range want {
-			require.Equal(rt, want[i], got[i])
-		}
-	})
-}
 
 // TestAcknowledgementsTravelInGroups: bounded by a count and by a delay.
 func TestAcknowledgementsTravelInGroups(t *testing.T) {
@@ -51,7 +24,7 @@ func TestAcknowledgementsTravelInGroups(t *testing.T) {
 	require.NoError(t, j.Flush(t.Context()))
 	count := func() (n uint64) {
 		token := c.delivered(0)
-		for _, r := range append(token.Runs, dataset.Run{To: token.Mark}) {
+		for _, r := range append(token.Ranges, dataset.Range{To: token.Mark}) {
 			n += r.To - r.From
 		}
 		return n
@@ -156,11 +129,11 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 		defer mu.Unlock()
 		sent = append(sent, fmt.Sprintf("%s epoch %d %v", req.Session, req.Epoch, runsFrom(req.Numbers)))
 	}
-	a := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Run, uint64) {})
+	a := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Range, uint64) {})
 	defer a.close()
-	a.again(0, []dataset.Run{{From: 0, To: 10}})
+	a.again(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, a.add(1, 0))
-	a.again(0, []dataset.Run{{From: 0, To: 10}})
+	a.again(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, a.add(1, 1))
 	require.Error(t, a.flush(t.Context()), "neither session is one of the cluster")
 	mu.Lock()
@@ -170,10 +143,10 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 
 	// A rank that goes to another epoch under another session leaves the rest of the one before: the ledger has it.
 	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
-	b := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Run, uint64) {})
+	b := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Range, uint64) {})
 	defer b.close()
 	b.sending.Lock() // nothing is sent until the rank has gone on
-	b.again(0, []dataset.Run{{From: 0, To: 10}})
+	b.again(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, b.add(1, 7))
 	b.sending.Unlock()
 	require.NoError(t, b.attach(func() ([]byte, uint64, error) { return []byte("two"), 1, nil }))
@@ -199,7 +172,7 @@ func TestALeaderThatIsNewBetweenTwoEpochs(t *testing.T) {
 		n++
 		d := c.delivered(0)
 		count := d.Mark
-		for _, r := range d.Runs {
+		for _, r := range d.Ranges {
 			count += r.To - r.From
 		}
 		if int(d.Epoch) == (n-1)/20 {
@@ -226,31 +199,8 @@ func TestATokenThatSaysTooMuchIsRefused(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-func TestRunsMeetAndJoin(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		draw := func(name string) (set map[uint64]bool, runs []dataset.Run) {
-			set = map[uint64]bool{}
-			for _, n := range rapid.SliceOf(rapid.Uint64Range(0, 30)).Draw(rt, name) {
-				set[n] = true
-				runs = insert(runs, n)
-			}
-			return set, runs
-		}
-		a, ar := draw("a")
-		b, br := draw("b")
-		in := func(runs []dataset.Run, n uint64) bool {
-			return slices.ContainsFunc(runs, func(r dataset.Run) bool { return r.From <= n && n < r.To })
-		}
-		both, either := meet(ar, br), join(ar, br)
-		for n := range uint64(32) {
-			require.Equal(rt, a[n] && b[n], in(both, n), "%d", n)
-			require.Equal(rt, a[n] || b[n], in(either, n), "%d", n)
-		}
-	})
-}
-
 func FuzzReadToken(f *testing.F) {
-	bare, err := dataset.Token{Epoch: 1, Mark: 3, Runs: []dataset.Run{{From: 5, To: 9}}}.MarshalBinary()
+	bare, err := dataset.Token{Epoch: 1, Mark: 3, Ranges: []dataset.Range{{From: 5, To: 9}}}.MarshalBinary()
 	require.NoError(f, err)
 	f.Add(bare)
 	f.Add(append([]byte(tokenMagic), append(bare, make([]byte, tokenTag)...)...))

@@ -208,13 +208,13 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Run{}}
+	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Range{}}
 	at := uint64(0)
 	for _, n := range resp.Owned {
 		if n.From < at || n.To <= n.From || n.To > plan.MiniBatches() {
 			return nil, fmt.Errorf("the rank owns [%d, %d) after %d, of %d mini-batches", n.From, n.To, at, plan.MiniBatches())
 		}
-		e.Owned = append(e.Owned, dataset.Run{From: n.From, To: n.To})
+		e.Owned = append(e.Owned, dataset.Range{From: n.From, To: n.To})
 		at = n.To
 	}
 	token := dataset.Token{Job: r.digest, Epoch: resp.Epoch}

@@ -108,7 +108,7 @@ func (n *fakeNode) entitles(r *http.Request, number uint64) (issue int, ok bool)
 type fakeRank struct {
 	session   []byte
 	epoch     uint64
-	owned     []dataset.Run
+	owned     []dataset.Range
 	delivered *dataset.Progress
 	leases    map[uint64]*apiv1.Grant
 	unread    []*apiv1.Grant // granted, and not named since
@@ -166,7 +166,7 @@ func (c *cluster) enter(rank uint32, epoch uint64) {
 	r, total := c.ranks[rank], c.plan[epoch].MiniBatches()
 	each := total / uint64(c.spec.Ranks)
 	r.epoch, r.delivered = epoch, dataset.NewProgress(c.digest, epoch, total)
-	r.owned = []dataset.Run{{From: uint64(rank) * each, To: uint64(rank+1) * each}}
+	r.owned = []dataset.Range{{From: uint64(rank) * each, To: uint64(rank+1) * each}}
 	clear(r.leases)
 	r.unread, r.said = nil, nil
 }
@@ -417,10 +417,10 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 }
 
 // runsFrom is the inverse of ranges.
-func runsFrom(list []*apiv1.NumberRange) []dataset.Run {
-	var out []dataset.Run
+func runsFrom(list []*apiv1.NumberRange) []dataset.Range {
+	var out []dataset.Range
 	for _, r := range list {
-		out = append(out, dataset.Run{From: r.From, To: r.To})
+		out = append(out, dataset.Range{From: r.From, To: r.To})
 	}
 	return out
 }
@@ -467,7 +467,7 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 				to++
 			}
 			c.lease++
-			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Place), From: n, To: to, Node: node.name, Urls: node.urls, Drive: "d 0"}
+			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Position), From: n, To: to, Node: node.name, Urls: node.urls, Drive: "d 0"}
 		}
 	}
 	return nil

@@ -28,14 +28,15 @@ var errRevoked = errors.New("the lease was revoked")
 
 // leases are the pieces of one delivery: asked for, held, and given back.
 type leases struct {
-	rank *rank
-	d    *trainmgr.Delivery
-	ctx  context.Context // ends with the delivery
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-	kick chan struct{} // something changed that the leader should hear of now
-	room chan struct{} // another piece may be asked for
-	due  chan struct{} // back has something
+	rank     *rank
+	epoch    *trainmgr.Epoch
+	delivery trainmgr.Delivery
+	ctx      context.Context // ends with the delivery
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	kick     chan struct{} // something changed that the leader should hear of now
+	room     chan struct{} // another piece may be asked for
+	due      chan struct{} // back has something
 
 	mu      sync.Mutex
 	held    map[uint64]*piece // by lease
@@ -51,12 +52,12 @@ type leases struct {
 }
 
 // Begin starts to ask for leases of the epoch.
-func (r *rank) Begin(ctx context.Context, d *trainmgr.Delivery) (trainmgr.Pieces, error) {
+func (r *rank) Begin(ctx context.Context, epoch *trainmgr.Epoch, delivery trainmgr.Delivery) (trainmgr.Pieces, error) {
 	if err := r.acks.failed(); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &leases{rank: r, d: d, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), room: make(chan struct{}, 1), due: make(chan struct{}, 1),
+	l := &leases{rank: r, epoch: epoch, delivery: delivery, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), room: make(chan struct{}, 1), due: make(chan struct{}, 1),
 		held: map[uint64]*piece{}, back: map[string][]uint64{}, refused: map[int]time.Time{}, changed: make(chan struct{})}
 	r.mu.Lock()
 	r.leases = l
@@ -66,6 +67,12 @@ func (r *rank) Begin(ctx context.Context, d *trainmgr.Delivery) (trainmgr.Pieces
 	l.wg.Go(l.returns)
 	l.wg.Go(l.endWhole)
 	return l, nil
+}
+
+// wanted reports whether a mini-batch has still to come.
+func (l *leases) wanted(number uint64) bool {
+	pending, ok := l.delivery.Pending(number)
+	return ok && pending == number
 }
 
 // Next waits for a piece that was granted.
@@ -169,7 +176,7 @@ var errWhole = errors.New("every mini-batch has come")
 // endWhole ends the pieces that can bring nothing new.
 func (l *leases) endWhole() {
 	select {
-	case <-l.d.Whole():
+	case <-l.delivery.Whole():
 	case <-l.ctx.Done():
 		return
 	}
@@ -233,13 +240,12 @@ func (l *leases) change() {
 
 // request says what is held and, if so told, what is wanted.
 func (l *leases) request(ask bool) *apiv1.LeaseRequest {
-	queue := l.d.Queue()
-	left := l.d.Left()
-	due, ordered := l.d.Due()
+	status := l.delivery.Status()
+	queue, left, due, ordered := status.Queue, status.Left, status.Due, status.Ordered
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	req := &apiv1.LeaseRequest{
-		Epoch: l.d.Epoch().Number, SaysDone: true,
+		Epoch: l.epoch.Number, SaysDone: true,
 		Report: &apiv1.RankReport{
 			QueueBatches: float64(queue.MiniBatches), QueueBytes: queue.Bytes, QueueLimitBytes: queue.LimitBytes,
 			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: queue.Full,
@@ -254,7 +260,7 @@ func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 			req.Fetched = append(req.Fetched, id)
 		}
 		if l.adopt {
-			req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: req.Epoch, Split: uint32(p.split.Place), Node: p.node.name, Drive: p.drive, From: p.run.From, To: p.run.To})
+			req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: req.Epoch, Split: uint32(p.split.Position), Node: p.node.name, Drive: p.drive, From: p.run.From, To: p.run.To})
 		}
 	}
 	if ask && ordered && left > 0 {
@@ -280,7 +286,7 @@ func (l *leases) unstick(due uint64) {
 		}
 	}
 	switch {
-	case last == nil || !l.d.Wanted(due):
+	case last == nil || !l.wanted(due):
 		l.dueAt = time.Time{}
 	case l.dueAt.IsZero():
 		l.dueAt = time.Now()
@@ -293,9 +299,10 @@ func (l *leases) unstick(due uint64) {
 
 // take takes in what the leader answered.
 func (l *leases) take(resp *apiv1.LeaseResponse) error {
-	l.rank.note(resp.Waiting, l.d.Left() > 0 && l.d.Queue().MiniBatches == 0, time.Now())
-	if resp.JobDone && l.d.Left() > 0 {
-		return fmt.Errorf("%w: %d mini-batches of epoch %d were not delivered", ErrEnded, l.d.Left(), l.d.Epoch().Number)
+	status := l.delivery.Status()
+	l.rank.note(resp.Waiting, status.Left > 0 && status.Queue.MiniBatches == 0, time.Now())
+	if resp.JobDone && status.Left > 0 {
+		return fmt.Errorf("%w: %d mini-batches of epoch %d were not delivered", ErrEnded, status.Left, l.epoch.Number)
 	}
 	var pieces []*piece
 	for _, g := range resp.Grants {

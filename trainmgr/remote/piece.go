@@ -15,7 +15,7 @@ import (
 
 // piece checks a grant.
 func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
-	e := l.d.Epoch()
+	e := l.epoch
 	split, err := e.Plan.Split(int(g.Split))
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
 		return nil, fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d", g.From, g.To, g.Epoch, g.Split,
 			split.FirstNumber, split.FirstNumber+uint64(split.MiniBatches), e.Number)
 	}
-	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Run{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
+	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Range{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
 	p.entitle(g.Ticket)
 	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
 	return p, nil
@@ -43,7 +43,7 @@ func (p *piece) entitle(ticket []byte) {
 type piece struct {
 	l      *leases
 	lease  uint64
-	run    dataset.Run
+	run    dataset.Range
 	split  dataset.Split
 	node   *node
 	urls   []string
@@ -54,13 +54,16 @@ type piece struct {
 	ended  bool // every mini-batch has come; guarded by l.mu
 }
 
-func (p *piece) Numbers() dataset.Run { return p.run }
+func (p *piece) Numbers() dataset.Range { return p.run }
 
 func (p *piece) Drive() string { return p.node.name + "/" + p.drive }
 
 func (p *piece) String() string {
-	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)", p.node.name, p.drive, p.split.Place, p.run.From, p.run.To)
+	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)", p.node.name, p.drive, p.split.Position, p.run.From, p.run.To)
 }
+
+// Wrap implements trainmgr.Piece.
+func (p *piece) Wrap(err error) error { return fmt.Errorf("%v: %w", p, err) }
 
 // Open begins to fetch.
 func (p *piece) Open(context.Context) (api.Stream, error) {
@@ -83,13 +86,13 @@ func (p *piece) End(err error) error {
 	switch cause := context.Cause(p.ctx); {
 	case err == nil:
 		p.ended = true
-		delete(l.refused, p.split.Place)
+		delete(l.refused, p.split.Position)
 		p.node.went(true)
 		return nil
 	case cause != nil: // revoked, or the delivery ends, or nothing new could come
 		p.ended = errors.Is(cause, errWhole)
 		return nil
-	case errors.Is(err, ErrData), errors.Is(err, errRefused) && l.staysRefused(p.split.Place):
+	case errors.Is(err, ErrData), errors.Is(err, errRefused) && l.staysRefused(p.split.Position):
 		if !errors.Is(err, ErrData) {
 			err = fmt.Errorf("%w: %w", ErrData, err)
 		}

@@ -166,22 +166,14 @@ func (r *rank) heard(fence uint64) {
 // tellAgain acknowledges everything of the epoch once more.
 func (r *rank) tellAgain() {
 	r.mu.Lock()
-	epoch, runs := r.epoch.Number, meet(runsOf(r.durable.Token()), r.epoch.Owned)
+	epoch, runs := r.epoch.Number, dataset.IntersectRanges(r.durable.Token().Acknowledged(), r.epoch.Owned)
 	r.mu.Unlock()
 	r.client.o.Logger.Info("acknowledge again", "job", r.id, "rank", r.o.Rank, "epoch", epoch, "runs", len(runs))
 	r.acks.again(epoch, runs)
 }
 
-// runsOf lists what a token says was acknowledged.
-func runsOf(t dataset.Token) []dataset.Run {
-	if t.Mark == 0 {
-		return t.Runs
-	}
-	return append([]dataset.Run{{To: t.Mark}}, t.Runs...)
-}
-
 // landed notes what the ledger knows now.
-func (r *rank) landed(epoch uint64, runs []dataset.Run, fence uint64) {
+func (r *rank) landed(epoch uint64, runs []dataset.Range, fence uint64) {
 	r.mu.Lock()
 	if r.epoch.Number == epoch {
 		for _, run := range runs {
@@ -199,7 +191,7 @@ func (r *rank) landed(epoch uint64, runs []dataset.Run, fence uint64) {
 }
 
 // known reports whether the ledger knows that all of a run is delivered.
-func (r *rank) known(run dataset.Run) bool {
+func (r *rank) known(run dataset.Range) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n, ok := r.durable.Pending(run.From)
@@ -250,7 +242,7 @@ func (r *rank) sealed(ctx context.Context, local dataset.Token, acknowledged fun
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, run := range runsOf(local) {
+	for _, run := range local.Acknowledged() {
 		if n, ok := says.Pending(run.From); ok && n < run.To {
 			return nil, &n, nil
 		}
@@ -264,7 +256,7 @@ func (r *rank) sealed(ctx context.Context, local dataset.Token, acknowledged fun
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, run := range meet(runsOf(t), owned) {
+	for _, run := range dataset.IntersectRanges(t.Acknowledged(), owned) {
 		if n, ok := had.Pending(run.From); ok && n < run.To {
 			return nil, nil, fmt.Errorf("%w: the ledger says that mini-batch %d was acknowledged, and it was not", dataset.ErrToken, n)
 		}

@@ -27,11 +27,11 @@ type stream struct {
 
 // fetch is one mini-batch under way.
 type fetch struct {
-	number uint64
-	room   int64 // kept in the input queue
-	done   chan struct{}
-	mb     *tensor.MiniBatch
-	err    error
+	number  uint64
+	release func() // gives back the room that the input queue keeps
+	done    chan struct{}
+	mb      *tensor.MiniBatch
+	err     error
 }
 
 // creditBytes is what is asked for at once from a piece, unless AttachOptions says how many mini-batches: twice what a fast network has under way. More
@@ -59,9 +59,9 @@ var errStreamClosed = errors.New("the stream is closed")
 // feed asks for one mini-batch after another, as credits and the input queue allow.
 func (s *stream) feed() {
 	defer close(s.out)
-	d, r := s.p.l.d, s.p.l.rank
+	l := s.p.l
 	for n := s.p.run.From; n < s.p.run.To; n++ {
-		if !d.Wanted(n) {
+		if !l.wanted(n) {
 			continue
 		}
 		select {
@@ -69,12 +69,13 @@ func (s *stream) feed() {
 		case <-s.ctx.Done():
 			return
 		}
-		f := &fetch{number: n, room: r.estimate(), done: make(chan struct{})}
-		if err := d.Reserve(s.ctx, n, f.room); err != nil {
+		release, err := l.delivery.Reserve(s.ctx, n, l.rank.estimate())
+		if err != nil {
 			return
 		}
-		if !d.Wanted(n) { // it has come by another lease meanwhile
-			d.Free(f.room)
+		f := &fetch{number: n, release: release, done: make(chan struct{})}
+		if !l.wanted(n) { // it has come by another lease meanwhile
+			release()
 			<-s.credit
 			continue
 		}
@@ -91,7 +92,7 @@ func (s *stream) feed() {
 func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.p.l, s.p.node
 	r := l.rank
-	a := &ask{job: r.digest, epoch: l.d.Epoch().Number, number: number, until: s.p.run.To, drive: s.p.drive}
+	a := &ask{job: r.digest, epoch: l.epoch.Number, number: number, until: s.p.run.To, drive: s.p.drive}
 	begin := time.Now()
 	for try := 1; ; {
 		base := node.base()
@@ -137,7 +138,7 @@ func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
 // free gives back the room of the mini-batch that Next returned last.
 func (s *stream) free() {
 	if s.last != nil {
-		s.p.l.d.Free(s.last.room)
+		s.last.release()
 		s.last = nil
 	}
 }
@@ -168,7 +169,7 @@ func (s *stream) Close() error {
 	s.wg.Wait()
 	s.free()
 	for f := range s.out {
-		s.p.l.d.Free(f.room)
+		f.release()
 		if f.mb != nil {
 			f.mb.Release()
 		}

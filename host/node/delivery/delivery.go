@@ -112,7 +112,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, q query) (*splits
 	}
 	control := http.NewResponseController(w)
 	return s.o.Splits.Get(r.Context(), splits.Request{
-		Key:   splits.Key{Job: q.job, Epoch: q.epoch, Drive: q.drive, Place: split.Place},
+		Key:   splits.Key{Job: q.job, Epoch: q.epoch, Drive: q.drive, Place: split.Position},
 		Split: split, Number: q.number, Until: q.until, Peer: peerOf(r.Context()), Owner: owner,
 	}, func() { _ = control.SetWriteDeadline(time.Unix(1, 0)) }) // a deadline in the past ends the writing
 }

@@ -59,9 +59,9 @@ func TestMillionSplitsFitInMemory(t *testing.T) {
 	require.NoError(t, l.Want("x", sessions[0], 0, 4, now))
 	fresh := heap() - before
 	for r, s := range sessions {
-		var runs []dataset.Run
+		var runs []dataset.Range
 		for p := uint64(r) * 250_000; p < uint64(r+1)*250_000; p += 2 {
-			if runs = append(runs, dataset.Run{From: 16 * p, To: 16*p + 16}); len(runs) == 5000 {
+			if runs = append(runs, dataset.Range{From: 16 * p, To: 16*p + 16}); len(runs) == 5000 {
 				require.NoError(t, l.Acknowledge("x", s, 0, runs, now))
 				runs = runs[:0]
 			}
@@ -91,7 +91,7 @@ func BenchmarkMillionSplits(b *testing.B) {
 					e := l.Ready()
 					require.NotEmpty(b, e.Grants)
 					for _, g := range e.Grants {
-						require.NoError(b, l.Acknowledge("x", sessions[g.Rank], 0, []dataset.Run{{From: g.From, To: g.To}}, now))
+						require.NoError(b, l.Acknowledge("x", sessions[g.Rank], 0, []dataset.Range{{From: g.From, To: g.To}}, now))
 						if done++; done%4096 == 0 {
 							for part := l.Flush(100); len(part) > 0; part = l.Flush(100) {
 								records += len(part)
@@ -145,7 +145,7 @@ func BenchmarkBusyCluster(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		g := out[0]
 		out = out[1:]
-		if err := l.Acknowledge(g.Job, sessions[g.Job][g.Rank], 0, []dataset.Run{{From: g.From, To: g.To}}, now); err != nil {
+		if err := l.Acknowledge(g.Job, sessions[g.Job][g.Rank], 0, []dataset.Range{{From: g.From, To: g.To}}, now); err != nil {
 			b.Fatal(err)
 		}
 		out = append(out, l.Ready().Grants...)

@@ -57,7 +57,7 @@ func (p *paper) deliver(n uint64) {
 		}
 		p.seen[i]++
 	}
-	require.NoError(p.t, p.l.Acknowledge("x", p.session, 0, []dataset.Run{{From: g.From, To: to}}, p.now))
+	require.NoError(p.t, p.l.Acknowledge("x", p.session, 0, []dataset.Range{{From: g.From, To: to}}, p.now))
 	if p.out[0].From = to; to == g.To {
 		p.out = p.out[1:]
 	}

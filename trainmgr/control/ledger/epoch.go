@@ -309,8 +309,8 @@ func (l *Ledger) Token(id string) (dataset.Token, error) {
 		have = have.join(r.From, r.To)
 	}
 	t := have.token(e.digest, first)
-	if len(t.Runs) > dataset.MaxTokenRuns {
-		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id, len(t.Runs), dataset.MaxTokenRuns)
+	if len(t.Ranges) > dataset.MaxTokenRanges {
+		return dataset.Token{}, fmt.Errorf("%w: job %s: the token would have %d runs, at most %d", ErrArgument, id, len(t.Ranges), dataset.MaxTokenRanges)
 	}
 	return t, nil
 }

@@ -73,7 +73,7 @@ func TestWeightsWithinOneSplit(t *testing.T) {
 				g := out[at]
 				out = slices.Delete(out, at, at+1)
 				i := int(g.Job[1] - '0')
-				require.NoError(t, l.Acknowledge(g.Job, sessions[i], 0, []dataset.Run{{From: g.From, To: g.To}}, scriptStart))
+				require.NoError(t, l.Acknowledge(g.Job, sessions[i], 0, []dataset.Range{{From: g.From, To: g.To}}, scriptStart))
 			}
 		}
 		require.NoError(t, l.verify())
@@ -96,7 +96,7 @@ func TestOneJobAloneIsNotHeldBack(t *testing.T) {
 	next := func() string {
 		g := l.Ready().Grants
 		require.Len(t, g, 1)
-		require.NoError(t, l.Acknowledge(g[0].Job, sessions[g[0].Job], 0, []dataset.Run{{From: g[0].From, To: g[0].To}}, scriptStart))
+		require.NoError(t, l.Acknowledge(g[0].Job, sessions[g[0].Job], 0, []dataset.Range{{From: g[0].From, To: g[0].To}}, scriptStart))
 		return g[0].Job
 	}
 	require.NoError(t, l.Want("a", sessions["a"], 0, 1<<20, scriptStart))
@@ -230,7 +230,7 @@ func TestLockstep(t *testing.T) {
 					n := a.queue[0].From
 					a.queue = a.queue.gaps(nil, 0, 1<<20).gaps(nil, n+1, 1<<20)
 					a.has = a.has.with(n, n+1)
-					require.NoError(t, l.Acknowledge("x", a.session, 0, []dataset.Run{{From: n, To: n + 1}}, now))
+					require.NoError(t, l.Acknowledge("x", a.session, 0, []dataset.Range{{From: n, To: n + 1}}, now))
 				}
 			}
 			for r := range all {

@@ -204,8 +204,8 @@ func ParseSession(b []byte) (Session, error) {
 type Attached struct {
 	Session Session
 	Epoch   uint64
-	Token   dataset.Token // what counts as delivered of the rank's range of the epoch, the resumed numbers included
-	Owned   []dataset.Run // numbers of the rank, delivered or not
+	Token   dataset.Token   // what counts as delivered of the rank's range of the epoch, the resumed numbers included
+	Owned   []dataset.Range // numbers of the rank, delivered or not
 }
 
 // Attach makes the caller the rank's only consumer: an older session is fenced off and its leases come back. With a

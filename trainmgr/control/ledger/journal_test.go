@@ -129,16 +129,16 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	assert.Len(t, l.Flush(100), 1, "the ranks")
 
 	// Every third split first: five bitmaps, and no mark, for split 0 was not delivered.
-	var runs []dataset.Run
+	var runs []dataset.Range
 	for p := uint64(1); p < splits; p += 3 {
-		runs = append(runs, dataset.Run{From: 2 * p, To: 2*p + 2})
+		runs = append(runs, dataset.Range{From: 2 * p, To: 2*p + 2})
 	}
 	require.NoError(t, l.Acknowledge("x", a.Session, 0, runs, scriptStart))
 	assert.Equal(t, 5, l.Pending())
 	assert.Len(t, l.Flush(100), 5)
 
 	// Then the first 2,100 splits: the mark, the bitmap it stands in, and two that it passed.
-	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 4200}}, scriptStart))
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 4200}}, scriptStart))
 	var kinds []string
 	for _, r := range l.Flush(100) {
 		what := r.Key()
@@ -150,7 +150,7 @@ func TestFlushWritesFewRecords(t *testing.T) {
 	assert.Equal(t, []string{"e0/mark", "e0/c000002", "delete e0/c000000", "delete e0/c000001"}, kinds)
 
 	// And the rest: only the mark is left.
-	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 2 * splits}}, scriptStart))
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 2 * splits}}, scriptStart))
 	assert.Len(t, l.Flush(100), 4)
 	assert.Zero(t, l.Pending())
 	records, err := l.Snapshot("x")
@@ -166,9 +166,9 @@ func TestMarkDeletesWhatItPasses(t *testing.T) {
 	require.NoError(t, l.Begin(Epoch{Job: "x", Plan: plan, Partitions: names}, scriptStart))
 	a, err := l.Attach("x", 0, nil, scriptStart)
 	require.NoError(t, err)
-	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 1024, To: 2048}}, scriptStart))
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 1024, To: 2048}}, scriptStart))
 	assert.Len(t, l.Flush(100), 2, "the ranks and a bitmap")
-	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Run{{From: 0, To: 1024}}, scriptStart))
+	require.NoError(t, l.Acknowledge("x", a.Session, 0, []dataset.Range{{From: 0, To: 1024}}, scriptStart))
 	out := l.Flush(100)
 	require.Len(t, out, 2)
 	assert.Equal(t, "e0/mark", out[0].Key())

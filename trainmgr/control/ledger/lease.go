@@ -290,7 +290,7 @@ func (l *Ledger) adopt(j *job, r *rank, a Lease, now time.Time) bool {
 // if the rank's own is complete; where that was not begun, Effects.Needed names it and the error wraps ErrUnknown. Either all runs are taken or, with
 // an error, none: numbers that are not the rank's are ErrArgument. Whether the rank still has a lease of them does not matter. Answer
 // the caller when what Flush then returns is durable.
-func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Run, now time.Time) error {
+func (l *Ledger) Acknowledge(id string, s Session, epoch uint64, runs []dataset.Range, now time.Time) error {
 	j, r, err := l.consumer(id, s)
 	if err != nil {
 		return err

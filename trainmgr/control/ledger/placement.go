@@ -98,7 +98,7 @@ func (e *epoch) refresh() {
 		for s := range e.plan.All() {
 			for _, i := range e.holders[s.Partition] {
 				if e.stale[i] {
-					e.lists[i] = append(e.lists[i], uint32(s.Place))
+					e.lists[i] = append(e.lists[i], uint32(s.Position))
 				}
 			}
 		}

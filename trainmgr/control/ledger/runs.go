@@ -8,7 +8,7 @@ import (
 )
 
 // set is numbers as runs: ascending, neither empty nor touching.
-type set []dataset.Run
+type set []dataset.Range
 
 // at returns the index of the first run that ends after n.
 func (s set) at(n uint64) int {
@@ -26,17 +26,17 @@ func (s set) with(from, to uint64) set {
 		from, to = min(from, s[j].From), max(to, s[j].To)
 		j++
 	}
-	return slices.Replace(s, i, j, dataset.Run{From: from, To: to})
+	return slices.Replace(s, i, j, dataset.Range{From: from, To: to})
 }
 
 // gaps appends to out what of [from, to) the set does not have.
 func (s set) gaps(out set, from, to uint64) set {
 	for i := s.at(from); from < to; i++ {
 		if i == len(s) || s[i].From >= to {
-			return append(out, dataset.Run{From: from, To: to})
+			return append(out, dataset.Range{From: from, To: to})
 		}
 		if s[i].From > from {
-			out = append(out, dataset.Run{From: from, To: s[i].From})
+			out = append(out, dataset.Range{From: from, To: s[i].From})
 		}
 		from = s[i].To
 	}
@@ -46,7 +46,7 @@ func (s set) gaps(out set, from, to uint64) set {
 // within appends to out what of [from, to) the set has.
 func (s set) within(out set, from, to uint64) set {
 	for i := s.at(from); i < len(s) && s[i].From < to; i++ {
-		out = append(out, dataset.Run{From: max(from, s[i].From), To: min(to, s[i].To)})
+		out = append(out, dataset.Range{From: max(from, s[i].From), To: min(to, s[i].To)})
 	}
 	return out
 }
@@ -72,7 +72,7 @@ func (s set) join(from, to uint64) set {
 		s[n-1].To = to
 		return s
 	}
-	return append(s, dataset.Run{From: from, To: to})
+	return append(s, dataset.Range{From: from, To: to})
 }
 
 // ofToken returns a token's numbers.
@@ -80,8 +80,8 @@ func ofToken(t *dataset.Token) set {
 	if t == nil {
 		return nil
 	}
-	s := make(set, 0, len(t.Runs)+1).join(0, t.Mark)
-	return append(s, t.Runs...)
+	s := make(set, 0, len(t.Ranges)+1).join(0, t.Mark)
+	return append(s, t.Ranges...)
 }
 
 // token returns the set as a token of a job's epoch.
@@ -90,6 +90,6 @@ func (s set) token(job dataset.Digest, epoch uint64) dataset.Token {
 	if len(s) > 0 && s[0].From == 0 {
 		t.Mark, s = s[0].To, s[1:]
 	}
-	t.Runs = slices.Clone([]dataset.Run(s))
+	t.Ranges = slices.Clone([]dataset.Range(s))
 	return t
 }

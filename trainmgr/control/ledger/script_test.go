@@ -148,9 +148,9 @@ func driveID(w string) DriveID {
 	return DriveID{node, name}
 }
 
-func (s *scripted) runs(w string) (runs []dataset.Run) {
+func (s *scripted) runs(w string) (runs []dataset.Range) {
 	for _, p := range list(w) {
-		var r dataset.Run
+		var r dataset.Range
 		_, err := fmt.Sscanf(p, "%d-%d", &r.From, &r.To)
 		require.NoError(s.t, err, "a run is FROM-TO, exclusive: %q", p)
 		runs = append(runs, r)
@@ -197,7 +197,7 @@ func showIDs(ids []uint64) string {
 	return strings.Join(b, " ")
 }
 
-func showRuns(runs []dataset.Run) string {
+func showRuns(runs []dataset.Range) string {
 	var b []string
 	for _, r := range runs {
 		b = append(b, fmt.Sprintf("%d-%d", r.From, r.To))

@@ -91,12 +91,12 @@ func (e *epoch) restoreEdges(sh *share, bits uint64) {
 // restorePart makes a share's part of a split delivered.
 func (e *epoch) restorePart(sh *share, s dataset.Split) {
 	from, to := sh.portion(s)
-	if sh.lo == sh.hi || sh.done.get(s.Place-sh.first) {
+	if sh.lo == sh.hi || sh.done.get(s.Position-sh.first) {
 		return
 	}
 	sh.delivered += to - from - sh.held(e, s).count(from, to)
-	sh.taken.set(s.Place - sh.first)
-	sh.done.set(s.Place - sh.first)
+	sh.taken.set(s.Position - sh.first)
+	sh.done.set(s.Position - sh.first)
 	e.uncounted = true
 }
 
@@ -111,10 +111,10 @@ func (sh *share) portion(s dataset.Split) (from, to uint64) {
 // held returns what of a split's portion is delivered, the resumed numbers included. It is not to be changed.
 func (sh *share) held(e *epoch, s dataset.Split) set {
 	from, to := sh.portion(s)
-	if sh.done.get(s.Place - sh.first) {
+	if sh.done.get(s.Position - sh.first) {
 		return set(nil).join(from, to)
 	}
-	if have, ok := sh.partial[s.Place]; ok {
+	if have, ok := sh.partial[s.Position]; ok {
 		return have
 	}
 	if len(e.base) == 0 {
@@ -151,11 +151,11 @@ func (r *rank) out(e *epoch, from, to uint64) []*lease {
 
 // settle puts a taken split among the returned ones, or takes it out, as it has pending numbers or not.
 func (sh *share) settle(e *epoch, s dataset.Split) {
-	i, there := slices.BinarySearch(sh.returned, s.Place)
-	should := sh.taken.get(s.Place-sh.first) && !sh.done.get(s.Place-sh.first) && len(sh.pending(e, s)) > 0
+	i, there := slices.BinarySearch(sh.returned, s.Position)
+	should := sh.taken.get(s.Position-sh.first) && !sh.done.get(s.Position-sh.first) && len(sh.pending(e, s)) > 0
 	switch {
 	case should && !there:
-		sh.returned = slices.Insert(sh.returned, i, s.Place)
+		sh.returned = slices.Insert(sh.returned, i, s.Position)
 	case !should && there:
 		sh.returned = slices.Delete(sh.returned, i, i+1)
 	}
@@ -163,7 +163,7 @@ func (sh *share) settle(e *epoch, s dataset.Split) {
 
 // deliver makes numbers [from, to) of a split's portion delivered; it returns how many were not.
 func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) uint64 {
-	at := s.Place - sh.first
+	at := s.Position - sh.first
 	if sh.done.get(at) {
 		return 0
 	}
@@ -176,21 +176,21 @@ func (l *Ledger) deliver(e *epoch, sh *share, s dataset.Split, from, to uint64) 
 		e.left[s.Partition] -= e.rows(s, r.From, r.To)
 	}
 	sh.delivered += fresh
-	if _, owned := sh.partial[s.Place]; !owned {
+	if _, owned := sh.partial[s.Position]; !owned {
 		have = slices.Clone(have) // held's may be anybody's
 	}
 	have = have.with(from, to)
 	sh.taken.set(at)
 	if have.covers(sh.portion(s)) {
 		sh.done.set(at)
-		delete(sh.partial, s.Place)
-		delete(sh.again, s.Place)
-		e.settleSplit(s.Place)
-		if !e.done.get(s.Place) { // other ranks share it
+		delete(sh.partial, s.Position)
+		delete(sh.again, s.Position)
+		e.settleSplit(s.Position)
+		if !e.done.get(s.Position) { // other ranks share it
 			e.job.dirtyRanks = true
 		}
 	} else {
-		sh.partial[s.Place] = have
+		sh.partial[s.Position] = have
 	}
 	for _, le := range slices.Clone(sh.rank.out(e, from, to)) {
 		if have.covers(le.From, le.To) {

@@ -336,7 +336,7 @@ func (w *world) deliver(tr *trainer, le Lease, from, to uint64, lost bool) {
 }
 
 func (w *world) acknowledge(tr *trainer, runs set) {
-	var have []dataset.Run
+	var have []dataset.Range
 	for _, r := range runs {
 		have = append(have, tr.has.within(nil, r.From, r.To)...)
 	}

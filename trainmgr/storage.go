@@ -1,0 +1,188 @@
+package trainmgr
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
+)
+
+// storageSource is the Source over the drives of an api.Storage. An allocation.Schedule decides which drive makes which
+// split.
+type storageSource struct {
+	storage    api.Storage
+	options    Options
+	data       *api.Dataset
+	digest     dataset.Digest
+	allocated  allocation.Allocation
+	firstEpoch *Epoch // the epoch that the first call of Epoch returns; nil after it
+	epoch      uint64 // number of the epoch that Epoch returned last
+}
+
+// Epoch implements Source.
+func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
+	if e := s.firstEpoch; e != nil {
+		s.firstEpoch, s.epoch = nil, e.Number
+		return e, nil
+	}
+	if s.epoch+1 >= uint64(s.options.Epochs) {
+		return nil, io.EOF
+	}
+	plan, err := dataset.NewPlan(s.data.Manifest, s.options.planOptions(s.epoch+1))
+	if err != nil {
+		return nil, err
+	}
+	s.epoch++
+	return &Epoch{Number: s.epoch, Plan: plan, Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())}, nil
+}
+
+// Acknowledged implements Source. The token alone keeps what was acknowledged, so nothing is left to do.
+func (s *storageSource) Acknowledged(_, _ uint64) error { return nil }
+
+// Allocation implements Source.
+func (s *storageSource) Allocation() allocation.Allocation { return s.allocated }
+
+// Report implements Source. A note says so if the drives have more threads than the machine has cores.
+func (s *storageSource) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
+	reports, err := s.storage.Report(ctx, s.digest)
+	threads := 0
+	for _, drive := range s.data.Drives {
+		threads = max(threads, drive.Threads)
+	}
+	var notes []string
+	if n := s.allocated.Drives * threads; n > runtime.NumCPU() {
+		notes = append(notes, fmt.Sprintf("%d drives x %d threads on %d cores: software drives share them, and P does not add up",
+			s.allocated.Drives, threads, runtime.NumCPU()))
+	}
+	return reports, notes, err
+}
+
+// Close implements Source. The storage side forgets the job and frees what it held.
+func (s *storageSource) Close() error { return s.storage.Finish(context.Background(), s.digest) }
+
+// Begin implements Source. It makes a schedule of the splits that the epoch still owes.
+func (s *storageSource) Begin(_ context.Context, epoch *Epoch, delivery Delivery) (Pieces, error) {
+	streams := make([]int, len(s.data.Drives))
+	holders := make([][]int, len(s.data.Manifest.Partitions))
+	for i, drive := range s.data.Drives {
+		streams[i] = drive.Streams
+		for _, p := range drive.Partitions {
+			holders[p] = append(holders[p], i)
+		}
+	}
+	pieces := &storagePieces{
+		source: s, changed: make(chan struct{}),
+		schedule: allocation.NewSchedule(s.options.Order == dataset.Deterministic, s.allocated.Drives, streams),
+	}
+	for split := range epoch.Plan.All() {
+		end := split.FirstNumber + uint64(split.MiniBatches)
+		from, ok := delivery.Pending(split.FirstNumber)
+		if !ok || from >= end {
+			continue
+		}
+		pieces.schedule.Add(split.Rows, holders[split.Partition])
+		pieces.requests = append(pieces.requests, api.SplitRequest{
+			Job: s.digest, Epoch: epoch.Number, Split: split, From: int(from - split.FirstNumber),
+		})
+	}
+	return pieces, nil
+}
+
+// storagePieces hands out the splits that the schedule starts.
+type storagePieces struct {
+	source   *storageSource
+	requests []api.SplitRequest // by the schedule's index of the split, without the drive
+
+	mu       sync.Mutex
+	schedule *allocation.Schedule
+	changed  chan struct{} // closed and renewed when a piece ends
+}
+
+// Next implements Pieces. It waits until the schedule starts a split.
+func (s *storagePieces) Next(ctx context.Context) (Piece, error) {
+	for {
+		s.mu.Lock()
+		split, drive, ok := s.schedule.Start()
+		pending, changed := s.schedule.Pending(), s.changed
+		s.mu.Unlock()
+		if ok {
+			request := s.requests[split]
+			request.Drive = s.source.data.Drives[drive].Name
+			return &storagePiece{pieces: s, split: split, request: request}, nil
+		}
+		if pending == 0 {
+			return nil, io.EOF
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// Close implements Pieces.
+func (s *storagePieces) Close() error { return nil }
+
+// storagePiece is a split, or the rest of one, on a drive.
+type storagePiece struct {
+	pieces  *storagePieces
+	split   int // the schedule's index of the split
+	request api.SplitRequest
+}
+
+// Numbers implements Piece.
+func (p *storagePiece) Numbers() dataset.Range {
+	split := p.request.Split
+	return dataset.Range{From: split.FirstNumber + uint64(p.request.From), To: split.FirstNumber + uint64(split.MiniBatches)}
+}
+
+// Drive implements Piece.
+func (p *storagePiece) Drive() string { return p.request.Drive }
+
+// Open implements Piece.
+func (p *storagePiece) Open(ctx context.Context) (api.Stream, error) {
+	return p.pieces.source.storage.Open(ctx, p.request)
+}
+
+// End implements Piece. Every error ends the job, since no other drive of this process could do better.
+func (p *storagePiece) End(err error) error {
+	p.pieces.mu.Lock()
+	defer p.pieces.mu.Unlock()
+	p.pieces.schedule.End(p.split)
+	close(p.pieces.changed)
+	p.pieces.changed = make(chan struct{})
+	return err
+}
+
+// String implements Piece.
+func (p *storagePiece) String() string {
+	split := p.request.Split
+	return fmt.Sprintf("drive %s: split %d (partition %s, rows %d to %d)",
+		p.request.Drive, split.Position, p.partition(), split.First, split.First+split.Rows-1)
+}
+
+func (p *storagePiece) partition() string {
+	return p.pieces.source.data.Manifest.Partitions[p.request.Split.Partition].Name
+}
+
+// Wrap implements Piece. Most errors name their partition already. If the drive is made of files of this machine, drive
+// and split mean nothing to the user, and Wrap leaves them out.
+func (p *storagePiece) Wrap(err error) error {
+	named := strings.Contains(err.Error(), p.partition())
+	switch files := p.request.Drive == api.FilesDrive; {
+	case files && named:
+		return err
+	case files:
+		return fmt.Errorf("%s: %w", p.partition(), err)
+	case named:
+		return fmt.Errorf("drive %s: split %d: %w", p.request.Drive, p.request.Split.Position, err)
+	}
+	return fmt.Errorf("%v: %w", p, err)
+}

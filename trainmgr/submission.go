@@ -1,0 +1,198 @@
+package trainmgr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/millrace/millrace/host/api"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/sdk/pipeline"
+	"github.com/millrace/millrace/sdk/tensor"
+	"github.com/millrace/millrace/trainmgr/allocation"
+)
+
+// Submit hands a job to the storage side, measures T and P, and decides how many drives run at once. No mini-batch is
+// made before MiniBatches is called.
+func Submit(ctx context.Context, storage api.Storage, o Options) (*Job, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	job, err := (&storageSource{storage: storage, options: o}).submit(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("submit job: %w", err)
+	}
+	return job, nil
+}
+
+// submit plans the job, prepares the storage side and allocates drives. On an error the storage side forgets the job.
+func (s *storageSource) submit(ctx context.Context) (*Job, error) {
+	schema, err := s.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	prepared := &api.Job{Digest: s.digest, Pipeline: s.options.Pipeline, Plan: s.firstEpoch.Plan.Options()}
+	if err := s.storage.Prepare(ctx, prepared); err != nil {
+		return nil, fmt.Errorf("prepare drives: %w", err)
+	}
+	job, err := s.allocatedJob(ctx, schema)
+	if err != nil {
+		return nil, errors.Join(err, s.storage.Finish(context.WithoutCancel(ctx), s.digest))
+	}
+	return job, nil
+}
+
+// plan reads the data set, checks the pipeline against its columns, and plans the first epoch.
+func (s *storageSource) plan(ctx context.Context) (schema *tensor.Schema, err error) {
+	if s.data, err = s.storage.Dataset(ctx); err != nil {
+		return nil, fmt.Errorf("read the data set: %w", err)
+	}
+	resolved, err := s.options.Pipeline.Resolve(s.data.Columns)
+	if err != nil {
+		return nil, err
+	}
+	resolved.Malformed = s.data.Malformed
+	if _, schema, err = pipeline.Lower(resolved); err != nil {
+		return nil, err
+	}
+	manifest, err := s.data.Manifest.Digest()
+	if err != nil {
+		return nil, err
+	}
+	if s.digest, err = dataset.JobDigest(manifest, resolved.Canonical(), s.options.planOptions(0)); err != nil {
+		return nil, err
+	}
+	s.firstEpoch, err = s.options.firstEpoch(s.data.Manifest, s.digest)
+	return schema, err
+}
+
+// allocatedJob decides how many drives run at once and makes the job.
+func (s *storageSource) allocatedJob(ctx context.Context, schema *tensor.Schema) (*Job, error) {
+	if err := s.allocate(ctx, schema); err != nil {
+		return nil, err
+	}
+	o := &s.options
+	return NewJob(ctx, s, JobOptions{
+		Digest: s.digest, Schema: schema, Epochs: o.Epochs, Order: o.Order,
+		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: o.Logger,
+	})
+}
+
+// firstEpoch returns the epoch in which the job begins: epoch 0, or the epoch of the token.
+func (o *Options) firstEpoch(m *dataset.Manifest, digest dataset.Digest) (e *Epoch, err error) {
+	e = &Epoch{}
+	if o.Resume != nil {
+		e.Number = o.Resume.Epoch
+		if e.Number >= uint64(o.Epochs) {
+			return nil, fmt.Errorf("resume: %w: the token is of epoch %d, counted from 0, and the job has %d", ErrOptions, e.Number, o.Epochs)
+		}
+	}
+	if e.Plan, err = dataset.NewPlan(m, o.planOptions(e.Number)); err != nil {
+		return nil, err
+	}
+	if o.Resume == nil {
+		e.Progress = dataset.NewProgress(digest, e.Number, e.Plan.MiniBatches())
+	} else if e.Progress, err = dataset.Resume(*o.Resume, digest, e.Plan.MiniBatches()); err != nil {
+		return nil, fmt.Errorf("resume: %w", err)
+	}
+	return e, nil
+}
+
+// allocate measures T and P and decides how many drives run at once.
+func (s *storageSource) allocate(ctx context.Context, schema *tensor.Schema) error {
+	holders, err := s.countHolders()
+	if err != nil {
+		return err
+	}
+	if s.options.AllDrives {
+		s.allocated = s.allDrives()
+		return nil
+	}
+	rowsPerSecond, err := s.trainerThroughput(ctx, schema)
+	if err != nil {
+		return err
+	}
+	workers, err := s.measureDrives(ctx, holders)
+	if err != nil {
+		return err
+	}
+	a, err := allocation.Allocate(rowsPerSecond, workers, s.options.MaxDrives)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	s.allocated = a
+	s.options.Logger.Info("allocated drives", "digest", s.digest.String()[:12], "drives", a.Drives, "wanted", a.Wanted,
+		"expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
+	return nil
+}
+
+// allDrives is the allocation of Options.AllDrives: every drive that holds data runs, at most MaxDrives.
+func (s *storageSource) allDrives() allocation.Allocation {
+	drives := 0
+	for _, drive := range s.data.Drives {
+		drives += min(1, len(drive.Partitions))
+	}
+	if s.options.MaxDrives > 0 {
+		drives = min(drives, s.options.MaxDrives)
+	}
+	return allocation.Allocation{Drives: drives, Wanted: drives, Note: "every drive runs, as asked; T and P were not measured"}
+}
+
+// trainerThroughput returns T: as the options give it, or measured on the ranks' steps, or 0 if neither is there.
+func (s *storageSource) trainerThroughput(ctx context.Context, schema *tensor.Schema) (rowsPerSecond float64, err error) {
+	if s.options.RowsPerSecond != 0 || len(s.options.Ranks) == 0 {
+		return s.options.RowsPerSecond, nil
+	}
+	dummy, err := Dummy(schema, s.firstEpoch.Plan.Options().Batch, s.data.MeanLength)
+	if err != nil {
+		return 0, err
+	}
+	if rowsPerSecond, err = Throughput(ctx, dummy, s.options.Throughput, s.options.Ranks...); err != nil {
+		return 0, err
+	}
+	s.options.Logger.Info("measured T", "digest", s.digest.String()[:12], "t_rows_per_second", rowsPerSecond)
+	return rowsPerSecond, nil
+}
+
+// measureDrives measures P of every drive that holds rows. A drive without rows has nothing to preprocess and nothing to
+// measure P with. holders is, for each partition, how many drives hold it.
+func (s *storageSource) measureDrives(ctx context.Context, holders []int) ([]allocation.Worker, error) {
+	var workers []allocation.Worker
+	for _, drive := range s.data.Drives {
+		worker := allocation.Worker{Name: drive.Name}
+		heldRows := int64(0)
+		for _, p := range drive.Partitions {
+			rows := s.data.Manifest.Partitions[p].Rows
+			heldRows += rows
+			worker.Rows += rows / int64(holders[p])
+		}
+		if heldRows == 0 {
+			continue
+		}
+		measured, err := s.storage.Measure(ctx, s.digest, drive.Name)
+		if err != nil {
+			return nil, fmt.Errorf("measure P of drive %s: %w", drive.Name, err)
+		}
+		worker.RowsPerSecond = measured.RowsPerSecond
+		workers = append(workers, worker)
+		s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name, "p_rows_per_second", measured.RowsPerSecond)
+	}
+	return workers, nil
+}
+
+// countHolders returns, for each partition, how many drives hold it. It refuses a partition that no drive holds.
+func (s *storageSource) countHolders() ([]int, error) {
+	holders := make([]int, len(s.data.Manifest.Partitions))
+	for _, drive := range s.data.Drives {
+		for _, p := range drive.Partitions {
+			holders[p]++
+		}
+	}
+	for i, n := range holders {
+		if n == 0 {
+			return nil, fmt.Errorf("%w: no drive holds partition %s", ErrOptions, s.data.Manifest.Partitions[i].Name)
+		}
+	}
+	return holders, nil
+}
