@@ -11,52 +11,55 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// acks carries one session's acknowledgements to the ledger, in groups: one call is under way at a time, and what comes
-// meanwhile goes with the next.
+// acks carries one session's acknowledgements to the ledger, in groups. One call is under way at a time; acknowledgements
+// that come meanwhile go with the next call.
 type acks struct {
-	client *Client
-	id     string
-	most   int           // acknowledgements that do not wait for delay
-	delay  time.Duration // the longest that one waits
-	landed func(epoch uint64, runs []dataset.Range, fence uint64)
+	client      *Client
+	job         string        // its id
+	fullGroup   int           // as many acknowledgements are sent without delay
+	delay       time.Duration // the longest that an acknowledgement waits for others
+	noteDurable func(epoch uint64, numbers []dataset.Range, fence uint64)
 
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-	kick   chan struct{}
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed when the goroutine has ended
+	sendSoon chan struct{} // a group has begun, is full, or is to be flushed
 
-	sending sync.Mutex // held while a group is sent, and while the session changes; before mu
+	sending sync.Mutex // held while a group is sent, and while the session changes; locked before mu
 
-	mu      sync.Mutex
-	session []byte
-	groups  []group       // waiting, each of another epoch, in the order in which they began
-	waiting int           // acknowledgements in groups
-	hurry   bool          // somebody waits in flush: no more company
-	added   uint64        // ever
-	durable uint64        // of those
-	changed chan struct{} // closed and renewed when durable or err change
-	err     error         // the first; nothing is sent after it
+	mu       sync.Mutex
+	session  []byte
+	groups   []ackGroup    // to be sent, each of another epoch, in the order in which they began
+	waiting  int           // acknowledgements in groups
+	flushing bool          // a caller of flush waits: send without delay
+	added    uint64        // acknowledgements since the start
+	durable  uint64        // acknowledgements that the ledger knows, since the start
+	changed  chan struct{} // closed and renewed when durable or err change
+	err      error         // the first error; nothing is sent after it
 }
 
-// group is what goes with one call: it is of one epoch.
-type group struct {
+// ackGroup is what goes with one call: acknowledgements of one epoch.
+type ackGroup struct {
 	epoch   uint64
-	runs    []dataset.Range // ascending
-	waiting int
+	numbers []dataset.Range
+	waiting int // acknowledgements, repeated ones included
 }
 
 var errAcksClosed = errors.New("the job is closed")
 
-// startAcks starts the goroutine that sends; close ends it. landed is called from there.
-func startAcks(c *Client, id string, session []byte, most int, delay time.Duration, landed func(uint64, []dataset.Range, uint64)) *acks {
+// startAcks starts the goroutine that sends acknowledgements. The goroutine calls noteDurable with each group that the
+// ledger knows. close ends it.
+func startAcks(c *Client, job string, session []byte, o AttachOptions, noteDurable func(uint64, []dataset.Range, uint64)) *acks {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	a := &acks{client: c, id: id, session: session, most: most, delay: delay, landed: landed, ctx: ctx, cancel: cancel,
-		done: make(chan struct{}), kick: make(chan struct{}, 1), changed: make(chan struct{})}
-	go a.run()
+	a := &acks{
+		client: c, job: job, session: session, fullGroup: o.Acks, delay: o.AckDelay, noteDurable: noteDurable, ctx: ctx, cancel: cancel,
+		done: make(chan struct{}), sendSoon: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	go a.sendLoop()
 	return a
 }
 
-// add takes an acknowledgement. The error is of an earlier one that the control plane refused.
+// add takes an acknowledgement. It returns the error of an earlier acknowledgement that the control plane refused.
 func (a *acks) add(epoch, number uint64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,89 +67,77 @@ func (a *acks) add(epoch, number uint64) error {
 		return a.err
 	}
 	g := a.group(epoch)
-	g.runs = dataset.InsertNumber(g.runs, number)
-	a.count(g)
-	if a.waiting == 1 || a.waiting == a.most {
-		a.wake()
+	g.numbers = dataset.InsertNumber(g.numbers, number)
+	a.countAdded(g)
+	if a.waiting == 1 || a.waiting == a.fullGroup {
+		notify(a.sendSoon)
 	}
 	return nil
 }
 
-// again sends acknowledgements once more that an earlier leader may have had in its memory alone.
-func (a *acks) again(epoch uint64, runs []dataset.Range) {
+// addAgain takes acknowledgements that were sent before and that an earlier leader may have had in its memory alone.
+func (a *acks) addAgain(epoch uint64, numbers []dataset.Range) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.err != nil || len(runs) == 0 {
+	if a.err != nil || len(numbers) == 0 {
 		return
 	}
 	g := a.group(epoch)
-	g.runs = dataset.UnionRanges(g.runs, runs)
-	a.count(g)
-	a.wake()
+	g.numbers = dataset.UnionRanges(g.numbers, numbers)
+	a.countAdded(g)
+	notify(a.sendSoon)
 }
 
-// group finds or makes the group of an epoch. a.mu is held.
-func (a *acks) group(epoch uint64) *group {
+// group returns the group of an epoch and makes it if there is none. a.mu is held.
+func (a *acks) group(epoch uint64) *ackGroup {
 	for i := range a.groups {
 		if a.groups[i].epoch == epoch {
 			return &a.groups[i]
 		}
 	}
-	a.groups = append(a.groups, group{epoch: epoch})
+	a.groups = append(a.groups, ackGroup{epoch: epoch})
 	return &a.groups[len(a.groups)-1]
 }
 
-// count counts an acknowledgement that waits now. a.mu is held.
-func (a *acks) count(g *group) {
+// countAdded counts an acknowledgement that waits now. a.mu is held.
+func (a *acks) countAdded(g *ackGroup) {
 	g.waiting++
 	a.waiting++
 	a.added++
 }
 
-func (a *acks) wake() {
-	select {
-	case a.kick <- struct{}{}:
-	default:
-	}
-}
-
-// run sends a group when one is due.
-func (a *acks) run() {
+// sendLoop sends groups: a full group at once, another group after the delay or when a caller of flush waits.
+func (a *acks) sendLoop() {
 	defer close(a.done)
 	for {
 		select {
-		case <-a.kick:
+		case <-a.sendSoon:
 		case <-a.ctx.Done():
 			return
 		}
 		a.mu.Lock()
-		few := a.waiting > 0 && a.waiting < a.most && !a.hurry
+		wait := a.waiting > 0 && a.waiting < a.fullGroup && !a.flushing
 		a.mu.Unlock()
-		if few { // wait for company, or for somebody in a hurry
+		if wait {
 			select {
 			case <-time.After(a.delay):
-			case <-a.kick:
+			case <-a.sendSoon:
 			case <-a.ctx.Done():
 				return
 			}
 		}
-		a.send()
+		for a.sendGroup() {
+		}
 	}
 }
 
-// send makes what waits durable, one group after the other.
-func (a *acks) send() {
-	for a.sendOne() {
-	}
-}
-
-// sendOne makes the first group durable; false when there is none.
-func (a *acks) sendOne() bool {
+// sendGroup sends the first group and waits until it is durable. It returns false if no group can be sent.
+func (a *acks) sendGroup() bool {
 	a.sending.Lock()
 	defer a.sending.Unlock()
 	a.mu.Lock()
 	if len(a.groups) == 0 || a.err != nil {
-		a.hurry = false
+		a.flushing = false
 		a.mu.Unlock()
 		return false
 	}
@@ -154,12 +145,12 @@ func (a *acks) sendOne() bool {
 	a.groups = a.groups[1:]
 	a.waiting -= g.waiting
 	a.mu.Unlock()
-	req := &apiv1.AcknowledgeRequest{Id: a.id, Session: session, Epoch: g.epoch, Numbers: ranges(g.runs)}
+	req := &apiv1.AcknowledgeRequest{Id: a.job, Session: session, Epoch: g.epoch, Numbers: wireRanges(g.numbers)}
 	resp, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
 		return m.Acknowledge(ctx, req)
 	})
 	if err == nil {
-		a.landed(g.epoch, g.runs, resp.Fence)
+		a.noteDurable(g.epoch, g.numbers, resp.Fence)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,25 +159,26 @@ func (a *acks) sendOne() bool {
 	} else if a.err == nil {
 		a.err = err
 	}
-	a.change()
+	a.noteChange()
 	return true
 }
 
-// change tells who waits in flush. a.mu is held.
-func (a *acks) change() {
+// noteChange wakes the callers of flush. a.mu is held.
+func (a *acks) noteChange() {
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-func ranges(runs []dataset.Range) []*apiv1.NumberRange {
-	out := make([]*apiv1.NumberRange, len(runs))
-	for i, r := range runs {
-		out[i] = &apiv1.NumberRange{From: r.From, To: r.To}
+// wireRanges converts ranges to their wire form.
+func wireRanges(ranges []dataset.Range) []*apiv1.NumberRange {
+	list := make([]*apiv1.NumberRange, len(ranges))
+	for i, r := range ranges {
+		list[i] = &apiv1.NumberRange{From: r.From, To: r.To}
 	}
-	return out
+	return list
 }
 
-// flush waits until everything that was added before is durable.
+// flush waits until every acknowledgement that was added before is durable.
 func (a *acks) flush(ctx context.Context) error {
 	a.mu.Lock()
 	want := a.added
@@ -194,7 +186,7 @@ func (a *acks) flush(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		have, err, changed := a.durable, a.err, a.changed
-		a.hurry = have < want
+		a.flushing = have < want
 		a.mu.Unlock()
 		switch {
 		case have >= want:
@@ -202,7 +194,7 @@ func (a *acks) flush(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		a.wake()
+		notify(a.sendSoon)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -213,40 +205,41 @@ func (a *acks) flush(ctx context.Context) error {
 	}
 }
 
-// failed returns the error that ended the sending, or nil.
+// failed returns the error after which nothing is sent any more, or nil.
 func (a *acks) failed() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
 }
 
-// attach goes on under another session of the same rank, which get makes: nothing is sent meanwhile. What waits of epochs before the session's is
-// dropped: a rank gets to another when the ledger knows all of the one before to be delivered.
-func (a *acks) attach(get func() (session []byte, epoch uint64, err error)) error {
+// changeSession goes on under another session of the same rank, which attach makes. Nothing is sent meanwhile. Waiting
+// acknowledgements of epochs before the session's are dropped: a rank enters an epoch when the ledger knows that every
+// mini-batch of the epoch before was delivered.
+func (a *acks) changeSession(attach func() (session []byte, epoch uint64, err error)) error {
 	a.sending.Lock()
 	defer a.sending.Unlock()
-	session, epoch, err := get()
+	session, epoch, err := attach()
 	if err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.session = session
-	var keep []group
+	var kept []ackGroup
 	for _, g := range a.groups {
 		if g.epoch < epoch {
 			a.waiting -= g.waiting
 			a.durable += uint64(g.waiting)
 		} else {
-			keep = append(keep, g)
+			kept = append(kept, g)
 		}
 	}
-	a.groups = keep
-	a.change()
+	a.groups = kept
+	a.noteChange()
 	return nil
 }
 
-// close ends the goroutine; what still waits is dropped.
+// close ends the goroutine. Acknowledgements that still wait are dropped.
 func (a *acks) close() {
 	a.cancel(errAcksClosed)
 	<-a.done

@@ -129,11 +129,11 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 		defer mu.Unlock()
 		sent = append(sent, fmt.Sprintf("%s epoch %d %v", req.Session, req.Epoch, runsFrom(req.Numbers)))
 	}
-	a := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Range, uint64) {})
+	a := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour}, func(uint64, []dataset.Range, uint64) {})
 	defer a.close()
-	a.again(0, []dataset.Range{{From: 0, To: 10}})
+	a.addAgain(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, a.add(1, 0))
-	a.again(0, []dataset.Range{{From: 0, To: 10}})
+	a.addAgain(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, a.add(1, 1))
 	require.Error(t, a.flush(t.Context()), "neither session is one of the cluster")
 	mu.Lock()
@@ -143,18 +143,18 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 
 	// A rank that goes to another epoch under another session leaves the rest of the one before: the ledger has it.
 	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
-	b := startAcks(c.dial(t), "j1", []byte("one"), 1<<20, time.Hour, func(uint64, []dataset.Range, uint64) {})
+	b := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour}, func(uint64, []dataset.Range, uint64) {})
 	defer b.close()
 	b.sending.Lock() // nothing is sent until the rank has gone on
-	b.again(0, []dataset.Range{{From: 0, To: 10}})
+	b.addAgain(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, b.add(1, 7))
 	b.sending.Unlock()
-	require.NoError(t, b.attach(func() ([]byte, uint64, error) { return []byte("two"), 1, nil }))
+	require.NoError(t, b.changeSession(func() ([]byte, uint64, error) { return []byte("two"), 1, nil }))
 	require.NoError(t, b.flush(t.Context()))
 	mu.Lock()
 	assert.Equal(t, []string{"two epoch 1 [{7 8}]"}, sent)
 	mu.Unlock()
-	assert.ErrorContains(t, b.attach(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }), "refused")
+	assert.ErrorContains(t, b.changeSession(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }), "refused")
 }
 
 // TestALeaderThatIsNewBetweenTwoEpochs: the acknowledgements of the one that has ended are told to it, and none of the other.

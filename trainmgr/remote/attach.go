@@ -19,36 +19,41 @@ import (
 
 // Defaults of AttachOptions.
 const (
-	DefaultCredits  = 4 // of mini-batches below 2 MiB
+	DefaultCredits  = 4 // for mini-batches below 2 MiB
 	DefaultPieces   = 64
 	DefaultDeadline = 15 * time.Second
 	DefaultAckDelay = 50 * time.Millisecond
 	DefaultAcks     = 1024
 )
 
-// AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, from where the ledger stands.
+// AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, which goes on from
+// what the ledger knows.
 type AttachOptions struct {
 	Rank uint32
-	// Token is what Checkpoint returned and the trainer kept with its model: the rank goes back, or forward, to what it
-	// says. Nil: to where the ledger stands.
+	// Token is what Checkpoint returned and the trainer kept with its model. The rank goes back, or forward, to the token.
+	// Nil: the rank goes on from what the ledger knows.
 	Token []byte
-	// Run names the training run that the rank is one of, at most 256 bytes: all ranks of a run say the same, two runs
-	// never do. Empty: the ranks that attach by one Client are a run. A launcher whose ranks are processes of their own
-	// makes a name in rank 0 and hands it to the others.
+	// Run names the training run of the rank, at most 256 bytes. All ranks of a run give the same name, and no two runs
+	// have the same name. Empty: the ranks that attach by one Client are a run. A launcher whose ranks are separate
+	// processes makes a name in rank 0 and hands it to the others.
 	Run string
-	// Resume says that this run wants to go on where another one stopped, without the mini-batches that it
-	// acknowledged. Else that is a *PartlyConsumedError, unless there is a Token.
+	// Resume says that this run goes on where another run stopped, without the mini-batches that the other run
+	// acknowledged. Without Resume and without a Token that is a *PartlyConsumedError.
 	Resume bool
 
-	QueueBytes int64         // bound of the input queue and of what is on its way to it; 0 means trainmgr.DefaultQueueBytes
-	Credits    int           // requests under way, and answers waiting, of one piece; 0 means as many as make 8 MiB, from 2 to DefaultCredits
-	Pieces     int           // most pieces at once; 0 means DefaultPieces. The control plane decides how many drives run
-	Deadline   time.Duration // for one mini-batch from a node, before another way is tried; 0 means DefaultDeadline
-	AckDelay   time.Duration // the longest that an acknowledgement waits for company; 0 means DefaultAckDelay
-	Acks       int           // acknowledgements that wait for no more company; 0 means DefaultAcks
+	// QueueBytes bounds the input queue and what is on its way to it; 0 means trainmgr.DefaultQueueBytes.
+	QueueBytes int64
+	// Credits is how many requests of one piece are under way or answered and not taken; 0 means as many as make 8 MiB,
+	// from 2 to DefaultCredits.
+	Credits int
+	// Pieces is the most pieces at once; 0 means DefaultPieces. The control plane decides how many drives run.
+	Pieces   int
+	Deadline time.Duration // for one answer of a node, before the rank asks at another address; 0 means DefaultDeadline
+	AckDelay time.Duration // the longest that an acknowledgement waits for others; 0 means DefaultAckDelay
+	Acks     int           // as many acknowledgements are sent without delay; 0 means DefaultAcks
 
-	// RowsPerSecond is this rank's T if it is known. Else Step measures it, when it is given, on dummy mini-batches
-	// before the first real one. The control plane sizes the job by it.
+	// RowsPerSecond is this rank's T if it is known. Otherwise Step measures T, if it is given, on dummy mini-batches
+	// before the first real mini-batch. The control plane allocates drives by T.
 	RowsPerSecond float64
 	Step          *trainmgr.Step
 	Throughput    trainmgr.ThroughputOptions
@@ -59,28 +64,28 @@ type AttachOptions struct {
 }
 
 func (o AttachOptions) withDefaults() (AttachOptions, error) {
-	for _, d := range []struct {
-		name  string
-		value *int
-		want  int
+	for _, option := range []struct {
+		name         string
+		value        *int
+		defaultValue int
 	}{{"credits", &o.Credits, 0}, {"pieces", &o.Pieces, DefaultPieces}, {"acks", &o.Acks, DefaultAcks}} {
-		if *d.value == 0 {
-			*d.value = d.want
+		if *option.value == 0 {
+			*option.value = option.defaultValue
 		}
-		if *d.value < 0 {
-			return o, fmt.Errorf("%w: %d %s", ErrOptions, *d.value, d.name)
+		if *option.value < 0 {
+			return o, fmt.Errorf("%w: %d %s", ErrOptions, *option.value, option.name)
 		}
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		want  time.Duration
+	for _, option := range []struct {
+		name         string
+		value        *time.Duration
+		defaultValue time.Duration
 	}{{"deadline", &o.Deadline, DefaultDeadline}, {"delay of acknowledgements", &o.AckDelay, DefaultAckDelay}} {
-		if *d.value == 0 {
-			*d.value = d.want
+		if *option.value == 0 {
+			*option.value = option.defaultValue
 		}
-		if *d.value < 0 {
-			return o, fmt.Errorf("%w: a %s of %v", ErrOptions, d.name, *d.value)
+		if *option.value < 0 {
+			return o, fmt.Errorf("%w: a %s of %v", ErrOptions, option.name, *option.value)
 		}
 	}
 	if o.refused == 0 {
@@ -101,9 +106,9 @@ type Job struct {
 	rank *rank
 }
 
-// Attach makes the caller a rank's only consumer: one that was attached before gets ErrFenced. id is a job's id or name. While the job
-// is being prepared it waits. A rank of which another run has acknowledged mini-batches is a *PartlyConsumedError, unless there is a token or Resume says so; a
-// job that is done is ErrEnded.
+// Attach makes the caller the only consumer of a rank. The consumer that was attached before gets ErrFenced. id is a
+// job's id or name. Attach waits while the job is being prepared. It returns ErrEnded if the job is done. If another run
+// has acknowledged mini-batches of the rank it returns a *PartlyConsumedError, unless the options have a Token or Resume.
 func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, error) {
 	fail := func(err error) (*Job, error) {
 		return nil, fmt.Errorf("attach to job %s as rank %d: %w", id, o.Rank, err)
@@ -118,49 +123,54 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		}
 	}
 	if o.Run == "" {
-		o.Run = c.run
+		o.Run = c.defaultRun
 	}
-	r := &rank{client: c, o: o, t: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes), nodes: map[string]*node{}}
+	r := &rank{
+		client: c, options: o, rowsPerSecond: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes), nodes: map[string]*node{},
+	}
 	resp, err := r.attach(ctx, id, o.Token, o.Resume)
 	if err != nil {
 		return fail(err)
 	}
-	if r.first, err = r.epochOf(resp); err != nil {
+	if r.firstEpoch, err = r.epochOf(resp); err != nil {
 		return fail(err)
 	}
 	order, err := dataset.ParseOrder(resp.Job.Spec.GetOrder())
 	if err != nil {
 		return fail(err)
 	}
-	r.acks = startAcks(c, r.id, resp.Session, o.Acks, o.AckDelay, r.landed)
+	r.acks = startAcks(c, r.id, resp.Session, o, r.noteDurable)
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
-		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)), Order: order, QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.o.Logger,
+		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)), Order: order,
+		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.options.Logger,
 	})
-	if err == nil && r.t == 0 && o.Step != nil {
-		err = r.measure(ctx, resp.MeanLength)
+	if err == nil && r.rowsPerSecond == 0 && o.Step != nil {
+		err = r.measureThroughput(ctx, resp.MeanLength)
 	}
 	if err != nil {
 		r.acks.close()
 		return fail(err)
 	}
-	c.o.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch, "t_rows_per_second", r.t)
+	c.options.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch, "t_rows_per_second", r.rowsPerSecond)
 	return &Job{Job: job, rank: r}, nil
 }
 
-// measure times the launcher's step.
-func (r *rank) measure(ctx context.Context, meanLength map[string]float64) error {
+// measureThroughput measures T on the launcher's step.
+func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]float64) error {
 	dummy, err := trainmgr.Dummy(r.schema, r.batch, meanLength)
 	if err != nil {
 		return err
 	}
-	r.t, err = trainmgr.Throughput(ctx, dummy, r.o.Throughput, *r.o.Step)
+	r.rowsPerSecond, err = trainmgr.Throughput(ctx, dummy, r.options.Throughput, *r.options.Step)
 	return err
 }
 
-// attach calls Attach and checks what is the same for every epoch.
+// attach calls Attach and checks the part of the answer that is the same for every epoch.
 func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool) (*apiv1.AttachResponse, error) {
-	resp, err := call(ctx, r.client, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{Id: id, Rank: r.o.Rank, Token: token, SaysDone: true, Run: r.o.Run, Resume: resume})
+	resp, err := call(ctx, r.client, attachTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
+		return m.Attach(ctx, &apiv1.AttachRequest{
+			Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -187,7 +197,10 @@ func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool)
 	return resp, nil
 }
 
-// epochOf makes an epoch of what Attach answered.
+// attachTime is how long one member gets to answer Attach, which may wait for the job's preparation.
+const attachTime = 30 * time.Second
+
+// epochOf makes an epoch of the answer of Attach.
 func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	manifest, err := dataset.ReadManifest(resp.Manifest)
 	if err != nil {
@@ -197,7 +210,7 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Batch == 0 { // the job left it to the pipeline
+	if o.Batch == 0 { // the job takes the batch of its pipeline
 		spec, err := pipeline.Parse(resp.Job.Spec.GetPipeline())
 		if err != nil {
 			return nil, fmt.Errorf("the job's pipeline: %w", err)
@@ -209,13 +222,13 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 		return nil, err
 	}
 	e := &trainmgr.Epoch{Number: resp.Epoch, Plan: plan, Owned: []dataset.Range{}}
-	at := uint64(0)
-	for _, n := range resp.Owned {
-		if n.From < at || n.To <= n.From || n.To > plan.MiniBatches() {
-			return nil, fmt.Errorf("the rank owns [%d, %d) after %d, of %d mini-batches", n.From, n.To, at, plan.MiniBatches())
+	end := uint64(0)
+	for _, numbers := range resp.Owned {
+		if numbers.From < end || numbers.To <= numbers.From || numbers.To > plan.MiniBatches() {
+			return nil, fmt.Errorf("the rank owns [%d, %d) after %d, of %d mini-batches", numbers.From, numbers.To, end, plan.MiniBatches())
 		}
-		e.Owned = append(e.Owned, dataset.Range{From: n.From, To: n.To})
-		at = n.To
+		e.Owned = append(e.Owned, dataset.Range{From: numbers.From, To: numbers.To})
+		end = numbers.To
 	}
 	token := dataset.Token{Job: r.digest, Epoch: resp.Epoch}
 	if len(resp.Token) > 0 {
@@ -239,18 +252,20 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	return e, nil
 }
 
-// planOptions reads a job's plan.
+// planOptions reads the options of a job's plan from their wire form.
 func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
 	o := dataset.Options{Seed: p.GetSeed(), Epoch: epoch}
-	for _, f := range []struct {
-		name string
-		have int64
-		into *int
-	}{{"batch", p.GetBatch(), &o.Batch}, {"split_batches", p.GetSplitBatches(), &o.SplitBatches}, {"window", p.GetWindow(), &o.Window}} {
-		if f.have < 0 || f.have > math.MaxInt32 {
-			return o, fmt.Errorf("plan: %s of %d", f.name, f.have)
+	for _, field := range []struct {
+		name   string
+		wire   int64
+		option *int
+	}{
+		{"batch", p.GetBatch(), &o.Batch}, {"split_batches", p.GetSplitBatches(), &o.SplitBatches}, {"window", p.GetWindow(), &o.Window},
+	} {
+		if field.wire < 0 || field.wire > math.MaxInt32 {
+			return o, fmt.Errorf("plan: %s of %d", field.name, field.wire)
 		}
-		*f.into = int(f.have)
+		*field.option = int(field.wire)
 	}
 	if t := p.GetTail(); t != "" {
 		if err := o.Tail.UnmarshalText([]byte(t)); err != nil {
@@ -265,7 +280,7 @@ func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
 	return o, nil
 }
 
-// ID names the job in every call.
+// ID returns the job's id, which names it in every call.
 func (j *Job) ID() string { return j.rank.id }
 
 // Status returns the job as the control plane described it when this rank attached.
@@ -291,21 +306,22 @@ func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, erro
 // Flush waits until every acknowledgement so far is durable.
 func (j *Job) Flush(ctx context.Context) error { return j.rank.acks.flush(ctx) }
 
-// Token returns what this rank has acknowledged, at once and from memory, without the control plane's seal: it serves as JobSpec.Resume of
-// another job over the same data; Attach wants Checkpoint's.
+// Token returns what this rank has acknowledged, at once and from memory. The token is not sealed by the control plane:
+// it serves as JobSpec.Resume of another job over the same data. Attach takes the token of Checkpoint.
 func (j *Job) Token() dataset.Token { return j.Job.Checkpoint() }
 
-// Checkpoint makes what this rank has acknowledged durable and returns its token, which the control plane has sealed:
-// Attach, with it, goes on from here. While the control plane is away it waits.
+// Checkpoint makes what this rank has acknowledged durable and returns its token, which the control plane has sealed.
+// Attach goes on from the token. Checkpoint waits while the control plane is away.
 func (j *Job) Checkpoint(ctx context.Context) ([]byte, error) {
 	token, err := j.rank.checkpoint(ctx, j.Job.Checkpoint)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint of job %s, rank %d: %w", j.rank.id, j.rank.o.Rank, err)
+		return nil, fmt.Errorf("checkpoint of job %s, rank %d: %w", j.rank.id, j.rank.options.Rank, err)
 	}
 	return token, nil
 }
 
-// Close makes acknowledgements durable, as far as the control plane answers within seconds, and ends the job's goroutines. The job goes on for other
-// ranks, and for whoever attaches as this one. After an iteration that ended without an error it tells the control plane that this rank is through: call
-// it when the last checkpoint is safe, since a job whose ranks are all through has ended, and cannot be attached to any more.
+// Close makes acknowledgements durable, if the control plane answers within seconds, and ends the consumer's goroutines.
+// The job goes on for other ranks, and for the next consumer that attaches as this rank. After an iteration that ended
+// without an error, Close tells the control plane that this rank has finished. Call it when the last checkpoint is safe:
+// a job of which every rank has finished has ended, and no consumer can attach to it any more.
 func (j *Job) Close() error { return j.Job.Close() }

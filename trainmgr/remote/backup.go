@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// Backup writes everything that the control plane keeps to w, in etcd's snapshot format, which ends with its SHA-256:
-// whoever keeps it compares that. It returns how many bytes came. What came before an error is no backup.
+// Backup writes everything that the control plane keeps to w, in etcd's snapshot format. The format ends with a SHA-256 of
+// the rest, which the caller compares. Backup returns how many bytes came. After an error these bytes are no backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	stream, err := call(ctx, c, 0, func(ctx context.Context, m apiv1connect.ControlClient) (*connect.ServerStreamForClient[apiv1.BackupResponse], error) {
 		s, err := m.Backup(ctx, &apiv1.BackupRequest{})
@@ -40,7 +40,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (bytes int64, err erro
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return bytes, fmt.Errorf("backup: %w", named(err))
+		return bytes, fmt.Errorf("backup: %w", withSentinel(err))
 	}
 	return bytes, nil
 }

@@ -17,60 +17,61 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// callTime is how long one member gets to answer a call that waits for nothing.
+// callTime is how long one member gets to answer a call that does not wait for an event.
 const callTime = 5 * time.Second
 
-// Pauses between attempts: doubled each time, half of it at random, so that the ranks of a job do not come back all at once.
+// Pauses between attempts. Each pause is twice the one before. Half of a pause is random, so that the ranks of a job do
+// not call all at once.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// severity says what to do about an error of a call.
-type severity uint8
+// retry says what to do about an error of a call.
+type retry uint8
 
 const (
-	fatal     severity = iota // the answer will be the same
-	elsewhere                 // ask another member
-	later                     // ask the same one again
+	retryNever     retry = iota // every member would answer the same
+	retryElsewhere              // ask another member
+	retryLater                  // ask the same member again
 )
 
-// kind sorts errors. What did not come over the wire is the network's.
-func kind(err error) severity {
+// retryAfter returns what to do about an error. An error that did not come over the wire is the network's.
+func retryAfter(err error) retry {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return elsewhere // the attempt's deadline; the caller's is looked at apart
+		return retryElsewhere // the attempt took too long; call checks the caller's context before
 	}
 	switch code := connect.CodeOf(err); {
 	case code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled:
-		return elsewhere
+		return retryElsewhere
 	case code == connect.CodeResourceExhausted:
-		return later
+		return retryLater
 	case !connect.IsWireError(err) && (code == connect.CodeUnknown || code == connect.CodeInternal):
-		return elsewhere
+		return retryElsewhere
 	}
-	return fatal
+	return retryNever
 }
 
-// notLeader returns the leader's URL if the error says that another member leads; it may be empty.
-func notLeader(err error) (url string, ok bool) {
-	var ce *connect.Error
-	if !errors.As(err, &ce) || ce.Code() != connect.CodeFailedPrecondition {
+// namedLeader returns the leader's URL if the error says that another member leads. The URL may be empty.
+func namedLeader(err error) (url string, ok bool) {
+	var refused *connect.Error
+	if !errors.As(err, &refused) || refused.Code() != connect.CodeFailedPrecondition {
 		return "", false
 	}
-	for _, d := range ce.Details() {
-		v, err := d.Value()
+	for _, detail := range refused.Details() {
+		value, err := detail.Value()
 		if err != nil {
 			continue
 		}
-		if n, ok := v.(*apiv1.NotLeader); ok {
-			return n.LeaderUrl, true
+		if notLeader, ok := value.(*apiv1.NotLeader); ok {
+			return notLeader.LeaderUrl, true
 		}
 	}
 	return "", false
 }
 
-// named gives an error of the control plane the name that callers look for.
-func named(err error) error {
+// withSentinel adds to an error of the control plane the error that callers look for with errors.Is.
+func withSentinel(err error) error {
 	switch connect.CodeOf(err) {
 	case connect.CodeNotFound:
 		return fmt.Errorf("%w: %w", ErrNoJob, err)
@@ -83,54 +84,55 @@ func named(err error) error {
 		}
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
-	if p := partlyConsumed(err); p != nil {
-		return p
+	if consumed := partlyConsumed(err); consumed != nil {
+		return consumed
 	}
-	msg := err.Error()
-	switch { // what the control plane wrapped when it refused is only words by now
-	case strings.Contains(msg, dataset.ErrOtherJob.Error()):
+	text := err.Error()
+	switch { // the wire carries the text of an error that the control plane wrapped
+	case strings.Contains(text, dataset.ErrOtherJob.Error()):
 		return fmt.Errorf("%w: %w", dataset.ErrOtherJob, err)
-	case strings.Contains(msg, dataset.ErrToken.Error()):
+	case strings.Contains(text, dataset.ErrToken.Error()):
 		return fmt.Errorf("%w: %w", dataset.ErrToken, err)
 	}
 	return err
 }
 
-// first returns the member to ask first.
-func (c *Client) first() string {
+// preferredMember returns the base URL of the member to ask first.
+func (c *Client) preferredMember() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at
+	return c.preferred
 }
 
-// moveOn makes the member after one that did not answer the first to ask, unless somebody has already.
-func (c *Client) moveOn(from string) {
+// preferNext prefers the member after one that did not answer, unless another call has changed the preferred member.
+func (c *Client) preferNext(failed string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at != from {
+	if c.preferred != failed {
 		return
 	}
-	c.at = c.order[(slices.Index(c.order, from)+1)%len(c.order)] // of a leader that was only named, Index is -1
+	// The index of a leader that is not among the configured members is -1.
+	c.preferred = c.configured[(slices.Index(c.configured, failed)+1)%len(c.configured)]
 }
 
-// follow makes a leader that was named the first to ask.
-func (c *Client) follow(raw string) bool {
+// preferLeader prefers the leader that a member has named. It returns false if the leader's URL cannot be called.
+func (c *Client) preferLeader(raw string) bool {
 	base, err := identity.BaseURL(raw)
 	if err != nil {
-		c.o.Logger.Warn("a member names a leader that cannot be called", "url", raw, "error", err)
+		c.options.Logger.Warn("a member names a leader that cannot be called", "url", raw, "error", err)
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at != base {
-		c.o.Logger.Info("follow the leader", "url", raw)
+	if c.preferred != base {
+		c.options.Logger.Info("follow the leader", "url", raw)
 	}
-	c.at = base
+	c.preferred = base
 	return true
 }
 
-// member returns the client of a member.
-func (c *Client) member(base string) apiv1connect.ControlClient {
+// memberClient returns the client of a member.
+func (c *Client) memberClient(base string) apiv1connect.ControlClient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, ok := c.members[base]
@@ -141,51 +143,56 @@ func (c *Client) member(base string) apiv1connect.ControlClient {
 	return m
 }
 
-// call asks the leader, wherever it is, as long as the client has patience. Each attempt gets so much time; 0 means no
-// bound, for streams.
-func call[R any](ctx context.Context, c *Client, each time.Duration, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+// maxFollows is how many members in a row may name another leader before call pauses: during an election two members may
+// name each other.
+const maxFollows = 3
+
+// call asks the leader, and goes on asking for as long as the client's patience. attemptTime bounds each attempt; 0 means
+// no bound, for streams.
+func call[R any](ctx context.Context, c *Client, attemptTime time.Duration, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
 	var (
-		none    R
-		begin   = time.Now()
-		pause   = firstPause
-		follows = 0
-		wrong   = map[string]error{} // by base URL, of members that were looked at
+		none      R
+		begin     = time.Now()
+		pause     = firstPause
+		follows   = 0
+		diagnoses = map[string]error{}
 	)
 	for {
-		base := c.first()
-		resp, err := attempt(ctx, each, c.member(base), f)
+		base := c.preferredMember()
+		resp, err := attempt(ctx, attemptTime, c.memberClient(base), f)
 		if err == nil {
-			c.meet()
+			c.noteAnswer()
 			return resp, nil
 		}
 		if ctx.Err() != nil {
 			return none, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-		if err := c.hopeless(ctx, base, err, wrong); err != nil {
+		if err := c.misconfigured(ctx, base, err, diagnoses); err != nil {
 			return none, err
 		}
-		if url, ok := notLeader(err); ok {
-			if url != "" && c.follow(url) {
-				if follows++; follows <= 3 {
+		if url, ok := namedLeader(err); ok {
+			if url != "" && c.preferLeader(url) {
+				if follows++; follows <= maxFollows {
 					continue
 				}
 			} else {
-				c.moveOn(base)
+				c.preferNext(base)
 			}
 		} else {
-			switch kind(err) {
-			case fatal:
-				return none, named(err)
-			case elsewhere:
-				c.moveOn(base)
+			switch retryAfter(err) {
+			case retryNever:
+				return none, withSentinel(err)
+			case retryElsewhere:
+				c.preferNext(base)
 			}
 		}
 		follows = 0
 		waited := time.Since(begin)
 		if waited+pause > c.patience() {
-			return none, fmt.Errorf("%w: asked %s for %v: %w", ErrUnreachable, strings.Join(c.o.Control, ", "), waited.Round(time.Millisecond), err)
+			return none, fmt.Errorf("%w: asked %s for %v: %w",
+				ErrUnreachable, strings.Join(c.options.Control, ", "), waited.Round(time.Millisecond), err)
 		}
-		c.o.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
+		c.options.Logger.Debug("ask the control plane again", "error", err, "waited", waited)
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2)):
 		case <-ctx.Done():
@@ -195,57 +202,58 @@ func call[R any](ctx context.Context, c *Client, each time.Duration, f func(cont
 	}
 }
 
-// meet notes that a member of a control plane has answered: from now on a failure is the network's or the member's, not
-// the address's.
-func (c *Client) meet() {
+// noteAnswer notes that a member of a control plane has answered. From now on a failure is the network's or the member's
+// fault, and not the address's.
+func (c *Client) noteAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.met = true
+	c.answered = true
 }
 
-// patience is how long a call goes on asking.
+// patience returns how long a call goes on asking.
 func (c *Client) patience() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.met {
-		return c.o.Patience
+	if c.answered {
+		return c.options.Patience
 	}
-	return min(c.o.Patience, c.o.Contact)
+	return min(c.options.Patience, c.options.Contact)
 }
 
-// hopeless returns an error if no member ever answered and the address or the identity is wrong for each of them, so
-// that to ask again would not help.
-func (c *Client) hopeless(ctx context.Context, base string, err error, wrong map[string]error) error {
-	if connect.IsWireError(err) { // somebody answered; whether it was a control plane the code says
+// misconfigured returns an error if no member has ever answered and the address or the identity of each configured member
+// is wrong, so that to ask again would not help. diagnoses holds, by base URL, what was found wrong so far.
+func (c *Client) misconfigured(ctx context.Context, base string, err error, diagnoses map[string]error) error {
+	if connect.IsWireError(err) { // a server answered; with these codes it may be no control plane
 		switch connect.CodeOf(err) {
 		case connect.CodeInternal, connect.CodeUnknown, connect.CodeUnavailable, connect.CodeUnimplemented:
 		default:
-			c.meet()
+			c.noteAnswer()
 		}
 	}
 	c.mu.Lock()
-	met := c.met
+	answered := c.answered
 	c.mu.Unlock()
-	if met {
+	if answered {
 		return nil
 	}
-	found := identity.Diagnose(ctx, base, c.o.Identity)
-	if mismatch := (*identity.MismatchError)(nil); !errors.As(found, &mismatch) {
-		found = nil
+	diagnosis := identity.Diagnose(ctx, base, c.options.Identity)
+	if mismatch := (*identity.MismatchError)(nil); !errors.As(diagnosis, &mismatch) {
+		diagnosis = nil
 	}
-	wrong[base] = found
-	for _, b := range c.order {
-		if wrong[b] == nil {
+	diagnoses[base] = diagnosis
+	for _, member := range c.configured {
+		if diagnoses[member] == nil {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %w", ErrUnreachable, wrong[c.order[0]])
+	return fmt.Errorf("%w: %w", ErrUnreachable, diagnoses[c.configured[0]])
 }
 
-func attempt[R any](ctx context.Context, each time.Duration, m apiv1connect.ControlClient, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
-	if each > 0 {
+// attempt makes one call of one member.
+func attempt[R any](ctx context.Context, limit time.Duration, m apiv1connect.ControlClient, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, each)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	return f(ctx, m)

@@ -21,9 +21,9 @@ import (
 )
 
 var (
-	// ErrUnreachable says that no member of the control plane answered as its leader for as long as the caller has patience.
+	// ErrUnreachable says that no member of the control plane answered as its leader within Options.Patience.
 	ErrUnreachable = errors.New("the control plane does not answer")
-	// ErrFenced says that another consumer has attached as the same rank: this one is out.
+	// ErrFenced says that another consumer has attached as the same rank, so that this consumer gets nothing more.
 	ErrFenced = errors.New("another consumer has attached as this rank")
 	// ErrNoJob says that the control plane knows no such job.
 	ErrNoJob = errors.New("no such job")
@@ -31,13 +31,14 @@ var (
 	ErrEnded = errors.New("the job has ended")
 	// ErrAbandoned says that the job has ended because no rank had called for too long. It comes with ErrEnded.
 	ErrAbandoned = errors.New("the job was abandoned")
-	// ErrData says that data or program are at fault: it would fail again anywhere.
+	// ErrData says that the data or the program is at fault: every node would fail in the same way.
 	ErrData = errors.New("the data is at fault")
-	// ErrOptions says that the launcher asked for what cannot be.
+	// ErrOptions says that options contradict each other or are out of range.
 	ErrOptions = errors.New("options")
 )
 
-// DefaultPatience is how long calls wait for a leader: longer than an election (seconds) and the restart of a single member.
+// DefaultPatience is how long calls wait for a leader: longer than an election takes (seconds), and longer than the restart
+// of a control plane with one member.
 const DefaultPatience = 2 * time.Minute
 
 // maxMessage bounds an answer of the control plane; the manifest of a million partitions is of this size.
@@ -45,27 +46,27 @@ const maxMessage = 256 << 20
 
 // Options say where the control plane is. Control is required.
 type Options struct {
-	Control  []string // its members: https://HOST:PORT, http://HOST:PORT or unix:PATH
+	Control  []string // the members: https://HOST:PORT, http://HOST:PORT or unix:PATH
 	Identity identity.Options
-	// Patience is how long a call waits, over all members, for one that leads; 0 means DefaultPatience.
+	// Patience is how long a call asks the members for their leader; 0 means DefaultPatience.
 	Patience time.Duration
-	// Contact is the same as long as no member has ever answered; 0 means Patience. A wrong address or identity is an
-	// error at once.
+	// Contact takes the place of Patience until a member has answered once; 0 means Patience. A wrong address or identity
+	// is an error at once.
 	Contact time.Duration
-	Logger  *slog.Logger // nil: silent
+	Logger  *slog.Logger // nil discards the log
 }
 
 // Client calls a control plane.
 type Client struct {
-	o     Options
-	run   string       // of ranks that name none
-	http  *http.Client // to the control plane and to nodes
-	order []string     // base URLs as configured
+	options    Options
+	defaultRun string       // names the run of ranks that name none
+	http       *http.Client // to the control plane and to nodes
+	configured []string     // base URLs of the members in Options.Control
 
-	mu      sync.Mutex
-	members map[string]apiv1connect.ControlClient // by base URL; those of the configuration, and leaders that were named
-	at      string                                // whom to ask first
-	met     bool                                  // a member has answered once
+	mu        sync.Mutex
+	members   map[string]apiv1connect.ControlClient // by base URL: configured members, and leaders that they named
+	preferred string                                // base URL of the member to ask first
+	answered  bool                                  // a member has answered once
 }
 
 // Dial makes a client. It does not wait for the control plane.
@@ -85,19 +86,19 @@ func Dial(o Options) (*Client, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	hc, err := identity.HTTPClient(o.Identity)
+	httpClient, err := identity.HTTPClient(o.Identity)
 	if err != nil {
 		return nil, fmt.Errorf("dial control plane: %w", err)
 	}
-	c := &Client{o: o, run: madeUpRun(), http: hc, members: map[string]apiv1connect.ControlClient{}}
+	c := &Client{options: o, defaultRun: newRunName(), http: httpClient, members: map[string]apiv1connect.ControlClient{}}
 	for _, raw := range o.Control {
 		base, err := identity.BaseURL(raw)
 		if err != nil {
 			return nil, fmt.Errorf("%w: control plane: %w", ErrOptions, err)
 		}
-		c.order = append(c.order, base)
+		c.configured = append(c.configured, base)
 	}
-	c.at = c.order[0]
+	c.preferred = c.configured[0]
 	return c, nil
 }
 
@@ -107,17 +108,19 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Leader returns the base URL of the member that answered last: as far as the client knows, it leads.
-func (c *Client) Leader() string { return c.first() }
+// Leader returns the base URL of the member that the client takes for the leader: the member that answered last, or that
+// another member named last.
+func (c *Client) Leader() string { return c.preferredMember() }
 
-// Submit hands a job over. A spec without a name gets one. Submitting is safe to repeat: when an answer was lost and the
-// job of this name and spec runs already, that one is returned.
+// Submit hands a job over. A spec without a name gets one. Submit may be repeated: if an answer was lost and a job of this
+// name and spec runs already, Submit returns that job.
 func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	return c.SubmitFor(ctx, "", spec)
 }
 
-// SubmitFor is Submit by an operator for the launchers of an owner: those whose certificate's name is this, or begins
-// with this and a dot. They alone may see the job, attach to it and cancel it. Empty is Submit.
+// SubmitFor is Submit by an operator for the launchers of an owner: the launchers whose certificate's name is the owner's,
+// or begins with the owner's name and a dot. No other launcher may see the job, attach to it or cancel it. With an empty
+// owner it is Submit.
 func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
@@ -129,13 +132,13 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 		spec.Name = "job-" + hex.EncodeToString(b[:])
 	}
 	tries := 0
-	resp, err := call(ctx, c, 30*time.Second, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
+	resp, err := call(ctx, c, submitTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
 		tries++
 		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
 	})
 	if connect.CodeOf(err) == connect.CodeAlreadyExists && tries > 1 {
-		if st, gerr := c.Get(ctx, spec.Name); gerr == nil && sameJob(st.Spec, spec) {
-			return st, nil
+		if running, getErr := c.Get(ctx, spec.Name); getErr == nil && sameJob(running.Spec, spec) {
+			return running, nil
 		}
 	}
 	if err != nil {
@@ -147,7 +150,11 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 	return resp.Job, nil
 }
 
-// sameJob compares what a launcher asked with what runs: the control plane fills defaults in.
+// submitTime is how long one member gets to answer SubmitJob, which reads the manifest.
+const submitTime = 30 * time.Second
+
+// sameJob reports whether a job is the one that a launcher submitted. It does not compare the fields in which the control
+// plane fills defaults in.
 func sameJob(have, want *apiv1.JobSpec) bool {
 	return have != nil && string(have.Pipeline) == string(want.Pipeline) && have.Name == want.Name
 }
@@ -188,7 +195,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Checkpoint returns the token of the whole job, all ranks together, as far as their acknowledgements are durable.
+// Checkpoint returns the token of the whole job: the durable acknowledgements of all its ranks.
 func (c *Client) Checkpoint(ctx context.Context, id string) ([]byte, error) {
 	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
 		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: id})
@@ -199,7 +206,8 @@ func (c *Client) Checkpoint(ctx context.Context, id string) ([]byte, error) {
 	return resp.Token, nil
 }
 
-// Watch yields a job whenever it changes, until it has ended. It goes on over a change of the leader; what it yields then may be the same again.
+// Watch yields a job whenever it changes, until it has ended. It goes on when the leader changes, and may then yield the
+// same state again.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatus, error] {
 	return func(yield func(*apiv1.JobStatus, error) bool) {
 		for {
@@ -217,7 +225,7 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 				yield(nil, fmt.Errorf("watch job %s: %w", id, err))
 				return
 			}
-			if stream == nil { // it ended without a message
+			if stream == nil { // the stream ended without a message
 				return
 			}
 			for ok := true; ok; ok = stream.Receive() {
@@ -231,11 +239,11 @@ func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatu
 			if err == nil {
 				return
 			}
-			if kind(err) == fatal {
-				yield(nil, fmt.Errorf("watch job %s: %w", id, named(err)))
+			if retryAfter(err) == retryNever {
+				yield(nil, fmt.Errorf("watch job %s: %w", id, withSentinel(err)))
 				return
 			}
-			c.moveOn(c.first())
+			c.preferNext(c.preferredMember())
 		}
 	}
 }

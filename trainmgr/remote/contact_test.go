@@ -42,6 +42,6 @@ func TestPatienceOnceMet(t *testing.T) {
 	c, err := Dial(Options{Control: []string{"http://127.0.0.1:1"}, Patience: time.Hour, Contact: time.Second})
 	require.NoError(t, err)
 	require.Equal(t, time.Second, c.patience())
-	c.meet()
+	c.noteAnswer()
 	require.Equal(t, time.Hour, c.patience())
 }

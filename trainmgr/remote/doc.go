@@ -13,36 +13,40 @@
 //		token, err := job.Checkpoint(ctx) // keep it with the model
 //	}
 //
-// A [Job] is a trainmgr.Job whose pieces come from the control plane as leases: the leader says which mini-batches to take from
-// which drive of which node, and the job pulls them from the node itself, one HTTP GET each. The leader is not on the
-// way of the data: while it is away the trainer goes on with what the nodes make and the queue holds.
+// A [Job] is a trainmgr.Job whose pieces are leases of the control plane. A lease names mini-batches, a node and a drive
+// of the node, and the job fetches the mini-batches from the node, one HTTP GET each. No mini-batch passes through the
+// leader: while the leader is away, the trainer goes on with what the nodes make under the leases that it holds and with
+// what the queue holds.
 //
 // # The parts
 //
-//	Client   calls the control plane: tries its members in turn, follows the leader, waits out an election
-//	leases   asks for work, extends what is held, reports the queue, gives back
-//	stream   one lease's mini-batches from its node, several requests under way, in order
-//	node     one storage node: its addresses, the nearest first, and how it has done lately
-//	acks     acknowledgements on their way to the ledger, in groups
+//	Client   calls the control plane: it asks the members in turn, follows the leader and waits while they elect one
+//	rank     is the trainmgr.Source of one rank: its session, and which acknowledgements are durable
+//	leases   asks for leases, names the leases that it holds, reports the queue and gives leases back
+//	piece    is one lease
+//	stream   fetches the mini-batches of one lease, several at once, and yields them in order
+//	node     is one storage node: its addresses, sockets of this machine first, and its failures
+//	acks     are acknowledgements on their way to the ledger, in groups
 //
 // # Exactly once
 //
-// A mini-batch is known by its number. One that comes twice, because a lease went to another node meanwhile, is dropped here; what
-// the trainer acknowledged is told to the ledger in groups, at most [AttachOptions].AckDelay later, and is durable when Checkpoint or Close
-// returns. What the trainer's token says holds over what the ledger knows: Attach with a token takes the rank there.
+// A mini-batch is known by its number. If it comes twice, because a lease went to another node meanwhile, the job drops
+// the second. Acknowledgements travel to the ledger in groups, at most [AttachOptions].AckDelay later, and are durable
+// when Checkpoint or Close returns. The trainer's token holds over what the ledger knows: Attach with a token takes the
+// rank to what the token says.
 //
 // # Runs
 //
-// A job that is submitted again while it runs is the same job, and what was acknowledged never comes again. So a
-// launcher that was interrupted and is started again would train on the rest, without a word. Therefore Attach says
-// which training run the rank belongs to (AttachOptions.Run; the ranks that attach by one Client are a run unless they
-// say otherwise), and a rank of which another run has acknowledged mini-batches is a [*PartlyConsumedError], unless the
-// caller brings a token, or says AttachOptions.Resume. A rank of the same run may attach late, and again. An iteration
-// with nothing to deliver is trainmgr.ErrNothingLeft.
+// A job that is submitted again while it runs is the same job, and its acknowledged mini-batches never come again. A
+// launcher that was interrupted and is started again would then train on the rest alone, without notice. Therefore Attach
+// names the training run of the rank (AttachOptions.Run; the ranks that attach by one Client are a run unless they name
+// another). Attach returns a [*PartlyConsumedError] if another run has acknowledged mini-batches of the rank, unless the
+// caller brings a token or sets AttachOptions.Resume. A rank of the same run may attach late, and again. An iteration that
+// has nothing to deliver returns trainmgr.ErrNothingLeft.
 //
-// The last mini-batch of a loop that is left early is not acknowledged: say Acknowledge before, if its step was made.
-// What was acknowledged before it is durable when the loop has ended, by break, return or panic, and when Close
-// returns; not after os.Exit inside the loop or a kill, when the acknowledgements of the last AckDelay may be lost and
+// The last mini-batch of a loop that ends early is not acknowledged: call Acknowledge before the end if the trainer has
+// made its step. The acknowledgements before it are durable when the loop has ended, by break, return or panic, and when
+// Close returns. After os.Exit inside the loop, or a kill, the acknowledgements of the last AckDelay may be lost, and
 // their mini-batches come again.
 //
 // # Concurrency
@@ -52,13 +56,14 @@
 //
 // # Errors
 //
-// A [*PartlyConsumedError] when another run has been at the rank; [ErrUnreachable] when no member of the control plane
-// has led for AttachOptions.Patience; [ErrFenced] when another consumer attached as the same rank; [ErrData] when a
-// partition, a row or the program is at fault, which ends the job for every rank; [ErrEnded] when the job was cancelled
-// or failed; [ErrNoJob] where there is none of the name; dataset.ErrToken and dataset.ErrOtherJob for a bad token. A
-// node that fails is not an error: its leases are given back and what they lack comes from elsewhere, or later.
+// A [*PartlyConsumedError] says that another run has acknowledged mini-batches of the rank, [ErrUnreachable] that no
+// member of the control plane has led for Options.Patience, and [ErrFenced] that another consumer has attached as the same
+// rank. [ErrData] says that a partition, a row or the program is at fault, and ends the job for every rank. [ErrEnded]
+// says that the job was cancelled or has failed, [ErrNoJob] that there is no job of the name. dataset.ErrToken and
+// dataset.ErrOtherJob refuse a token. A node that fails is no error: the rank gives its leases back, and their mini-batches
+// come from another node, or later.
 //
 // # Debugging
 //
-// Options.Logger tells of grants, refusals, retries and changes of the leader; Job.Report says what held the trainer back.
+// Options.Logger logs grants, refusals, retries and changes of the leader. Job.Report says what held the trainer back.
 package remote

@@ -307,7 +307,7 @@ func (c *cluster) Attach(_ context.Context, req *apiv1.AttachRequest) (*apiv1.At
 	man, _ := c.man.MarshalJSON()
 	token, _ := r.delivered.Token().MarshalBinary()
 	return &apiv1.AttachResponse{Job: c.status(), Session: r.session, TensorSchema: schema, Manifest: man, Epoch: r.epoch, Token: token,
-		Owned: ranges(r.owned), MeanLength: map[string]float64{"list_0": 2}}, nil
+		Owned: wireRanges(r.owned), MeanLength: map[string]float64{"list_0": 2}}, nil
 }
 
 // session finds the rank of a session. c.mu is held.

@@ -7,13 +7,12 @@ import (
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
-// credibleBytes is how long a node may say that a frame is before any of it has come, and memory is found for all of
-// it.
+// credibleBytes is the length of a frame for which readFrame allocates memory before any of the frame has come.
 const credibleBytes = 16 << 20
 
-// readFrame reads a frame of so many bytes into a buffer of the pool, and makes the CRC32C of its data on the way. Of a
-// frame that is said to be far longer than any that has come, memory for the rest is found when the first part is here:
-// to say a number costs a node nothing.
+// readFrame reads a frame of that length into a buffer of the pool, and computes the CRC32C of the frame's data on the
+// way. A node can claim any length. If the frame is said to be far longer than every frame so far, readFrame allocates
+// memory for the rest when the first part has come.
 func (p *buffers) readFrame(r io.Reader, length int) (buf []byte, crc uint32, err error) {
 	buf = p.get(min(length, p.credible()))
 	s := newFrameSum(length)
@@ -23,7 +22,7 @@ func (p *buffers) readFrame(r io.Reader, length int) (buf []byte, crc uint32, er
 			return nil, 0, err
 		}
 		if len(buf) == length {
-			p.came(length)
+			p.noteLength(length)
 			return buf, s.crc, nil
 		}
 		longer := p.get(min(length, 4*len(buf)))
@@ -33,54 +32,54 @@ func (p *buffers) readFrame(r io.Reader, length int) (buf []byte, crc uint32, er
 	}
 }
 
-// credible returns how many bytes are believed before they come.
+// credible returns the length of a frame for which memory is allocated before any of the frame has come.
 func (p *buffers) credible() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(credibleBytes, 2*p.largest)
 }
 
-// came notes that a frame has come whole.
-func (p *buffers) came(n int) {
+// noteLength notes the length of a frame that has come whole.
+func (p *buffers) noteLength(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.largest = max(p.largest, n)
 }
 
-// part is how much of a frame is read and summed at a time: it stays in the second-level cache.
-const part = 256 << 10
+// readBytes is how much of a frame is read and summed at a time: it stays in the second-level cache.
+const readBytes = 256 << 10
 
-// frameSum makes the CRC32C of a frame's data while it is read. What is not a frame has any sum: reading the frame says
-// what is wrong with it.
+// frameSum computes the CRC32C of a frame's data while the frame is read. Bytes that are no frame have an arbitrary sum;
+// tensor.ReadFrameOf refuses them.
 type frameSum struct {
-	at     int    // bytes read
-	length int    // of the frame
-	data   uint64 // where its data begins, once that is known
-	crc    uint32
+	read      int    // bytes so far
+	length    int    // of the frame
+	dataStart uint64 // offset of the frame's data; length until it is known
+	crc       uint32
 }
 
-func newFrameSum(length int) *frameSum { return &frameSum{length: length, data: uint64(length)} }
+func newFrameSum(length int) *frameSum { return &frameSum{length: length, dataStart: uint64(length)} }
 
-// fill reads until buf, which begins with what was read before, is full.
+// fill reads until buf is full. buf begins with what was read before.
 func (s *frameSum) fill(r io.Reader, buf []byte) error {
-	for s.at < len(buf) {
-		end := min(s.at+part, len(buf))
-		switch _, err := io.ReadFull(r, buf[s.at:end]); err {
+	for s.read < len(buf) {
+		end := min(s.read+readBytes, len(buf))
+		switch _, err := io.ReadFull(r, buf[s.read:end]); err {
 		case nil:
 		case io.EOF:
 			return io.ErrUnexpectedEOF // the frame has more
 		default:
 			return err
 		}
-		if s.at == 0 && end >= 8 {
-			if n := binary.LittleEndian.Uint64(buf); n <= uint64(s.length) {
-				s.data = n + 8
+		if s.read == 0 && end >= 8 {
+			if header := binary.LittleEndian.Uint64(buf); header <= uint64(s.length) {
+				s.dataStart = header + 8
 			}
 		}
-		if from := max(uint64(s.at), s.data); from < uint64(end) {
+		if from := max(uint64(s.read), s.dataStart); from < uint64(end) {
 			s.crc = crc32c.Update(s.crc, buf[from:end])
 		}
-		s.at = end
+		s.read = end
 	}
 	return nil
 }

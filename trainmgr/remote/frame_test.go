@@ -21,7 +21,7 @@ func readSummed(r io.Reader, buf []byte) (crc uint32, err error) {
 func (p *buffers) taken() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.held
+	return p.freeBytes
 }
 
 // TestALengthThatIsOnlyClaimed costs no more memory than what is believed at once.

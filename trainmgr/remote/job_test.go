@@ -65,13 +65,13 @@ func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 		c.mu.Unlock()
 		for _, g := range said {
 			l.mu.Lock()
-			over := l.over.has(g.Lease)
+			ended := l.ended.contains(g.Lease)
 			l.mu.Unlock()
-			if !over {
+			if !ended {
 				continue
 			}
 			asked = true
-			require.NoError(t, l.take(&apiv1.LeaseResponse{Grants: []*apiv1.Grant{g}}))
+			require.NoError(t, l.handleResponse(&apiv1.LeaseResponse{Grants: []*apiv1.Grant{g}}))
 			l.mu.Lock()
 			require.NotContains(t, l.held, g.Lease)
 			l.mu.Unlock()
@@ -83,15 +83,15 @@ func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-func TestLeasesThatAreOverAreRememberedForAWhile(t *testing.T) {
-	var o over
-	assert.False(t, o.has(0))
-	for id := uint64(1); id <= 3*uint64(len(o.ring)); id++ {
-		o.add(id)
-		assert.True(t, o.has(id))
+func TestEndedLeasesAreRememberedForAWhile(t *testing.T) {
+	var e endedLeases
+	assert.False(t, e.contains(0))
+	for lease := uint64(1); lease <= 3*uint64(len(e.ring)); lease++ {
+		e.add(lease)
+		assert.True(t, e.contains(lease))
 	}
-	assert.Len(t, o.ids, len(o.ring))
-	assert.False(t, o.has(1))
+	assert.Len(t, e.ids, len(e.ring))
+	assert.False(t, e.contains(1))
 }
 
 // TestTheBatchMayBeThePipelines: a job that says no batch has its pipeline's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,69 +14,83 @@ import (
 )
 
 const (
-	// leaseWait is how long the leader may wait for something to grant: well below the second in which held leases must be named again.
+	// leaseWait is how long the leader may wait for a lease that it can grant. It is well below the second in which the
+	// rank must name the leases that it holds again.
 	leaseWait = 500 * time.Millisecond
-	// leaseRest is the pause between calls that ask for nothing, or were answered at once with nothing.
+	// leaseRest is the pause after a call that asked for no lease, or that the leader answered at once without one.
 	leaseRest = 250 * time.Millisecond
-	// stuckTime is how long the mini-batch that is due may be in nobody's hands before a later lease is given back for it.
+	// stuckTime is how long the rank may hold no lease for the mini-batch that is due, before it gives a later lease back.
 	stuckTime = 2 * time.Second
-	// refusedTime is how long nodes may refuse a split, because they do not hold its partition or it has changed, before the
-	// data counts as at fault: beats tell the control plane of a partition that has moved within seconds.
+	// refusedTime is how long nodes may refuse a split, because they do not hold its partition or the partition has
+	// changed, before the data counts as at fault. The nodes' heartbeats tell the control plane within seconds that a
+	// partition has moved.
 	refusedTime = 5 * time.Second
+)
+
+// Reasons for which a rank gives a lease back. The control plane reads the words before the colon.
+const (
+	reasonStop = "stop"
+	reasonData = "data: "
+	reasonNode = "node: "
+	// Of a rank that gives all of its leases back.
+	reasonDetach = "detach"
+	reasonDone   = "done"
 )
 
 var errRevoked = errors.New("the lease was revoked")
 
-// leases are the pieces of one delivery: asked for, held, and given back.
+// errNothingMissing ends pieces when every mini-batch has come.
+var errNothingMissing = errors.New("every mini-batch has come")
+
+// leases asks the control plane for the leases of one delivery, holds them and gives them back. It is the delivery's
+// trainmgr.Pieces: each lease is a piece.
 type leases struct {
 	rank     *rank
 	epoch    *trainmgr.Epoch
 	delivery trainmgr.Delivery
 	ctx      context.Context // ends with the delivery
 	stop     context.CancelFunc
-	wg       sync.WaitGroup
-	kick     chan struct{} // something changed that the leader should hear of now
-	room     chan struct{} // another piece may be asked for
-	due      chan struct{} // back has something
+	loops    sync.WaitGroup
 
-	mu      sync.Mutex
-	held    map[uint64]*piece // by lease
-	ready   []*piece          // granted, not started
-	running int
-	back    map[string][]uint64 // leases to give back, by reason
-	adopt   bool
-	refused map[int]time.Time // since when a split has been refused, by its place
-	over    over              // leases that are no longer held
-	dueAt   time.Time         // since when what is due is nobody's
-	changed chan struct{}     // closed and renewed when ready or err change
-	err     error
+	reportNow chan struct{} // the leader should hear now what the rank holds
+	askNow    chan struct{} // the rank may ask for another lease
+	returnNow chan struct{} // toReturn is not empty
+
+	mu           sync.Mutex
+	held         map[uint64]*piece   // by lease
+	ready        []*piece            // granted, not started
+	running      int                 // pieces under way
+	toReturn     map[string][]uint64 // leases to give back, by reason
+	adopt        bool                // the leader is new and asks for a description of each lease that the rank holds
+	refusedSince map[int]time.Time   // by the split's position in the plan: since when nodes have refused it
+	ended        endedLeases
+	stuckSince   time.Time     // since when the rank holds no lease for the mini-batch that is due; zero: it holds one
+	changed      chan struct{} // closed and renewed when ready or err change
+	err          error         // ends the delivery
 }
 
-// Begin starts to ask for leases of the epoch.
+// Begin implements trainmgr.Source. It starts to ask for leases of the epoch.
 func (r *rank) Begin(ctx context.Context, epoch *trainmgr.Epoch, delivery trainmgr.Delivery) (trainmgr.Pieces, error) {
 	if err := r.acks.failed(); err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	l := &leases{rank: r, epoch: epoch, delivery: delivery, ctx: ctx, stop: stop, kick: make(chan struct{}, 1), room: make(chan struct{}, 1), due: make(chan struct{}, 1),
-		held: map[uint64]*piece{}, back: map[string][]uint64{}, refused: map[int]time.Time{}, changed: make(chan struct{})}
+	l := &leases{
+		rank: r, epoch: epoch, delivery: delivery, ctx: ctx, stop: stop,
+		reportNow: make(chan struct{}, 1), askNow: make(chan struct{}, 1), returnNow: make(chan struct{}, 1),
+		held: map[uint64]*piece{}, toReturn: map[string][]uint64{}, refusedSince: map[int]time.Time{}, changed: make(chan struct{}),
+	}
 	r.mu.Lock()
 	r.leases = l
 	r.mu.Unlock()
-	l.wg.Go(l.ask)
-	l.wg.Go(l.report)
-	l.wg.Go(l.returns)
-	l.wg.Go(l.endWhole)
+	l.loops.Go(l.askLoop)
+	l.loops.Go(l.reportLoop)
+	l.loops.Go(l.returnLoop)
+	l.loops.Go(l.cancelWhenWhole)
 	return l, nil
 }
 
-// wanted reports whether a mini-batch has still to come.
-func (l *leases) wanted(number uint64) bool {
-	pending, ok := l.delivery.Pending(number)
-	return ok && pending == number
-}
-
-// Next waits for a piece that was granted.
+// Next implements trainmgr.Pieces. It waits for a granted lease.
 func (l *leases) Next(ctx context.Context) (trainmgr.Piece, error) {
 	for {
 		l.mu.Lock()
@@ -90,20 +105,21 @@ func (l *leases) Next(ctx context.Context) (trainmgr.Piece, error) {
 			l.mu.Unlock()
 			return p, nil
 		}
-		wait := l.changed
+		changed := l.changed
 		l.mu.Unlock()
 		select {
-		case <-wait:
+		case <-changed:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// Close ends the asking and gives back what is held, as far as the control plane answers soon.
+// Close implements trainmgr.Pieces. It gives back every lease that the rank holds, if the control plane answers within
+// closeTime.
 func (l *leases) Close() error {
 	l.stop()
-	l.wg.Wait()
+	l.loops.Wait()
 	r := l.rank
 	r.mu.Lock()
 	r.leases = nil
@@ -117,17 +133,17 @@ func (l *leases) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	err := r.acks.flush(ctx)
-	l.sweep()
+	l.dropDelivered()
 	l.mu.Lock()
-	for id := range l.held {
-		l.release(id, "stop")
+	for lease := range l.held {
+		l.release(lease, reasonStop)
 	}
 	l.mu.Unlock()
-	return errors.Join(err, l.giveBack(ctx))
+	return errors.Join(err, l.returnReleased(ctx))
 }
 
-// ask waits for leases, one call after another, as long as there is something to wait for.
-func (l *leases) ask() {
+// askLoop asks for leases, one call after another, and reports what the rank holds.
+func (l *leases) askLoop() {
 	for l.ctx.Err() == nil {
 		begin, wanted := time.Now(), false
 		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest {
@@ -136,28 +152,28 @@ func (l *leases) ask() {
 			return req
 		})
 		if err == nil {
-			err = l.take(resp)
+			err = l.handleResponse(resp)
 		}
 		if err != nil {
 			l.fail(err)
 			return
 		}
 		switch {
-		case !wanted: // until there is room for more
-			l.rest(l.room, leaseWait)
+		case !wanted: // the rank holds as many leases as it may
+			l.rest(l.askNow, leaseWait)
 		case len(resp.Grants) == 0 && time.Since(begin) < leaseWait/2:
-			l.rest(l.room, leaseRest) // the leader does not wait for us, as one does that has just begun
+			l.rest(l.askNow, leaseRest) // a leader that was elected just now answers without waiting
 		}
 	}
 }
 
-// report tells the leader what is held and how the queue stands: now and then, and at once when a drive is no longer needed for
-// a lease.
-func (l *leases) report() {
+// reportLoop tells the leader which leases the rank holds and how its queue stands: every leaseWait, and at once when
+// reportNow says so.
+func (l *leases) reportLoop() {
 	for l.ctx.Err() == nil {
 		resp, err := l.rank.lease(l.ctx, func() *apiv1.LeaseRequest { return l.request(false) })
 		if err == nil {
-			err = l.take(resp)
+			err = l.handleResponse(resp)
 		}
 		if err == nil {
 			err = l.rank.acks.failed()
@@ -166,15 +182,12 @@ func (l *leases) report() {
 			l.fail(err)
 			return
 		}
-		l.rest(l.kick, leaseWait)
+		l.rest(l.reportNow, leaseWait)
 	}
 }
 
-// errWhole ends pieces when everything has come.
-var errWhole = errors.New("every mini-batch has come")
-
-// endWhole ends the pieces that can bring nothing new.
-func (l *leases) endWhole() {
+// cancelWhenWhole ends every piece once every mini-batch has come.
+func (l *leases) cancelWhenWhole() {
 	select {
 	case <-l.delivery.Whole():
 	case <-l.ctx.Done():
@@ -183,213 +196,237 @@ func (l *leases) endWhole() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.held {
-		p.cancel(errWhole)
+		p.cancel(errNothingMissing)
 	}
 }
 
-// returns gives leases back as soon as they are released, also while the leader is being asked for others.
-func (l *leases) returns() {
+// returnLoop gives leases back as soon as they are released, also while askLoop waits for others.
+func (l *leases) returnLoop() {
 	for {
 		select {
-		case <-l.due:
+		case <-l.returnNow:
 		case <-l.ctx.Done():
 			return
 		}
-		if err := l.giveBack(l.ctx); err != nil {
+		if err := l.returnReleased(l.ctx); err != nil {
 			l.fail(err)
 			return
 		}
 	}
 }
 
-// rest waits, but not when something changes.
-func (l *leases) rest(change <-chan struct{}, d time.Duration) {
+// rest waits for at most d. A signal ends the wait.
+func (l *leases) rest(signal <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-change:
+	case <-signal:
 	case <-l.ctx.Done():
 	}
 }
 
-func (l *leases) wake() {
-	for _, c := range []chan struct{}{l.kick, l.room} {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+// notify sends a signal, unless one is pending.
+func notify(signal chan<- struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
 	}
 }
 
-// fail ends the delivery.
+// wakeLoops makes askLoop and reportLoop call the leader now.
+func (l *leases) wakeLoops() {
+	notify(l.reportNow)
+	notify(l.askNow)
+}
+
+// fail ends the delivery with an error.
 func (l *leases) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err = err
-		l.change()
+		l.noteChange()
 	}
 }
 
-// change tells who waits in Next. l.mu is held.
-func (l *leases) change() {
+// noteChange wakes the caller of Next. l.mu is held.
+func (l *leases) noteChange() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// request says what is held and, if so told, what is wanted.
+// wanted reports whether a mini-batch has still to come.
+func (l *leases) wanted(number uint64) bool {
+	pending, ok := l.delivery.Pending(number)
+	return ok && pending == number
+}
+
+// request says which leases the rank holds. If ask is true it also asks for leases, as far as the rank may hold more.
 func (l *leases) request(ask bool) *apiv1.LeaseRequest {
 	status := l.delivery.Status()
-	queue, left, due, ordered := status.Queue, status.Left, status.Due, status.Ordered
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	req := &apiv1.LeaseRequest{
 		Epoch: l.epoch.Number, SaysDone: true,
 		Report: &apiv1.RankReport{
-			QueueBatches: float64(queue.MiniBatches), QueueBytes: queue.Bytes, QueueLimitBytes: queue.LimitBytes,
-			StallSeconds: queue.Stall.Seconds(), TRowsPerSecond: l.rank.t, Blocked: queue.Full,
+			QueueBatches: float64(status.Queue.MiniBatches), QueueBytes: status.Queue.Bytes,
+			QueueLimitBytes: status.Queue.LimitBytes, StallSeconds: status.Queue.Stall.Seconds(),
+			TRowsPerSecond: l.rank.rowsPerSecond, Blocked: status.Queue.Full,
 		},
 	}
-	if n := l.rank.o.Pieces - l.running - len(l.ready); ask && left > 0 && (n > 0 || ordered) {
-		req.Want, req.WaitSeconds = int32(max(n, 1)), leaseWait.Seconds()
+	room := l.rank.options.Pieces - l.running - len(l.ready)
+	if ask && status.Left > 0 && (room > 0 || status.Ordered) {
+		req.Want, req.WaitSeconds = int32(max(room, 1)), leaseWait.Seconds()
 	}
-	for id, p := range l.held {
-		req.Held = append(req.Held, id)
+	for lease, p := range l.held {
+		req.Held = append(req.Held, lease)
 		if p.ended {
-			req.Fetched = append(req.Fetched, id)
+			req.Fetched = append(req.Fetched, lease)
 		}
 		if l.adopt {
-			req.Adopt = append(req.Adopt, &apiv1.HeldLease{Lease: id, Epoch: req.Epoch, Split: uint32(p.split.Position), Node: p.node.name, Drive: p.drive, From: p.run.From, To: p.run.To})
+			req.Adopt = append(req.Adopt, &apiv1.HeldLease{
+				Lease: lease, Epoch: req.Epoch, Split: uint32(p.split.Position), Node: p.node.name, Drive: p.drive,
+				From: p.numbers.From, To: p.numbers.To,
+			})
 		}
 	}
-	if ask && ordered && left > 0 {
-		l.unstick(due)
+	if ask && status.Ordered && status.Left > 0 {
+		l.releaseIfStuck(status.Due)
 	}
 	return req
 }
 
-// unstick gives the last lease back when the mini-batch that is due is in nobody's hands: the drive that could make it may be busy with leases
-// that wait for room behind it. l.mu is held.
-func (l *leases) unstick(due uint64) {
+// releaseIfStuck gives the last lease back if the rank has held no lease for the mini-batch that is due for stuckTime.
+// The drive that could make that mini-batch may be busy with leases whose mini-batches wait for room behind it. l.mu is
+// held.
+func (l *leases) releaseIfStuck(due uint64) {
 	var last *piece
 	for _, p := range l.held {
 		if p.ended {
 			continue
 		}
-		if p.run.From <= due && due < p.run.To {
-			l.dueAt = time.Time{}
+		if p.numbers.From <= due && due < p.numbers.To {
+			l.stuckSince = time.Time{}
 			return
 		}
-		if last == nil || p.run.From > last.run.From {
+		if last == nil || p.numbers.From > last.numbers.From {
 			last = p
 		}
 	}
 	switch {
 	case last == nil || !l.wanted(due):
-		l.dueAt = time.Time{}
-	case l.dueAt.IsZero():
-		l.dueAt = time.Now()
-	case time.Since(l.dueAt) > stuckTime:
-		l.dueAt = time.Time{}
+		l.stuckSince = time.Time{}
+	case l.stuckSince.IsZero():
+		l.stuckSince = time.Now()
+	case time.Since(l.stuckSince) > stuckTime:
+		l.stuckSince = time.Time{}
 		last.cancel(errRevoked)
-		l.release(last.lease, "stop")
+		l.release(last.lease, reasonStop)
 	}
 }
 
-// take takes in what the leader answered.
-func (l *leases) take(resp *apiv1.LeaseResponse) error {
+// handleResponse takes the grants, revocations and tickets of the leader's answer.
+func (l *leases) handleResponse(resp *apiv1.LeaseResponse) error {
 	status := l.delivery.Status()
-	l.rank.note(resp.Waiting, status.Left > 0 && status.Queue.MiniBatches == 0, time.Now())
+	l.rank.noteWaiting(resp.Waiting, status.Left > 0 && status.Queue.MiniBatches == 0, time.Now())
 	if resp.JobDone && status.Left > 0 {
 		return fmt.Errorf("%w: %d mini-batches of epoch %d were not delivered", ErrEnded, status.Left, l.epoch.Number)
 	}
-	var pieces []*piece
-	for _, g := range resp.Grants {
-		p, err := l.piece(g)
+	var granted []*piece
+	for _, grant := range resp.Grants {
+		p, err := l.newPiece(grant)
 		if err != nil {
-			return fmt.Errorf("lease %d: %w", g.GetLease(), err)
+			return fmt.Errorf("lease %d: %w", grant.GetLease(), err)
 		}
-		pieces = append(pieces, p)
+		granted = append(granted, p)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.adopt = resp.Adopt
-	for _, id := range resp.Revoked {
-		if p := l.held[id]; p != nil {
-			l.rank.client.o.Logger.Info("lease revoked", "job", l.rank.id, "lease", id, "node", p.node.name, "drive", p.drive)
-			p.cancel(errRevoked)
-			l.drop(p)
-		}
+	for _, lease := range resp.Revoked {
+		l.revoke(lease)
 	}
 	for _, t := range resp.Tickets {
 		if p := l.held[t.GetLease()]; p != nil {
-			p.entitle(t.GetTicket())
+			p.setTicket(t.GetTicket())
 		}
 	}
-	for _, p := range pieces {
-		if l.held[p.lease] != nil || l.over.has(p.lease) {
-			p.cancel(nil)
-			continue // the leader says a grant until it has heard that it came
-		}
-		l.held[p.lease] = p
-		l.ready = append(l.ready, p)
-		l.rank.client.o.Logger.Debug("lease", "job", l.rank.id, "lease", p.lease, "from", p.run.From, "to", p.run.To, "node", p.node.name, "drive", p.drive)
+	for _, p := range granted {
+		l.hold(p)
 	}
-	if len(pieces) > 0 {
-		l.change()
+	if len(granted) > 0 {
+		l.noteChange()
 	}
 	if l.adopt {
-		l.wake()
+		l.wakeLoops()
 	}
 	return nil
+}
+
+// revoke ends a lease that the leader has taken back. l.mu is held.
+func (l *leases) revoke(lease uint64) {
+	p := l.held[lease]
+	if p == nil {
+		return
+	}
+	l.rank.client.options.Logger.Info("lease revoked", "job", l.rank.id, "lease", lease, "node", p.node.name, "drive", p.drive)
+	p.cancel(errRevoked)
+	l.drop(p)
+}
+
+// hold takes a granted lease. The leader repeats a grant until it has heard that the grant has come, so hold ignores a
+// lease that the rank holds already or held before. l.mu is held.
+func (l *leases) hold(p *piece) {
+	if l.held[p.lease] != nil || l.ended.contains(p.lease) {
+		p.cancel(nil)
+		return
+	}
+	l.held[p.lease] = p
+	l.ready = append(l.ready, p)
+	l.rank.client.options.Logger.Debug("lease", "job", l.rank.id, "lease", p.lease, "from", p.numbers.From, "to", p.numbers.To,
+		"node", p.node.name, "drive", p.drive)
 }
 
 // drop forgets a lease. l.mu is held.
 func (l *leases) drop(p *piece) {
 	delete(l.held, p.lease)
-	l.over.add(p.lease)
-	for i, q := range l.ready {
-		if q == p {
-			l.ready = append(l.ready[:i], l.ready[i+1:]...)
-			break
-		}
+	l.ended.add(p.lease)
+	if i := slices.Index(l.ready, p); i >= 0 {
+		l.ready = slices.Delete(l.ready, i, i+1)
 	}
 }
 
-// sweep forgets leases whose every mini-batch the ledger knows to be delivered.
-func (l *leases) sweep() {
+// dropDelivered forgets the leases of which the ledger knows that every mini-batch was delivered.
+func (l *leases) dropDelivered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.held {
-		if p.ended && l.rank.known(p.run) {
+		if p.ended && l.rank.isDurable(p.numbers) {
 			p.cancel(nil)
 			l.drop(p)
 		}
 	}
 }
 
-// release notes a lease that is to be given back. l.mu is held.
-func (l *leases) release(id uint64, reason string) {
-	if p := l.held[id]; p != nil {
+// release forgets a lease that the rank holds and has returnLoop give it back. l.mu is held.
+func (l *leases) release(lease uint64, reason string) {
+	if p := l.held[lease]; p != nil {
 		l.drop(p)
-		l.back[reason] = append(l.back[reason], id)
-		select {
-		case l.due <- struct{}{}:
-		default:
-		}
+		l.toReturn[reason] = append(l.toReturn[reason], lease)
+		notify(l.returnNow)
 	}
 }
 
-// giveBack sends what release noted.
-func (l *leases) giveBack(ctx context.Context) error {
+// returnReleased gives back every lease that was released.
+func (l *leases) returnReleased(ctx context.Context) error {
 	r := l.rank
 	for {
 		var req *apiv1.ReleaseRequest
 		l.mu.Lock()
-		for reason, ids := range l.back {
-			req = &apiv1.ReleaseRequest{Leases: ids, Reason: reason}
-			delete(l.back, reason)
+		for reason, released := range l.toReturn {
+			req = &apiv1.ReleaseRequest{Leases: released, Reason: reason}
+			delete(l.toReturn, reason)
 			break
 		}
 		l.mu.Unlock()
@@ -399,13 +436,13 @@ func (l *leases) giveBack(ctx context.Context) error {
 		r.mu.Lock()
 		req.Id, req.Session = r.id, r.session
 		r.mu.Unlock()
-		_, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
+		release := func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
 			return m.Release(ctx, req)
-		})
-		if err != nil {
+		}
+		if _, err := call(ctx, r.client, callTime, release); err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.back[req.Reason] = append(l.back[req.Reason], req.Leases...)
+			l.toReturn[req.Reason] = append(l.toReturn[req.Reason], req.Leases...)
 			return err
 		}
 	}

@@ -28,23 +28,26 @@ import (
 const (
 	maxFrame     = 2 << 30  // bytes of a mini-batch
 	maxErrorBody = 64 << 10 // bytes of an error's JSON
-	// maxDescription is what a node with a million partitions says of itself.
+	// maxDescription bounds the description of a node, in bytes: that of a node with a million partitions is as long.
 	maxDescription = 256 << 20
 )
 
-// errNode says that a node did not do what it should; somebody else, or the same later, may.
+// errNode says that a node failed. Another node may make the mini-batch, or the same node later.
 var errNode = errors.New("node")
 
-// errRefused says that a node does not have what it should, or not any more: its partition has changed, or was moved.
+// errRefused says that a node does not hold a partition: the partition has changed or was moved.
 var errRefused = errors.New("refused")
 
-// busyError is a node's word that it would do so later.
+// busyError says that a node is busy and would answer later.
 type busyError struct {
 	err   error
-	after time.Duration
+	after time.Duration // the node's Retry-After
 }
 
+// Error implements error.
 func (e *busyError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error without the time.
 func (e *busyError) Unwrap() error { return e.err }
 
 // node is one storage node as a job knows it.
@@ -52,23 +55,23 @@ type node struct {
 	name string
 	http *http.Client
 
-	mu    sync.Mutex
-	bases []string // where it is reached, nearest first, those that failed last
-	known []string // the URLs that bases were made of
-	fails int      // in a row
-	until time.Time
+	mu          sync.Mutex
+	bases       []string  // base URLs: Unix sockets first, URLs that failed last
+	urls        []string  // from which bases were made
+	failures    int       // in a row
+	pausedUntil time.Time // no piece of this node starts before
 }
 
-// reach notes where the node is. Sockets of this machine come first, if the node of this name answers there: another machine's
-// may have the same path.
-func (n *node) reach(ctx context.Context, urls []string) error {
+// setAddresses notes where the node is reached. Unix sockets come first, if the node of this name answers there: a socket
+// of another machine may have the same path as a socket of this one.
+func (n *node) setAddresses(ctx context.Context, urls []string) error {
 	n.mu.Lock()
-	same := slices.Equal(n.known, urls)
+	same := slices.Equal(n.urls, urls)
 	n.mu.Unlock()
 	if same {
 		return nil
 	}
-	var near, far []string
+	var sockets, remote []string
 	for _, raw := range urls {
 		base, err := identity.BaseURL(raw)
 		if err != nil {
@@ -76,23 +79,23 @@ func (n *node) reach(ctx context.Context, urls []string) error {
 		}
 		path, unix := strings.CutPrefix(raw, "unix:")
 		if !unix {
-			far = append(far, base)
+			remote = append(remote, base)
 			continue
 		}
 		if fi, err := os.Stat(path); err == nil && fi.Mode().Type() == os.ModeSocket && n.answers(ctx, base) {
-			near = append(near, base)
+			sockets = append(sockets, base)
 		}
 	}
-	if len(near)+len(far) == 0 {
+	if len(sockets)+len(remote) == 0 {
 		return fmt.Errorf("%w %s: it cannot be reached at any of %q", errNode, n.name, urls)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.bases, n.known = append(near, far...), slices.Clone(urls)
+	n.bases, n.urls = append(sockets, remote...), slices.Clone(urls)
 	return nil
 }
 
-// answers asks who is there.
+// answers reports whether the node of this name answers at a base URL.
 func (n *node) answers(ctx context.Context, base string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -100,15 +103,15 @@ func (n *node) answers(ctx context.Context, base string) bool {
 	return err == nil && resp.GetStatus().GetName() == n.name
 }
 
-// base returns where to ask now.
+// base returns the base URL to ask next.
 func (n *node) base() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.bases[0]
 }
 
-// avoid puts an address that failed behind the others.
-func (n *node) avoid(base string) {
+// putLast puts a base URL that failed behind the others.
+func (n *node) putLast(base string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if i := slices.Index(n.bases, base); i >= 0 {
@@ -116,31 +119,39 @@ func (n *node) avoid(base string) {
 	}
 }
 
-// went notes how a piece went. After a failure the next pieces of this node wait a little, longer each time: the leader
-// may hand them to us at once.
-func (n *node) went(ok bool) {
+// firstNodePause is the pause after the first failure of a node. It doubles with each failure, maxPauseDoublings times at
+// most.
+const (
+	firstNodePause    = 50 * time.Millisecond
+	maxPauseDoublings = 6
+)
+
+// noteResult notes whether a piece of this node succeeded. After a failure the next pieces of this node start after a
+// pause, since the leader may grant the same lease again at once.
+func (n *node) noteResult(ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if ok {
-		n.fails, n.until = 0, time.Time{}
+		n.failures, n.pausedUntil = 0, time.Time{}
 		return
 	}
 	now := time.Now()
-	if now.Before(n.until) {
-		return // of the same failure, as several pieces see it
+	if now.Before(n.pausedUntil) {
+		return // another piece has seen the same failure
 	}
-	n.fails++
-	n.until = now.Add(50 * time.Millisecond << min(n.fails-1, 6))
+	n.failures++
+	n.pausedUntil = now.Add(firstNodePause << min(n.failures-1, maxPauseDoublings))
 }
 
-// pause waits out what went noted.
-func (n *node) pause(ctx context.Context) error {
+// awaitPause waits until the node's pause is over.
+func (n *node) awaitPause(ctx context.Context) error {
 	n.mu.Lock()
-	wait := time.Until(n.until)
+	pause := time.Until(n.pausedUntil)
 	n.mu.Unlock()
-	return sleep(ctx, wait)
+	return sleep(ctx, pause)
 }
 
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -155,35 +166,38 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ask is what a mini-batch is asked for with.
-type ask struct {
-	job           [32]byte
-	epoch, number uint64
-	until         uint64
-	drive         string
-	ticket        *string // nil: none
+// batchRequest is what a request for a mini-batch says.
+type batchRequest struct {
+	job    [32]byte // digest
+	epoch  uint64
+	number uint64
+	until  uint64 // end of the piece's numbers
+	drive  string
+	ticket *string // in base64; nil: none
 }
 
-func (a *ask) query() string {
+// query returns the path and query of the request.
+func (q *batchRequest) query() string {
 	b := make([]byte, 0, 256)
 	b = append(b, apiv1.MiniBatchPath+"?job="...)
-	b = hex.AppendEncode(b, a.job[:])
-	b = strconv.AppendUint(append(b, "&epoch="...), a.epoch, 10)
-	b = append(append(b, "&drive="...), url.QueryEscape(a.drive)...)
-	b = strconv.AppendUint(append(b, "&number="...), a.number, 10)
-	b = strconv.AppendUint(append(b, "&until="...), a.until, 10)
+	b = hex.AppendEncode(b, q.job[:])
+	b = strconv.AppendUint(append(b, "&epoch="...), q.epoch, 10)
+	b = append(append(b, "&drive="...), url.QueryEscape(q.drive)...)
+	b = strconv.AppendUint(append(b, "&number="...), q.number, 10)
+	b = strconv.AppendUint(append(b, "&until="...), q.until, 10)
 	return string(b)
 }
 
-// get fetches one mini-batch, which lends a buffer of the pool until it is released. The error wraps ErrData where asking
-// again would not help, errRefused where only another node could, a busyError where it would help later, errNode else.
-func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, schema *tensor.Schema) (*tensor.MiniBatch, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+a.query(), nil)
+// fetchFrame fetches one mini-batch, which holds a buffer of the pool until it is released. The error wraps ErrData if to
+// ask again would not help, errRefused if only another node could help, a busyError if the node could help later, and
+// errNode otherwise.
+func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, pool *buffers, schema *tensor.Schema) (*tensor.MiniBatch, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+q.query(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", errNode, n.name, err)
 	}
-	if a.ticket != nil {
-		req.Header.Set(apiv1.TicketHeader, *a.ticket)
+	if q.ticket != nil {
+		req.Header.Set(apiv1.TicketHeader, *q.ticket)
 	}
 	resp, err := n.http.Do(req)
 	if err != nil {
@@ -191,19 +205,20 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, n.refusal(resp)
+		return nil, n.errorOf(resp)
 	}
 	if t := resp.Header.Get("Content-Type"); t != apiv1.FrameType {
 		return nil, fmt.Errorf("%w %s: an answer of type %q, want %s", errNode, n.name, t, apiv1.FrameType)
 	}
 	if resp.ContentLength < 0 || resp.ContentLength > maxFrame {
-		return nil, fmt.Errorf("%w %s: an answer of %d bytes, want a length up to %d", errNode, n.name, resp.ContentLength, int64(maxFrame))
+		return nil, fmt.Errorf("%w %s: an answer of %d bytes, want a length up to %d",
+			errNode, n.name, resp.ContentLength, int64(maxFrame))
 	}
 	buf, crc, err := pool.readFrame(resp.Body, int(resp.ContentLength))
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: the answer was cut: %w", errNode, n.name, err)
 	}
-	mb, err := n.check(buf, crc, a, schema, pool)
+	mb, err := readBatch(buf, crc, q, schema, pool)
 	if err != nil {
 		pool.put(buf)
 		return nil, fmt.Errorf("%w %s: %w", errNode, n.name, err)
@@ -211,9 +226,9 @@ func (n *node) get(ctx context.Context, base string, a *ask, pool *buffers, sche
 	return mb, nil
 }
 
-// check makes a mini-batch of a frame, if it is the one that was asked for.
-func (n *node) check(buf []byte, crc uint32, a *ask, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
-	want := tensor.Name{Job: a.job, Epoch: a.epoch, Number: a.number}
+// readBatch makes a mini-batch of a frame. It refuses a frame of another mini-batch than the request's.
+func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
+	want := tensor.Name{Job: q.job, Epoch: q.epoch, Number: q.number}
 	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
 	if err != nil {
 		return nil, err
@@ -225,8 +240,11 @@ func (n *node) check(buf []byte, crc uint32, a *ask, schema *tensor.Schema, pool
 	return mb, nil
 }
 
-// refusal reads what a node says instead of a mini-batch.
-func (n *node) refusal(resp *http.Response) error {
+// maxRetryAfter bounds the seconds that a node may ask the rank to wait.
+const maxRetryAfter = 60
+
+// errorOf reads the error that a node answers instead of a mini-batch.
+func (n *node) errorOf(resp *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	var body struct{ Code, Message string }
 	if json.Unmarshal(raw, &body) != nil || body.Code == "" {
@@ -240,7 +258,7 @@ func (n *node) refusal(resp *http.Response) error {
 		return fmt.Errorf("%w: node %s: %s", errRefused, n.name, body.Message)
 	case "resource_exhausted", "unavailable":
 		after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return &busyError{err, time.Duration(min(max(after, 0), 60)) * time.Second}
+		return &busyError{err, time.Duration(min(max(after, 0), maxRetryAfter)) * time.Second}
 	}
 	return err
 }

@@ -301,7 +301,7 @@ func TestNoMemoryIsAllocatedForTensors(t *testing.T) {
 	n := &node{name: "n", http: http.DefaultClient}
 	pool := newBuffers(64 << 20)
 	get := func() {
-		mb, err := n.get(t.Context(), "http://"+l.Addr().String(), &ask{job: name.Job, until: 1}, pool, testSchema)
+		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), &batchRequest{job: name.Job, until: 1}, pool, testSchema)
 		require.NoError(t, err)
 		mb.Release()
 	}
@@ -332,15 +332,15 @@ func TestBuffersAreAlignedAndBounded(t *testing.T) {
 	p.put(a)
 	p.put(b)
 	p.put(c) // beyond what is kept
-	require.EqualValues(t, 8192, p.held)
+	require.EqualValues(t, 8192, p.freeBytes)
 	require.Same(t, &b[:1][0], &p.get(10)[:1][0])
 }
 
 // TestCredits: of small mini-batches more are asked for at once than of large ones, unless it is said how many.
 func TestCredits(t *testing.T) {
 	for bytes, want := range map[int64]int{0: 4, 1: 4, 2 << 20: 4, 2<<20 + 1: 3, 3 << 20: 2, 4_300_000: 2, 1 << 31: 2} {
-		require.Equal(t, want, credits(AttachOptions{}, bytes), "%d bytes", bytes)
-		require.Equal(t, 7, credits(AttachOptions{Credits: 7}, bytes))
+		require.Equal(t, want, creditsFor(AttachOptions{}, bytes), "%d bytes", bytes)
+		require.Equal(t, 7, creditsFor(AttachOptions{Credits: 7}, bytes))
 	}
 }
 

@@ -21,7 +21,8 @@ func (c *Client) Nodes(ctx context.Context) ([]*apiv1.NodeRecord, error) {
 	return resp.Nodes, nil
 }
 
-// Drain keeps new splits away from a node, or lets them come again. It returns the leases that are still out there.
+// Drain keeps new splits away from a node, or, with drain false, allows them again. It returns how many leases the node
+// still has.
 func (c *Client) Drain(ctx context.Context, node string, drain bool) (int, error) {
 	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.DrainNodeResponse, error) {
 		return m.DrainNode(ctx, &apiv1.DrainNodeRequest{Node: node, Drain: drain})
@@ -32,7 +33,7 @@ func (c *Client) Drain(ctx context.Context, node string, drain bool) (int, error
 	return int(resp.Leases), nil
 }
 
-// Copies lists how many copies of each partition are wanted, as far as that was ever said.
+// Copies lists how many copies of each partition are wanted, for the partitions for which SetCopies set it.
 func (c *Client) Copies(ctx context.Context) ([]*apiv1.PartitionCopies, error) {
 	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListCopiesResponse, error) {
 		return m.ListCopies(ctx, &apiv1.ListCopiesRequest{})
@@ -43,12 +44,12 @@ func (c *Client) Copies(ctx context.Context) ([]*apiv1.PartitionCopies, error) {
 	return resp.Partitions, nil
 }
 
-// SetCopies keeps how many copies of partitions are wanted; 0 forgets a partition. Of very many partitions, the first
-// may be kept when it fails.
+// SetCopies sets how many copies of partitions are wanted; 0 forgets a partition. A long list is sent in several calls, so
+// SetCopies may have set the first partitions when it fails.
 func (c *Client) SetCopies(ctx context.Context, list []*apiv1.PartitionCopies) error {
 	for len(list) > 0 {
 		n, size := 0, 0
-		for n < len(list) && size < copiesRequest {
+		for n < len(list) && size < copiesRequestBytes {
 			size += proto.Size(list[n]) + 8
 			n++
 		}
@@ -63,8 +64,8 @@ func (c *Client) SetCopies(ctx context.Context, list []*apiv1.PartitionCopies) e
 	return nil
 }
 
-// copiesRequest is how large a request with numbers of copies becomes, well below what the control plane takes.
-const copiesRequest = 128 << 10
+// copiesRequestBytes is the size of one request of SetCopies, well below what the control plane takes.
+const copiesRequestBytes = 128 << 10
 
 // Decisions returns the last decisions of a job's autoscaler, each a JSON document.
 func (c *Client) Decisions(ctx context.Context, id string) ([]string, error) {
@@ -88,21 +89,23 @@ func (c *Client) Members(ctx context.Context) ([]*apiv1.Member, error) {
 	return resp.Members, nil
 }
 
-// AddMember makes room for a member of the control plane that the others will reach at the URL. Start it then, and have it join.
+// AddMember makes room for a member of the control plane that the other members will reach at the URL. Start the member
+// after AddMember has returned, and have it join.
 func (c *Client) AddMember(ctx context.Context, peerURL string) (*apiv1.Member, error) {
 	resp, err := call(ctx, c, 5*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AddMemberResponse, error) {
 		return m.AddMember(ctx, &apiv1.AddMemberRequest{PeerUrl: peerURL})
 	})
 	if err != nil {
-		return nil, err // it names the URL
+		return nil, err // the error names the URL
 	}
 	return resp.GetMember(), nil
 }
 
-// RemoveMember takes a member out of the control plane for good: by its name, its id, or the URL at which the others reach it.
+// RemoveMember takes a member out of the control plane for good. member is its name, its id, or the URL at which the other
+// members reach it.
 func (c *Client) RemoveMember(ctx context.Context, member string) error {
 	_, err := call(ctx, c, 2*callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.RemoveMemberResponse, error) {
 		return m.RemoveMember(ctx, &apiv1.RemoveMemberRequest{Member: member})
 	})
-	return err // it names the member
+	return err // the error names the member
 }

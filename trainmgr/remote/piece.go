@@ -13,25 +13,43 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// piece checks a grant.
-func (l *leases) piece(g *apiv1.Grant) (*piece, error) {
-	e := l.epoch
-	split, err := e.Plan.Split(int(g.Split))
+// piece is one lease. It implements trainmgr.Piece.
+type piece struct {
+	leases  *leases
+	lease   uint64 // the leader's number of the lease
+	numbers dataset.Range
+	split   dataset.Split
+	node    *node
+	urls    []string // where the node is reached
+	drive   string
+	ticket  atomic.Pointer[string] // in base64, as the node reads it; nil: none came with the lease
+	ctx     context.Context        // ends when the lease is revoked, or with the delivery
+	cancel  context.CancelCauseFunc
+	ended   bool // every mini-batch has come; guarded by leases.mu
+}
+
+// newPiece checks a grant and makes a piece of it.
+func (l *leases) newPiece(grant *apiv1.Grant) (*piece, error) {
+	split, err := l.epoch.Plan.Split(int(grant.Split))
 	if err != nil {
 		return nil, err
 	}
-	if g.Epoch != e.Number || g.From >= g.To || g.From < split.FirstNumber || g.To > split.FirstNumber+uint64(split.MiniBatches) {
-		return nil, fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d", g.From, g.To, g.Epoch, g.Split,
-			split.FirstNumber, split.FirstNumber+uint64(split.MiniBatches), e.Number)
+	end := split.FirstNumber + uint64(split.MiniBatches)
+	if grant.Epoch != l.epoch.Number || grant.From >= grant.To || grant.From < split.FirstNumber || grant.To > end {
+		return nil, fmt.Errorf("mini-batches [%d, %d) of epoch %d are not of split %d, [%d, %d) of epoch %d",
+			grant.From, grant.To, grant.Epoch, grant.Split, split.FirstNumber, end, l.epoch.Number)
 	}
-	p := &piece{l: l, lease: g.Lease, split: split, run: dataset.Range{From: g.From, To: g.To}, node: l.rank.node(g.Node), urls: g.Urls, drive: g.Drive}
-	p.entitle(g.Ticket)
+	p := &piece{
+		leases: l, lease: grant.Lease, split: split, numbers: dataset.Range{From: grant.From, To: grant.To},
+		node: l.rank.node(grant.Node), urls: grant.Urls, drive: grant.Drive,
+	}
+	p.setTicket(grant.Ticket)
 	p.ctx, p.cancel = context.WithCancelCause(l.ctx)
 	return p, nil
 }
 
-// entitle takes a ticket for the lease; an older control plane sends none.
-func (p *piece) entitle(ticket []byte) {
+// setTicket takes the ticket that shows the node that the lease is the rank's. An older control plane sends none.
+func (p *piece) setTicket(ticket []byte) {
 	if len(ticket) == 0 {
 		return
 	}
@@ -39,83 +57,78 @@ func (p *piece) entitle(ticket []byte) {
 	p.ticket.Store(&text)
 }
 
-// piece is one lease: a trainmgr.Piece.
-type piece struct {
-	l      *leases
-	lease  uint64
-	run    dataset.Range
-	split  dataset.Split
-	node   *node
-	urls   []string
-	drive  string
-	ticket atomic.Pointer[string] // as the node is shown it; nil: none came with the lease
-	ctx    context.Context        // ends when the lease is revoked, or with the delivery
-	cancel context.CancelCauseFunc
-	ended  bool // every mini-batch has come; guarded by l.mu
-}
+// Numbers implements trainmgr.Piece.
+func (p *piece) Numbers() dataset.Range { return p.numbers }
 
-func (p *piece) Numbers() dataset.Range { return p.run }
-
+// Drive implements trainmgr.Piece.
 func (p *piece) Drive() string { return p.node.name + "/" + p.drive }
 
+// String implements trainmgr.Piece.
 func (p *piece) String() string {
-	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)", p.node.name, p.drive, p.split.Position, p.run.From, p.run.To)
+	return fmt.Sprintf("node %s, drive %s: split %d, mini-batches [%d, %d)",
+		p.node.name, p.drive, p.split.Position, p.numbers.From, p.numbers.To)
 }
 
 // Wrap implements trainmgr.Piece.
 func (p *piece) Wrap(err error) error { return fmt.Errorf("%v: %w", p, err) }
 
-// Open begins to fetch.
+// Open implements trainmgr.Piece. It begins to fetch.
 func (p *piece) Open(context.Context) (api.Stream, error) {
-	if err := p.node.pause(p.ctx); err != nil {
+	if err := p.node.awaitPause(p.ctx); err != nil {
 		return nil, err
 	}
-	if err := p.node.reach(p.ctx, p.urls); err != nil {
+	if err := p.node.setAddresses(p.ctx, p.urls); err != nil {
 		return nil, err
 	}
 	return openStream(p), nil
 }
 
-// End tells what becomes of the lease. A node that fails does not end the job.
+// End implements trainmgr.Piece. A node that fails does not end the job: the rank gives the lease back.
 func (p *piece) End(err error) error {
-	l := p.l
-	defer l.wake()
+	l := p.leases
+	defer l.wakeLoops()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.running--
-	switch cause := context.Cause(p.ctx); {
+	cause := context.Cause(p.ctx)
+	switch {
 	case err == nil:
 		p.ended = true
-		delete(l.refused, p.split.Position)
-		p.node.went(true)
+		delete(l.refusedSince, p.split.Position)
+		p.node.noteResult(true)
 		return nil
-	case cause != nil: // revoked, or the delivery ends, or nothing new could come
-		p.ended = errors.Is(cause, errWhole)
+	case cause != nil: // the lease was revoked, the delivery ended, or every mini-batch has come
+		p.ended = errors.Is(cause, errNothingMissing)
 		return nil
 	case errors.Is(err, ErrData), errors.Is(err, errRefused) && l.staysRefused(p.split.Position):
 		if !errors.Is(err, ErrData) {
 			err = fmt.Errorf("%w: %w", ErrData, err)
 		}
-		l.release(p.lease, "data: "+shortened(err.Error()))
+		l.release(p.lease, reasonData+shortened(err.Error()))
 		return err
 	}
-	p.node.went(false)
+	p.node.noteResult(false)
 	l.rank.mu.Lock()
-	l.rank.redone++
+	l.rank.failedLeases++
 	l.rank.mu.Unlock()
-	l.rank.client.o.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive, "error", err)
-	l.release(p.lease, "node: "+shortened(err.Error()))
+	l.rank.client.options.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive,
+		"error", err)
+	l.release(p.lease, reasonNode+shortened(err.Error()))
 	return nil
 }
 
-// shortened keeps a reason within what the control plane takes.
-func shortened(s string) string { return s[:min(len(s), 2000)] }
+// maxReason is how many bytes of an error fit the reason that the control plane takes.
+const maxReason = 2000
 
-// staysRefused reports whether a split has been refused for longer than the control plane needs to learn that a partition has moved. l.mu is held.
-func (l *leases) staysRefused(split int) bool {
-	since, ok := l.refused[split]
+// shortened cuts an error's text to what the control plane takes as a reason.
+func shortened(s string) string { return s[:min(len(s), maxReason)] }
+
+// staysRefused reports whether nodes have refused a split for longer than the control plane needs to learn that a
+// partition has moved. l.mu is held.
+func (l *leases) staysRefused(position int) bool {
+	since, ok := l.refusedSince[position]
 	if !ok {
-		l.refused[split] = time.Now()
+		l.refusedSince[position] = time.Now()
 	}
-	return ok && time.Since(since) > l.rank.o.refused
+	return ok && time.Since(since) > l.rank.options.refused
 }

@@ -21,50 +21,52 @@ import (
 	"github.com/millrace/millrace/trainmgr/allocation"
 )
 
-// closeTime is how long ending waits for the control plane.
+// closeTime is how long Close waits for the control plane.
 const closeTime = 3 * time.Second
 
 // rank is the trainmgr.Source of one rank: its session, and what of its epoch is durable.
 type rank struct {
-	client  *Client
-	o       AttachOptions
-	acks    *acks
-	pool    *buffers
-	first   *trainmgr.Epoch // what Epoch returns first
-	t       float64         // this rank's T
-	batch   int
-	through bool         // everything of every epoch is acknowledged; only the iterator and Close look
-	frame   atomic.Int64 // bytes of the largest mini-batch seen
+	client        *Client
+	options       AttachOptions
+	acks          *acks
+	pool          *buffers
+	firstEpoch    *trainmgr.Epoch // the epoch that the first call of Epoch returns; nil after it
+	rowsPerSecond float64         // T of this rank; 0: not known
+	batch         int             // rows of a mini-batch
+	finished      bool            // every mini-batch of every epoch is acknowledged; the iterator and Close use it
+	largestFrame  atomic.Int64    // bytes of the largest mini-batch so far
 
-	mu      sync.Mutex
-	id      string
-	digest  dataset.Digest
-	schema  *tensor.Schema
-	session []byte
-	status  *apiv1.JobStatus
-	epoch   *trainmgr.Epoch
-	durable *dataset.Progress // of epoch: acknowledged, and known to the ledger
-	leases  *leases           // while it delivers
-	nodes   map[string]*node
-	fence   uint64    // of the leader that answered last
-	waiting string    // why the control plane granted nothing, last
-	starved time.Time // since when the trainer has waited for that; zero: it does not
-	spoken  time.Time // when the log said so last, or when that began
-	redone  int       // leases given back because their node failed
+	mu           sync.Mutex
+	id           string // of the job
+	digest       dataset.Digest
+	schema       *tensor.Schema
+	session      []byte
+	status       *apiv1.JobStatus
+	epoch        *trainmgr.Epoch
+	durable      *dataset.Progress // mini-batches of epoch whose acknowledgement the ledger knows
+	leases       *leases           // of the delivery under way; nil when there is none
+	nodes        map[string]*node
+	fence        uint64 // of the leader that answered last
+	failedLeases int    // given back because their node failed
+
+	// What the control plane said last when it granted no lease.
+	waitingFor   string    // empty: it granted one, or the rank needs none
+	starvedSince time.Time // since when the trainer has waited; zero: it does not wait
+	loggedWait   time.Time // when the log named the wait last, or when the wait began
 }
 
-// Epoch returns the epoch that Attach found, and then each that follows.
+// Epoch implements trainmgr.Source. It returns the epoch that Attach found, and then each epoch that follows.
 func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
-	if e := r.first; e != nil {
-		r.first = nil
+	if e := r.firstEpoch; e != nil {
+		r.firstEpoch = nil
 		return e, nil
 	}
 	if err := r.acks.flush(ctx); err != nil {
 		return nil, err
 	}
-	next := r.current().Number + 1
+	next := r.currentEpoch().Number + 1
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		// To ask for a lease of the next epoch is what begins it.
+		// The control plane begins the next epoch when a rank asks for a lease of it.
 		resp, err := r.lease(ctx, func() *apiv1.LeaseRequest {
 			return &apiv1.LeaseRequest{Epoch: next, SaysDone: true, Want: 1, WaitSeconds: leaseWait.Seconds()}
 		})
@@ -72,13 +74,13 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			return nil, err
 		}
 		if resp.JobDone {
-			r.through = true
+			r.finished = true
 			return nil, io.EOF
 		}
 		if len(resp.Grants) > 0 || resp.EpochDone {
-			// Which numbers are this rank's is in the answer to Attach, whose new session returns what was just granted.
+			// The answer to Attach says which numbers are this rank's. Its new session gives the grants of this call back.
 			var e *trainmgr.Epoch
-			err := r.acks.attach(func() ([]byte, uint64, error) {
+			err := r.acks.changeSession(func() ([]byte, uint64, error) {
 				attached, err := r.attach(ctx, r.id, nil, false)
 				if err != nil {
 					return nil, 0, err
@@ -93,43 +95,44 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 				return e, nil
 			}
 		}
-		r.note(resp.Waiting, true, time.Now())
+		r.noteWaiting(resp.Waiting, true, time.Now())
 		if err := sleep(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
 }
 
-func (r *rank) current() *trainmgr.Epoch {
+func (r *rank) currentEpoch() *trainmgr.Epoch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.epoch
 }
 
-// speakAfter is how long a trainer waits before the log says what for, and how long until it says so again.
-const speakAfter = 10 * time.Second
+// waitLogInterval is how long a trainer waits before the log says for what, and how long until the log says it again.
+const waitLogInterval = 10 * time.Second
 
-// note keeps why the control plane granted nothing; empty: it did, or need not. The log says so when the trainer
-// starves of it.
-func (r *rank) note(waiting string, starves bool, now time.Time) {
+// noteWaiting keeps why the control plane granted no lease. waitingFor is empty if it granted one, or if the rank needs
+// none. If the trainer starves, the log names the reason.
+func (r *rank) noteWaiting(waitingFor string, starves bool, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting = waiting
-	if waiting == "" || !starves {
-		r.starved = time.Time{}
+	r.waitingFor = waitingFor
+	if waitingFor == "" || !starves {
+		r.starvedSince = time.Time{}
 		return
 	}
-	if r.starved.IsZero() {
-		r.starved, r.spoken = now, now
+	if r.starvedSince.IsZero() {
+		r.starvedSince, r.loggedWait = now, now
 	}
-	if now.Sub(r.spoken) >= speakAfter {
-		r.spoken = now
-		r.client.o.Logger.Warn("the trainer waits for mini-batches", "job", r.id, "rank", r.o.Rank, "waiting", waiting, "for", now.Sub(r.starved).Round(time.Second).String())
+	if now.Sub(r.loggedWait) >= waitLogInterval {
+		r.loggedWait = now
+		r.client.options.Logger.Warn("the trainer waits for mini-batches", "job", r.id, "rank", r.options.Rank, "waiting", waitingFor,
+			"for", now.Sub(r.starvedSince).Round(time.Second).String())
 	}
 }
 
-// lease makes one Lease call. The request is made anew for every attempt, since what is held changes while a leader is
-// elected.
+// lease makes one Lease call. It makes a new request for every attempt, since the rank's leases change while the members
+// elect a leader.
 func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 	resp, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
 		req := request()
@@ -141,86 +144,87 @@ func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	r.heard(resp.Fence)
+	r.noteFence(resp.Fence)
 	if resp.UnknownSession {
 		return nil, fmt.Errorf("%w: attach again, with the trainer's token, to take it back", ErrFenced)
 	}
 	return resp, nil
 }
 
-// Acknowledged sends an acknowledgement on its way.
+// Acknowledged implements trainmgr.Source. The acknowledgement travels to the ledger with others.
 func (r *rank) Acknowledged(epoch, number uint64) error { return r.acks.add(epoch, number) }
 
-// heard notes which leader answers. What another one had been told of splits that are not finished it may have had in memory
-// alone: a new one is told again.
-func (r *rank) heard(fence uint64) {
+// noteFence notes which leader answers. If a new one does, the rank acknowledges everything of the epoch again: the old
+// leader may have had acknowledgements of unfinished splits in its memory alone.
+func (r *rank) noteFence(fence uint64) {
 	r.mu.Lock()
 	changed := r.fence != 0 && fence > r.fence
 	r.fence = max(r.fence, fence)
 	r.mu.Unlock()
 	if changed {
-		r.tellAgain()
+		r.acknowledgeAgain()
 	}
 }
 
-// tellAgain acknowledges everything of the epoch once more.
-func (r *rank) tellAgain() {
+// acknowledgeAgain sends every acknowledgement of the epoch once more.
+func (r *rank) acknowledgeAgain() {
 	r.mu.Lock()
-	epoch, runs := r.epoch.Number, dataset.IntersectRanges(r.durable.Token().Acknowledged(), r.epoch.Owned)
+	epoch, numbers := r.epoch.Number, dataset.IntersectRanges(r.durable.Token().Acknowledged(), r.epoch.Owned)
 	r.mu.Unlock()
-	r.client.o.Logger.Info("acknowledge again", "job", r.id, "rank", r.o.Rank, "epoch", epoch, "runs", len(runs))
-	r.acks.again(epoch, runs)
+	r.client.options.Logger.Info("acknowledge again", "job", r.id, "rank", r.options.Rank, "epoch", epoch, "runs", len(numbers))
+	r.acks.addAgain(epoch, numbers)
 }
 
-// landed notes what the ledger knows now.
-func (r *rank) landed(epoch uint64, runs []dataset.Range, fence uint64) {
+// noteDurable notes which acknowledgements the ledger knows now.
+func (r *rank) noteDurable(epoch uint64, ranges []dataset.Range, fence uint64) {
 	r.mu.Lock()
 	if r.epoch.Number == epoch {
-		for _, run := range runs {
-			for n := run.From; n < run.To; n++ {
-				_ = r.durable.Ack(n) // of the plan: it was acknowledged here first
+		for _, numbers := range ranges {
+			for n := numbers.From; n < numbers.To; n++ {
+				_ = r.durable.Ack(n) // does not fail: the job acknowledged the number, so the plan has it
 			}
 		}
 	}
 	l := r.leases
 	r.mu.Unlock()
-	r.heard(fence)
+	r.noteFence(fence)
 	if l != nil {
-		l.sweep()
+		l.dropDelivered()
 	}
 }
 
-// known reports whether the ledger knows that all of a run is delivered.
-func (r *rank) known(run dataset.Range) bool {
+// isDurable reports whether the ledger knows that every mini-batch of a range was acknowledged.
+func (r *rank) isDurable(numbers dataset.Range) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, ok := r.durable.Pending(run.From)
-	return !ok || n >= run.To
+	pending, ok := r.durable.Pending(numbers.From)
+	return !ok || pending >= numbers.To
 }
 
-// checkpoint makes a token durable and has it sealed.
+// checkpoint makes what the trainer has acknowledged durable and returns the token that the control plane has sealed.
+// acknowledged returns the trainer's own token.
 func (r *rank) checkpoint(ctx context.Context, acknowledged func() dataset.Token) ([]byte, error) {
 	local := acknowledged()
 	for try := 1; ; try++ {
 		if err := r.acks.flush(ctx); err != nil {
 			return nil, err
 		}
-		token, missing, err := r.sealed(ctx, local, acknowledged)
+		token, missing, err := r.sealedToken(ctx, local, acknowledged)
 		if err != nil {
 			return nil, err
 		}
 		if missing == nil {
 			return token, nil
 		}
-		if try == tries {
+		if try == maxTries {
 			return nil, fmt.Errorf("%w: the ledger does not know that mini-batch %d was acknowledged", dataset.ErrToken, *missing)
 		}
-		r.tellAgain() // a leader was elected in between
+		r.acknowledgeAgain() // the members have elected another leader meanwhile
 	}
 }
 
-// sealed asks for the rank's token, and looks whether anything is missing that the trainer has acknowledged.
-func (r *rank) sealed(ctx context.Context, local dataset.Token, acknowledged func() dataset.Token) (token []byte, missing *uint64, err error) {
+// sealedToken asks for the rank's token. missing is a mini-batch that local acknowledges and the token does not, or nil.
+func (r *rank) sealedToken(ctx context.Context, local dataset.Token, acknowledged func() dataset.Token) (token []byte, missing *uint64, err error) {
 	r.mu.Lock()
 	req := &apiv1.CheckpointRequest{Id: r.id, Session: r.session}
 	total, owned := r.epoch.Plan.MiniBatches(), r.epoch.Owned
@@ -238,37 +242,38 @@ func (r *rank) sealed(ctx context.Context, local dataset.Token, acknowledged fun
 	if t.Epoch != local.Epoch {
 		return nil, nil, fmt.Errorf("%w: of epoch %d, the rank is in %d", dataset.ErrToken, t.Epoch, local.Epoch)
 	}
-	says, err := dataset.Resume(t, local.Job, total)
+	sealed, err := dataset.Resume(t, local.Job, total)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, run := range local.Acknowledged() {
-		if n, ok := says.Pending(run.From); ok && n < run.To {
+	for _, numbers := range local.Acknowledged() {
+		if n, ok := sealed.Pending(numbers.From); ok && n < numbers.To {
 			return nil, &n, nil
 		}
 	}
-	// Nor may it say more of this rank's than the trainer has had by now: who resumed from it would never get the rest.
+	// The token must not acknowledge a mini-batch of this rank that the trainer has not acknowledged by now: a trainer that
+	// resumed from the token would never get it.
 	now := acknowledged()
 	if now.Epoch != t.Epoch {
-		return resp.Token, nil, nil // the trainer has gone on meanwhile: it had all of it
+		return resp.Token, nil, nil // the trainer has finished the token's epoch meanwhile
 	}
 	had, err := dataset.Resume(now, local.Job, total)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, run := range dataset.IntersectRanges(t.Acknowledged(), owned) {
-		if n, ok := had.Pending(run.From); ok && n < run.To {
+	for _, numbers := range dataset.IntersectRanges(t.Acknowledged(), owned) {
+		if n, ok := had.Pending(numbers.From); ok && n < numbers.To {
 			return nil, nil, fmt.Errorf("%w: the ledger says that mini-batch %d was acknowledged, and it was not", dataset.ErrToken, n)
 		}
 	}
 	return resp.Token, nil, nil
 }
 
-// rowsLeft counts what the current epoch still owes. r.mu is held.
+// rowsLeft counts the rows that the current epoch still owes. r.mu is held.
 func (r *rank) rowsLeft() int64 {
 	rows := int64(0)
-	for _, run := range r.epoch.Owned {
-		for n := run.From; n < run.To; n++ {
+	for _, numbers := range r.epoch.Owned {
+		for n := numbers.From; n < numbers.To; n++ {
 			if mb, err := r.epoch.Plan.MiniBatch(n); err == nil && !r.durable.Acked(n) {
 				rows += int64(mb.Rows)
 			}
@@ -277,9 +282,17 @@ func (r *rank) rowsLeft() int64 {
 	return rows
 }
 
-// estimate is how many bytes a mini-batch will have, as far as is known.
-func (r *rank) estimate() int64 {
-	if n := r.frame.Load(); n > 0 {
+// noteFrame keeps the size of the largest mini-batch.
+func (r *rank) noteFrame(bytes int64) {
+	if bytes > r.largestFrame.Load() {
+		r.largestFrame.Store(bytes)
+	}
+}
+
+// estimateBytes estimates the size of a mini-batch: the largest so far, or, before the first one, what the schema needs
+// without the elements of lists.
+func (r *rank) estimateBytes() int64 {
+	if n := r.largestFrame.Load(); n > 0 {
 		return n
 	}
 	row := 4 + 4*int64(len(r.schema.Dense)) + int64(len(r.schema.Keys))*int64(r.schema.IDs.Size())
@@ -289,7 +302,7 @@ func (r *rank) estimate() int64 {
 	return row * int64(r.batch)
 }
 
-// node returns the named node.
+// node returns the node of a name.
 func (r *rank) node(name string) *node {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,14 +314,16 @@ func (r *rank) node(name string) *node {
 	return n
 }
 
-// Allocation tells what the control plane decided.
+// Allocation implements trainmgr.Source. It returns what the control plane decided.
 func (r *rank) Allocation() allocation.Allocation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.status
-	a := allocation.Allocation{RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted), Note: s.Allocation}
+	a := allocation.Allocation{
+		RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted), Note: s.Allocation,
+	}
 	if a.RowsPerSecond == 0 {
-		a.RowsPerSecond = r.t
+		a.RowsPerSecond = r.rowsPerSecond
 	}
 	if s.PRowsPerSecond > 0 {
 		a.P = map[string]float64{"mean of the drives": s.PRowsPerSecond}
@@ -319,8 +334,8 @@ func (r *rank) Allocation() allocation.Allocation {
 	return a
 }
 
-// Report asks the nodes that this rank took mini-batches from what their drives did for the job, all ranks together; nodes that do not
-// answer are named.
+// Report implements trainmgr.Source. It asks each node that this rank took mini-batches from what its drives did for all
+// ranks of the job. A note names each node that does not answer.
 func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
 	if st, err := r.client.Get(ctx, r.id); err == nil {
 		r.mu.Lock()
@@ -332,31 +347,31 @@ func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) 
 	for _, n := range r.nodes {
 		nodes = append(nodes, n)
 	}
-	waiting, redone := r.waiting, r.redone
+	waitingFor, failedLeases := r.waitingFor, r.failedLeases
 	r.mu.Unlock()
 	var (
-		out   []api.DriveReport
-		notes []string
+		drives []api.DriveReport
+		notes  []string
 	)
 	for _, n := range nodes {
-		list, err := n.report(ctx, r.digest)
+		reports, err := n.driveReports(ctx, r.digest)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("node %s says nothing of its drives: %v", n.name, err))
 			continue
 		}
-		out = append(out, list...)
+		drives = append(drives, reports...)
 	}
-	if waiting != "" {
-		notes = append(notes, "the control plane said last: "+waiting)
+	if waitingFor != "" {
+		notes = append(notes, "the control plane said last: "+waitingFor)
 	}
-	if redone > 0 {
-		notes = append(notes, fmt.Sprintf("%d leases were given back because their node failed", redone))
+	if failedLeases > 0 {
+		notes = append(notes, fmt.Sprintf("%d leases were given back because their node failed", failedLeases))
 	}
-	return out, notes, nil
+	return drives, notes, nil
 }
 
-// report asks a node what its drives did.
-func (n *node) report(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
+// driveReports asks a node what its drives did for a job.
+func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.DriveReport, error) {
 	n.mu.Lock()
 	if len(n.bases) == 0 {
 		n.mu.Unlock()
@@ -370,17 +385,17 @@ func (n *node) report(ctx context.Context, job dataset.Digest) ([]api.DriveRepor
 	if err != nil {
 		return nil, err
 	}
-	out := make([]api.DriveReport, len(resp.Drives))
+	reports := make([]api.DriveReport, len(resp.Drives))
 	for i, raw := range resp.Drives {
-		if err := json.Unmarshal(raw, &out[i]); err != nil {
+		if err := json.Unmarshal(raw, &reports[i]); err != nil {
 			return nil, fmt.Errorf("drive %d: %w", i, err)
 		}
-		out[i].Name = n.name + "/" + out[i].Name
+		reports[i].Name = n.name + "/" + reports[i].Name
 	}
-	return out, nil
+	return reports, nil
 }
 
-// Close makes what was acknowledged durable if the control plane answers soon.
+// Close implements trainmgr.Source. It makes what was acknowledged durable if the control plane answers within closeTime.
 func (r *rank) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -389,19 +404,19 @@ func (r *rank) Close() error {
 	if err != nil {
 		return fmt.Errorf("the last acknowledgements may not be durable: %w", err)
 	}
-	reason := "detach"
-	if r.through {
-		reason = "done"
+	reason := reasonDetach
+	if r.finished {
+		reason = reasonDone
 	}
 	_, err = call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
 		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: reason})
 	})
 	switch {
 	case err == nil:
-	case r.through: // it ends by itself, later
-		r.client.o.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.o.Rank, "error", err)
-	default: // it is fenced off, the job has ended, or the control plane is away and notices by itself
-		r.client.o.Logger.Debug("the control plane was not told that a rank detaches", "job", r.id, "rank", r.o.Rank, "error", err)
+	case r.finished: // the job ends without that, later
+		r.client.options.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.options.Rank, "error", err)
+	default: // the rank is fenced, the job has ended, or the control plane is away and will miss the rank
+		r.client.options.Logger.Debug("the control plane was not told that a rank detaches", "job", r.id, "rank", r.options.Rank, "error", err)
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ import (
 )
 
 // PartlyConsumedError says that another run has acknowledged mini-batches of the rank: they went into a model that this
-// run does not have, and would never come to it. AttachOptions.Token goes on from a checkpoint, AttachOptions.Resume
-// without them; a job of another name, or a job submitted after this one was cancelled, goes over all of the data.
+// run does not have, and this run would never get them. With AttachOptions.Token the rank goes on from a checkpoint, with
+// AttachOptions.Resume it goes on without them. A job of another name goes over all of the data, and so does a job that is
+// submitted after this one was cancelled.
 type PartlyConsumedError struct {
 	Job         string
 	Rank        uint32
@@ -20,39 +21,41 @@ type PartlyConsumedError struct {
 	Epochs      uint64 // of the job
 	Delivered   uint64 // mini-batches of that epoch that the rank has acknowledged
 	MiniBatches uint64 // of that epoch, of the rank
-	Finished    bool   // every rank has acknowledged everything; the job waits for its trainers to say that they are through
+	Finished    bool   // every rank has acknowledged every mini-batch, and not every rank has closed the job
 
-	err error // as the control plane said it
+	err error // of the call
 }
 
+// Error implements error.
 func (e *PartlyConsumedError) Error() string { return e.err.Error() }
 
 // Unwrap returns the error of the call.
 func (e *PartlyConsumedError) Unwrap() error { return e.err }
 
-// partlyConsumed returns what an error of Attach says of another run; nil if it says nothing of one.
+// partlyConsumed returns what an error of Attach says of another run, or nil if it names no other run.
 func partlyConsumed(err error) *PartlyConsumedError {
-	var ce *connect.Error
-	if !errors.As(err, &ce) {
+	var refused *connect.Error
+	if !errors.As(err, &refused) {
 		return nil
 	}
-	for _, d := range ce.Details() {
-		v, err := d.Value()
+	for _, detail := range refused.Details() {
+		value, err := detail.Value()
 		if err != nil {
 			continue
 		}
-		if p, ok := v.(*apiv1.PartlyConsumed); ok {
+		if p, ok := value.(*apiv1.PartlyConsumed); ok {
 			return &PartlyConsumedError{
-				Job: p.Job, Rank: p.Rank, Epoch: p.Epoch, Epochs: p.Epochs, Delivered: p.Delivered, MiniBatches: p.Minibatches, Finished: p.Finished, err: ce,
+				Job: p.Job, Rank: p.Rank, Epoch: p.Epoch, Epochs: p.Epochs,
+				Delivered: p.Delivered, MiniBatches: p.Minibatches, Finished: p.Finished, err: refused,
 			}
 		}
 	}
 	return nil
 }
 
-// madeUpRun names a run as no other is named.
-func madeUpRun() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("client-%x", b)
+// newRunName makes a random name of a run.
+func newRunName() string {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return fmt.Sprintf("client-%x", random)
 }

@@ -11,35 +11,38 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// tries is how often a mini-batch is asked for before its node counts as failed.
-const tries = 3
+// maxTries is how often the rank asks for a mini-batch before its node counts as failed.
+const maxTries = 3
 
-// stream is the mini-batches of a piece, in order, several asked for at once.
+// busyPause is the least pause before the rank asks a busy node again; it grows with each failed attempt.
+const busyPause = 20 * time.Millisecond
+
+// stream fetches the mini-batches of a piece, several at once, and yields them in order. It implements api.Stream.
 type stream struct {
-	p      *piece
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	credit chan struct{} // one in it for each answer that is under way or waits
-	out    chan *fetch   // in order; closed by the feeder
-	last   *fetch        // what Next returned before: its room is given back when it is in the queue
-	wg     sync.WaitGroup
+	piece    *piece
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	credits  chan struct{} // holds an element for each fetch under way, and for each answer that waits for Next
+	fetches  chan *fetch   // in order; startFetches closes it
+	previous *fetch        // whose mini-batch Next returned last; its room is given back when Next or Close is called
+	wg       sync.WaitGroup
 }
 
-// fetch is one mini-batch under way.
+// fetch is one mini-batch on its way.
 type fetch struct {
 	number  uint64
-	release func() // gives back the room that the input queue keeps
-	done    chan struct{}
+	release func()        // gives back the room that the input queue keeps
+	done    chan struct{} // closed when mb or err is set
 	mb      *tensor.MiniBatch
 	err     error
 }
 
-// creditBytes is what is asked for at once from a piece, unless AttachOptions says how many mini-batches: twice what a fast network has under way. More
-// connections with more bytes each would only push each other out of the caches.
+// creditBytes is how many bytes a piece asks for at once, unless AttachOptions says how many mini-batches: twice what a
+// fast network has under way. More connections with more bytes each only push each other out of the caches.
 const creditBytes = 8 << 20
 
-// credits is how many requests of a piece are under way at once, for mini-batches of so many bytes.
-func credits(o AttachOptions, bytes int64) int {
+// creditsFor returns how many requests of a piece are under way at once, for mini-batches of that many bytes.
+func creditsFor(o AttachOptions, bytes int64) int {
 	if o.Credits > 0 {
 		return o.Credits
 	}
@@ -47,128 +50,136 @@ func credits(o AttachOptions, bytes int64) int {
 }
 
 func openStream(p *piece) *stream {
-	credits := credits(p.l.rank.o, p.l.rank.estimate())
-	s := &stream{p: p, credit: make(chan struct{}, credits), out: make(chan *fetch, credits)}
+	credits := creditsFor(p.leases.rank.options, p.leases.rank.estimateBytes())
+	s := &stream{piece: p, credits: make(chan struct{}, credits), fetches: make(chan *fetch, credits)}
 	s.ctx, s.cancel = context.WithCancelCause(p.ctx)
-	s.wg.Go(s.feed)
+	s.wg.Go(s.startFetches)
 	return s
 }
 
 var errStreamClosed = errors.New("the stream is closed")
 
-// feed asks for one mini-batch after another, as credits and the input queue allow.
-func (s *stream) feed() {
-	defer close(s.out)
-	l := s.p.l
-	for n := s.p.run.From; n < s.p.run.To; n++ {
-		if !l.wanted(n) {
+// startFetches asks for one mini-batch after another, as credits and the room of the input queue allow.
+func (s *stream) startFetches() {
+	defer close(s.fetches)
+	l := s.piece.leases
+	for number := s.piece.numbers.From; number < s.piece.numbers.To; number++ {
+		if !l.wanted(number) {
 			continue
 		}
 		select {
-		case s.credit <- struct{}{}:
+		case s.credits <- struct{}{}:
 		case <-s.ctx.Done():
 			return
 		}
-		release, err := l.delivery.Reserve(s.ctx, n, l.rank.estimate())
+		release, err := l.delivery.Reserve(s.ctx, number, l.rank.estimateBytes())
 		if err != nil {
 			return
 		}
-		f := &fetch{number: n, release: release, done: make(chan struct{})}
-		if !l.wanted(n) { // it has come by another lease meanwhile
+		if !l.wanted(number) { // it has come by another lease meanwhile
 			release()
-			<-s.credit
+			<-s.credits
 			continue
 		}
-		s.out <- f // has room for all credits
+		f := &fetch{number: number, release: release, done: make(chan struct{})}
+		s.fetches <- f // has room for all credits
 		s.wg.Go(func() {
 			defer close(f.done)
-			f.mb, f.err = s.fetch(n)
+			f.mb, f.err = s.fetchBatch(number)
 		})
 	}
 }
 
-// fetch asks the node for a mini-batch, in another way after a failure, and as long as the deadline allows while the node
-// says that it is busy.
-func (s *stream) fetch(number uint64) (*tensor.MiniBatch, error) {
-	l, node := s.p.l, s.p.node
+// fetchBatch asks the node for a mini-batch. After a failure it asks at another address, maxTries times at most. It asks
+// a busy node again until AttachOptions.Deadline is over.
+func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
+	l, node := s.piece.leases, s.piece.node
 	r := l.rank
-	a := &ask{job: r.digest, epoch: l.epoch.Number, number: number, until: s.p.run.To, drive: s.p.drive}
+	request := &batchRequest{
+		job: r.digest, epoch: l.epoch.Number, number: number, until: s.piece.numbers.To, drive: s.piece.drive,
+	}
 	begin := time.Now()
 	for try := 1; ; {
 		base := node.base()
-		a.ticket = s.p.ticket.Load()
-		ctx, cancel := context.WithTimeoutCause(s.ctx, r.o.Deadline, fmt.Errorf("no answer within %v", r.o.Deadline))
-		mb, err := node.get(ctx, base, a, r.pool, r.schema)
-		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		}
-		cancel()
+		request.ticket = s.piece.ticket.Load()
+		mb, err := s.fetchOnce(base, request)
 		if err == nil {
-			if n := mb.Bytes(); n > r.frame.Load() {
-				r.frame.Store(n)
-			}
+			r.noteFrame(mb.Bytes())
 			return mb, nil
 		}
 		if cause := context.Cause(s.ctx); cause != nil {
 			return nil, cause
 		}
 		var busy *busyError
-		wait := 20 * time.Millisecond * time.Duration(try)
+		pause := busyPause * time.Duration(try)
 		switch {
 		case errors.Is(err, ErrData), errors.Is(err, errRefused):
 			return nil, err
 		case errors.As(err, &busy):
-			wait = max(wait, busy.after)
-			if time.Since(begin)+wait > r.o.Deadline {
+			pause = max(pause, busy.after)
+			if time.Since(begin)+pause > r.options.Deadline {
 				return nil, err
 			}
-		case try == tries:
+		case try == maxTries:
 			return nil, fmt.Errorf("mini-batch %d: %d attempts: %w", number, try, err)
 		default:
-			node.avoid(base)
+			node.putLast(base)
 			try++
 		}
-		r.client.o.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "error", err)
-		if err := sleep(s.ctx, wait); err != nil {
+		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "error", err)
+		if err := sleep(s.ctx, pause); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// free gives back the room of the mini-batch that Next returned last.
-func (s *stream) free() {
-	if s.last != nil {
-		s.last.release()
-		s.last = nil
+// fetchOnce asks the node for a mini-batch at one address. An answer after AttachOptions.Deadline is an error.
+func (s *stream) fetchOnce(base string, request *batchRequest) (*tensor.MiniBatch, error) {
+	r := s.piece.leases.rank
+	late := fmt.Errorf("no answer within %v", r.options.Deadline)
+	ctx, cancel := context.WithTimeoutCause(s.ctx, r.options.Deadline, late)
+	defer cancel()
+	mb, err := s.piece.node.fetchFrame(ctx, base, request, r.pool, r.schema)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	}
+	return mb, err
+}
+
+// releasePrevious gives back the room of the mini-batch that Next returned last.
+func (s *stream) releasePrevious() {
+	if s.previous != nil {
+		s.previous.release()
+		s.previous = nil
 	}
 }
 
-// Next returns the next mini-batch.
+// Next implements api.Stream.
 func (s *stream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
-	s.free()
+	s.releasePrevious()
 	select {
-	case f, ok := <-s.out:
+	case f, ok := <-s.fetches:
 		if !ok {
 			if cause := context.Cause(s.ctx); cause != nil {
 				return nil, cause
 			}
 			return nil, io.EOF
 		}
-		<-f.done // the fetch ends with s.ctx
-		<-s.credit
-		s.last = f
+		<-f.done // the fetch ends with s.ctx at the latest
+		<-s.credits
+		s.previous = f
 		return f.mb, f.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 }
 
-// Close ends what is under way.
+// Close implements api.Stream. It ends every fetch under way.
 func (s *stream) Close() error {
 	s.cancel(errStreamClosed)
 	s.wg.Wait()
-	s.free()
-	for f := range s.out {
+	s.releasePrevious()
+	for f := range s.fetches {
 		f.release()
 		if f.mb != nil {
 			f.mb.Release()

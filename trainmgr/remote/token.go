@@ -6,15 +6,15 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// A token of the service is a token of sdk/dataset between tokenMagic and a tag that only the control plane can make
-// and check: HMAC-SHA256 under the cluster's key.
+// A token of the service is tokenMagic, a token of sdk/dataset, and a tag that only the control plane can make and check:
+// HMAC-SHA256 under the cluster's key.
 const (
 	tokenMagic = "MRT1"
 	tokenTag   = 32
 )
 
-// ReadToken reads a token of [Job.Checkpoint] or of sdk/dataset, for those who want to know what it says. It checks everything but the tag, which
-// the control plane does. The error wraps dataset.ErrToken.
+// ReadToken reads a token of [Job.Checkpoint] or of sdk/dataset. It does not check the tag, which the control plane
+// checks. The error wraps dataset.ErrToken.
 func ReadToken(b []byte) (dataset.Token, error) {
 	var t dataset.Token
 	if len(b) >= len(tokenMagic) && string(b[:len(tokenMagic)]) == tokenMagic {
