@@ -16,15 +16,15 @@
 //	report, err := job.Report(ctx)
 //
 // [Submit] follows PreSto IV-B. It plans the epoch (sdk/dataset) and hands the job to the storage side (host/api). It
-// measures T, the trainer's highest throughput, on dummy mini-batches, and P, the throughput of each drive. It allocates
-// as many drives as make their P add up to T, which is ceil(T/P) of equal drives. The job then keeps an input queue,
-// bounded in bytes, full. T/P bounds how many drives run at once and not which rows are read: every partition is
+// measures T, the trainer's highest throughput, on dummy mini-batches, and P, the throughput of each drive. It
+// allocates as many drives as make their P add up to T, which is ceil(T/P) of equal drives. The job then keeps an input
+// queue, bounded in bytes, full. T/P bounds how many drives run at once and not which rows are read: every partition is
 // preprocessed, each epoch, by a drive that holds it, and when a running drive has no undelivered split left the next
 // drive takes its place. Package trainmgr/allocation holds that arithmetic.
 //
 // The package is light: it imports no drives, no etcd and no Arrow. Package trainmgr/local wires the drives of this
-// machine under a job. Package trainmgr/remote takes the work from a control plane. Both run the same [Job] over another
-// [Source].
+// machine under a job. Package trainmgr/remote takes the work from a control plane. Both run the same [Job] over
+// another [Source].
 //
 // # The parts
 //
@@ -42,9 +42,9 @@
 //
 // # Errors
 //
-// [ErrOptions] says that the launcher's options are wrong, [ErrClosed] that the job was closed, and [ErrNothingLeft] that
-// every mini-batch was acknowledged before. dataset.ErrToken and dataset.ErrOtherJob refuse a token. Errors of drives and
-// data arrive from the iterator, wrapped, and end the job: no mini-batch is skipped.
+// [ErrOptions] says that the launcher's options are wrong, [ErrClosed] that the job was closed, and [ErrNothingLeft]
+// that every mini-batch was acknowledged before. dataset.ErrToken and dataset.ErrOtherJob refuse a token. Errors of
+// drives and data arrive from the iterator, wrapped, and end the job: no mini-batch is skipped.
 //
 // # Debugging
 //

@@ -15,15 +15,15 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// The tests of this file take the sentences of FastFlow about Gthp, the throughput of the trainer alone, which is T here.
-// The decision that FastFlow makes from it is not implemented: the stall detection of section 4.1, the candidate pipelines
-// of 4.2, the ratio of 4.3, the counters of 5.3 and the store of metrics of 5.2 have no code in this repository, and
-// TestGoldenPolicies of package allocation names their golden cases as not run.
+// The tests of this file take the sentences of FastFlow about Gthp, the throughput of the trainer alone, which is T
+// here. The decision that FastFlow makes from it is not implemented: the stall detection of section 4.1, the candidate
+// pipelines of 4.2, the ratio of 4.3, the counters of 5.3 and the store of metrics of 5.2 have no code in this
+// repository, and TestGoldenPolicies of package allocation names their golden cases as not run.
 
 // TestThroughputCachesOneMiniBatch checks section 5.1: "First, to measure the GPU throughput of the model gradient
 // computations (Gthp = thp(M)), FastFlow removes the prep stall by caching the preprocessed data of the first step in
-// memory and reusing them to feed the GPUs." Here the reused mini-batch is a dummy, as in PreSto, so not even its data is
-// preprocessed.
+// memory and reusing them to feed the GPUs." Here the reused mini-batch is a dummy, as in PreSto, so not even its data
+// is preprocessed.
 func TestThroughputCachesOneMiniBatch(t *testing.T) {
 	f := newFake(t, 100_000, []int{0})
 	var seen *tensor.MiniBatch
@@ -35,14 +35,15 @@ func TestThroughputCachesOneMiniBatch(t *testing.T) {
 		assert.Same(t, seen, mb)
 		return nil
 	}}
-	o := Options{Pipeline: spec(), Ranks: []Step{step}, Throughput: ThroughputOptions{Time: time.Nanosecond, Steps: 6, Warmup: 3}}
+	o := Options{Pipeline: spec(), Ranks: []Step{step}, Throughput: ThroughputOptions{Time: time.Nanosecond, Steps: 6,
+		Warmup: 3}}
 	j, err := Submit(t.Context(), f, o)
 	require.NoError(t, err)
 	assert.Positive(t, j.Allocation().RowsPerSecond)
 	assert.Zero(t, f.opened.Load(), "no split was preprocessed")
 
-	// 5.1: "FastFlow executes only a few iterations and estimates the metrics without processing the entire data." The paper
-	// runs 50 to 100 steps; how many run here, and for how long, the launcher says.
+	// 5.1: "FastFlow executes only a few iterations and estimates the metrics without processing the entire data." The
+	// paper runs 50 to 100 steps; how many run here, and for how long, the launcher says.
 	assert.Equal(t, 3+6, steps)
 }
 
@@ -82,8 +83,8 @@ func TestThroughputLeavesTheModelAsItWas(t *testing.T) {
 }
 
 // TestThroughputRunsAllRanksAtOnce checks section 4: "If the model is trained on multi-GPUs, FastFlow applies the
-// distributed strategy to enable profiling on multiple GPUs". The first step of each rank waits here for the other rank,
-// and T is the throughput of the slower one.
+// distributed strategy to enable profiling on multiple GPUs". The first step of each rank waits here for the other
+// rank, and T is the throughput of the slower one.
 func TestThroughputRunsAllRanksAtOnce(t *testing.T) {
 	const slowStep = 20 * time.Millisecond
 	arrived := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
@@ -107,14 +108,15 @@ func TestThroughputRunsAllRanksAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	rowsPerSecond, err := Throughput(ctx, dummy, ThroughputOptions{Time: time.Nanosecond}, rank(0, 1, 0), rank(1, 0, slowStep))
+	rowsPerSecond, err := Throughput(ctx, dummy, ThroughputOptions{Time: time.Nanosecond}, rank(0, 1, 0),
+		rank(1, 0, slowStep))
 	require.NoError(t, err)
 	assert.LessOrEqual(t, rowsPerSecond, 10/slowStep.Seconds())
 }
 
-// TestAKnownThroughputIsNotMeasured checks section 5.2: "FastFlow further reduces the profiling overhead by storing metrics
-// and reloading them if the same input pipeline and model are trained again". Here the launcher keeps T and gives it back
-// in the options; no store does it.
+// TestAKnownThroughputIsNotMeasured checks section 5.2: "FastFlow further reduces the profiling overhead by storing
+// metrics and reloading them if the same input pipeline and model are trained again". Here the launcher keeps T and
+// gives it back in the options; no store does it.
 func TestAKnownThroughputIsNotMeasured(t *testing.T) {
 	f := newFake(t, 1000, []int{0}, []int{1})
 	var steps atomic.Int64

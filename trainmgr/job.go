@@ -163,8 +163,8 @@ func (j *Job) acknowledgeNumber(number uint64) error {
 // trainer has made its step.
 //
 // An error ends the iteration. It is the first error of the job, and no later mini-batch is delivered. If every
-// mini-batch was acknowledged before the iteration began, the error is ErrNothingLeft. The iteration of a rank that owns
-// no mini-batch ends without an error and with a line in the log.
+// mini-batch was acknowledged before the iteration began, the error is ErrNothingLeft. The iteration of a rank that
+// owns no mini-batch ends without an error and with a line in the log.
 func (j *Job) MiniBatches(ctx context.Context) iter.Seq2[*tensor.MiniBatch, error] {
 	return func(yield func(*tensor.MiniBatch, error) bool) {
 		if err := j.beginIteration(); err != nil {
@@ -199,10 +199,12 @@ func (j *Job) checkDelivered(before int64, ownsNone bool) error {
 	case delivered > before:
 		return nil
 	case ownsNone:
-		j.options.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks", "digest", j.digest.String()[:12])
+		j.options.Logger.Warn("there is no mini-batch: the data has none, or fewer than there are ranks",
+			"digest", j.digest.String()[:12])
 		return nil
 	}
-	return fmt.Errorf("%w: every one was acknowledged before this iteration, up to %v; submit a job without that token to go over the data once more",
+	return fmt.Errorf("%w: every one was acknowledged before this iteration, up to %v; "+
+		"submit a job without that token to go over the data once more",
 		ErrNothingLeft, j.Checkpoint())
 }
 

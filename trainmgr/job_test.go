@@ -49,19 +49,23 @@ func newFake(t require.TestingT, rows int64, holds ...[]int) *fakeStorage {
 	}
 	var parts []dataset.Partition
 	for i := range n {
-		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%03d", i), Bytes: rows, Rows: rows, RowGroups: []int64{rows}})
+		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%03d", i), Bytes: rows, Rows: rows,
+			RowGroups: []int64{rows}})
 	}
 	m, err := dataset.NewManifest(parts)
 	require.NoError(t, err)
-	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m, Columns: pipeline.TextSchema(false)}}
+	f := &fakeStorage{p: 1000, jobs: map[dataset.Digest]*api.Job{}, data: &api.Dataset{Manifest: m,
+		Columns: pipeline.TextSchema(false)}}
 	for i, h := range holds {
-		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true, Threads: 1, Streams: 2})
+		f.data.Drives = append(f.data.Drives, api.Drive{Name: fmt.Sprint("drive", i), Partitions: h, Compute: true,
+			Threads: 1, Streams: 2})
 	}
 	return f
 }
 
 func spec() *pipeline.Spec {
-	s, err := pipeline.Parse([]byte("name: t\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n    ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 100}]\n"))
+	s, err := pipeline.Parse([]byte("name: t\nbatch: 10\nlabel: {column: label}\n" +
+		"sparse: [{columns: [cat_0], ops: [fill_null: 0, sigrid_hash: {salt: 0, max: 100}]}]\n"))
 	if err != nil {
 		panic(err)
 	}
@@ -120,7 +124,8 @@ func (s *fakeStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 	cut := s.o.Split.MiniBatch(10, s.next)
 	s.next++
 	s.f.alive.Add(1)
-	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}}, IDs: tensor.Int64}, cut.Rows, func() { s.f.alive.Add(-1) })
+	mb := tensor.New(&tensor.Schema{Label: true, Keys: []tensor.Key{{Name: "cat_0", NumEmbeddings: 100}},
+		IDs: tensor.Int64}, cut.Rows, func() { s.f.alive.Add(-1) })
 	mb.Name = tensor.Name{Job: [32]byte(s.o.Job), Epoch: s.o.Epoch, Number: number}
 	mb.Label = make([]float32, cut.Rows)
 	mb.Values64 = make([]int64, cut.Rows)
@@ -135,7 +140,8 @@ func (s *fakeStream) Close() error {
 	return nil
 }
 
-// take collects the rows and numbers of at most n mini-batches (all if n < 0), leaving the last unacknowledged when it stops early.
+// take collects the rows and numbers of at most n mini-batches (all if n < 0), leaving the last unacknowledged when it
+// stops early.
 func take(t require.TestingT, j *Job, n int) (rows []int64, numbers []uint64) {
 	for mb, err := range j.MiniBatches(context.Background()) {
 		require.NoError(t, err)
@@ -162,7 +168,8 @@ func TestEveryRowOnceInBothOrders(t *testing.T) {
 	for _, order := range []dataset.Order{dataset.Fastest, dataset.Deterministic} {
 		t.Run(order.String(), func(t *testing.T) {
 			f := newFake(t, 1005, []int{0, 1}, []int{2}, []int{3, 0})
-			j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: order, QueueBytes: 500, SplitBatches: 4, RowsPerSecond: 1500})
+			j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: order, QueueBytes: 500, SplitBatches: 4,
+				RowsPerSecond: 1500})
 			require.NoError(t, err)
 			assert.Equal(t, 2, j.Allocation().Drives)
 			rows, numbers := take(t, j, -1)
@@ -194,7 +201,8 @@ func TestDeterministicOrderIsTheSameWithAnyDrives(t *testing.T) {
 	var first []int64
 	for _, holds := range [][][]int{{{0, 1, 2}}, {{0}, {1}, {2}}, {{2, 1}, {0, 1}}} {
 		f := newFake(t, 333, holds...)
-		j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: dataset.Deterministic, Seed: 7, SplitBatches: 3})
+		j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Order: dataset.Deterministic, Seed: 7,
+			SplitBatches: 3})
 		require.NoError(t, err)
 		rows, _ := take(t, j, -1)
 		if first == nil {
@@ -208,7 +216,8 @@ func TestResumeDeliversWhatWasNotAcknowledged(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		order := rapid.SampledFrom([]dataset.Order{dataset.Fastest, dataset.Deterministic}).Draw(rt, "order")
 		f := newFake(rt, int64(rapid.IntRange(1, 400).Draw(rt, "rows")), []int{0, 1}, []int{2})
-		o := Options{Pipeline: spec(), Order: order, SplitBatches: rapid.IntRange(1, 6).Draw(rt, "split"), QueueBytes: 300}
+		o := Options{Pipeline: spec(), Order: order, SplitBatches: rapid.IntRange(1, 6).Draw(rt, "split"),
+			QueueBytes: 300}
 		seen := map[int64]int{}
 		for range 50 {
 			j, err := Submit(context.Background(), f, o)
@@ -246,7 +255,8 @@ func TestResumeRefusesATokenOfAnotherJob(t *testing.T) {
 
 func TestEpochsDifferAndAllArrive(t *testing.T) {
 	f := newFake(t, 200, []int{0}, []int{1})
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Order: dataset.Deterministic, SplitBatches: 2})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Epochs: 3, Order: dataset.Deterministic,
+		SplitBatches: 2})
 	require.NoError(t, err)
 	rows, _ := take(t, j, -1)
 	require.Len(t, rows, 3*400)
@@ -258,7 +268,8 @@ func TestAFailureEndsTheJobAndNamesItsPlace(t *testing.T) {
 	boom := errors.New("row group 3, column cat_7, page 2: checksum")
 	f := newFake(t, 500, []int{0}, []int{1})
 	f.failAt = map[uint64]error{20: boom}
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), Shuffle: dataset.ShuffleNone,
+		Order: dataset.Deterministic})
 	require.NoError(t, err)
 	var last error
 	n := 0
@@ -282,7 +293,8 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 	for range j.MiniBatches(t.Context()) {
 		require.Eventually(t, func() bool { return f.alive.Load() >= 10 }, 20*time.Second, time.Millisecond)
 		time.Sleep(20 * time.Millisecond) // a longer pause would only give them more time to make too many
-		// 1,200 bytes of queue hold 10 mini-batches of 120; each of four workers may hold one more, the trainer has one.
+		// 1,200 bytes of queue hold 10 mini-batches of 120; each of four workers may hold one more, the trainer has
+		// one.
 		assert.LessOrEqual(t, f.alive.Load(), int64(10+4+1))
 		break
 	}
@@ -398,7 +410,8 @@ func TestTIsTheSlowestRanks(t *testing.T) {
 	wait := func(d time.Duration) Step {
 		return Step{Run: func(context.Context, *tensor.MiniBatch) error { time.Sleep(d); return nil }}
 	}
-	got, err := Throughput(t.Context(), mb, ThroughputOptions{Time: 20 * time.Millisecond}, wait(time.Millisecond), wait(10*time.Millisecond))
+	got, err := Throughput(t.Context(), mb, ThroughputOptions{Time: 20 * time.Millisecond}, wait(time.Millisecond),
+		wait(10*time.Millisecond))
 	require.NoError(t, err)
 	assert.Less(t, got, 1000/0.010+1, "1,000 rows in at least 10 ms")
 	_, err = Throughput(t.Context(), mb, ThroughputOptions{})
@@ -406,7 +419,8 @@ func TestTIsTheSlowestRanks(t *testing.T) {
 }
 
 func TestDummyHasTheSchemasShape(t *testing.T) {
-	s := &tensor.Schema{Label: true, Dense: []string{"a", "b"}, Keys: []tensor.Key{{Name: "x", NumEmbeddings: 3, List: true}, {Name: "y"}}, IDs: tensor.Int32}
+	s := &tensor.Schema{Label: true, Dense: []string{"a", "b"}, Keys: []tensor.Key{{Name: "x", NumEmbeddings: 3,
+		List: true}, {Name: "y"}}, IDs: tensor.Int32}
 	mb, err := Dummy(s, 5, map[string]float64{"x": 2.6})
 	require.NoError(t, err)
 	require.NoError(t, mb.Validate())

@@ -37,8 +37,8 @@ type Options struct {
 	Order      dataset.Order
 	QueueBytes int64 // bound of the input queue, 0 means DefaultQueueBytes
 	MaxDrives  int   // upper bound of drives at once, 0 means none
-	// AllDrives runs every drive that holds data and measures neither T nor P: for a launcher that wants the mini-batches
-	// and trains nothing.
+	// AllDrives runs every drive that holds data and measures neither T nor P: for a launcher that wants the
+	// mini-batches and trains nothing.
 	AllDrives bool
 
 	// Ranks are the steps to measure T with, one for each rank; empty if T is given or unknown.
@@ -58,7 +58,8 @@ type Options struct {
 // planOptions returns the options of the plan of one epoch.
 func (o *Options) planOptions(epoch uint64) dataset.Options {
 	return dataset.Options{
-		Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches, Window: o.Window,
+		Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle, Seed: o.Seed, Epoch: epoch, SplitBatches: o.SplitBatches,
+		Window: o.Window,
 	}
 }
 

@@ -37,7 +37,8 @@ func TestSubmitTakesTheStepsOfPreStoIVB(t *testing.T) {
 	assert.Positive(t, measured.Load())
 	assert.Positive(t, j.Allocation().RowsPerSecond)
 
-	// "The train manager then initializes the preprocess manager, sending information relevant to the preprocessing jobs"
+	// "The train manager then initializes the preprocess manager, sending information relevant to the preprocessing
+	// jobs"
 	require.Contains(t, f.jobs, j.Digest())
 	assert.Equal(t, o.Pipeline, f.jobs[j.Digest()].Pipeline)
 

@@ -13,8 +13,8 @@ import (
 // bytes.
 //
 // A mini-batch is admitted while the bytes in the queue, its own included, stay within the limit. An empty queue admits
-// every mini-batch, so a mini-batch that is larger than the limit passes alone. In plan order the queue always admits the
-// mini-batch that is due, since those behind it cannot leave before it; the queue then exceeds its limit by that
+// every mini-batch, so a mini-batch that is larger than the limit passes alone. In plan order the queue always admits
+// the mini-batch that is due, since those behind it cannot leave before it; the queue then exceeds its limit by that
 // mini-batch at most.
 type queue struct {
 	limitBytes int64

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStarvingIsRecorded: a wait that is too long leaves a trace, a short one and one right behind do not, and a second recorder of the
-// process goes without.
+// TestStarvingIsRecorded: a wait that is too long leaves a trace, a short one and one right behind do not, and a second
+// recorder of the process goes without.
 func TestStarvingIsRecorded(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))

@@ -61,7 +61,8 @@ func (j *Job) Report(ctx context.Context) (*Report, error) {
 		ElapsedSeconds: elapsed.Seconds(), TRowsPerSecond: allocated.RowsPerSecond,
 		Drives: allocated.Drives, DrivesWanted: allocated.Wanted, DrivesBusiest: tally.busiestDrives,
 		QueueLimitBytes: j.options.QueueBytes, AllocationNote: allocated.Note,
-		ExpectedStallSecond: allocated.ExpectedStall.Seconds() * float64(j.options.Epochs), PerDrive: drives, Notes: notes,
+		ExpectedStallSecond: allocated.ExpectedStall.Seconds() * float64(j.options.Epochs), PerDrive: drives,
+		Notes: notes,
 	}
 	if elapsed > 0 {
 		r.RowsPerSecond = float64(tally.rows) / elapsed.Seconds()
@@ -135,10 +136,13 @@ func (r *Report) bottleneck() string {
 	}
 	switch {
 	case r.WorkersBlockedSec > r.StallSeconds:
-		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room and the trainer %.2f s for mini-batches: raise the queue's bytes",
+		return fmt.Sprintf("the input queue's bound: workers waited %.2f s for room "+
+			"and the trainer %.2f s for mini-batches: raise the queue's bytes",
 			r.WorkersBlockedSec, r.StallSeconds)
 	case r.ExpectedStallSecond > 0:
-		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote, longest)
+		return fmt.Sprintf("the drives, as foretold (%s); they spent most of their time in %s", r.AllocationNote,
+			longest)
 	}
-	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s", 100*stalled, longest)
+	return fmt.Sprintf("the drives: the trainer waited %.1f%% of the time; they spent most of their time in %s",
+		100*stalled, longest)
 }

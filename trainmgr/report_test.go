@@ -72,7 +72,8 @@ func TestStallIsWhatTheTrainerWaits(t *testing.T) {
 			require.NoError(t, err)
 			n++
 			if fast {
-				make1(wait) // the trainer asks at once, and the drive takes its time; the last one finds the end of the split
+				// the trainer asks at once, and the drive takes its time; the last one finds the end of the split
+				make1(wait)
 				continue
 			}
 			make1(0)
@@ -107,12 +108,18 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 		r    Report
 		says string
 	}{
-		"nothing ran":         {Report{}, "nothing has run"},
-		"no stall":            {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 0.1}, "the trainer: it waited 1.0%"},
-		"drives":              {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, DecodeSeconds: 3, TransformSeconds: 2}, "most of their time in decode"},
-		"drives, moving":      {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, MoveSeconds: 3}, "most of their time in move"},
-		"drives, as foretold": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, ExpectedStallSecond: 4, AllocationNote: "too few", FetchSeconds: 1}, "as foretold (too few); they spent most of their time in fetch"},
-		"the queue's bound":   {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, WorkersBlockedSec: 6}, "raise the queue's bytes"},
+		"nothing ran": {Report{}, "nothing has run"},
+		"no stall": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 0.1},
+			"the trainer: it waited 1.0%"},
+		"drives": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, DecodeSeconds: 3,
+			TransformSeconds: 2}, "most of their time in decode"},
+		"drives, moving": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, MoveSeconds: 3},
+			"most of their time in move"},
+		"drives, as foretold": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, ExpectedStallSecond: 4,
+			AllocationNote: "too few", FetchSeconds: 1},
+			"as foretold (too few); they spent most of their time in fetch"},
+		"the queue's bound": {Report{ElapsedSeconds: 10, MiniBatches: 1, StallSeconds: 5, WorkersBlockedSec: 6},
+			"raise the queue's bytes"},
 	} {
 		assert.Contains(t, c.r.bottleneck(), c.says, name)
 	}
@@ -121,7 +128,8 @@ func TestWhatHeldTheJobBack(t *testing.T) {
 // TestReportCountsWhatTheTrainerGot: also a mini-batch after which it stops.
 func TestReportCountsWhatTheTrainerGot(t *testing.T) {
 	f := newFake(t, 95, []int{0})
-	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: dataset.Deterministic, Shuffle: dataset.ShuffleNone})
+	j, err := Submit(t.Context(), f, Options{Pipeline: spec(), AllDrives: true, Order: dataset.Deterministic,
+		Shuffle: dataset.ShuffleNone})
 	require.NoError(t, err)
 	report := func() *Report {
 		r, err := j.Report(t.Context())
@@ -268,7 +276,8 @@ func (s *wrongStream) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 // TestStorageIsNotTrusted: a mini-batch of another name, one too few, one too many: the job ends with an error and
 // never hands it to the trainer.
 func TestStorageIsNotTrusted(t *testing.T) {
-	for name, change := range map[string]func(*fakeStorage) func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error){
+	for name, change := range map[string]func(*fakeStorage) func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch,
+		error){
 		"another number": func(*fakeStorage) func(int, *tensor.MiniBatch) (*tensor.MiniBatch, error) {
 			return func(n int, mb *tensor.MiniBatch) (*tensor.MiniBatch, error) {
 				if mb == nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Source is where a job's mini-batches come from. Two packages implement it: this one over the drives of an api.Storage
-// (see [Submit]), and trainmgr/remote over the leases of a control plane. The Job holds what both need: the input queue,
-// the order, the mini-batches that came already, the token and the report.
+// (see [Submit]), and trainmgr/remote over the leases of a control plane. The Job holds what both need: the input
+// queue, the order, the mini-batches that came already, the token and the report.
 type Source interface {
 	// Epoch returns the epoch to deliver. The job calls it once when it is made, and again whenever every mini-batch of
 	// the epoch before has been acknowledged. It returns io.EOF after the last epoch.
@@ -30,8 +30,8 @@ type Source interface {
 
 // Pieces hands out the pieces of one epoch. One goroutine at a time calls Next and Close.
 type Pieces interface {
-	// Next waits for a piece that is to start now. It returns io.EOF when no piece is left to start. Any other error ends
-	// the job.
+	// Next waits for a piece that is to start now. It returns io.EOF when no piece is left to start. Any other error
+	// ends the job.
 	Next(ctx context.Context) (Piece, error)
 	// Close ends the handing out. The job calls it after the last piece has ended.
 	Close() error

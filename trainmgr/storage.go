@@ -39,7 +39,8 @@ func (s *storageSource) Epoch(context.Context) (*Epoch, error) {
 		return nil, err
 	}
 	s.epoch++
-	return &Epoch{Number: s.epoch, Plan: plan, Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())}, nil
+	return &Epoch{Number: s.epoch, Plan: plan, Progress: dataset.NewProgress(s.digest, s.epoch, plan.MiniBatches())},
+		nil
 }
 
 // Acknowledged implements Source. The token alone keeps what was acknowledged, so nothing is left to do.
@@ -57,7 +58,8 @@ func (s *storageSource) Report(ctx context.Context) ([]api.DriveReport, []string
 	}
 	var notes []string
 	if n := s.allocated.Drives * threads; n > runtime.NumCPU() {
-		notes = append(notes, fmt.Sprintf("%d drives x %d threads on %d cores: software drives share them, and P does not add up",
+		notes = append(notes, fmt.Sprintf(
+			"%d drives x %d threads on %d cores: software drives share them, and P does not add up",
 			s.allocated.Drives, threads, runtime.NumCPU()))
 	}
 	return reports, notes, err
@@ -140,7 +142,8 @@ type storagePiece struct {
 // Numbers implements Piece.
 func (p *storagePiece) Numbers() dataset.Range {
 	split := p.request.Split
-	return dataset.Range{From: split.FirstNumber + uint64(p.request.From), To: split.FirstNumber + uint64(split.MiniBatches)}
+	return dataset.Range{From: split.FirstNumber + uint64(p.request.From),
+		To: split.FirstNumber + uint64(split.MiniBatches)}
 }
 
 // Drive implements Piece.

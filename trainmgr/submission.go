@@ -85,7 +85,8 @@ func (o *Options) firstEpoch(m *dataset.Manifest, digest dataset.Digest) (e *Epo
 	if o.Resume != nil {
 		e.Number = o.Resume.Epoch
 		if e.Number >= uint64(o.Epochs) {
-			return nil, fmt.Errorf("resume: %w: the token is of epoch %d, counted from 0, and the job has %d", ErrOptions, e.Number, o.Epochs)
+			return nil, fmt.Errorf("resume: %w: the token is of epoch %d, counted from 0, and the job has %d",
+				ErrOptions, e.Number, o.Epochs)
 		}
 	}
 	if e.Plan, err = dataset.NewPlan(m, o.planOptions(e.Number)); err != nil {
@@ -136,11 +137,13 @@ func (s *storageSource) allDrives() allocation.Allocation {
 	if s.options.MaxDrives > 0 {
 		drives = min(drives, s.options.MaxDrives)
 	}
-	return allocation.Allocation{Drives: drives, Wanted: drives, Note: "every drive runs, as asked; T and P were not measured"}
+	return allocation.Allocation{Drives: drives, Wanted: drives,
+		Note: "every drive runs, as asked; T and P were not measured"}
 }
 
 // trainerThroughput returns T: as the options give it, or measured on the ranks' steps, or 0 if neither is there.
-func (s *storageSource) trainerThroughput(ctx context.Context, schema *tensor.Schema) (rowsPerSecond float64, err error) {
+func (s *storageSource) trainerThroughput(ctx context.Context,
+	schema *tensor.Schema) (rowsPerSecond float64, err error) {
 	if s.options.RowsPerSecond != 0 || len(s.options.Ranks) == 0 {
 		return s.options.RowsPerSecond, nil
 	}
@@ -155,8 +158,8 @@ func (s *storageSource) trainerThroughput(ctx context.Context, schema *tensor.Sc
 	return rowsPerSecond, nil
 }
 
-// measureDrives measures P of every drive that holds rows. A drive without rows has nothing to preprocess and nothing to
-// measure P with. holders is, for each partition, how many drives hold it.
+// measureDrives measures P of every drive that holds rows. A drive without rows has nothing to preprocess and nothing
+// to measure P with. holders is, for each partition, how many drives hold it.
 func (s *storageSource) measureDrives(ctx context.Context, holders []int) ([]allocation.Worker, error) {
 	var workers []allocation.Worker
 	for _, drive := range s.data.Drives {
@@ -176,7 +179,8 @@ func (s *storageSource) measureDrives(ctx context.Context, holders []int) ([]all
 		}
 		worker.RowsPerSecond = measured.RowsPerSecond
 		workers = append(workers, worker)
-		s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name, "p_rows_per_second", measured.RowsPerSecond)
+		s.options.Logger.Info("measured P", "digest", s.digest.String()[:12], "drive", drive.Name,
+			"p_rows_per_second", measured.RowsPerSecond)
 	}
 	return workers, nil
 }

@@ -13,29 +13,30 @@ import (
 // included). Run must not harm the model: it works on a copy of the model, or Snapshot is set.
 type Step struct {
 	Run func(ctx context.Context, mb *tensor.MiniBatch) error
-	// Snapshot saves the model, its optimiser and its random state before the first step. restore brings them back after
-	// the last step, also if a step failed. Nil if Run works on a copy.
+	// Snapshot saves the model, its optimiser and its random state before the first step. restore brings them back
+	// after the last step, also if a step failed. Nil if Run works on a copy.
 	Snapshot func() (restore func() error, err error)
 }
 
-// ThroughputOptions bound the measurement of T. The zero value measures at least 2 s and at least 5 steps, after 2 steps
-// that do not count.
+// ThroughputOptions bound the measurement of T. The zero value measures at least 2 s and at least 5 steps, after 2
+// steps that do not count.
 type ThroughputOptions struct {
 	Time   time.Duration // least time to measure, 0 means 2 s
 	Steps  int           // least number of steps, 0 means 5
 	Warmup int           // steps that do not count, 0 means 2; negative means none
 }
 
-// Throughput measures T, the highest throughput of training in rows per second: it runs the step on one dummy mini-batch
-// again and again (PreSto IV-B). With several ranks it takes the step of each rank. The ranks run at the same time, as in
-// training, and T is the slowest rank's.
+// Throughput measures T, the highest throughput of training in rows per second: it runs the step on one dummy
+// mini-batch again and again (PreSto IV-B). With several ranks it takes the step of each rank. The ranks run at the
+// same time, as in training, and T is the slowest rank's.
 func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions, ranks ...Step) (float64, error) {
 	if len(ranks) == 0 {
 		return 0, fmt.Errorf("%w: no step to measure T with", ErrOptions)
 	}
 	for i, r := range ranks {
 		if r.Run == nil {
-			return 0, fmt.Errorf("%w: the step of rank %d has no Run: give the function that trains one step", ErrOptions, i)
+			return 0, fmt.Errorf("%w: the step of rank %d has no Run: give the function that trains one step",
+				ErrOptions, i)
 		}
 	}
 	if o.Time <= 0 {
@@ -77,7 +78,8 @@ func Throughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOption
 }
 
 // rankThroughput times the steps of one rank.
-func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions, step Step) (rowsPerSecond float64, err error) {
+func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOptions,
+	step Step) (rowsPerSecond float64, err error) {
 	if step.Snapshot != nil {
 		restore, err := step.Snapshot()
 		if err != nil {
@@ -108,8 +110,8 @@ func rankThroughput(ctx context.Context, dummy *tensor.MiniBatch, o ThroughputOp
 	}
 }
 
-// Dummy makes a mini-batch of the schema's shape without any data: labels 0 and 1 in turn, small dense values, ids spread
-// over each key's embeddings, and lists of the mean length that meanLength gives for their key, or 1.
+// Dummy makes a mini-batch of the schema's shape without any data: labels 0 and 1 in turn, small dense values, ids
+// spread over each key's embeddings, and lists of the mean length that meanLength gives for their key, or 1.
 func Dummy(schema *tensor.Schema, rows int, meanLength map[string]float64) (*tensor.MiniBatch, error) {
 	lengths := make([]int, len(schema.Keys))
 	values := 0

@@ -27,11 +27,13 @@ type Worker struct {
 
 // Allocation says how many workers run at once, and what to expect. The JSON names call a worker a drive.
 type Allocation struct {
-	RowsPerSecond float64            `json:"t_rows_per_second"` // T; 0 if it was not measured: then all workers run
-	Drives        int                `json:"drives"`            // how many workers run at once
-	Wanted        int                `json:"drives_wanted"`     // ceil(T/P); larger than Drives if there are fewer workers
-	P             map[string]float64 `json:"p_rows_per_second"` // by the worker's name
-	// TrainerTime is the epoch's time at T. Time is the epoch's time as the workers and the placement of the rows allow.
+	RowsPerSecond float64 `json:"t_rows_per_second"` // T; 0 if it was not measured: then all workers run
+	Drives        int     `json:"drives"`            // how many workers run at once
+	// ceil(T/P); larger than Drives if there are fewer workers
+	Wanted int                `json:"drives_wanted"`
+	P      map[string]float64 `json:"p_rows_per_second"` // by the worker's name
+	// TrainerTime is the epoch's time at T. Time is the epoch's time as the workers and the placement of the rows
+	// allow.
 	TrainerTime   time.Duration `json:"trainer_ns"`
 	Time          time.Duration `json:"expected_ns"`
 	ExpectedStall time.Duration `json:"expected_stall_ns"` // Time - TrainerTime, or 0
@@ -49,8 +51,8 @@ func WorkersFor(trainer, worker float64) int {
 
 // Allocate decides how many workers run at once. It takes as few workers as make their P add up to T (PreSto IV-B) and
 // counts them from the slowest, so that any choice of that many sustains T. If T is 0, all workers run. At most limit
-// workers run unless limit is 0. Allocate foretells the stall if that many workers at once, or the worker that needs the
-// longest for its rows, cannot sustain T.
+// workers run unless limit is 0. Allocate foretells the stall if that many workers at once, or the worker that needs
+// the longest for its rows, cannot sustain T.
 func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, error) {
 	a := Allocation{RowsPerSecond: rowsPerSecond, P: make(map[string]float64, len(workers))}
 	total, err := sumWorkers(workers)
@@ -70,8 +72,8 @@ func Allocate(rowsPerSecond float64, workers []Worker, limit int) (Allocation, e
 	if rowsPerSecond > 0 {
 		trainerSeconds = float64(total.rows) / rowsPerSecond
 	}
-	// When as many workers run as T asks for, they share the work in time: workers that are not among the slowest make no
-	// less than the slowest. Otherwise the running workers need sharedSeconds for all rows.
+	// When as many workers run as T asks for, they share the work in time: workers that are not among the slowest make
+	// no less than the slowest. Otherwise the running workers need sharedSeconds for all rows.
 	sharedSeconds := 0.0
 	if a.Drives < a.Wanted || rowsPerSecond <= 0 {
 		sharedSeconds = total.workSeconds / float64(a.Drives)

@@ -142,7 +142,8 @@ func TestAllocateSaysWhatBinds(t *testing.T) {
 		"2 of 3 drives sustain the trainer's 200 rows/s": {200, workersOf(100, 10, 10, 10)},
 		"2 more would sustain it":                        {400, workersOf(100, 10, 10)},
 		"drive b holds 75% of the rows":                  {200, workersOf(100, 10, 30)},
-		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []Worker{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60}, {"d", 1000, 10}}},
+		"2 of 4 drives sustain the trainer's 110 rows/s": {110, []Worker{{"a", 60, 60}, {"b", 60, 60}, {"c", 60, 60},
+			{"d", 1000, 10}}},
 	} {
 		got, err := Allocate(a.t, a.drives, 0)
 		require.NoError(t, err)
@@ -156,7 +157,8 @@ func TestAllocateProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var drives []Worker
 		for i := range rapid.IntRange(1, 8).Draw(rt, "drives") {
-			drives = append(drives, Worker{Name: string(rune('a' + i)), RowsPerSecond: rapid.Float64Range(1, 1e6).Draw(rt, "p"), Rows: rapid.Int64Range(0, 1e9).Draw(rt, "rows")})
+			drives = append(drives, Worker{Name: string(rune('a' + i)), RowsPerSecond: rapid.Float64Range(1,
+				1e6).Draw(rt, "p"), Rows: rapid.Int64Range(0, 1e9).Draw(rt, "rows")})
 		}
 		most := rapid.IntRange(0, 9).Draw(rt, "most")
 		slow := rapid.Float64Range(0.1, 1e7).Draw(rt, "t")

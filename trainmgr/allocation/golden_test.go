@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoldenPolicies runs the cases of PreSto in golden/policy.json and names the others: the policies of FastFlow and of
-// the autoscaler of tf.data service are not implemented.
+// TestGoldenPolicies runs the cases of PreSto in golden/policy.json and names the others: the policies of FastFlow and
+// of the autoscaler of tf.data service are not implemented.
 func TestGoldenPolicies(t *testing.T) {
 	raw, err := os.ReadFile("../../fpga/unit/testdata/golden/policy.json")
 	require.NoError(t, err)

@@ -5,8 +5,8 @@ package allocation
 //
 // At most limit workers run at once, each with at most its own number of splits at a time. In free order a running
 // worker goes on with the splits that it holds until none is left; then the worker with the most rows left takes its
-// place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer waits
-// for always runs.
+// place. In plan order splits start strictly in the plan's order, so that the split whose mini-batches the trainer
+// waits for always runs.
 type Schedule struct {
 	planOrder    bool
 	limit        int // workers at once
@@ -86,7 +86,8 @@ func (s *Schedule) Start() (split, worker int, ok bool) {
 	best := -1
 	for w := range s.workers {
 		candidate := &s.workers[w]
-		if candidate.running == 0 && candidate.pendingRows > 0 && (best < 0 || candidate.pendingRows > s.workers[best].pendingRows) {
+		if candidate.running == 0 && candidate.pendingRows > 0 &&
+			(best < 0 || candidate.pendingRows > s.workers[best].pendingRows) {
 			best = w
 		}
 	}

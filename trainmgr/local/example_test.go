@@ -34,12 +34,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	manager, err := local.Open(ctx, local.Config{Files: []string{path}, DriveOptions: host.DriveOptions{Source: program.CriteoTSV, SLM: 64 << 20}})
+	manager, err := local.Open(ctx, local.Config{Files: []string{path},
+		DriveOptions: host.DriveOptions{Source: program.CriteoTSV, SLM: 64 << 20}})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer manager.Close()
-	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Batch: 100, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true})
+	job, err := trainmgr.Submit(ctx, manager, trainmgr.Options{Pipeline: spec, Batch: 100, Shuffle: dataset.ShuffleNone,
+		Order: dataset.Deterministic, AllDrives: true})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -54,7 +54,8 @@ func makePartition(t testing.TB, seed uint64, rows, group, page int) []byte {
 		}
 	}
 	var b bytes.Buffer
-	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(int64(group)), pq.PageBufferSize(page), pq.Compression(&pq.Snappy))
+	w := pq.NewGenericWriter[row](&b, pq.MaxRowsPerRowGroup(int64(group)), pq.PageBufferSize(page),
+		pq.Compression(&pq.Snappy))
 	for part := range slices.Chunk(all, 97) {
 		_, err := w.Write(part)
 		require.NoError(t, err)
@@ -143,7 +144,8 @@ func (d *dataSet) put(t testing.TB, dev *sdk.Device, which ...int) {
 	vol, err := volume.Open(context.Background(), dev)
 	require.NoError(t, err)
 	for _, i := range which {
-		require.NoError(t, vol.Put(context.Background(), d.names[i], int64(len(d.parts[i])), bytes.NewReader(d.parts[i])))
+		require.NoError(t, vol.Put(context.Background(), d.names[i], int64(len(d.parts[i])),
+			bytes.NewReader(d.parts[i])))
 	}
 }
 
@@ -195,7 +197,8 @@ func (d *dataSet) onFiles(t testing.TB, held [][]int, lba int, query string) []s
 // sum is a mini-batch's tensors in one number.
 func sum(mb *tensor.MiniBatch) uint32 {
 	h := crc32.NewIEEE()
-	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense), tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
+	for _, b := range [][]byte{tensor.Bytes(mb.Values32), tensor.Bytes(mb.Values64), tensor.Bytes(mb.Dense),
+		tensor.Bytes(mb.Lengths), tensor.Bytes(mb.Label)} {
 		fmt.Fprint(h, len(b), " ")
 		_, _ = h.Write(b)
 	}

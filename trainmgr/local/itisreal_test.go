@@ -74,7 +74,8 @@ func TestBytesMovedAreTheColumnsThatThePipelineReads(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 1203)
 	f, err := format.ReadFooter(bytes.NewReader(d.parts[0]), int64(len(d.parts[0])))
 	require.NoError(t, err)
-	read := map[string][]string{"lists": {"label", "int_0", "int_1", "cat_0", "cat_1", "list_0"}, "fixed": {"label", "int_0", "cat_0", "cat_1"}}
+	read := map[string][]string{"lists": {"label", "int_0", "int_1", "cat_0", "cat_1", "list_0"},
+		"fixed": {"label", "int_0", "cat_0", "cat_1"}}
 	for name, columns := range read {
 		want := int64(0)
 		for g := range f.RowGroups {
@@ -89,7 +90,8 @@ func TestBytesMovedAreTheColumnsThatThePipelineReads(t *testing.T) {
 		for _, place := range []string{"file", "files"} {
 			s := setup{place: place, drives: 1, lba: 512, engine: "vendor", streams: 1}
 			c := s.config(t, d, nil)
-			w := run(t, c, trainmgr.Options{Pipeline: pipelineOf(t, name), Shuffle: dataset.ShuffleNone, SplitBatches: 1000, AllDrives: true}, nil)
+			w := run(t, c, trainmgr.Options{Pipeline: pipelineOf(t, name), Shuffle: dataset.ShuffleNone,
+				SplitBatches: 1000, AllDrives: true}, nil)
 			r := w.report.PerDrive[0]
 			assert.Equal(t, want, r.BytesMoved-r.BytesUnneeded, "%s on %s", name, place)
 			assert.GreaterOrEqual(t, r.BytesUnneeded, int64(0))
@@ -174,7 +176,8 @@ func TestATrainerTwiceAsFastTakesMoreDrives(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	report := func(speed float64) *trainmgr.Report {
-		j, err := trainmgr.Submit(t.Context(), knownP{m, 1000}, trainmgr.Options{Pipeline: pipelineOf(t, "lists"), RowsPerSecond: speed})
+		j, err := trainmgr.Submit(t.Context(), knownP{m, 1000}, trainmgr.Options{Pipeline: pipelineOf(t, "lists"),
+			RowsPerSecond: speed})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, j.Close()) }()
 		for _, err := range j.MiniBatches(t.Context()) {
@@ -206,9 +209,11 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 	d := newDataSet(t, 500, 2000, 20_000, 20_000)
 	const batch, streams = 50, 2
 	for _, query := range []string{"?slm=32MiB", "?slm=32MiB&commands=standard"} {
-		m, err := Open(t.Context(), Config{Drives: d.onFiles(t, [][]int{{0}, {1}}, 512, query), DriveOptions: host.DriveOptions{Streams: streams}})
+		m, err := Open(t.Context(), Config{Drives: d.onFiles(t, [][]int{{0}, {1}}, 512, query),
+			DriveOptions: host.DriveOptions{Streams: streams}})
 		require.NoError(t, err)
-		j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: pipelineOf(t, "fixed"), AllDrives: true, QueueBytes: 10_000})
+		j, err := trainmgr.Submit(t.Context(), m, trainmgr.Options{Pipeline: pipelineOf(t, "fixed"), AllDrives: true,
+			QueueBytes: 10_000})
 		require.NoError(t, err)
 		executed := func() (programs, rows uint64) {
 			list, err := m.Report(t.Context(), j.Digest())
@@ -234,8 +239,8 @@ func TestAStoppedTrainerStopsTheDrives(t *testing.T) {
 				}
 			}
 			_, rows := executed()
-			// A stream has one mini-batch that waits for room in the queue, one that waits for it to be taken, and one that
-			// is being made when the output slots allow it.
+			// A stream has one mini-batch that waits for room in the queue, one that waits for it to be taken, and one
+			// that is being made when the output slots allow it.
 			most := taken + 1 + int(10_000/mb.Bytes()) + 2*streams*3
 			assert.LessOrEqual(t, int(rows), most*batch, "of %d rows", d.total())
 			break
@@ -301,23 +306,27 @@ func TestFaultsOfADriveEndTheJob(t *testing.T) {
 				assert.ErrorContains(t, err, "part-0000")
 			})
 			for _, skip := range []int{0, 3} {
-				t.Run(fmt.Sprintf("an execution fails, %s, measured %t, after %d", commands, measured, skip), func(t *testing.T) {
-					c := Config{Drives: d.onFiles(t, held, 512, query)}
-					var faults controller.Faults
-					c.Device.WrapCompute = faults.Compute
-					c.Manager.MeasureTime = time.Millisecond
-					err := failure(t, c, o, func() { failFrom(&faults, skip, nvme.InternalError, 0) })
-					assert.ErrorIs(t, err, nvme.InternalError)
-					assert.ErrorContains(t, err, ".flash")
-					assert.ErrorContains(t, err, "part-0000")
-				})
+				t.Run(fmt.Sprintf("an execution fails, %s, measured %t, after %d", commands, measured, skip),
+					func(t *testing.T) {
+						c := Config{Drives: d.onFiles(t, held, 512, query)}
+						var faults controller.Faults
+						c.Device.WrapCompute = faults.Compute
+						c.Manager.MeasureTime = time.Millisecond
+						err := failure(t, c, o, func() { failFrom(&faults, skip, nvme.InternalError, 0) })
+						assert.ErrorIs(t, err, nvme.InternalError)
+						assert.ErrorContains(t, err, ".flash")
+						assert.ErrorContains(t, err, "part-0000")
+					})
 			}
 			t.Run(fmt.Sprintf("an execution ends in a fault, %s, measured %t", commands, measured), func(t *testing.T) {
 				c := Config{Drives: d.onFiles(t, held, 512, query)}
 				var faults controller.Faults
 				c.Device.WrapCompute = faults.Compute
 				c.Manager.MeasureTime = time.Millisecond
-				err := failure(t, c, o, func() { failFrom(&faults, 1, cs.StatusProgramFault, uint64(program.BadSlice)) })
+				err := failure(t, c, o, func() {
+					failFrom(&faults, 1, cs.StatusProgramFault,
+						uint64(program.BadSlice))
+				})
 				assert.ErrorIs(t, err, target.ErrEngine)
 				assert.ErrorContains(t, err, "part-0000")
 			})
@@ -380,7 +389,8 @@ func TestADriveWithoutComputationIsUsedToo(t *testing.T) {
 func TestConfigRefusals(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 100)
 	files := d.files(t)
-	for _, c := range []Config{{}, {Drives: []string{"mem:"}, Files: files}, {Files: files, Spread: 2}, {Files: files, Spread: -1}} {
+	for _, c := range []Config{{}, {Drives: []string{"mem:"}, Files: files}, {Files: files, Spread: 2},
+		{Files: files, Spread: -1}} {
 		_, err := Open(t.Context(), c)
 		require.ErrorIs(t, err, ErrConfig)
 	}
@@ -396,7 +406,8 @@ func TestConfigRefusals(t *testing.T) {
 // TestSeveralJobsAtOnce: jobs of one manager that share the drives' memory do not disturb each other.
 func TestSeveralJobsAtOnce(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 700, 300)
-	c := Config{Drives: d.memory(t, d.deal(rand.New(rand.NewPCG(1, 2)), 2), ""), DriveOptions: host.DriveOptions{SLM: 8 << 20}}
+	c := Config{Drives: d.memory(t, d.deal(rand.New(rand.NewPCG(1, 2)), 2), ""),
+		DriveOptions: host.DriveOptions{SLM: 8 << 20}}
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()

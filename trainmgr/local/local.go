@@ -25,7 +25,8 @@ import (
 // ErrConfig says that a configuration makes no sense.
 var ErrConfig = errors.New("local drives")
 
-// Config says which drives there are: existing ones by URI, with their volumes' members as partitions, or files, each a partition.
+// Config says which drives there are: existing ones by URI, with their volumes' members as partitions, or files, each a
+// partition.
 type Config struct {
 	Drives []string // URIs
 	Files  []string // paths
@@ -41,7 +42,8 @@ func Open(ctx context.Context, c Config) (*host.Manager, error) {
 	case len(c.Drives) == 0 && len(c.Files) == 0:
 		return nil, fmt.Errorf("%w: name drives or files", ErrConfig)
 	case len(c.Drives) > 0 && len(c.Files) > 0:
-		return nil, fmt.Errorf("%w: name drives or files, not both; members of a drive's volume are chosen by name", ErrConfig)
+		return nil, fmt.Errorf("%w: name drives or files, not both; members of a drive's volume are chosen by name",
+			ErrConfig)
 	case c.Spread < 0 || (len(c.Files) > 0 && spread > len(c.Files)):
 		return nil, fmt.Errorf("%w: %d files cannot be dealt to %d drives", ErrConfig, len(c.Files), c.Spread)
 	}

@@ -54,7 +54,8 @@ func (f shelf) drives(t testing.TB, d *dataSet, s setup, held [][]int, query str
 
 // config makes the drives of a setup; those in files come from the shelf, if there is one.
 func (s setup) config(t testing.TB, d *dataSet, shelf shelf) Config {
-	c := Config{DriveOptions: host.DriveOptions{Streams: s.streams, SLM: s.slm, Coalesce: s.coalesce, Device: sdk.DeviceOptions{NoMap: s.copied}}}
+	c := Config{DriveOptions: host.DriveOptions{Streams: s.streams, SLM: s.slm, Coalesce: s.coalesce,
+		Device: sdk.DeviceOptions{NoMap: s.copied}}}
 	c.Manager.MeasureTime = 1
 	query := ""
 	switch s.engine {
@@ -185,7 +186,8 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			collect := func(shuffle dataset.Shuffle) (map[tensor.Name][]string, *dataset.Plan) {
 				s := setup{place: "files", drives: 2, engine: "vendor", order: dataset.Fastest, streams: 2}
-				o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 7, Window: window, Epochs: 2}, name)
+				o := s.options(t, trainmgr.Options{Shuffle: shuffle, Seed: 4, SplitBatches: 7, Window: window,
+					Epochs: 2}, name)
 				rows := map[tensor.Name][]string{}
 				m, err := Open(t.Context(), s.config(t, d, nil))
 				require.NoError(t, err)
@@ -197,7 +199,8 @@ func TestMixedRowsStayInTheirWindow(t *testing.T) {
 				})
 				data, err := m.Dataset(t.Context())
 				require.NoError(t, err)
-				plan, err := dataset.NewPlan(data.Manifest, dataset.Options{Batch: 50, Shuffle: dataset.ShuffleRows, Seed: 4, SplitBatches: 7, Window: window})
+				plan, err := dataset.NewPlan(data.Manifest, dataset.Options{Batch: 50, Shuffle: dataset.ShuffleRows,
+					Seed: 4, SplitBatches: 7, Window: window})
 				require.NoError(t, err)
 				return rows, plan
 			}

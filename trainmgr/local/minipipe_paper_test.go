@@ -53,9 +53,9 @@ func minipipeFile(t *testing.T, rows []minipipeRow) string {
 }
 
 // TestThePipelineComputesWhatMiniPipeSays takes sentences of MiniPipe, sections 2.3 to 4.1.4, and checks for each what
-// becomes of a Parquet file on every engine. VocabGen and VocabMap are not implemented, as TestPipersVocabularyIsNotHere
-// says. Several pipelines at once in dynamic regions (3.3), switched in milliseconds, are not implemented either, and no
-// rate of the paper is tested here.
+// becomes of a Parquet file on every engine. VocabGen and VocabMap are not implemented, as
+// TestPipersVocabularyIsNotHere says. Several pipelines at once in dynamic regions (3.3), switched in milliseconds, are
+// not implemented either, and no rate of the paper is tested here.
 func TestThePipelineComputesWhatMiniPipeSays(t *testing.T) {
 	// 4.1.1: "In this transformation, dense features are represented as floating-point values, and sparse features are
 	// represented as hexadecimal strings."
@@ -72,25 +72,27 @@ func TestThePipelineComputesWhatMiniPipeSays(t *testing.T) {
 	onEveryEngine(t, minipipeFile(t, rows), program.Parquet, spec, func(t *testing.T, mb *tensor.MiniBatch) {
 		require.Equal(t, len(rows), mb.Rows)
 
-		// 3.4.1, Neg2Zero: "This operation clips negative input dense features to zero while retaining positive values in
-		// their original form." 4.1.4: "negative values are replaced with zero, followed by the transformation of log(x + 1)"
+		// 3.4.1, Neg2Zero: "This operation clips negative input dense features to zero while retaining positive values
+		// in their original form." 4.1.4: "negative values are replaced with zero, followed by the transformation of
+		// log(x + 1)"
 		assert.Equal(t, []float32{
 			float32(math.Log(8)), 0, float32(math.Log(1.5)), 0, float32(math.Log(1e6 + 1)),
 		}, mb.Dense)
 
-		// 3.4.2, Hex2Int: "Original categorical features are encoded as hexadecimal strings and converting them to integers is
-		// the first step." 3.4.2, Modulus: "The modulus operation is designed to restrict the range of sparse feature values."
-		// 2000h is the modulus itself. An empty string is a null and becomes 0.
+		// 3.4.2, Hex2Int: "Original categorical features are encoded as hexadecimal strings and converting them to
+		// integers is the first step." 3.4.2, Modulus: "The modulus operation is designed to restrict the range of
+		// sparse feature values." 2000h is the modulus itself. An empty string is a null and becomes 0.
 		assert.Equal(t, []int64{0x2a, 0, 0xffffffff % 8192, 1, 0}, mb.Values64)
 	})
 }
 
-// TestColumnsGiveAccessToSpecificFeatures takes MiniPipe, section 2.3: "These formats enable optimized access to specific
-// features." A drive moves the column chunks that the pipeline reads, and not the column beside them.
+// TestColumnsGiveAccessToSpecificFeatures takes MiniPipe, section 2.3: "These formats enable optimized access to
+// specific features." A drive moves the column chunks that the pipeline reads, and not the column beside them.
 func TestColumnsGiveAccessToSpecificFeatures(t *testing.T) {
 	rows := make([]minipipeRow, 2000)
 	for i := range rows {
-		rows[i] = minipipeRow{Int0: float32(i), Cat0: "2a", Unread: "a text that is longer than all the other columns together"}
+		rows[i] = minipipeRow{Int0: float32(i), Cat0: "2a",
+			Unread: "a text that is longer than all the other columns together"}
 	}
 	path := minipipeFile(t, rows)
 	file, err := os.ReadFile(path)
@@ -106,7 +108,8 @@ func TestColumnsGiveAccessToSpecificFeatures(t *testing.T) {
 	spec, err := pipeline.Parse([]byte(minipipePipeline))
 	require.NoError(t, err)
 	o := trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, SplitBatches: 1000, AllDrives: true}
-	report := run(t, Config{Files: []string{path}, DriveOptions: host.DriveOptions{Streams: 1}}, o, nil).report.PerDrive[0]
+	report := run(t, Config{Files: []string{path}, DriveOptions: host.DriveOptions{Streams: 1}}, o,
+		nil).report.PerDrive[0]
 	assert.Equal(t, chunkBytes["label"]+chunkBytes["int_0"]+chunkBytes["cat_0"], report.BytesMoved-report.BytesUnneeded)
 	assert.Less(t, report.BytesMoved, chunkBytes["unread"])
 }

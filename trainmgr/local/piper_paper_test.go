@@ -24,12 +24,15 @@ import (
 var paperEngines = []host.Engine{host.EngineAuto, host.EngineCPU, host.EngineReference}
 
 // onEveryEngine preprocesses one file on each engine and checks all its mini-batches.
-func onEveryEngine(t *testing.T, path string, source program.Source, spec *pipeline.Spec, check func(t *testing.T, mb *tensor.MiniBatch)) {
+func onEveryEngine(t *testing.T, path string, source program.Source, spec *pipeline.Spec,
+	check func(t *testing.T, mb *tensor.MiniBatch)) {
 	t.Helper()
 	for _, engine := range paperEngines {
 		t.Run(fmt.Sprintf("engine %q", engine), func(t *testing.T) {
-			c := Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine, Source: source, SLM: 64 << 20}}
-			o := trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic, AllDrives: true}
+			c := Config{Files: []string{path}, DriveOptions: host.DriveOptions{Engine: engine, Source: source,
+				SLM: 64 << 20}}
+			o := trainmgr.Options{Pipeline: spec, Shuffle: dataset.ShuffleNone, Order: dataset.Deterministic,
+				AllDrives: true}
 			batches := 0
 			run(t, c, o, func(mb *tensor.MiniBatch) {
 				batches++
@@ -40,15 +43,16 @@ func onEveryEngine(t *testing.T, path string, source program.Source, spec *pipel
 	}
 }
 
-// criteoLine is a row of Criteo's text: the label, the same decimal number 13 times and the same hexadecimal one 26 times.
+// criteoLine is a row of Criteo's text: the label, the same decimal number 13 times and the same hexadecimal one 26
+// times.
 func criteoLine(label, decimal, hexadecimal string) string {
 	return label + strings.Repeat("\t"+decimal, 13) + strings.Repeat("\t"+hexadecimal, 26) + "\n"
 }
 
-// TestThePipelineComputesWhatPiperSays takes sentences of Piper, sections 2.3 to 3.2, and checks for each what becomes of
-// Criteo's text rows in the named pipeline criteo-5k, on every engine. The paper's processing elements are not modelled:
-// its initiation intervals, its four bytes a cycle and its rates are not tested here. GenVocab and ApplyVocab are not
-// implemented: TestPipersVocabularyIsNotHere.
+// TestThePipelineComputesWhatPiperSays takes sentences of Piper, sections 2.3 to 3.2, and checks for each what becomes
+// of Criteo's text rows in the named pipeline criteo-5k, on every engine. The paper's processing elements are not
+// modelled: its initiation intervals, its four bytes a cycle and its rates are not tested here. GenVocab and ApplyVocab
+// are not implemented: TestPipersVocabularyIsNotHere.
 func TestThePipelineComputesWhatPiperSays(t *testing.T) {
 	rows := []struct{ label, decimal, hexadecimal string }{
 		{"1", "7", "0000002a"},
@@ -78,15 +82,16 @@ func TestThePipelineComputesWhatPiperSays(t *testing.T) {
 		assert.Equal(t, float32(math.Log(123457)), dense(3))
 		assert.Zero(t, dense(1))
 
-		// 3.2, Neg2Zero: "It sets the negative input dense feature to 0, otherwise it keeps the original value as output."
+		// 3.2, Neg2Zero: "It sets the negative input dense feature to 0, otherwise it keeps the original value as
+		// output."
 		assert.Zero(t, dense(2))
 
-		// 3.2, Decode: "For sparse features (hexadecimal values), it shifts the cached register 4 bits left every cycle and
-		// add the current input."
+		// 3.2, Decode: "For sparse features (hexadecimal values), it shifts the cached register 4 bits left every cycle
+		// and add the current input."
 		assert.EqualValues(t, 0x2a, sparse(0))
 
-		// 3.2, Decode: "Sparse features are always positive, and it omits negative_flag for them." Read as a signed number,
-		// ffffffffh would be -1 and its positive modulus 4,999.
+		// 3.2, Decode: "Sparse features are always positive, and it omits negative_flag for them." Read as a signed
+		// number, ffffffffh would be -1 and its positive modulus 4,999.
 		assert.EqualValues(t, 0xffffffff%5000, sparse(3))
 
 		// Table 1, Modulus: "Compute positive modulus (sparse)"; 1388h is the modulus itself.
@@ -95,19 +100,20 @@ func TestThePipelineComputesWhatPiperSays(t *testing.T) {
 			assert.True(t, id >= 0 && id < 5000, "%d", id)
 		}
 
-		// 2.3, Generate Vocabulary: "with default value 0 for empty entries, irrespective of whether the feature is sparse or
-		// dense"
+		// 2.3, Generate Vocabulary: "with default value 0 for empty entries, irrespective of whether the feature is
+		// sparse or dense"
 		assert.Zero(t, dense(4))
 		assert.Zero(t, sparse(4))
 	})
 }
 
-// TestPipersVocabularyIsNotHere takes the sentence of Piper that is not implemented: "In the first loop, Piper reads the
-// whole dataset and generates the corresponding vocabulary table." (3.1). No operator of the catalogue is stateful, and a
-// pipeline that asks for a vocabulary is refused. Whoever adds one replaces this test by the sentence's own.
+// TestPipersVocabularyIsNotHere takes the sentence of Piper that is not implemented: "In the first loop, Piper reads
+// the whole dataset and generates the corresponding vocabulary table." (3.1). No operator of the catalogue is stateful,
+// and a pipeline that asks for a vocabulary is refused. Whoever adds one replaces this test by the sentence's own.
 func TestPipersVocabularyIsNotHere(t *testing.T) {
 	for _, operator := range []string{"vocabulary", "gen_vocab", "apply_vocab"} {
-		_, err := pipeline.Parse([]byte("name: v\nlabel: {column: label}\nsparse:\n  - columns: [cat_0]\n    ops: [fill_null: 0, " + operator + ": piper]\n"))
+		document := fmt.Sprintf("name: v\nlabel: {column: label}\nsparse: [{columns: [cat_0], ops: [%s: piper]}]\n", operator)
+		_, err := pipeline.Parse([]byte(document))
 		require.Error(t, err)
 		assert.ErrorContains(t, err, operator)
 	}

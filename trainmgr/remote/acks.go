@@ -7,12 +7,11 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// acks carries one session's acknowledgements to the ledger, in groups. One call is under way at a time; acknowledgements
-// that come meanwhile go with the next call.
+// acks carries one session's acknowledgements to the ledger, in groups. One call is under way at a time;
+// acknowledgements that come meanwhile go with the next call.
 type acks struct {
 	client      *Client
 	job         string        // its id
@@ -49,11 +48,13 @@ var errAcksClosed = errors.New("the job is closed")
 
 // startAcks starts the goroutine that sends acknowledgements. The goroutine calls noteDurable with each group that the
 // ledger knows. close ends it.
-func startAcks(c *Client, job string, session []byte, o AttachOptions, noteDurable func(uint64, []dataset.Range, uint64)) *acks {
+func startAcks(c *Client, job string, session []byte, o AttachOptions,
+	noteDurable func(uint64, []dataset.Range, uint64)) *acks {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &acks{
-		client: c, job: job, session: session, fullGroup: o.Acks, delay: o.AckDelay, noteDurable: noteDurable, ctx: ctx, cancel: cancel,
-		done: make(chan struct{}), sendSoon: make(chan struct{}, 1), changed: make(chan struct{}),
+		client: c, job: job, session: session, fullGroup: o.Acks, delay: o.AckDelay, noteDurable: noteDurable, ctx: ctx,
+		cancel: cancel,
+		done:   make(chan struct{}), sendSoon: make(chan struct{}, 1), changed: make(chan struct{}),
 	}
 	go a.sendLoop()
 	return a
@@ -146,9 +147,7 @@ func (a *acks) sendGroup() bool {
 	a.waiting -= g.waiting
 	a.mu.Unlock()
 	req := &apiv1.AcknowledgeRequest{Id: a.job, Session: session, Epoch: g.epoch, Numbers: wireRanges(g.numbers)}
-	resp, err := call(a.ctx, a.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AcknowledgeResponse, error) {
-		return m.Acknowledge(ctx, req)
-	})
+	resp, err := invoke(a.ctx, a.client, callTime, controlClient.Acknowledge, req)
 	if err == nil {
 		a.noteDurable(g.epoch, g.numbers, resp.Fence)
 	}

@@ -40,7 +40,8 @@ func TestAcknowledgementsTravelInGroups(t *testing.T) {
 	var token []byte
 	take(t, c, j, 5, func(mb *tensor.MiniBatch) {
 		require.NoError(t, j.Acknowledge(mb.Name))
-		require.Eventually(t, func() bool { return count() > 0 }, 10*time.Second, time.Millisecond, "nobody asked for it")
+		require.Eventually(t, func() bool { return count() > 0 }, 10*time.Second, time.Millisecond,
+			"nobody asked for it")
 		var err error
 		token, err = j.Checkpoint(t.Context())
 		require.NoError(t, err)
@@ -118,8 +119,8 @@ func TestANewLeaderIsToldWhatWasAcknowledged(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// TestAcknowledgementsOfTwoEpochsDoNotMix: a new leader is told again of an epoch while the rank goes on to the next. What counts as delivered there is
-// what was.
+// TestAcknowledgementsOfTwoEpochsDoNotMix: a new leader is told again of an epoch while the rank goes on to the next.
+// What counts as delivered there is what was.
 func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 	var mu sync.Mutex
 	var sent []string
@@ -129,7 +130,8 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 		defer mu.Unlock()
 		sent = append(sent, fmt.Sprintf("%s epoch %d %v", req.Session, req.Epoch, runsFrom(req.Numbers)))
 	}
-	a := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour}, func(uint64, []dataset.Range, uint64) {})
+	a := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour},
+		func(uint64, []dataset.Range, uint64) {})
 	defer a.close()
 	a.addAgain(0, []dataset.Range{{From: 0, To: 10}})
 	require.NoError(t, a.add(1, 0))
@@ -143,7 +145,8 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 
 	// A rank that goes to another epoch under another session leaves the rest of the one before: the ledger has it.
 	c.set(func() { c.ranks[0].session = []byte("two"); c.enter(0, 1) })
-	b := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour}, func(uint64, []dataset.Range, uint64) {})
+	b := startAcks(c.dial(t), "j1", []byte("one"), AttachOptions{Acks: 1 << 20, AckDelay: time.Hour},
+		func(uint64, []dataset.Range, uint64) {})
 	defer b.close()
 	b.sending.Lock() // nothing is sent until the rank has gone on
 	b.addAgain(0, []dataset.Range{{From: 0, To: 10}})
@@ -154,10 +157,12 @@ func TestAcknowledgementsOfTwoEpochsDoNotMix(t *testing.T) {
 	mu.Lock()
 	assert.Equal(t, []string{"two epoch 1 [{7 8}]"}, sent)
 	mu.Unlock()
-	assert.ErrorContains(t, b.changeSession(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }), "refused")
+	assert.ErrorContains(t, b.changeSession(func() ([]byte, uint64, error) { return nil, 0, errors.New("refused") }),
+		"refused")
 }
 
-// TestALeaderThatIsNewBetweenTwoEpochs: the acknowledgements of the one that has ended are told to it, and none of the other.
+// TestALeaderThatIsNewBetweenTwoEpochs: the acknowledgements of the one that has ended are told to it, and none of the
+// other.
 func TestALeaderThatIsNewBetweenTwoEpochs(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 200, batch: 10, split: 4, epochs: 3})
 	c.before = func(call string) error {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/sdk/tensor"
@@ -26,12 +25,12 @@ const (
 	DefaultAcks     = 1024
 )
 
-// AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, which goes on from
-// what the ledger knows.
+// AttachOptions say which rank a consumer is and how it takes mini-batches. The zero value is rank 0, which goes on
+// from what the ledger knows.
 type AttachOptions struct {
 	Rank uint32
-	// Token is what Checkpoint returned and the trainer kept with its model. The rank goes back, or forward, to the token.
-	// Nil: the rank goes on from what the ledger knows.
+	// Token is what Checkpoint returned and the trainer kept with its model. The rank goes back, or forward, to the
+	// token. Nil: the rank goes on from what the ledger knows.
 	Token []byte
 	// Run names the training run of the rank, at most 256 bytes. All ranks of a run give the same name, and no two runs
 	// have the same name. Empty: the ranks that attach by one Client are a run. A launcher whose ranks are separate
@@ -107,8 +106,9 @@ type Job struct {
 }
 
 // Attach makes the caller the only consumer of a rank. The consumer that was attached before gets ErrFenced. id is a
-// job's id or name. Attach waits while the job is being prepared. It returns ErrEnded if the job is done. If another run
-// has acknowledged mini-batches of the rank it returns a *PartlyConsumedError, unless the options have a Token or Resume.
+// job's id or name. Attach waits while the job is being prepared. It returns ErrEnded if the job is done. If another
+// run has acknowledged mini-batches of the rank it returns a *PartlyConsumedError, unless the options have a Token or
+// Resume.
 func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, error) {
 	fail := func(err error) (*Job, error) {
 		return nil, fmt.Errorf("attach to job %s as rank %d: %w", id, o.Rank, err)
@@ -126,7 +126,8 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		o.Run = c.defaultRun
 	}
 	r := &rank{
-		client: c, options: o, rowsPerSecond: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes), nodes: map[string]*node{},
+		client: c, options: o, rowsPerSecond: o.RowsPerSecond, pool: newBuffers(2 * o.QueueBytes),
+		nodes: map[string]*node{},
 	}
 	resp, err := r.attach(ctx, id, o.Token, o.Resume)
 	if err != nil {
@@ -141,7 +142,8 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 	}
 	r.acks = startAcks(c, r.id, resp.Session, o, r.noteDurable)
 	job, err := trainmgr.NewJob(ctx, r, trainmgr.JobOptions{
-		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)), Order: order,
+		Digest: r.digest, Schema: r.schema, Epochs: int(min(max(resp.Job.Spec.GetEpochs(), 1), math.MaxInt32)),
+		Order:      order,
 		QueueBytes: o.QueueBytes, Recording: o.Recording, Logger: c.options.Logger,
 	})
 	if err == nil && r.rowsPerSecond == 0 && o.Step != nil {
@@ -151,7 +153,8 @@ func (c *Client) Attach(ctx context.Context, id string, o AttachOptions) (*Job, 
 		r.acks.close()
 		return fail(err)
 	}
-	c.options.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch, "t_rows_per_second", r.rowsPerSecond)
+	c.options.Logger.Info("attached", "job", r.id, "rank", o.Rank, "epoch", resp.Epoch,
+		"t_rows_per_second", r.rowsPerSecond)
 	return &Job{Job: job, rank: r}, nil
 }
 
@@ -167,10 +170,8 @@ func (r *rank) measureThroughput(ctx context.Context, meanLength map[string]floa
 
 // attach calls Attach and checks the part of the answer that is the same for every epoch.
 func (r *rank) attach(ctx context.Context, id string, token []byte, resume bool) (*apiv1.AttachResponse, error) {
-	resp, err := call(ctx, r.client, attachTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.AttachResponse, error) {
-		return m.Attach(ctx, &apiv1.AttachRequest{
-			Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
-		})
+	resp, err := invoke(ctx, r.client, attachTime, controlClient.Attach, &apiv1.AttachRequest{
+		Id: id, Rank: r.options.Rank, Token: token, SaysDone: true, Run: r.options.Run, Resume: resume,
 	})
 	if err != nil {
 		return nil, err
@@ -225,7 +226,8 @@ func (r *rank) epochOf(resp *apiv1.AttachResponse) (*trainmgr.Epoch, error) {
 	end := uint64(0)
 	for _, numbers := range resp.Owned {
 		if numbers.From < end || numbers.To <= numbers.From || numbers.To > plan.MiniBatches() {
-			return nil, fmt.Errorf("the rank owns [%d, %d) after %d, of %d mini-batches", numbers.From, numbers.To, end, plan.MiniBatches())
+			return nil, fmt.Errorf("the rank owns [%d, %d) after %d, of %d mini-batches", numbers.From, numbers.To, end,
+				plan.MiniBatches())
 		}
 		e.Owned = append(e.Owned, dataset.Range{From: numbers.From, To: numbers.To})
 		end = numbers.To
@@ -260,7 +262,8 @@ func planOptions(p *apiv1.PlanOptions, epoch uint64) (dataset.Options, error) {
 		wire   int64
 		option *int
 	}{
-		{"batch", p.GetBatch(), &o.Batch}, {"split_batches", p.GetSplitBatches(), &o.SplitBatches}, {"window", p.GetWindow(), &o.Window},
+		{"batch", p.GetBatch(), &o.Batch}, {"split_batches", p.GetSplitBatches(), &o.SplitBatches},
+		{"window", p.GetWindow(), &o.Window},
 	} {
 		if field.wire < 0 || field.wire > math.MaxInt32 {
 			return o, fmt.Errorf("plan: %s of %d", field.name, field.wire)
@@ -320,8 +323,8 @@ func (j *Job) Checkpoint(ctx context.Context) ([]byte, error) {
 	return token, nil
 }
 
-// Close makes acknowledgements durable, if the control plane answers within seconds, and ends the consumer's goroutines.
-// The job goes on for other ranks, and for the next consumer that attaches as this rank. After an iteration that ended
-// without an error, Close tells the control plane that this rank has finished. Call it when the last checkpoint is safe:
-// a job of which every rank has finished has ended, and no consumer can attach to it any more.
+// Close makes acknowledgements durable, if the control plane answers within seconds, and ends the consumer's
+// goroutines. The job goes on for other ranks, and for the next consumer that attaches as this rank. After an iteration
+// that ended without an error, Close tells the control plane that this rank has finished. Call it when the last
+// checkpoint is safe: a job of which every rank has finished has ended, and no consumer can attach to it any more.
 func (j *Job) Close() error { return j.Job.Close() }

@@ -9,13 +9,15 @@ import (
 	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 )
 
-// Backup writes everything that the control plane keeps to w, in etcd's snapshot format. The format ends with a SHA-256 of
-// the rest, which the caller compares. Backup returns how many bytes came. After an error these bytes are no backup.
+// backupStream is the pieces of a backup.
+type backupStream = connect.ServerStreamForClient[apiv1.BackupResponse]
+
+// Backup writes everything that the control plane keeps to w, in etcd's snapshot format. The format ends with a SHA-256
+// of the rest, which the caller compares. Backup returns how many bytes came. After an error these bytes are no backup.
 func (c *Client) Backup(ctx context.Context, w io.Writer) (bytes int64, err error) {
-	stream, err := call(ctx, c, 0, func(ctx context.Context, m apiv1connect.ControlClient) (*connect.ServerStreamForClient[apiv1.BackupResponse], error) {
+	stream, err := call(ctx, c, 0, func(ctx context.Context, m controlClient) (*backupStream, error) {
 		s, err := m.Backup(ctx, &apiv1.BackupRequest{})
 		if err != nil {
 			return nil, err

@@ -132,7 +132,7 @@ func (c *Client) preferLeader(raw string) bool {
 }
 
 // memberClient returns the client of a member.
-func (c *Client) memberClient(base string) apiv1connect.ControlClient {
+func (c *Client) memberClient(base string) controlClient {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m, ok := c.members[base]
@@ -143,13 +143,29 @@ func (c *Client) memberClient(base string) apiv1connect.ControlClient {
 	return m
 }
 
-// maxFollows is how many members in a row may name another leader before call pauses: during an election two members may
-// name each other.
+// controlClient makes the calls of one member.
+type controlClient = apiv1connect.ControlClient
+
+// method is a call of one request and one response, as in controlClient.GetJob.
+type method[Q, R any] = func(controlClient, context.Context, *Q) (*R, error)
+
+// invoke calls a method of the leader. See call.
+func invoke[Q, R any](ctx context.Context, c *Client, attemptTime time.Duration, m method[Q, R],
+	request *Q) (*R, error) {
+	return call(ctx, c, attemptTime, func(ctx context.Context, member controlClient) (*R, error) {
+		return m(member, ctx, request)
+	})
+}
+
+// maxFollows is how many members in a row may name another leader before call pauses: during an election two members
+// may name each other.
 const maxFollows = 3
 
-// call asks the leader, and goes on asking for as long as the client's patience. attemptTime bounds each attempt; 0 means
-// no bound, for streams.
-func call[R any](ctx context.Context, c *Client, attemptTime time.Duration, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+// call asks the leader, and goes on asking for as long as the client's patience. attemptTime bounds each attempt; 0
+// means no bound, for streams.
+func call[R any](ctx context.Context, c *Client, attemptTime time.Duration,
+	f func(context.Context, controlClient) (R, error),
+) (R, error) {
 	var (
 		none      R
 		begin     = time.Now()
@@ -202,8 +218,8 @@ func call[R any](ctx context.Context, c *Client, attemptTime time.Duration, f fu
 	}
 }
 
-// noteAnswer notes that a member of a control plane has answered. From now on a failure is the network's or the member's
-// fault, and not the address's.
+// noteAnswer notes that a member of a control plane has answered. From now on a failure is the network's or the
+// member's fault, and not the address's.
 func (c *Client) noteAnswer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,8 +236,8 @@ func (c *Client) patience() time.Duration {
 	return min(c.options.Patience, c.options.Contact)
 }
 
-// misconfigured returns an error if no member has ever answered and the address or the identity of each configured member
-// is wrong, so that to ask again would not help. diagnoses holds, by base URL, what was found wrong so far.
+// misconfigured returns an error if no member has ever answered and the address or the identity of each configured
+// member is wrong, so that to ask again would not help. diagnoses holds, by base URL, what was found wrong so far.
 func (c *Client) misconfigured(ctx context.Context, base string, err error, diagnoses map[string]error) error {
 	if connect.IsWireError(err) { // a server answered; with these codes it may be no control plane
 		switch connect.CodeOf(err) {
@@ -250,11 +266,13 @@ func (c *Client) misconfigured(ctx context.Context, base string, err error, diag
 }
 
 // attempt makes one call of one member.
-func attempt[R any](ctx context.Context, limit time.Duration, m apiv1connect.ControlClient, f func(context.Context, apiv1connect.ControlClient) (R, error)) (R, error) {
+func attempt[R any](ctx context.Context, limit time.Duration, member controlClient,
+	f func(context.Context, controlClient) (R, error),
+) (R, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	return f(ctx, m)
+	return f(ctx, member)
 }

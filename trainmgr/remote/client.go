@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/host/identity"
 )
 
@@ -37,8 +36,8 @@ var (
 	ErrOptions = errors.New("options")
 )
 
-// DefaultPatience is how long calls wait for a leader: longer than an election takes (seconds), and longer than the restart
-// of a control plane with one member.
+// DefaultPatience is how long calls wait for a leader: longer than an election takes (seconds), and longer than the
+// restart of a control plane with one member.
 const DefaultPatience = 2 * time.Minute
 
 // maxMessage bounds an answer of the control plane; the manifest of a million partitions is of this size.
@@ -50,8 +49,8 @@ type Options struct {
 	Identity identity.Options
 	// Patience is how long a call asks the members for their leader; 0 means DefaultPatience.
 	Patience time.Duration
-	// Contact takes the place of Patience until a member has answered once; 0 means Patience. A wrong address or identity
-	// is an error at once.
+	// Contact takes the place of Patience until a member has answered once; 0 means Patience. A wrong address or
+	// identity is an error at once.
 	Contact time.Duration
 	Logger  *slog.Logger // nil discards the log
 }
@@ -64,9 +63,9 @@ type Client struct {
 	configured []string     // base URLs of the members in Options.Control
 
 	mu        sync.Mutex
-	members   map[string]apiv1connect.ControlClient // by base URL: configured members, and leaders that they named
-	preferred string                                // base URL of the member to ask first
-	answered  bool                                  // a member has answered once
+	members   map[string]controlClient // by base URL: configured members, and leaders that they named
+	preferred string                   // base URL of the member to ask first
+	answered  bool                     // a member has answered once
 }
 
 // Dial makes a client. It does not wait for the control plane.
@@ -81,7 +80,8 @@ func Dial(o Options) (*Client, error) {
 		o.Contact = o.Patience
 	}
 	if o.Patience < 0 || o.Contact < 0 {
-		return nil, fmt.Errorf("%w: a patience of %v, and of %v until a member answers: want neither below 0", ErrOptions, o.Patience, o.Contact)
+		return nil, fmt.Errorf("%w: a patience of %v, and of %v until a member answers: want neither below 0",
+			ErrOptions, o.Patience, o.Contact)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -90,7 +90,7 @@ func Dial(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial control plane: %w", err)
 	}
-	c := &Client{options: o, defaultRun: newRunName(), http: httpClient, members: map[string]apiv1connect.ControlClient{}}
+	c := &Client{options: o, defaultRun: newRunName(), http: httpClient, members: map[string]controlClient{}}
 	for _, raw := range o.Control {
 		base, err := identity.BaseURL(raw)
 		if err != nil {
@@ -108,19 +108,19 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Leader returns the base URL of the member that the client takes for the leader: the member that answered last, or that
-// another member named last.
+// Leader returns the base URL of the member that the client takes for the leader: the member that answered last, or
+// that another member named last.
 func (c *Client) Leader() string { return c.preferredMember() }
 
-// Submit hands a job over. A spec without a name gets one. Submit may be repeated: if an answer was lost and a job of this
-// name and spec runs already, Submit returns that job.
+// Submit hands a job over. A spec without a name gets one. Submit may be repeated: if an answer was lost and a job of
+// this name and spec runs already, Submit returns that job.
 func (c *Client) Submit(ctx context.Context, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	return c.SubmitFor(ctx, "", spec)
 }
 
-// SubmitFor is Submit by an operator for the launchers of an owner: the launchers whose certificate's name is the owner's,
-// or begins with the owner's name and a dot. No other launcher may see the job, attach to it or cancel it. With an empty
-// owner it is Submit.
+// SubmitFor is Submit by an operator for the launchers of an owner: the launchers whose certificate's name is the
+// owner's, or begins with the owner's name and a dot. No other launcher may see the job, attach to it or cancel it.
+// With an empty owner it is Submit.
 func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpec) (*apiv1.JobStatus, error) {
 	if spec == nil || len(spec.Pipeline) == 0 {
 		return nil, fmt.Errorf("submit job: %w: no pipeline", ErrOptions)
@@ -132,7 +132,7 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 		spec.Name = "job-" + hex.EncodeToString(b[:])
 	}
 	tries := 0
-	resp, err := call(ctx, c, submitTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.SubmitJobResponse, error) {
+	resp, err := call(ctx, c, submitTime, func(ctx context.Context, m controlClient) (*apiv1.SubmitJobResponse, error) {
 		tries++
 		return m.SubmitJob(ctx, &apiv1.SubmitJobRequest{Spec: spec, Owner: owner})
 	})
@@ -153,17 +153,15 @@ func (c *Client) SubmitFor(ctx context.Context, owner string, spec *apiv1.JobSpe
 // submitTime is how long one member gets to answer SubmitJob, which reads the manifest.
 const submitTime = 30 * time.Second
 
-// sameJob reports whether a job is the one that a launcher submitted. It does not compare the fields in which the control
-// plane fills defaults in.
+// sameJob reports whether a job is the one that a launcher submitted. It does not compare the fields in which the
+// control plane fills defaults in.
 func sameJob(have, want *apiv1.JobSpec) bool {
 	return have != nil && string(have.Pipeline) == string(want.Pipeline) && have.Name == want.Name
 }
 
 // List returns the jobs that the control plane remembers.
 func (c *Client) List(ctx context.Context) ([]*apiv1.JobStatus, error) {
-	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ListJobsResponse, error) {
-		return m.ListJobs(ctx, &apiv1.ListJobsRequest{})
-	})
+	resp, err := invoke(ctx, c, callTime, controlClient.ListJobs, &apiv1.ListJobsRequest{})
 	if err != nil {
 		return nil, fmt.Errorf("list jobs: %w", err)
 	}
@@ -172,9 +170,7 @@ func (c *Client) List(ctx context.Context) ([]*apiv1.JobStatus, error) {
 
 // Get returns a job by id or name.
 func (c *Client) Get(ctx context.Context, id string) (*apiv1.JobStatus, error) {
-	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.GetJobResponse, error) {
-		return m.GetJob(ctx, &apiv1.GetJobRequest{Id: id})
-	})
+	resp, err := invoke(ctx, c, callTime, controlClient.GetJob, &apiv1.GetJobRequest{Id: id})
 	if err == nil && resp.Job == nil {
 		err = errors.New("the answer has no job")
 	}
@@ -186,9 +182,7 @@ func (c *Client) Get(ctx context.Context, id string) (*apiv1.JobStatus, error) {
 
 // Cancel ends a job for all its ranks.
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	_, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CancelJobResponse, error) {
-		return m.CancelJob(ctx, &apiv1.CancelJobRequest{Id: id})
-	})
+	_, err := invoke(ctx, c, callTime, controlClient.CancelJob, &apiv1.CancelJobRequest{Id: id})
 	if err != nil {
 		return fmt.Errorf("cancel job %s: %w", id, err)
 	}
@@ -197,21 +191,22 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 
 // Checkpoint returns the token of the whole job: the durable acknowledgements of all its ranks.
 func (c *Client) Checkpoint(ctx context.Context, id string) ([]byte, error) {
-	resp, err := call(ctx, c, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
-		return m.Checkpoint(ctx, &apiv1.CheckpointRequest{Id: id})
-	})
+	resp, err := invoke(ctx, c, callTime, controlClient.Checkpoint, &apiv1.CheckpointRequest{Id: id})
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint of job %s: %w", id, err)
 	}
 	return resp.Token, nil
 }
 
-// Watch yields a job whenever it changes, until it has ended. It goes on when the leader changes, and may then yield the
-// same state again.
+// jobStream is the statuses that Watch yields.
+type jobStream = connect.ServerStreamForClient[apiv1.GetJobResponse]
+
+// Watch yields a job whenever it changes, until it has ended. It goes on when the leader changes, and may then yield
+// the same state again.
 func (c *Client) Watch(ctx context.Context, id string) iter.Seq2[*apiv1.JobStatus, error] {
 	return func(yield func(*apiv1.JobStatus, error) bool) {
 		for {
-			stream, err := call(ctx, c, 0, func(ctx context.Context, m apiv1connect.ControlClient) (*connect.ServerStreamForClient[apiv1.GetJobResponse], error) {
+			stream, err := call(ctx, c, 0, func(ctx context.Context, m controlClient) (*jobStream, error) {
 				s, err := m.WatchJob(ctx, &apiv1.WatchJobRequest{Id: id})
 				if err != nil {
 					return nil, err

@@ -94,8 +94,10 @@ func TestWhatIsAskedAgain(t *testing.T) {
 		code  connect.Code
 		again bool
 	}{
-		{connect.CodeUnavailable, true}, {connect.CodeDeadlineExceeded, true}, {connect.CodeResourceExhausted, true}, {connect.CodeCanceled, true},
-		{connect.CodeInvalidArgument, false}, {connect.CodeNotFound, false}, {connect.CodeInternal, false}, {connect.CodePermissionDenied, false}, {connect.CodeFailedPrecondition, false},
+		{connect.CodeUnavailable, true}, {connect.CodeDeadlineExceeded, true}, {connect.CodeResourceExhausted, true},
+		{connect.CodeCanceled, true},
+		{connect.CodeInvalidArgument, false}, {connect.CodeNotFound, false}, {connect.CodeInternal, false},
+		{connect.CodePermissionDenied, false}, {connect.CodeFailedPrecondition, false},
 	} {
 		t.Run(c.code.String(), func(t *testing.T) {
 			cl := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
@@ -178,7 +180,8 @@ func TestWatchGoesOnOverAChangeOfTheLeader(t *testing.T) {
 
 func TestDialRefuses(t *testing.T) {
 	for name, o := range map[string]Options{
-		"nobody": {}, "no scheme": {Control: []string{"control:7460"}}, "no patience": {Control: []string{"http://c:1"}, Patience: -1},
+		"nobody": {}, "no scheme": {Control: []string{"control:7460"}}, "no patience": {Control: []string{"http://c:1"},
+			Patience: -1},
 		"a path": {Control: []string{"http://c:1/x"}},
 	} {
 		_, err := Dial(o)

@@ -13,10 +13,10 @@
 //		token, err := job.Checkpoint(ctx) // keep it with the model
 //	}
 //
-// A [Job] is a trainmgr.Job whose pieces are leases of the control plane. A lease names mini-batches, a node and a drive
-// of the node, and the job fetches the mini-batches from the node, one HTTP GET each. No mini-batch passes through the
-// leader: while the leader is away, the trainer goes on with what the nodes make under the leases that it holds and with
-// what the queue holds.
+// A [Job] is a trainmgr.Job whose pieces are leases of the control plane. A lease names mini-batches, a node and a
+// drive of the node, and the job fetches the mini-batches from the node, one HTTP GET each. No mini-batch passes
+// through the leader: while the leader is away, the trainer goes on with what the nodes make under the leases that it
+// holds and with what the queue holds.
 //
 // # The parts
 //
@@ -38,16 +38,16 @@
 // # Runs
 //
 // A job that is submitted again while it runs is the same job, and its acknowledged mini-batches never come again. A
-// launcher that was interrupted and is started again would then train on the rest alone, without notice. Therefore Attach
-// names the training run of the rank (AttachOptions.Run; the ranks that attach by one Client are a run unless they name
-// another). Attach returns a [*PartlyConsumedError] if another run has acknowledged mini-batches of the rank, unless the
-// caller brings a token or sets AttachOptions.Resume. A rank of the same run may attach late, and again. An iteration that
-// has nothing to deliver returns trainmgr.ErrNothingLeft.
+// launcher that was interrupted and is started again would then train on the rest alone, without notice. Therefore
+// Attach names the training run of the rank (AttachOptions.Run; the ranks that attach by one Client are a run unless
+// they name another). Attach returns a [*PartlyConsumedError] if another run has acknowledged mini-batches of the rank,
+// unless the caller brings a token or sets AttachOptions.Resume. A rank of the same run may attach late, and again. An
+// iteration that has nothing to deliver returns trainmgr.ErrNothingLeft.
 //
 // The last mini-batch of a loop that ends early is not acknowledged: call Acknowledge before the end if the trainer has
-// made its step. The acknowledgements before it are durable when the loop has ended, by break, return or panic, and when
-// Close returns. After os.Exit inside the loop, or a kill, the acknowledgements of the last AckDelay may be lost, and
-// their mini-batches come again.
+// made its step. The acknowledgements before it are durable when the loop has ended, by break, return or panic, and
+// when Close returns. After os.Exit inside the loop, or a kill, the acknowledgements of the last AckDelay may be lost,
+// and their mini-batches come again.
 //
 // # Concurrency
 //
@@ -57,11 +57,11 @@
 // # Errors
 //
 // A [*PartlyConsumedError] says that another run has acknowledged mini-batches of the rank, [ErrUnreachable] that no
-// member of the control plane has led for Options.Patience, and [ErrFenced] that another consumer has attached as the same
-// rank. [ErrData] says that a partition, a row or the program is at fault, and ends the job for every rank. [ErrEnded]
-// says that the job was cancelled or has failed, [ErrNoJob] that there is no job of the name. dataset.ErrToken and
-// dataset.ErrOtherJob refuse a token. A node that fails is no error: the rank gives its leases back, and their mini-batches
-// come from another node, or later.
+// member of the control plane has led for Options.Patience, and [ErrFenced] that another consumer has attached as the
+// same rank. [ErrData] says that a partition, a row or the program is at fault, and ends the job for every rank.
+// [ErrEnded] says that the job was cancelled or has failed, [ErrNoJob] that there is no job of the name.
+// dataset.ErrToken and dataset.ErrOtherJob refuse a token. A node that fails is no error: the rank gives its leases
+// back, and their mini-batches come from another node, or later.
 //
 // # Debugging
 //

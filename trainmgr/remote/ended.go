@@ -1,7 +1,7 @@
 package remote
 
-// endedLeases remembers the leases that ended last. The leader may grant a lease again until it has heard that the lease
-// has ended.
+// endedLeases remembers the leases that ended last. The leader may grant a lease again until it has heard that the
+// lease has ended.
 type endedLeases struct {
 	ids    map[uint64]struct{}
 	ring   [1 << 10]uint64 // far more leases than end before the leader hears of it

@@ -130,11 +130,13 @@ type clusterOptions struct {
 func newCluster(t testing.TB, o clusterOptions) *cluster {
 	t.Helper()
 	c := &cluster{t: t, key: []byte("cluster key"), calls: map[string]int{}, fence: 1}
-	c.spec = &apiv1.JobSpec{Name: "job", Pipeline: []byte("name: t"), Epochs: max(o.epochs, 1), Ranks: max(o.ranks, 1), Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3}}
+	c.spec = &apiv1.JobSpec{Name: "job", Pipeline: []byte("name: t"), Epochs: max(o.epochs, 1), Ranks: max(o.ranks, 1),
+		Order: o.order, Plan: &apiv1.PlanOptions{Batch: o.batch, SplitBatches: o.split, Seed: 3}}
 	c.digest = sha256.Sum256([]byte("a job"))
 	var parts []dataset.Partition
 	for i := range max(o.parts, 1) {
-		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 1, Rows: o.rows, RowGroups: []int64{o.rows}})
+		parts = append(parts, dataset.Partition{Name: fmt.Sprintf("part-%d", i), Bytes: 1, Rows: o.rows,
+			RowGroups: []int64{o.rows}})
 	}
 	var err error
 	c.man, err = dataset.NewManifest(parts)
@@ -190,7 +192,8 @@ func (c *cluster) set(f func()) {
 }
 
 func (c *cluster) status() *apiv1.JobStatus {
-	return &apiv1.JobStatus{Id: "j1", Spec: c.spec, Digest: c.digest[:], State: "running", Drives: 2, DrivesWanted: 2, Allocation: "two drives"}
+	return &apiv1.JobStatus{Id: "j1", Spec: c.spec, Digest: c.digest[:], State: "running", Drives: 2, DrivesWanted: 2,
+		Allocation: "two drives"}
 }
 
 func (c *cluster) SubmitJob(_ context.Context, req *apiv1.SubmitJobRequest) (*apiv1.SubmitJobResponse, error) {
@@ -232,7 +235,8 @@ func (c *cluster) CancelJob(context.Context, *apiv1.CancelJobRequest) (*apiv1.Ca
 	return &apiv1.CancelJobResponse{}, nil
 }
 
-func (c *cluster) WatchJob(_ context.Context, _ *apiv1.WatchJobRequest, s *connect.ServerStream[apiv1.GetJobResponse]) error {
+func (c *cluster) WatchJob(_ context.Context, _ *apiv1.WatchJobRequest,
+	s *connect.ServerStream[apiv1.GetJobResponse]) error {
 	for i := range 3 {
 		if err := c.hook("WatchJob"); err != nil {
 			return err
@@ -261,7 +265,8 @@ func (c *cluster) open(b []byte) (t dataset.Token, err error) {
 		m := hmac.New(sha256.New, c.key)
 		m.Write(b[4 : len(b)-32])
 		if !hmac.Equal(m.Sum(nil), b[len(b)-32:]) {
-			return t, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: its seal is not this cluster's", dataset.ErrToken))
+			return t, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%w: its seal is not this cluster's",
+				dataset.ErrToken))
 		}
 		b = b[4 : len(b)-32]
 	} else {
@@ -306,7 +311,8 @@ func (c *cluster) Attach(_ context.Context, req *apiv1.AttachRequest) (*apiv1.At
 	schema, _ := json.Marshal(testSchema)
 	man, _ := c.man.MarshalJSON()
 	token, _ := r.delivered.Token().MarshalBinary()
-	return &apiv1.AttachResponse{Job: c.status(), Session: r.session, TensorSchema: schema, Manifest: man, Epoch: r.epoch, Token: token,
+	return &apiv1.AttachResponse{Job: c.status(), Session: r.session, TensorSchema: schema, Manifest: man,
+		Epoch: r.epoch, Token: token,
 		Owned: wireRanges(r.owned), MeanLength: map[string]float64{"list_0": 2}}, nil
 }
 
@@ -335,7 +341,8 @@ func (c *cluster) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Le
 			c.renewed++
 		}
 		c.mu.Unlock()
-		if err != nil || len(resp.Grants) > 0 || resp.JobDone || resp.UnknownSession || resp.Adopt || len(resp.Revoked) > 0 || over {
+		if err != nil || len(resp.Grants) > 0 || resp.JobDone || resp.UnknownSession || resp.Adopt ||
+			len(resp.Revoked) > 0 || over {
 			return resp, err
 		}
 		select {
@@ -377,7 +384,8 @@ func (c *cluster) grant(req *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
 			break // it was done by another call
 		}
 		c.adopted = append(c.adopted, h)
-		r.leases[h.Lease] = &apiv1.Grant{Lease: h.Lease, Epoch: h.Epoch, Split: h.Split, From: h.From, To: h.To, Node: h.Node}
+		r.leases[h.Lease] = &apiv1.Grant{Lease: h.Lease, Epoch: h.Epoch, Split: h.Split, From: h.From, To: h.To,
+			Node: h.Node}
 	}
 	c.ask = false
 	for _, id := range req.Held {
@@ -467,7 +475,8 @@ func (c *cluster) next(r *fakeRank) *apiv1.Grant {
 				to++
 			}
 			c.lease++
-			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Position), From: n, To: to, Node: node.name, Urls: node.urls, Drive: "d 0"}
+			return &apiv1.Grant{Lease: c.lease, Epoch: r.epoch, Split: uint32(s.Position), From: n, To: to,
+				Node: node.name, Urls: node.urls, Drive: "d 0"}
 		}
 	}
 	return nil
@@ -496,7 +505,8 @@ func (c *cluster) Acknowledge(_ context.Context, req *apiv1.AcknowledgeRequest) 
 		return nil, err
 	}
 	if req.Epoch != r.epoch {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("epoch %d, the rank is in %d", req.Epoch, r.epoch))
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("epoch %d, the rank is in %d", req.Epoch,
+			r.epoch))
 	}
 	for _, run := range req.Numbers {
 		for n := run.From; n < run.To; n++ {
@@ -561,8 +571,9 @@ type fakeNode struct {
 	urls []string
 	http []*http.Server
 
-	mu     sync.Mutex
-	gone   bool                                                                      // the control plane takes it for dead
+	mu sync.Mutex
+	// the control plane takes it for dead
+	gone   bool
 	serve  func(n uint64, w http.ResponseWriter, r *http.Request, frame []byte) bool // true: it answered
 	served map[uint64]int
 	issues map[int]int // of tickets that were shown, and how often
@@ -650,10 +661,12 @@ func (n *fakeNode) miniBatch(w http.ResponseWriter, r *http.Request) {
 	}
 	issue, ok := n.entitles(r, number)
 	if !ok {
-		refuse(w, http.StatusUnauthorized, "unauthenticated", fmt.Sprintf("no ticket for %d: %q", number, r.Header.Get(apiv1.TicketHeader)))
+		refuse(w, http.StatusUnauthorized, "unauthenticated", fmt.Sprintf("no ticket for %d: %q", number,
+			r.Header.Get(apiv1.TicketHeader)))
 		return
 	}
-	frame, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Job: n.c.digest, Epoch: epoch, Number: number}, mb.Rows))
+	frame, err := tensor.AppendFrame(nil, makeBatch(tensor.Name{Job: n.c.digest, Epoch: epoch, Number: number},
+		mb.Rows))
 	if err != nil {
 		panic(err)
 	}

@@ -49,8 +49,8 @@ func (p *buffers) noteLength(n int) {
 // readBytes is how much of a frame is read and summed at a time: it stays in the second-level cache.
 const readBytes = 256 << 10
 
-// frameSum computes the CRC32C of a frame's data while the frame is read. Bytes that are no frame have an arbitrary sum;
-// tensor.ReadFrameOf refuses them.
+// frameSum computes the CRC32C of a frame's data while the frame is read. Bytes that are no frame have an arbitrary
+// sum; tensor.ReadFrameOf refuses them.
 type frameSum struct {
 	read      int    // bytes so far
 	length    int    // of the frame

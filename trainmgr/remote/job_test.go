@@ -47,8 +47,8 @@ func TestEveryMiniBatchComesOnce(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreLostAreSaidAgain: the leader says a grant until it hears that it came; one that comes when the lease is over is
-// passed over.
+// TestAnswersThatAreLostAreSaidAgain: the leader says a grant until it hears that it came; one that comes when the
+// lease is over is passed over.
 func TestAnswersThatAreLostAreSaidAgain(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 300, batch: 10, split: 3})
 	c.set(func() { c.lose = 2 })
@@ -261,7 +261,10 @@ func TestTheLeaderMayBeAway(t *testing.T) {
 		switch n++; n {
 		case 10:
 			c.set(func() {
-				c.before = func(string) error { return connect.NewError(connect.CodeUnavailable, errors.New("no leader")) }
+				c.before = func(string) error {
+					return connect.NewError(connect.CodeUnavailable,
+						errors.New("no leader"))
+				}
 			})
 			time.AfterFunc(300*time.Millisecond, func() {
 				c.set(func() { c.before, c.fence, c.ask = nil, 2, true })
@@ -292,7 +295,8 @@ func TestANewLeaderIsTold(t *testing.T) {
 	for _, h := range c.adopted {
 		s, err := c.plan[0].Split(int(h.Split))
 		require.NoError(t, err)
-		require.True(t, h.From >= s.FirstNumber && h.To <= s.FirstNumber+uint64(s.MiniBatches) && h.From < h.To, "%v", h)
+		require.True(t, h.From >= s.FirstNumber && h.To <= s.FirstNumber+uint64(s.MiniBatches) && h.From < h.To, "%v",
+			h)
 		require.NotNil(t, c.node(h.Node))
 		require.Equal(t, "d 0", h.Drive)
 	}
@@ -347,17 +351,22 @@ func TestASlowTrainerHoldsTheNodesBack(t *testing.T) {
 func TestTheControlPlaneHears(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 1000, batch: 10, split: 8})
 	steps := 0
-	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000, Throughput: trainmgr.ThroughputOptions{Time: time.Millisecond}, Step: &trainmgr.Step{Run: func(_ context.Context, mb *tensor.MiniBatch) error {
-		steps++
-		require.Equal(t, 10, mb.Rows)
-		require.Len(t, mb.Values64, 30, "lists are as long as the data's")
-		return nil
-	}}})
+	j := c.attach(t, c.dial(t), AttachOptions{QueueBytes: 3000,
+		Throughput: trainmgr.ThroughputOptions{Time: time.Millisecond},
+		Step: &trainmgr.Step{Run: func(_ context.Context, mb *tensor.MiniBatch) error {
+			steps++
+			require.Equal(t, 10, mb.Rows)
+			require.Len(t, mb.Values64, 30, "lists are as long as the data's")
+			return nil
+		}}})
 	require.Positive(t, steps)
 	full := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return slices.ContainsFunc(c.reports, func(r *apiv1.RankReport) bool { return r.Blocked && r.QueueBatches > 0 && r.QueueBytes > 0 })
+		return slices.ContainsFunc(c.reports, func(r *apiv1.RankReport) bool {
+			return r.Blocked && r.QueueBatches > 0 &&
+				r.QueueBytes > 0
+		})
 	}
 	require.NoError(t, take(t, c, j, 50, func(*tensor.MiniBatch) {
 		require.Eventually(t, full, 10*time.Second, time.Millisecond, "it says when its queue is full")
@@ -393,14 +402,16 @@ func TestNoGoroutineOutlivesAJob(t *testing.T) {
 			before = runtime.NumGoroutine()
 		}
 	}
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second,
+		10*time.Millisecond)
 }
 
 func TestAttachRefuses(t *testing.T) {
 	c := newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1})
 	client := c.dial(t)
 	for name, o := range map[string]AttachOptions{
-		"credits": {Credits: -1}, "pieces": {Pieces: -1}, "acks": {Acks: -1}, "deadline": {Deadline: -1}, "delay": {AckDelay: -1}, "queue": {QueueBytes: -1}, "t": {RowsPerSecond: -1},
+		"credits": {Credits: -1}, "pieces": {Pieces: -1}, "acks": {Acks: -1}, "deadline": {Deadline: -1},
+		"delay": {AckDelay: -1}, "queue": {QueueBytes: -1}, "t": {RowsPerSecond: -1},
 	} {
 		_, err := client.Attach(t.Context(), "job", o)
 		require.ErrorIs(t, err, ErrOptions, name)

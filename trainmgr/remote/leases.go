@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/trainmgr"
 )
 
@@ -19,7 +18,8 @@ const (
 	leaseWait = 500 * time.Millisecond
 	// leaseRest is the pause after a call that asked for no lease, or that the leader answered at once without one.
 	leaseRest = 250 * time.Millisecond
-	// stuckTime is how long the rank may hold no lease for the mini-batch that is due, before it gives a later lease back.
+	// stuckTime is how long the rank may hold no lease for the mini-batch that is due, before it gives a later lease
+	// back.
 	stuckTime = 2 * time.Second
 	// refusedTime is how long nodes may refuse a split, because they do not hold its partition or the partition has
 	// changed, before the data counts as at fault. The nodes' heartbeats tell the control plane within seconds that a
@@ -78,7 +78,8 @@ func (r *rank) Begin(ctx context.Context, epoch *trainmgr.Epoch, delivery trainm
 	l := &leases{
 		rank: r, epoch: epoch, delivery: delivery, ctx: ctx, stop: stop,
 		reportNow: make(chan struct{}, 1), askNow: make(chan struct{}, 1), returnNow: make(chan struct{}, 1),
-		held: map[uint64]*piece{}, toReturn: map[string][]uint64{}, refusedSince: map[int]time.Time{}, changed: make(chan struct{}),
+		held: map[uint64]*piece{}, toReturn: map[string][]uint64{}, refusedSince: map[int]time.Time{},
+		changed: make(chan struct{}),
 	}
 	r.mu.Lock()
 	r.leases = l
@@ -370,7 +371,8 @@ func (l *leases) revoke(lease uint64) {
 	if p == nil {
 		return
 	}
-	l.rank.client.options.Logger.Info("lease revoked", "job", l.rank.id, "lease", lease, "node", p.node.name, "drive", p.drive)
+	l.rank.client.options.Logger.Info("lease revoked", "job", l.rank.id, "lease", lease, "node", p.node.name,
+		"drive", p.drive)
 	p.cancel(errRevoked)
 	l.drop(p)
 }
@@ -384,7 +386,8 @@ func (l *leases) hold(p *piece) {
 	}
 	l.held[p.lease] = p
 	l.ready = append(l.ready, p)
-	l.rank.client.options.Logger.Debug("lease", "job", l.rank.id, "lease", p.lease, "from", p.numbers.From, "to", p.numbers.To,
+	l.rank.client.options.Logger.Debug("lease", "job", l.rank.id, "lease", p.lease, "from", p.numbers.From,
+		"to", p.numbers.To,
 		"node", p.node.name, "drive", p.drive)
 }
 
@@ -436,10 +439,7 @@ func (l *leases) returnReleased(ctx context.Context) error {
 		r.mu.Lock()
 		req.Id, req.Session = r.id, r.session
 		r.mu.Unlock()
-		release := func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
-			return m.Release(ctx, req)
-		}
-		if _, err := call(ctx, r.client, callTime, release); err != nil {
+		if _, err := invoke(ctx, r.client, callTime, controlClient.Release, req); err != nil {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.toReturn[req.Reason] = append(l.toReturn[req.Reason], req.Leases...)

@@ -62,8 +62,8 @@ type node struct {
 	pausedUntil time.Time // no piece of this node starts before
 }
 
-// setAddresses notes where the node is reached. Unix sockets come first, if the node of this name answers there: a socket
-// of another machine may have the same path as a socket of this one.
+// setAddresses notes where the node is reached. Unix sockets come first, if the node of this name answers there: a
+// socket of another machine may have the same path as a socket of this one.
 func (n *node) setAddresses(ctx context.Context, urls []string) error {
 	n.mu.Lock()
 	same := slices.Equal(n.urls, urls)
@@ -99,7 +99,8 @@ func (n *node) setAddresses(ctx context.Context, urls []string) error {
 func (n *node) answers(ctx context.Context, base string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxDescription)).Describe(ctx, &apiv1.DescribeRequest{})
+	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxDescription)).Describe(ctx,
+		&apiv1.DescribeRequest{})
 	return err == nil && resp.GetStatus().GetName() == n.name
 }
 
@@ -119,8 +120,8 @@ func (n *node) putLast(base string) {
 	}
 }
 
-// firstNodePause is the pause after the first failure of a node. It doubles with each failure, maxPauseDoublings times at
-// most.
+// firstNodePause is the pause after the first failure of a node. It doubles with each failure, maxPauseDoublings times
+// at most.
 const (
 	firstNodePause    = 50 * time.Millisecond
 	maxPauseDoublings = 6
@@ -188,10 +189,11 @@ func (q *batchRequest) query() string {
 	return string(b)
 }
 
-// fetchFrame fetches one mini-batch, which holds a buffer of the pool until it is released. The error wraps ErrData if to
-// ask again would not help, errRefused if only another node could help, a busyError if the node could help later, and
-// errNode otherwise.
-func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, pool *buffers, schema *tensor.Schema) (*tensor.MiniBatch, error) {
+// fetchFrame fetches one mini-batch, which holds a buffer of the pool until it is released. The error wraps ErrData if
+// to ask again would not help, errRefused if only another node could help, a busyError if the node could help later,
+// and errNode otherwise.
+func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, pool *buffers,
+	schema *tensor.Schema) (*tensor.MiniBatch, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+q.query(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w %s: %w", errNode, n.name, err)
@@ -227,7 +229,8 @@ func (n *node) fetchFrame(ctx context.Context, base string, q *batchRequest, poo
 }
 
 // readBatch makes a mini-batch of a frame. It refuses a frame of another mini-batch than the request's.
-func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema, pool *buffers) (*tensor.MiniBatch, error) {
+func readBatch(buf []byte, crc uint32, q *batchRequest, schema *tensor.Schema,
+	pool *buffers) (*tensor.MiniBatch, error) {
 	want := tensor.Name{Job: q.job, Epoch: q.epoch, Number: q.number}
 	got, err := tensor.ReadFrameOf(buf, crc, want, schema)
 	if err != nil {

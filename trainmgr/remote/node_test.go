@@ -55,7 +55,10 @@ func TestANodeThatMisbehaves(t *testing.T) {
 			_, _ = w.Write(frame[:len(frame)/2])
 			panic(http.ErrAbortHandler)
 		},
-		"it hangs up at once": func(uint64, http.ResponseWriter, *http.Request, []byte) bool { panic(http.ErrAbortHandler) },
+		"it hangs up at once": func(uint64, http.ResponseWriter, *http.Request,
+			[]byte) bool {
+			panic(http.ErrAbortHandler)
+		},
 		"it says no length": func(_ uint64, w http.ResponseWriter, _ *http.Request, frame []byte) bool {
 			w.Header().Set("Content-Type", apiv1.FrameType)
 			_, _ = w.Write(frame[:10])
@@ -168,7 +171,8 @@ func TestAPassingFaultIsTriedAgain(t *testing.T) {
 
 // TestDataThatIsAtFaultEndsTheJob, with its place in the error, and the control plane is told.
 func TestDataThatIsAtFaultEndsTheJob(t *testing.T) {
-	for code, status := range map[string]int{"data_loss": http.StatusInternalServerError, "failed_precondition": http.StatusBadRequest} {
+	for code, status := range map[string]int{"data_loss": http.StatusInternalServerError,
+		"failed_precondition": http.StatusBadRequest} {
 		c := newCluster(t, clusterOptions{rows: 300, batch: 10, split: 4, nodes: 2, order: "deterministic"})
 		for _, node := range c.nodes {
 			node.do(func(n uint64, w http.ResponseWriter, _ *http.Request, _ []byte) bool {
@@ -195,7 +199,8 @@ func TestDataThatIsAtFaultEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestANodeThatDies: what it delivered is kept, the rest comes from the other one; nothing is asked for again that came.
+// TestANodeThatDies: what it delivered is kept, the rest comes from the other one; nothing is asked for again that
+// came.
 func TestANodeThatDies(t *testing.T) {
 	for _, order := range []string{"fastest", "deterministic"} {
 		t.Run(order, func(t *testing.T) {
@@ -258,9 +263,10 @@ func TestTheSocketOfThisMachineIsPreferred(t *testing.T) {
 	run()
 	require.Equal(t, 20, c.nodes[0].unix)
 	for name, socket := range map[string]string{
-		"another node's": newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1, unix: true, nodes: 2}).nodes[1].urls[1],
-		"nobody's":       "unix:" + filepath.Join(t.TempDir(), "none"),
-		"no socket":      "unix:" + os.Args[0],
+		"another node's": newCluster(t, clusterOptions{rows: 10, batch: 10, split: 1, unix: true,
+			nodes: 2}).nodes[1].urls[1],
+		"nobody's":  "unix:" + filepath.Join(t.TempDir(), "none"),
+		"no socket": "unix:" + os.Args[0],
 	} {
 		c.set(func() { c.enter(0, 0) })
 		c.nodes[0].urls[1] = socket
@@ -269,7 +275,12 @@ func TestTheSocketOfThisMachineIsPreferred(t *testing.T) {
 	}
 	c.set(func() { c.enter(0, 0) })
 	c.nodes[0].urls = []string{c.nodes[0].urls[1]}
-	time.AfterFunc(50*time.Millisecond, func() { c.set(func() { c.nodes[0].urls = []string{"ftp://x", "http://" + c.nodes[0].addr} }) })
+	time.AfterFunc(50*time.Millisecond, func() {
+		c.set(func() {
+			c.nodes[0].urls = []string{"ftp://x",
+				"http://" + c.nodes[0].addr}
+		})
+	})
 	run()
 }
 
@@ -301,7 +312,8 @@ func TestNoMemoryIsAllocatedForTensors(t *testing.T) {
 	n := &node{name: "n", http: http.DefaultClient}
 	pool := newBuffers(64 << 20)
 	get := func() {
-		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), &batchRequest{job: name.Job, until: 1}, pool, testSchema)
+		mb, err := n.fetchFrame(t.Context(), "http://"+l.Addr().String(), &batchRequest{job: name.Job, until: 1}, pool,
+			testSchema)
 		require.NoError(t, err)
 		mb.Release()
 	}
@@ -313,7 +325,8 @@ func TestNoMemoryIsAllocatedForTensors(t *testing.T) {
 		get()
 	}
 	runtime.ReadMemStats(&after)
-	assert.Less(t, (after.TotalAlloc-before.TotalAlloc)/turns, uint64(len(frame)/4), "bytes a mini-batch of %d", len(frame))
+	assert.Less(t, (after.TotalAlloc-before.TotalAlloc)/turns, uint64(len(frame)/4), "bytes a mini-batch of %d",
+		len(frame))
 }
 
 func TestBuffersAreAlignedAndBounded(t *testing.T) {
@@ -351,7 +364,8 @@ func TestTheSumOfAFrame(t *testing.T) {
 		frame, err := tensor.AppendFrame(nil, mb)
 		require.NoError(t, err)
 		buf := make([]byte, len(frame))
-		crc, err := readSummed(iotest.OneByteReader(bytes.NewReader(frame[:min(len(frame), 1<<16)])), buf[:min(len(frame), 1<<16)])
+		crc, err := readSummed(iotest.OneByteReader(bytes.NewReader(frame[:min(len(frame), 1<<16)])),
+			buf[:min(len(frame), 1<<16)])
 		require.NoError(t, err)
 		if len(frame) > 1<<16 {
 			crc, err = readSummed(bytes.NewReader(frame), buf)
@@ -363,7 +377,8 @@ func TestTheSumOfAFrame(t *testing.T) {
 		_, err = tensor.ReadFrameOf(buf, crc+1, mb.Name, mb.Schema)
 		require.ErrorIs(t, err, tensor.ErrFrame)
 	}
-	for _, junk := range []string{"", "short", "\xff\xff\xff\xff\xff\xff\xff\xff, a header beyond all bounds", strings.Repeat("\x00", 300_000)} {
+	for _, junk := range []string{"", "short", "\xff\xff\xff\xff\xff\xff\xff\xff, a header beyond all bounds",
+		strings.Repeat("\x00", 300_000)} {
 		_, err := readSummed(strings.NewReader(junk), make([]byte, len(junk)))
 		require.NoError(t, err)
 	}

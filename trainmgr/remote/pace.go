@@ -9,8 +9,8 @@ import (
 // paceWindow is the time over which a Pace averages: acknowledgements come in groups, and even out over it.
 const paceWindow = 30 * time.Second
 
-// Pace estimates how fast a job is from its statuses, as [Client.Watch] yields them. The zero value has seen no status. It
-// is pure and has one user.
+// Pace estimates how fast a job is from its statuses, as [Client.Watch] yields them. The zero value has seen no status.
+// It is pure and has one user.
 type Pace struct {
 	samples []paceSample // the first is at most one status older than paceWindow
 }
@@ -35,8 +35,8 @@ func (p *Pace) Observe(at time.Time, s *apiv1.JobStatus) {
 	}
 }
 
-// RowsPerSecond returns how many rows the ranks have acknowledged each second lately. ok is false before Pace has seen two
-// statuses that are far enough apart.
+// RowsPerSecond returns how many rows the ranks have acknowledged each second lately. ok is false before Pace has seen
+// two statuses that are far enough apart.
 func (p *Pace) RowsPerSecond() (rowsPerSecond float64, ok bool) {
 	if len(p.samples) < 2 {
 		return 0, false

@@ -13,7 +13,8 @@ func TestPace(t *testing.T) {
 	var p Pace
 	begin := time.Unix(1000, 0)
 	status := func(epoch, delivered uint64) *apiv1.JobStatus {
-		return &apiv1.JobStatus{Spec: &apiv1.JobSpec{Epochs: 2}, Epoch: epoch, Minibatches: 100, Delivered: delivered, Rows: 1000}
+		return &apiv1.JobStatus{Spec: &apiv1.JobSpec{Epochs: 2}, Epoch: epoch, Minibatches: 100, Delivered: delivered,
+			Rows: 1000}
 	}
 	_, ok := p.RowsPerSecond()
 	assert.False(t, ok, "nothing was seen")

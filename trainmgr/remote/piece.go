@@ -111,7 +111,8 @@ func (p *piece) End(err error) error {
 	l.rank.mu.Lock()
 	l.rank.failedLeases++
 	l.rank.mu.Unlock()
-	l.rank.client.options.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name, "drive", p.drive,
+	l.rank.client.options.Logger.Warn("a lease goes back", "job", l.rank.id, "lease", p.lease, "node", p.node.name,
+		"drive", p.drive,
 		"error", err)
 	l.release(p.lease, reasonNode+shortened(err.Error()))
 	return nil

@@ -78,7 +78,8 @@ func (r *rank) Epoch(ctx context.Context) (*trainmgr.Epoch, error) {
 			return nil, io.EOF
 		}
 		if len(resp.Grants) > 0 || resp.EpochDone {
-			// The answer to Attach says which numbers are this rank's. Its new session gives the grants of this call back.
+			// The answer to Attach says which numbers are this rank's. Its new session gives the grants of this call
+			// back.
 			var e *trainmgr.Epoch
 			err := r.acks.changeSession(func() ([]byte, uint64, error) {
 				attached, err := r.attach(ctx, r.id, nil, false)
@@ -126,15 +127,17 @@ func (r *rank) noteWaiting(waitingFor string, starves bool, now time.Time) {
 	}
 	if now.Sub(r.loggedWait) >= waitLogInterval {
 		r.loggedWait = now
-		r.client.options.Logger.Warn("the trainer waits for mini-batches", "job", r.id, "rank", r.options.Rank, "waiting", waitingFor,
+		r.client.options.Logger.Warn("the trainer waits for mini-batches", "job", r.id, "rank", r.options.Rank,
+			"waiting", waitingFor,
 			"for", now.Sub(r.starvedSince).Round(time.Second).String())
 	}
 }
 
-// lease makes one Lease call. It makes a new request for every attempt, since the rank's leases change while the members
-// elect a leader.
+// lease makes one Lease call. It makes a new request for every attempt, since the rank's leases change while the
+// members elect a leader.
 func (r *rank) lease(ctx context.Context, request func() *apiv1.LeaseRequest) (*apiv1.LeaseResponse, error) {
-	resp, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.LeaseResponse, error) {
+	resp, err := call(ctx, r.client, callTime, func(ctx context.Context, m controlClient) (*apiv1.LeaseResponse,
+		error) {
 		req := request()
 		r.mu.Lock()
 		req.Id, req.Session = r.id, r.session
@@ -171,7 +174,8 @@ func (r *rank) acknowledgeAgain() {
 	r.mu.Lock()
 	epoch, numbers := r.epoch.Number, dataset.IntersectRanges(r.durable.Token().Acknowledged(), r.epoch.Owned)
 	r.mu.Unlock()
-	r.client.options.Logger.Info("acknowledge again", "job", r.id, "rank", r.options.Rank, "epoch", epoch, "runs", len(numbers))
+	r.client.options.Logger.Info("acknowledge again", "job", r.id, "rank", r.options.Rank, "epoch", epoch,
+		"runs", len(numbers))
 	r.acks.addAgain(epoch, numbers)
 }
 
@@ -217,21 +221,22 @@ func (r *rank) checkpoint(ctx context.Context, acknowledged func() dataset.Token
 			return token, nil
 		}
 		if try == maxTries {
-			return nil, fmt.Errorf("%w: the ledger does not know that mini-batch %d was acknowledged", dataset.ErrToken, *missing)
+			return nil, fmt.Errorf("%w: the ledger does not know that mini-batch %d was acknowledged", dataset.ErrToken,
+				*missing)
 		}
 		r.acknowledgeAgain() // the members have elected another leader meanwhile
 	}
 }
 
-// sealedToken asks for the rank's token. missing is a mini-batch that local acknowledges and the token does not, or nil.
-func (r *rank) sealedToken(ctx context.Context, local dataset.Token, acknowledged func() dataset.Token) (token []byte, missing *uint64, err error) {
+// sealedToken asks for the rank's token. missing is a mini-batch that local acknowledges and the token does not, or
+// nil.
+func (r *rank) sealedToken(ctx context.Context, local dataset.Token,
+	acknowledged func() dataset.Token) (token []byte, missing *uint64, err error) {
 	r.mu.Lock()
 	req := &apiv1.CheckpointRequest{Id: r.id, Session: r.session}
 	total, owned := r.epoch.Plan.MiniBatches(), r.epoch.Owned
 	r.mu.Unlock()
-	resp, err := call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.CheckpointResponse, error) {
-		return m.Checkpoint(ctx, req)
-	})
+	resp, err := invoke(ctx, r.client, callTime, controlClient.Checkpoint, req)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,8 +256,8 @@ func (r *rank) sealedToken(ctx context.Context, local dataset.Token, acknowledge
 			return nil, &n, nil
 		}
 	}
-	// The token must not acknowledge a mini-batch of this rank that the trainer has not acknowledged by now: a trainer that
-	// resumed from the token would never get it.
+	// The token must not acknowledge a mini-batch of this rank that the trainer has not acknowledged by now: a trainer
+	// that resumed from the token would never get it.
 	now := acknowledged()
 	if now.Epoch != t.Epoch {
 		return resp.Token, nil, nil // the trainer has finished the token's epoch meanwhile
@@ -263,7 +268,8 @@ func (r *rank) sealedToken(ctx context.Context, local dataset.Token, acknowledge
 	}
 	for _, numbers := range dataset.IntersectRanges(t.Acknowledged(), owned) {
 		if n, ok := had.Pending(numbers.From); ok && n < numbers.To {
-			return nil, nil, fmt.Errorf("%w: the ledger says that mini-batch %d was acknowledged, and it was not", dataset.ErrToken, n)
+			return nil, nil, fmt.Errorf("%w: the ledger says that mini-batch %d was acknowledged, and it was not",
+				dataset.ErrToken, n)
 		}
 	}
 	return resp.Token, nil, nil
@@ -320,7 +326,8 @@ func (r *rank) Allocation() allocation.Allocation {
 	defer r.mu.Unlock()
 	s := r.status
 	a := allocation.Allocation{
-		RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted), Note: s.Allocation,
+		RowsPerSecond: s.Spec.GetTRowsPerSecond(), Drives: int(s.Drives), Wanted: int(s.DrivesWanted),
+		Note: s.Allocation,
 	}
 	if a.RowsPerSecond == 0 {
 		a.RowsPerSecond = r.rowsPerSecond
@@ -334,8 +341,8 @@ func (r *rank) Allocation() allocation.Allocation {
 	return a
 }
 
-// Report implements trainmgr.Source. It asks each node that this rank took mini-batches from what its drives did for all
-// ranks of the job. A note names each node that does not answer.
+// Report implements trainmgr.Source. It asks each node that this rank took mini-batches from what its drives did for
+// all ranks of the job. A note names each node that does not answer.
 func (r *rank) Report(ctx context.Context) ([]api.DriveReport, []string, error) {
 	if st, err := r.client.Get(ctx, r.id); err == nil {
 		r.mu.Lock()
@@ -381,7 +388,8 @@ func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.Driv
 	n.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxMessage)).Report(ctx, &apiv1.ReportRequest{Job: job[:]})
+	resp, err := apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxMessage)).Report(ctx,
+		&apiv1.ReportRequest{Job: job[:]})
 	if err != nil {
 		return nil, err
 	}
@@ -395,7 +403,8 @@ func (n *node) driveReports(ctx context.Context, job dataset.Digest) ([]api.Driv
 	return reports, nil
 }
 
-// Close implements trainmgr.Source. It makes what was acknowledged durable if the control plane answers within closeTime.
+// Close implements trainmgr.Source. It makes what was acknowledged durable if the control plane answers within
+// closeTime.
 func (r *rank) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
@@ -408,15 +417,16 @@ func (r *rank) Close() error {
 	if r.finished {
 		reason = reasonDone
 	}
-	_, err = call(ctx, r.client, callTime, func(ctx context.Context, m apiv1connect.ControlClient) (*apiv1.ReleaseResponse, error) {
-		return m.Release(ctx, &apiv1.ReleaseRequest{Id: r.id, Session: r.session, Reason: reason})
-	})
+	_, err = invoke(ctx, r.client, callTime, controlClient.Release, &apiv1.ReleaseRequest{Id: r.id, Session: r.session,
+		Reason: reason})
 	switch {
 	case err == nil:
 	case r.finished: // the job ends without that, later
-		r.client.options.Logger.Warn("the control plane was not told that a rank is through", "job", r.id, "rank", r.options.Rank, "error", err)
+		r.client.options.Logger.Warn("the control plane was not told that a rank is through", "job", r.id,
+			"rank", r.options.Rank, "error", err)
 	default: // the rank is fenced, the job has ended, or the control plane is away and will miss the rank
-		r.client.options.Logger.Debug("the control plane was not told that a rank detaches", "job", r.id, "rank", r.options.Rank, "error", err)
+		r.client.options.Logger.Debug("the control plane was not told that a rank detaches", "job", r.id,
+			"rank", r.options.Rank, "error", err)
 	}
 	return nil
 }

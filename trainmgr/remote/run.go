@@ -11,9 +11,9 @@ import (
 )
 
 // PartlyConsumedError says that another run has acknowledged mini-batches of the rank: they went into a model that this
-// run does not have, and this run would never get them. With AttachOptions.Token the rank goes on from a checkpoint, with
-// AttachOptions.Resume it goes on without them. A job of another name goes over all of the data, and so does a job that is
-// submitted after this one was cancelled.
+// run does not have, and this run would never get them. With AttachOptions.Token the rank goes on from a checkpoint,
+// with AttachOptions.Resume it goes on without them. A job of another name goes over all of the data, and so does a job
+// that is submitted after this one was cancelled.
 type PartlyConsumedError struct {
 	Job         string
 	Rank        uint32

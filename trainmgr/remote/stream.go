@@ -90,8 +90,8 @@ func (s *stream) startFetches() {
 	}
 }
 
-// fetchBatch asks the node for a mini-batch. After a failure it asks at another address, maxTries times at most. It asks
-// a busy node again until AttachOptions.Deadline is over.
+// fetchBatch asks the node for a mini-batch. After a failure it asks at another address, maxTries times at most. It
+// asks a busy node again until AttachOptions.Deadline is over.
 func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 	l, node := s.piece.leases, s.piece.node
 	r := l.rank
@@ -126,7 +126,8 @@ func (s *stream) fetchBatch(number uint64) (*tensor.MiniBatch, error) {
 			node.putLast(base)
 			try++
 		}
-		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number, "error", err)
+		r.client.options.Logger.Debug("ask a node again", "job", r.id, "node", node.name, "number", number,
+			"error", err)
 		if err := sleep(s.ctx, pause); err != nil {
 			return nil, err
 		}

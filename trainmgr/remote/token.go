@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// A token of the service is tokenMagic, a token of sdk/dataset, and a tag that only the control plane can make and check:
-// HMAC-SHA256 under the cluster's key.
+// A token of the service is tokenMagic, a token of sdk/dataset, and a tag that only the control plane can make and
+// check: HMAC-SHA256 under the cluster's key.
 const (
 	tokenMagic = "MRT1"
 	tokenTag   = 32
