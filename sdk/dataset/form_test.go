@@ -12,7 +12,7 @@ import (
 
 // TestFormOfAToken holds a checkpoint token's bytes: trainers keep tokens beside their models for years.
 func TestFormOfAToken(t *testing.T) {
-	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Runs: []Run{{1002, 1003}, {1300, math.MaxUint64}}}
+	token := Token{Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}
 	b, err := token.MarshalBinary()
 	require.NoError(t, err)
 	goldenfile.Bytes(t, "testdata/token.v1.hex", b)

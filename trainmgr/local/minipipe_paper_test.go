@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
 	"github.com/millrace/millrace/host"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -97,7 +97,7 @@ func TestColumnsGiveAccessToSpecificFeatures(t *testing.T) {
 	path := minipipeFile(t, rows)
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
-	footer, err := parquet.ReadFooter(bytes.NewReader(file), int64(len(file)))
+	footer, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
 	chunkBytes := map[string]int64{}
 	for _, group := range footer.RowGroups {

@@ -363,14 +363,14 @@ func (s *scripted) token(j *Job, w string) *dataset.Token {
 	t := &dataset.Token{Job: g.Digest, Epoch: uint64(s.integer(epoch))}
 	if runs != "" {
 		all := s.runs(runs)
-		t.Mark, t.Runs = all[0].To, all[1:]
+		t.Mark, t.Ranges = all[0].To, all[1:]
 	}
 	return t
 }
 
-func (s *scripted) runs(w string) (runs []dataset.Run) {
+func (s *scripted) runs(w string) (runs []dataset.Range) {
 	for p := range strings.SplitSeq(w, ",") {
-		var r dataset.Run
+		var r dataset.Range
 		_, err := fmt.Sscanf(p, "%d-%d", &r.From, &r.To)
 		require.NoError(s.t, err, "FROM-TO, exclusive: %q", p)
 		runs = append(runs, r)
@@ -526,7 +526,7 @@ func (s *scripted) effect(e Effect) {
 		if t, err := s.ledger.Token(e.Job); err == nil && e.Phase == record.Abandoned {
 			c.Token, err = t.MarshalBinary()
 			require.NoError(s.t, err)
-			s.say("%s: keep the token: epoch %d, all below %d, and %d more", e.Job, t.Epoch, t.Mark, acknowledged(t.Runs))
+			s.say("%s: keep the token: epoch %d, all below %d, and %d more", e.Job, t.Epoch, t.Mark, acknowledged(t.Ranges))
 		}
 		j.Conclude(c)
 		require.NoError(s.t, s.ledger.RemoveJob(e.Job, s.now))
@@ -543,7 +543,7 @@ func (s *scripted) effect(e Effect) {
 	}
 }
 
-func acknowledged(runs []dataset.Run) (n uint64) {
+func acknowledged(runs []dataset.Range) (n uint64) {
 	for _, r := range runs {
 		n += r.To - r.From
 	}
