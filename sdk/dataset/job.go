@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// jobMagic starts the bytes that a job's digest is taken over; its last byte is their version.
+// jobMagic begins the bytes of which a job's digest is the SHA-256. Its last byte is the version of their form.
 const jobMagic = "millrace.job\x01"
 
 // JobDigest names a job: the SHA-256 of, in this order and little-endian,

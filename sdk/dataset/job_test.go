@@ -21,7 +21,8 @@ func TestJobDigestGolden(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "8ea3e50ae93b4cfe5215da1d8489164970a7d63287999da9c0a1c745e3dc9f7a", d.String())
 
-	d, err = JobDigest(counting(), pipeline, Options{Batch: 100, Tail: DropTail, Shuffle: ShuffleRows, Seed: 1<<64 - 1, SplitBatches: 8})
+	d, err = JobDigest(counting(), pipeline, Options{Batch: 100, Tail: DropTail, Shuffle: ShuffleRows, Seed: 1<<64 - 1,
+		SplitBatches: 8})
 	require.NoError(t, err)
 	assert.Equal(t, "05497dec436473c7b3aa92769c100ecbe83b41d3d4ec99e97e93b9894ebf12a0", d.String())
 }
@@ -33,7 +34,8 @@ func TestJobDigestTellsJobsApart(t *testing.T) {
 		return d
 	}
 	base := digest(Digest{}, "p", Options{})
-	assert.Equal(t, base, digest(Digest{}, "p", Options{Batch: DefaultBatch, SplitBatches: DefaultSplitBatches}), "defaults may be spelled out")
+	assert.Equal(t, base, digest(Digest{}, "p", Options{Batch: DefaultBatch, SplitBatches: DefaultSplitBatches}),
+		"defaults may be spelled out")
 	assert.Equal(t, base, digest(Digest{}, "p", Options{Epoch: 5}), "a job has many epochs")
 	assert.Equal(t, base, digest(Digest{}, "p", Options{Window: 2}), "only row shuffling has windows")
 	seen := map[Digest]string{base: "base"}

@@ -46,15 +46,15 @@ func (d *Digest) UnmarshalText(b []byte) error {
 
 // Partition is one file of a data set, whole on at least one drive.
 type Partition struct {
-	Name      string  `json:"name"`          // unique, UTF-8, the order's key as bytes
+	Name      string  `json:"name"`          // unique, UTF-8; partitions are sorted by its bytes
 	Bytes     int64   `json:"bytes"`         // length of the file
 	Rows      int64   `json:"rows"`          // may be 0
-	RowGroups []int64 `json:"row_groups"`    // rows of each row group; together Rows
-	Footer    Digest  `json:"footer_sha256"` // SHA-256 of the footer's bytes; of the whole file where there is no footer
+	RowGroups []int64 `json:"row_groups"`    // rows of each row group; their sum is Rows
+	Footer    Digest  `json:"footer_sha256"` // SHA-256 of the footer, or of the whole file if it has no footer
 }
 
-// Manifest lists the partitions of a data set, sorted by name as bytes. Make one with NewManifest or ReadManifest; it
-// is not to be changed then.
+// Manifest lists the partitions of a data set, sorted by name as bytes. NewManifest and ReadManifest make one; the
+// caller must not change it afterwards.
 type Manifest struct {
 	Partitions []Partition
 	rows       int64
@@ -70,7 +70,8 @@ type manifestJSON struct {
 // ManifestVersion is the version of the manifests that this build writes and reads.
 const ManifestVersion = 1
 
-// NewManifest sorts and checks the partitions, which it copies. The error wraps ErrManifest and names the partition.
+// NewManifest makes a manifest of a copy of the partitions, which it sorts and checks. The error wraps ErrManifest and
+// names the partition.
 func NewManifest(partitions []Partition) (*Manifest, error) {
 	m := &Manifest{Partitions: make([]Partition, len(partitions))}
 	for i, p := range partitions {
@@ -78,26 +79,26 @@ func NewManifest(partitions []Partition) (*Manifest, error) {
 		m.Partitions[i] = p
 	}
 	slices.SortFunc(m.Partitions, func(a, b Partition) int { return strings.Compare(a.Name, b.Name) })
-	if err := m.check(); err != nil {
+	if err := m.validate(); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// ReadManifest parses what MarshalJSON wrote, and nothing else: a manifest that is not in canonical form is refused,
-// so that a digest belongs to bytes.
+// ReadManifest parses what MarshalJSON wrote. It refuses a manifest that is not in canonical form, so that a manifest's
+// digest is the digest of its bytes.
 func ReadManifest(b []byte) (*Manifest, error) {
-	var j manifestJSON
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&j); err != nil {
+	var document manifestJSON
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&document); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
 	}
-	if j.Version != ManifestVersion {
-		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, j.Version, ManifestVersion)
+	if document.Version != ManifestVersion {
+		return nil, fmt.Errorf("%w: version %d, this build reads %d", ErrManifest, document.Version, ManifestVersion)
 	}
-	m := &Manifest{Partitions: j.Partitions}
-	if err := m.check(); err != nil {
+	m := &Manifest{Partitions: document.Partitions}
+	if err := m.validate(); err != nil {
 		return nil, err
 	}
 	canonical, err := m.MarshalJSON()
@@ -110,12 +111,12 @@ func ReadManifest(b []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// check tests every rule and sets rows.
-func (m *Manifest) check() error {
+// validate refuses a manifest that breaks a rule, and sets rows.
+func (m *Manifest) validate() error {
 	m.rows = 0
 	for i := range m.Partitions {
 		p := &m.Partitions[i]
-		if err := p.check(); err != nil {
+		if err := p.validate(); err != nil {
 			return fmt.Errorf("%w: partition %q: %v", ErrManifest, p.Name, err)
 		}
 		if i > 0 && m.Partitions[i-1].Name >= p.Name {
@@ -129,7 +130,8 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-func (p *Partition) check() error {
+// validate refuses a partition that breaks a rule.
+func (p *Partition) validate() error {
 	switch {
 	case p.Name == "":
 		return errors.New("it has no name")
@@ -158,7 +160,8 @@ func (m *Manifest) Rows() int64 { return m.rows }
 
 // Find returns the index of the named partition, or -1.
 func (m *Manifest) Find(name string) int {
-	i, ok := slices.BinarySearchFunc(m.Partitions, name, func(p Partition, n string) int { return strings.Compare(p.Name, n) })
+	i, ok := slices.BinarySearchFunc(m.Partitions, name,
+		func(p Partition, n string) int { return strings.Compare(p.Name, n) })
 	if !ok {
 		return -1
 	}
@@ -167,26 +170,26 @@ func (m *Manifest) Find(name string) int {
 
 // MarshalJSON returns the canonical form, without a newline at its end.
 func (m *Manifest) MarshalJSON() ([]byte, error) {
-	j := manifestJSON{Version: ManifestVersion, Partitions: m.Partitions}
-	if j.Partitions == nil {
-		j.Partitions = []Partition{}
+	document := manifestJSON{Version: ManifestVersion, Partitions: m.Partitions}
+	if document.Partitions == nil {
+		document.Partitions = []Partition{}
 	}
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(j); err != nil {
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(document); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrManifest, err)
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// UnmarshalJSON is ReadManifest for a manifest inside another document, whose white space json has removed.
+// UnmarshalJSON is ReadManifest for a manifest inside another document, whose white space encoding/json has removed.
 func (m *Manifest) UnmarshalJSON(b []byte) error {
-	r, err := ReadManifest(b)
+	read, err := ReadManifest(b)
 	if err != nil {
 		return err
 	}
-	*m = *r
+	*m = *read
 	return nil
 }
 

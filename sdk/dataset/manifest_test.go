@@ -99,8 +99,10 @@ func TestManifestRefuses(t *testing.T) {
 		"row groups too few":   {[]Partition{{Name: "a", Rows: 3, RowGroups: []int64{2}}}, "2 rows"},
 		"row groups too many":  {[]Partition{{Name: "a", Rows: 3, RowGroups: []int64{2, 2}}}, "row group 1"},
 		"a row group negative": {[]Partition{{Name: "a", Rows: 3, RowGroups: []int64{-1, 4}}}, "row group 0"},
-		"row groups overflow":  {[]Partition{{Name: "a", Rows: 3, RowGroups: []int64{math.MaxInt64, math.MaxInt64, 5}}}, "row group 0"},
-		"rows overflow":        {[]Partition{{Name: "a", Rows: math.MaxInt64, RowGroups: []int64{math.MaxInt64}}, part("b", 1)}, "2^63"},
+		"row groups overflow": {[]Partition{{Name: "a", Rows: 3, RowGroups: []int64{math.MaxInt64, math.MaxInt64, 5}}},
+			"row group 0"},
+		"rows overflow": {[]Partition{{Name: "a", Rows: math.MaxInt64, RowGroups: []int64{math.MaxInt64}},
+			part("b", 1)}, "2^63"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := NewManifest(tc.parts)

@@ -18,7 +18,7 @@ const (
 	MaxWindowRows       = 1<<31 - 1 // rows of a window, which RowPermutation lists
 )
 
-// Tail says what becomes of a partition's last mini-batch when it is short.
+// Tail says what becomes of a partition's last mini-batch if it is short.
 type Tail uint8
 
 // The tails.
@@ -28,7 +28,7 @@ const (
 )
 
 // String returns keep or drop.
-func (t Tail) String() string { return name(uint8(t), tailNames[:]) }
+func (t Tail) String() string { return nameOf(uint8(t), tailNames[:]) }
 
 // MarshalText returns keep or drop.
 func (t Tail) MarshalText() ([]byte, error) { return marshalName(uint8(t), tailNames[:], "tail") }
@@ -53,7 +53,7 @@ const (
 )
 
 // String returns splits, none or rows.
-func (s Shuffle) String() string { return name(uint8(s), shuffleNames[:]) }
+func (s Shuffle) String() string { return nameOf(uint8(s), shuffleNames[:]) }
 
 // MarshalText returns splits, none or rows.
 func (s Shuffle) MarshalText() ([]byte, error) {
@@ -69,8 +69,8 @@ func (s *Shuffle) UnmarshalText(b []byte) error {
 
 var shuffleNames = [...]string{"splits", "none", "rows"}
 
-// Options say how a data set is cut and ordered. The zero value is: mini-batches of 8,192 rows, short tails kept,
-// splits of 16 mini-batches shuffled by seed 0, epoch 0.
+// Options say how a data set is cut and ordered. The zero value means mini-batches of 8,192 rows, short tails kept,
+// splits of 16 mini-batches shuffled by seed 0, and epoch 0.
 type Options struct {
 	Batch        int     // rows of a mini-batch, 1..MaxBatch; 0 means DefaultBatch
 	Tail         Tail    // what becomes of short mini-batches
@@ -78,10 +78,11 @@ type Options struct {
 	Seed         uint64  // of the shuffle
 	Epoch        uint64  // counted from 0
 	SplitBatches int     // mini-batches of a split, 1..MaxSplitBatches; 0 means DefaultSplitBatches
-	Window       int     // mini-batches of a window of ShuffleRows, at most SplitBatches; 0 means DefaultWindow (or SplitBatches, if less)
+	// mini-batches of a window of ShuffleRows, 1..SplitBatches; 0 means DefaultWindow, or SplitBatches if that is less
+	Window int
 }
 
-// withDefaults fills zeroes in and checks ranges.
+// withDefaults replaces zeroes by their defaults and checks ranges.
 func (o Options) withDefaults() (Options, error) {
 	if o.Batch == 0 {
 		o.Batch = DefaultBatch
@@ -104,18 +105,21 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Window < 1 || o.Window > o.SplitBatches:
 		return o, fmt.Errorf("%w: window %d, want 1 to split_batches (%d)", ErrOptions, o.Window, o.SplitBatches)
 	case o.Shuffle == ShuffleRows && int64(o.Window)*int64(o.Batch) > MaxWindowRows:
-		return o, fmt.Errorf("%w: a window of %d mini-batches of %d rows, at most %d rows", ErrOptions, o.Window, o.Batch, int64(MaxWindowRows))
+		return o, fmt.Errorf("%w: a window of %d mini-batches of %d rows, at most %d rows", ErrOptions, o.Window,
+			o.Batch, int64(MaxWindowRows))
 	}
 	return o, nil
 }
 
-func name(v uint8, names []string) string {
+// nameOf returns the name of a value.
+func nameOf(v uint8, names []string) string {
 	if int(v) < len(names) {
 		return names[v]
 	}
 	return fmt.Sprintf("unknown(%d)", v)
 }
 
+// marshalName returns the name of a value. what says which option it is.
 func marshalName(v uint8, names []string, what string) ([]byte, error) {
 	if int(v) >= len(names) {
 		return nil, fmt.Errorf("%w: %s %d", ErrOptions, what, v)
@@ -123,6 +127,7 @@ func marshalName(v uint8, names []string, what string) ([]byte, error) {
 	return []byte(names[v]), nil
 }
 
+// parseName returns the value of a name.
 func parseName(b []byte, names []string, what string) (uint8, error) {
 	for i, n := range names {
 		if string(b) == n {

@@ -14,7 +14,7 @@ const (
 )
 
 // String returns fastest or deterministic.
-func (o Order) String() string { return name(uint8(o), orderNames[:]) }
+func (o Order) String() string { return nameOf(uint8(o), orderNames[:]) }
 
 // ParseOrder reads fastest or deterministic. The empty string is Fastest. The error wraps ErrOptions.
 func ParseOrder(s string) (Order, error) {

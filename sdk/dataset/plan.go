@@ -7,25 +7,25 @@ import (
 	"sort"
 )
 
-// ErrNumber says that a mini-batch number, a split or a window is not of the plan.
+// ErrNumber says that the plan has no mini-batch, split or window of that number.
 var ErrNumber = errors.New("dataset: not in the plan")
 
-// MaxSplits is the most splits of a plan; above it choose a larger batch or more mini-batches a split.
+// MaxSplits is the most splits of a plan. For more, choose a larger batch or more mini-batches in a split.
 const MaxSplits = 1<<31 - 1
 
 // MiniBatch is one mini-batch of a plan.
 type MiniBatch struct {
-	Number    uint64 // its place in the plan
+	Number    uint64 // its position in the plan
 	Partition int    // index into the manifest
 	First     int64  // its first row in the partition
 	Rows      int    // how many rows from there
-	Split     int    // place of its split in the plan
+	Split     int    // position of its split in the plan
 }
 
 // Split is one split of a plan: consecutive mini-batches of one partition.
 type Split struct {
-	Position    int    // its place in this epoch's plan
-	ID          int    // its place in dataset order, the same in every epoch
+	Position    int    // in this epoch's plan
+	ID          int    // its position in dataset order, the same in every epoch
 	Partition   int    // index into the manifest
 	First       int64  // its first row in the partition
 	Rows        int64  // how many rows from there, without a dropped tail
@@ -33,14 +33,14 @@ type Split struct {
 	MiniBatches int    // how many it has, at least 1
 }
 
-// Plan is an epoch's plan. It holds three integers a split at most, never a list of mini-batches.
+// Plan is an epoch's plan. It holds at most three integers for each split, and no list of mini-batches.
 type Plan struct {
-	options    Options
-	partitions []Partition
-	firstID    []int    // of each partition: the ID of its first split; one more at the end
-	order      []uint32 // split ID at each place; nil in dataset order
-	numbers    []uint64 // of each place: its first mini-batch's number; one more at the end
-	rows       int64    // delivered
+	options      Options
+	partitions   []Partition
+	firstSplitID []int    // by partition; one more at the end
+	splitIDs     []uint32 // by position; nil in dataset order
+	firstNumbers []uint64 // by position: the number of the split's first mini-batch; one more at the end
+	rows         int64    // delivered
 }
 
 // NewPlan cuts and orders a manifest's rows. Errors wrap ErrOptions or ErrManifest.
@@ -52,35 +52,35 @@ func NewPlan(m *Manifest, o Options) (*Plan, error) {
 	if m == nil {
 		return nil, fmt.Errorf("%w: there is none", ErrManifest)
 	}
-	p := &Plan{options: o, partitions: m.Partitions, firstID: make([]int, len(m.Partitions)+1)}
+	p := &Plan{options: o, partitions: m.Partitions, firstSplitID: make([]int, len(m.Partitions)+1)}
 	for i := range m.Partitions {
-		if err := m.Partitions[i].check(); err != nil {
+		if err := m.Partitions[i].validate(); err != nil {
 			return nil, fmt.Errorf("%w: partition %q: %v", ErrManifest, m.Partitions[i].Name, err)
 		}
-		n := p.batchesOf(i)
-		splits := (n + int64(o.SplitBatches) - 1) / int64(o.SplitBatches)
-		if splits > MaxSplits-int64(p.firstID[i]) {
-			return nil, fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions, int64(MaxSplits))
+		splits := (p.countBatches(i) + int64(o.SplitBatches) - 1) / int64(o.SplitBatches)
+		if splits > MaxSplits-int64(p.firstSplitID[i]) {
+			return nil, fmt.Errorf("%w: more than %d splits: raise batch or split_batches", ErrOptions,
+				int64(MaxSplits))
 		}
-		p.firstID[i+1] = p.firstID[i] + int(splits)
+		p.firstSplitID[i+1] = p.firstSplitID[i] + int(splits)
 	}
-	n := p.firstID[len(m.Partitions)]
+	splits := p.firstSplitID[len(m.Partitions)]
 	if o.Shuffle != ShuffleNone {
-		p.order = make([]uint32, n)
-		s := newStream(o.Seed, o.Epoch, domainSplits)
-		permute(&s, p.order)
+		p.splitIDs = make([]uint32, splits)
+		random := newGenerator(o.Seed, o.Epoch, domainSplits)
+		permute(&random, p.splitIDs)
 	}
-	p.numbers = make([]uint64, n+1)
-	for place := range n {
-		s := p.byID(p.id(place))
-		p.numbers[place+1] = p.numbers[place] + uint64(s.MiniBatches)
+	p.firstNumbers = make([]uint64, splits+1)
+	for position := range splits {
+		s := p.splitOfID(p.splitID(position))
+		p.firstNumbers[position+1] = p.firstNumbers[position] + uint64(s.MiniBatches)
 		p.rows += s.Rows
 	}
 	return p, nil
 }
 
-// batchesOf counts a partition's mini-batches.
-func (p *Plan) batchesOf(partition int) int64 {
+// countBatches counts a partition's mini-batches.
+func (p *Plan) countBatches(partition int) int64 {
 	rows, batch := p.partitions[partition].Rows, int64(p.options.Batch)
 	n := rows / batch
 	if rows%batch != 0 && p.options.Tail == KeepTail {
@@ -93,61 +93,59 @@ func (p *Plan) batchesOf(partition int) int64 {
 func (p *Plan) Options() Options { return p.options }
 
 // MiniBatches returns how many mini-batches the plan has; they are numbered from 0.
-func (p *Plan) MiniBatches() uint64 { return p.numbers[len(p.numbers)-1] }
+func (p *Plan) MiniBatches() uint64 { return p.firstNumbers[len(p.firstNumbers)-1] }
 
-// Splits returns how many splits the plan has; their places count from 0.
-func (p *Plan) Splits() int { return len(p.numbers) - 1 }
+// Splits returns how many splits the plan has. Their positions count from 0.
+func (p *Plan) Splits() int { return len(p.firstNumbers) - 1 }
 
 // Rows returns the rows that the plan delivers: all but dropped tails.
 func (p *Plan) Rows() int64 { return p.rows }
 
-// String says in words what the plan does.
+// String describes the plan in words.
 func (p *Plan) String() string {
-	return fmt.Sprintf("%d rows of %d partitions in %d mini-batches of %d and %d splits of %d, shuffle %v, seed %d, epoch %d",
-		p.rows, len(p.partitions), p.MiniBatches(), p.options.Batch, p.Splits(), p.options.SplitBatches, p.options.Shuffle, p.options.Seed, p.options.Epoch)
+	return fmt.Sprintf("%d rows of %d partitions in %d mini-batches of %d and %d splits of %d, "+
+		"shuffle %v, seed %d, epoch %d",
+		p.rows, len(p.partitions), p.MiniBatches(), p.options.Batch, p.Splits(), p.options.SplitBatches,
+		p.options.Shuffle, p.options.Seed, p.options.Epoch)
 }
 
-// MiniBatch returns mini-batch number, in time logarithmic in the splits. The error wraps ErrNumber.
+// MiniBatch returns the mini-batch of a number, in time logarithmic in the number of splits. The error wraps ErrNumber.
 func (p *Plan) MiniBatch(number uint64) (MiniBatch, error) {
 	if number >= p.MiniBatches() {
 		return MiniBatch{}, fmt.Errorf("%w: mini-batch %d of %d", ErrNumber, number, p.MiniBatches())
 	}
-	place := sort.Search(p.Splits(), func(i int) bool { return p.numbers[i+1] > number })
-	s, err := p.Split(place)
+	position := sort.Search(p.Splits(), func(i int) bool { return p.firstNumbers[i+1] > number })
+	s, err := p.Split(position)
 	if err != nil {
 		return MiniBatch{}, err
 	}
 	return s.MiniBatch(p.options.Batch, int(number-s.FirstNumber)), nil
 }
 
-// Split returns the split at a place of the plan. The error wraps ErrNumber.
-func (p *Plan) Split(place int) (Split, error) {
-	if place < 0 || place >= p.Splits() {
-		return Split{}, fmt.Errorf("%w: split %d of %d", ErrNumber, place, p.Splits())
+// Split returns the split at a position of the plan. The error wraps ErrNumber.
+func (p *Plan) Split(position int) (Split, error) {
+	if position < 0 || position >= p.Splits() {
+		return Split{}, fmt.Errorf("%w: split %d of %d", ErrNumber, position, p.Splits())
 	}
-	s := p.byID(p.id(place))
-	s.Position, s.FirstNumber = place, p.numbers[place]
-	return s, nil
+	return p.splitAt(position), nil
 }
 
 // All yields every split in the plan's order.
 func (p *Plan) All() iter.Seq[Split] {
 	return func(yield func(Split) bool) {
-		for place := range p.Splits() {
-			s := p.byID(p.id(place))
-			s.Position, s.FirstNumber = place, p.numbers[place]
-			if !yield(s) {
+		for position := range p.Splits() {
+			if !yield(p.splitAt(position)) {
 				return
 			}
 		}
 	}
 }
 
-// MiniBatch returns mini-batch i of the split, counted from 0, cut in mini-batches of batch rows.
-func (s Split) MiniBatch(batch, i int) MiniBatch {
-	first := int64(i) * int64(batch)
+// MiniBatch returns the mini-batch of an index in the split, counted from 0. batch is the rows of a mini-batch.
+func (s Split) MiniBatch(batch, index int) MiniBatch {
+	first := int64(index) * int64(batch)
 	return MiniBatch{
-		Number:    s.FirstNumber + uint64(i),
+		Number:    s.FirstNumber + uint64(index),
 		Partition: s.Partition,
 		First:     s.First + first,
 		Rows:      int(min(int64(batch), s.Rows-first)),
@@ -155,41 +153,48 @@ func (s Split) MiniBatch(batch, i int) MiniBatch {
 	}
 }
 
-func (p *Plan) id(place int) int {
-	if p.order == nil {
-		return place
+// splitID returns the ID of the split at a position.
+func (p *Plan) splitID(position int) int {
+	if p.splitIDs == nil {
+		return position
 	}
-	return int(p.order[place])
+	return int(p.splitIDs[position])
 }
 
-// byID fills in everything but the place and the numbers.
-func (p *Plan) byID(id int) Split {
-	part := sort.Search(len(p.partitions), func(i int) bool { return p.firstID[i+1] > id })
-	o := &p.options
-	k := int64(id - p.firstID[part]) // the split's place among its partition's
-	per := int64(o.SplitBatches)
-	n := min(per, p.batchesOf(part)-k*per)
-	first := k * per * int64(o.Batch)
+// splitAt returns the split at a position, which must be in the plan.
+func (p *Plan) splitAt(position int) Split {
+	s := p.splitOfID(p.splitID(position))
+	s.Position, s.FirstNumber = position, p.firstNumbers[position]
+	return s
+}
+
+// splitOfID returns the split of an ID without its position and its first number.
+func (p *Plan) splitOfID(id int) Split {
+	partition := sort.Search(len(p.partitions), func(i int) bool { return p.firstSplitID[i+1] > id })
+	batch, splitBatches := int64(p.options.Batch), int64(p.options.SplitBatches)
+	firstBatch := int64(id-p.firstSplitID[partition]) * splitBatches // of the partition's mini-batches
+	batches := min(splitBatches, p.countBatches(partition)-firstBatch)
+	firstRow := firstBatch * batch
 	return Split{
 		ID:          id,
-		Partition:   part,
-		First:       first,
-		Rows:        min(n*int64(o.Batch), p.partitions[part].Rows-first),
-		MiniBatches: int(n),
+		Partition:   partition,
+		First:       firstRow,
+		Rows:        min(batches*batch, p.partitions[partition].Rows-firstRow),
+		MiniBatches: int(batches),
 	}
 }
 
-// Window is a run of mini-batches of one split whose rows ShuffleRows mixes.
+// Window is consecutive mini-batches of one split whose rows ShuffleRows mixes.
 type Window struct {
-	Split       int    // place of its split in the plan
+	Split       int    // position of its split in the plan
 	Index       int    // which window of the split, from 0
 	FirstNumber uint64 // number of its first mini-batch
 	MiniBatches int
 	Rows        int // of all its mini-batches
 }
 
-// Window returns the window that mini-batch number belongs to. Without ShuffleRows that is the mini-batch alone.
-// The error wraps ErrNumber.
+// Window returns the window of a mini-batch. Without ShuffleRows the window is the mini-batch alone. The error wraps
+// ErrNumber.
 func (p *Plan) Window(number uint64) (Window, error) {
 	mb, err := p.MiniBatch(number)
 	if err != nil {
@@ -199,34 +204,34 @@ func (p *Plan) Window(number uint64) (Window, error) {
 	if err != nil {
 		return Window{}, err
 	}
-	k := 1
+	windowBatches := 1
 	if p.options.Shuffle == ShuffleRows {
-		k = p.options.Window
+		windowBatches = p.options.Window
 	}
-	w := Window{Split: s.Position, Index: int(number-s.FirstNumber) / k}
-	from := w.Index * k
-	w.FirstNumber = s.FirstNumber + uint64(from)
-	w.MiniBatches = min(k, s.MiniBatches-from)
-	firstRow := int64(from) * int64(p.options.Batch)
+	w := Window{Split: s.Position, Index: int(number-s.FirstNumber) / windowBatches}
+	firstBatch := w.Index * windowBatches // of the split's mini-batches
+	w.FirstNumber = s.FirstNumber + uint64(firstBatch)
+	w.MiniBatches = min(windowBatches, s.MiniBatches-firstBatch)
+	firstRow := int64(firstBatch) * int64(p.options.Batch)
 	w.Rows = int(min(int64(w.MiniBatches)*int64(p.options.Batch), s.Rows-firstRow))
 	return w, nil
 }
 
-// RowPermutation returns the order of a window's rows: row i of the window as delivered is row perm[i] of the window
-// as cut. Without ShuffleRows it is nil: the rows stay as they are. The error wraps ErrNumber.
+// RowPermutation returns the order of a window's rows: row i of the window as delivered is row permutation[i] of the
+// window as cut. Without ShuffleRows it returns nil, since the rows keep their order. The error wraps ErrNumber.
 func (p *Plan) RowPermutation(w Window) ([]uint32, error) {
 	if p.options.Shuffle != ShuffleRows {
 		return nil, nil
 	}
-	own, err := p.Window(w.FirstNumber)
+	planned, err := p.Window(w.FirstNumber)
 	if err != nil {
 		return nil, err
 	}
-	if own != w {
-		return nil, fmt.Errorf("%w: window %+v, the plan has %+v", ErrNumber, w, own)
+	if planned != w {
+		return nil, fmt.Errorf("%w: window %+v, the plan has %+v", ErrNumber, w, planned)
 	}
-	perm := make([]uint32, w.Rows)
-	s := newStream(p.options.Seed, p.options.Epoch, domainRows, uint64(p.id(w.Split)), uint64(w.Index))
-	permute(&s, perm)
-	return perm, nil
+	permutation := make([]uint32, w.Rows)
+	random := newGenerator(p.options.Seed, p.options.Epoch, domainRows, uint64(p.splitID(w.Split)), uint64(w.Index))
+	permute(&random, permutation)
+	return permutation, nil
 }

@@ -26,7 +26,8 @@ func TestPlanInDatasetOrder(t *testing.T) {
 	assert.EqualValues(t, 43, p.Rows())
 	splits := slices.Collect(p.All())
 	assert.Equal(t, []Split{
-		{0, 0, 0, 0, 12, 0, 3}, {1, 1, 0, 12, 12, 3, 3}, {2, 2, 0, 24, 1, 6, 1}, {3, 3, 2, 0, 8, 7, 2}, {4, 4, 3, 0, 10, 9, 3},
+		{0, 0, 0, 0, 12, 0, 3}, {1, 1, 0, 12, 12, 3, 3}, {2, 2, 0, 24, 1, 6, 1}, {3, 3, 2, 0, 8, 7, 2},
+		{4, 4, 3, 0, 10, 9, 3},
 	}, splits)
 
 	p, err = NewPlan(m, Options{Batch: 4, SplitBatches: 3, Shuffle: ShuffleNone, Tail: DropTail})
@@ -84,7 +85,8 @@ func TestPlanRefuses(t *testing.T) {
 			require.ErrorIs(t, err, ErrOptions)
 		})
 	}
-	for _, o := range []Options{{Batch: MaxBatch}, {SplitBatches: MaxSplitBatches}, {Batch: MaxBatch, SplitBatches: 127, Window: 127, Shuffle: ShuffleRows}} {
+	for _, o := range []Options{{Batch: MaxBatch}, {SplitBatches: MaxSplitBatches}, {Batch: MaxBatch, SplitBatches: 127,
+		Window: 127, Shuffle: ShuffleRows}} {
 		_, err := NewPlan(m, o)
 		require.NoError(t, err)
 	}
@@ -106,12 +108,13 @@ func TestPlanRefuses(t *testing.T) {
 
 // The vectors below were computed by the Python program in testdata/shuffle.py, which follows the package comment.
 func TestShuffleGolden(t *testing.T) {
-	s := newStream()
-	assert.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f}, []uint64{s.next(), s.next(), s.next()},
+	s := newGenerator()
+	assert.Equal(t, []uint64{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f}, []uint64{s.next(), s.next(),
+		s.next()},
 		"splitmix64 from state 0, as its authors publish it")
 	for _, tc := range goldenShuffles {
 		t.Run(fmt.Sprint(tc.key, tc.n), func(t *testing.T) {
-			s := newStream(tc.key...)
+			s := newGenerator(tc.key...)
 			assert.Equal(t, tc.state, uint64(s))
 			p := make([]uint32, tc.n)
 			permute(&s, p)
@@ -127,7 +130,7 @@ func TestPlanUsesTheDocumentedKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 100, p.Splits())
 	want := make([]uint32, 100)
-	s := newStream(7, 3, 1)
+	s := newGenerator(7, 3, 1)
 	permute(&s, want)
 	for place := range 100 {
 		split, err := p.Split(place)
@@ -143,7 +146,7 @@ func TestPlanUsesTheDocumentedKeys(t *testing.T) {
 	perm, err := p.RowPermutation(w)
 	require.NoError(t, err)
 	rows := make([]uint32, 20)
-	s = newStream(7, 3, 2, uint64(first.ID), 2)
+	s = newGenerator(7, 3, 2, uint64(first.ID), 2)
 	permute(&s, rows)
 	assert.Equal(t, rows, perm)
 
@@ -170,7 +173,7 @@ func TestShuffleDependsOnSeedAndEpoch(t *testing.T) {
 		for epoch := range uint64(4) {
 			p, err := NewPlan(m, Options{Batch: 10, SplitBatches: 2, Seed: seed, Epoch: epoch})
 			require.NoError(t, err)
-			key := fmt.Sprint(p.order)
+			key := fmt.Sprint(p.splitIDs)
 			assert.Empty(t, seen[key], "two plans are the same")
 			seen[key] = p.String()
 		}
@@ -182,7 +185,7 @@ func TestShuffleIsUniform(t *testing.T) {
 	const n, rounds = 5, 24_000
 	counts := map[[n]uint32]int{}
 	for seed := range uint64(rounds) {
-		s := newStream(seed, 0, domainSplits)
+		s := newGenerator(seed, 0, domainSplits)
 		var p [n]uint32
 		permute(&s, p[:])
 		counts[p]++
@@ -378,7 +381,8 @@ func ExamplePlan() {
 	plan, _ := NewPlan(m, Options{Batch: 4, Shuffle: ShuffleNone})
 	for i := range plan.MiniBatches() {
 		mb, _ := plan.MiniBatch(i)
-		fmt.Printf("%d: %s rows %d to %d\n", mb.Number, m.Partitions[mb.Partition].Name, mb.First, mb.First+int64(mb.Rows)-1)
+		fmt.Printf("%d: %s rows %d to %d\n", mb.Number, m.Partitions[mb.Partition].Name, mb.First,
+			mb.First+int64(mb.Rows)-1)
 	}
 	// Output:
 	// 0: day_0 rows 0 to 3

@@ -10,7 +10,8 @@ import (
 // ErrOtherJob says that a token is of another job.
 var ErrOtherJob = errors.New("dataset: the token is of another job")
 
-// Progress counts the acknowledged mini-batches of one epoch: all below the mark, and ranges above it. It has one owner.
+// Progress counts the acknowledged mini-batches of one epoch: all below the mark, and ranges above it. It has one
+// owner.
 type Progress struct {
 	job      Digest
 	epoch    uint64
@@ -29,10 +30,11 @@ func NewProgress(job Digest, epoch, total uint64) *Progress {
 // with ErrOtherJob, and a token that acknowledges a number of total or above with ErrToken.
 func Resume(t Token, job Digest, total uint64) (*Progress, error) {
 	if t.Job != job {
-		return nil, fmt.Errorf("%w: it is of %v, this is %v: resume with the data, pipeline and options it was made with",
+		return nil, fmt.Errorf("%w: it is of %v, this is %v: "+
+			"resume with the data, pipeline and options it was made with",
 			ErrOtherJob, t.Job, job)
 	}
-	if err := t.check(); err != nil {
+	if err := t.validate(); err != nil {
 		return nil, err
 	}
 	end := t.Mark

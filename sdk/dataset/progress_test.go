@@ -184,7 +184,8 @@ func TestTamperedTokenIsRefused(t *testing.T) {
 	}
 	require.ErrorIs(t, new(Token).UnmarshalText(append(text, '\n')), ErrToken)
 	require.ErrorIs(t, new(Token).UnmarshalText(append(text, '=')), ErrToken)
-	require.ErrorIs(t, new(Token).UnmarshalText(make([]byte, base64.RawURLEncoding.EncodedLen(MaxTokenBytes)+1)), ErrToken)
+	require.ErrorIs(t, new(Token).UnmarshalText(make([]byte, base64.RawURLEncoding.EncodedLen(MaxTokenBytes)+1)),
+		ErrToken)
 }
 
 // signed ends a token's body with its right CRC, so that what is wrong inside is what is found.
@@ -233,7 +234,8 @@ func TestTokenBoundsItsRuns(t *testing.T) {
 }
 
 func FuzzToken(f *testing.F) {
-	for _, t := range []Token{{}, {Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003}, {1300, math.MaxUint64}}}} {
+	for _, t := range []Token{{}, {Job: counting(), Epoch: 3, Mark: 1000, Ranges: []Range{{1002, 1003},
+		{1300, math.MaxUint64}}}} {
 		b, err := t.MarshalBinary()
 		require.NoError(f, err)
 		f.Add(b[:len(b)-4])

@@ -2,16 +2,16 @@ package dataset
 
 import "math/bits"
 
-// What a stream is for enters its key, so that no two uses share random numbers.
+// Each use of random numbers has a domain, which is part of the generator's key, so that no two uses share numbers.
 const (
 	domainSplits = 1
 	domainRows   = 2
 )
 
-// golden is 2^64 divided by the golden ratio, splitmix64's increment (Steele, Lea, Flood, 2014).
-const golden = 0x9e3779b97f4a7c15
+// goldenIncrement is 2^64 divided by the golden ratio, the increment of splitmix64 (Steele, Lea, Flood, 2014).
+const goldenIncrement = 0x9e3779b97f4a7c15
 
-// mix is splitmix64's finaliser: a bijection of 64 bits.
+// mix is the finaliser of splitmix64: a bijection of 64 bits.
 func mix(z uint64) uint64 {
 	z ^= z >> 30
 	z *= 0xbf58476d1ce4e5b9
@@ -21,42 +21,43 @@ func mix(z uint64) uint64 {
 	return z
 }
 
-// stream is splitmix64. It is written out, and not math/rand's, because a plan must be the same in every release and
-// in every language.
-type stream uint64
+// generator is splitmix64. It is written out here and not taken from math/rand, because a plan must be the same in
+// every release and in every language.
+type generator uint64
 
-// newStream starts a stream from the key of all parts.
-func newStream(parts ...uint64) stream {
-	var k uint64
-	for _, x := range parts {
-		k = mix((k ^ x) + golden)
+// newGenerator starts a generator from the key of all parts.
+func newGenerator(parts ...uint64) generator {
+	var key uint64
+	for _, part := range parts {
+		key = mix((key ^ part) + goldenIncrement)
 	}
-	return stream(k)
+	return generator(key)
 }
 
-func (s *stream) next() uint64 {
-	*s += golden
-	return mix(uint64(*s))
+// next returns 64 random bits.
+func (g *generator) next() uint64 {
+	*g += goldenIncrement
+	return mix(uint64(*g))
 }
 
 // below returns a uniform number in [0, n), n > 0 (Lemire, "Fast random integer generation in an interval", 2019).
-func (s *stream) below(n uint64) uint64 {
-	hi, lo := bits.Mul64(s.next(), n)
+func (g *generator) below(n uint64) uint64 {
+	hi, lo := bits.Mul64(g.next(), n)
 	if lo < n {
 		for reject := -n % n; lo < reject; {
-			hi, lo = bits.Mul64(s.next(), n)
+			hi, lo = bits.Mul64(g.next(), n)
 		}
 	}
 	return hi
 }
 
-// permute fills p with a permutation of 0..len(p)-1 (Fisher, Yates).
-func permute(s *stream, p []uint32) {
-	for i := range p {
-		p[i] = uint32(i)
+// permute fills the slice with a permutation of 0..len-1 (Fisher, Yates).
+func permute(g *generator, permutation []uint32) {
+	for i := range permutation {
+		permutation[i] = uint32(i)
 	}
-	for i := len(p) - 1; i > 0; i-- {
-		j := s.below(uint64(i) + 1)
-		p[i], p[j] = p[j], p[i]
+	for i := len(permutation) - 1; i > 0; i-- {
+		j := g.below(uint64(i) + 1)
+		permutation[i], permutation[j] = permutation[j], permutation[i]
 	}
 }

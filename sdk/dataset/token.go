@@ -53,8 +53,8 @@ func (t Token) Acknowledged() []Range {
 	return append([]Range{{To: t.Mark}}, t.Ranges...)
 }
 
-// check refuses ranges that do not ascend, are empty or touch.
-func (t *Token) check() error {
+// validate refuses ranges that do not ascend, are empty or touch.
+func (t *Token) validate() error {
 	if len(t.Ranges) > MaxTokenRanges {
 		return fmt.Errorf("%w: %d ranges above the mark, at most %d", ErrToken, len(t.Ranges), MaxTokenRanges)
 	}
@@ -70,7 +70,7 @@ func (t *Token) check() error {
 
 // MarshalBinary returns the binary form. The error wraps ErrToken.
 func (t Token) MarshalBinary() ([]byte, error) {
-	if err := t.check(); err != nil {
+	if err := t.validate(); err != nil {
 		return nil, err
 	}
 	b := append([]byte(tokenMagic), TokenVersion)
@@ -165,7 +165,8 @@ func (t *Token) UnmarshalText(text []byte) error {
 
 // String returns a description for people. It is not the text form.
 func (t Token) String() string {
-	return fmt.Sprintf("job %.12s, epoch %d, mark %d and %d runs above it", t.Job.String(), t.Epoch, t.Mark, len(t.Ranges))
+	return fmt.Sprintf("job %.12s, epoch %d, mark %d and %d runs above it", t.Job.String(), t.Epoch, t.Mark,
+		len(t.Ranges))
 }
 
 // tokenReader reads numbers from a token's bytes. It keeps the first error and returns 0 from then on.
@@ -174,6 +175,7 @@ type tokenReader struct {
 	err  error
 }
 
+// uvarint reads an unsigned LEB128 number in the fewest bytes.
 func (r *tokenReader) uvarint() uint64 {
 	if r.err != nil {
 		return 0
