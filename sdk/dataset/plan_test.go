@@ -48,7 +48,8 @@ func TestPlanDefaults(t *testing.T) {
 	assert.Equal(t, Options{Batch: 8192, SplitBatches: 16, Window: 4}, p.Options())
 	assert.EqualValues(t, 37, p.MiniBatches())
 	assert.Equal(t, 3, p.Splits())
-	assert.Equal(t, "300000 rows of 1 partitions in 37 mini-batches of 8192 and 3 splits of 16, shuffle splits, seed 0, epoch 0", p.String())
+	assert.Equal(t, "300000 rows of 1 partitions in 37 mini-batches of 8192 and 3 splits of 16, shuffle splits, seed "+
+		"0, epoch 0", p.String())
 }
 
 func TestPlanOfNothing(t *testing.T) {

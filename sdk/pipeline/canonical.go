@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// CanonicalVersion begins every canonical form. It changes when the same form would come to mean other mini-batches.
+// CanonicalVersion begins every canonical form. It changes if the same form comes to mean other mini-batches.
 const CanonicalVersion = 1
 
 // Canonical returns the pipeline's part of a job's identity: JSON without spaces, keys in a fixed order, patterns
@@ -36,13 +36,13 @@ func (r *Resolved) Canonical() []byte {
 	return c.b
 }
 
-// Digest is the SHA-256 of the canonical form.
+// Digest returns the SHA-256 of the canonical form.
 func (r *Resolved) Digest() [sha256.Size]byte { return sha256.Sum256(r.Canonical()) }
 
-// canonical writes the form.
+// canonical writes a canonical form.
 type canonical struct {
 	b      []byte
-	tables []*program.Bucketize // lists of borders met, in order
+	tables []*program.Bucketize // lists of borders in the order in which they were met
 }
 
 func (c *canonical) str(s string) *canonical {
@@ -67,7 +67,7 @@ func (c *canonical) comma(i int) *canonical {
 	return c
 }
 
-// text writes a JSON string that escapes only ", \ and what is below space, as \u00xx.
+// text writes a JSON string. It escapes " and \, and characters below space as \u00xx.
 func (c *canonical) text(s string) *canonical {
 	c.b = append(c.b, '"')
 	for i := range len(s) {
@@ -109,7 +109,7 @@ func (c *canonical) feature(f *Feature) {
 	c.str(`]}`)
 }
 
-// op writes an operator given values of a kind.
+// op writes an operator whose values are of a kind.
 func (c *canonical) op(op program.Op, kind program.Kind) {
 	c.str(`{"` + op.Unit().String() + `":{`)
 	switch o := op.(type) {
@@ -144,8 +144,8 @@ func (c *canonical) number(kind program.Kind, i int64, x float64) *canonical {
 	}
 }
 
-// table returns the place of an operator's borders in the list of all, which it may lengthen. Borders are compared by
-// their bits, not by the memory they lie in.
+// table returns the index of an operator's borders in tables, and appends them if they are not there. It compares
+// borders by their bits and not by their memory.
 func (c *canonical) table(o *program.Bucketize) int {
 	i := slices.IndexFunc(c.tables, func(t *program.Bucketize) bool { return t == o || t.SameBorders(o) })
 	if i < 0 {

@@ -19,12 +19,12 @@ type Operator struct {
 	Source  string // where the definition comes from
 	Unit    program.Unit
 
-	// apply adds the operator to a chain whose state it moves on.
-	apply func(c *chain, o *Op, at at)
+	// apply adds the operator to a chain and updates the chain's state.
+	apply func(c *chain, o *Op, a location)
 }
 
-// short returns the parameter that may be written alone, as fill_null: 0; nil when there is none. It is the only
-// parameter of an operator that has one, where that has no default.
+// short returns the parameter that may be written alone, as in fill_null: 0, or nil if there is none. An operator has
+// one if it has a single parameter and that has no default.
 func (o *Operator) short() *Param {
 	if len(o.Params) == 1 && o.Params[0].Default == nil {
 		return &o.Params[0]
@@ -32,7 +32,7 @@ func (o *Operator) short() *Param {
 	return nil
 }
 
-// param returns the parameter of a name, nil when there is none.
+// param returns the parameter of a name, or nil if there is none.
 func (o *Operator) param(name string) *Param {
 	for i := range o.Params {
 		if o.Params[i].Name == name {
@@ -85,7 +85,7 @@ type Param struct {
 // Required reports whether the parameter must be given.
 func (p *Param) Required() bool { return p.Default == nil && !p.Optional }
 
-const any64 = math.MinInt64
+const anyInteger = math.MinInt64
 
 // Catalogue returns the operators, in the order in which the documentation shows them.
 func Catalogue() []Operator {
@@ -93,8 +93,9 @@ func Catalogue() []Operator {
 		{
 			Name: "fill_null", Unit: program.UnitFillNull, apply: applyFillNull,
 			Summary: "Replaces a null by a constant.",
-			Params:  []Param{{Name: "value", Type: ParamNumber, Summary: "what a null becomes; for float32 columns rounded to float32"}},
-			Takes:   "int64, float32, float64", Yields: "the same",
+			Params: []Param{{Name: "value", Type: ParamNumber,
+				Summary: "what a null becomes; for float32 columns rounded to float32"}},
+			Takes: "int64, float32, float64", Yields: "the same",
 			Nulls:  "become `value`; from here on there are none",
 			Lists:  "null elements become `value`; a null list stays null, which is an empty list",
 			Errors: "`value` is not whole for an int64 column, or does not fit float32 for a float32 column",
@@ -102,22 +103,25 @@ func Catalogue() []Operator {
 		},
 		{
 			Name: "clamp", Unit: program.UnitClamp, apply: applyClamp,
-			Summary: "Bounds values: below `min` gives `min`, above `max` gives `max`. `clamp: {min: 0}` is Piper's Neg2Zero.",
+			Summary: "Bounds values: below `min` gives `min`, above `max` gives `max`. `clamp: {min: 0}` is Piper's " +
+				"Neg2Zero.",
 			Params: []Param{
 				{Name: "min", Type: ParamNumber, Optional: true, Summary: "lower bound; none when left out"},
 				{Name: "max", Type: ParamNumber, Optional: true, Summary: "upper bound; none when left out"},
 			},
 			Takes: "int64, float32, float64", Yields: "the same",
-			Nulls:  "stay null",
-			Lists:  "element by element",
-			Errors: "neither bound is given; `min` > `max`; a bound is not whole for an int64 column or does not fit float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0",
+			Nulls: "stay null",
+			Lists: "element by element",
+			Errors: "neither bound is given; `min` > `max`; a bound is not whole for an int64 column or does not fit " +
+				"float32 for a float32 column. A NaN passes, and so does -0 at a bound of 0",
 			Source: "TorchArrow `clamp_list` (std::clamp); for float32 columns the bounds are rounded to float32",
 		},
 		{
 			Name: "log", Unit: program.UnitLog, apply: applyLog,
 			Summary: "The correctly rounded float32 of ln(x + `add`), where x + `add` is rounded once in float32.",
-			Params:  []Param{{Name: "add", Type: ParamReal, Default: Real(0), Summary: "added first; rounded to float32"}},
-			Takes:   "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
+			Params: []Param{{Name: "add", Type: ParamReal, Default: Real(0),
+				Summary: "added first; rounded to float32"}},
+			Takes: "float32; int64 and float64 become float32 (nearest, ties to even)", Yields: "float32",
 			Nulls:  "stay null",
 			Lists:  "refused",
 			Errors: "ln(0) is -Inf and ln of a negative number is NaN (7fc00000h): values, not errors",
@@ -127,23 +131,34 @@ func Catalogue() []Operator {
 			Name: "bucketize", Unit: program.UnitBucketize, apply: applyBucketize,
 			Summary: "The number of the bucket that a value falls into, 0 to the number of borders.",
 			Params: []Param{
-				{Name: "borders", Type: ParamBorders, Summary: "a list of numbers that does not decrease, or `{log_spaced: {from, to, count}}`"},
-				{Name: "side", Type: ParamChoice, Default: Text("left"), Choices: []string{"left", "right"}, Summary: "bucket of a value on a border: the one below it (left) or above it (right)"},
-				{Name: "nan", Type: ParamChoice, Default: Text("torcharrow"), Choices: []string{"torcharrow", "first", "last", "error"}, Summary: "bucket of a NaN; `torcharrow` is 0 with one border, else 1; `error` fails the split"},
-				{Name: "compare", Type: ParamChoice, Default: Text("float32"), Choices: []string{"float32", "float64", "int64"}, Summary: "type in which value and border are compared"},
+				{Name: "borders", Type: ParamBorders,
+					Summary: "a list of numbers that does not decrease, or `{log_spaced: {from, to, count}}`"},
+				{Name: "side", Type: ParamChoice, Default: Text("left"), Choices: []string{"left", "right"},
+					Summary: "bucket of a value on a border: the one below it (left) or above it (right)"},
+				{Name: "nan", Type: ParamChoice, Default: Text("torcharrow"), Choices: []string{"torcharrow", "first",
+					"last", "error"}, Summary: "bucket of a NaN; `torcharrow` is 0 with one border, else 1; `error` " +
+					"fails the split"},
+				{Name: "compare", Type: ParamChoice, Default: Text("float32"), Choices: []string{"float32", "float64",
+					"int64"}, Summary: "type in which value and border are compared"},
 			},
-			Takes: "int64, float32, float64, converted to `compare` (nearest, ties to even); `int64` takes int64 alone", Yields: "int64",
+			Takes: "int64, float32, float64, converted to `compare` (nearest, ties to even); `int64` takes int64 " +
+				"alone",
+			Yields: "int64",
 			Nulls:  "stay null",
 			Lists:  "element by element",
-			Errors: "no borders; borders that decrease, are no number, or do not fit `compare`; `compare: int64` with a border that is not whole, with log_spaced borders or with a column that is not int64",
-			Source: "TorchArrow `bucketize` (float32, left: equal borders as there); `side: right` is NVTabular's Bucketize and np.digitize, with `compare: float64`. `compare: int64` is TorchArrow's for lists of whole numbers",
+			Errors: "no borders; borders that decrease, are no number, or do not fit `compare`; `compare: int64` " +
+				"with a border that is not whole, with log_spaced borders or with a column that is not int64",
+			Source: "TorchArrow `bucketize` (float32, left: equal borders as there); `side: right` is NVTabular's " +
+				"Bucketize and np.digitize, with `compare: float64`. `compare: int64` is TorchArrow's for lists of " +
+				"whole numbers",
 		},
 		{
 			Name: "sigrid_hash", Unit: program.UnitSigridHash, apply: applySigridHash,
 			Summary: "Hashes an id into [0, `max`).",
 			Params: []Param{
-				{Name: "salt", Type: ParamInteger, Default: Int(0), Min: any64, Summary: "changes the hash"},
-				{Name: "max", Type: ParamInteger, Min: 1, Summary: "number of ids that come out: the rows of the embedding table"},
+				{Name: "salt", Type: ParamInteger, Default: Int(0), Min: anyInteger, Summary: "changes the hash"},
+				{Name: "max", Type: ParamInteger, Min: 1,
+					Summary: "number of ids that come out: the rows of the embedding table"},
 			},
 			Takes: "int64", Yields: "int64 in [0, `max`)",
 			Nulls:  "stay null",
@@ -159,21 +174,24 @@ func Catalogue() []Operator {
 			Nulls:  "stay null",
 			Lists:  "element by element",
 			Errors: "`modulus` is not above 0",
-			Source: "DPP PositiveModulus, Piper and MiniPipe Modulus; no public exact definition: floor modulus is ours",
+			Source: "DPP PositiveModulus, Piper and MiniPipe Modulus; no public exact definition: floor modulus is " +
+				"ours",
 		},
 		{
 			Name: "hex_to_int", Unit: program.UnitHexToInt, apply: applyHexToInt,
 			Summary: "Reads 1 to 8 hexadecimal digits as an unsigned 32-bit number.",
 			Takes:   "bytes", Yields: "int64 in [0, 2^32)",
-			Nulls:  "stay null; an empty string becomes null",
-			Lists:  "element by element",
-			Errors: "any other text fails the split. Criteo's text rows need no hex_to_int: their ids are read by the decoder",
+			Nulls: "stay null; an empty string becomes null",
+			Lists: "element by element",
+			Errors: "any other text fails the split. Criteo's text rows need no hex_to_int: their ids are read by " +
+				"the decoder",
 			Source: "Piper and MiniPipe Hex2Int, read strictly ([0-9a-fA-F]{1,8}): ours",
 		},
 		{
 			Name: "zero_extend", Unit: program.UnitZeroExtend, apply: applyZeroExtend,
-			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 column.",
-			Takes:   "int64", Yields: "int64 in [0, 2^32)",
+			Summary: "Re-reads an id as its low 32 bits, unsigned: for files that hold unsigned ids in an int32 " +
+				"column.",
+			Takes: "int64", Yields: "int64 in [0, 2^32)",
 			Nulls:  "stay null",
 			Lists:  "element by element",
 			Errors: "none",
@@ -190,7 +208,7 @@ func Catalogue() []Operator {
 			Source: "TorchArrow `firstx`; DPP FirstX",
 		},
 		{
-			Name: "identity", apply: func(*chain, *Op, at) {},
+			Name: "identity", apply: func(*chain, *Op, location) {},
 			Summary: "Changes nothing; it says on purpose that a column goes as it is.",
 			Takes:   "anything", Yields: "the same",
 			Nulls: "stay null", Lists: "stay as they are", Errors: "none",

@@ -8,51 +8,52 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// chain is a column on its way through the operators.
+// chain is a column on its way through its operators.
 type chain struct {
-	r      *resolver
-	column *ColumnInfo
-	entry  *Operator // being applied
-	kind   program.Kind
-	nulls  nullness
-	ids    span // of Int64 values
-	bound  bool // an operator bounds the ids, not only their type
-	ops    []program.Op
-	failed bool
+	r       *resolver
+	column  *ColumnInfo
+	entry   *Operator // that is being applied
+	kind    program.Kind
+	nulls   nullness
+	ids     idRange // of Int64 values
+	bounded bool    // an operator bounds the ids, not only their type
+	ops     []program.Op
+	failed  bool
 }
 
-// span is a range of integers, both ends included.
-type span struct{ lo, hi int64 }
+// idRange is a range of integers, both ends included.
+type idRange struct{ lo, hi int64 }
 
-// width returns the range of a column's integers.
-func width(c *ColumnInfo) span {
+// rangeOfColumn returns the range of a column's integers.
+func rangeOfColumn(c *ColumnInfo) idRange {
 	switch {
 	case c.Kind != program.Int64 || c.Bits == 0 || c.Bits > 63:
-		return span{math.MinInt64, math.MaxInt64}
+		return idRange{math.MinInt64, math.MaxInt64}
 	case c.Unsigned || c.Bits == 1: // one bit is a boolean, 0 or 1
-		return span{0, 1<<c.Bits - 1}
+		return idRange{0, 1<<c.Bits - 1}
 	default:
-		return span{-1 << (c.Bits - 1), 1<<(c.Bits-1) - 1}
+		return idRange{-1 << (c.Bits - 1), 1<<(c.Bits-1) - 1}
 	}
 }
 
-func (c *chain) fail(a at, err error, format string, args ...any) {
+// refuse adds an error and ends the chain.
+func (c *chain) refuse(a location, err error, format string, args ...any) {
 	c.failed = true
 	c.r.add(a, err, format, args...)
 }
 
-func (c *chain) push(op program.Op) { c.ops = append(c.ops, op) }
+func (c *chain) appendOp(op program.Op) { c.ops = append(c.ops, op) }
 
-// convert adds a conversion where the kind is another.
+// convert adds a conversion if the values are of another kind.
 func (c *chain) convert(to program.Kind) {
 	if c.kind != to {
-		c.push(program.Convert{To: to})
+		c.appendOp(program.Convert{To: to})
 		c.kind = to
 	}
 }
 
-// strings says what a column of bytes holds, and what to do about it.
-func (c *chain) strings() string {
+// describeBytes says what a column of bytes holds, and what to do about it.
+func (c *chain) describeBytes() string {
 	name, _, _ := strings.Cut(c.column.Logical, "(")
 	switch name {
 	case "":
@@ -65,38 +66,40 @@ func (c *chain) strings() string {
 	return "these are " + c.column.Logical + "; write the column as numbers, as INT64"
 }
 
-// numeric refuses strings.
-func (c *chain) numeric(o *Op, a at) bool {
+// requireNumbers refuses strings.
+func (c *chain) requireNumbers(o *Op, a location) bool {
 	if c.kind == program.Bytes {
-		c.fail(a, ErrColumnType, "%s takes numbers, and %s", o.Name, c.strings())
+		c.refuse(a, ErrColumnType, "%s takes numbers, and %s", o.Name, c.describeBytes())
 		return false
 	}
 	return true
 }
 
-// integers refuses all but whole numbers.
-func (c *chain) integers(o *Op, a at) bool {
-	if c.numeric(o, a) && c.kind != program.Int64 {
-		c.fail(a, ErrColumnType, "%s takes ids (int64), and these are %v; bucketize makes ids of real numbers", o.Name, c.kind)
+// requireIntegers refuses values that are not int64.
+func (c *chain) requireIntegers(o *Op, a location) bool {
+	if c.requireNumbers(o, a) && c.kind != program.Int64 {
+		c.refuse(a, ErrColumnType, "%s takes ids (int64), and these are %v; bucketize makes ids of real numbers",
+			o.Name, c.kind)
 	}
 	return !c.failed
 }
 
-// whole returns a parameter for integers; real for Float32 (rounded to it) and Float64.
-func (c *chain) whole(o *Op, n Number, name string, a at) int64 {
+// wholeNumber returns a parameter for int64 values.
+func (c *chain) wholeNumber(o *Op, n Number, name string, a location) int64 {
 	if !n.Integer {
-		c.fail(a, ErrValue, "%s %s of %s must be whole: the values are int64", name, n, o.Name)
+		c.refuse(a, ErrValue, "%s %s of %s must be whole: the values are int64", name, n, o.Name)
 	}
 	return n.Int
 }
 
-func (c *chain) real(o *Op, n Number, name string, a at) float64 {
+// realNumber returns a parameter for float32 values, rounded to float32, or for float64 values.
+func (c *chain) realNumber(o *Op, n Number, name string, a location) float64 {
 	x := n.Real()
 	if c.kind == program.Float32 {
 		x = float64(n.float32())
 	}
 	if math.IsInf(x, 0) {
-		c.fail(a, ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
+		c.refuse(a, ErrValue, "%s %s of %s does not fit %v", name, n, o.Name, c.kind)
 	}
 	return x
 }
@@ -113,26 +116,26 @@ func (c *chain) number(o *Op, name string) Number { return c.value(o, name).(Num
 
 func (c *chain) word(o *Op, name string) string { return string(c.value(o, name).(Text)) }
 
-func applyFillNull(c *chain, o *Op, a at) {
-	if !c.numeric(o, a) {
+func applyFillNull(c *chain, o *Op, a location) {
+	if !c.requireNumbers(o, a) {
 		return
 	}
 	n := c.number(o, "value")
 	var f program.FillNull
 	if c.kind == program.Int64 {
-		f.Int = c.whole(o, n, "value", a)
-		c.ids = span{min(c.ids.lo, f.Int), max(c.ids.hi, f.Int)}
+		f.Int = c.wholeNumber(o, n, "value", a)
+		c.ids = idRange{min(c.ids.lo, f.Int), max(c.ids.hi, f.Int)}
 	} else {
-		f.Float = c.real(o, n, "value", a)
+		f.Float = c.realNumber(o, n, "value", a)
 	}
 	if !c.column.List {
 		c.nulls = nullness{fills: true}
 	}
-	c.push(f)
+	c.appendOp(f)
 }
 
-func applyClamp(c *chain, o *Op, a at) {
-	if !c.numeric(o, a) {
+func applyClamp(c *chain, o *Op, a location) {
+	if !c.requireNumbers(o, a) {
 		return
 	}
 	lo, hasLo := o.arg("min")
@@ -141,145 +144,149 @@ func applyClamp(c *chain, o *Op, a at) {
 	if c.kind == program.Int64 {
 		k.IntLo, k.IntHi = math.MinInt64, math.MaxInt64
 		if hasLo {
-			k.IntLo = c.whole(o, lo.Value.(Number), "min", a)
+			k.IntLo = c.wholeNumber(o, lo.Value.(Number), "min", a)
 		}
 		if hasHi {
-			k.IntHi = c.whole(o, hi.Value.(Number), "max", a)
+			k.IntHi = c.wholeNumber(o, hi.Value.(Number), "max", a)
 		}
-		c.ids = span{min(max(c.ids.lo, k.IntLo), k.IntHi), max(min(c.ids.hi, k.IntHi), k.IntLo)}
-		c.bound = c.bound || hasHi
+		c.ids = idRange{min(max(c.ids.lo, k.IntLo), k.IntHi), max(min(c.ids.hi, k.IntHi), k.IntLo)}
+		c.bounded = c.bounded || hasHi
 	} else {
 		k.FloatLo, k.FloatHi = math.Inf(-1), math.Inf(1)
 		if hasLo {
-			k.FloatLo = c.real(o, lo.Value.(Number), "min", a)
+			k.FloatLo = c.realNumber(o, lo.Value.(Number), "min", a)
 		}
 		if hasHi {
-			k.FloatHi = c.real(o, hi.Value.(Number), "max", a)
+			k.FloatHi = c.realNumber(o, hi.Value.(Number), "max", a)
 		}
 	}
-	c.push(k)
+	c.appendOp(k)
 }
 
-func applyLog(c *chain, o *Op, a at) {
+func applyLog(c *chain, o *Op, a location) {
 	switch {
 	case c.column.List:
-		c.fail(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
-	case c.numeric(o, a):
+		c.refuse(a, ErrColumnType, "log of a list: no tensor holds lists of real numbers")
+	case c.requireNumbers(o, a):
 		c.convert(program.Float32)
-		c.push(program.Log{Add: c.number(o, "add").float32()})
+		c.appendOp(program.Log{Add: c.number(o, "add").float32()})
 	}
 }
 
-func applySigridHash(c *chain, o *Op, a at) {
-	if c.integers(o, a) {
+func applySigridHash(c *chain, o *Op, a location) {
+	if c.requireIntegers(o, a) {
 		m := c.number(o, "max").Int
-		c.push(program.SigridHash{Salt: c.number(o, "salt").Int, Max: m})
-		c.ids, c.bound = span{0, m - 1}, true
+		c.appendOp(program.SigridHash{Salt: c.number(o, "salt").Int, Max: m})
+		c.ids, c.bounded = idRange{0, m - 1}, true
 	}
 }
 
-func applyPositiveModulus(c *chain, o *Op, a at) {
-	if c.integers(o, a) {
+func applyPositiveModulus(c *chain, o *Op, a location) {
+	if c.requireIntegers(o, a) {
 		m := c.number(o, "modulus").Int
-		c.push(program.PositiveModulus{M: m})
-		c.ids, c.bound = span{0, m - 1}, true
+		c.appendOp(program.PositiveModulus{M: m})
+		c.ids, c.bounded = idRange{0, m - 1}, true
 	}
 }
 
-func applyHexToInt(c *chain, _ *Op, a at) {
+func applyHexToInt(c *chain, _ *Op, a location) {
 	if c.kind != program.Bytes {
-		c.fail(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads their ids itself)", c.kind)
+		c.refuse(a, ErrColumnType, "hex_to_int takes strings, and these are %v (the decoder of Criteo's rows reads "+
+			"their ids itself)", c.kind)
 		return
 	}
 	if c.column.Logical != "" {
-		c.fail(a, ErrColumnType, "hex_to_int takes text, and %s", c.strings())
+		c.refuse(a, ErrColumnType, "hex_to_int takes text, and %s", c.describeBytes())
 		return
 	}
-	c.push(program.HexToInt{})
-	c.kind, c.ids, c.bound = program.Int64, span{0, math.MaxUint32}, false
+	c.appendOp(program.HexToInt{})
+	c.kind, c.ids, c.bounded = program.Int64, idRange{0, math.MaxUint32}, false
 	c.nulls.makes = true
 }
 
-func applyZeroExtend(c *chain, o *Op, a at) {
-	if c.integers(o, a) {
-		c.push(program.ZeroExtend{})
+func applyZeroExtend(c *chain, o *Op, a location) {
+	if c.requireIntegers(o, a) {
+		c.appendOp(program.ZeroExtend{})
 		if c.ids.lo < 0 || c.ids.hi > math.MaxUint32 {
-			c.ids, c.bound = span{0, math.MaxUint32}, false
+			c.ids, c.bounded = idRange{0, math.MaxUint32}, false
 		}
 	}
 }
 
-func applyFirstX(c *chain, o *Op, a at) {
+func applyFirstX(c *chain, o *Op, a location) {
 	if !c.column.List {
-		c.fail(a, ErrColumnType, "firstx takes lists, and this column has one value a row")
+		c.refuse(a, ErrColumnType, "firstx takes lists, and this column has one value a row")
 		return
 	}
-	if c.numeric(o, a) {
-		c.push(program.FirstX{N: c.number(o, "n").Int})
+	if c.requireNumbers(o, a) {
+		c.appendOp(program.FirstX{N: c.number(o, "n").Int})
 	}
 }
 
 // What the words of bucketize mean.
 var (
-	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64, "int64": program.Int64}
-	sides        = map[string]program.Side{"left": program.Left, "right": program.Right}
-	nanRules     = map[string]program.NaN{
-		"torcharrow": program.NaNTorchArrow, "first": program.NaNFirst, "last": program.NaNLast, "error": program.NaNError,
+	compareKinds = map[string]program.Kind{"float32": program.Float32, "float64": program.Float64,
+		"int64": program.Int64}
+	sides    = map[string]program.Side{"left": program.Left, "right": program.Right}
+	nanRules = map[string]program.NaN{
+		"torcharrow": program.NaNTorchArrow, "first": program.NaNFirst, "last": program.NaNLast,
+		"error": program.NaNError,
 	}
 )
 
-func applyBucketize(c *chain, o *Op, a at) {
-	if !c.numeric(o, a) {
+func applyBucketize(c *chain, o *Op, a location) {
+	if !c.requireNumbers(o, a) {
 		return
 	}
 	compare := compareKinds[c.word(o, "compare")]
 	if compare == program.Int64 && c.kind != program.Int64 {
-		c.fail(a, ErrColumnType, "compare: int64 takes int64, and these are %v", c.kind)
+		c.refuse(a, ErrColumnType, "compare: int64 takes int64, and these are %v", c.kind)
 		return
 	}
 	spec := c.value(o, "borders").(Borders)
 	b := &program.Bucketize{Side: sides[c.word(o, "side")], NaN: nanRules[c.word(o, "nan")]}
 	b, err := c.r.table(spec, compare, b)
 	if err != nil {
-		c.fail(a, ErrValue, "%v", err)
+		c.refuse(a, ErrValue, "%v", err)
 		return
 	}
 	c.convert(compare)
-	c.push(b)
+	c.appendOp(b)
 	n := len(b.Borders32) + len(b.Borders64) + len(b.BordersInt)
-	c.kind, c.ids, c.bound = program.Int64, span{0, int64(n)}, true
+	c.kind, c.ids, c.bounded = program.Int64, idRange{0, int64(n)}, true
 }
 
-// end checks what a chain ends with against the tensor, and converts.
-func (c *chain) end(to program.Dest, a at) {
+// end checks that the tensor can hold the chain's values, and converts them.
+func (c *chain) end(to program.Dest, a location) {
 	switch {
 	case c.kind == program.Bytes:
-		c.fail(a, ErrColumnType, "%v takes numbers, and %s", to, c.strings())
+		c.refuse(a, ErrColumnType, "%v takes numbers, and %s", to, c.describeBytes())
 	case to != program.ToSparse:
 		c.convert(program.Float32)
 	case c.kind != program.Int64:
-		c.fail(a, ErrColumnType, "sparse values are ids (int64), and these are %v; bucketize makes ids of real numbers", c.kind)
+		c.refuse(a, ErrColumnType, "sparse values are ids (int64), and these are %v; bucketize makes ids of real "+
+			"numbers", c.kind)
 	}
 }
 
-// embeddings returns the size of a table for the ids; 0 when they are not bounded.
+// embeddings returns the size of the embedding table for the ids, or 0 if no operator bounds the ids.
 func (c *chain) embeddings() int64 {
-	if !c.bound || c.ids.lo < 0 || c.ids.hi == math.MaxInt64 {
+	if !c.bounded || c.ids.lo < 0 || c.ids.hi == math.MaxInt64 {
 		return 0
 	}
 	return c.ids.hi + 1
 }
 
-// tableKey names an operator whose borders are the same memory.
+// tableKey identifies operators whose borders are the same memory.
 type tableKey struct {
-	first   *Number   // a list: its memory
-	spaced  LogSpaced // else
+	first   *Number   // of a list; nil for computed borders
+	spaced  LogSpaced // of computed borders
 	compare program.Kind
 	side    program.Side
 	nan     program.NaN
 }
 
-// table fills in the borders of b, or returns an operator made before from the same ones.
+// table computes the borders of b, or returns an operator that was made from the same borders before.
 func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketize) (*program.Bucketize, error) {
 	key := tableKey{compare: compare, side: b.Side, nan: b.NaN}
 	n := len(spec.List)
@@ -296,9 +303,9 @@ func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketiz
 	}
 	var err error
 	if spec.LogSpaced != nil {
-		err = spaced(*spec.LogSpaced, compare, b)
+		err = convertLogSpaced(*spec.LogSpaced, compare, b)
 	} else {
-		err = listed(spec.List, compare, b)
+		err = convertList(spec.List, compare, b)
 	}
 	if err != nil {
 		return nil, err
@@ -307,8 +314,8 @@ func (r *resolver) table(spec Borders, compare program.Kind, b *program.Bucketiz
 	return b, nil
 }
 
-// listed converts borders that were written out.
-func listed(list []Number, compare program.Kind, b *program.Bucketize) error {
+// convertList converts borders that were written out.
+func convertList(list []Number, compare program.Kind, b *program.Bucketize) error {
 	for i, x := range list {
 		switch compare {
 		case program.Int64:
@@ -329,7 +336,7 @@ func listed(list []Number, compare program.Kind, b *program.Bucketize) error {
 	return nil
 }
 
-// float32 rounds once, from the integer where it is one.
+// float32 rounds the number once: an integer is not rounded to float64 before.
 func (n Number) float32() float32 {
 	if n.Integer {
 		return float32(n.Int)
@@ -337,8 +344,8 @@ func (n Number) float32() float32 {
 	return float32(n.Float)
 }
 
-// spaced converts borders that are computed.
-func spaced(l LogSpaced, compare program.Kind, b *program.Bucketize) error {
+// convertLogSpaced computes borders and converts them.
+func convertLogSpaced(l LogSpaced, compare program.Kind, b *program.Bucketize) error {
 	if compare == program.Int64 {
 		return fmt.Errorf("log_spaced borders are real numbers: compare as float32 or float64")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Check checks the spec against the catalogue: what can be said without a dataset. Parse and Resolve do it too. The
-// error is of type [Errors].
+// Check checks the spec against the catalogue, without a dataset. Parse and Resolve check it too. The error is of type
+// [Errors].
 func (s *Spec) Check() error {
 	var p problems
 	s.check(&p)
@@ -20,29 +20,30 @@ func (s *Spec) Check() error {
 
 func (s *Spec) check(p *problems) {
 	if s.Batch < 0 || s.Batch > MaxBatch {
-		p.add(at{path: "batch"}, ErrValue, "%d, want 1 to %d", s.Batch, MaxBatch)
+		p.add(location{path: "batch"}, ErrValue, "%d, want 1 to %d", s.Batch, MaxBatch)
 	}
 	if s.IDs > program.IDs32 {
-		p.add(at{path: "ids"}, ErrValue, "%v, want int32 or int64", s.IDs)
+		p.add(location{path: "ids"}, ErrValue, "%v, want int32 or int64", s.IDs)
 	}
 	if s.Label == nil && len(s.Dense)+len(s.Sparse)+len(s.Generated) == 0 {
-		p.add(at{}, ErrEmpty, "want a label, dense, sparse or generated")
+		p.add(location{}, ErrEmpty, "want a label, dense, sparse or generated")
 	}
 	if s.Label != nil {
-		a := at{path: "label", pos: s.Label.Pos}
+		a := location{path: "label", pos: s.Label.Pos}
 		if s.Label.Column == "" {
 			p.add(a, ErrMissing, "column: the name of the column with the label")
 		}
-		checkOps(p, s.Label.Ops, a)
+		checkOperators(p, s.Label.Ops, a)
 	}
-	for _, kind := range s.kinds() {
+	for _, kind := range s.groupLists() {
 		if len(kind.groups) > maxGroups {
-			p.add(at{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups), maxGroups)
+			p.add(location{path: kind.name}, ErrValue, "%d groups of columns, want at most %d", len(kind.groups),
+				maxGroups)
 			continue
 		}
 		for i := range kind.groups {
 			g := &kind.groups[i]
-			a := at{path: kind.name}.index(i, g.Pos)
+			a := location{path: kind.name}.index(i, g.Pos)
 			if len(g.Columns) == 0 {
 				p.add(a, ErrMissing, "columns: at least one")
 			}
@@ -50,24 +51,26 @@ func (s *Spec) check(p *problems) {
 				p.add(a, ErrValue, "%d columns, want at most %d", len(g.Columns), maxPatterns)
 			}
 			checkName(p, g.As, a.key("as", g.Pos))
-			checkOps(p, g.Ops, a)
+			checkOperators(p, g.Ops, a)
 		}
 	}
 }
 
-// kind is one of a spec's lists of groups.
-type kind struct {
+// groupList is one of a spec's lists of groups.
+type groupList struct {
 	name   string
 	to     program.Dest
 	groups []Group
 }
 
-func (s *Spec) kinds() []kind {
-	return []kind{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse}, {"generated", program.ToSparse, s.Generated}}
+// groupLists returns the spec's lists of groups in the order of the document.
+func (s *Spec) groupLists() []groupList {
+	return []groupList{{"dense", program.ToDense, s.Dense}, {"sparse", program.ToSparse, s.Sparse},
+		{"generated", program.ToSparse, s.Generated}}
 }
 
-// checkName checks the braces of a name for features.
-func checkName(p *problems, as string, a at) {
+// checkName checks the braces in the name of features.
+func checkName(p *problems, as string, a location) {
 	if len(as) > maxName || !utf8.ValidString(as) {
 		p.add(a, ErrValue, "want at most %d bytes of UTF-8", maxName)
 		return
@@ -77,36 +80,39 @@ func checkName(p *problems, as string, a at) {
 	}
 }
 
-func checkOps(p *problems, ops []Op, a at) {
+// checkOperators checks a chain of operators.
+func checkOperators(p *problems, ops []Op, a location) {
 	a = a.key("ops", a.pos)
 	if len(ops) > maxOps {
 		p.add(a, ErrValue, "%d operators, want at most %d", len(ops), maxOps)
 		return
 	}
 	for i := range ops {
-		checkOp(p, &ops[i], a.index(i, ops[i].Pos))
+		checkOperator(p, &ops[i], a.index(i, ops[i].Pos))
 	}
 }
 
-func checkOp(p *problems, o *Op, a at) {
+// checkOperator checks an operator's name and parameters.
+func checkOperator(p *problems, o *Op, a location) {
 	entry := operators[o.Name]
 	if entry == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", clip(o.Name), suggestThat(o.Name, operatorNames(), func(name string) bool {
-			var trial problems
-			checkOp(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
-			return len(trial.list) == 0
-		}))
+		p.add(a, ErrUnknownOperator, "%q%s", shorten(o.Name), suggestAccepted(o.Name, operatorNames(),
+			func(name string) bool {
+				var trial problems
+				checkOperator(&trial, &Op{Name: name, Args: o.Args, Pos: o.Pos}, a)
+				return len(trial.list) == 0
+			}))
 		return
 	}
 	in := a.key(o.Name, a.pos)
 	seen := make(map[string]bool)
 	for i := range o.Args {
 		v := &o.Args[i]
-		here := in.key(clip(v.Name), orPos(v.Pos, a.pos))
+		here := in.key(shorten(v.Name), firstPos(v.Pos, a.pos))
 		param := entry.param(v.Name)
 		switch {
 		case param == nil:
-			p.add(here, ErrUnknownParam, "%q of %s", clip(v.Name), o.Name)
+			p.add(here, ErrUnknownParam, "%q of %s", shorten(v.Name), o.Name)
 		case seen[v.Name]:
 			p.add(here, ErrDuplicate, "%q", v.Name)
 		default:
@@ -135,23 +141,25 @@ func checkOp(p *problems, o *Op, a at) {
 	}
 }
 
-func orPos(a, b Pos) Pos {
+// firstPos returns a, or b if a is zero.
+func firstPos(a, b Pos) Pos {
 	if a == (Pos{}) {
 		return b
 	}
 	return a
 }
 
-func checkValue(p *problems, param *Param, v Value, a at) {
+// checkValue checks a parameter's value.
+func checkValue(p *problems, param *Param, v Value, a location) {
 	switch param.Type {
 	case ParamChoice:
 		if t, ok := v.(Text); !ok || !slices.Contains(param.Choices, string(t)) {
-			p.add(a, ErrValue, "%s, want one of %s", show(v), strings.Join(param.Choices, ", "))
+			p.add(a, ErrValue, "%s, want one of %s", describeValue(v), strings.Join(param.Choices, ", "))
 		}
 	case ParamBorders:
 		b, ok := v.(Borders)
 		if !ok {
-			p.add(a, ErrValue, "%s, want borders", show(v))
+			p.add(a, ErrValue, "%s, want borders", describeValue(v))
 			return
 		}
 		checkBorders(p, b, a)
@@ -159,14 +167,14 @@ func checkValue(p *problems, param *Param, v Value, a at) {
 		x, ok := v.(Number)
 		switch {
 		case !ok || !x.Integer:
-			p.add(a, ErrValue, "%s, want a whole number", show(v))
+			p.add(a, ErrValue, "%s, want a whole number", describeValue(v))
 		case x.Int < param.Min:
 			p.add(a, ErrValue, "%s, want at least %d", x, param.Min)
 		}
 	default:
 		x, ok := v.(Number)
 		if !ok || !x.finite() {
-			p.add(a, ErrValue, "%s, want a finite number", show(v))
+			p.add(a, ErrValue, "%s, want a finite number", describeValue(v))
 			return
 		}
 		if param.Type == ParamReal && math.IsInf(float64(float32(x.Real())), 0) {
@@ -175,7 +183,8 @@ func checkValue(p *problems, param *Param, v Value, a at) {
 	}
 }
 
-func checkBorders(p *problems, b Borders, a at) {
+// checkBorders checks that borders are numbers, sorted, and not too many.
+func checkBorders(p *problems, b Borders, a location) {
 	if b.LogSpaced != nil {
 		l := b.LogSpaced
 		switch {
@@ -204,11 +213,12 @@ func checkBorders(p *problems, b Borders, a at) {
 	}
 }
 
+// finite reports whether the number is neither infinite nor NaN.
 func (n Number) finite() bool {
 	return n.Integer || !math.IsNaN(n.Float) && !math.IsInf(n.Float, 0)
 }
 
-// less compares exactly where both are whole, and as float64 otherwise.
+// less compares exactly if both numbers are whole, and as float64 otherwise.
 func (n Number) less(m Number) bool {
 	if n.Integer && m.Integer {
 		return n.Int < m.Int
@@ -216,7 +226,7 @@ func (n Number) less(m Number) bool {
 	return n.Real() < m.Real()
 }
 
-// String writes the number as YAML does, so that it reads back the same.
+// String writes the number in YAML, so that it reads back the same.
 func (n Number) String() string {
 	switch {
 	case n.Integer:
@@ -237,8 +247,8 @@ func (n Number) String() string {
 	return s
 }
 
-// show renders a value for an error.
-func show(v Value) string {
+// describeValue renders a value for an error.
+func describeValue(v Value) string {
 	switch x := v.(type) {
 	case Number:
 		return "the number " + x.String()

@@ -1,4 +1,4 @@
-// Package pipeline holds feature pipelines: what becomes of a dataset's columns on their way to a mini-batch.
+// Package pipeline holds feature pipelines: which operators make the features of a mini-batch from a dataset's columns.
 //
 // # Overview
 //
@@ -9,11 +9,11 @@
 //	Program   what a drive runs (Lower), with the schema of the mini-batches that it makes
 //
 // The operators are entries of one [Catalogue], from which parsing, checking, docs/operators.md and
-// docs/pipeline.schema.json are derived. What the operators compute is the affair of fpga/unit; this package knows
-// only what they take and give.
+// docs/pipeline.schema.json are derived. Package fpga/unit holds what the operators compute; this package knows only
+// which types they take and yield.
 //
-// A column may be a map ([MapInfo]); its features are columns by another name, "ids[101]", and lowering puts those that
-// one walk over the map can make together.
+// A column may be a map ([MapInfo]). A pipeline names the features of the map as columns, "ids[101]", and lowering puts
+// the features together that one walk over the map can make.
 //
 // [Resolved.Canonical] is the pipeline's part of a job's identity: patterns expanded, defaults filled in, borders as
 // bits. Two specs that make the same mini-batches from a dataset have the same canonical form, however they are
@@ -21,17 +21,17 @@
 //
 // # Concurrency
 //
-// Everything here is pure. A Spec or a Resolved may be read by any number of goroutines.
+// The package is pure. Any number of goroutines may read a Spec or a Resolved.
 //
 // # Errors
 //
-// A pipeline is refused with [Errors], one or more [Error], each with its place (line and column when it came from
-// YAML, and a path such as dense[0].ops[1].clamp.min), the column or feature meant, and one of the sentinels
-// ([ErrSyntax], [ErrUnknownOperator], [ErrMissingColumn], ...) for errors.Is. Nothing panics on input; documents,
-// borders, and columns are bounded in number.
+// A pipeline is refused with [Errors], a list of one or more [Error]. Each has a location (line and column if the
+// pipeline came from YAML, and a path such as dense[0].ops[1].clamp.min), the column or feature, and one of the
+// sentinels ([ErrSyntax], [ErrUnknownOperator], [ErrMissingColumn], ...) for errors.Is. No input makes the package
+// panic, and the size of documents and the number of borders and columns are bounded.
 //
 // # Debugging
 //
-// [Spec.YAML] writes a spec as a document. Program.String of fpga/program shows what a pipeline was lowered to.
-// [Resolved.Notes] tells what is allowed but worth knowing, such as a key whose number of embeddings is unknown.
+// [Spec.YAML] writes a spec as a document. Program.String of fpga/program shows the program to which a pipeline was
+// lowered. [Resolved.Notes] warns of what is allowed, such as a key whose number of embeddings is unknown.
 package pipeline

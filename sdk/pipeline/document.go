@@ -61,7 +61,8 @@ func (o *Operator) manual(b *strings.Builder) {
 		b.WriteByte('\n')
 	}
 	for _, line := range [][2]string{
-		{"Takes", o.Takes}, {"Yields", o.Yields}, {"Nulls", o.Nulls}, {"Lists", o.Lists}, {"Errors", o.Errors}, {"Source", o.Source},
+		{"Takes", o.Takes}, {"Yields", o.Yields}, {"Nulls", o.Nulls}, {"Lists", o.Lists}, {"Errors", o.Errors},
+		{"Source", o.Source},
 	} {
 		fmt.Fprintf(b, "- %s: %s.\n", line[0], line[1])
 	}
@@ -91,7 +92,7 @@ func (p *Param) typeText() string {
 	switch {
 	case p.Type == ParamChoice:
 		return "`" + strings.Join(p.Choices, "`, `") + "`"
-	case p.Type == ParamInteger && p.Min != any64:
+	case p.Type == ParamInteger && p.Min != anyInteger:
 		return fmt.Sprintf("integer, at least %d", p.Min)
 	}
 	return p.Type.String()
@@ -141,8 +142,10 @@ func JSONSchema() []byte {
 	root["title"] = "Millrace pipeline"
 	root["$defs"] = m{
 		"group": object([]string{"columns"}, m{
-			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string", "maxLength": maxName}},
-			"ops":     m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"}, "default": "keep"},
+			"columns": m{"type": "array", "minItems": 1, "maxItems": maxPatterns, "items": m{"type": "string",
+				"maxLength": maxName}},
+			"ops": m{"$ref": "#/$defs/ops"}, "as": str, "scores": m{"enum": []string{"keep", "drop"},
+				"default": "keep"},
 		}),
 		"ops": m{"type": "array", "maxItems": maxOps, "items": m{"oneOf": forms}},
 	}
@@ -178,14 +181,14 @@ func (o *Operator) jsonSchema() any {
 	case len(required) == 0 && full["minProperties"] == nil:
 		value = m{"oneOf": []any{full, m{"type": "null"}}}
 	}
-	named := m{
+	withName := m{
 		"type": "object", "description": o.Summary, "additionalProperties": false,
 		"required": []string{o.Name}, "properties": m{o.Name: value},
 	}
 	if len(required) == 0 && full["minProperties"] == nil {
-		return m{"oneOf": []any{m{"const": o.Name}, named}}
+		return m{"oneOf": []any{m{"const": o.Name}, withName}}
 	}
-	return named
+	return withName
 }
 
 func (p *Param) jsonSchema() any {
@@ -194,7 +197,7 @@ func (p *Param) jsonSchema() any {
 	switch p.Type {
 	case ParamInteger:
 		s["type"] = "integer"
-		if p.Min != any64 {
+		if p.Min != anyInteger {
 			s["minimum"] = p.Min
 		}
 	case ParamChoice:
@@ -204,7 +207,8 @@ func (p *Param) jsonSchema() any {
 			m{"type": "array", "minItems": 1, "maxItems": maxBorders, "items": m{"type": "number"}},
 			m{"type": "object", "additionalProperties": false, "required": []string{"log_spaced"}, "properties": m{
 				"log_spaced": m{
-					"type": "object", "additionalProperties": false, "required": []string{"from", "to", "count"}, "properties": m{
+					"type": "object", "additionalProperties": false, "required": []string{"from", "to", "count"},
+					"properties": m{
 						"from":  m{"type": "number", "exclusiveMinimum": 0},
 						"to":    m{"type": "number", "exclusiveMinimum": 0},
 						"count": m{"type": "integer", "minimum": 2, "maximum": maxBorders},

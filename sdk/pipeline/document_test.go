@@ -24,7 +24,8 @@ func TestCatalogueIsComplete(t *testing.T) {
 	for _, o := range Catalogue() {
 		t.Run(o.Name, func(t *testing.T) {
 			for what, text := range map[string]string{
-				"summary": o.Summary, "takes": o.Takes, "yields": o.Yields, "nulls": o.Nulls, "lists": o.Lists, "errors": o.Errors, "source": o.Source,
+				"summary": o.Summary, "takes": o.Takes, "yields": o.Yields, "nulls": o.Nulls, "lists": o.Lists,
+				"errors": o.Errors, "source": o.Source,
 			} {
 				assert.NotEmpty(t, text, what)
 			}
@@ -39,7 +40,7 @@ func TestCatalogueIsComplete(t *testing.T) {
 				assert.Equal(t, p.Type == ParamChoice, len(p.Choices) > 0, p.Name)
 				if p.Default != nil {
 					var none problems
-					checkValue(&none, &p, p.Default, at{})
+					checkValue(&none, &p, p.Default, location{})
 					assert.NoError(t, none.err(), "the default of %s", p.Name)
 				}
 			}
@@ -58,9 +59,9 @@ func TestExamplesInTheDocumentation(t *testing.T) {
 	require.Len(t, blocks, 4)
 	first, err := Parse(blocks[0][1])
 	require.NoError(t, err)
-	named, err := Named("rm1")
+	fromName, err := Named("rm1")
 	require.NoError(t, err)
-	assert.Equal(t, bare(named), bare(first))
+	assert.Equal(t, bare(fromName), bare(first))
 
 	maps, err := Parse(blocks[1][1])
 	require.NoError(t, err)

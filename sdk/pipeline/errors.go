@@ -8,36 +8,37 @@ import (
 	"unicode"
 )
 
-// What can be wrong with a pipeline, for errors.Is.
+// The kinds of errors of a pipeline, for errors.Is.
 var (
-	ErrSyntax          = errors.New("syntax error")              // no YAML, or not one document, or too large
-	ErrUnknownKey      = errors.New("unknown key")               // of the document
-	ErrUnknownOperator = errors.New("unknown operator")          // not in the catalogue
-	ErrUnknownParam    = errors.New("unknown parameter")         // not of this operator
-	ErrDuplicate       = errors.New("given twice")               // a key, a parameter, a feature's name
-	ErrMissing         = errors.New("missing")                   // something that has no default
-	ErrValue           = errors.New("wrong value")               // of the wrong type or out of range
-	ErrPattern         = errors.New("wrong column pattern")      // matches nothing, or cannot be read
-	ErrMissingColumn   = errors.New("missing column")            // not in the dataset
-	ErrUnsupported     = errors.New("column cannot be read")     // of a type or encoding that no unit decodes
-	ErrColumnType      = errors.New("wrong type of column")      // for the operator or the tensor
-	ErrNull            = errors.New("null can reach the output") // dense and label have no place for one
-	ErrIDs             = errors.New("ids do not fit int32")
-	ErrEmpty           = errors.New("pipeline has no outputs")
+	ErrSyntax          = errors.New("syntax error")          // no YAML, or not one document, or too large
+	ErrUnknownKey      = errors.New("unknown key")           // of the document
+	ErrUnknownOperator = errors.New("unknown operator")      // not in the catalogue
+	ErrUnknownParam    = errors.New("unknown parameter")     // not of this operator
+	ErrDuplicate       = errors.New("given twice")           // a key, a parameter, a feature's name
+	ErrMissing         = errors.New("missing")               // something that has no default
+	ErrValue           = errors.New("wrong value")           // of the wrong type or out of range
+	ErrPattern         = errors.New("wrong column pattern")  // matches nothing, or cannot be read
+	ErrMissingColumn   = errors.New("missing column")        // not in the dataset
+	ErrUnsupported     = errors.New("column cannot be read") // of a type or encoding that no unit decodes
+	ErrColumnType      = errors.New("wrong type of column")  // for the operator or the tensor
+	// dense features and the label have no place for a null
+	ErrNull  = errors.New("null can reach the output")
+	ErrIDs   = errors.New("ids do not fit int32")
+	ErrEmpty = errors.New("pipeline has no outputs")
 )
 
-// Pos is a place in a document, counted from 1. The zero Pos says that there is none: the spec was built in Go.
+// Pos is a position in a document, counted from 1. The zero Pos is that of a spec built in Go, which has no document.
 type Pos struct{ Line, Column int }
 
-// Error is one thing wrong with a pipeline.
+// Error is one error of a pipeline.
 type Error struct {
 	Pos    Pos
 	Path   string // where in the document, as dense[0].ops[1].clamp.min; empty for the whole
-	Column string // the column or feature meant; empty when the spec alone is wrong
-	// Others are further columns that the same is wrong with, in the order of the document.
+	Column string // the column or feature; empty if the error is of the spec alone
+	// Others are further columns with the same error, in the order of the document.
 	Others []string
 	Err    error  // one of the sentinels
-	Detail string // what exactly, and what to do
+	Detail string // the value that is wrong, and what to do
 }
 
 // Error renders "line 5:11: dense[0].ops[1]: column "int_0": unknown operator: ...".
@@ -65,14 +66,14 @@ func (e *Error) Error() string {
 // Unwrap returns the sentinel.
 func (e *Error) Unwrap() error { return e.Err }
 
-// maxErrors bounds how much is told about one pipeline.
+// maxErrors bounds the errors that are reported of one pipeline.
 const maxErrors = 20
 
-// Errors is everything found wrong with a pipeline, in the document's order, at most 20 causes: columns that the same
-// is wrong with share an error.
+// Errors are the errors of a pipeline, in the document's order, at most maxErrors. Columns with the same error share
+// one.
 type Errors []*Error
 
-// Error renders one line a cause.
+// Error renders one line for each error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -90,10 +91,10 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
-// maxColumns bounds the columns that one error names; those of a range count as two.
+// maxColumns bounds the columns that one error names. A range counts as two columns.
 const maxColumns = 12
 
-// columnList writes columns as a pipeline would: consecutive numbers behind one prefix as a range.
+// columnList writes columns as a pipeline names them: consecutive numbers behind one prefix become a range.
 func columnList(names []string) string {
 	var list []string
 	for i := 0; i < len(names); {
@@ -102,7 +103,7 @@ func columnList(names []string) string {
 			break
 		}
 		n := 1
-		for i+n < len(names) && follows(names[i+n-1], names[i+n]) {
+		for i+n < len(names) && isNext(names[i+n-1], names[i+n]) {
 			n++
 		}
 		if n > 2 {
@@ -116,21 +117,21 @@ func columnList(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// quoteColumn quotes names that would not read well among others.
+// quoteColumn quotes a name that holds other characters than letters, digits, dots, dashes and underscores.
 func quoteColumn(name string) string {
 	for _, r := range name {
 		if r != '_' && r != '.' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
-			return fmt.Sprintf("%q", clip(name))
+			return fmt.Sprintf("%q", shorten(name))
 		}
 	}
 	if name == "" {
 		return `""`
 	}
-	return clip(name)
+	return shorten(name)
 }
 
-// follows reports whether b is a with the next number at its end.
-func follows(a, b string) bool {
+// isNext reports whether b is a with the next number at its end.
+func isNext(a, b string) bool {
 	prefix, x := splitNumber(a)
 	prefix2, y := splitNumber(b)
 	n, err := strconv.ParseUint(x, 10, 31)
@@ -140,22 +141,24 @@ func follows(a, b string) bool {
 // problems collects errors.
 type problems struct{ list Errors }
 
-func (p *problems) add(at at, err error, format string, args ...any) {
+// add adds an error, or, if the same error of another column is there, a column to that error.
+func (p *problems) add(where location, err error, format string, args ...any) {
 	detail := fmt.Sprintf(format, args...)
-	if at.column != "" {
+	if where.column != "" {
 		for _, e := range p.list {
-			if e.Column != "" && e.Path == at.path && e.Pos == at.pos && e.Err == err && e.Detail == detail {
-				e.Others = append(e.Others, at.column)
+			if e.Column != "" && e.Path == where.path && e.Pos == where.pos && e.Err == err && e.Detail == detail {
+				e.Others = append(e.Others, where.column)
 				return
 			}
 		}
 	}
 	if len(p.list) < maxErrors {
-		p.list = append(p.list, &Error{Pos: at.pos, Path: at.path, Column: at.column, Err: err, Detail: detail})
+		p.list = append(p.list, &Error{Pos: where.pos, Path: where.path, Column: where.column, Err: err,
+			Detail: detail})
 	}
 }
 
-// err returns nil when nothing was added.
+// err returns the errors, or nil if none was added.
 func (p *problems) err() error {
 	if len(p.list) == 0 {
 		return nil
@@ -163,22 +166,22 @@ func (p *problems) err() error {
 	return p.list
 }
 
-// at is where a check looks.
-type at struct {
+// location is the part of a pipeline that a check looks at.
+type location struct {
 	pos    Pos
 	path   string
 	column string
 }
 
-// key returns the place of a member of a mapping.
-func (a at) key(name string, pos Pos) at {
+// key returns the location of a member of a mapping.
+func (a location) key(name string, pos Pos) location {
 	if a.path != "" {
 		name = a.path + "." + name
 	}
-	return at{pos: pos, path: name, column: a.column}
+	return location{pos: pos, path: name, column: a.column}
 }
 
-// index returns the place of a member of a list.
-func (a at) index(i int, pos Pos) at {
-	return at{pos: pos, path: fmt.Sprintf("%s[%d]", a.path, i), column: a.column}
+// index returns the location of an element of a list.
+func (a location) index(i int, pos Pos) location {
+	return location{pos: pos, path: fmt.Sprintf("%s[%d]", a.path, i), column: a.column}
 }

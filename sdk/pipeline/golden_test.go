@@ -35,7 +35,8 @@ func tableI() []ColumnInfo {
 		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("int_%d", i), Kind: program.Float32, Nullable: true})
 	}
 	for i := range 42 {
-		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64, List: true, Nullable: true})
+		schema = append(schema, ColumnInfo{Name: fmt.Sprintf("cat_%d", i), Kind: program.Int64, List: true,
+			Nullable: true})
 	}
 	return schema
 }

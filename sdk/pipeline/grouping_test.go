@@ -23,7 +23,8 @@ func TestErrorsAreGroupedByCause(t *testing.T) {
 	s, err := Parse([]byte("dense: [{columns: [I1..I13]}]\nsparse: [{columns: [C1..C26], ops: [fill_null: 0]}]"))
 	require.NoError(t, err)
 	_, err = s.Resolve(schema)
-	require.EqualError(t, err, "pipeline: line 2:37: sparse[0].ops[0]: columns C1..C26: wrong type of column: fill_null takes numbers, "+
+	require.EqualError(t, err, "pipeline: line 2:37: sparse[0].ops[0]: columns C1..C26: wrong type of column: "+
+		"fill_null takes numbers, "+
 		"and these are strings; begin with hex_to_int if they are hexadecimal")
 	require.ErrorIs(t, err, ErrColumnType)
 
@@ -32,7 +33,8 @@ func TestErrorsAreGroupedByCause(t *testing.T) {
 	r, err := s.Resolve(schema)
 	require.NoError(t, err)
 	_, _, err = Lower(r)
-	require.EqualError(t, err, "pipeline: line 1:9: dense[0]: columns I1..I13: null can reach the output: the column may be null and dense features "+
+	require.EqualError(t, err, "pipeline: line 1:9: dense[0]: columns I1..I13: null can reach the output: the column "+
+		"may be null and dense features "+
 		"have no place for one; put fill_null first")
 }
 

@@ -10,13 +10,16 @@ import (
 // The label's "null: VALUE" is fill_null written shortly: the same spec, so the same job.
 func TestLabelNullIsFillNull(t *testing.T) {
 	for short, long := range map[string]string{
-		"label: {column: i_null, null: 0}":                             "label: {column: i_null, ops: [fill_null: 0]}",
-		"label: {column: i_null, null: -3}":                            "label: {column: i_null, ops: [fill_null: -3]}",
-		"label: {column: f_null, null: 0.5}":                           "label: {column: f_null, ops: [fill_null: 0.5]}",
-		"label: {null: 2, ops: [clamp: {max: 1}], column: f}":          "label: {column: f, ops: [fill_null: 2, clamp: {max: 1}]}",
-		"label: {column: i, null: fail}":                               "label: {column: i}",
-		`{"label": {"column": "i_null", "null": 7}}`:                   "label: {column: i_null, ops: [fill_null: 7]}",
-		"label: {column: i_null, \"null\": 7, ops: [clamp: {min: 0}]}": "label: {column: i_null, ops: [fill_null: 7, clamp: {min: 0}]}",
+		"label: {column: i_null, null: 0}":  "label: {column: i_null, ops: [fill_null: 0]}",
+		"label: {column: i_null, null: -3}": "label: {column: i_null, ops: [fill_null: -3]}",
+		"label: {column: f_null, null: 0.5}": "label: {column: f_null, ops: [fill_null: " +
+			"0.5]}",
+		"label: {null: 2, ops: [clamp: {max: 1}], column: f}": "label: {column: f, ops: [fill_null: 2, " +
+			"clamp: {max: 1}]}",
+		"label: {column: i, null: fail}":             "label: {column: i}",
+		`{"label": {"column": "i_null", "null": 7}}`: "label: {column: i_null, ops: [fill_null: 7]}",
+		"label: {column: i_null, \"null\": 7, ops: [clamp: {min: 0}]}": "label: {column: i_null, ops: [fill_null: 7, " +
+			"clamp: {min: 0}]}",
 	} {
 		a, err := Parse([]byte(short))
 		require.NoError(t, err, short)

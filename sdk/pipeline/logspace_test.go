@@ -17,7 +17,7 @@ import (
 
 func floats(t require.TestingT, l LogSpaced) []float32 {
 	var b program.Bucketize
-	require.NoError(t, spaced(l, program.Float32, &b))
+	require.NoError(t, convertLogSpaced(l, program.Float32, &b))
 	return b.Borders32
 }
 
@@ -34,32 +34,36 @@ func TestLogSpacedBits(t *testing.T) {
 }
 
 func TestLogSpacedExactValues(t *testing.T) {
-	assert.Equal(t, []float32{1, 10, 100, 1000, 10000, 100000, 1000000}, floats(t, LogSpaced{From: 1, To: 1e6, Count: 7}))
+	assert.Equal(t, []float32{1, 10, 100, 1000, 10000, 100000, 1000000},
+		floats(t, LogSpaced{From: 1, To: 1e6, Count: 7}))
 	assert.Equal(t, []float32{0.25, 0.5, 1, 2, 4}, floats(t, LogSpaced{From: 0.25, To: 4, Count: 5}))
 	assert.Equal(t, []float32{3, 5}, floats(t, LogSpaced{From: 3, To: 5, Count: 2}))
 	// The one in the middle is 16777217 exactly, halfway between two float32: ties go to even.
-	assert.Equal(t, []float32{1, 16777216, 281475010265089}, floats(t, LogSpaced{From: 1, To: 281475010265089, Count: 3}))
+	assert.Equal(t, []float32{1, 16777216, 281475010265089}, floats(t, LogSpaced{From: 1, To: 281475010265089,
+		Count: 3}))
 	var b program.Bucketize
-	require.NoError(t, spaced(LogSpaced{From: 1, To: 281475010265089, Count: 3}, program.Float64, &b))
+	require.NoError(t, convertLogSpaced(LogSpaced{From: 1, To: 281475010265089, Count: 3}, program.Float64, &b))
 	assert.Equal(t, []float64{1, 16777217, 281475010265089}, b.Borders64)
 }
 
 func TestLogSpacedExtremes(t *testing.T) {
-	whole := floats(t, LogSpaced{From: math.SmallestNonzeroFloat32, To: math.MaxFloat32, Count: 1000})
-	assert.True(t, slices.IsSorted(whole))
-	assert.Equal(t, float32(math.SmallestNonzeroFloat32), whole[0])
-	assert.Equal(t, float32(math.MaxFloat32), whole[999])
+	borders := floats(t, LogSpaced{From: math.SmallestNonzeroFloat32, To: math.MaxFloat32, Count: 1000})
+	assert.True(t, slices.IsSorted(borders))
+	assert.Equal(t, float32(math.SmallestNonzeroFloat32), borders[0])
+	assert.Equal(t, float32(math.MaxFloat32), borders[999])
 
 	var b program.Bucketize
-	require.NoError(t, spaced(LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000}, program.Float64, &b))
+	require.NoError(t, convertLogSpaced(LogSpaced{From: math.SmallestNonzeroFloat64, To: math.MaxFloat64, Count: 1000},
+		program.Float64, &b))
 	assert.True(t, slices.IsSorted(b.Borders64))
-	require.Error(t, spaced(LogSpaced{From: 1, To: 1e39, Count: 3}, program.Float32, &b))
-	require.Error(t, spaced(LogSpaced{From: 1e-50, To: 1, Count: 3}, program.Float32, &b))
+	require.Error(t, convertLogSpaced(LogSpaced{From: 1, To: 1e39, Count: 3}, program.Float32, &b))
+	require.Error(t, convertLogSpaced(LogSpaced{From: 1e-50, To: 1, Count: 3}, program.Float32, &b))
 	for _, l := range []LogSpaced{
-		{From: 0, To: 1, Count: 2}, {From: 1, To: 1, Count: 2}, {From: math.NaN(), To: 1, Count: 2}, {From: 1, To: math.NaN(), Count: 2},
+		{From: 0, To: 1, Count: 2}, {From: 1, To: 1, Count: 2}, {From: math.NaN(), To: 1, Count: 2},
+		{From: 1, To: math.NaN(), Count: 2},
 		{From: 1, To: math.Inf(1), Count: 2}, {From: 1, To: 2, Count: 1}, {From: 1, To: 2, Count: maxBorders + 1},
 	} {
-		require.Error(t, spaced(l, program.Float32, &b), "%v", l)
+		require.Error(t, convertLogSpaced(l, program.Float32, &b), "%v", l)
 	}
 }
 

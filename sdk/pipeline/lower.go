@@ -8,27 +8,27 @@ import (
 )
 
 // Lower turns a resolved pipeline into the program that a drive runs and the schema of the mini-batches that it makes.
-// The error is of type [Errors], or wraps program.ErrInvalid when the pipeline passes a limit of programs.
+// The error is of type [Errors], or wraps program.ErrInvalid if the pipeline exceeds a limit of programs.
 //
-// A map is two or three columns, which take all its features: those that are no keys, and keys that stand side by side. Keys
-// of it that stand apart are made in another walk over it.
+// A map becomes two or three columns, which make all its dense features and those of its keys that are neighbours in
+// the key order. Keys of the map that are not neighbours need another walk over the map.
 //
 // Columns come in key order, each with the dense columns and the label that read the same leaf; then the leaves that
 // feed only dense columns and the label, in that order. A leaf that feeds several keys is read once for consecutive
-// ones when lengths are fixed, because the place of every value is then known; otherwise once a key.
+// keys if lengths are fixed, because the position of every value is then known, and otherwise once for each key.
 func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	var p problems
 	if r.Malformed != program.MalformedFail && r.Source != program.CriteoTSV {
-		p.add(at{}, ErrValue, "malformed rows are a matter of text, and the dataset is %v", r.Source)
+		p.add(location{}, ErrValue, "malformed rows are a matter of text, and the dataset is %v", r.Source)
 	}
 	for i := range r.Dense {
-		r.present(&p, &r.Dense[i], "dense")
+		r.refuseNulls(&p, &r.Dense[i], "dense")
 	}
 	if r.Label != nil {
-		r.present(&p, r.Label, "label")
+		r.refuseNulls(&p, r.Label, "label")
 	}
 	if r.Label == nil && len(r.Dense) == 0 && len(r.Keys) == 0 {
-		p.add(at{}, ErrEmpty, "")
+		p.add(location{}, ErrEmpty, "")
 	}
 	if err := p.err(); err != nil {
 		return nil, nil, err
@@ -38,20 +38,21 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	out := &program.Program{
 		Source: r.Source, Malformed: r.Malformed, Label: r.LabelField,
 		Output: program.Output{
-			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed, Weights: r.Weights(),
+			Label: r.Label != nil, Dense: uint32(len(r.Dense)), Keys: uint32(len(r.Keys)), IDs: r.IDs, Fixed: fixed,
+			Weights: r.Weights(),
 		},
 	}
 	l := lowering{out: out, first: make(map[string]int)}
 	for i := range r.Keys {
 		f := &r.Keys[i]
 		share := fixed && len(out.Columns) > 0 && out.Columns[len(out.Columns)-1].Name == f.Column.Name
-		l.sink(f, program.ToSparse, i, share)
+		l.addFeature(f, program.ToSparse, i, share)
 	}
 	for i := range r.Dense {
-		l.sink(&r.Dense[i], program.ToDense, i, true)
+		l.addFeature(&r.Dense[i], program.ToDense, i, true)
 	}
 	if r.Label != nil {
-		l.sink(r.Label, program.ToLabel, 0, true)
+		l.addFeature(r.Label, program.ToLabel, 0, true)
 	}
 	if err := out.Validate(); err != nil {
 		return nil, nil, fmt.Errorf("pipeline %q: lower: %w", r.Name, err)
@@ -59,33 +60,35 @@ func Lower(r *Resolved) (*program.Program, *tensor.Schema, error) {
 	return out, r.schema(), nil
 }
 
-// present refuses a feature that may lack a value where the tensor has no place for that.
-func (r *Resolved) present(p *problems, f *Feature, what string) {
+// refuseNulls refuses a feature that may lack a value if its tensor has no place for a null.
+func (r *Resolved) refuseNulls(p *problems, f *Feature, what string) {
 	if f.null(r.Malformed) {
 		why := "the column may be null"
 		if f.Column.Map.IsMap() {
 			why = "a row may lack the key"
 		}
 		if what == "label" {
-			p.add(f.at, ErrNull, "%s and a label has no place for one; write label: {column: %s, null: 0} with the value that a row "+
+			p.add(f.location, ErrNull, "%s and a label has no place for one; write label: {column: %s, null: 0} with "+
+				"the value that a row "+
 				"without label is to have, or make the column required", why, yamlText(f.Name))
 			return
 		}
-		p.add(f.at, ErrNull, "%s and %s features have no place for one; put fill_null first", why, what)
+		p.add(f.location, ErrNull, "%s and %s features have no place for one; put fill_null first", why, what)
 	}
 }
 
 // lowering builds a program's columns.
 type lowering struct {
 	out   *program.Program
-	first map[string]int // by leaf: the first column that reads it as a scalar
+	first map[string]int // by leaf: index of the first column that reads the leaf as a scalar
 }
 
-// sink adds a feature's sink to the column that reads its leaf already, when it may share one, or else to a new one.
-func (l *lowering) sink(f *Feature, to program.Dest, index int, share bool) {
+// addFeature adds a feature's sink to the column that reads its leaf already, if the feature may share that column, or
+// to a new column.
+func (l *lowering) addFeature(f *Feature, to program.Dest, index int, share bool) {
 	s := program.Sink{To: to, Index: uint32(index), Ops: f.Ops}
 	if f.Column.Map.IsMap() {
-		l.mapSink(f, s)
+		l.addMapFeature(f, s)
 		return
 	}
 	i, have := l.first[f.Column.Name]
@@ -121,7 +124,7 @@ func (r *Resolved) schema() *tensor.Schema {
 	return s
 }
 
-// Notes tells what is allowed but worth knowing, a line each.
+// Notes returns warnings about what is allowed, one line each.
 func (r *Resolved) Notes() []string {
 	var notes []string
 	unscored, weights := 0, r.Weights()
@@ -131,12 +134,14 @@ func (r *Resolved) Notes() []string {
 		}
 		if f := &r.Keys[i]; f.NumEmbeddings == 0 {
 			notes = append(notes, fmt.Sprintf(
-				"key %q: the pipeline does not bound its ids, so the size of its embedding table is unknown; end with sigrid_hash, positive_modulus or clamp",
+				"key %q: the pipeline does not bound its ids, so the size of its embedding table is unknown; end "+
+					"with sigrid_hash, positive_modulus or clamp",
 				f.Name))
 		}
 	}
 	if unscored > 0 {
-		notes = append(notes, fmt.Sprintf("%d of %d keys have no scores: each of their ids weighs 1", unscored, len(r.Keys)))
+		notes = append(notes, fmt.Sprintf("%d of %d keys have no scores: each of their ids weighs 1", unscored,
+			len(r.Keys)))
 	}
 	return notes
 }

@@ -23,7 +23,8 @@ func schemaOf(name string) []ColumnInfo {
 }
 
 func TestNamed(t *testing.T) {
-	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "rm1", "rm2", "rm3", "rm4", "rm5"}, Names())
+	assert.Equal(t, []string{"criteo", "criteo-512k", "criteo-5k", "criteo-8k", "rm1", "rm2", "rm3", "rm4", "rm5"},
+		Names())
 	var digests strings.Builder
 	for _, name := range Names() {
 		s, err := Named(name)
@@ -264,9 +265,9 @@ func TestMalformedRows(t *testing.T) {
 	require.NoError(t, err)
 	r, err := s.Resolve(TextSchema(false))
 	require.NoError(t, err)
-	fail := r.Digest()
+	failing := r.Digest()
 	r.Malformed = program.MalformedDrop
-	assert.NotEqual(t, fail, r.Digest(), "what becomes of malformed rows is part of the identity")
+	assert.NotEqual(t, failing, r.Digest(), "what becomes of malformed rows is part of the identity")
 	p, _, err := Lower(r)
 	require.NoError(t, err)
 	assert.Equal(t, program.MalformedDrop, p.Malformed)
@@ -278,7 +279,8 @@ func TestMalformedRows(t *testing.T) {
 	require.NoError(t, err)
 	r.Malformed = program.MalformedDrop
 	_, _, err = Lower(r)
-	require.EqualError(t, err, "pipeline: wrong value: malformed rows are a matter of text, and the dataset is criteo-bin")
+	require.EqualError(t, err, "pipeline: wrong value: malformed rows are a matter of text, and the dataset is "+
+		"criteo-bin")
 }
 
 func TestSchemasThatAreRefused(t *testing.T) {
@@ -288,7 +290,8 @@ func TestSchemasThatAreRefused(t *testing.T) {
 	require.EqualError(t, err, `pipeline: line 1:9: dense[0]: column "i": column cannot be read: the dataset has several columns of this name`)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j"}, {Name: "j"}})
 	require.NoError(t, err, "columns that the pipeline does not name do not matter")
-	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64, Source: program.CriteoTSV}})
+	_, err = s.Resolve([]ColumnInfo{{Name: "i", Kind: program.Int64}, {Name: "j", Kind: program.Int64,
+		Source: program.CriteoTSV}})
 	require.ErrorIs(t, err, ErrUnsupported)
 	_, err = s.Resolve([]ColumnInfo{{Name: "i"}})
 	require.ErrorIs(t, err, ErrUnsupported)
@@ -303,29 +306,47 @@ func TestCanonical(t *testing.T) {
 		require.NoError(t, err, doc)
 		return string(r.Canonical())
 	}
-	base := canonical("dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]")
+	base := canonical("dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], " +
+		"ops: [bucketize: {borders: [1, 2]}]}]")
 	for name, doc := range map[string]string{
-		"a name and a batch":   "name: x\nbatch: 7\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"columns one by one":   "dense: [{columns: [c_0, c_1], ops: [fill_null: 0, log: {add: 1}]}, {columns: [c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"numbers of one value": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0x0, log: {add: 1.0}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1.0, 2e0]}]}]",
-		"defaults given":       "ids: int64\ndense: [{columns: [c_0..c_2], as: \"{column}\", ops: [fill_null: {value: 0}, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: left, nan: torcharrow, compare: float32}]}]",
-		"in another order":     "generated: []\nsparse: [{ops: [bucketize: {borders: [1, 2]}], columns: [f]}]\ndense: [{ops: [fill_null: 0, log: {add: 1}], columns: [c_0..c_2]}]",
-		"as a generated one":   "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\ngenerated: [{columns: [f], ops: [identity, bucketize: {borders: [1, 2]}]}]",
+		"a name and a batch": "name: x\nbatch: 7\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: " +
+			"1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"columns one by one": "dense: [{columns: [c_0, c_1], ops: [fill_null: 0, log: {add: 1}]}, {columns: [c_2], " +
+			"ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"numbers of one value": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0x0, log: {add: 1.0}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1.0, 2e0]}]}]",
+		"defaults given": "ids: int64\ndense: [{columns: [c_0..c_2], as: \"{column}\", ops: [fill_null: " +
+			"{value: 0}, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: left, " +
+			"nan: torcharrow, compare: float32}]}]",
+		"in another order": "generated: []\nsparse: [{ops: [bucketize: {borders: [1, 2]}], columns: [f]}]\n" +
+			"dense: [{ops: [fill_null: 0, log: {add: 1}], columns: [c_0..c_2]}]",
+		"as a generated one": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"generated: [{columns: [f], ops: [identity, bucketize: {borders: [1, 2]}]}]",
 	} {
 		assert.Equal(t, base, canonical(doc), name)
 	}
 	seen := map[string]string{base: "the base"}
 	for name, doc := range map[string]string{
-		"int32":           "ids: int32\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"another order":   "dense: [{columns: [c_0, c_2, c_1], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"another name":    "dense: [{columns: [c_0..c_2], as: \"d{n}\", ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"another fill":    "dense: [{columns: [c_0..c_2], ops: [fill_null: 1, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"another add":     "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1.0000001}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
-		"another border":  "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2.0000002]}]}]",
-		"another side":    "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: right}]}]",
-		"another nan":     "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], nan: first}]}]",
-		"another compare": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], compare: float64}]}]",
-		"with a label":    "label: {column: label}\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"int32": "ids: int32\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another order": "dense: [{columns: [c_0, c_2, c_1], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another name": "dense: [{columns: [c_0..c_2], as: \"d{n}\", ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another fill": "dense: [{columns: [c_0..c_2], ops: [fill_null: 1, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another add": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1.0000001}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
+		"another border": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2.0000002]}]}]",
+		"another side": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], side: right}]}]",
+		"another nan": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], nan: first}]}]",
+		"another compare": "dense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: 1}]}]\n" +
+			"sparse: [{columns: [f], ops: [bucketize: {borders: [1, 2], compare: float64}]}]",
+		"with a label": "label: {column: label}\ndense: [{columns: [c_0..c_2], ops: [fill_null: 0, log: {add: " +
+			"1}]}]\nsparse: [{columns: [f], ops: [bucketize: {borders: [1, 2]}]}]",
 	} {
 		form := canonical(doc)
 		assert.Empty(t, seen[form], "%s and %s", name, seen[form])
@@ -334,10 +355,10 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestWidth(t *testing.T) {
-	all := span{math.MinInt64, math.MaxInt64}
-	assert.Equal(t, all, width(&ColumnInfo{Kind: program.Int64}))
-	assert.Equal(t, all, width(&ColumnInfo{Kind: program.Bytes, Bits: 8}))
-	for want, c := range map[span]ColumnInfo{
+	all := idRange{math.MinInt64, math.MaxInt64}
+	assert.Equal(t, all, rangeOfColumn(&ColumnInfo{Kind: program.Int64}))
+	assert.Equal(t, all, rangeOfColumn(&ColumnInfo{Kind: program.Bytes, Bits: 8}))
+	for want, c := range map[idRange]ColumnInfo{
 		all:                            {Kind: program.Int64, Bits: 64, Unsigned: true},
 		{-128, 127}:                    {Kind: program.Int64, Bits: 8},
 		{0, 255}:                       {Kind: program.Int64, Bits: 8, Unsigned: true},
@@ -345,6 +366,6 @@ func TestWidth(t *testing.T) {
 		{0, math.MaxUint32}:            {Kind: program.Int64, Bits: 32, Unsigned: true},
 		{0, 1}:                         {Kind: program.Int64, Bits: 1},
 	} {
-		assert.Equal(t, want, width(&c))
+		assert.Equal(t, want, rangeOfColumn(&c))
 	}
 }

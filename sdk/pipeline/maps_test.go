@@ -15,9 +15,11 @@ import (
 func mapSchema() []ColumnInfo {
 	return []ColumnInfo{
 		{Name: "label", Kind: program.Float32},
-		{Name: "float_features", Kind: program.Float32, Nullable: true, Map: MapInfo{Keys: "float_features.key_value.key", Values: "float_features.key_value.value"}},
+		{Name: "float_features", Kind: program.Float32, Nullable: true,
+			Map: MapInfo{Keys: "float_features.key_value.key", Values: "float_features.key_value.value"}},
 		{Name: "id_list_features", Kind: program.Int64, List: true, Nullable: true,
-			Map: MapInfo{Keys: "id_list_features.key_value.key", Values: "id_list_features.key_value.value.list.element"}},
+			Map: MapInfo{Keys: "id_list_features.key_value.key",
+				Values: "id_list_features.key_value.value.list.element"}},
 		{Name: "id_score_list_features", Kind: program.Int64, List: true, Nullable: true,
 			Map: MapInfo{Keys: "s.key", Values: "s.id", Scores: "s.score", ScoreKind: program.Float64}},
 		{Name: "names", Unsupported: errors.New("map whose keys are BYTE_ARRAY")},
@@ -89,7 +91,8 @@ output label true, dense 4, keys 6, ids int64, fixed false, weights
 	for _, f := range r.Keys {
 		keys = append(keys, f.Name)
 	}
-	assert.Equal(t, []string{"ids_101", "ids_7", "id_score_list_features[-5]", "id_score_list_features[-4]", "id_score_list_features[8]", "bucket"}, keys)
+	assert.Equal(t, []string{"ids_101", "ids_7", "id_score_list_features[-5]", "id_score_list_features[-4]",
+		"id_score_list_features[8]", "bucket"}, keys)
 	assert.Equal(t, []string{"float_features[1]", "float_features[2]", "float_features[3]", "float_features[9]"},
 		[]string{r.Dense[0].Name, r.Dense[1].Name, r.Dense[2].Name, r.Dense[3].Name})
 	assert.Contains(t, strings.Join(r.Notes(), "\n"), "4 of 6 keys have no scores: each of their ids weighs 1")
@@ -137,8 +140,10 @@ func TestMapsCanonical(t *testing.T) {
 	assert.Equal(t, one, digest(`{sparse: [{columns: ["id_list_features[1, 2]"]}]}`))
 	assert.Equal(t, one, digest(`{sparse: [{columns: ["id_list_features[1]"]}, {columns: ["id_list_features[ 2 ]"]}]}`))
 	assert.NotEqual(t, one, digest(`{sparse: [{columns: ["id_list_features[2, 1]"]}]}`))
-	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_list_features[1]"], as: x}]}`), digest(`{sparse: [{columns: ["id_list_features[2]"], as: x}]}`))
-	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_score_list_features[1]"]}]}`), digest(`{sparse: [{columns: ["id_score_list_features[1]"], scores: drop}]}`))
+	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_list_features[1]"], as: x}]}`),
+		digest(`{sparse: [{columns: ["id_list_features[2]"], as: x}]}`))
+	assert.NotEqual(t, digest(`{sparse: [{columns: ["id_score_list_features[1]"]}]}`),
+		digest(`{sparse: [{columns: ["id_score_list_features[1]"], scores: drop}]}`))
 }
 
 func TestMapsRefused(t *testing.T) {
@@ -147,27 +152,38 @@ func TestMapsRefused(t *testing.T) {
 		want     error
 		says     string
 	}{
-		"the map itself":      {`{sparse: [{columns: [id_list_features]}]}`, ErrColumnType, "it is a map: name its features, as id_list_features[101]"},
-		"a pattern of it":     {`{sparse: [{columns: ["id_list*"]}]}`, ErrColumnType, "it is a map"},
-		"all its features":    {`{sparse: [{columns: ["id_list_features[*]"]}]}`, ErrPattern, "only its rows tell"},
-		"no map":              {`{dense: [{columns: ["label[1]"]}]}`, ErrPattern, "label is no map"},
-		"no such map":         {`{dense: [{columns: ["float_feature[1]"]}]}`, ErrMissingColumn, `did you mean "float_features"`},
-		"no key":              {`{dense: [{columns: ["float_features[]"]}]}`, ErrPattern, `"" is no key`},
-		"a word":              {`{dense: [{columns: ["float_features[1, x]"]}]}`, ErrPattern, `"x" is no key`},
-		"a key too large":     {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, ErrPattern, "is no key"},
-		"backwards":           {`{dense: [{columns: ["float_features[3..1]"]}]}`, ErrPattern, "the first key of \"3..1\" is above the last"},
-		"very many":           {`{dense: [{columns: ["float_features[-9223372036854775808..9223372036854775807]"]}]}`, ErrPattern, "more than"},
-		"many by and by":      {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, ErrPattern, "more than"},
-		"keys of text":        {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
-		"a list in dense":     {`{dense: [{columns: ["id_list_features[1]"]}]}`, ErrColumnType, "a list cannot be dense"},
-		"a null in dense":     {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
-		"scores of none":      {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, ErrColumnType, "scores: drop, and it has none"},
-		"scores of anything":  {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, ErrValue, `"some", want keep or drop`},
-		"a feature twice":     {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, ErrDuplicate, ""},
-		"reals for ids":       {`{sparse: [{columns: ["float_features[1]"]}]}`, ErrColumnType, "bucketize makes ids"},
-		"two for a label":     {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, ErrPattern, "names 2 features, want one"},
-		"a label of no map":   {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
-		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType, "log of a list"},
+		"the map itself": {`{sparse: [{columns: [id_list_features]}]}`, ErrColumnType,
+			"it is a map: name its features, as id_list_features[101]"},
+		"a pattern of it":  {`{sparse: [{columns: ["id_list*"]}]}`, ErrColumnType, "it is a map"},
+		"all its features": {`{sparse: [{columns: ["id_list_features[*]"]}]}`, ErrPattern, "only its rows tell"},
+		"no map":           {`{dense: [{columns: ["label[1]"]}]}`, ErrPattern, "label is no map"},
+		"no such map": {`{dense: [{columns: ["float_feature[1]"]}]}`, ErrMissingColumn,
+			`did you mean "float_features"`},
+		"no key": {`{dense: [{columns: ["float_features[]"]}]}`, ErrPattern, `"" is no key`},
+		"a word": {`{dense: [{columns: ["float_features[1, x]"]}]}`, ErrPattern, `"x" is no key`},
+		"a key too large": {`{dense: [{columns: ["float_features[9223372036854775808]"]}]}`, ErrPattern,
+			"is no key"},
+		"backwards": {`{dense: [{columns: ["float_features[3..1]"]}]}`, ErrPattern,
+			"the first key of \"3..1\" is above the last"},
+		"very many": {`{dense: [{columns: ["float_features[-9223372036854775808..9223372036854775807]"]}]}`,
+			ErrPattern, "more than"},
+		"many by and by": {`{dense: [{columns: ["float_features[1..60000, 1..60000]"]}]}`, ErrPattern,
+			"more than"},
+		"keys of text": {`{sparse: [{columns: ["names[1]"]}]}`, ErrUnsupported, "map whose keys are BYTE_ARRAY"},
+		"a list in dense": {`{dense: [{columns: ["id_list_features[1]"]}]}`, ErrColumnType,
+			"a list cannot be dense"},
+		"a null in dense": {`{dense: [{columns: ["float_features[1]"]}]}`, ErrNull, "a row may lack the key"},
+		"scores of none": {`{sparse: [{columns: ["id_list_features[1]"], scores: drop}]}`, ErrColumnType,
+			"scores: drop, and it has none"},
+		"scores of anything": {`{sparse: [{columns: ["id_score_list_features[1]"], scores: some}]}`, ErrValue,
+			`"some", want keep or drop`},
+		"a feature twice": {`{sparse: [{columns: ["id_list_features[1, 1]"]}]}`, ErrDuplicate, ""},
+		"reals for ids":   {`{sparse: [{columns: ["float_features[1]"]}]}`, ErrColumnType, "bucketize makes ids"},
+		"two for a label": {`{label: {column: "float_features[1..2]", ops: [fill_null: 0]}}`, ErrPattern,
+			"names 2 features, want one"},
+		"a label of no map": {`{label: {column: "labels[1]"}}`, ErrMissingColumn, "labels"},
+		"log of scored lists": {`{sparse: [{columns: ["id_score_list_features[1]"], ops: [log]}]}`, ErrColumnType,
+			"log of a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Parse([]byte(c.document))

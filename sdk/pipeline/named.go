@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// The pipelines that ship with Millrace: PreSto's RM1 to RM5 (Table I) and the stateless pipeline of Piper and MiniPipe.
+// The pipelines that ship with Millrace: PreSto's RM1 to RM5 (Table I) and the stateless pipeline of Piper and
+// MiniPipe.
 //
 //go:embed named/*.yaml
 var namedFiles embed.FS
@@ -29,11 +30,11 @@ func Names() []string {
 // Document returns the YAML of the pipeline of a name.
 func Document(name string) ([]byte, error) {
 	if strings.ContainsAny(name, `/\`) {
-		return nil, fmt.Errorf("pipeline %q: no such name%s", clip(name), suggest(name, Names()))
+		return nil, fmt.Errorf("pipeline %q: no such name%s", shorten(name), suggest(name, Names()))
 	}
 	b, err := namedFiles.ReadFile("named/" + name + ".yaml")
 	if err != nil {
-		return nil, fmt.Errorf("pipeline %q: no such name%s", clip(name), suggest(name, Names()))
+		return nil, fmt.Errorf("pipeline %q: no such name%s", shorten(name), suggest(name, Names()))
 	}
 	return b, nil
 }

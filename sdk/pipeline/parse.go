@@ -12,10 +12,11 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Limits of a document and of what is made of it.
+// Limits of a document and of the spec that it holds.
 const (
-	maxDocument = 4 << 20            // bytes
-	maxNodes    = 1 << 20            // nodes looked at, aliases followed: a bomb of aliases ends here
+	maxDocument = 4 << 20 // bytes
+	// visited nodes, those behind aliases included, so that nested aliases cannot multiply without bound
+	maxNodes    = 1 << 20
 	maxGroups   = 1 << 12            // of each kind
 	maxPatterns = 1 << 16            // of a group
 	maxOps      = program.MaxOps / 2 // of a group; lowering adds at most one conversion before each, and one behind
@@ -24,8 +25,8 @@ const (
 	maxName     = program.MaxName    // bytes of a feature's or column's name
 )
 
-// Parse reads a spec from a YAML document and checks it against the catalogue. The error is of type [Errors], with line and
-// column, and unwraps to the sentinels.
+// Parse reads a spec from a YAML document and checks it against the catalogue. The error is of type [Errors], with
+// lines and columns.
 func Parse(document []byte) (*Spec, error) {
 	p := &parser{}
 	root := p.document(document)
@@ -48,48 +49,49 @@ type parser struct {
 	nodes int
 }
 
-// document returns the root node of the one document.
+// document returns the root node of the document, or nil after an error.
 func (p *parser) document(b []byte) *yaml.Node {
 	if len(b) > maxDocument {
-		p.add(at{}, ErrSyntax, "the document has %d bytes, want at most %d", len(b), maxDocument)
+		p.add(location{}, ErrSyntax, "the document has %d bytes, want at most %d", len(b), maxDocument)
 		return nil
 	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	var doc yaml.Node
 	if err := d.Decode(&doc); err != nil {
 		if errors.Is(err, io.EOF) {
-			p.add(at{}, ErrSyntax, "the document is empty")
+			p.add(location{}, ErrSyntax, "the document is empty")
 		} else {
-			p.add(at{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			p.add(location{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		return nil
 	}
 	var second yaml.Node
 	if err := d.Decode(&second); !errors.Is(err, io.EOF) {
 		if err != nil {
-			p.add(at{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+			p.add(location{}, ErrSyntax, "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 		} else {
-			p.add(at{pos: position(&second)}, ErrSyntax, "a second document; one file holds one pipeline")
+			p.add(location{pos: position(&second)}, ErrSyntax, "a second document; one file holds one pipeline")
 		}
 		return nil
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		p.add(at{}, ErrSyntax, "the document is empty")
+		p.add(location{}, ErrSyntax, "the document is empty")
 		return nil
 	}
 	return doc.Content[0]
 }
 
+// position returns where a node begins.
 func position(n *yaml.Node) Pos { return Pos{Line: n.Line, Column: n.Column} }
 
-// follow returns the node that an alias names, and counts.
-func (p *parser) follow(n *yaml.Node, a at) *yaml.Node {
+// follow returns the node that an alias names, or the node itself, and counts the visit.
+func (p *parser) follow(n *yaml.Node, a location) *yaml.Node {
 	p.nodes++
 	if p.nodes == maxNodes {
 		p.add(a, ErrSyntax, "the document comes to more than %d values", maxNodes)
 	}
 	if p.nodes >= maxNodes {
-		return &yaml.Node{Line: n.Line, Column: n.Column} // of no kind: the walk ends here
+		return &yaml.Node{Line: n.Line, Column: n.Column} // a node without a kind ends the walk
 	}
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
 		return n.Alias
@@ -97,28 +99,30 @@ func (p *parser) follow(n *yaml.Node, a at) *yaml.Node {
 	return n
 }
 
-// spent reports whether the walk has ended early.
-func (p *parser) spent() bool { return p.nodes >= maxNodes || len(p.list) >= maxErrors }
+// stopped reports whether the walk has ended early.
+func (p *parser) stopped() bool { return p.nodes >= maxNodes || len(p.list) >= maxErrors }
 
-// members calls f for each key of a mapping, which must be among keys and occur once. It reports whether n is one.
-func (p *parser) members(n *yaml.Node, a at, unknown error, keys []string, f func(key string, value *yaml.Node, a at)) bool {
+// members calls f for each key of a mapping. It refuses keys that are not among keys or occur twice, and reports
+// whether n is a mapping.
+func (p *parser) members(n *yaml.Node, a location, unknown error, keys []string,
+	f func(key string, value *yaml.Node, a location)) bool {
 	n = p.follow(n, a)
 	if n.Kind != yaml.MappingNode {
 		p.add(a, ErrValue, "%s, want a mapping of %s", describe(n), strings.Join(keys, ", "))
 		return false
 	}
 	seen := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content) && !p.spent(); i += 2 {
+	for i := 0; i+1 < len(n.Content) && !p.stopped(); i += 2 {
 		key := p.follow(n.Content[i], a)
 		if key.Kind != yaml.ScalarNode {
-			p.add(at{pos: position(n.Content[i]), path: a.path}, ErrValue, "%s as a key", describe(key))
+			p.add(location{pos: position(n.Content[i]), path: a.path}, ErrValue, "%s as a key", describe(key))
 			continue
 		}
-		here := a.key(clip(key.Value), position(n.Content[i]))
+		here := a.key(shorten(key.Value), position(n.Content[i]))
 		switch {
 		case !contains(keys, key.Value):
-			p.add(here, unknown, "%q%s", clip(key.Value), suggestThat(key.Value, keys, func(name string) bool {
-				return !given(n, name) // a second one would be refused
+			p.add(here, unknown, "%q%s", shorten(key.Value), suggestAccepted(key.Value, keys, func(name string) bool {
+				return !given(n, name) // the key would be refused as given twice
 			}))
 		case seen[key.Value]:
 			p.add(here, ErrDuplicate, "%q", key.Value)
@@ -150,7 +154,7 @@ func contains(list []string, s string) bool {
 }
 
 // items calls f for each item of a list of at most limit items.
-func (p *parser) items(n *yaml.Node, a at, limit int, of string, f func(n *yaml.Node, a at)) {
+func (p *parser) items(n *yaml.Node, a location, limit int, of string, f func(n *yaml.Node, a location)) {
 	n = p.follow(n, a)
 	if n.Kind != yaml.SequenceNode {
 		p.add(a, ErrValue, "%s, want a list of %s", describe(n), of)
@@ -161,7 +165,7 @@ func (p *parser) items(n *yaml.Node, a at, limit int, of string, f func(n *yaml.
 		return
 	}
 	for i, item := range n.Content {
-		if p.spent() {
+		if p.stopped() {
 			return
 		}
 		f(item, a.index(i, position(item)))
@@ -169,7 +173,7 @@ func (p *parser) items(n *yaml.Node, a at, limit int, of string, f func(n *yaml.
 }
 
 // column reads the name of a column or a pattern: a string of at most maxName bytes. A column may have no name.
-func (p *parser) column(n *yaml.Node, a at) (text string, ok bool) {
+func (p *parser) column(n *yaml.Node, a location) (text string, ok bool) {
 	if n = p.follow(n, a); n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && n.Value == "" {
 		return "", true
 	}
@@ -178,7 +182,7 @@ func (p *parser) column(n *yaml.Node, a at) (text string, ok bool) {
 }
 
 // text reads a string of 1 to maxName bytes.
-func (p *parser) text(n *yaml.Node, a at, of string) string {
+func (p *parser) text(n *yaml.Node, a location, of string) string {
 	n = p.follow(n, a)
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
 		hint := ""
@@ -196,13 +200,13 @@ func (p *parser) text(n *yaml.Node, a at, of string) string {
 }
 
 // number reads an integer or a real number.
-func (p *parser) number(n *yaml.Node, a at) (Number, bool) {
+func (p *parser) number(n *yaml.Node, a location) (Number, bool) {
 	n = p.follow(n, a)
 	x, ok := numberOf(n)
 	switch {
 	case ok:
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int":
-		p.add(a, ErrValue, "%s does not fit 64 bits", clip(n.Value))
+		p.add(a, ErrValue, "%s does not fit 64 bits", shorten(n.Value))
 	default:
 		p.add(a, ErrValue, "%s, want a number", describe(n))
 	}
@@ -244,19 +248,19 @@ func describe(n *yaml.Node) string {
 		case "!!str":
 			return "the text " + quote(n.Value)
 		case "!!int", "!!float":
-			return "the number " + clip(n.Value)
+			return "the number " + shorten(n.Value)
 		case "!!bool":
-			return "the truth value " + clip(n.Value)
+			return "the truth value " + shorten(n.Value)
 		}
-		return "the value " + clip(n.Value)
+		return "the value " + shorten(n.Value)
 	}
 	return "nothing"
 }
 
-func quote(s string) string { return `"` + clip(s) + `"` }
+func quote(s string) string { return `"` + shorten(s) + `"` }
 
-// clip shortens foreign text for an error.
-func clip(s string) string {
+// shorten shortens foreign text for an error.
+func shorten(s string) string {
 	const most = 64
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "..."
@@ -272,7 +276,7 @@ func clip(s string) string {
 // spec reads the whole document.
 func (p *parser) spec(n *yaml.Node) *Spec {
 	s := &Spec{Batch: DefaultBatch}
-	p.members(n, at{pos: position(n)}, ErrUnknownKey, specKeys, func(key string, v *yaml.Node, a at) {
+	p.members(n, location{pos: position(n)}, ErrUnknownKey, specKeys, func(key string, v *yaml.Node, a location) {
 		switch key {
 		case "name":
 			s.Name = p.text(v, a, "the pipeline's name")
@@ -290,7 +294,7 @@ func (p *parser) spec(n *yaml.Node) *Spec {
 				s.IDs = program.IDs32
 			case "int64", "":
 			default:
-				p.add(a, ErrValue, "%q, want int32 or int64", clip(t))
+				p.add(a, ErrValue, "%q, want int32 or int64", shorten(t))
 			}
 		case "label":
 			s.Label = p.label(v, a)
@@ -313,10 +317,10 @@ var (
 )
 
 // label reads the label. "null: VALUE" is a short way to begin its operators with fill_null, and the same pipeline.
-func (p *parser) label(n *yaml.Node, a at) *Label {
+func (p *parser) label(n *yaml.Node, a location) *Label {
 	l := &Label{Pos: a.pos}
 	var fill *Op
-	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a at) {
+	if p.members(n, a, ErrUnknownKey, labelKeys, func(key string, v *yaml.Node, a location) {
 		switch key {
 		case "column":
 			l.Column = p.text(v, a, "a column's name")
@@ -336,7 +340,7 @@ func (p *parser) label(n *yaml.Node, a at) *Label {
 
 // labelNull reads what becomes of a null label: a number takes its place; "fail", the default, refuses a column that
 // may hold one. It returns nil for fail and for what is neither.
-func (p *parser) labelNull(n *yaml.Node, a at) *Op {
+func (p *parser) labelNull(n *yaml.Node, a location) *Op {
 	if v := p.follow(n, a); v.Kind == yaml.ScalarNode && v.Value == "fail" {
 		return nil
 	}
@@ -347,14 +351,14 @@ func (p *parser) labelNull(n *yaml.Node, a at) *Op {
 	return &Op{Name: "fill_null", Args: []Arg{{Name: "value", Value: x, Pos: a.pos}}, Pos: a.pos}
 }
 
-func (p *parser) groups(n *yaml.Node, a at) []Group {
+func (p *parser) groups(n *yaml.Node, a location) []Group {
 	var groups []Group
-	p.items(n, a, maxGroups, "groups of columns", func(n *yaml.Node, a at) {
+	p.items(n, a, maxGroups, "groups of columns", func(n *yaml.Node, a location) {
 		g := Group{Pos: a.pos}
-		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a at) {
+		p.members(n, a, ErrUnknownKey, groupKeys, func(key string, v *yaml.Node, a location) {
 			switch key {
 			case "columns":
-				p.items(v, a, maxPatterns, "columns", func(n *yaml.Node, a at) {
+				p.items(v, a, maxPatterns, "columns", func(n *yaml.Node, a location) {
 					if t, ok := p.column(n, a); ok {
 						g.Columns = append(g.Columns, Pattern{Text: t, Pos: a.pos})
 					}
@@ -367,7 +371,7 @@ func (p *parser) groups(n *yaml.Node, a at) []Group {
 					g.DropScores = true
 				case "keep", "":
 				default:
-					p.add(a, ErrValue, "%q, want keep or drop", clip(t))
+					p.add(a, ErrValue, "%q, want keep or drop", shorten(t))
 				}
 			case "as":
 				g.As = p.text(v, a, "a name for the features")

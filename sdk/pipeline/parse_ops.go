@@ -6,9 +6,9 @@ import (
 
 // ops reads a list of operators. An operator is written as a mapping of its name to its parameters, or as its name
 // alone when it needs none.
-func (p *parser) ops(n *yaml.Node, a at) []Op {
+func (p *parser) ops(n *yaml.Node, a location) []Op {
 	var ops []Op
-	p.items(n, a, maxOps, "operators", func(n *yaml.Node, a at) {
+	p.items(n, a, maxOps, "operators", func(n *yaml.Node, a location) {
 		value := p.follow(n, a)
 		switch {
 		case value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str":
@@ -37,25 +37,26 @@ func (p *parser) ops(n *yaml.Node, a at) []Op {
 }
 
 // operator looks a name up.
-func (p *parser) operator(name string, params *yaml.Node, a at) *Operator {
+func (p *parser) operator(name string, params *yaml.Node, a location) *Operator {
 	o := operators[name]
 	if o == nil {
-		p.add(a, ErrUnknownOperator, "%q%s", clip(name), suggestThat(name, operatorNames(), func(name string) bool {
-			trial := *p
-			trial.list = nil
-			op := Op{Name: name}
-			if params != nil {
-				op.Args = trial.args(operators[name], params, a)
-			}
-			checkOp(&trial.problems, &op, a)
-			return len(trial.list) == 0
-		}))
+		p.add(a, ErrUnknownOperator, "%q%s", shorten(name), suggestAccepted(name, operatorNames(),
+			func(name string) bool {
+				trial := *p
+				trial.list = nil
+				op := Op{Name: name}
+				if params != nil {
+					op.Args = trial.args(operators[name], params, a)
+				}
+				checkOperator(&trial.problems, &op, a)
+				return len(trial.list) == 0
+			}))
 	}
 	return o
 }
 
-// args reads an operator's parameters: a mapping, nothing, or the only one's value.
-func (p *parser) args(o *Operator, n *yaml.Node, a at) []Arg {
+// args reads an operator's parameters: a mapping, nothing, or the value of the only parameter.
+func (p *parser) args(o *Operator, n *yaml.Node, a location) []Arg {
 	value := p.follow(n, a)
 	if value.Kind == yaml.ScalarNode && value.ShortTag() == "!!null" {
 		return nil
@@ -75,7 +76,7 @@ func (p *parser) args(o *Operator, n *yaml.Node, a at) []Arg {
 		names[i] = o.Params[i].Name
 	}
 	var args []Arg
-	p.members(value, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a at) {
+	p.members(value, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a location) {
 		if v := p.value(o.param(key), n, a); v != nil {
 			args = append(args, Arg{Name: key, Value: v, Pos: a.pos})
 		}
@@ -83,8 +84,9 @@ func (p *parser) args(o *Operator, n *yaml.Node, a at) []Arg {
 	return args
 }
 
-// value reads a parameter's value; nil when it is not of the parameter's type. Ranges are checked later.
-func (p *parser) value(param *Param, n *yaml.Node, a at) Value {
+// value reads a parameter's value. It returns nil if the value is not of the parameter's type. Ranges are checked
+// later.
+func (p *parser) value(param *Param, n *yaml.Node, a location) Value {
 	switch param.Type {
 	case ParamChoice:
 		if t := p.text(n, a, "a word"); t != "" {
@@ -100,15 +102,15 @@ func (p *parser) value(param *Param, n *yaml.Node, a at) Value {
 	return nil
 }
 
-func (p *parser) borders(n *yaml.Node, a at) Value {
+func (p *parser) borders(n *yaml.Node, a location) Value {
 	value := p.follow(n, a)
 	b := Borders{Pos: a.pos}
 	if value.Kind == yaml.SequenceNode {
 		for i, item := range value.Content {
-			if p.spent() {
+			if p.stopped() {
 				break
 			}
-			// Long lists are common: their places are worked out only for errors.
+			// Lists are long: the location of an element is computed only for an error.
 			x, ok := numberOf(p.follow(item, a))
 			if !ok {
 				x, _ = p.number(item, a.index(i, position(item)))
@@ -121,7 +123,7 @@ func (p *parser) borders(n *yaml.Node, a at) Value {
 		p.add(a, ErrValue, "%s, want a list of numbers, or log_spaced: {from, to, count}", describe(value))
 		return nil
 	}
-	p.members(value, a, ErrUnknownParam, []string{"log_spaced"}, func(_ string, n *yaml.Node, a at) {
+	p.members(value, a, ErrUnknownParam, []string{"log_spaced"}, func(_ string, n *yaml.Node, a location) {
 		b.LogSpaced = p.logSpaced(n, a)
 	})
 	if b.LogSpaced == nil && len(p.list) == 0 {
@@ -130,11 +132,11 @@ func (p *parser) borders(n *yaml.Node, a at) Value {
 	return b
 }
 
-func (p *parser) logSpaced(n *yaml.Node, a at) *LogSpaced {
+func (p *parser) logSpaced(n *yaml.Node, a location) *LogSpaced {
 	l := &LogSpaced{}
 	given := make(map[string]bool)
 	names := []string{"from", "to", "count"}
-	if !p.members(n, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a at) {
+	if !p.members(n, a, ErrUnknownParam, names, func(key string, n *yaml.Node, a location) {
 		given[key] = true
 		x, ok := p.number(n, a)
 		switch {
@@ -152,7 +154,7 @@ func (p *parser) logSpaced(n *yaml.Node, a at) *LogSpaced {
 		return nil
 	}
 	for _, name := range names {
-		if !given[name] && !p.spent() {
+		if !given[name] && !p.stopped() {
 			p.add(a, ErrMissing, "%s", name)
 		}
 	}

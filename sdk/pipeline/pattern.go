@@ -9,11 +9,12 @@ import (
 // maxRange bounds the columns that one range names.
 const maxRange = maxFeatures
 
-// match returns the columns that a pattern names, or what is wrong, without a place.
-// Of the columns that it might mean, those are proposed that would be taken.
-func match(text string, schema []ColumnInfo, byName map[string]int, taken func(name string) bool) ([]named, *Error) {
+// matchPattern returns the columns that a pattern names, or an error without a location. accepts reports whether a
+// column may be proposed in the error.
+func matchPattern(text string, schema []ColumnInfo, byName map[string]int,
+	accepts func(name string) bool) ([]columnRef, *Error) {
 	if i, ok := byName[text]; ok {
-		return []named{{column: i}}, nil
+		return []columnRef{{column: i}}, nil
 	}
 	if found, wrong, ok := matchMap(text, schema, byName); ok {
 		return found, wrong
@@ -22,30 +23,32 @@ func match(text string, schema []ColumnInfo, byName map[string]int, taken func(n
 		return matchRange(text, first, last, byName)
 	}
 	if strings.Contains(text, "*") {
-		var found []named
+		var found []columnRef
 		for i := range schema {
-			if glob(text, schema[i].Name) {
-				found = append(found, named{column: i})
+			if matchesGlob(text, schema[i].Name) {
+				found = append(found, columnRef{column: i})
 			}
 		}
 		if len(found) == 0 {
-			return nil, mismatch(ErrPattern, "%q matches no column", clip(text))
+			return nil, patternError(ErrPattern, "%q matches no column", shorten(text))
 		}
 		return found, nil
 	}
-	return nil, mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(text), suggestThat(text, names(schema), taken))
+	return nil, patternError(ErrMissingColumn, "%q is not in the dataset%s", shorten(text),
+		suggestAccepted(text, names(schema), accepts))
 }
 
-func mismatch(err error, format string, args ...any) *Error {
+// patternError returns an error without a location.
+func patternError(err error, format string, args ...any) *Error {
 	return &Error{Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
 // matchRange expands prefix_0..prefix_12.
-func matchRange(text, first, last string, byName map[string]int) ([]named, *Error) {
+func matchRange(text, first, last string, byName map[string]int) ([]columnRef, *Error) {
 	prefix, lo := splitNumber(first)
 	prefix2, hi := splitNumber(last)
-	bad := func(format string, args ...any) ([]named, *Error) {
-		return nil, mismatch(ErrPattern, "%q: %s", clip(text), fmt.Sprintf(format, args...))
+	bad := func(format string, args ...any) ([]columnRef, *Error) {
+		return nil, patternError(ErrPattern, "%q: %s", shorten(text), fmt.Sprintf(format, args...))
 	}
 	if lo == "" || hi == "" {
 		return bad("a range goes from one numbered column to another, as int_0..int_12")
@@ -55,7 +58,7 @@ func matchRange(text, first, last string, byName map[string]int) ([]named, *Erro
 	}
 	a, errA := strconv.ParseUint(lo, 10, 31)
 	b, errB := strconv.ParseUint(hi, 10, 31)
-	width := 0
+	digits := 0
 	switch {
 	case errA != nil || errB != nil:
 		return bad("a number is too large")
@@ -67,20 +70,21 @@ func matchRange(text, first, last string, byName map[string]int) ([]named, *Erro
 		if len(lo) != len(hi) {
 			return bad("numbers that begin with 0 must be of one length")
 		}
-		width = len(lo)
+		digits = len(lo)
 	}
-	var found []named
+	var found []columnRef
 	for n := a; n <= b; n++ {
-		name := prefix + fmt.Sprintf("%0*d", width, n)
+		name := prefix + fmt.Sprintf("%0*d", digits, n)
 		i, ok := byName[name]
 		if !ok {
-			return nil, mismatch(ErrMissingColumn, "%q, of %q, is not in the dataset", clip(name), clip(text))
+			return nil, patternError(ErrMissingColumn, "%q, of %q, is not in the dataset", shorten(name), shorten(text))
 		}
-		found = append(found, named{column: i})
+		found = append(found, columnRef{column: i})
 	}
 	return found, nil
 }
 
+// names returns the names of all columns.
 func names(schema []ColumnInfo) []string {
 	list := make([]string, len(schema))
 	for i := range schema {
@@ -89,7 +93,7 @@ func names(schema []ColumnInfo) []string {
 	return list
 }
 
-// splitNumber parts a name into what comes before the decimal number at its end, and the number's digits.
+// splitNumber returns the digits of the decimal number at the end of a name, and the part before it.
 func splitNumber(name string) (prefix, digits string) {
 	i := len(name)
 	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
@@ -98,8 +102,8 @@ func splitNumber(name string) (prefix, digits string) {
 	return name[:i], name[i:]
 }
 
-// glob reports whether name is pattern with every * replaced by some text, perhaps none.
-func glob(pattern, name string) bool {
+// matchesGlob reports whether name is pattern with every * replaced by some text, perhaps none.
+func matchesGlob(pattern, name string) bool {
 	parts := strings.Split(pattern, "*")
 	if !strings.HasPrefix(name, parts[0]) {
 		return false
@@ -116,8 +120,9 @@ func glob(pattern, name string) bool {
 	return len(name) >= len(last) && strings.HasSuffix(name, last)
 }
 
-// expandName fills in the braces of a feature's name, with a column's name and the number at its end, or says what is wrong with them.
-func expandName(as, column, digits string, place int) (name, wrong string) {
+// expandName replaces the braces in the name of a feature by the column's name, the digits at its end, or its index in
+// the group. wrong says what is wrong with the braces.
+func expandName(as, column, digits string, index int) (name, wrong string) {
 	if as == "" {
 		return column, ""
 	}
@@ -132,20 +137,21 @@ func expandName(as, column, digits string, place int) (name, wrong string) {
 		rest = rest[i:]
 		end := strings.IndexByte(rest, '}')
 		if rest[0] == '}' || end < 0 {
-			return "", fmt.Sprintf("%q: a brace without its other", clip(as))
+			return "", fmt.Sprintf("%q: a brace without its other", shorten(as))
 		}
 		switch rest[:end+1] {
 		case "{column}":
 			b.WriteString(column)
 		case "{i}":
-			b.WriteString(strconv.Itoa(place))
+			b.WriteString(strconv.Itoa(index))
 		case "{n}":
 			if digits == "" {
-				return "", fmt.Sprintf("%q: the column has no number at its end for {n}; use {column} or {i}", clip(as))
+				return "", fmt.Sprintf("%q: the column has no number at its end for {n}; use {column} or {i}",
+					shorten(as))
 			}
 			b.WriteString(digits)
 		default:
-			return "", fmt.Sprintf("%q: %s, want {n}, {i} or {column}", clip(as), clip(rest[:end+1]))
+			return "", fmt.Sprintf("%q: %s, want {n}, {i} or {column}", shorten(as), shorten(rest[:end+1]))
 		}
 		rest = rest[end+1:]
 	}

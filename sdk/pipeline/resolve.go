@@ -6,16 +6,16 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// Resolved is a spec against the schema of a dataset.
+// Resolved is a spec that was applied to the schema of a dataset.
 type Resolved struct {
 	Name  string
 	Batch int // rows of a mini-batch
 	IDs   program.IDs
-	// Source is the format of the partitions; with program.CriteoTSV, LabelField tells whether rows begin with a label.
+	// Source is the format of the partitions. LabelField says that text or binary rows begin with a label.
 	Source     program.Source
 	LabelField bool
-	// Malformed says what becomes of malformed text rows. Resolve leaves it at fail; set it before Canonical and Lower.
-	// With program.MalformedNull every column may be null.
+	// Malformed says what becomes of malformed text rows. Resolve sets it to fail; the caller changes it before it
+	// calls Canonical and Lower. With program.MalformedNull every column may be null.
 	Malformed program.Malformed
 
 	Label *Feature // nil: none
@@ -23,36 +23,36 @@ type Resolved struct {
 	Keys  []Feature // the sparse features, then the generated ones
 }
 
-// Feature is one column of the label or dense tensor, or one key, and how it comes about.
+// Feature is one column of the label or dense tensor, or one key, with the operators that make it.
 type Feature struct {
 	Name   string
 	Column ColumnInfo
-	Key    int64        // whose value it is, where the column is a map
+	Key    int64        // of the map, if the column is a map
 	Ops    []program.Op // conversions included
-	// DropScores: the scores of a scored list do not become weights.
+	// DropScores says that the scores of a scored list do not become weights.
 	DropScores bool
-	// NumEmbeddings is, for a key, the size of the embedding table that its ids need: ids are in [0, NumEmbeddings). 0
-	// when the operators do not bound them.
+	// NumEmbeddings is, for a key, the size of the embedding table that its ids need: ids are in [0, NumEmbeddings). It
+	// is 0 if the operators do not bound the ids.
 	NumEmbeddings int64
 
-	at    at
-	chain nullness
-	ids   span
+	location location
+	nulls    nullness
+	ids      idRange
 }
 
-// nullness tells how nulls pass through a chain of operators.
+// nullness says how nulls pass through a chain of operators.
 type nullness struct {
-	fills bool // a null of the column is replaced on the way
-	makes bool // an operator behind that makes new ones
+	fills bool // an operator replaces the nulls of the column
+	makes bool // a later operator makes new nulls
 }
 
 // null reports whether a row can lack a value at the end of the chain.
 func (f *Feature) null(m program.Malformed) bool {
 	in := f.Column.Nullable || f.Column.Source == program.CriteoTSV && m == program.MalformedNull
-	return in && !f.chain.fills || f.chain.makes
+	return in && !f.nulls.fills || f.nulls.makes
 }
 
-// jagged reports whether a row can have other than exactly one id.
+// jagged reports whether a row can have no id, or more than one.
 func (f *Feature) jagged(m program.Malformed) bool { return f.Column.List || f.null(m) }
 
 // Fixed reports whether every row has exactly one id of every key.
@@ -92,7 +92,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 			r.byName[c.Name] = i
 		}
 		if i > 0 && c.Source != schema[0].Source {
-			p.add(at{column: c.Name}, ErrUnsupported, "it is of another format than the dataset's first column")
+			p.add(location{column: c.Name}, ErrUnsupported, "it is of another format than the dataset's first column")
 			return nil, p.err()
 		}
 		if c.Source != 0 {
@@ -103,7 +103,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	if s.Label != nil {
 		out.Label = r.label(s.Label)
 	}
-	for _, k := range s.kinds() {
+	for _, k := range s.groupLists() {
 		features := r.groups(k)
 		if k.to == program.ToDense {
 			out.Dense = features
@@ -111,10 +111,10 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 			out.Keys = append(out.Keys, features...)
 		}
 	}
-	r.unique("dense", out.Dense)
-	r.unique("key", out.Keys)
+	r.refuseDuplicates("dense", out.Dense)
+	r.refuseDuplicates("key", out.Keys)
 	if s.IDs == program.IDs32 {
-		r.fits(out.Keys)
+		r.refuseWideIDs(out.Keys)
 	}
 	if err := p.err(); err != nil {
 		return nil, err
@@ -122,6 +122,7 @@ func (s *Spec) Resolve(schema []ColumnInfo) (*Resolved, error) {
 	return out, nil
 }
 
+// resolver resolves one spec.
 type resolver struct {
 	*problems
 	schema  []ColumnInfo
@@ -131,43 +132,46 @@ type resolver struct {
 	borders int // over all tables
 }
 
-// spent reports whether enough was found wrong.
-func (r *resolver) spent() bool { return len(r.list) >= maxErrors }
+// stopped reports whether so many errors were found that the rest is not checked.
+func (r *resolver) stopped() bool { return len(r.list) >= maxErrors }
 
+// label resolves the label's column.
 func (r *resolver) label(l *Label) *Feature {
-	a := at{path: "label", pos: l.Pos}
+	a := location{path: "label", pos: l.Pos}
 	found, wrong, isMap := matchMap(l.Column, r.schema, r.byName)
 	if i, ok := r.byName[l.Column]; ok {
-		found, wrong = []named{{column: i}}, nil
+		found, wrong = []columnRef{{column: i}}, nil
 	} else if !isMap {
-		wrong = mismatch(ErrMissingColumn, "%q is not in the dataset%s", clip(l.Column), suggestThat(l.Column, names(r.schema), func(name string) bool {
-			return r.takes(name, l.Ops, program.ToLabel, a)
-		}))
+		wrong = patternError(ErrMissingColumn, "%q is not in the dataset%s", shorten(l.Column),
+			suggestAccepted(l.Column, names(r.schema), func(name string) bool {
+				return r.wouldTake(name, l.Ops, program.ToLabel, a)
+			}))
 	}
 	switch {
 	case wrong != nil:
 		r.add(a.key("column", l.Pos), wrong.Err, "%s", wrong.Detail)
 		return nil
 	case len(found) != 1:
-		r.add(a.key("column", l.Pos), ErrPattern, "%q names %d features, want one", clip(l.Column), len(found))
+		r.add(a.key("column", l.Pos), ErrPattern, "%q names %d features, want one", shorten(l.Column), len(found))
 		return nil
 	}
 	return r.feature(found[0], l.Column, l.Ops, program.ToLabel, a)
 }
 
-func (r *resolver) groups(k kind) []Feature {
+// groups resolves the features of a list of groups.
+func (r *resolver) groups(k groupList) []Feature {
 	var features []Feature
 	for i := range k.groups {
 		g := &k.groups[i]
-		a := at{path: k.name}.index(i, g.Pos)
-		place := 0
+		a := location{path: k.name}.index(i, g.Pos)
+		index := 0
 		for j, pattern := range g.Columns {
-			if r.spent() {
+			if r.stopped() {
 				return features
 			}
-			here := a.key("columns", a.pos).index(j, orPos(pattern.Pos, a.pos))
-			columns, wrong := match(pattern.Text, r.schema, r.byName, func(name string) bool {
-				return r.takes(name, g.Ops, k.to, a)
+			here := a.key("columns", a.pos).index(j, firstPos(pattern.Pos, a.pos))
+			columns, wrong := matchPattern(pattern.Text, r.schema, r.byName, func(name string) bool {
+				return r.wouldTake(name, g.Ops, k.to, a)
 			})
 			if wrong != nil {
 				r.add(here, wrong.Err, "%s", wrong.Detail)
@@ -178,12 +182,12 @@ func (r *resolver) groups(k kind) []Feature {
 				return features
 			}
 			for _, c := range columns {
-				if r.spent() {
+				if r.stopped() {
 					return features
 				}
 				column, digits := c.name(r.schema)
-				name, wrong := expandName(g.As, column, digits, place)
-				place++
+				name, wrong := expandName(g.As, column, digits, index)
+				index++
 				if wrong != "" {
 					here.column = column
 					r.add(here, ErrPattern, "%s", wrong)
@@ -203,8 +207,8 @@ func (r *resolver) groups(k kind) []Feature {
 	return features
 }
 
-// feature types a chain of operators for one column; nil when it cannot be.
-func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at) *Feature {
+// feature applies a chain of operators to one column. It returns nil after an error.
+func (r *resolver) feature(n columnRef, name string, ops []Op, to program.Dest, a location) *Feature {
 	c := r.schema[n.column]
 	a.column, _ = n.name(r.schema)
 	switch {
@@ -215,7 +219,7 @@ func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at
 		r.add(a, ErrUnsupported, "the dataset has several columns of this name")
 		return nil
 	case c.Map.IsMap() && !n.isMap:
-		r.add(a, ErrColumnType, "it is a map: name its features, as %s[101]", clip(c.Name))
+		r.add(a, ErrColumnType, "it is a map: name its features, as %s[101]", shorten(c.Name))
 		return nil
 	case c.Kind < program.Int64 || c.Kind > program.Bytes:
 		r.add(a, ErrUnsupported, "it has no kind of values that pipelines know")
@@ -230,10 +234,10 @@ func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at
 		r.add(a, ErrColumnType, "a list cannot be %v: only sparse features have several values a row", to)
 		return nil
 	}
-	ch := &chain{r: r, column: &c, kind: c.Kind, ids: width(&c)}
+	ch := &chain{r: r, column: &c, kind: c.Kind, ids: rangeOfColumn(&c)}
 	for i := range ops {
 		ch.entry = operators[ops[i].Name]
-		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, orPos(ops[i].Pos, a.pos)))
+		ch.entry.apply(ch, &ops[i], a.key("ops", a.pos).index(i, firstPos(ops[i].Pos, a.pos)))
 		if ch.failed {
 			return nil
 		}
@@ -246,38 +250,40 @@ func (r *resolver) feature(n named, name string, ops []Op, to program.Dest, a at
 		r.add(a, ErrValue, "%d operators, conversions included, want at most %d", len(ch.ops), program.MaxOps)
 		return nil
 	}
-	f := &Feature{Name: name, Column: c, Key: n.key, Ops: ch.ops, at: a, chain: ch.nulls, ids: ch.ids}
+	f := &Feature{Name: name, Column: c, Key: n.key, Ops: ch.ops, location: a, nulls: ch.nulls, ids: ch.ids}
 	if to == program.ToSparse {
 		f.NumEmbeddings = ch.embeddings()
 	}
 	return f
 }
 
-// takes reports whether a column would be taken for a feature.
-func (r *resolver) takes(name string, ops []Op, to program.Dest, a at) bool {
-	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice, tables: make(map[tableKey]*program.Bucketize)}
-	f := trial.feature(named{column: r.byName[name]}, name, ops, to, a)
+// wouldTake reports whether a column can be made a feature without an error.
+func (r *resolver) wouldTake(name string, ops []Op, to program.Dest, a location) bool {
+	trial := &resolver{problems: &problems{}, schema: r.schema, byName: r.byName, twice: r.twice,
+		tables: make(map[tableKey]*program.Bucketize)}
+	f := trial.feature(columnRef{column: r.byName[name]}, name, ops, to, a)
 	return f != nil && (to == program.ToSparse || !f.null(program.MalformedFail))
 }
 
-// unique refuses two features of one name.
-func (r *resolver) unique(what string, features []Feature) {
+// refuseDuplicates refuses two features of one name.
+func (r *resolver) refuseDuplicates(what string, features []Feature) {
 	seen := make(map[string]bool, len(features))
 	for i := range features {
 		f := &features[i]
 		if seen[f.Name] {
-			r.add(f.at, ErrDuplicate, "a second %s feature named %q; name it with as", what, f.Name)
+			r.add(f.location, ErrDuplicate, "a second %s feature named %q; name it with as", what, f.Name)
 		}
 		seen[f.Name] = true
 	}
 }
 
-// fits refuses keys whose ids may not fit int32.
-func (r *resolver) fits(keys []Feature) {
+// refuseWideIDs refuses keys whose ids may not fit int32.
+func (r *resolver) refuseWideIDs(keys []Feature) {
 	for i := range keys {
 		f := &keys[i]
 		if f.ids.lo < -1<<31 || f.ids.hi > 1<<31-1 {
-			r.add(f.at, ErrIDs, "ids of %q may be %d to %d; end with sigrid_hash, positive_modulus or clamp within int32, or say ids: int64",
+			r.add(f.location, ErrIDs, "ids of %q may be %d to %d; end with sigrid_hash, positive_modulus or clamp "+
+				"within int32, or say ids: int64",
 				f.Name, f.ids.lo, f.ids.hi)
 		}
 	}

@@ -8,20 +8,23 @@ import (
 
 // ColumnInfo is one leaf column of a dataset, as a pipeline needs to know it.
 type ColumnInfo struct {
-	Name            string         // what pipelines call it; one that several columns have cannot be used
-	Source          program.Source // format of the partitions; the zero value is Parquet. All columns have the same
-	Kind            program.Kind   // of its values as decoded
-	Logical         string         // what the file says that Bytes stand for, as "UUID" or "DECIMAL(38, 2)"; "" if they are text
-	List            bool           // a list of Kind
-	Nullable        bool           // a row may be null
-	ElementNullable bool           // lists: an element may be null
-	Field           uint16         // text and binary rows: number of the field, see program.Column
+	Name   string         // in a pipeline; a name that several columns have cannot be used
+	Source program.Source // format of the partitions; the zero value is Parquet. All columns have the same
+	Kind   program.Kind   // of its values as decoded
+	// what the file says that Bytes stand for, as "UUID" or "DECIMAL(38, 2)"; "" if they are text
+	Logical         string
+	List            bool   // a list of Kind
+	Nullable        bool   // a row may be null
+	ElementNullable bool   // lists: an element may be null
+	Field           uint16 // text and binary rows: number of the field, see program.Column
 	// Bits is the width that the source guarantees for integers (8, 16, 32, with Unsigned; 1: a boolean); 0: any Int64.
 	Bits     uint8
 	Unsigned bool
-	// Map says that the column is a map: Kind, List, Bits and Unsigned are those of a feature of it, which a row may lack.
+	// Map says that the column is a map: Kind, List, Bits and Unsigned are then those of its features, which a row may
+	// lack.
 	Map MapInfo
-	// Unsupported says why the column cannot be read; nil when it can. It matters only to pipelines that name it.
+	// Unsupported says why the column cannot be read; nil if it can be read. Only pipelines that name the column are
+	// refused.
 	Unsupported error
 }
 
@@ -48,7 +51,8 @@ func criteoSchema(source program.Source, nullable bool) []ColumnInfo {
 	schema := []ColumnInfo{{Name: "label", Source: source, Kind: program.Int64, Bits: 32}}
 	for i := range criteoInts {
 		schema = append(schema, ColumnInfo{
-			Name: fmt.Sprintf("int_%d", i), Source: source, Kind: program.Int64, Nullable: nullable, Field: uint16(1 + i), Bits: 32,
+			Name: fmt.Sprintf("int_%d", i), Source: source, Kind: program.Int64, Nullable: nullable,
+			Field: uint16(1 + i), Bits: 32,
 		})
 	}
 	for i := range criteoCats {

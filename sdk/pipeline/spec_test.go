@@ -56,10 +56,11 @@ func bare(s *Spec) *Spec {
 
 func ExampleSpec() {
 	s := &Spec{
-		Name:   "small",
-		IDs:    program.IDs32,
-		Label:  &Label{Column: "label"},
-		Dense:  []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)), Log(Int(1))}}},
+		Name:  "small",
+		IDs:   program.IDs32,
+		Label: &Label{Column: "label"},
+		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)),
+			Log(Int(1))}}},
 		Sparse: []Group{{Columns: Columns("cat_0", "cat_1"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
 		Generated: []Group{{
 			Columns: Columns("int_0"), As: "bucket_{n}",
@@ -90,15 +91,17 @@ func ExampleParse() {
 func TestSpecInGoIsSpecInYAML(t *testing.T) {
 	inGo := &Spec{
 		Name: "rm1", Batch: 8192, IDs: program.IDs32, Label: &Label{Column: "label"},
-		Dense:  []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)), Log(Int(1))}}},
+		Dense: []Group{{Columns: Columns("int_0..int_12"), Ops: []Op{FillNull(Int(0)), ClampMin(Int(0)),
+			Log(Int(1))}}},
 		Sparse: []Group{{Columns: Columns("cat_0..cat_25"), Ops: []Op{FillNull(Int(0)), SigridHash(0, 500000)}}},
 		Generated: []Group{{Columns: Columns("int_0..int_12"), As: "bucket_{n}", Ops: []Op{
-			FillNull(Int(0)), Bucketize(Borders{LogSpaced: &LogSpaced{From: 1, To: 1e6, Count: 1024}}), SigridHash(0, 500000),
+			FillNull(Int(0)), Bucketize(Borders{LogSpaced: &LogSpaced{From: 1, To: 1e6, Count: 1024}}),
+			SigridHash(0, 500000),
 		}}},
 	}
-	named, err := Named("rm1")
+	fromName, err := Named("rm1")
 	require.NoError(t, err)
-	assert.Equal(t, inGo, bare(named))
+	assert.Equal(t, inGo, bare(fromName))
 	again, err := Parse(inGo.YAML())
 	require.NoError(t, err)
 	assert.Equal(t, inGo, bare(again))
@@ -110,21 +113,33 @@ func TestCheckSpecsBuiltInGo(t *testing.T) {
 		spec *Spec
 		want string
 	}{
-		"nothing":           {&Spec{}, "pipeline: pipeline has no outputs: want a label, dense, sparse or generated"},
-		"batch":             {&Spec{Batch: -1, Label: &Label{Column: "x"}}, "pipeline: batch: wrong value: -1, want 1 to 16777216"},
-		"ids":               {&Spec{IDs: 9, Label: &Label{Column: "x"}}, "pipeline: ids: wrong value: ids(9), want int32 or int64"},
-		"label":             {&Spec{Label: &Label{}}, "pipeline: label: missing: column: the name of the column with the label"},
-		"columns":           {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
-		"operator":          {group(Op{Name: "nope"}), `pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
-		"parameter":         {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}), `pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
-		"parameter twice":   {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)}, {Name: "add", Value: Int(2)}}}), `pipeline: sparse[0].ops[0].log.add: given twice: "add"`},
-		"value of no type":  {group(Op{Name: "fill_null", Args: []Arg{{Name: "value"}}}), "pipeline: sparse[0].ops[0].fill_null.value: wrong value: nothing, want a finite number"},
-		"value of a type":   {group(Op{Name: "firstx", Args: []Arg{{Name: "n", Value: Text("3")}}}), `pipeline: sparse[0].ops[0].firstx.n: wrong value: the text "3", want a whole number`},
-		"borders of a type": {group(Op{Name: "bucketize", Args: []Arg{{Name: "borders", Value: Int(3)}}}), "pipeline: sparse[0].ops[0].bucketize.borders: wrong value: the number 3, want borders"},
-		"NaN":               {group(FillNull(Real(math.NaN()))), "pipeline: sparse[0].ops[0].fill_null.value: wrong value: the number .nan, want a finite number"},
-		"both kinds of borders": {group(Bucketize(Borders{List: []Number{Int(1)}, LogSpaced: &LogSpaced{From: 1, To: 2, Count: 2}})),
+		"nothing": {&Spec{}, "pipeline: pipeline has no outputs: want a label, dense, sparse or generated"},
+		"batch": {&Spec{Batch: -1, Label: &Label{Column: "x"}},
+			"pipeline: batch: wrong value: -1, want 1 to 16777216"},
+		"ids": {&Spec{IDs: 9, Label: &Label{Column: "x"}},
+			"pipeline: ids: wrong value: ids(9), want int32 or int64"},
+		"label": {&Spec{Label: &Label{}},
+			"pipeline: label: missing: column: the name of the column with the label"},
+		"columns": {&Spec{Dense: []Group{{}}}, "pipeline: dense[0]: missing: columns: at least one"},
+		"operator": {group(Op{Name: "nope"}),
+			`pipeline: sparse[0].ops[0]: unknown operator: "nope"; want one of fill_null, clamp, log, bucketize, sigrid_hash, positive_modulus, hex_to_int, zero_extend, firstx, identity`},
+		"parameter": {group(Op{Name: "log", Args: []Arg{{Name: "base", Value: Int(2)}}}),
+			`pipeline: sparse[0].ops[0].log.base: unknown parameter: "base" of log`},
+		"parameter twice": {group(Op{Name: "log", Args: []Arg{{Name: "add", Value: Int(2)},
+			{Name: "add", Value: Int(2)}}}), `pipeline: sparse[0].ops[0].log.add: given twice: "add"`},
+		"value of no type": {group(Op{Name: "fill_null", Args: []Arg{{Name: "value"}}}),
+			"pipeline: sparse[0].ops[0].fill_null.value: wrong value: nothing, want a finite number"},
+		"value of a type": {group(Op{Name: "firstx", Args: []Arg{{Name: "n", Value: Text("3")}}}),
+			`pipeline: sparse[0].ops[0].firstx.n: wrong value: the text "3", want a whole number`},
+		"borders of a type": {group(Op{Name: "bucketize", Args: []Arg{{Name: "borders", Value: Int(3)}}}),
+			"pipeline: sparse[0].ops[0].bucketize.borders: wrong value: the number 3, want borders"},
+		"NaN": {group(FillNull(Real(math.NaN()))),
+			"pipeline: sparse[0].ops[0].fill_null.value: wrong value: the number .nan, want a finite number"},
+		"both kinds of borders": {group(Bucketize(Borders{List: []Number{Int(1)}, LogSpaced: &LogSpaced{From: 1, To: 2,
+			Count: 2}})),
 			"pipeline: sparse[0].ops[0].bucketize.borders: wrong value: a list and log_spaced, want one"},
-		"as": {&Spec{Dense: []Group{{Columns: Columns("x"), As: "\xff"}}}, "pipeline: dense[0].as: wrong value: want at most 4096 bytes of UTF-8"},
+		"as": {&Spec{Dense: []Group{{Columns: Columns("x"), As: "\xff"}}},
+			"pipeline: dense[0].as: wrong value: want at most 4096 bytes of UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.EqualError(t, c.spec.Check(), c.want)
@@ -162,10 +177,10 @@ func randomSpec(t *rapid.T) *Spec {
 			return Borders{LogSpaced: &LogSpaced{From: 0.5, To: 100, Count: rapid.IntRange(2, 20).Draw(t, "count")}}
 		}
 		b := Borders{}
-		at := rapid.Int64Range(-100, 100).Draw(t, "first")
+		location := rapid.Int64Range(-100, 100).Draw(t, "first")
 		for range rapid.IntRange(1, 6).Draw(t, "borders") {
-			b.List = append(b.List, Int(at))
-			at += rapid.Int64Range(0, 3).Draw(t, "step")
+			b.List = append(b.List, Int(location))
+			location += rapid.Int64Range(0, 3).Draw(t, "step")
 		}
 		return b
 	})
@@ -180,7 +195,8 @@ func randomSpec(t *rapid.T) *Spec {
 		case 3:
 			return Bucketize(borders.Draw(t, "borders"),
 				Arg{Name: "side", Value: Text(rapid.SampledFrom([]string{"left", "right"}).Draw(t, "side"))},
-				Arg{Name: "compare", Value: Text(rapid.SampledFrom([]string{"float32", "float64", "int64"}).Draw(t, "compare"))})
+				Arg{Name: "compare", Value: Text(rapid.SampledFrom([]string{"float32", "float64", "int64"}).Draw(t,
+					"compare"))})
 		case 4:
 			return SigridHash(rapid.Int64().Draw(t, "salt"), rapid.Int64Range(1, math.MaxInt64).Draw(t, "max"))
 		case 5:
@@ -194,7 +210,8 @@ func randomSpec(t *rapid.T) *Spec {
 		}
 		return Identity()
 	})
-	columns := rapid.SampledFrom([]string{"label", "i", "i8", "u32", "i_null", "f", "f_null", "d", "s", "s_null", "list", "flist", "slist", "c_0..c_2", "c_*", "a..b"})
+	columns := rapid.SampledFrom([]string{"label", "i", "i8", "u32", "i_null", "f", "f_null", "d", "s", "s_null",
+		"list", "flist", "slist", "c_0..c_2", "c_*", "a..b"})
 	place := 0
 	groups := func(name string) []Group {
 		var out []Group
@@ -208,7 +225,8 @@ func randomSpec(t *rapid.T) *Spec {
 		return out
 	}
 	s := &Spec{
-		Name: "random: #1", Batch: rapid.IntRange(1, 100).Draw(t, "batch"), IDs: program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")),
+		Name: "random: #1", Batch: rapid.IntRange(1, 100).Draw(t, "batch"),
+		IDs:   program.IDs(rapid.IntRange(0, 1).Draw(t, "ids")),
 		Dense: groups("dense"), Sparse: groups("sparse"), Generated: groups("generated"),
 	}
 	if rapid.Bool().Draw(t, "label") {
@@ -262,7 +280,8 @@ func TestRandomSpecs(t *testing.T) {
 }
 
 func TestYAMLOfOddNames(t *testing.T) {
-	for _, name := range []string{"yes", "null", "1", "1e3", "0x10", "2001-01-01", "a: b", "#", "tab\t", "é", "\u2028", "\x7f", `q"\`, " ", "~", "<<", "*a", "&a", "!x", "a\nb", "\U0001f600"} {
+	for _, name := range []string{"yes", "null", "1", "1e3", "0x10", "2001-01-01", "a: b", "#", "tab\t", "é", "\u2028",
+		"\x7f", `q"\`, " ", "~", "<<", "*a", "&a", "!x", "a\nb", "\U0001f600"} {
 		s := &Spec{Name: name, Label: &Label{Column: name}, Dense: []Group{{Columns: Columns(name), As: name}}}
 		again, err := Parse(s.YAML())
 		require.NoError(t, err, "%q: %s", name, s.YAML())
@@ -275,7 +294,7 @@ func TestYAMLOfOddNames(t *testing.T) {
 // spacedBorders counts the borders that a spec asks to be computed.
 func spacedBorders(s *Spec) int {
 	n := 0
-	for _, k := range s.kinds() {
+	for _, k := range s.groupLists() {
 		for _, g := range k.groups {
 			for _, o := range g.Ops {
 				if a, ok := o.arg("borders"); ok && a.Value.(Borders).LogSpaced != nil {

@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// suggest returns "; did you mean "x"?" when a name is close to got, and the names otherwise when they are few.
+// suggest returns "; did you mean "x"?" if a name is close to got, or lists the names if they are few.
 func suggest(got string, names []string) string {
-	return suggestThat(got, names, func(string) bool { return true })
+	return suggestAccepted(got, names, func(string) bool { return true })
 }
 
-// suggestThat is suggest that proposes only a name that would be taken in got's place: one that is then refused helps
-// nobody.
-func suggestThat(got string, names []string, taken func(name string) bool) string {
+// suggestAccepted is suggest for names that would be accepted in the place of got.
+func suggestAccepted(got string, names []string, accepts func(name string) bool) string {
 	best, bestDistance := "", 1+len(got)/3
 	if got == "" || len(got) > 256 {
 		return ""
@@ -21,7 +20,7 @@ func suggestThat(got string, names []string, taken func(name string) bool) strin
 		if len(name) > 256 {
 			continue
 		}
-		if d := distance(got, name); d <= bestDistance && (best == "" || d < bestDistance) && taken(name) {
+		if d := distance(got, name); d <= bestDistance && (best == "" || d < bestDistance) && accepts(name) {
 			best, bestDistance = name, d
 		}
 	}
@@ -34,7 +33,7 @@ func suggestThat(got string, names []string, taken func(name string) bool) strin
 	return ""
 }
 
-// distance is the number of letters to insert, delete, change, or swap with their neighbour to turn a into b.
+// distance returns the number of letters to insert, delete, change, or swap with their neighbour to turn a into b.
 func distance(a, b string) int {
 	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -20,7 +20,8 @@ func TestColumnWithoutAName(t *testing.T) {
 	r, err := resolve(`sparse: [{columns: ["", b], as: "f{i}"}]`)
 	require.NoError(t, err)
 	require.Len(t, r.Keys, 2)
-	assert.Equal(t, []string{"f0", "", "f1", "b"}, []string{r.Keys[0].Name, r.Keys[0].Column.Name, r.Keys[1].Name, r.Keys[1].Column.Name})
+	assert.Equal(t, []string{"f0", "", "f1", "b"}, []string{r.Keys[0].Name, r.Keys[0].Column.Name, r.Keys[1].Name,
+		r.Keys[1].Column.Name})
 	p, _, err := Lower(r)
 	require.NoError(t, err)
 	require.NoError(t, p.Validate())

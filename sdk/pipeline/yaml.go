@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 )
 
-// YAML writes the spec as a document that [Parse] reads back to the same spec, but for positions. Text that is not UTF-8,
-// which no document can hold, is replaced.
+// YAML writes the spec as a document. [Parse] reads it back to the same spec with other positions. Text that is not
+// UTF-8, which no document can hold, is replaced.
 func (s *Spec) YAML() []byte {
 	var w bytes.Buffer
 	if s.Name != "" {
@@ -29,7 +29,7 @@ func (s *Spec) YAML() []byte {
 		}
 		w.WriteString("}\n")
 	}
-	for _, k := range s.kinds() {
+	for _, k := range s.groupLists() {
 		if len(k.groups) == 0 {
 			continue
 		}
@@ -75,7 +75,8 @@ func yamlValue(v Value) string {
 		return yamlText(string(x))
 	case Borders:
 		if l := x.LogSpaced; l != nil {
-			return "{log_spaced: {from: " + Real(l.From).String() + ", to: " + Real(l.To).String() + ", count: " + strconv.Itoa(l.Count) + "}}"
+			return "{log_spaced: {from: " + Real(l.From).String() + ", to: " + Real(l.To).String() +
+				", count: " + strconv.Itoa(l.Count) + "}}"
 		}
 		items := make([]string, len(x.List))
 		for i, b := range x.List {
@@ -86,9 +87,9 @@ func yamlValue(v Value) string {
 	return "null"
 }
 
-// yamlText writes text plain where every reader takes it for that, and in double quotes otherwise.
+// yamlText writes text plain if every YAML reader takes it for text, and in double quotes otherwise.
 func yamlText(s string) string {
-	if plain(s) {
+	if isPlain(s) {
 		return s
 	}
 	var b strings.Builder
@@ -112,9 +113,9 @@ func yamlText(s string) string {
 	return b.String()
 }
 
-// plain reports whether s is a letter and then letters, digits, dots and underscores, and no word that YAML gives
+// isPlain reports whether s is a letter and then letters, digits, dots and underscores, and no word that YAML gives
 // another meaning.
-func plain(s string) bool {
+func isPlain(s string) bool {
 	switch strings.ToLower(s) {
 	case "", "y", "n", "yes", "no", "on", "off", "true", "false", "null":
 		return false
