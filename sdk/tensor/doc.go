@@ -1,5 +1,5 @@
-// Package tensor holds train-ready mini-batches: what a drive's program writes, what crosses the wire and what a
-// trainer takes.
+// Package tensor holds train-ready mini-batches: a drive's program writes them, a frame carries them over the wire, and
+// a trainer takes them.
 //
 // A [MiniBatch] has up to five tensors, described by a [Schema]:
 //
@@ -12,20 +12,20 @@
 // B is the number of rows, D of dense features, F of keys (sparse features), N of sparse values. The last three
 // tensors are TorchRec's KeyedJaggedTensor (torchrec/sparse/jagged_tensor.py); [MiniBatch.Validate] checks its rules.
 //
-// The package also knows the forms in which a mini-batch rests or travels:
+// The package also holds the forms in which a mini-batch is stored or sent:
 //
-//   - [Layout]: each tensor at a 64-byte boundary, no header; how it lies in a drive's memory.
+//   - [Layout]: each tensor at a 64-byte boundary, without a header, in a drive's memory.
 //   - the frame ([WriteFrame], [AppendFrame], [ReadFrame]): a safetensors file whose data starts at a 64-byte
 //     boundary. A mini-batch has exactly one frame, so that a mini-batch delivered again is byte for byte the same.
-//   - npy ([NpyWriter]): a whole run as one keyed jagged tensor in a folder of .npy files.
+//   - npy ([NpyWriter]): all mini-batches of a run as one keyed jagged tensor in a folder of .npy files.
 //
-// Package arrowipc, below, holds the Arrow form, so that arrow-go is linked only by those who ask for it.
+// Package arrowipc, below, holds the Arrow form. It is a package of its own so that only its importers link arrow-go.
 //
 // # Memory
 //
-// A mini-batch may lend memory that belongs to a drive. It then has a release function, and whoever holds the
-// mini-batch calls [MiniBatch.Release] once; [MiniBatch.Retain] adds a holder, [MiniBatch.Clone] makes a copy that
-// lends nothing. The tensors must not be touched after the last Release.
+// A mini-batch may lend memory that belongs to a drive. It then has a release function, and each of its holders calls
+// [MiniBatch.Release] once. [MiniBatch.Retain] adds a holder. [MiniBatch.Clone] makes a copy with memory of its own.
+// The tensors must not be used after the last Release.
 //
 // # Concurrency
 //
@@ -34,11 +34,11 @@
 //
 // # Errors
 //
-// Frames are foreign bytes: [ReadFrame] returns errors that wrap [ErrFrame] and allocates nothing that the frame's
-// own length does not bound. Shapes that do not agree are errors that wrap [ErrShape]. Nothing here panics on input.
+// Frames are foreign bytes: [ReadFrame] returns errors that wrap [ErrFrame] and allocates nothing that the frame's own
+// length does not bound. Shapes that do not agree are errors that wrap [ErrShape]. No input makes the package panic.
 //
 // # Debugging
 //
-// Built with -tags debug, the last Release takes the tensors away (their slices become nil), and one Release too many
-// panics. [MiniBatch.Equal] compares bits, and [Diff] says where two mini-batches differ.
+// In a build with -tags debug, the last Release sets the slices of the tensors to nil, and a Release after it panics.
+// [MiniBatch.Equal] compares bits, and [Diff] says where two mini-batches differ.
 package tensor

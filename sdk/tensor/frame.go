@@ -28,18 +28,18 @@ const MaxFrameHeader = 64 << 20
 //	length of the JSON, u64 little-endian | JSON, ended by spaces so that what follows starts at a multiple of 64 |
 //	tensors, without gaps, in the order kjt.values, dense, kjt.lengths, label, kjt.weights
 //
-// The JSON has no white space inside and its fields in this order: __metadata__, then the tensors as they lie, each with
-// dtype (F32, I32, I64), shape and data_offsets. Metadata, all strings, in this order:
+// The JSON has no white space inside and its fields in this order: __metadata__, then the tensors as they lie, each
+// with dtype (F32, I32, I64), shape and data_offsets. Metadata, all strings, in this order:
 //
 //	format          millrace.frame/1
 //	name            JOB/EPOCH/NUMBER, the job's digest in hex
 //	shapes          {"rows":B,"dense":D,"keys":F,"values":N}
 //	dense           JSON list of the dense features' names
 //	keys            JSON list of the keys' names
-//	num_embeddings  JSON list, one a key, 0 where not bounded
-//	list            JSON list, one a key: false where every row has exactly one id
+//	num_embeddings  JSON list, one for each key; 0 if the key's ids are not bounded
+//	list            JSON list, one for each key; false if every row has exactly one id
 //	ids             int32 or int64 (only with keys)
-//	lengths         ones (only with keys, and where every length is 1 and kjt.lengths is left out)
+//	lengths         ones (only with keys, and only if every length is 1 and kjt.lengths is left out)
 //	crc32c          of the tensors' bytes, 8 hex digits
 //
 // Strings escape only ", \ and characters below space (as \u00xx). There is nothing else in a frame, so one mini-batch
@@ -49,7 +49,7 @@ type Frame struct {
 	Data   [][]byte // views, in order
 }
 
-// EncodeFrame returns a mini-batch's frame. The mini-batch is checked with Validate; the error wraps ErrShape.
+// EncodeFrame returns a mini-batch's frame. It validates the mini-batch; the error wraps ErrShape.
 func EncodeFrame(m *MiniBatch) (Frame, error) {
 	if err := m.Validate(); err != nil {
 		return Frame{}, fmt.Errorf("frame of mini-batch %v: %w", m.Name, err)
@@ -65,12 +65,13 @@ func EncodeFrame(m *MiniBatch) (Frame, error) {
 	}
 	f.Header = appendHeader(nil, m.Name, m.Schema, m.Rows, m.Values(), e, crc)
 	if len(f.Header) > MaxFrameHeader+8 {
-		return Frame{}, shapeError("frame of mini-batch %v: the header has %d bytes, at most %d", m.Name, len(f.Header)-8, MaxFrameHeader)
+		return Frame{}, shapeError("frame of mini-batch %v: the header has %d bytes, at most %d", m.Name,
+			len(f.Header)-8, MaxFrameHeader)
 	}
 	return f, nil
 }
 
-// Len returns the bytes of the whole frame.
+// Len returns the length of the whole frame in bytes.
 func (f Frame) Len() int64 {
 	n := int64(len(f.Header))
 	for _, d := range f.Data {
@@ -79,7 +80,7 @@ func (f Frame) Len() int64 {
 	return n
 }
 
-// WriteTo writes the frame without copying it: with writev where w is a network connection.
+// WriteTo writes the frame without copying it. If w is a network connection it uses writev.
 func (f Frame) WriteTo(w io.Writer) (int64, error) {
 	bufs := make(net.Buffers, 0, 1+len(f.Data))
 	bufs = append(bufs, f.Header)
@@ -117,7 +118,7 @@ func AppendFrame(dst []byte, m *MiniBatch) ([]byte, error) {
 	return dst, nil
 }
 
-// safetensors' names of our types.
+// safetensors returns the name of the type in the safetensors format.
 func (d DType) safetensors() string {
 	switch d {
 	case Float32:
@@ -130,7 +131,7 @@ func (d DType) safetensors() string {
 	return ""
 }
 
-// appendShapes appends the JSON up to the number of rows.
+// appendShapes appends the header's JSON up to the number of rows.
 func appendShapes(b []byte, name Name) []byte {
 	b = append(b, `{"__metadata__":{"format":"`+FrameFormat+`","name":"`...)
 	b = append(b, name.String()...)
@@ -186,13 +187,14 @@ func appendHeader(b []byte, name Name, s *Schema, rows, values int, e Extents, c
 	return b
 }
 
-// appendMeta ends the string before and starts one that holds a JSON list.
+// appendMeta ends the JSON string before it and begins one that holds a JSON list.
 func appendMeta(b []byte, name string, list []byte) []byte {
 	b = append(b, `","`+name+`":"[`...)
 	b = appendEscaped(b, string(list))
 	return append(b, ']')
 }
 
+// comma appends a comma before every element but the first.
 func comma(b []byte, i int) []byte {
 	if i > 0 {
 		return append(b, ',')
@@ -207,7 +209,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped is written out, and not encoding/json's, because frames must stay the same in every release of Go.
+// appendEscaped escapes a JSON string. It does not use encoding/json, because frames must stay the same in every
+// release of Go.
 func appendEscaped(b []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
 	for i := range len(s) {

@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/internal/crc32c"
 )
 
-// frameHeader is what encoding/json makes of a header. The canonical form is checked afterwards, by writing it again.
+// frameHeader is a header as encoding/json reads it. The reader writes the header again to check its canonical form.
 type frameHeader struct {
 	Metadata struct {
 		Format        string `json:"format"`
@@ -31,21 +31,23 @@ type frameHeader struct {
 	Weights *frameTensor `json:"kjt.weights"`
 }
 
+// frameTensor is one tensor of a header.
 type frameTensor struct {
 	DType   string   `json:"dtype"`
 	Shape   []int64  `json:"shape"`
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
-// ReadFrame reads a whole frame. The tensors are views of b where its memory is aligned to their elements, else
-// copies; b must not change while the mini-batch is used. Frames are foreign bytes: every length, offset, type and
-// shape is checked, the CRC32C too, the keyed jagged tensor's rules, and that the header is the one that WriteFrame
-// writes. What is allocated is bounded by the length of b. The error wraps ErrFrame.
+// ReadFrame reads a whole frame. The tensors are views of b if its memory is aligned to their elements, and copies
+// otherwise; b must not change while the mini-batch is used. Frames are foreign bytes: ReadFrame checks every length,
+// offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header is the one that
+// WriteFrame writes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
-// ReadFrameOf is ReadFrame for a caller that knows which mini-batch it asked for, and has made the CRC32C of what follows the header itself: while
-// it read the frame, when the bytes were still in the processor's cache. Since a mini-batch has one frame, the header is compared with the one that it
-// must have, and is parsed only to say what is wrong. The error wraps ErrFrame.
+// ReadFrameOf is ReadFrame for a caller that knows which mini-batch it asked for, and that has computed the CRC32C of
+// the bytes after the header while it read the frame, when they were still in the processor's cache. A mini-batch has
+// one frame, so the header is compared with the header of that frame, and parsed only to say what is wrong. The error
+// wraps ErrFrame.
 func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error) {
 	if m := readExpected(b, crc, name, s); m != nil {
 		return m, nil
@@ -62,7 +64,7 @@ func ReadFrameOf(b []byte, crc uint32, name Name, s *Schema) (*MiniBatch, error)
 	return m, nil
 }
 
-// readExpected returns nil where anything is not as it should be.
+// readExpected returns the mini-batch if the frame is exactly the expected one, and nil otherwise.
 func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	if len(b) < 8 {
 		return nil
@@ -80,7 +82,8 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	if !ok {
 		return nil
 	}
-	rest, ok = bytes.CutPrefix(rest, fmt.Appendf(nil, `,\"dense\":%d,\"keys\":%d,\"values\":`, len(s.Dense), len(s.Keys)))
+	rest, ok = bytes.CutPrefix(rest, fmt.Appendf(nil, `,\"dense\":%d,\"keys\":%d,\"values\":`, len(s.Dense),
+		len(s.Keys)))
 	if !ok {
 		return nil
 	}
@@ -89,7 +92,11 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 		return nil
 	}
 	e, err := Packed(s, int(rows), int(values))
-	if err != nil || e.Bytes != int64(len(b)-len(head)) || !bytes.Equal(head, appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), e, crc)) {
+	if err != nil || e.Bytes != int64(len(b)-len(head)) {
+		return nil
+	}
+	want := appendHeader(make([]byte, 0, len(head)), name, s, int(rows), int(values), e, crc)
+	if !bytes.Equal(head, want) {
 		return nil
 	}
 	m, err := FromMemory(s, int(rows), int(values), b[len(head):], e, nil)
@@ -103,17 +110,18 @@ func readExpected(b []byte, crc uint32, name Name, s *Schema) *MiniBatch {
 	return m
 }
 
-// cutNumber reads digits, of a number up to most, and returns what follows.
-func cutNumber(b []byte, most int64) (n int64, rest []byte, ok bool) {
+// cutNumber reads the digits of a number up to limit, and returns the bytes after them.
+func cutNumber(b []byte, limit int64) (n int64, rest []byte, ok bool) {
 	i := 0
 	for ; i < len(b) && '0' <= b[i] && b[i] <= '9'; i++ {
-		if n = 10*n + int64(b[i]-'0'); n > most {
+		if n = 10*n + int64(b[i]-'0'); n > limit {
 			return 0, nil, false
 		}
 	}
 	return n, b[i:], i > 0
 }
 
+// readSummed reads a frame. sum is the CRC32C of its data, or nil if it is to be computed.
 func readSummed(b []byte, sum *uint32) (*MiniBatch, error) {
 	m, err := readFrame(b, sum)
 	if err != nil {
@@ -122,6 +130,7 @@ func readSummed(b []byte, sum *uint32) (*MiniBatch, error) {
 	return m, nil
 }
 
+// readFrame is readSummed without ErrFrame.
 func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("%d bytes, less than a header's length", len(b))
@@ -184,7 +193,7 @@ func readFrame(b []byte, sum *uint32) (*MiniBatch, error) {
 	return m, nil
 }
 
-// schema puts the schema together from the metadata and from which tensors there are.
+// schema makes the schema from the metadata and from the tensors that the header lists.
 func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 	var shapes struct{ Rows, Dense, Keys, Values int64 }
 	if err := strictJSON([]byte(h.Metadata.Shapes), &shapes); err != nil {
@@ -211,7 +220,8 @@ func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 		return nil, 0, 0, fmt.Errorf("%d keys, %d num_embeddings, %d list", len(keys), len(embeddings), len(list))
 	}
 	if shapes.Dense != int64(len(s.Dense)) || shapes.Keys != int64(len(keys)) {
-		return nil, 0, 0, fmt.Errorf("%d dense features and %d keys, shapes says %d and %d", len(s.Dense), len(keys), shapes.Dense, shapes.Keys)
+		return nil, 0, 0, fmt.Errorf("%d dense features and %d keys, shapes says %d and %d", len(s.Dense), len(keys),
+			shapes.Dense, shapes.Keys)
 	}
 	if len(keys) > 0 {
 		s.Keys = make([]Key, len(keys))
@@ -239,13 +249,14 @@ func (h *frameHeader) schema() (s *Schema, rows, values int, err error) {
 	return s, int(shapes.Rows), int(shapes.Values), nil
 }
 
-// checkTensors compares the header's tensors with those that the shapes demand.
+// checkTensors refuses a header whose tensors are not those of the shapes.
 func (h *frameHeader) checkTensors(e Extents) error {
 	for _, f := range []struct {
 		name string
 		have *frameTensor
 	}{
-		{TensorValues, h.Values}, {TensorDense, h.Dense}, {TensorLengths, h.Lengths}, {TensorLabel, h.Label}, {TensorWeights, h.Weights},
+		{TensorValues, h.Values}, {TensorDense, h.Dense}, {TensorLengths, h.Lengths}, {TensorLabel, h.Label},
+		{TensorWeights, h.Weights},
 	} {
 		want, ok := e.Find(f.name)
 		have := f.have
@@ -261,9 +272,11 @@ func (h *frameHeader) checkTensors(e Extents) error {
 		case !slices.Equal(have.Shape, want.Shape):
 			return fmt.Errorf("tensor %s: shape %v, want %v", f.name, have.Shape, want.Shape)
 		case have.Offsets[0] > want.Offset:
-			return fmt.Errorf("tensor %s: a gap before it: it starts at %d, want %d", f.name, have.Offsets[0], want.Offset)
+			return fmt.Errorf("tensor %s: a gap before it: it starts at %d, want %d", f.name, have.Offsets[0],
+				want.Offset)
 		case have.Offsets[0] < want.Offset:
-			return fmt.Errorf("tensor %s: it overlaps the one before: it starts at %d, want %d", f.name, have.Offsets[0], want.Offset)
+			return fmt.Errorf("tensor %s: it overlaps the one before: it starts at %d, want %d", f.name,
+				have.Offsets[0], want.Offset)
 		case have.Offsets[1] != want.Offset+want.Bytes:
 			return fmt.Errorf("tensor %s: it ends at %d, want %d", f.name, have.Offsets[1], want.Offset+want.Bytes)
 		}

@@ -102,7 +102,8 @@ func TestReadFrameCopiesNothingWhereAligned(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, Diff(m, back))
 		inside := func(p unsafe.Pointer) bool {
-			return uintptr(p) >= uintptr(unsafe.Pointer(&at[0])) && uintptr(p) <= uintptr(unsafe.Pointer(&at[len(at)-1]))
+			return uintptr(p) >= uintptr(unsafe.Pointer(&at[0])) &&
+				uintptr(p) <= uintptr(unsafe.Pointer(&at[len(at)-1]))
 		}
 		assert.Equal(t, shift%8 == 0, inside(unsafe.Pointer(&back.Values64[0])))
 		assert.Equal(t, shift%4 == 0, inside(unsafe.Pointer(&back.Dense[0])))

@@ -1,13 +1,13 @@
 package tensor
 
-// Gather mixes the rows of a window of mini-batches: row i of the mini-batches returned, counted through all of them,
-// is row perm[i] of those given, counted likewise. Mini-batch k returned has the name and the number of rows of
-// mini-batch k given, and memory of its own. perm must be a permutation of the window's rows (dataset.RowPermutation);
-// all mini-batches must be valid and of one schema. The error wraps ErrShape.
-func Gather(window []*MiniBatch, perm []uint32) ([]*MiniBatch, error) {
+// Gather mixes the rows of a window of mini-batches. Rows are counted through all mini-batches of a window: row i of
+// the returned window is row permutation[i] of the given one. Mini-batch k of the returned window has the name and the
+// number of rows of mini-batch k of the given one, and memory of its own. permutation must permute the window's rows
+// (see dataset.RowPermutation); all mini-batches must be valid and of one schema. The error wraps ErrShape.
+func Gather(window []*MiniBatch, permutation []uint32) ([]*MiniBatch, error) {
 	if len(window) == 0 {
-		if len(perm) != 0 {
-			return nil, shapeError("%d rows to gather from no mini-batch", len(perm))
+		if len(permutation) != 0 {
+			return nil, shapeError("%d rows to gather from no mini-batch", len(permutation))
 		}
 		return nil, nil
 	}
@@ -22,36 +22,35 @@ func Gather(window []*MiniBatch, perm []uint32) ([]*MiniBatch, error) {
 		}
 		total += m.Rows
 	}
-	if len(perm) != total {
-		return nil, shapeError("%d rows to gather from a window of %d", len(perm), total)
+	if len(permutation) != total {
+		return nil, shapeError("%d rows to gather from a window of %d", len(permutation), total)
 	}
 	seen := make([]bool, total)
-	for i, p := range perm {
+	for i, p := range permutation {
 		if int64(p) >= int64(total) || seen[p] {
 			return nil, shapeError("row %d of the permutation is %d, out of range or there twice", i, p)
 		}
 		seen[p] = true
 	}
 
-	// from[p] is where row p of the window is.
-	from := make([]place, 0, total)
+	windowRows := make([]rowRef, 0, total)  // by the row's number in the window
 	offsets := make([][]int64, len(window)) // of the lists
 	for i, m := range window {
 		for r := range m.Rows {
-			from = append(from, place{i, r})
+			windowRows = append(windowRows, rowRef{i, r})
 		}
 		if !s.Fixed() {
 			offsets[i] = m.Offsets(make([]int64, 0, len(m.Lengths)+1))
 		}
 	}
 	out := make([]*MiniBatch, len(window))
-	at := 0
+	first := 0 // row of the mini-batch in the window
 	for k, m := range window {
-		rows := make([]place, m.Rows)
+		rows := make([]rowRef, m.Rows)
 		for r := range rows {
-			rows[r] = from[perm[at+r]]
+			rows[r] = windowRows[permutation[first+r]]
 		}
-		at += m.Rows
+		first += m.Rows
 		o, err := gatherOne(window, offsets, rows)
 		if err != nil {
 			return nil, err
@@ -62,11 +61,11 @@ func Gather(window []*MiniBatch, perm []uint32) ([]*MiniBatch, error) {
 	return out, nil
 }
 
-// place is a row of a window.
-type place struct{ batch, row int }
+// rowRef refers to a row of a window: the index of its mini-batch, and its row there.
+type rowRef struct{ batch, row int }
 
-// gatherOne makes a mini-batch of the rows.
-func gatherOne(window []*MiniBatch, offsets [][]int64, rows []place) (*MiniBatch, error) {
+// gatherOne makes a mini-batch of rows of the window. offsets are the offsets of each mini-batch's lists.
+func gatherOne(window []*MiniBatch, offsets [][]int64, rows []rowRef) (*MiniBatch, error) {
 	s := window[0].Schema
 	f, fixed := len(s.Keys), s.Fixed()
 	values := len(rows) * f

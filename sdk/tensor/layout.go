@@ -14,7 +14,7 @@ const (
 	TensorWeights = "kjt.weights"
 )
 
-// Extent is where one tensor lies, counted from the start of the mini-batch's data.
+// Extent says where one tensor lies. Offsets count from the start of the mini-batch's data.
 type Extent struct {
 	Name   string
 	DType  DType
@@ -24,7 +24,7 @@ type Extent struct {
 }
 
 // Extents are the tensors of one mini-batch in their fixed order: kjt.values, dense, kjt.lengths, label, kjt.weights.
-// A tensor that the schema has not is not listed; one with no elements is.
+// They list the schema's tensors, those without elements included.
 type Extents struct {
 	Tensors []Extent
 	Bytes   int64 // from the first tensor's start to the last one's end
@@ -40,8 +40,9 @@ func (e *Extents) Find(name string) (Extent, bool) {
 	return Extent{}, false
 }
 
-// Layout says how a mini-batch of rows rows and values sparse values lies in a drive's memory: each tensor at the next
-// 64-byte boundary, in the order of Extents. A Fixed schema needs values = rows x keys. Errors wrap ErrShape.
+// Layout returns the output layout of a mini-batch in a drive's memory: each tensor at the next 64-byte boundary, in
+// the order of Extents. rows and values are the mini-batch's numbers of rows and of sparse values. A Fixed schema needs
+// values = rows x keys. Errors wrap ErrShape.
 func Layout(s *Schema, rows, values int) (Extents, error) { return layout(s, rows, values, Align) }
 
 // Packed is Layout without gaps, as in a frame. The order of the tensors keeps every element at a multiple of its size.
@@ -55,21 +56,22 @@ func layout(s *Schema, rows, values int, align int64) (Extents, error) {
 	case values < 0 || int64(values) > MaxValues:
 		return Extents{}, fmt.Errorf("%w: %d values, at most %d", ErrShape, values, int64(MaxValues))
 	case d > MaxDense || f > MaxKeys:
-		return Extents{}, fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, d, f, MaxDense, MaxKeys)
+		return Extents{}, fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, d, f, MaxDense,
+			MaxKeys)
 	case s.Fixed() && int64(values) != int64(rows)*int64(f):
 		return Extents{}, fmt.Errorf("%w: %d values for %d rows of %d keys with one id each", ErrShape, values, rows, f)
 	case f > 0 && s.IDs != Int32 && s.IDs != Int64:
 		return Extents{}, fmt.Errorf("%w: ids are %v, want int32 or int64", ErrShape, s.IDs)
 	}
 	var e Extents
-	add := func(name string, dt DType, shape ...int64) {
-		n := int64(dt.Size())
-		for _, dim := range shape {
-			n *= dim
+	add := func(name string, dtype DType, shape ...int64) {
+		size := int64(dtype.Size())
+		for _, dimension := range shape {
+			size *= dimension
 		}
-		off := (e.Bytes + align - 1) / align * align
-		e.Tensors = append(e.Tensors, Extent{Name: name, DType: dt, Shape: shape, Offset: off, Bytes: n})
-		e.Bytes = off + n
+		offset := (e.Bytes + align - 1) / align * align
+		e.Tensors = append(e.Tensors, Extent{Name: name, DType: dtype, Shape: shape, Offset: offset, Bytes: size})
+		e.Bytes = offset + size
 	}
 	if f > 0 {
 		add(TensorValues, s.IDs, int64(values))

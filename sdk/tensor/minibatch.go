@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// Name says which mini-batch this is: the job's digest, the epoch, and its number, which is its place in the epoch's
-// plan. Two mini-batches of one name are byte for byte the same.
+// Name identifies a mini-batch: the job's digest, the epoch, and the mini-batch's number, which is its position in the
+// epoch's plan. Two mini-batches of one name are byte for byte the same.
 type Name struct {
 	Job    [32]byte // dataset.JobDigest
 	Epoch  uint64
@@ -44,11 +44,11 @@ func ParseName(s string) (Name, error) {
 	return n, nil
 }
 
-// MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: read them, do not write them,
-// and not after Release.
+// MiniBatch is one train-ready mini-batch. Its slices may be views of a drive's memory: the caller must not write them,
+// nor read them after Release.
 type MiniBatch struct {
 	Name   Name
-	Schema *Schema // shared by all mini-batches of a job; not to be changed
+	Schema *Schema // shared by all mini-batches of a job; must not be changed
 	Rows   int     // B
 
 	Label    []float32 // [B], nil if the schema has no label
@@ -58,12 +58,12 @@ type MiniBatch struct {
 	Lengths  []int32   // [F, B], nil if the schema is Fixed
 	Weights  []float32 // [N], nil if the schema has no weights
 
-	holders atomic.Int32 // holders beside the first; -1 once released
-	release func()       // gives lent memory back, nil if the memory is the mini-batch's own
+	holders atomic.Int32 // holders, less one; -1 once the last has released the mini-batch
+	release func()       // gives lent memory back; nil if the memory is the mini-batch's own
 }
 
-// New returns a mini-batch with no tensors yet and one holder. When the last holder releases it, release (which may be
-// nil) is called, once.
+// New returns a mini-batch without tensors and with one holder. release, which may be nil, is called once, when the
+// last holder releases the mini-batch.
 func New(schema *Schema, rows int, release func()) *MiniBatch {
 	return &MiniBatch{Schema: schema, Rows: rows, release: release}
 }
@@ -99,11 +99,11 @@ func Make(schema *Schema, rows, values int) (*MiniBatch, error) {
 	return m, nil
 }
 
-// Retain adds a holder, who must call Release too.
+// Retain adds a holder. Each holder calls Release once.
 func (m *MiniBatch) Retain() { m.holders.Add(1) }
 
-// Release gives up one hold. The last one gives lent memory back; the tensors must not be used after it. A Release too
-// many does nothing, but panics in debug builds.
+// Release removes a holder. The last Release gives lent memory back; the tensors must not be used after it. A Release
+// after the last has no effect, and panics in debug builds.
 func (m *MiniBatch) Release() {
 	left := m.holders.Add(-1)
 	switch {
@@ -120,7 +120,7 @@ func (m *MiniBatch) Release() {
 	}
 }
 
-// Lent reports whether the tensors are somebody else's memory, valid only until Release.
+// Lent reports whether the tensors are lent memory, which is valid only until Release.
 func (m *MiniBatch) Lent() bool { return m.release != nil }
 
 // Clone returns a copy with memory of its own and one holder.
@@ -180,8 +180,10 @@ func Diff(a, b *MiniBatch) string {
 	return ""
 }
 
+// same returns an integer as its own bits.
 func same[T any](v T) T { return v }
 
+// diff says where two tensors first differ, or returns "".
 func diff[T any, B comparable](name string, a, b []T, bits func(T) B) string {
 	if len(a) != len(b) {
 		return fmt.Sprintf("%s: %d elements, %d elements", name, len(a), len(b))

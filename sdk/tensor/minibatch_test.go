@@ -179,7 +179,8 @@ func TestSchemaRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, s.Validate(), ErrShape) })
 	}
-	require.NoError(t, (&Schema{Dense: []string{"a"}, Keys: key, IDs: Int32}).Validate(), "a dense feature and a key may share a name")
+	require.NoError(t, (&Schema{Dense: []string{"a"}, Keys: key, IDs: Int32}).Validate(),
+		"a dense feature and a key may share a name")
 }
 
 func TestMiniBatchValidate(t *testing.T) {
@@ -188,7 +189,8 @@ func TestMiniBatchValidate(t *testing.T) {
 		change func(m *MiniBatch)
 		says   string
 	}{
-		"label short":          {"fixed int32", func(m *MiniBatch) { m.Label = m.Label[1:] }, "label has 4 elements, want 5"},
+		"label short": {"fixed int32", func(m *MiniBatch) { m.Label = m.Label[1:] },
+			"label has 4 elements, want 5"},
 		"dense long":           {"fixed int32", func(m *MiniBatch) { m.Dense = append(m.Dense, 1) }, "dense has 16"},
 		"values short":         {"fixed int32", func(m *MiniBatch) { m.Values32 = m.Values32[1:] }, "want 10"},
 		"values of both types": {"fixed int32", func(m *MiniBatch) { m.Values64 = make([]int64, 10) }, "int64"},
@@ -198,10 +200,11 @@ func TestMiniBatchValidate(t *testing.T) {
 		"a scalar's length":    {"lists int64", func(m *MiniBatch) { m.Lengths[5] = 2 }, `one id a row`},
 		"the sum of lengths":   {"lists int64", func(m *MiniBatch) { m.Lengths[0]++ }, "sum to"},
 		"weights short":        {"lists weighted", func(m *MiniBatch) { m.Weights = m.Weights[1:] }, "kjt.weights"},
-		"weights unasked":      {"lists int64", func(m *MiniBatch) { m.Weights = make([]float32, m.Values()) }, "kjt.weights"},
-		"rows negative":        {"lists int64", func(m *MiniBatch) { m.Rows = -1 }, "-1 rows"},
-		"values without keys":  {"label only", func(m *MiniBatch) { m.Values64 = make([]int64, 1) }, "int64"},
-		"no schema":            {"label only", func(m *MiniBatch) { m.Schema = nil }, "no schema"},
+		"weights unasked": {"lists int64", func(m *MiniBatch) { m.Weights = make([]float32, m.Values()) },
+			"kjt.weights"},
+		"rows negative":       {"lists int64", func(m *MiniBatch) { m.Rows = -1 }, "-1 rows"},
+		"values without keys": {"label only", func(m *MiniBatch) { m.Values64 = make([]int64, 1) }, "int64"},
+		"no schema":           {"label only", func(m *MiniBatch) { m.Schema = nil }, "no schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := random(t, schemas()[tc.schema], 5, 1)
@@ -265,7 +268,8 @@ func TestLayoutRefuses(t *testing.T) {
 		ok           bool
 	}{
 		{fixed, 3, 6, true}, {fixed, 3, 5, false}, {fixed, 3, 7, false}, {fixed, 0, 0, true}, {fixed, -1, -2, false},
-		{list, MaxRows, 0, true}, {list, MaxRows + 1, 0, false}, {list, 1, MaxValues, true}, {list, 1, MaxValues + 1, false}, {list, 1, -1, false},
+		{list, MaxRows, 0, true}, {list, MaxRows + 1, 0, false}, {list, 1, MaxValues, true}, {list, 1, MaxValues + 1,
+			false}, {list, 1, -1, false},
 		{&Schema{Keys: []Key{{Name: "a"}}}, 1, 1, false},
 		{&Schema{Dense: make([]string, MaxDense+1)}, 1, 0, false},
 	} {

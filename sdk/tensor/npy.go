@@ -18,7 +18,7 @@ const (
 	NpyLengths = "lengths.npy" // <i4 [F, n]
 	NpyWeights = "weights.npy" // <f4 [N], as values.npy
 	NpySparse  = "sparse.npy"  // <i8 or <i4 [n, F], only when every length is 1
-	NpyKeys    = "keys.json"   // what the others hold; written last
+	NpyKeys    = "keys.json"   // describes the other files; written last
 )
 
 // npyBuffers is the memory, in bytes, for all spools of a writer together.
@@ -26,26 +26,26 @@ const npyBuffers = 16 << 20
 
 // NpyWriter writes all mini-batches of a run as one keyed jagged tensor, in .npy files of NumPy's format v1.0.
 //
-// The sparse tensors are feature-major over all rows, so each feature's values and lengths are spooled to a file of
-// its own and put together by Close. The writer holds 16 MiB of buffers, whatever the number of rows, and a feature's
-// spool is removed as soon as it is copied, so the disk needs room for the output and one feature.
+// The sparse tensors are feature-major over all rows, so the writer spools each feature's values and lengths to files
+// of their own, which Close joins. The writer holds 16 MiB of buffers for any number of rows. Close removes a feature's
+// spool as soon as it is copied, so the disk needs room for the output and one feature.
 //
-// Everything is written to DIR.partial, which Close renames to DIR. A folder without keys.json is not whole.
+// The writer writes to DIR.partial, which Close renames to DIR. A folder without keys.json is not whole.
 type NpyWriter struct {
 	dir, partial string
 	schema       *Schema
-	rows, values int64
-	ones         bool // every length so far is 1
-	err          error
-	done         bool
+	rows, values int64 // written so far
+	ones         bool  // every length so far is 1
+	err          error // of the first Write or Close that failed
+	done         bool  // closed or aborted
 
 	dense, labels, sparse *npyFile
-	spooled               []spool // values of each key, then lengths, then weights
+	spools                []spool // values of each key, then lengths, then weights
 	transposed            []byte  // one mini-batch row-major, for sparse.npy
 }
 
-// CreateNpy starts an npy folder at dir, which must not exist or be empty. What a run that did not end left in
-// dir.partial is removed, unless there is a file that is not such a run's.
+// CreateNpy starts an npy folder at dir, which must not exist or be empty. It removes the files that an earlier run
+// left in dir.partial. It fails if dir.partial holds a file that no writer makes.
 func CreateNpy(dir string, schema *Schema) (*NpyWriter, error) {
 	if err := schema.Validate(); err != nil {
 		return nil, fmt.Errorf("create %s: %w", dir, err)
@@ -71,6 +71,7 @@ func CreateNpy(dir string, schema *Schema) (*NpyWriter, error) {
 	return w, nil
 }
 
+// open creates the files that are written row by row, and the spools.
 func (w *NpyWriter) open() (err error) {
 	s := w.schema
 	if len(s.Dense) > 0 {
@@ -94,7 +95,8 @@ func (w *NpyWriter) open() (err error) {
 		limit := max(npyBuffers/(len(kinds)*f), 4096)
 		for _, kind := range kinds {
 			for key := range f {
-				w.spooled = append(w.spooled, spool{path: filepath.Join(w.partial, fmt.Sprintf("%s%s-%d", spoolPrefix, kind, key)), limit: limit})
+				w.spools = append(w.spools, spool{path: filepath.Join(w.partial, fmt.Sprintf("%s%s-%d", spoolPrefix,
+					kind, key)), limit: limit})
 			}
 		}
 	}
@@ -137,6 +139,7 @@ func (w *NpyWriter) write(m *MiniBatch) error {
 	return nil
 }
 
+// writeSparse spools the sparse tensors of a mini-batch, and writes sparse.npy as long as every length is 1.
 func (w *NpyWriter) writeSparse(m *MiniBatch) error {
 	f, s := len(w.schema.Keys), w.schema
 	if f == 0 {
@@ -158,18 +161,18 @@ func (w *NpyWriter) writeSparse(m *MiniBatch) error {
 	}
 	o := m.OffsetPerKey()
 	for key := range f {
-		if err := w.spooled[key].write(values[o[key]*int64(size) : o[key+1]*int64(size)]); err != nil {
+		if err := w.spools[key].write(values[o[key]*int64(size) : o[key+1]*int64(size)]); err != nil {
 			return err
 		}
 		of := lengths
 		if !s.Fixed() {
 			of = lengths[key*m.Rows : (key+1)*m.Rows]
 		}
-		if err := w.spooled[f+key].write(Bytes(of)); err != nil {
+		if err := w.spools[f+key].write(Bytes(of)); err != nil {
 			return err
 		}
 		if s.Weights {
-			if err := w.spooled[2*f+key].write(weights[o[key]*4 : o[key+1]*4]); err != nil {
+			if err := w.spools[2*f+key].write(weights[o[key]*4 : o[key+1]*4]); err != nil {
 				return err
 			}
 		}
@@ -194,8 +197,8 @@ func (w *NpyWriter) writeSparse(m *MiniBatch) error {
 	return w.sparse.write(w.transposed)
 }
 
-// Close puts the files together, writes keys.json and renames the folder. On an error nothing is renamed; what was
-// written stays in DIR.partial until Abort or the next CreateNpy.
+// Close joins the spools, writes keys.json and renames the folder. If it fails, the files stay in DIR.partial until
+// Abort or the next CreateNpy.
 func (w *NpyWriter) Close() error {
 	if w.done || w.err != nil {
 		return w.err
@@ -205,6 +208,7 @@ func (w *NpyWriter) Close() error {
 	return w.err
 }
 
+// finish is Close without its state.
 func (w *NpyWriter) finish() error {
 	s, f := w.schema, int64(len(w.schema.Keys))
 	files := map[string]npyHeader{}
@@ -242,10 +246,10 @@ func (w *NpyWriter) finish() error {
 			{NpyWeights, Float32, []int64{w.values}},
 		} {
 			from := int64(i) * f
-			if from >= int64(len(w.spooled)) {
+			if from >= int64(len(w.spools)) {
 				break
 			}
-			file, err := joinSpools(w.partial, join.name, w.spooled[from:from+f])
+			file, err := joinSpools(w.partial, join.name, w.spools[from:from+f])
 			if err != nil {
 				return err
 			}
@@ -284,8 +288,12 @@ type keysJSON struct {
 	Files         map[string]npyHeader `json:"files"` // encoding/json sorts them
 }
 
+// writeKeys writes keys.json.
 func (w *NpyWriter) writeKeys(files map[string]npyHeader) error {
-	k := keysJSON{Version: NpyVersion, Rows: w.rows, Values: w.values, Dense: w.schema.Dense, Keys: w.schema.KeyNames(), NumEmbeddings: []int64{}, Files: files}
+	k := keysJSON{
+		Version: NpyVersion, Rows: w.rows, Values: w.values, Dense: w.schema.Dense, Keys: w.schema.KeyNames(),
+		NumEmbeddings: []int64{}, Files: files,
+	}
 	if k.Dense == nil {
 		k.Dense = []string{}
 	}
@@ -305,7 +313,7 @@ func (w *NpyWriter) writeKeys(files map[string]npyHeader) error {
 	return nil
 }
 
-// Abort removes DIR.partial. After a Close that succeeded it does nothing, so that it can be deferred.
+// Abort removes DIR.partial. It has no effect after a Close that succeeded, so a caller can defer it.
 func (w *NpyWriter) Abort() error {
 	if w.done {
 		return nil
@@ -316,13 +324,13 @@ func (w *NpyWriter) Abort() error {
 	}
 	for _, f := range []*npyFile{w.dense, w.labels, w.sparse} {
 		if f != nil {
-			f.f.Close() // what it holds is removed anyway; an error tells nothing
+			f.f.Close() // the file is removed next, so its error does not matter
 		}
 	}
 	return removePartial(w.partial)
 }
 
-// removePartial removes a folder if it holds nothing but what a writer makes.
+// removePartial removes a folder if it holds only files that a writer makes.
 func removePartial(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -331,10 +339,13 @@ func removePartial(dir string) error {
 	if err != nil {
 		return fmt.Errorf("remove npy folder: %w", err)
 	}
-	ours := " " + strings.Join([]string{NpyDense, NpyLabels, NpyValues, NpyLengths, NpyWeights, NpySparse, NpyKeys}, " ") + " "
+	ours := " " + strings.Join([]string{NpyDense, NpyLabels, NpyValues, NpyLengths, NpyWeights, NpySparse, NpyKeys},
+		" ") + " "
 	for _, e := range entries {
-		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), spoolPrefix) && !strings.Contains(ours, " "+e.Name()+" ") {
-			return fmt.Errorf("remove npy folder %s: %w: %q is not ours: look at it, then remove it", dir, fs.ErrExist, e.Name())
+		if !e.Type().IsRegular() || !strings.HasPrefix(e.Name(), spoolPrefix) &&
+			!strings.Contains(ours, " "+e.Name()+" ") {
+			return fmt.Errorf("remove npy folder %s: %w: %q is not ours: look at it, then remove it", dir, fs.ErrExist,
+				e.Name())
 		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -343,6 +354,7 @@ func removePartial(dir string) error {
 	return nil
 }
 
+// syncDir makes the names in a folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// npyReserved is the length of every header that we write: with any shape of one or two dimensions it has 68 to 109
-// bytes, which the format pads to a multiple of 64.
+// npyReserved is the length of every header that is written here: the header of a shape of one or two dimensions has 68
+// to 109 bytes, and the format pads it to a multiple of 64.
 const npyReserved = 128
 
-// npyHeader is what a .npy file's header says.
+// npyHeader is the content of a .npy file's header.
 type npyHeader struct {
 	DType string  `json:"dtype"` // <f4, <i4, <i8
 	Shape []int64 `json:"shape"`
 }
 
+// npyType returns NumPy's name of a type.
 func npyType(d DType) string {
 	switch d {
 	case Int32:

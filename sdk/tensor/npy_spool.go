@@ -10,8 +10,8 @@ import (
 // spoolPrefix starts the names of spools.
 const spoolPrefix = "spool-"
 
-// spool collects one feature's bytes in a file. It is open only while it is written, so that the number of features
-// does not matter to the limit of open files.
+// spool collects one feature's bytes in a file. The file is open only while it is written, so that the limit of open
+// files does not bound the number of features.
 type spool struct {
 	path  string
 	buf   []byte
@@ -19,6 +19,7 @@ type spool struct {
 	bytes int64
 }
 
+// write appends bytes to the buffer, and writes both to the file if they exceed the limit.
 func (s *spool) write(b []byte) error {
 	if len(s.buf)+len(b) <= s.limit {
 		s.buf = append(s.buf, b...)
@@ -62,6 +63,7 @@ func joinSpools(dir, name string, spools []spool) (*npyFile, error) {
 	return file, nil
 }
 
+// moveTo appends the spool to a file and removes the spool.
 func (s *spool) moveTo(file *npyFile) error {
 	if s.bytes > 0 {
 		f, err := os.Open(s.path)

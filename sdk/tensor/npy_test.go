@@ -90,8 +90,8 @@ func TestNpyHoldsOneKeyedJaggedTensor(t *testing.T) {
 				dir := filepath.Join(t.TempDir(), "out")
 				w, err := CreateNpy(dir, s)
 				require.NoError(t, err)
-				for i := range w.spooled {
-					w.spooled[i].limit = 64 // so that spools reach the disk
+				for i := range w.spools {
+					w.spools[i].limit = 64 // so that spools reach the disk
 				}
 				f, d := len(s.Keys), len(s.Dense)
 				var label, dense, weights []float32
@@ -279,8 +279,8 @@ func TestNpyOnAFailingDisk(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "out")
 		w, err := CreateNpy(dir, s)
 		require.NoError(t, err)
-		for i := range w.spooled {
-			w.spooled[i].limit = 0
+		for i := range w.spools {
+			w.spools[i].limit = 0
 		}
 		require.NoError(t, os.Symlink("/dev/full", filepath.Join(dir+".partial", name)))
 		err = w.Write(random(t, s, 3, 1))

@@ -10,8 +10,8 @@ import (
 // ErrShape says that a schema or a mini-batch breaks a rule of its shape.
 var ErrShape = errors.New("tensor: shape")
 
-// Bounds of a schema and of a mini-batch. They leave room far above any model known (DPP's largest reads 1,221 dense
-// and 306 sparse features) and keep every product of two of them inside an int64.
+// Bounds of a schema and of a mini-batch. They are far above every known model (DPP's largest reads 1,221 dense and 306
+// sparse features) and keep every product of two of them inside an int64.
 const (
 	MaxDense     = 1 << 20 // dense features
 	MaxKeys      = 1 << 20 // keys
@@ -57,12 +57,12 @@ func (d DType) String() string {
 // Key is one sparse feature.
 type Key struct {
 	Name          string // unique among the keys
-	NumEmbeddings int64  // ids are in [0, NumEmbeddings); 0 when the pipeline does not bound them
-	List          bool   // a row may hold other than exactly one id: a list, or a scalar that can be null
+	NumEmbeddings int64  // ids are in [0, NumEmbeddings); 0 if the pipeline does not bound them
+	List          bool   // a row may have no id or several: the feature is a list, or a scalar that can be null
 }
 
-// Schema describes the mini-batches of a job: which tensors there are and what their columns mean. It is known before
-// the first mini-batch, so that a model's tables can be built.
+// Schema describes the mini-batches of a job: which tensors they have and what the tensors' columns mean. It is known
+// before the first mini-batch, so that a launcher can build a model's tables.
 type Schema struct {
 	Label   bool     // there is a label tensor
 	Dense   []string // names of the dense features, in the tensor's column order; may be empty
@@ -71,7 +71,7 @@ type Schema struct {
 	Weights bool     // every id has a float32 weight
 }
 
-// Fixed reports that every row holds exactly one id of every key, so that there is no lengths tensor.
+// Fixed reports whether every row has exactly one id of every key. The lengths tensor is then left out.
 func (s *Schema) Fixed() bool {
 	for i := range s.Keys {
 		if s.Keys[i].List {
@@ -102,13 +102,14 @@ func (s *Schema) Equal(o *Schema) bool {
 		slices.Equal(s.Dense, o.Dense) && slices.Equal(s.Keys, o.Keys)
 }
 
-// Validate checks the schema's rules; the error wraps ErrShape.
+// Validate checks the schema's rules. The error wraps ErrShape.
 func (s *Schema) Validate() error {
 	if s == nil {
 		return fmt.Errorf("%w: no schema", ErrShape)
 	}
 	if len(s.Dense) > MaxDense || len(s.Keys) > MaxKeys {
-		return fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, len(s.Dense), len(s.Keys), MaxDense, MaxKeys)
+		return fmt.Errorf("%w: %d dense features and %d keys, at most %d and %d", ErrShape, len(s.Dense), len(s.Keys),
+			MaxDense, MaxKeys)
 	}
 	if !s.Label && len(s.Dense) == 0 && len(s.Keys) == 0 {
 		return fmt.Errorf("%w: no label, no dense feature and no key: nothing to train on", ErrShape)
@@ -146,7 +147,7 @@ func (s *Schema) Validate() error {
 	return nil
 }
 
-// validName keeps names printable in every form that carries them.
+// validName refuses a name that is empty, too long or not UTF-8.
 func validName(name string) error {
 	switch {
 	case name == "":

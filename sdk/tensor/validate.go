@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
+// shapeError returns an error that wraps ErrShape.
 func shapeError(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrShape, fmt.Errorf(format, args...))
 }
 
-// sameTensors checks that e lists the tensors of want, wherever they lie.
+// sameTensors checks that e lists the tensors of want. Their offsets may differ.
 func sameTensors(e, want Extents) error {
 	if len(e.Tensors) != len(want.Tensors) {
 		return shapeError("%d tensors, want %d", len(e.Tensors), len(want.Tensors))
@@ -17,7 +18,8 @@ func sameTensors(e, want Extents) error {
 	for i, t := range e.Tensors {
 		w := want.Tensors[i]
 		if t.Name != w.Name || t.DType != w.DType || t.Bytes != w.Bytes || !slices.Equal(t.Shape, w.Shape) {
-			return shapeError("tensor %d is %s %v%v, want %s %v%v", i, t.Name, t.DType, t.Shape, w.Name, w.DType, w.Shape)
+			return shapeError("tensor %d is %s %v%v, want %s %v%v", i, t.Name, t.DType, t.Shape, w.Name, w.DType,
+				w.Shape)
 		}
 	}
 	return nil
@@ -25,8 +27,8 @@ func sameTensors(e, want Extents) error {
 
 // Validate checks that the tensors have the shapes that the schema promises and keep the rules of TorchRec's
 // KeyedJaggedTensor (torchrec/sparse/jagged_tensor_validator.py): lengths are not negative, there are keys x rows of
-// them, their sum is the number of values, weights are as many as values, keys are unique. It does not look at ids; see
-// ValidateIDs. The error wraps ErrShape.
+// them, their sum is the number of values, weights are as many as values, keys are unique. ValidateIDs checks the ids.
+// The error wraps ErrShape.
 func (m *MiniBatch) Validate() error {
 	if err := m.Schema.Validate(); err != nil {
 		return err
@@ -64,14 +66,15 @@ func (m *MiniBatch) Validate() error {
 	if s.Fixed() {
 		return count(TensorValues, n, true, rows*f)
 	}
-	var sum int64 // of at most MaxKeys x MaxRows lengths: passes 2^63 only beyond any memory
+	var sum int64 // of at most MaxKeys x MaxRows lengths: no memory holds enough of them to overflow it
 	for k := range s.Keys {
 		for r, l := range m.Lengths[k*m.Rows : (k+1)*m.Rows] {
 			switch {
 			case l < 0:
 				return shapeError("%s of key %q, row %d is %d", TensorLengths, s.Keys[k].Name, r, l)
 			case l != 1 && !s.Keys[k].List:
-				return shapeError("%s of key %q, row %d is %d, but the key has one id a row", TensorLengths, s.Keys[k].Name, r, l)
+				return shapeError("%s of key %q, row %d is %d, but the key has one id a row", TensorLengths,
+					s.Keys[k].Name, r, l)
 			}
 			sum += int64(l)
 		}
@@ -82,8 +85,8 @@ func (m *MiniBatch) Validate() error {
 	return nil
 }
 
-// ValidateIDs checks that every id of a key with embeddings is one of them. The mini-batch must be valid. The error
-// wraps ErrShape.
+// ValidateIDs checks that the ids of every key with a known number of embeddings are below that number. The mini-batch
+// must be valid. The error wraps ErrShape.
 func (m *MiniBatch) ValidateIDs() error {
 	offsets := m.OffsetPerKey()
 	for f := range m.Schema.Keys {
@@ -99,7 +102,8 @@ func (m *MiniBatch) ValidateIDs() error {
 				id = m.Values64[i]
 			}
 			if id < 0 || id >= k.NumEmbeddings {
-				return shapeError("%s[%d] of key %q is %d, want 0 to %d", TensorValues, i, k.Name, id, k.NumEmbeddings-1)
+				return shapeError("%s[%d] of key %q is %d, want 0 to %d", TensorValues, i, k.Name, id,
+					k.NumEmbeddings-1)
 			}
 		}
 	}

@@ -8,10 +8,10 @@ import (
 // Element is a type of tensor elements.
 type Element interface{ float32 | int32 | int64 }
 
-// bigEndian is true on machines whose memory is not in the order of our formats; views are copies there.
+// bigEndian says that the machine's byte order is not that of the formats here. Views are copies then.
 var bigEndian = binary.NativeEndian.Uint16([]byte{1, 0}) != 1
 
-// Bytes returns the little-endian bytes of v: a view of its memory, not a copy (a copy on big-endian machines).
+// Bytes returns the little-endian bytes of v: a view of its memory, or a copy on big-endian machines.
 func Bytes[T Element](v []T) []byte {
 	if len(v) == 0 {
 		return nil
@@ -24,8 +24,8 @@ func Bytes[T Element](v []T) []byte {
 	return b
 }
 
-// View returns little-endian bytes as elements: a view of b where b is aligned to an element (64-byte aligned memory
-// always is), a copy otherwise and on big-endian machines. Bytes beyond the last whole element are ignored.
+// View returns little-endian bytes as elements: a view of b if b is aligned to an element (64-byte aligned memory
+// always is), and a copy otherwise and on big-endian machines. It ignores bytes after the last whole element.
 func View[T Element](b []byte) []T {
 	var zero T
 	size := int(unsafe.Sizeof(zero))
@@ -83,8 +83,8 @@ func (m *MiniBatch) views(e Extents) [][]byte {
 
 // FromMemory returns a mini-batch whose tensors are views of mem, laid out as e says (Layout for a drive's memory,
 // Packed for a frame's data, or a layout of the caller's own with the same tensors). release is called on the last
-// Release. Every extent is checked against the schema and mem; the tensors' content is not looked at: call Validate
-// where mem is not trusted. The error wraps ErrShape.
+// Release. FromMemory checks every extent against the schema and mem, and not the tensors' content: call Validate if
+// mem is not trusted. The error wraps ErrShape.
 func FromMemory(s *Schema, rows, values int, mem []byte, e Extents, release func()) (*MiniBatch, error) {
 	want, err := Packed(s, rows, values)
 	if err != nil {

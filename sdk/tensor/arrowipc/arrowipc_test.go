@@ -134,7 +134,8 @@ func TestFileAsArrowSeesIt(t *testing.T) {
 		fields = append(fields, fmt.Sprint(f.Name, " ", f.Type))
 	}
 	assert.Equal(t, []string{
-		"dense large_list<item: float32>", "label large_list<item: float32>", "kjt.values large_list<item: int64>", "kjt.lengths large_list<item: int32>",
+		"dense large_list<item: float32>", "label large_list<item: float32>", "kjt.values large_list<item: int64>",
+		"kjt.lengths large_list<item: int32>",
 	}, fields)
 	assert.Equal(t, map[string]string{
 		"millrace.format": "millrace.arrow/1", "millrace.shapes": `{"dense":1,"keys":2}`, "millrace.dense": `["x"]`,
@@ -291,7 +292,8 @@ func TestReaderRefusesOtherFiles(t *testing.T) {
 		"lists":           change(metaList, `[true,false]`),
 		"an extra field":  change("more", "1"),
 		"no label column": arrow.NewSchema(a.Fields()[:1], &meta),
-		"an extra column": arrow.NewSchema(append(a.Fields(), arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int8}), &meta),
+		"an extra column": arrow.NewSchema(append(a.Fields(), arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int8}),
+			&meta),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

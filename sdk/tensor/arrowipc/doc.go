@@ -15,9 +15,9 @@
 //	millrace.shapes          {"dense":D,"keys":F}
 //	millrace.dense           JSON list of the dense features' names
 //	millrace.keys            JSON list of the keys' names
-//	millrace.num_embeddings  JSON list, one a key, 0 where not bounded
-//	millrace.list            JSON list, one a key: false where every row has exactly one id
-//	millrace.lengths         ones, only where kjt.lengths is left out
+//	millrace.num_embeddings  JSON list, one for each key; 0 if the ids are not bounded
+//	millrace.list            JSON list, one for each key; false if every row has exactly one id
+//	millrace.lengths         ones, only if kjt.lengths is left out
 //
 // and each record batch's own (Message) metadata:
 //
@@ -32,11 +32,12 @@
 //
 // # Errors
 //
-// Errors name the file's mini-batch by its place. What is not such a file is an error that wraps [ErrFormat].
+// Errors name the file's mini-batch by its index. The error for a file that is no file of mini-batches wraps
+// [ErrFormat].
 //
-// Read only files that you trust: they are read by arrow-go, which believes the counts in a file and, on a damaged one,
-// panics (which is caught here) or asks for gigabytes (which cannot be). Frames (package tensor) are the form for bytes
-// from elsewhere.
+// Read only files that you trust. Package arrow-go reads them, and it believes the counts in a file: on a damaged file
+// it panics, which the package turns into an error, or it allocates gigabytes, which the package cannot prevent. Frames
+// (package tensor) are the form for bytes that are not trusted.
 //
 // # Debugging
 //

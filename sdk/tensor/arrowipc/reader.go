@@ -15,7 +15,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Reader reads mini-batches from an IPC file, which must be one that is trusted: see the package comment.
+// Reader reads mini-batches from an IPC file. The file must be trusted: see the package comment.
 type Reader struct {
 	schema *tensor.Schema
 	r      *ipc.FileReader
@@ -24,12 +24,12 @@ type Reader struct {
 
 // NewReader reads the footer and the schema. r must stay open until Close, which does not close it.
 func NewReader(r ipc.ReadAtSeeker) (rd *Reader, err error) {
-	defer caught(&err)
+	defer recoverPanic(&err)
 	size, err := r.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("open arrow file: %w", err)
 	}
-	// A message cannot be larger than its file, which is bound enough: mini-batches of 1 GiB are legitimate.
+	// A message is not larger than its file. No lower bound is possible, since mini-batches of 1 GiB are legitimate.
 	f, err := ipc.NewFileReader(r, ipc.WithBodySizeLimit(size), ipc.WithMetadataSizeLimit(size))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrFormat, err)
@@ -63,7 +63,7 @@ func (r *Reader) Len() int { return r.r.NumRecords() }
 
 // MiniBatch reads mini-batch i of the file, counted from 0. Release it when done.
 func (r *Reader) MiniBatch(i int) (m *tensor.MiniBatch, err error) {
-	defer caught(&err)
+	defer recoverPanic(&err)
 	rec, err := r.r.RecordBatchAt(i)
 	if err != nil {
 		return nil, fmt.Errorf("%w: mini-batch %d: %v", ErrFormat, i, err)
@@ -88,6 +88,7 @@ func (r *Reader) All() iter.Seq2[*tensor.MiniBatch, error] {
 	}
 }
 
+// miniBatch makes a mini-batch of a record batch.
 func (r *Reader) miniBatch(rec arrow.RecordBatch) (*tensor.MiniBatch, error) {
 	if rec.NumRows() != 1 {
 		return nil, fmt.Errorf("%d rows, want 1", rec.NumRows())
@@ -150,8 +151,8 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// caught turns a panic of arrow-go on a damaged file into an error.
-func caught(err *error) {
+// recoverPanic turns a panic of arrow-go on a damaged file into an error.
+func recoverPanic(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", ErrFormat, r)
 	}

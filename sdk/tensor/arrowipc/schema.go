@@ -30,7 +30,7 @@ const (
 	metaRows       = "millrace.rows"
 )
 
-// shapes is the part of every mini-batch's shape that does not change.
+// shapes is the part of the shapes that all mini-batches of a file share.
 type shapes struct {
 	Dense int `json:"dense"`
 	Keys  int `json:"keys"`
@@ -90,7 +90,7 @@ func Schema(s *tensor.Schema) (*arrow.Schema, error) {
 	return arrow.NewSchema(fields, &meta), nil
 }
 
-// parseSchema is Schema's inverse; anything that Schema does not write is refused.
+// parseSchema is the inverse of Schema. It refuses everything that Schema does not write.
 func parseSchema(a *arrow.Schema) (*tensor.Schema, error) {
 	meta := a.Metadata()
 	get := func(name string) string {
@@ -113,7 +113,8 @@ func parseSchema(a *arrow.Schema) (*tensor.Schema, error) {
 		}
 	}
 	if len(embeddings) != len(keys) || len(list) != len(keys) {
-		return nil, fmt.Errorf("%w: %d keys, %d %s, %d %s", ErrFormat, len(keys), len(embeddings), metaEmbeddings, len(list), metaList)
+		return nil, fmt.Errorf("%w: %d keys, %d %s, %d %s", ErrFormat, len(keys), len(embeddings), metaEmbeddings,
+			len(list), metaList)
 	}
 	for i := range keys {
 		s.Keys = append(s.Keys, tensor.Key{Name: keys[i], NumEmbeddings: embeddings[i], List: list[i]})

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// Writer writes mini-batches to an IPC file. Without Close the file has no footer, and no reader takes it for whole.
+// Writer writes mini-batches to an IPC file. Without Close the file has no footer, and readers refuse it.
 type Writer struct {
 	schema *tensor.Schema
 	arrow  *arrow.Schema
@@ -38,7 +38,7 @@ func NewWriter(w io.Writer, s *tensor.Schema) (*Writer, error) {
 	return &Writer{schema: s, arrow: a, w: f}, nil
 }
 
-// Write appends a mini-batch, whose tensors are not copied and not kept. After an error the file cannot be finished.
+// Write appends a mini-batch. It neither copies nor keeps the tensors. After an error the file cannot be finished.
 func (w *Writer) Write(m *tensor.MiniBatch) error {
 	if w.err == nil {
 		w.err = w.write(m)
@@ -107,7 +107,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// FileWriter is a Writer on a file that has its name only when it is whole: until Close it is PATH.partial.
+// FileWriter is a Writer on a file. The file is PATH.partial until Close renames it to PATH.
 type FileWriter struct {
 	*Writer
 	f          *os.File
@@ -115,8 +115,8 @@ type FileWriter struct {
 	done       bool
 }
 
-// Create starts an IPC file at path, which must not exist. What a run that did not end left in path.partial is
-// overwritten.
+// Create starts an IPC file at path, which must not exist. It overwrites path.partial, which an earlier run may have
+// left.
 func Create(path string, s *tensor.Schema) (*FileWriter, error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, fmt.Errorf("create arrow file %s: %w: remove it or choose another", path, fs.ErrExist)
@@ -135,7 +135,7 @@ func Create(path string, s *tensor.Schema) (*FileWriter, error) {
 	return w, nil
 }
 
-// Close finishes the file, syncs it and gives it its name. On an error path.partial stays, until Abort.
+// Close finishes the file, syncs it and renames it to its path. If it fails, path.partial stays until Abort.
 func (w *FileWriter) Close() error {
 	if err := w.Writer.Close(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (w *FileWriter) Close() error {
 	return nil
 }
 
-// Abort removes path.partial. After a Close that succeeded it does nothing, so that it can be deferred.
+// Abort removes path.partial. It has no effect after a Close that succeeded, so a caller can defer it.
 func (w *FileWriter) Abort() error {
 	if w.done {
 		return nil
