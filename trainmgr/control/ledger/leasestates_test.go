@@ -69,10 +69,10 @@ var leaseEvents = map[string]func(*leaseWorld) error{
 		return err
 	},
 	"all is acknowledged": func(w *leaseWorld) error {
-		return w.ledger.Acknowledge("x", w.session, 0, []dataset.Run{{From: 0, To: 2}}, w.now)
+		return w.ledger.Acknowledge("x", w.session, 0, []dataset.Range{{From: 0, To: 2}}, w.now)
 	},
 	"a part is acknowledged": func(w *leaseWorld) error {
-		return w.ledger.Acknowledge("x", w.session, 0, []dataset.Run{{From: 0, To: 1}}, w.now)
+		return w.ledger.Acknowledge("x", w.session, 0, []dataset.Range{{From: 0, To: 1}}, w.now)
 	},
 	"the rank gives it back": func(w *leaseWorld) error {
 		le, _ := w.lease()
