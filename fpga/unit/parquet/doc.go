@@ -19,8 +19,7 @@
 //	err = d.Reset(&ct, &h, page, dictionary)
 //	for d.Rows() > 0 { n, err := d.Next(&block, 1024) ... }
 //
-// decoder.ChunkReader is that loop over a whole chunk in memory, with the checks that only a whole chunk allows: the
-// counts of the pages against those of the footer. reference.ReadColumn gives the rows of the same chunk.
+// reference.ReadColumn gives the rows of a whole chunk, by the specification's text.
 //
 // The format is apache/parquet-format (Thrift definitions, Encodings.md, Compression.md); the packages follow version
 // 2.11 of that specification. They assume a little-endian machine, as every target of this project is.

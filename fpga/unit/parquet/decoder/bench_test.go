@@ -26,22 +26,32 @@ func BenchmarkDecode(b *testing.B) {
 		{name: "plain/float", c: parquettest.Column{Physical: format.Float}},
 		{name: "plain/bytes", c: parquettest.Column{Physical: format.ByteArray}},
 		{name: "plain/boolean", c: parquettest.Column{Physical: format.Boolean}},
-		{name: "plain/int32/optional/none_null", c: parquettest.Column{Physical: format.Int32, Shape: parquettest.ShapeOptional}},
-		{name: "plain/int32/optional/third_null", c: parquettest.Column{Physical: format.Int32, Shape: parquettest.ShapeOptional}, nulls: 1. / 3},
-		{name: "plain/float/optional/third_null", c: parquettest.Column{Physical: format.Float, Shape: parquettest.ShapeOptional}, nulls: 1. / 3},
-		{name: "dictionary/int64/200", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary}, few: 200},
-		{name: "dictionary/int64/10000", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary}, few: 10000},
-		{name: "dictionary/int64/60000", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary}, few: 60000},
-		{name: "dictionary/int64/200/third_null", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary, Shape: parquettest.ShapeOptional}, few: 200, nulls: 1. / 3},
-		{name: "dictionary/float/all different", c: parquettest.Column{Physical: format.Float, Encoding: format.RLEDictionary}},
+		{name: "plain/int32/optional/none_null", c: parquettest.Column{Physical: format.Int32,
+			Shape: parquettest.ShapeOptional}},
+		{name: "plain/int32/optional/third_null", c: parquettest.Column{Physical: format.Int32,
+			Shape: parquettest.ShapeOptional}, nulls: 1. / 3},
+		{name: "plain/float/optional/third_null", c: parquettest.Column{Physical: format.Float,
+			Shape: parquettest.ShapeOptional}, nulls: 1. / 3},
+		{name: "dictionary/int64/200", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary},
+			few: 200},
+		{name: "dictionary/int64/10000", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary},
+			few: 10000},
+		{name: "dictionary/int64/60000", c: parquettest.Column{Physical: format.Int64, Encoding: format.RLEDictionary},
+			few: 60000},
+		{name: "dictionary/int64/200/third_null", c: parquettest.Column{Physical: format.Int64,
+			Encoding: format.RLEDictionary, Shape: parquettest.ShapeOptional}, few: 200, nulls: 1. / 3},
+		{name: "dictionary/float/all different", c: parquettest.Column{Physical: format.Float,
+			Encoding: format.RLEDictionary}},
 		{name: "delta/int64", c: parquettest.Column{Physical: format.Int64, Encoding: format.DeltaBinaryPacked}},
 		{name: "delta/int32", c: parquettest.Column{Physical: format.Int32, Encoding: format.DeltaBinaryPacked}},
 		{name: "split/float", c: parquettest.Column{Physical: format.Float, Encoding: format.ByteStreamSplit}},
 		{name: "split/int32", c: parquettest.Column{Physical: format.Int32, Encoding: format.ByteStreamSplit}},
 		{name: "split/double", c: parquettest.Column{Physical: format.Double, Encoding: format.ByteStreamSplit}},
 		{name: "list/plain/int64", c: parquettest.Column{Physical: format.Int64, Shape: parquettest.ShapeList}},
-		{name: "list/dictionary/int64/10000", c: parquettest.Column{Physical: format.Int64, Shape: parquettest.ShapeList, Encoding: format.RLEDictionary}, few: 10000},
-		{name: "list/plain/int64/tenth_null", c: parquettest.Column{Physical: format.Int64, Shape: parquettest.ShapeList}, nulls: .1},
+		{name: "list/dictionary/int64/10000", c: parquettest.Column{Physical: format.Int64,
+			Shape: parquettest.ShapeList, Encoding: format.RLEDictionary}, few: 10000},
+		{name: "list/plain/int64/tenth_null", c: parquettest.Column{Physical: format.Int64,
+			Shape: parquettest.ShapeList}, nulls: .1},
 	}
 	for _, bc := range cases {
 		b.Run(bc.name, func(b *testing.B) {
@@ -70,8 +80,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// benchRows fills a column with rows of few different values, or of all different ones if few is 0; lists have 20 elements
-// on average.
+// benchRows fills a column with rows of few different values, or of all different ones if few is 0; lists have 20
+// elements on average.
 func benchRows(c *parquettest.Column, r *rand.Rand, n int, nulls float64, few int) {
 	var pool []any
 	for range few {
@@ -101,11 +111,13 @@ func benchRows(c *parquettest.Column, r *rand.Rand, n int, nulls float64, few in
 }
 
 // benchPage writes the column as one page with levels and indices as common writers leave them: long runs.
-func benchPage(b *testing.B, c *parquettest.Column, r *rand.Rand) (format.ColumnType, format.PageHeader, []byte, *Dictionary) {
+func benchPage(b *testing.B, c *parquettest.Column, r *rand.Rand) (format.ColumnType, format.PageHeader, []byte,
+	*Dictionary) {
 	c.PageRows, c.PlainRuns = len(c.Rows), true
 	pages := c.Pages(r)
 	maxDef, repDef := c.Shape.LevelBounds()
-	ct := format.ColumnType{Physical: c.Physical, Unsigned: c.Unsigned, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+	ct := format.ColumnType{Physical: c.Physical, Unsigned: c.Unsigned, MaxDef: maxDef, RepDef: repDef,
+		List: repDef > 0, MaxRep: min(repDef, 1)}
 	data := pages[len(pages)-1]
 	if len(pages) == 1 {
 		return ct, data.Header, data.Payload, nil
@@ -120,5 +132,5 @@ func benchPage(b *testing.B, c *parquettest.Column, r *rand.Rand) (format.Column
 
 // alignedBytes makes memory that a dictionary can lie in.
 func alignedBytes(n int) []byte {
-	return rawBytes(make([]uint64, (n+7)/8))
+	return bytesOf(make([]uint64, (n+7)/8))
 }

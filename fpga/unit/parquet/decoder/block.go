@@ -13,39 +13,41 @@ import (
 // A flat column has one value slot a row. A list has Lengths[i] slots in row i, in row order; a null list and an
 // empty one have none. The slot of a null holds 0, or no bytes.
 type Block struct {
-	Kind    format.Kind
-	Rows    int
-	I64     []int64
-	F32     []float32
-	F64     []float64
-	Offsets []uint32 // bytes: value i is Data[Offsets[i]:Offsets[i+1]]; one more than there are slots once any row is there
+	Kind format.Kind
+	Rows int
+	I64  []int64
+	F32  []float32
+	F64  []float64
+	// Offsets cut Data: value i is Data[Offsets[i]:Offsets[i+1]]. There is one more than slots, or none before the
+	// first row.
+	Offsets []uint32
 	Data    []byte
-	// Valid has a byte a value slot, 1 = there, 0 = null, if ColumnType.NullableValues; else it is empty: all are there.
+	// Valid has a byte a value slot, 1 for a value and 0 for a null, if ColumnType.NullableValues; else it is empty.
 	Valid []byte
-	// RowValid has a byte a row, 1 = a list, 0 = null, if ColumnType.NullableRows; else it is empty.
+	// RowValid has a byte a row, 1 for a list and 0 for a null, if ColumnType.NullableRows; else it is empty.
 	RowValid []byte
 	Lengths  []int32 // lists: value slots of each row; lists in a map: entries of each row
 	Inner    []int32 // lists in a map: value slots of each entry, none of a null or empty list
 	Nulls    int     // zeros in Valid
 	NullRows int     // zeros in RowValid
 
-	// MaxValues bounds the value slots, and the rows, and MaxData the bytes of Data; 0 means the defaults. Decoding that would pass
-	// any fails with ErrLimit.
+	// MaxValues bounds the value slots, and the rows. MaxData bounds the bytes of Data. 0 means the defaults. Decoding
+	// that would pass a bound fails with ErrLimit.
 	MaxValues int // default DefaultMaxValues
 	MaxData   int // default DefaultMaxData; at most 4 GiB - 1
 
-	// Lend lets I64, F32 and F64 be the page's own bytes where values lie there as they are wanted: PLAIN and without a null. Lent tells
-	// that they are: then they are not to be written, may begin at any address, and are gone when the page is.
+	// Lend allows I64, F32 and F64 to be the page's own bytes, where values are PLAIN and none is null. Lent reports
+	// that they are. Lent values must not be written, may begin at any address, and are valid as long as the page is.
 	Lend, Lent bool
 
-	own owned // the block's own memory, while values are lent
+	ownMemory ownMemory // the block's own memory, while values are lent
 }
 
-// owned is memory that a block keeps for values of its own.
-type owned struct {
-	i64 []int64
-	f32 []float32
-	f64 []float64
+// ownMemory is memory that a block keeps for its own values while values are lent.
+type ownMemory struct {
+	int64s   []int64
+	float32s []float32
+	float64s []float64
 }
 
 // The bounds of a Block that sets none.
@@ -56,34 +58,34 @@ const (
 
 // Reset empties the block for values of kind k and keeps its memory and its bounds.
 func (b *Block) Reset(k format.Kind) {
-	b.forget()
+	b.returnLent()
 	b.Kind, b.Rows, b.Nulls, b.NullRows = k, 0, 0, 0
 	b.I64, b.F32, b.F64 = b.I64[:0], b.F32[:0], b.F64[:0]
 	b.Offsets, b.Data = b.Offsets[:0], b.Data[:0]
 	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:0], b.RowValid[:0], b.Lengths[:0], b.Inner[:0]
 }
 
-// forget takes the block's own memory back, empty, in place of what was lent.
-func (b *Block) forget() {
+// returnLent replaces lent values by the block's own memory, which is empty.
+func (b *Block) returnLent() {
 	if b.Lent {
-		b.I64, b.F32, b.F64, b.Lent = b.own.i64, b.own.f32, b.own.f64, false
-		b.own = owned{}
+		b.I64, b.F32, b.F64, b.Lent = b.ownMemory.int64s, b.ownMemory.float32s, b.ownMemory.float64s, false
+		b.ownMemory = ownMemory{}
 	}
 }
 
-// keep copies what was lent.
-func (b *Block) keep() {
+// copyLent copies lent values into the block's own memory.
+func (b *Block) copyLent() {
 	if !b.Lent {
 		return
 	}
 	i64, f32, f64 := b.I64, b.F32, b.F64
-	b.forget()
+	b.returnLent()
 	b.I64, b.F32, b.F64 = append(b.I64[:0], i64...), append(b.F32[:0], f32...), append(b.F64[:0], f64...)
 }
 
-// lend makes the first n values of src the block's, which has none, or is a view that ends where src begins. It is not ok
-// where the block's values lie elsewhere.
-func lend[T number](b *Block, values *[]T, src []byte, n int) (ok bool) {
+// lendValues makes the first n values of src the block's. The block must have no values, or a view that ends where src
+// begins; ok is false otherwise.
+func lendValues[T fixedWidth](b *Block, values *[]T, src []byte, n int) (ok bool) {
 	if !b.Lend || (len(*values) > 0 && !b.Lent) {
 		return false
 	}
@@ -97,7 +99,7 @@ func lend[T number](b *Block, values *[]T, src []byte, n int) (ok bool) {
 		n += have
 	}
 	if !b.Lent {
-		b.own = owned{b.I64, b.F32, b.F64}
+		b.ownMemory = ownMemory{b.I64, b.F32, b.F64}
 		b.I64, b.F32, b.F64, b.Lent = nil, nil, nil, true
 	}
 	*values = unsafe.Slice((*T)(first), n)
@@ -120,19 +122,20 @@ func (b *Block) Values() int {
 // Bytes is value slot i of a block of bytes.
 func (b *Block) Bytes(i int) []byte { return b.Data[b.Offsets[i]:b.Offsets[i+1]] }
 
-// mark is a block's state, to return to when decoding fails half way.
-type mark struct {
-	rows, nulls, nullRows              int
-	values, data, valid, rowValid, len int
-	inner                              int
-	lastLength, lastInner              int32
+// blockMark is a block's state, to which the block returns when decoding fails half way.
+type blockMark struct {
+	rows, nulls, nullRows                  int
+	values, data, valid, rowValid, lengths int
+	inner                                  int
+	lastLength, lastInner                  int32
 }
 
-func (b *Block) mark() mark {
-	m := mark{rows: b.Rows, nulls: b.Nulls, nullRows: b.NullRows, values: b.Values(), data: len(b.Data),
-		valid: len(b.Valid), rowValid: len(b.RowValid), len: len(b.Lengths), inner: len(b.Inner)}
-	if m.len > 0 {
-		m.lastLength = b.Lengths[m.len-1]
+// mark returns the block's state.
+func (b *Block) mark() blockMark {
+	m := blockMark{rows: b.Rows, nulls: b.Nulls, nullRows: b.NullRows, values: b.Values(), data: len(b.Data),
+		valid: len(b.Valid), rowValid: len(b.RowValid), lengths: len(b.Lengths), inner: len(b.Inner)}
+	if m.lengths > 0 {
+		m.lastLength = b.Lengths[m.lengths-1]
 	}
 	if m.inner > 0 {
 		m.lastInner = b.Inner[m.inner-1]
@@ -140,7 +143,8 @@ func (b *Block) mark() mark {
 	return m
 }
 
-func (b *Block) rollback(m mark) {
+// rollback returns the block to a state.
+func (b *Block) rollback(m blockMark) {
 	b.Rows, b.Nulls, b.NullRows = m.rows, m.nulls, m.nullRows
 	switch b.Kind {
 	case format.KindInt64:
@@ -152,9 +156,10 @@ func (b *Block) rollback(m mark) {
 	case format.KindBytes:
 		b.Offsets, b.Data = b.Offsets[:min(len(b.Offsets), m.values+1)], b.Data[:m.data]
 	}
-	b.Valid, b.RowValid, b.Lengths, b.Inner = b.Valid[:m.valid], b.RowValid[:m.rowValid], b.Lengths[:m.len], b.Inner[:m.inner]
-	if m.len > 0 {
-		b.Lengths[m.len-1] = m.lastLength
+	b.Valid, b.RowValid = b.Valid[:m.valid], b.RowValid[:m.rowValid]
+	b.Lengths, b.Inner = b.Lengths[:m.lengths], b.Inner[:m.inner]
+	if m.lengths > 0 {
+		b.Lengths[m.lengths-1] = m.lastLength
 	}
 	if m.inner > 0 {
 		b.Inner[m.inner-1] = m.lastInner
@@ -175,7 +180,7 @@ func (b *Block) maxData() int {
 	return DefaultMaxData
 }
 
-// extend lengthens s by n and returns it whole; the new elements are not cleared.
-func extend[T any](s []T, n int) []T {
+// growSlice lengthens s by n and returns all of it. The new elements are not cleared.
+func growSlice[T any](s []T, n int) []T {
 	return slices.Grow(s, n)[:len(s)+n]
 }

@@ -58,7 +58,8 @@ func requireSteps(t *testing.T, r io.ReaderAt, f *format.File, g, l int, want []
 		require.NoError(t, err)
 		for i, p := range places {
 			if !same(want[p], got[i]) {
-				require.Failf(t, "another value", "column %d: steps %v: row %d: want %v, got %v", l, steps, p, want[p], got[i])
+				require.Failf(t, "another value", "column %d: steps %v: row %d: want %v, got %v", l, steps, p, want[p],
+					got[i])
 			}
 		}
 	}
@@ -83,7 +84,8 @@ var twins = map[string]string{
 
 func TestCorpusAgreesWithOracles(t *testing.T) {
 	columns, both := 0, 0
-	for _, file := range append(corpus(t, "data/parquet-testing"), shared.Path(t, "data/criteo/rap_first_4096.parquet")) {
+	for _, file := range append(corpus(t, "data/parquet-testing"),
+		shared.Path(t, "data/criteo/rap_first_4096.parquet")) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			r, size := openFile(t, file)
 			defer r.Close()
@@ -97,7 +99,8 @@ func TestCorpusAgreesWithOracles(t *testing.T) {
 				}
 				columns++
 				agree, wrong := 0, 0
-				for name, oracle := range map[string]func(io.ReaderAt, int64, *format.Leaf) ([]any, error){"parquet-go": parquetGoRows, "arrow-go": arrowGoRows} {
+				for name, oracle := range map[string]func(io.ReaderAt, int64, *format.Leaf) ([]any,
+					error){"parquet-go": parquetGoRows, "arrow-go": arrowGoRows} {
 					if oracleBugs[filepath.Base(file)+" "+leaf.Path+" "+name] {
 						wrong++
 						continue

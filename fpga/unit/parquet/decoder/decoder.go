@@ -13,16 +13,16 @@ import (
 // Decoder decodes one unpacked data page, whole rows at a time. The zero value waits for Reset; a Decoder is large
 // and meant to be kept and Reset for page after page.
 type Decoder struct {
-	ct       format.ColumnType
-	rep, def runs
-	vals     values
-	rows     int   // that begin in this page and are left
-	levels   int   // not yet taken from rep and def
-	inRow    bool  // the page's first levels belong to the row before it, and are still here
-	err      error // what ended decoding
-	list     levelBatch
-	window   repWindow
-	nested   nestedLevels
+	ct                     format.ColumnType
+	repetition, definition runs
+	values                 valueReader
+	rows                   int   // rows that begin in this page and are left
+	levels                 int   // levels not yet taken from repetition and definition
+	midRow                 bool  // the page's first levels belong to the row before it, and are not taken yet
+	err                    error // why decoding ended
+	batch                  levelBatch
+	repetitionWindow       repetitionWindow
+	mapBatch               mapBatch
 }
 
 var errNoPage = errors.New("parquet: decoder has no page")
@@ -33,8 +33,8 @@ var errNoPage = errors.New("parquet: decoder has no page")
 // It checks what can be known before values are decoded: that the page's sections lie inside it, that a list's rows
 // are as many as the header says, that a required column of fixed width has all its bytes.
 func (d *Decoder) Reset(ct *format.ColumnType, h *format.PageHeader, page []byte, dict *Dictionary) error {
-	d.ct, d.rows, d.levels, d.inRow, d.err = *ct, 0, 0, false, errNoPage
-	d.list.reset()
+	d.ct, d.rows, d.levels, d.midRow, d.err = *ct, 0, 0, false, errNoPage
+	d.batch.reset()
 	if err := ct.Validate(); err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func (d *Decoder) Reset(ct *format.ColumnType, h *format.PageHeader, page []byte
 	var err error
 	switch h.Type {
 	case format.DataPage:
-		rest, err = d.levelsV1(h, page)
+		rest, err = d.findLevelsV1(h, page)
 	case format.DataPageV2:
-		rest, err = d.levelsV2(h, page)
+		rest, err = d.findLevelsV2(h, page)
 	default:
 		return &format.UnsupportedError{What: "page type", Name: h.Type.String()}
 	}
@@ -58,11 +58,11 @@ func (d *Decoder) Reset(ct *format.ColumnType, h *format.PageHeader, page []byte
 	if err := d.countRows(h, n); err != nil {
 		return err
 	}
-	if err := d.vals.reset(ct, h, rest, dict); err != nil {
+	if err := d.values.reset(ct, h, rest, dict); err != nil {
 		return err
 	}
 	if ct.MaxDef == 0 {
-		if err := d.vals.atLeast(n); err != nil {
+		if err := d.values.checkCount(n); err != nil {
 			return err
 		}
 	}
@@ -70,23 +70,24 @@ func (d *Decoder) Reset(ct *format.ColumnType, h *format.PageHeader, page []byte
 	return nil
 }
 
-// levelsV1 finds the levels of a v1 page and returns what follows them.
-func (d *Decoder) levelsV1(h *format.PageHeader, page []byte) ([]byte, error) {
+// findLevelsV1 finds the levels of a v1 page and returns the bytes behind them.
+func (d *Decoder) findLevelsV1(h *format.PageHeader, page []byte) ([]byte, error) {
 	var err error
 	if d.ct.MaxRep > 0 {
-		if d.rep, page, err = levelSection(page, h.RepEncoding, int(h.NumValues), d.ct.MaxRep); err != nil {
+		if d.repetition, page, err = readLevelSection(page, h.RepEncoding, int(h.NumValues), d.ct.MaxRep); err != nil {
 			return nil, fmt.Errorf("repetition levels: %w", err)
 		}
 	}
 	if d.ct.MaxDef > 0 {
-		if d.def, page, err = levelSection(page, h.DefEncoding, int(h.NumValues), d.ct.MaxDef); err != nil {
+		if d.definition, page, err = readLevelSection(page, h.DefEncoding, int(h.NumValues), d.ct.MaxDef); err != nil {
 			return nil, fmt.Errorf("definition levels: %w", err)
 		}
 	}
 	return page, nil
 }
 
-func levelSection(b []byte, e format.Encoding, n int, max uint8) (runs, []byte, error) {
+// readLevelSection finds n levels at the beginning of b and returns the bytes behind them.
+func readLevelSection(b []byte, e format.Encoding, n int, max uint8) (runs, []byte, error) {
 	width := levelWidth(max)
 	switch e {
 	case format.RLE:
@@ -108,14 +109,14 @@ func levelSection(b []byte, e format.Encoding, n int, max uint8) (runs, []byte, 
 	return runs{}, nil, &format.UnsupportedError{What: "encoding", Name: e.String() + " of levels"}
 }
 
-// levelsV2 finds the levels of a v2 page, whose lengths are in the header, and returns what follows them.
-func (d *Decoder) levelsV2(h *format.PageHeader, page []byte) ([]byte, error) {
+// findLevelsV2 finds the levels of a v2 page, whose lengths are in the header, and returns the bytes behind them.
+func (d *Decoder) findLevelsV2(h *format.PageHeader, page []byte) ([]byte, error) {
 	rep, def := int(h.RepBytes), int(h.DefBytes)
 	if rep+def > len(page) {
 		return nil, format.Corrupt("%d bytes of levels in a page of %d", rep+def, len(page))
 	}
-	d.rep = newRuns(page[:rep], levelWidth(d.ct.MaxRep), uint32(d.ct.MaxRep))
-	d.def = newRuns(page[rep:rep+def], levelWidth(d.ct.MaxDef), uint32(d.ct.MaxDef))
+	d.repetition = newRuns(page[:rep], levelWidth(d.ct.MaxRep), uint32(d.ct.MaxRep))
+	d.definition = newRuns(page[rep:rep+def], levelWidth(d.ct.MaxDef), uint32(d.ct.MaxDef))
 	return page[rep+def:], nil
 }
 
@@ -123,25 +124,25 @@ func (d *Decoder) levelsV2(h *format.PageHeader, page []byte) ([]byte, error) {
 func (d *Decoder) countRows(h *format.PageHeader, n int) error {
 	d.rows = n
 	if d.ct.MaxRep == 2 && n > 0 {
-		if err := d.countNested(n); err != nil {
+		if err := d.countMapRows(n); err != nil {
 			return err
 		}
 	} else if d.ct.List && n > 0 {
-		if err := d.window.fill(&d.rep, n); err != nil {
+		if err := d.repetitionWindow.fill(&d.repetition, n); err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
-		rest := d.rep // a copy: decoding goes on behind the window
-		ones, err := rest.countOnes(n - d.window.n)
+		rest := d.repetition // a copy: decoding continues behind the window
+		ones, err := rest.countOnes(n - d.repetitionWindow.count)
 		if err != nil {
 			return fmt.Errorf("repetition levels: %w", err)
 		}
-		for _, w := range d.window.words {
+		for _, w := range d.repetitionWindow.words {
 			ones += bits.OnesCount64(w)
 		}
 		d.rows = n - ones
-		d.inRow = d.window.words[0]&1 == 1
+		d.midRow = d.repetitionWindow.words[0]&1 == 1
 	}
-	if h.Type == format.DataPageV2 && !h.MayContinue(&d.ct) && (d.rows != int(h.NumRows) || d.inRow) {
+	if h.Type == format.DataPageV2 && !h.MayContinue(&d.ct) && (d.rows != int(h.NumRows) || d.midRow) {
 		return format.Corrupt("page has %d rows, its header says %d", d.rows, h.NumRows)
 	}
 	return nil
@@ -150,36 +151,30 @@ func (d *Decoder) countRows(h *format.PageHeader, n int) error {
 // Rows is how many of the rows that begin in this page are left.
 func (d *Decoder) Rows() int { return d.rows }
 
-// Continues tells whether the page begins inside a list row of the page before it, with values still to be taken by
+// Continues reports whether the page begins inside a list row of the page before it, with values still to be taken by
 // Continue or dropped by Skip. Only pages that MayContinue a row do; a chunk's first page must not.
-func (d *Decoder) Continues() bool { return d.inRow }
+func (d *Decoder) Continues() bool { return d.midRow }
 
 // Continue appends the values that belong to the row before the page to the block's last row. The page may end before
 // that row does, in which case Rows is 0 and the next page continues too.
 func (d *Decoder) Continue(b *Block) error {
-	if d.err != nil || !d.inRow {
+	if d.err != nil || !d.midRow {
 		return d.err
 	}
 	if b.Kind != d.ct.Kind() || len(b.Lengths) == 0 || len(b.Lengths) != b.Rows {
 		return fmt.Errorf("%w: the block does not hold that row", format.ErrContinues)
 	}
 	m := b.mark()
-	var err error
-	if d.ct.MaxRep == 2 {
-		err = d.nextNested(b, 0)
-	} else {
-		err = d.nextList(b, 0)
-	}
-	if err != nil {
+	if err := d.nextLists(b, 0); err != nil {
 		b.rollback(m)
 		d.err = err
 		return err
 	}
-	d.inRow = false
+	d.midRow = false
 	return nil
 }
 
-// Skip drops what Continues tells of, and then n rows. Skipping more rows than are left is an error.
+// Skip drops the values that Continue would take, and then n rows. To skip more rows than are left is an error.
 func (d *Decoder) Skip(n int) error {
 	if d.err != nil {
 		return d.err
@@ -190,23 +185,23 @@ func (d *Decoder) Skip(n int) error {
 	if !d.ct.List {
 		d.err = d.skipFlat(n)
 	} else {
-		d.err = d.skipList(n)
+		d.err = d.skipLists(n)
 	}
 	d.rows -= n
-	d.inRow = false
+	d.midRow = false
 	return d.err
 }
 
-// Next appends up to n whole rows to b, whose Kind must be the column's, and returns how many: n, or what is left. While
-// Continues is true it fails with ErrContinues; where n rows do not fit the block's bounds, with ErrLimit. After any
-// error the block is as it was; after an error of decoding the decoder must be Reset.
+// Next appends up to n whole rows to b, whose Kind must be the column's, and returns how many: n, or what is left.
+// While Continues is true it fails with ErrContinues; where n rows do not fit the block's bounds, with ErrLimit. After
+// any error the block is as it was; after an error of decoding the decoder must be Reset.
 //
-// The last row of a page of lists is whole only if the next page does not continue it, as one that MayContinue may.
+// The last row of a page of lists is whole only if the next page does not continue it, as a page that MayContinue may.
 func (d *Decoder) Next(b *Block, n int) (int, error) {
 	switch {
 	case d.err != nil:
 		return 0, d.err
-	case d.inRow:
+	case d.midRow:
 		return 0, format.ErrContinues
 	case b.Kind != d.ct.Kind():
 		return 0, fmt.Errorf("parquet: block of %v, column of %v", b.Kind, d.ct.Kind())
@@ -220,13 +215,10 @@ func (d *Decoder) Next(b *Block, n int) (int, error) {
 	}
 	m := b.mark()
 	var err error
-	switch d.ct.MaxRep {
-	case 0:
+	if d.ct.List {
+		err = d.nextLists(b, n)
+	} else {
 		err = d.nextFlat(b, n)
-	case 1:
-		err = d.nextList(b, n)
-	default:
-		err = d.nextNested(b, n)
 	}
 	if err != nil {
 		b.rollback(m)
@@ -238,41 +230,42 @@ func (d *Decoder) Next(b *Block, n int) (int, error) {
 	return n, nil
 }
 
+// nextFlat appends n rows of a flat column.
 func (d *Decoder) nextFlat(b *Block, n int) error {
-	if err := b.room(n); err != nil {
+	if err := b.checkRoom(n); err != nil {
 		return err
 	}
 	if d.ct.MaxDef == 0 {
-		return d.vals.append(b, n)
+		return d.values.appendValues(b, n)
 	}
 	for n > 0 {
-		if err := d.def.run(); err != nil {
+		if err := d.definition.openRun(); err != nil {
 			return fmt.Errorf("definition levels: %w", err)
 		}
-		k := min(n, d.def.left)
+		k := min(n, d.definition.left)
 		at := len(b.Valid)
-		b.Valid = extend(b.Valid, k)
+		b.Valid = growSlice(b.Valid, k)
 		valid := b.Valid[at:]
 		there := k
-		if d.def.isPacked {
-			if err := d.def.packedLevels(valid); err != nil {
+		if d.definition.isPacked {
+			if err := d.definition.packedLevels(valid); err != nil {
 				return err
 			}
-			there = d.presence(valid)
+			there = d.markPresent(valid)
 		} else {
 			present := uint32(0)
-			if d.def.value == uint32(d.ct.MaxDef) {
+			if d.definition.value == uint32(d.ct.MaxDef) {
 				present = 1
 			}
 			there *= int(present)
 			fillBytes(valid, byte(present))
-			d.def.take(k)
+			d.definition.advance(k)
 		}
-		if err := d.vals.append(b, there); err != nil {
+		if err := d.values.appendValues(b, there); err != nil {
 			return err
 		}
 		if there < k {
-			b.spread(valid, there)
+			b.spreadValues(valid, there)
 			b.Nulls += k - there
 		}
 		n -= k
@@ -280,8 +273,8 @@ func (d *Decoder) nextFlat(b *Block, n int) error {
 	return nil
 }
 
-// presence turns definition levels into 1 where a value is there and 0 where not, and counts the ones.
-func (d *Decoder) presence(levels []byte) int {
+// markPresent turns definition levels into 1 where a value is present and 0 where it is null, and counts the ones.
+func (d *Decoder) markPresent(levels []byte) int {
 	if d.ct.MaxDef > 1 {
 		for i, l := range levels {
 			var p byte
@@ -291,47 +284,48 @@ func (d *Decoder) presence(levels []byte) int {
 			levels[i] = p
 		}
 	}
-	return onesIn(levels)
+	return countOneBytes(levels)
 }
 
-// room checks that n more value slots fit the block's limit.
-func (b *Block) room(n int) error {
+// checkRoom checks that n more value slots fit the block's limit.
+func (b *Block) checkRoom(n int) error {
 	if limit := b.maxValues(); n > limit-b.Values() {
 		return fmt.Errorf("%w: %d values would pass the block's %d", format.ErrLimit, n, limit)
 	}
 	return nil
 }
 
+// skipFlat moves past n rows of a flat column.
 func (d *Decoder) skipFlat(n int) error {
 	if d.ct.MaxDef == 0 {
-		return d.vals.skip(n)
+		return d.values.skip(n)
 	}
 	there, err := d.skipLevels(n)
 	if err != nil {
 		return fmt.Errorf("definition levels: %w", err)
 	}
-	return d.vals.skip(there)
+	return d.values.skip(there)
 }
 
 // skipLevels moves past n definition levels and counts the values that are there.
 func (d *Decoder) skipLevels(n int) (int, error) {
 	if d.ct.MaxDef == 1 {
-		return d.def.countOnes(n)
+		return d.definition.countOnes(n)
 	}
 	there := 0
 	for n > 0 {
 		k := min(n, levelBatchSize)
-		if err := d.def.ask(k, []question{{uint32(d.ct.MaxDef), &d.list.present}}); err != nil {
+		if err := d.definition.answer(k, []levelQuestion{{uint32(d.ct.MaxDef), &d.batch.present}}); err != nil {
 			return 0, err
 		}
-		there += d.list.present.count(0, k)
+		there += d.batch.present.countRange(0, k)
 		n -= k
 	}
 	return there, nil
 }
 
-// addLength adds n value slots to the last row.
-func (b *Block) addLength(n int) error {
+// extendLastRow adds n value slots to the last row.
+func (b *Block) extendLastRow(n int) error {
 	last := &b.Lengths[len(b.Lengths)-1]
 	if n > math.MaxInt32-int(*last) {
 		return fmt.Errorf("%w: a list of more than %d values", format.ErrLimit, math.MaxInt32)

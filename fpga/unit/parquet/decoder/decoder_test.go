@@ -20,7 +20,8 @@ import (
 // flat writes the only page of a required or optional column.
 func flat(t testing.TB, c *parquettest.Column) (format.ColumnType, format.PageHeader, []byte) {
 	maxDef, repDef := c.Shape.LevelBounds()
-	ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+	ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, MaxDef: maxDef, RepDef: repDef,
+		List: repDef > 0, MaxRep: min(repDef, 1)}
 	c.PageRows = len(c.Rows)
 	pages := c.Pages(rand.New(rand.NewSource(1)))
 	require.Len(t, pages, 1)
@@ -73,14 +74,16 @@ func TestDecoderContinues(t *testing.T) {
 	}
 	var d Decoder
 	var b Block
-	h, p := page(parquettest.Level{Rep: 0, Def: 1, Value: int64(1)}, parquettest.Level{Rep: 0, Def: 1, Value: int64(2)}, parquettest.Level{Rep: 1, Def: 1, Value: int64(3)})
+	h, p := page(parquettest.Level{Rep: 0, Def: 1, Value: int64(1)}, parquettest.Level{Rep: 0, Def: 1, Value: int64(2)},
+		parquettest.Level{Rep: 1, Def: 1, Value: int64(3)})
 	require.NoError(t, d.Reset(&ct, &h, p, nil))
 	require.False(t, d.Continues())
 	require.Equal(t, 2, d.Rows())
 	_, err := d.Next(&b, 2)
 	require.NoError(t, err)
 
-	h, p = page(parquettest.Level{Rep: 1, Def: 1, Value: int64(4)}, parquettest.Level{Rep: 1, Def: 1, Value: int64(5)}) // all of it the row before
+	// all of it the row before
+	h, p = page(parquettest.Level{Rep: 1, Def: 1, Value: int64(4)}, parquettest.Level{Rep: 1, Def: 1, Value: int64(5)})
 	require.NoError(t, d.Reset(&ct, &h, p, nil))
 	require.True(t, d.Continues())
 	require.Zero(t, d.Rows())
@@ -89,7 +92,8 @@ func TestDecoderContinues(t *testing.T) {
 	require.NoError(t, d.Continue(&b))
 	require.False(t, d.Continues())
 
-	h, p = page(parquettest.Level{Rep: 1, Def: 1, Value: int64(6)}, parquettest.Level{Rep: 0, Def: 1, Value: int64(7)}, parquettest.Level{Rep: 0, Def: 0, Value: nil})
+	h, p = page(parquettest.Level{Rep: 1, Def: 1, Value: int64(6)}, parquettest.Level{Rep: 0, Def: 1, Value: int64(7)},
+		parquettest.Level{Rep: 0, Def: 0, Value: nil})
 	require.NoError(t, d.Reset(&ct, &h, p, nil))
 	require.True(t, d.Continues())
 	require.Equal(t, 2, d.Rows())
@@ -155,7 +159,7 @@ func TestBlockBounds(t *testing.T) {
 				c.Encoding = e
 				b := Block{MaxValues: tc.values, MaxData: tc.data}
 				b.Reset(format.KindBytes)
-				var chunk ChunkReader
+				var chunk chunkReader
 				file := c.File(rand.New(rand.NewSource(1)))
 				f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 				require.NoError(t, err)
@@ -175,7 +179,7 @@ func TestChunkReaderEnds(t *testing.T) {
 	file := c.File(rand.New(rand.NewSource(1)))
 	f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
-	var chunk ChunkReader
+	var chunk chunkReader
 	require.Error(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 1))
 	require.Error(t, chunk.OpenChunk(bytes.NewReader(file), f, -1, 0))
 	_, err = chunk.Next(&Block{}, 1)
@@ -194,7 +198,8 @@ func TestChunkReaderEnds(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 
 	chunk.MaxPage = 8
-	packed := &parquettest.Column{Physical: format.Int64, Codec: format.Snappy, PageRows: 100, Rows: []any{int64(1), int64(2)}}
+	packed := &parquettest.Column{Physical: format.Int64, Codec: format.Snappy, PageRows: 100,
+		Rows: []any{int64(1), int64(2)}}
 	file = packed.File(rand.New(rand.NewSource(1)))
 	f, err = format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
@@ -209,7 +214,8 @@ func TestChunkReaderEnds(t *testing.T) {
 }
 
 func TestDictionaryMemory(t *testing.T) {
-	c := &parquettest.Column{Physical: format.ByteArray, Encoding: format.RLEDictionary, Rows: []any{[]byte("one"), []byte("three"), []byte("")}}
+	c := &parquettest.Column{Physical: format.ByteArray, Encoding: format.RLEDictionary,
+		Rows: []any{[]byte("one"), []byte("three"), []byte("")}}
 	p := c.Pages(rand.New(rand.NewSource(1)))[0]
 	ct := format.ColumnType{Physical: format.ByteArray}
 	need := int(DictionarySize(&p.Header, &ct))
@@ -248,14 +254,16 @@ func TestDictionaryMemory(t *testing.T) {
 	// Memory that changes after it was opened gives an error, not a fault.
 	d, err := OpenDictionary(mem[:used], &ct)
 	require.NoError(t, err)
-	d.off[1] = 1 << 30
+	d.offsets[1] = 1 << 30
 	body := append([]byte{2}, parquettest.PlainRuns([]uint32{0, 1, 2}, 2)...)
-	h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary, NumValues: 3, Uncompressed: int32(len(body)), Compressed: int32(len(body))}
+	h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary, NumValues: 3,
+		Uncompressed: int32(len(body)), Compressed: int32(len(body))}
 	_, err = decodePage(&ct, &h, body, &d)
 	require.ErrorIs(t, err, format.ErrCorrupt)
 }
 
-// TestDictionaryOfIntegers holds integers around the ends of 32 bits against what they were, at the size that they take.
+// TestDictionaryOfIntegers holds integers around the ends of 32 bits against what they were, at the size that they
+// take.
 func TestDictionaryOfIntegers(t *testing.T) {
 	for _, c := range []struct {
 		ct     format.ColumnType
@@ -264,11 +272,13 @@ func TestDictionaryOfIntegers(t *testing.T) {
 	}{
 		{format.ColumnType{Physical: format.Int64}, []int64{0, -1, math.MaxInt32, math.MinInt32}, 4},
 		{format.ColumnType{Physical: format.Int64}, []int64{math.MaxInt32 + 1, 1, 2}, 8},
-		{format.ColumnType{Physical: format.Int64}, []int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, math.MinInt32 - 1}, 8},
+		{format.ColumnType{Physical: format.Int64},
+			[]int64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, math.MinInt32 - 1}, 8},
 		{format.ColumnType{Physical: format.Int64}, []int64{math.MinInt64, math.MaxInt64}, 8},
 		{format.ColumnType{Physical: format.Int64}, []int64{}, 4},
 		{format.ColumnType{Physical: format.Int32}, []int64{math.MaxInt32, math.MinInt32, -1}, 4},
-		{format.ColumnType{Physical: format.Int32, BitWidth: 32, Unsigned: true}, []int64{math.MaxUint32, 0, 1 << 31}, 4},
+		{format.ColumnType{Physical: format.Int32, BitWidth: 32, Unsigned: true}, []int64{math.MaxUint32, 0, 1 << 31},
+			4},
 		{format.ColumnType{Physical: format.Boolean}, []int64{1, 0, 1, 1, 0, 1, 0, 0, 1}, 4},
 	} {
 		for skip := range 9 { // the page may begin anywhere
@@ -286,7 +296,8 @@ func TestDictionaryOfIntegers(t *testing.T) {
 				}
 			}
 			page = page[skip:]
-			h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(len(c.values)), Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+			h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(len(c.values)),
+				Uncompressed: int32(len(page)), Compressed: int32(len(page))}
 			mem := alignedBytes(int(DictionarySize(&h, &c.ct)))
 			used, err := DecodeDictionary(mem, &h, page, &c.ct)
 			require.NoError(t, err)
@@ -303,11 +314,14 @@ func TestDictionaryOfIntegers(t *testing.T) {
 }
 
 func TestDictionaryIndexOutOfRange(t *testing.T) {
-	for _, ct := range []format.ColumnType{{Physical: format.Int64}, {Physical: format.Int32}, {Physical: format.Int32, BitWidth: 32, Unsigned: true}, {Physical: format.Float}, {Physical: format.Double}, {Physical: format.ByteArray}} {
+	for _, ct := range []format.ColumnType{{Physical: format.Int64}, {Physical: format.Int32},
+		{Physical: format.Int32, BitWidth: 32, Unsigned: true}, {Physical: format.Float}, {Physical: format.Double},
+		{Physical: format.ByteArray}} {
 		dict, _ := fuzzDictionary(&ct, 3)
 		for _, indices := range [][]uint32{{0, 1, 3}, {3, 3, 3, 3, 3, 3, 3, 3, 3}} {
 			body := append([]byte{2}, parquettest.PlainRuns(indices, 2)...)
-			h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary, NumValues: int32(len(indices)), Uncompressed: int32(len(body)), Compressed: int32(len(body))}
+			h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary,
+				NumValues: int32(len(indices)), Uncompressed: int32(len(body)), Compressed: int32(len(body))}
 			_, err := decodePage(&ct, &h, body, dict)
 			require.ErrorIs(t, err, format.ErrCorrupt)
 			require.ErrorContains(t, err, "dictionary index 3")
@@ -334,7 +348,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 		require.NoError(t, err)
 		ch := &f.RowGroups[0].Columns[0]
 		chunk := file[ch.Offset : ch.Offset+ch.Compressed]
-		var reader ChunkReader
+		var reader chunkReader
 		var b Block
 		read := func() {
 			if err := reader.Reset(f.Leaves[0].ColumnType(ch.Codec), chunk, ch.NumValues, f.Rows); err != nil {
@@ -368,7 +382,7 @@ func TestUnpackBits(t *testing.T) {
 			dst, small := make([]uint32, n), make([]byte, n)
 			encoding.Unpack32(dst, b, first*int(w), w)
 			if w > 0 && w <= 6 {
-				unpack8(small, b, first*int(w), w)
+				unpackLevels(small, b, first*int(w), w)
 			}
 			ones := 0
 			for i, v := range dst {
@@ -384,8 +398,8 @@ func TestUnpackBits(t *testing.T) {
 				ones += int(want)
 			}
 			if w == 1 {
-				require.Equal(t, ones, countBits(b, first, n))
-				require.Equal(t, ones, onesIn(small))
+				require.Equal(t, ones, countOnesFrom(b, first, n))
+				require.Equal(t, ones, countOneBytes(small))
 			}
 		}
 	}
@@ -412,8 +426,8 @@ func TestUnsignedIntegersZeroExtend(t *testing.T) {
 	}
 }
 
-// TestLentValues: PLAIN values without a null are the page's own bytes, wherever they lie; nulls, other encodings and other pages are
-// not, and what a block owned before is its own again.
+// TestLentValues: PLAIN values without a null are the page's own bytes, wherever they lie; nulls, other encodings and
+// other pages are not, and what a block owned before is its own again.
 func TestLentValues(t *testing.T) {
 	r := rand.New(rand.NewSource(3))
 	for _, physical := range []format.Type{format.Int64, format.Float, format.Double} {

@@ -9,13 +9,13 @@ import (
 	"github.com/millrace/millrace/fpga/unit/zeroextend"
 )
 
-// Dictionary is a decoded dictionary that lies in somebody's memory. It is read-only, may be shared, and is valid as
+// Dictionary is a decoded dictionary that lies in memory of the caller. It is read-only, may be shared, and is valid as
 // long as that memory holds it.
 //
 // In memory a dictionary is a header of 32 bytes, all little endian, and then its values: float32 or float64, count+1
-// offsets of 32 bits and the bytes that they cut, or integers, which take 4 bytes each where all of them fit int32, or
-// are an INT32 that is unsigned, and else 8: a dictionary is read all over, and what is half as large stays in
-// a nearer cache.
+// offsets of 32 bits and the bytes that they cut, or integers. Integers take 4 bytes each if all of them fit int32, or
+// are an unsigned INT32, and else 8: a dictionary is read at random places, and one half as large stays in a nearer
+// cache.
 //
 //	0  4  magic "MRD1"
 //	4  1  physical type
@@ -27,15 +27,15 @@ import (
 //	16 8  bytes of values, offsets included
 //	24 8  0
 type Dictionary struct {
-	n    int
-	kind format.Kind
-	i64  []int64 // of integers, one of these three
-	i32  []int32
-	u32  []uint32
-	f32  []float32
-	f64  []float64
-	off  []uint32
-	data []byte
+	count    int
+	kind     format.Kind
+	int64s   []int64 // integers are in one of the first three
+	int32s   []int32
+	uint32s  []uint32
+	float32s []float32
+	float64s []float64
+	offsets  []uint32
+	data     []byte
 }
 
 const (
@@ -44,10 +44,10 @@ const (
 )
 
 // Len is the number of values.
-func (d *Dictionary) Len() int { return d.n }
+func (d *Dictionary) Len() int { return d.count }
 
-// DictionarySize is the memory that DecodeDictionary of this page needs at most, in bytes. It follows from the header
-// alone and may be absurd where the header is.
+// DictionarySize returns the most memory that DecodeDictionary of this page needs, in bytes. It follows from the header
+// alone, and is as absurd as the header.
 func DictionarySize(h *format.PageHeader, ct *format.ColumnType) int64 {
 	n := int64(max(0, h.NumValues))
 	switch {
@@ -74,23 +74,23 @@ func DecodeDictionary(dst []byte, h *format.PageHeader, page []byte, ct *format.
 		return 0, &format.UnsupportedError{What: "encoding", Name: h.Encoding.String() + " of a dictionary"}
 	}
 	n := int(h.NumValues)
-	if err := dictionaryFits(n, len(page), ct); err != nil {
+	if err := checkDictionarySize(n, len(page), ct); err != nil {
 		return 0, err
 	}
 	// The page holds n values, so what follows allocates nothing and writes at most what was checked here.
-	body := dictionaryBody(n, len(page), ct)
+	body := dictionaryBytes(n, len(page), ct)
 	if dictionaryHeader+body > len(dst) {
 		return 0, &format.SizeError{What: "dictionary", Need: int64(dictionaryHeader + body), Have: int64(len(dst))}
 	}
 	out, size := dst[dictionaryHeader:dictionaryHeader+body], 0
 	switch ct.Kind() {
 	case format.KindInt64:
-		size, err = dictionaryInts(out, page, n, ct)
+		size, err = writeIntegers(out, page, n, ct)
 		body = n * size
 	case format.KindFloat32, format.KindFloat64:
 		copy(out, page)
 	case format.KindBytes:
-		body, err = dictionaryBytes(out, page, n, ct)
+		body, err = writeByteArrays(out, page, n, ct)
 	}
 	if err != nil {
 		return 0, err
@@ -108,8 +108,8 @@ func DecodeDictionary(dst []byte, h *format.PageHeader, page []byte, ct *format.
 	return dictionaryHeader + body, nil
 }
 
-// dictionaryFits checks that a page can hold the values that its header promises.
-func dictionaryFits(n, page int, ct *format.ColumnType) error {
+// checkDictionarySize checks that a page can hold the values that its header promises.
+func checkDictionarySize(n, page int, ct *format.ColumnType) error {
 	need := 4 * n // the length of every byte array
 	switch {
 	case n < 0:
@@ -125,8 +125,8 @@ func dictionaryFits(n, page int, ct *format.ColumnType) error {
 	return nil
 }
 
-// dictionaryBody is the bytes after the header that n values of a page take at most.
-func dictionaryBody(n, page int, ct *format.ColumnType) int {
+// dictionaryBytes returns how many bytes behind the header n values of a page take at most.
+func dictionaryBytes(n, page int, ct *format.ColumnType) int {
 	switch ct.Physical {
 	case format.Int64, format.Double:
 		return 8 * n
@@ -138,17 +138,17 @@ func dictionaryBody(n, page int, ct *format.ColumnType) int {
 	return 4 * n
 }
 
-// dictionaryInts writes integers and returns the bytes that each takes.
-func dictionaryInts(out, page []byte, n int, ct *format.ColumnType) (size int, err error) {
-	if _, ok := numbers[int64](out); !ok {
-		return 0, errUnaligned()
+// writeIntegers writes integers and returns how many bytes each takes.
+func writeIntegers(out, page []byte, n int, ct *format.ColumnType) (size int, err error) {
+	if _, ok := alignedValues[int64](out); !ok {
+		return 0, unalignedError()
 	}
 	switch ct.Physical {
 	case format.Int32:
 		copy(out, page)
 	case format.Boolean:
 		for i := range n {
-			binary.LittleEndian.PutUint32(out[4*i:], one(page, i, 1))
+			binary.LittleEndian.PutUint32(out[4*i:], unpackOne(page, i, 1))
 		}
 	default:
 		v := unsafe.Slice((*int64)(unsafe.Pointer(unsafe.SliceData(page))), n) // at any address
@@ -160,10 +160,11 @@ func dictionaryInts(out, page []byte, n int, ct *format.ColumnType) (size int, e
 	return 4, nil
 }
 
-func dictionaryBytes(out, page []byte, n int, ct *format.ColumnType) (int, error) {
-	off, ok := numbers[uint32](out[:4*(n+1)])
+// writeByteArrays writes offsets and byte arrays, and returns how many bytes they take.
+func writeByteArrays(out, page []byte, n int, ct *format.ColumnType) (int, error) {
+	off, ok := alignedValues[uint32](out[:4*(n+1)])
 	if !ok {
-		return 0, errUnaligned()
+		return 0, unalignedError()
 	}
 	data := out[4*(n+1):]
 	if int64(len(data)) > math.MaxUint32 {
@@ -191,11 +192,12 @@ func dictionaryBytes(out, page []byte, n int, ct *format.ColumnType) (int, error
 	return 4*(n+1) + end, nil
 }
 
-func errUnaligned() error {
+func unalignedError() error {
 	return format.Corrupt("dictionary's memory is not aligned to 8 bytes")
 }
 
-// OpenDictionary checks what DecodeDictionary wrote, or somebody else, at the beginning of b, and makes it usable.
+// OpenDictionary checks what lies at the beginning of b, which DecodeDictionary should have written, and makes it
+// usable.
 func OpenDictionary(b []byte, ct *format.ColumnType) (Dictionary, error) {
 	var d Dictionary
 	if len(b) < dictionaryHeader || string(b[:4]) != dictionaryMagic {
@@ -230,43 +232,43 @@ func OpenDictionary(b []byte, ct *format.ColumnType) (Dictionary, error) {
 	if want > int64(len(values)) || (kind != format.KindBytes && want != int64(len(values))) {
 		return d, format.Corrupt("dictionary of %d values has %d bytes", n, len(values))
 	}
-	d.n, d.kind = int(n), kind
+	d.count, d.kind = int(n), kind
 	ok := false
 	switch kind {
 	case format.KindInt64:
 		switch {
 		case size == 8:
-			d.i64, ok = numbers[int64](values)
+			d.int64s, ok = alignedValues[int64](values)
 		case ct.Unsigned && ct.Physical == format.Int32:
-			d.u32, ok = numbers[uint32](values)
+			d.uint32s, ok = alignedValues[uint32](values)
 		default:
-			d.i32, ok = numbers[int32](values)
+			d.int32s, ok = alignedValues[int32](values)
 		}
 	case format.KindFloat32:
-		d.f32, ok = numbers[float32](values)
+		d.float32s, ok = alignedValues[float32](values)
 	case format.KindFloat64:
-		d.f64, ok = numbers[float64](values)
+		d.float64s, ok = alignedValues[float64](values)
 	case format.KindBytes:
 		d.data = values[want:]
-		if d.off, ok = numbers[uint32](values[:want]); ok {
+		if d.offsets, ok = alignedValues[uint32](values[:want]); ok {
 			return d, d.checkOffsets()
 		}
 	}
 	if !ok {
-		return Dictionary{}, errUnaligned()
+		return Dictionary{}, unalignedError()
 	}
 	return d, nil
 }
 
 func (d *Dictionary) checkOffsets() error {
 	last := uint32(0)
-	for _, o := range d.off {
+	for _, o := range d.offsets {
 		if o < last {
 			return format.Corrupt("dictionary's offsets run backwards")
 		}
 		last = o
 	}
-	if d.off[0] != 0 || int(last) != len(d.data) {
+	if d.offsets[0] != 0 || int(last) != len(d.data) {
 		return format.Corrupt("dictionary's offsets end at %d of %d bytes", last, len(d.data))
 	}
 	return nil

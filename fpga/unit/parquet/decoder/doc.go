@@ -3,7 +3,7 @@
 //
 // Unpack decompresses a page into memory of the caller. DecodeDictionary turns a dictionary page into memory that
 // OpenDictionary reads for every later slice. A Decoder hands out the rows of a data page, as many as its caller asks
-// for, by appending them to a Block. A ChunkReader does all of that for a whole column chunk.
+// for, by appending them to a Block.
 //
 // Values come out as int64 (integers, booleans as 0 and 1; INT(w, unsigned) zero-extended, others sign-extended),
 // float32, float64 or bytes. Decimals, float16, timestamps and the like are their physical values.
@@ -16,12 +16,13 @@
 //
 // # Concurrency
 //
-// Functions may be called at once from any number of goroutines. A Decoder, Block or ChunkReader belongs to one
-// goroutine at a time. A Dictionary is read-only and may be shared.
+// Functions may be called at once from any number of goroutines. A Decoder or a Block belongs to one goroutine
+// at a time. A Dictionary is read-only and may be shared.
 //
 // # Errors
 //
-// Errors match those of package format with errors.Is. A ChunkReader wraps them in a format.PageError.
+// Errors match those of package format with errors.Is. A caller that knows a page's place wraps them in a
+// format.PageError.
 //
 // # Debugging
 //

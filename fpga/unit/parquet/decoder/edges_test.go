@@ -18,7 +18,8 @@ import (
 func TestOptionalBooleansEndEarly(t *testing.T) {
 	ct := format.ColumnType{Physical: format.Boolean, MaxDef: 1}
 	page := []byte{2, 0, 0, 0, 40, 1, 0xff, 0xff} // 20 levels of 1, and 16 booleans
-	h := format.PageHeader{Type: format.DataPage, NumValues: 20, DefEncoding: format.RLE, RepEncoding: format.RLE, Uncompressed: 8, Compressed: 8}
+	h := format.PageHeader{Type: format.DataPage, NumValues: 20, DefEncoding: format.RLE, RepEncoding: format.RLE,
+		Uncompressed: 8, Compressed: 8}
 	var d Decoder
 	var b Block
 	for n, want := range map[int]error{16: nil, 17: format.ErrCorrupt} {
@@ -40,7 +41,8 @@ func TestEmptyListGoesOnOverBatches(t *testing.T) {
 	for range levelBatchSize - 1 {
 		levels = append(levels, parquettest.Level{Rep: 0, Def: 2, Value: int64(1)})
 	}
-	levels = append(levels, parquettest.Level{Rep: 0, Def: 1, Value: nil}, parquettest.Level{Rep: 1, Def: 2, Value: int64(1)})
+	levels = append(levels, parquettest.Level{Rep: 0, Def: 1, Value: nil},
+		parquettest.Level{Rep: 1, Def: 2, Value: int64(1)})
 	p := c.DataPage(rand.New(rand.NewSource(1)), levels, nil, 0)
 	_, err := decodePage(&ct, &p.Header, p.Payload, nil)
 	require.ErrorIs(t, err, format.ErrCorrupt)
@@ -57,7 +59,8 @@ func TestEmptyListGoesOnOverBatches(t *testing.T) {
 func TestFailedContinueLeavesTheBlock(t *testing.T) {
 	ct := format.ColumnType{Physical: format.Int32, MaxDef: 1, RepDef: 1, MaxRep: 1, List: true}
 	c := &parquettest.Column{Shape: parquettest.ShapeListRequired, Physical: format.Int32}
-	p := c.DataPage(rand.New(rand.NewSource(1)), []parquettest.Level{{Rep: 1, Def: 1, Value: int64(1)}, {Rep: 1, Def: 1, Value: int64(2)}}, nil, 0)
+	p := c.DataPage(rand.New(rand.NewSource(1)), []parquettest.Level{{Rep: 1, Def: 1, Value: int64(1)},
+		{Rep: 1, Def: 1, Value: int64(2)}}, nil, 0)
 	var d Decoder
 	b := Block{Rows: 1, Lengths: []int32{1}, I64: []int64{9}}
 	require.NoError(t, d.Reset(&ct, &p.Header, p.Payload[:len(p.Payload)-1], nil))
@@ -94,11 +97,12 @@ func TestFooterAndPagesDisagreeOnLists(t *testing.T) {
 
 func TestChunkThatBeginsInsideARow(t *testing.T) {
 	c := &parquettest.Column{Shape: parquettest.ShapeListRequired, Physical: format.Int32}
-	p := c.DataPage(rand.New(rand.NewSource(1)), []parquettest.Level{{Rep: 1, Def: 1, Value: int64(1)}, {Rep: 0, Def: 1, Value: int64(2)}}, nil, 0)
+	p := c.DataPage(rand.New(rand.NewSource(1)), []parquettest.Level{{Rep: 1, Def: 1, Value: int64(1)},
+		{Rep: 0, Def: 1, Value: int64(2)}}, nil, 0)
 	file := c.FileOf([]parquettest.Page{p}, 2, 1)
 	f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)
-	var chunk ChunkReader
+	var chunk chunkReader
 	require.NoError(t, chunk.OpenChunk(bytes.NewReader(file), f, 0, 0))
 	_, err = chunk.Skip(1)
 	require.ErrorIs(t, err, format.ErrCorrupt)
@@ -138,7 +142,8 @@ func TestDictionaryOfUnsigned64(t *testing.T) {
 	want := []any{int64(-5), int64(7), int64(-1 << 31)}
 	page := c.Plain(want)
 	ct := format.ColumnType{Physical: format.Int64, Unsigned: true, BitWidth: 64}
-	h := format.PageHeader{Type: format.DictionaryPage, NumValues: 3, Encoding: format.Plain, Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+	h := format.PageHeader{Type: format.DictionaryPage, NumValues: 3, Encoding: format.Plain,
+		Uncompressed: int32(len(page)), Compressed: int32(len(page))}
 	mem := alignedBytes(int(DictionarySize(&h, &ct)))
 	used, err := DecodeDictionary(mem, &h, page, &ct)
 	require.NoError(t, err)
@@ -168,7 +173,8 @@ func TestDecoderRefusesInvalidColumnTypes(t *testing.T) {
 		"no entries":        {func(ct *format.ColumnType) { ct.MaxRep = 2 }, format.ErrCorrupt},
 		"not a list":        {func(ct *format.ColumnType) { ct.List = false }, format.ErrCorrupt},
 		"level 64":          {func(ct *format.ColumnType) { ct.MaxDef = 64 }, format.ErrCorrupt},
-		"negative length":   {func(ct *format.ColumnType) { ct.Physical, ct.TypeLength = format.FixedLenByteArray, -4 }, format.ErrCorrupt},
+		"negative length": {func(ct *format.ColumnType) { ct.Physical, ct.TypeLength = format.FixedLenByteArray, -4 },
+			format.ErrCorrupt},
 	} {
 		ct := format.ColumnType{Physical: format.Int64, List: true, MaxDef: 3, MaxRep: 1, RepDef: 2}
 		c.lie(&ct)

@@ -2,9 +2,7 @@ package decoder_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 
 	pq "github.com/parquet-go/parquet-go"
@@ -13,8 +11,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// A chunk's rows are read into the same Block, call after call.
-func ExampleChunkReader() {
+// The pages of a column chunk are decoded one after the other. Blocks of rows reuse the same memory.
+func ExampleDecoder() {
 	type row struct {
 		Label int32   `parquet:"label"`
 		IDs   []int64 `parquet:"ids,list"`
@@ -29,21 +27,34 @@ func ExampleChunkReader() {
 		log.Fatal(err)
 	}
 	leaf, _ := f.Leaf("ids")
-	var chunk decoder.ChunkReader
-	if err := chunk.OpenChunk(r, f, 0, leaf.Index); err != nil {
+	chunk, _, err := f.Chunk(0, leaf.Index)
+	if err != nil {
 		log.Fatal(err)
 	}
+	columnType := leaf.ColumnType(chunk.Codec)
+	window := file.Bytes()[chunk.Offset : chunk.Offset+chunk.Compressed]
+	var d decoder.Decoder
 	var block decoder.Block
-	for {
-		block.Reset(leaf.Physical.Kind())
-		_, err := chunk.Next(&block, 2)
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for len(window) > 0 {
+		h, n, err := format.ParsePageHeader(window)
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(block.Lengths, block.I64)
+		page, err := decoder.Unpack(make([]byte, h.Uncompressed), &h, window[n:], &columnType)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if err := d.Reset(&columnType, &h, page, nil); err != nil {
+			log.Fatal(err)
+		}
+		for d.Rows() > 0 {
+			block.Reset(columnType.Kind())
+			if _, err := d.Next(&block, 2); err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(block.Lengths, block.I64)
+		}
+		window = window[n+int(h.Compressed):]
 	}
 	// Output:
 	// [2 0] [7 8]

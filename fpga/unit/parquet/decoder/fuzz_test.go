@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/internal/foreignparquet"
 )
 
-// FuzzFooter reads a whole file of any bytes: footer, offset indexes and every column, by kernel and reference.
-func FuzzFooter(f *testing.F) {
+// FuzzFile reads a whole file of any bytes: footer, offset indexes and every column, by decoder and reference.
+func FuzzFile(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
 	for _, c := range parquettest.Samples()[:20] {
 		f.Add(c.File(r))
@@ -55,20 +55,22 @@ func FuzzFooter(f *testing.F) {
 	})
 }
 
-// FuzzPage decodes an unpacked page of any bytes under a type and a header made from the first ones. Kernel and reference
-// must agree on whether it is a page and on its rows.
+// FuzzPage decodes an unpacked page of any bytes under a type and a header made from the first ones. Kernel and
+// reference must agree on whether it is a page and on its rows.
 func FuzzPage(f *testing.F) {
 	r := rand.New(rand.NewSource(1))
 	for i, c := range append(parquettest.Samples(), parquettest.NestedSamples()...) {
 		c.Codec, c.SplitRows, c.PageRows = format.Uncompressed, false, 100
 		for _, p := range c.Pages(r) {
 			if p.Header.HoldsRows() {
-				f.Add(byte(c.Shape), byte(c.Physical), byte(p.Header.Encoding), c.V2, uint16(p.Header.NumValues), uint16(p.Header.NumRows),
+				f.Add(byte(c.Shape), byte(c.Physical), byte(p.Header.Encoding), c.V2, uint16(p.Header.NumValues),
+					uint16(p.Header.NumRows),
 					uint16(p.Header.RepBytes), uint16(p.Header.DefBytes), byte(i), p.Payload)
 			}
 		}
 	}
-	f.Fuzz(func(t *testing.T, s, physical, encoding byte, v2 bool, values, rows, rep, def uint16, mix byte, body []byte) {
+	f.Fuzz(func(t *testing.T, s, physical, encoding byte, v2 bool, values, rows, rep, def uint16, mix byte,
+		body []byte) {
 		ct := (parquettest.Shape(s) % parquettest.PageShapes).ColumnType()
 		ct.Physical, ct.Unsigned, ct.RowsUncounted = format.Type(physical%8), mix&1 != 0, mix&4 != 0
 		if ct.Physical == format.FixedLenByteArray {
@@ -77,7 +79,8 @@ func FuzzPage(f *testing.F) {
 		if ct.Validate() != nil || len(body) > 1<<16 {
 			return
 		}
-		h := format.PageHeader{Type: format.DataPage, Encoding: format.Encoding(encoding % 10), DefEncoding: format.RLE, RepEncoding: format.RLE, NumValues: int32(values % 4096),
+		h := format.PageHeader{Type: format.DataPage, Encoding: format.Encoding(encoding % 10), DefEncoding: format.RLE,
+			RepEncoding: format.RLE, NumValues: int32(values % 4096),
 			Uncompressed: int32(len(body)), Compressed: int32(len(body))}
 		if mix&2 != 0 {
 			h.DefEncoding, h.RepEncoding = format.BitPacked, format.BitPacked
@@ -92,8 +95,10 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// requireAgreement decodes an unpacked page by kernel and reference, which must agree on whether it is one and on its rows.
-func requireAgreement(t testing.TB, ct *format.ColumnType, h *format.PageHeader, body []byte, entries int) (failed bool) {
+// requireAgreement decodes an unpacked page by kernel and reference, which must agree on whether it is one and on its
+// rows.
+func requireAgreement(t testing.TB, ct *format.ColumnType, h *format.PageHeader, body []byte,
+	entries int) (failed bool) {
 	dict, values := fuzzDictionary(ct, entries)
 	var d Decoder
 	if d.Reset(ct, h, body, dict) == nil && d.Continues() {
@@ -125,7 +130,8 @@ func fuzzDictionary(ct *format.ColumnType, n int) (*Dictionary, []any) {
 		rows = append(rows, c.RandomValue(r, false))
 	}
 	page := c.Plain(rows)
-	h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(n), Encoding: format.Plain, Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+	h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(n), Encoding: format.Plain,
+		Uncompressed: int32(len(page)), Compressed: int32(len(page))}
 	mem := alignedBytes(int(DictionarySize(&h, ct)))
 	used, err := DecodeDictionary(mem, &h, page, ct)
 	if err != nil {
@@ -164,7 +170,8 @@ func FuzzDictionary(f *testing.F) {
 		if ct.Validate() != nil || len(page) > 1<<16 {
 			return
 		}
-		h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(n), Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+		h := format.PageHeader{Type: format.DictionaryPage, NumValues: int32(n), Uncompressed: int32(len(page)),
+			Compressed: int32(len(page))}
 		mem := alignedBytes(int(DictionarySize(&h, &ct)))
 		used, err := DecodeDictionary(mem, &h, page, &ct)
 		ref := reference.Chunk{Type: ct}
@@ -191,7 +198,8 @@ func lookAll(t testing.TB, d *Dictionary, ct *format.ColumnType) []any {
 		indices[i] = uint32(i)
 	}
 	body := append([]byte{20}, parquettest.PlainRuns(indices, 20)...)
-	h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary, NumValues: int32(len(indices)), Uncompressed: int32(len(body)), Compressed: int32(len(body))}
+	h := format.PageHeader{Type: format.DataPage, Encoding: format.RLEDictionary, NumValues: int32(len(indices)),
+		Uncompressed: int32(len(body)), Compressed: int32(len(body))}
 	flat := *ct
 	flat.MaxDef, flat.MaxRep, flat.RepDef, flat.List = 0, 0, 0, false
 	rows, err := decodePage(&flat, &h, body, d)

@@ -27,8 +27,8 @@ func harms(n int) int {
 	return n
 }
 
-// readEither reads the only column of a file that may be anything with kernel and reference, and returns the rows and the
-// first error. The two need not agree on what is wrong; where neither finds anything they must agree on the values.
+// readEither reads the only column of a file that may be anything with kernel and reference, and returns the rows and
+// the first error. The two need not agree on what is wrong; where neither finds anything they must agree on the values.
 func readEither(t testing.TB, b []byte) ([]any, error) {
 	r := bytes.NewReader(b)
 	f, err := format.ReadFooter(r, int64(len(b)))
@@ -185,7 +185,8 @@ func truncatePage(t *testing.T, c *parquettest.Column, p parquettest.Page) {
 		require.ErrorIs(t, err, format.ErrMoreInput)
 	}
 	maxDef, repDef := c.Shape.LevelBounds()
-	ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, Codec: c.Codec, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+	ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, Codec: c.Codec, MaxDef: maxDef, RepDef: repDef,
+		List: repDef > 0, MaxRep: min(repDef, 1)}
 	dst := make([]byte, p.Header.Uncompressed)
 	for n := range p.Payload {
 		_, err := Unpack(dst, &p.Header, p.Payload[:n], &ct)
@@ -215,7 +216,8 @@ func TestUnpackedPageCutAnywhere(t *testing.T) {
 				continue
 			}
 			maxDef, repDef := c.Shape.LevelBounds()
-			ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, MaxDef: maxDef, RepDef: repDef, List: repDef > 0, MaxRep: min(repDef, 1)}
+			ct := format.ColumnType{Physical: c.Physical, TypeLength: c.Length, MaxDef: maxDef, RepDef: repDef,
+				List: repDef > 0, MaxRep: min(repDef, 1)}
 			whole, err := decodePage(&ct, &p.Header, p.Payload, nil)
 			require.NoError(t, err)
 			for n := r.Intn(4); n < len(p.Payload); n += 4 {
@@ -260,9 +262,11 @@ func TestSharedBytesAreBounded(t *testing.T) {
 		prefixes, lengths = append(prefixes, int64(len(first))), append(lengths, 0)
 	}
 	r := rand.New(rand.NewSource(1))
-	page := append(append(parquettest.DeltaPacked(r, prefixes, true), parquettest.DeltaPacked(r, lengths, true)...), first...)
+	page := append(append(parquettest.DeltaPacked(r, prefixes, true), parquettest.DeltaPacked(r, lengths, true)...),
+		first...)
 	ct := format.ColumnType{Physical: format.ByteArray}
-	h := format.PageHeader{Type: format.DataPage, Encoding: format.DeltaByteArray, NumValues: int32(len(lengths)), Uncompressed: int32(len(page)), Compressed: int32(len(page))}
+	h := format.PageHeader{Type: format.DataPage, Encoding: format.DeltaByteArray, NumValues: int32(len(lengths)),
+		Uncompressed: int32(len(page)), Compressed: int32(len(page))}
 	var d Decoder
 	var b Block
 	for _, skip := range []bool{false, true} {
@@ -286,7 +290,8 @@ func TestBombsAreBounded(t *testing.T) {
 	// A v1 page of a few bytes that promises 2^31-1 nulls, or values of one dictionary entry, and keeps the promise.
 	ct := format.ColumnType{Physical: format.Int64, MaxDef: 1}
 	nulls := []byte{6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0}
-	h := format.PageHeader{Type: format.DataPage, NumValues: 1<<31 - 1, Encoding: format.Plain, DefEncoding: format.RLE, RepEncoding: format.RLE,
+	h := format.PageHeader{Type: format.DataPage, NumValues: 1<<31 - 1, Encoding: format.Plain, DefEncoding: format.RLE,
+		RepEncoding:  format.RLE,
 		Uncompressed: int32(len(nulls)), Compressed: int32(len(nulls))}
 	var d Decoder
 	var b Block
@@ -304,10 +309,11 @@ func TestBombsAreBounded(t *testing.T) {
 
 	// A list of one row that long: the limit ends it.
 	list := format.ColumnType{Physical: format.Int64, MaxDef: 2, RepDef: 2, MaxRep: 1, List: true}
-	one := []byte{8, 0, 0, 0, 2, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f, 1, 6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f, 2, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f}
+	one := []byte{8, 0, 0, 0, 2, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f, 1, 6, 0, 0, 0, 0xfe, 0xff, 0xff, 0xff, 0x0f, 2, 0,
+		0xfe, 0xff, 0xff, 0xff, 0x0f}
 	h.Encoding = format.RLEDictionary
 	h.Uncompressed, h.Compressed = int32(len(one)), int32(len(one))
-	dict := Dictionary{n: 1, kind: format.KindInt64, i64: []int64{9}}
+	dict := Dictionary{count: 1, kind: format.KindInt64, int64s: []int64{9}}
 	require.NoError(t, d.Reset(&list, &h, one, &dict))
 	require.Equal(t, 1, d.Rows())
 	b.Reset(format.KindInt64)
@@ -322,18 +328,21 @@ func TestBombsAreBounded(t *testing.T) {
 
 func TestDecompressionIsBounded(t *testing.T) {
 	zeros := make([]byte, 1<<20)
-	for _, codec := range []format.Codec{format.Snappy, format.Gzip, format.Brotli, format.LZ4, format.Zstd, format.LZ4Raw} {
+	for _, codec := range []format.Codec{format.Snappy, format.Gzip, format.Brotli, format.LZ4, format.Zstd,
+		format.LZ4Raw} {
 		t.Run(codec.String(), func(t *testing.T) {
 			payload := parquettest.Compress(zeros, codec)
 			ct := format.ColumnType{Physical: format.Int64, Codec: codec}
 			for _, promised := range []int{0, 1, 1000, len(zeros) - 1, len(zeros) + 1} {
 				dst := make([]byte, promised, promised+64)
-				h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(promised), Compressed: int32(len(payload))}
+				h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(promised),
+					Compressed: int32(len(payload))}
 				_, err := Unpack(dst, &h, payload, &ct)
 				require.ErrorIs(t, err, format.ErrCorrupt, promised)
 				require.Equal(t, make([]byte, 64), dst[promised:promised+64], "bytes after the destination")
 			}
-			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(zeros)), Compressed: int32(len(payload))}
+			h := format.PageHeader{Type: format.DataPage, Uncompressed: int32(len(zeros)),
+				Compressed: int32(len(payload))}
 			dst := bytes.Repeat([]byte{1}, len(zeros)+9)
 			out, err := Unpack(dst, &h, payload, &ct)
 			require.NoError(t, err)

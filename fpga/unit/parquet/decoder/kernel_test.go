@@ -16,9 +16,11 @@ import (
 // drawColumn draws a column of any kind that we read.
 func drawColumn(t *rapid.T, maxRows int) *parquettest.Column {
 	c := &parquettest.Column{
-		Shape:    parquettest.Shape(rapid.IntRange(0, parquettest.Shapes-1).Draw(t, "shape")),
-		Physical: rapid.SampledFrom([]format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray, format.FixedLenByteArray}).Draw(t, "type"),
-		Codec:    rapid.SampledFrom([]format.Codec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli, format.LZ4, format.Zstd, format.LZ4Raw}).Draw(t, "codec"),
+		Shape: parquettest.Shape(rapid.IntRange(0, parquettest.Shapes-1).Draw(t, "shape")),
+		Physical: rapid.SampledFrom([]format.Type{format.Boolean, format.Int32, format.Int64, format.Float,
+			format.Double, format.ByteArray, format.FixedLenByteArray}).Draw(t, "type"),
+		Codec: rapid.SampledFrom([]format.Codec{format.Uncompressed, format.Snappy, format.Gzip, format.Brotli,
+			format.LZ4, format.Zstd, format.LZ4Raw}).Draw(t, "codec"),
 		V2:       rapid.Bool().Draw(t, "v2"),
 		CRC:      rapid.Bool().Draw(t, "crc"),
 		PageRows: rapid.IntRange(1, 700).Draw(t, "page rows"),
@@ -46,8 +48,8 @@ func drawColumn(t *rapid.T, maxRows int) *parquettest.Column {
 	return c
 }
 
-// TestKernelEqualsReference writes random columns and reads them with kernel and reference, the kernel in random steps with
-// skips between them: all must give the rows that were written.
+// TestKernelEqualsReference writes random columns and reads them with kernel and reference, the kernel in random steps
+// with skips between them: all must give the rows that were written.
 func TestKernelEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, 1500)
@@ -65,7 +67,8 @@ func TestKernelEqualsReference(t *testing.T) {
 		got, _, err := readKernel(t, r, f, 0, 0)
 		require.NoError(t, err, c)
 		requireSameRows(t, c.Rows, got, "kernel of "+c.String())
-		steps := rapid.SliceOfN(rapid.IntRange(-200, 300).Filter(func(n int) bool { return n != 0 }), 1, 6).Draw(t, "steps")
+		steps := rapid.SliceOfN(rapid.IntRange(-200, 300).Filter(func(n int) bool { return n != 0 }), 1, 6).Draw(t,
+			"steps")
 		got, places, err := readKernel(t, r, f, 0, 0, steps...)
 		require.NoError(t, err, c)
 		for i, p := range places {
@@ -81,8 +84,8 @@ func TestOraclesReadOurFiles(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, 300)
-		// BIT_PACKED levels, cut rows, pages without a header of deltas, gzip of two members, and brotli of no bytes are read by
-		// neither of the others or by one.
+		// BIT_PACKED levels, cut rows, pages without a header of deltas, gzip of two members, and brotli of no bytes
+		// are read by neither of the others or by one.
 		c.MSBLevels, c.SplitRows, c.OmitEmptyDeltas = false, false, false
 		if c.Codec == format.Gzip || c.Codec == format.Brotli && c.V2 {
 			c.Codec = format.Zstd

@@ -33,7 +33,8 @@ func TestFooterLies(t *testing.T) {
 		{name: "data after the pages", dataAt: n, values: 30, rows: 30, want: format.ErrCorrupt},
 		{name: "data at a negative offset", dataAt: -1 << 62, values: 30, rows: 30, want: format.ErrCorrupt},
 		{name: "data at the last offset", dataAt: 1<<63 - 1, values: 30, rows: 30, want: format.ErrCorrupt},
-		{name: "dictionary far before the data", dictAt: 4, dataAt: n + 100, values: 30, rows: 30, want: format.ErrCorrupt},
+		{name: "dictionary far before the data", dictAt: 4, dataAt: n + 100, values: 30, rows: 30,
+			want: format.ErrCorrupt},
 		{name: "more values than rows", dataAt: 4, values: 31, rows: 30, want: format.ErrCorrupt},
 		{name: "negative rows", dataAt: 4, values: -1, rows: -1, want: format.ErrCorrupt},
 	}

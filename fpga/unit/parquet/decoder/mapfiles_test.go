@@ -21,7 +21,8 @@ func TestMapsOfAnotherWriter(t *testing.T) {
 		Names  map[string]int64            `parquet:"names"`
 	}
 	rows := []row{
-		{Dense: map[int32]float32{7: 1.5}, IDs: map[int32][]int64{3: {10, 11}}, Scored: map[int32]map[int64]float32{9: {100: 0.5}}},
+		{Dense: map[int32]float32{7: 1.5}, IDs: map[int32][]int64{3: {10, 11}},
+			Scored: map[int32]map[int64]float32{9: {100: 0.5}}},
 		{},
 		{IDs: map[int32][]int64{3: nil}, Names: map[string]int64{"a": 1}},
 	}
@@ -31,9 +32,12 @@ func TestMapsOfAnotherWriter(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, f.Maps, 4)
 	want := map[string][]any{
-		"float_features":         {[]any{[]any{int64(7)}, []any{float32(1.5)}}, []any{[]any{}, []any{}}, []any{[]any{}, []any{}}},
-		"id_list_features":       {[]any{[]any{int64(3)}, []any{[]any{int64(10), int64(11)}}}, []any{[]any{}, []any{}}, []any{[]any{int64(3)}, []any{[]any{}}}},
-		"id_score_list_features": {[]any{[]any{int64(9)}, []any{[]any{int64(100)}}, []any{[]any{float32(0.5)}}}, []any{[]any{}, []any{}, []any{}}, []any{[]any{}, []any{}, []any{}}},
+		"float_features": {[]any{[]any{int64(7)}, []any{float32(1.5)}}, []any{[]any{}, []any{}},
+			[]any{[]any{}, []any{}}},
+		"id_list_features": {[]any{[]any{int64(3)}, []any{[]any{int64(10), int64(11)}}}, []any{[]any{}, []any{}},
+			[]any{[]any{int64(3)}, []any{[]any{}}}},
+		"id_score_list_features": {[]any{[]any{int64(9)}, []any{[]any{int64(100)}}, []any{[]any{float32(0.5)}}},
+			[]any{[]any{}, []any{}, []any{}}, []any{[]any{}, []any{}, []any{}}},
 	}
 	for name, rows := range want {
 		m, ok := f.Map(name)

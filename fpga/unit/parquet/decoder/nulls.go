@@ -5,8 +5,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// appendNulls puts n empty slots at the end of b.
-func (b *Block) appendNulls(n int) {
+// appendNullSlots puts n empty slots at the end of b.
+func (b *Block) appendNullSlots(n int) {
 	switch b.Kind {
 	case format.KindInt64:
 		b.I64 = appendZeros(b.I64, n)
@@ -19,45 +19,46 @@ func (b *Block) appendNulls(n int) {
 			b.Offsets = append(b.Offsets, 0)
 		}
 		at := len(b.Offsets)
-		b.Offsets = extend(b.Offsets, n)
-		fill(b.Offsets[at:], uint32(len(b.Data)))
+		b.Offsets = growSlice(b.Offsets, n)
+		fillSlice(b.Offsets[at:], uint32(len(b.Data)))
 	}
 }
 
+// appendZeros lengthens s by n zeros.
 func appendZeros[T any](s []T, n int) []T {
 	at := len(s)
-	s = extend(s, n)
+	s = growSlice(s, n)
 	clear(s[at:])
 	return s
 }
 
-// spread takes the last there values of b apart so that they stand where valid has ones, and puts empty slots
-// between. It makes b len(valid) - there slots longer.
-func (b *Block) spread(valid []byte, there int) {
-	b.keep()
+// spreadValues moves the last there values of b apart so that they stand where valid has ones, and puts empty slots
+// between them. It makes b len(valid) - there slots longer.
+func (b *Block) spreadValues(valid []byte, there int) {
+	b.copyLent()
 	if there == 0 {
-		b.appendNulls(len(valid))
+		b.appendNullSlots(len(valid))
 		return
 	}
 	more := len(valid) - there
 	switch b.Kind {
 	case format.KindInt64:
-		b.I64 = extend(b.I64, more)
+		b.I64 = growSlice(b.I64, more)
 		encoding.Spread(b.I64[len(b.I64)-len(valid):], valid, there)
 	case format.KindFloat32:
-		b.F32 = extend(b.F32, more)
+		b.F32 = growSlice(b.F32, more)
 		encoding.Spread(b.F32[len(b.F32)-len(valid):], valid, there)
 	case format.KindFloat64:
-		b.F64 = extend(b.F64, more)
+		b.F64 = growSlice(b.F64, more)
 		encoding.Spread(b.F64[len(b.F64)-len(valid):], valid, there)
 	case format.KindBytes:
-		b.Offsets = extend(b.Offsets, more)
+		b.Offsets = growSlice(b.Offsets, more)
 		spreadOffsets(b.Offsets[len(b.Offsets)-len(valid)-1:], valid, there)
 	}
 }
 
-// spreadOffsets does to the ends of byte arrays what encoding.Spread does to values: a null ends where the value before it does. off has one
-// more entry than valid, the first being where the first value begins.
+// spreadOffsets does for the ends of byte arrays what encoding.Spread does for values: a null ends where the value
+// before it ends. off has one more entry than valid; the first is where the first value begins.
 func spreadOffsets(off []uint32, valid []byte, there int) {
 	for i := len(valid) - 1; i >= 0; i-- {
 		off[i+1] = off[there]

@@ -170,12 +170,14 @@ func arrowGoChunk(rows []any, col arrowfile.ColumnChunkReader, leaf *format.Leaf
 	case *arrowfile.ByteArrayColumnChunkReader:
 		return arrowGoBatches(rows, c.ReadBatch, leaf, func(v arrowpq.ByteArray) any { return append([]byte{}, v...) })
 	case *arrowfile.FixedLenByteArrayColumnChunkReader:
-		return arrowGoBatches(rows, c.ReadBatch, leaf, func(v arrowpq.FixedLenByteArray) any { return append([]byte{}, v...) })
+		return arrowGoBatches(rows, c.ReadBatch, leaf,
+			func(v arrowpq.FixedLenByteArray) any { return append([]byte{}, v...) })
 	}
 	return nil, fmt.Errorf("arrow-go: no reader of %v", leaf.Physical)
 }
 
-func arrowGoBatches[T any](rows []any, read func(int64, []T, []int16, []int16) (int64, int, error), leaf *format.Leaf, value func(T) any) ([]any, error) {
+func arrowGoBatches[T any](rows []any, read func(int64, []T, []int16, []int16) (int64, int, error), leaf *format.Leaf,
+	value func(T) any) ([]any, error) {
 	const batch = 1024
 	values, def, rep := make([]T, batch), make([]int16, batch), make([]int16, batch)
 	for {

@@ -128,7 +128,7 @@ func requireSameRows(t require.TestingT, want, got []any, what string) {
 func broken(b *Block, ct *format.ColumnType) string {
 	slots := b.Values()
 	switch {
-	case ct.NullableValues() && (len(b.Valid) != slots || slots-onesIn(b.Valid) != b.Nulls):
+	case ct.NullableValues() && (len(b.Valid) != slots || slots-countOneBytes(b.Valid) != b.Nulls):
 		return "Valid or Nulls"
 	case !ct.NullableValues() && (len(b.Valid) != 0 || b.Nulls != 0):
 		return "Valid of a column without nulls"
@@ -136,7 +136,7 @@ func broken(b *Block, ct *format.ColumnType) string {
 		return "slots of a flat column"
 	case ct.List && len(b.Lengths) != b.Rows:
 		return "Lengths"
-	case ct.NullableRows() && (len(b.RowValid) != b.Rows || b.Rows-onesIn(b.RowValid) != b.NullRows):
+	case ct.NullableRows() && (len(b.RowValid) != b.Rows || b.Rows-countOneBytes(b.RowValid) != b.NullRows):
 		return "RowValid or NullRows"
 	case !ct.NullableRows() && (len(b.RowValid) != 0 || b.NullRows != 0):
 		return "RowValid of lists that cannot be null"
@@ -172,18 +172,21 @@ func broken(b *Block, ct *format.ColumnType) string {
 			continue
 		}
 		switch {
-		case b.Kind == format.KindInt64 && b.I64[i] != 0, b.Kind == format.KindFloat32 && math.Float32bits(b.F32[i]) != 0,
-			b.Kind == format.KindFloat64 && math.Float64bits(b.F64[i]) != 0, b.Kind == format.KindBytes && len(b.Bytes(i)) != 0:
+		case b.Kind == format.KindInt64 && b.I64[i] != 0, b.Kind == format.KindFloat32 &&
+			math.Float32bits(b.F32[i]) != 0,
+			b.Kind == format.KindFloat64 && math.Float64bits(b.F64[i]) != 0, b.Kind == format.KindBytes &&
+				len(b.Bytes(i)) != 0:
 			return "slot of a null"
 		}
 	}
 	return ""
 }
 
-// readKernel reads a chunk through a ChunkReader, step rows at a time (a list of steps taken in turn; negative: skip),
+// readKernel reads a chunk through a chunkReader, step rows at a time (a list of steps taken in turn; negative: skip),
 // and returns the rows with the skipped ones left out and their places.
-func readKernel(t require.TestingT, r io.ReaderAt, f *format.File, rowGroup, leaf int, steps ...int) (rows []any, places []int, err error) {
-	var c ChunkReader
+func readKernel(t require.TestingT, r io.ReaderAt, f *format.File, rowGroup, leaf int, steps ...int) (rows []any,
+	places []int, err error) {
+	var c chunkReader
 	if err := c.OpenChunk(r, f, rowGroup, leaf); err != nil {
 		return nil, nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// runs reads the RLE / bit-packed hybrid that holds levels, booleans and dictionary indices, a run at a time. What is
-// in front is the current run: left values, either all value or packed.
+// runs reads the RLE / bit-packed hybrid that holds levels, booleans and dictionary indices, run by run. The current
+// run has left values: either all value, or packed.
 type runs struct {
-	b        []byte // after the current run
+	rest     []byte // the bytes after the current run
 	width    uint   // bits of a value, 0..32
 	limit    uint32 // the greatest value that a run of one value may have
 	left     int    // values of the current run
@@ -18,46 +18,47 @@ type runs struct {
 	value    uint32
 	packed   []byte // from the packed run's beginning to the section's end, so that wide loads fit
 	bit      int    // of the next value in packed
-	msb      bool   // the deprecated BIT_PACKED: most significant bit first
+	msbFirst bool   // the deprecated BIT_PACKED: most significant bit first
 }
 
 // newRuns begins at b's first run.
 func newRuns(b []byte, width uint, limit uint32) runs {
-	return runs{b: b, width: width, limit: limit}
+	return runs{rest: b, width: width, limit: limit}
 }
 
 // newBitPacked makes one run of n values in the deprecated BIT_PACKED encoding. b has been checked to hold them.
 func newBitPacked(b []byte, n int, width uint, limit uint32) runs {
-	return runs{width: width, limit: limit, left: n, isPacked: true, packed: b, msb: true}
+	return runs{width: width, limit: limit, left: n, isPacked: true, packed: b, msbFirst: true}
 }
 
 // levelWidth is the bits that levels up to max take.
 func levelWidth(max uint8) uint { return uint(bits.Len8(max)) }
 
-// run makes left positive by reading run headers.
-func (r *runs) run() error {
+// openRun reads run headers until the current run has values.
+func (r *runs) openRun() error {
 	for r.left == 0 {
-		if err := r.header(); err != nil {
+		if err := r.readHeader(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *runs) header() error {
-	if len(r.b) == 0 {
+// readHeader reads a run's header.
+func (r *runs) readHeader() error {
+	if len(r.rest) == 0 {
 		return format.Corrupt("runs end before their values")
 	}
-	h := uint64(r.b[0])
-	r.b = r.b[1:]
+	h := uint64(r.rest[0])
+	r.rest = r.rest[1:]
 	if h >= 0x80 {
 		h &= 0x7f
 		for shift := uint(7); ; shift += 7 {
-			if len(r.b) == 0 {
+			if len(r.rest) == 0 {
 				return format.Corrupt("runs end before their values")
 			}
-			c := r.b[0]
-			r.b = r.b[1:]
+			c := r.rest[0]
+			r.rest = r.rest[1:]
 			h |= uint64(c&0x7f) << shift
 			if c < 0x80 {
 				break
@@ -71,34 +72,35 @@ func (r *runs) header() error {
 		}
 	}
 	if h&1 == 0 {
-		return r.repeated(int(h >> 1))
+		return r.readRepeated(int(h >> 1))
 	}
 	n := int(h>>1) * 8
 	size := int(h>>1) * int(r.width)
-	if size > len(r.b) {
+	if size > len(r.rest) {
 		// The last run may be cut after the bytes that hold values.
-		size = len(r.b)
+		size = len(r.rest)
 		n = size * 8 / int(r.width)
 	}
-	r.left, r.isPacked, r.packed, r.bit = n, true, r.b, 0
-	r.b = r.b[size:]
+	r.left, r.isPacked, r.packed, r.bit = n, true, r.rest, 0
+	r.rest = r.rest[size:]
 	return nil
 }
 
-func (r *runs) repeated(n int) error {
+// readRepeated reads the value of a run of n equal values.
+func (r *runs) readRepeated(n int) error {
 	size := int(r.width+7) / 8
-	if size > len(r.b) {
+	if size > len(r.rest) {
 		return format.Corrupt("runs end inside a run's value")
 	}
 	var v uint32
 	if size == 1 {
-		v = uint32(r.b[0])
+		v = uint32(r.rest[0])
 	} else {
 		for i := range size {
-			v |= uint32(r.b[i]) << (8 * i)
+			v |= uint32(r.rest[i]) << (8 * i)
 		}
 	}
-	r.b = r.b[size:]
+	r.rest = r.rest[size:]
 	if v > r.limit && n > 0 {
 		return format.Corrupt("value %d in a run, at most %d is allowed", v, r.limit)
 	}
@@ -106,8 +108,8 @@ func (r *runs) repeated(n int) error {
 	return nil
 }
 
-// take moves past n values of the current run.
-func (r *runs) take(n int) {
+// advance moves past n values of the current run.
+func (r *runs) advance(n int) {
 	r.left -= n
 	if r.isPacked {
 		r.bit += n * int(r.width)
@@ -117,11 +119,11 @@ func (r *runs) take(n int) {
 // skip moves past n values.
 func (r *runs) skip(n int) error {
 	for n > 0 {
-		if err := r.run(); err != nil {
+		if err := r.openRun(); err != nil {
 			return err
 		}
 		k := min(n, r.left)
-		r.take(k)
+		r.advance(k)
 		n -= k
 	}
 	return nil
@@ -129,12 +131,12 @@ func (r *runs) skip(n int) error {
 
 // packedLevels reads len(dst) <= left levels of a packed run and checks them.
 func (r *runs) packedLevels(dst []byte) error {
-	if r.msb {
+	if r.msbFirst {
 		r.bitPackedLevels(dst, r.bit)
 	} else {
-		unpack8(dst, r.packed, r.bit, r.width)
+		unpackLevels(dst, r.packed, r.bit, r.width)
 	}
-	r.take(len(dst))
+	r.advance(len(dst))
 	if r.limit+1 != 1<<r.width {
 		var top byte
 		for _, v := range dst {
@@ -159,17 +161,17 @@ func (r *runs) bitPackedLevels(dst []byte, bit int) {
 	}
 }
 
-// oneBit reads n values of one bit into the words of dst.
-func (r *runs) oneBit(dst []uint64, n int) error {
+// readBits reads n values of one bit into the words of dst.
+func (r *runs) readBits(dst []uint64, n int) error {
 	words := (n + 63) / 64
 	dst = dst[:words]
 	clear(dst)
 	for at := 0; at < n; {
 		if r.left == 0 {
-			if at = r.shortRuns(dst, at, n); at == n {
+			if at = r.readShortRuns(dst, at, n); at == n {
 				return nil
 			}
-			if err := r.run(); err != nil {
+			if err := r.openRun(); err != nil {
 				return err
 			}
 		}
@@ -180,28 +182,28 @@ func (r *runs) oneBit(dst []uint64, n int) error {
 			for i := at; i < at+k; i += 64 {
 				orWord(dst, i, lowBits(min(64, at+k-i)))
 			}
-		case r.msb:
+		case r.msbFirst:
 			for i := range k {
 				bit := r.bit + i
 				dst[(at+i)>>6] |= uint64(r.packed[bit>>3]>>(7-bit&7)&1) << ((at + i) & 63)
 			}
 		default:
 			for i := 0; i < k; i += 64 {
-				orWord(dst, at+i, loadBits(r.packed, r.bit+i, min(64, k-i)))
+				orWord(dst, at+i, loadWord(r.packed, r.bit+i, min(64, k-i)))
 			}
 		}
-		r.take(k)
+		r.advance(k)
 		at += k
 	}
 	return nil
 }
 
-// shortRuns reads whole runs of at most 63 values of one bit to position at of dst and behind, and returns where it stopped: at a run
-// that is longer, faulty, or near the end of the section or of the n values. Lists of some twenty elements have a
-// packed run and one of ones by turns. Where a run lies follows from the one before it, so as little as possible is done
-// between them; whether a word is full makes no branch.
-func (r *runs) shortRuns(dst []uint64, at, n int) int {
-	b, i := r.b, 0
+// readShortRuns reads whole runs of at most 63 values of one bit to position at of dst and behind. It returns where it
+// stopped: at a run that is longer, faulty, or near the end of the section or of the n values. Lists of some twenty
+// elements have a packed run and a run of ones by turns. Where a run lies follows from the run before it, so as little
+// as possible is done between them, and no branch depends on whether a word is full.
+func (r *runs) readShortRuns(dst []uint64, at, n int) int {
+	b, i := r.rest, 0
 	w, shift := at>>6, uint(at&63)
 	if n-at < 64 {
 		return at
@@ -242,7 +244,7 @@ func (r *runs) shortRuns(dst []uint64, at, n int) int {
 	if shift > 0 {
 		dst[w] = word
 	}
-	r.b = b[i:]
+	r.rest = b[i:]
 	return at
 }
 
@@ -259,21 +261,21 @@ func orWord(dst []uint64, at int, word uint64) {
 func (r *runs) countOnes(n int) (int, error) {
 	ones := 0
 	for n > 0 {
-		if err := r.run(); err != nil {
+		if err := r.openRun(); err != nil {
 			return 0, err
 		}
 		k := min(n, r.left)
 		switch {
 		case !r.isPacked:
 			ones += k * int(r.value)
-		case r.msb:
+		case r.msbFirst:
 			for i := r.bit; i < r.bit+k; i++ {
 				ones += int(r.packed[i>>3] >> (7 - i&7) & 1)
 			}
 		default:
-			ones += countBits(r.packed, r.bit, k)
+			ones += countOnesFrom(r.packed, r.bit, k)
 		}
-		r.take(k)
+		r.advance(k)
 		n -= k
 	}
 	return ones, nil

@@ -34,7 +34,8 @@ var arrowSchema = arrow.NewSchema([]arrow.Field{
 	{Name: "ids", Type: arrow.ListOf(arrow.PrimitiveTypes.Int64), Nullable: true},
 	{Name: "words", Type: arrow.ListOfNonNullable(arrow.BinaryTypes.String)},
 	{Name: "weights", Type: arrow.ListOf(arrow.PrimitiveTypes.Float32)},
-	{Name: "group", Type: arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int32, Nullable: true}), Nullable: true},
+	{Name: "group", Type: arrow.StructOf(arrow.Field{Name: "x", Type: arrow.PrimitiveTypes.Int32, Nullable: true}),
+		Nullable: true},
 }, nil)
 
 // fillArrow appends n random rows to a builder and to want.
@@ -97,10 +98,11 @@ func fillArrow(r *rand.Rand, b array.Builder, nullable bool, few bool) any {
 	panic(fmt.Sprintf("no values for %T", b))
 }
 
-// TestReadsArrowFiles reads files of arrow-go over codecs, page versions, encodings and page sizes. With v1 pages its lists go
-// on over pages.
+// TestReadsArrowFiles reads files of arrow-go over codecs, page versions, encodings and page sizes. With v1 pages its
+// lists go on over pages.
 func TestReadsArrowFiles(t *testing.T) {
-	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd, compress.Codecs.Lz4Raw}
+	codecs := []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Snappy, compress.Codecs.Gzip,
+		compress.Codecs.Zstd, compress.Codecs.Lz4Raw}
 	continued := 0
 	for i, codec := range codecs {
 		for _, version := range []arrowpq.DataPageVersion{arrowpq.DataPageV1, arrowpq.DataPageV2} {
@@ -108,8 +110,10 @@ func TestReadsArrowFiles(t *testing.T) {
 				name := fmt.Sprintf("%v/%v/dictionary_%t", codec, version, dict)
 				t.Run(name, func(t *testing.T) {
 					r := rand.New(rand.NewSource(int64(i)))
-					file, want := writeArrow(t, r, 700+r.Intn(100), arrowpq.WithCompression(codec), arrowpq.WithDataPageVersion(version),
-						arrowpq.WithDictionaryDefault(dict), arrowpq.WithDataPageSize(int64(50+r.Intn(800))), arrowpq.WithBatchSize(int64(3+r.Intn(60))),
+					file, want := writeArrow(t, r, 700+r.Intn(100), arrowpq.WithCompression(codec),
+						arrowpq.WithDataPageVersion(version),
+						arrowpq.WithDictionaryDefault(dict), arrowpq.WithDataPageSize(int64(50+r.Intn(800))),
+						arrowpq.WithBatchSize(int64(3+r.Intn(60))),
 						arrowpq.WithMaxRowGroupLength(500))
 					f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 					require.NoError(t, err)
@@ -143,7 +147,8 @@ func writeArrow(t *testing.T, r *rand.Rand, n int, props ...arrowpq.WriterProper
 	rec := b.NewRecordBatch()
 	defer rec.Release()
 	var out bytes.Buffer
-	w, err := pqarrow.NewFileWriter(arrowSchema, &out, arrowpq.NewWriterProperties(props...), pqarrow.NewArrowWriterProperties())
+	w, err := pqarrow.NewFileWriter(arrowSchema, &out, arrowpq.NewWriterProperties(props...),
+		pqarrow.NewArrowWriterProperties())
 	require.NoError(t, err)
 	require.NoError(t, w.Write(rec))
 	require.NoError(t, w.Close())
@@ -199,7 +204,8 @@ func TestReadsParquetGoFiles(t *testing.T) {
 			t.Run(fmt.Sprintf("v%d/pages of %d", version, pageSize), func(t *testing.T) {
 				r := rand.New(rand.NewSource(int64(pageSize)))
 				var out bytes.Buffer
-				w := pq.NewGenericWriter[parquetGoRow](&out, pq.DataPageVersion(version), pq.PageBufferSize(pageSize), pq.MaxRowsPerRowGroup(400))
+				w := pq.NewGenericWriter[parquetGoRow](&out, pq.DataPageVersion(version), pq.PageBufferSize(pageSize),
+					pq.MaxRowsPerRowGroup(400))
 				want := map[string][]any{}
 				for range 900 {
 					_, err := w.Write([]parquetGoRow{randomParquetGoRow(r, want)})
@@ -228,7 +234,8 @@ func TestReadsParquetGoFiles(t *testing.T) {
 }
 
 func randomParquetGoRow(r *rand.Rand, want map[string][]any) parquetGoRow {
-	row := parquetGoRow{Label: int32(r.Intn(2)), ID: int64(r.Intn(50)) << 40, Score: r.Float32(), Click: r.Intn(2) == 0, Word: fmt.Sprint("w", r.Intn(30))}
+	row := parquetGoRow{Label: int32(r.Intn(2)), ID: int64(r.Intn(50)) << 40, Score: r.Float32(), Click: r.Intn(2) == 0,
+		Word: fmt.Sprint("w", r.Intn(30))}
 	_, _ = r.Read(row.UUID[:])
 	click := int64(0)
 	if row.Click {

@@ -28,7 +28,8 @@ func TestColumnTypeValidate(t *testing.T) {
 		"level 64":           {func(ct *ColumnType) { ct.MaxDef = 64 }, ErrCorrupt},
 		"length 0":           {func(ct *ColumnType) { ct.Physical = FixedLenByteArray }, ErrCorrupt},
 		"negative length":    {func(ct *ColumnType) { ct.Physical, ct.TypeLength = FixedLenByteArray, -4 }, ErrCorrupt},
-		"length too great":   {func(ct *ColumnType) { ct.Physical, ct.TypeLength = FixedLenByteArray, maxTypeLength+1 }, ErrCorrupt},
+		"length too great": {func(ct *ColumnType) { ct.Physical, ct.TypeLength = FixedLenByteArray, maxTypeLength+1 },
+			ErrCorrupt},
 	} {
 		ct := good
 		c.lie(&ct)

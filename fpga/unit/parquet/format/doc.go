@@ -14,8 +14,8 @@
 //
 // # Bounds
 //
-// No allocation follows an unchecked number: counts in Thrift never exceed the bytes left, nesting is bounded, and every
-// chunk lies inside its file. Pages can still contradict the footer: the packages that read them compare.
+// No allocation follows an unchecked number: counts in Thrift never exceed the bytes left, nesting is bounded, and
+// every chunk lies inside its file. Pages can still contradict the footer: the packages that read them compare.
 //
 // # Concurrency
 //

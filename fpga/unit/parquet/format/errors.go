@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// What can be wrong; matched with errors.Is.
+// These errors say what can be wrong. errors.Is matches them.
 var (
-	// ErrMoreInput: the bytes end before the thing they hold does; give more of them.
+	// ErrMoreInput says that the bytes end too early: read more of them.
 	ErrMoreInput = errors.New("parquet: more input needed")
-	// ErrCorrupt: the bytes contradict themselves or the footer. Errors that match it say how, and then what it says.
+	// ErrCorrupt says that the bytes contradict themselves or the footer. Errors that match it say how.
 	ErrCorrupt = errors.New("damaged or truncated: compare with the writer's copy")
-	// ErrCRC: a page's bytes do not have the checksum that its header promises.
+	// ErrCRC says that a page's bytes do not have the checksum of its header.
 	ErrCRC = errors.New("page checksum mismatch")
-	// ErrUnsupported: a type, nesting, encoding, codec or encryption that this unit does not read; the error is an
-	// *UnsupportedError that names it.
+	// ErrUnsupported says that this unit does not read a type, nesting, encoding, codec or encryption. The error is an
+	// *UnsupportedError, which names it.
 	ErrUnsupported = errors.New("not supported")
-	// ErrTooSmall: a caller's memory cannot hold what a page promises; the error is a *SizeError that says how much.
+	// ErrTooSmall says that the caller's memory cannot hold what a page promises. The error is a *SizeError, which says
+	// how much memory is needed.
 	ErrTooSmall = errors.New("memory too small")
-	// ErrLimit: decoding would pass the limits of a Block or of the reference.
+	// ErrLimit says that decoding would pass the limits of a Block or of the reference.
 	ErrLimit = errors.New("limit reached")
-	// ErrContinues: a page begins inside a row and the caller asked for whole rows.
+	// ErrContinues says that a page begins inside a row, and the caller asked for whole rows.
 	ErrContinues = errors.New("parquet: page continues the row before it")
 )
 
@@ -65,7 +66,8 @@ type PageError struct {
 
 // Error tells the place, then the fault.
 func (e *PageError) Error() string {
-	return fmt.Sprintf("row group %d: column %q: page %d at byte %d of the file: %v", e.RowGroup, e.Column, e.Page, e.Offset, e.Err)
+	return fmt.Sprintf("row group %d: column %q: page %d at byte %d of the file: %v", e.RowGroup, e.Column, e.Page,
+		e.Offset, e.Err)
 }
 
 // Unwrap returns the fault.

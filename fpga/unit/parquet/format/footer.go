@@ -8,47 +8,47 @@ import (
 	"io"
 )
 
-// Of a file's ends.
+// These constants describe a file's ends.
 const (
 	magic          = "PAR1"
 	magicEncrypted = "PARE"
-	trailer        = 8         // the footer's length and the magic
-	maxFooter      = 256 << 20 // bytes of Thrift
-	firstRead      = 64 << 10  // bytes of a file's end that are read at once; most footers fit
+	trailerBytes   = 8         // the footer's length and the magic
+	maxFooterBytes = 256 << 20 // bytes of Thrift
+	firstReadBytes = 64 << 10  // bytes of a file's end that are read at once; most footers fit
 )
 
 // ReadFooter reads the footer of a file of size bytes and checks it: the magic at both ends, the footer's length,
 // every chunk's place and counts. A file with an encrypted footer is refused by name.
 func ReadFooter(r io.ReaderAt, size int64) (*File, error) {
-	b, err := footerBytes(r, size)
+	b, err := readFooterBytes(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
 	f := &File{Size: size, FooterSHA256: sha256.Sum256(b)}
-	if err := f.parse(b[:len(b)-trailer]); err != nil {
+	if err := f.parseMetadata(b[:len(b)-trailerBytes]); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	if err := f.check(size - int64(len(b))); err != nil {
+	if err := f.checkMetadata(size - int64(len(b))); err != nil {
 		return nil, fmt.Errorf("footer: %w", err)
 	}
-	f.index()
+	f.indexLeaves()
 	return f, nil
 }
 
-// footerBytes returns the file's end from the footer's first byte.
-func footerBytes(r io.ReaderAt, size int64) ([]byte, error) {
-	if size < int64(len(magic)+trailer) {
+// readFooterBytes returns the file's end from the footer's first byte.
+func readFooterBytes(r io.ReaderAt, size int64) ([]byte, error) {
+	if size < int64(len(magic)+trailerBytes) {
 		return nil, corrupt("file of %d bytes is too short", size)
 	}
 	var head [len(magic)]byte
 	if err := ReadFull(r, head[:], 0); err != nil {
 		return nil, err
 	}
-	tail := make([]byte, min(size, firstRead))
+	tail := make([]byte, min(size, firstReadBytes))
 	if err := ReadFull(r, tail, size-int64(len(tail))); err != nil {
 		return nil, err
 	}
-	end := tail[len(tail)-trailer:]
+	end := tail[len(tail)-trailerBytes:]
 	switch string(end[4:]) {
 	case magic:
 	case magicEncrypted:
@@ -60,13 +60,13 @@ func footerBytes(r io.ReaderAt, size int64) ([]byte, error) {
 		return nil, corrupt("file does not begin with %s", magic)
 	}
 	n := int64(binary.LittleEndian.Uint32(end))
-	if n > size-int64(len(magic)+trailer) {
+	if n > size-int64(len(magic)+trailerBytes) {
 		return nil, corrupt("%d bytes of footer in a file of %d", n, size)
 	}
-	if n > maxFooter {
-		return nil, &SizeError{What: "footer", Need: n, Have: maxFooter}
+	if n > maxFooterBytes {
+		return nil, &SizeError{What: "footer", Need: n, Have: maxFooterBytes}
 	}
-	n += trailer
+	n += trailerBytes
 	if n <= int64(len(tail)) {
 		return tail[int64(len(tail))-n:], nil
 	}
@@ -75,7 +75,7 @@ func footerBytes(r io.ReaderAt, size int64) ([]byte, error) {
 	return b, ReadFull(r, b[:n-int64(len(tail))], size-n)
 }
 
-// readFull reads len(p) bytes at off; a file that ends before is corrupt.
+// ReadFull reads len(p) bytes at off. A file that ends before them is corrupt.
 func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	n, err := r.ReadAt(p, off)
 	if n == len(p) {
@@ -87,40 +87,40 @@ func ReadFull(r io.ReaderAt, p []byte, off int64) error {
 	return fmt.Errorf("read %d bytes at %d: %w", len(p), off, err)
 }
 
-// parse reads FileMetaData.
-func (f *File) parse(b []byte) error {
-	r := compact{b: b}
+// parseMetadata reads the structure FileMetaData.
+func (f *File) parseMetadata(b []byte) error {
+	r := compactReader{src: b}
 	var last int32
-	var elements []element
+	var elements []schemaElement
 	const hasVersion, hasSchema, hasRows, hasGroups, all = 1, 2, 4, 8, 15
 	seen, encrypted := 0, false
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			f.Version = r.i32(t)
+			f.Version = r.int32Field(t)
 			seen |= hasVersion
 		case 2:
 			elements = elements[:0]
-			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
-				elements = append(elements, r.schemaElement())
+			for n := r.listField(t, thriftStruct); n > 0 && r.err == nil; n-- {
+				elements = append(elements, r.readSchemaElement())
 			}
 			seen |= hasSchema
 		case 3:
-			f.Rows = r.i64(t)
+			f.Rows = r.int64Field(t)
 			seen |= hasRows
 		case 4:
 			f.RowGroups = f.RowGroups[:0]
-			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
-				f.RowGroups = append(f.RowGroups, r.rowGroup())
+			for n := r.listField(t, thriftStruct); n > 0 && r.err == nil; n-- {
+				f.RowGroups = append(f.RowGroups, r.readRowGroup())
 			}
 			seen |= hasGroups
 		case 6:
-			f.CreatedBy = string(r.binary(t))
+			f.CreatedBy = string(r.binaryField(t))
 		case 8:
 			encrypted = true // of single columns: the footer itself is plain and followed by a signature
-			r.skip(t)
+			r.skipField(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	switch {
@@ -130,131 +130,132 @@ func (f *File) parse(b []byte) error {
 		return r.err
 	case seen != all:
 		return corrupt("a required field is missing")
-	case r.left() > 0 && !encrypted:
-		return corrupt("%d bytes after its metadata", r.left())
+	case r.bytesLeft() > 0 && !encrypted:
+		return corrupt("%d bytes after its metadata", r.bytesLeft())
 	}
-	f.writer = writerOf(f.CreatedBy)
+	f.writer = parseWriter(f.CreatedBy)
 	var err error
-	f.Leaves, f.Maps, err = leavesOf(elements)
+	f.Leaves, f.Maps, err = schemaLeaves(elements)
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		l.RowsUncounted, l.AlwaysCompressed = l.List && f.writer.rowsUncounted(), f.writer.alwaysCompressed()
+		l.RowsUncounted, l.AlwaysCompressed = l.List && f.writer.countsValuesAsRows(), f.writer.alwaysCompressed()
 	}
 	return err
 }
 
-// rowGroup reads the structure RowGroup.
-func (r *compact) rowGroup() RowGroup {
+// readRowGroup reads the structure RowGroup.
+func (r *compactReader) readRowGroup() RowGroup {
 	var g RowGroup
 	var last int32
 	const hasColumns, hasRows, all = 1, 2, 3
 	seen := 0
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
 			g.Columns = g.Columns[:0]
-			for n := r.list(t, tStruct); n > 0 && r.err == nil; n-- {
-				g.Columns = append(g.Columns, r.chunk())
+			for n := r.listField(t, thriftStruct); n > 0 && r.err == nil; n-- {
+				g.Columns = append(g.Columns, r.readChunk())
 			}
 			seen |= hasColumns
 		case 3:
-			g.Rows = r.i64(t)
+			g.Rows = r.int64Field(t)
 			seen |= hasRows
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	if seen != all {
-		r.corrupt("row group without columns or rows")
+		r.failCorrupt("row group without columns or rows")
 	}
 	return g
 }
 
-// chunk reads the structure ColumnChunk.
-func (r *compact) chunk() Chunk {
+// readChunk reads the structure ColumnChunk.
+func (r *compactReader) readChunk() Chunk {
 	var c Chunk
 	var last int32
 	meta := false
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			if len(r.binary(t)) > 0 {
-				c.refuse("nesting", "chunk in another file")
+			if len(r.binaryField(t)) > 0 {
+				c.refuseChunk("nesting", "chunk in another file")
 			}
 		case 3:
-			if r.want(t, tStruct) {
-				r.chunkMeta(&c)
+			if r.expectType(t, thriftStruct) {
+				r.readChunkMetadata(&c)
 			}
 			meta = true
 		case 4:
-			c.OffsetIndexOffset = r.i64(t)
+			c.OffsetIndexOffset = r.int64Field(t)
 		case 5:
-			c.OffsetIndexLength = r.i32(t)
+			c.OffsetIndexLength = r.int32Field(t)
 		case 8:
-			c.refuse("encryption", "encrypted column")
-			r.skip(t)
+			c.refuseChunk("encryption", "encrypted column")
+			r.skipField(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	if !meta && c.Unsupported == nil {
-		r.corrupt("column chunk without metadata")
+		r.failCorrupt("column chunk without metadata")
 	}
 	return c
 }
 
-func (c *Chunk) refuse(what, name string) {
+// refuseChunk notes why the chunk cannot be read, unless a reason is noted already.
+func (c *Chunk) refuseChunk(what, name string) {
 	if c.Unsupported == nil {
 		c.Unsupported = &UnsupportedError{What: what, Name: name}
 	}
 }
 
-// chunkMeta reads the structure ColumnMetaData.
-func (r *compact) chunkMeta(c *Chunk) {
+// readChunkMetadata reads the structure ColumnMetaData.
+func (r *compactReader) readChunkMetadata(c *Chunk) {
 	var last int32
 	const all = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<9
 	seen := 0
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		if last > 0 && last < 16 {
 			seen |= 1 << last
 		}
 		switch last {
 		case 1:
-			c.physical = Type(enum(r.i32(t)))
+			c.physical = Type(enumByte(r.int32Field(t)))
 		case 2:
-			for n := r.list(t, tI32); n > 0 && r.err == nil; n-- {
-				c.Encodings |= 1 << min(enum(r.int32()), unknownEncoding)
+			for n := r.listField(t, thriftInt32); n > 0 && r.err == nil; n-- {
+				c.Encodings |= 1 << min(enumByte(r.readInt32()), unknownEncoding)
 			}
 		case 4:
-			c.Codec = Codec(enum(r.i32(t)))
+			c.Codec = Codec(enumByte(r.int32Field(t)))
 		case 5:
-			c.NumValues = r.i64(t)
+			c.NumValues = r.int64Field(t)
 		case 6:
-			c.Uncompressed = r.i64(t)
+			c.Uncompressed = r.int64Field(t)
 		case 7:
-			c.Compressed = r.i64(t)
+			c.Compressed = r.int64Field(t)
 		case 9:
-			c.DataOffset = r.i64(t)
+			c.DataOffset = r.int64Field(t)
 		case 11:
-			c.DictOffset = r.i64(t)
+			c.DictOffset = r.int64Field(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	if seen&all != all {
-		r.corrupt("column metadata without a required field")
+		r.failCorrupt("column metadata without a required field")
 	}
 }
 
 // unknownEncoding is the bit of an EncodingSet for encodings that have none.
 const unknownEncoding = 31
 
-// readable is the set of encodings that a chunk may use.
-const readable EncodingSet = 1<<Plain | 1<<PlainDictionary | 1<<RLE | 1<<BitPacked | 1<<DeltaBinaryPacked | 1<<DeltaLengthByteArray |
-	1<<DeltaByteArray | 1<<RLEDictionary | 1<<ByteStreamSplit
+// readableEncodings are the encodings that a chunk may use.
+const readableEncodings EncodingSet = 1<<Plain | 1<<PlainDictionary | 1<<RLE | 1<<BitPacked | 1<<DeltaBinaryPacked |
+	1<<DeltaLengthByteArray | 1<<DeltaByteArray | 1<<RLEDictionary | 1<<ByteStreamSplit
 
-// check compares what the footer says with itself and with the file, whose pages end at end.
-func (f *File) check(end int64) error {
+// checkMetadata compares what the footer says with itself and with the file, whose pages end at end.
+func (f *File) checkMetadata(end int64) error {
 	if f.Rows < 0 {
 		return corrupt("%d rows", f.Rows)
 	}
@@ -287,6 +288,8 @@ func (f *File) check(end int64) error {
 	return nil
 }
 
+// checkChunk checks a chunk against its leaf, its row group and the end of the file's pages, and sets where the chunk
+// begins.
 func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	if c.Unsupported != nil {
 		return nil // encrypted or elsewhere: its numbers may be absent
@@ -299,7 +302,8 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	}
 	if c.NumValues == 0 {
 		// No pages are needed, and writers fill in what they like.
-		c.Offset, c.Compressed, c.Uncompressed, c.DataOffset, c.DictOffset = int64(len(magic)), 0, 0, int64(len(magic)), 0
+		c.Offset, c.DataOffset = int64(len(magic)), int64(len(magic))
+		c.Compressed, c.Uncompressed, c.DictOffset = 0, 0, 0
 		return nil
 	}
 	// Some writers say 0 where they mean that there is no dictionary page, and others put the dictionary's place in
@@ -316,8 +320,8 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	if c.Offset < int64(len(magic)) || c.Compressed > end-c.Offset {
 		return corrupt("chunk at %d of %d bytes lies outside the file's %d bytes of pages", c.Offset, c.Compressed, end)
 	}
-	if f.writer.dictHeaderLeftOut() {
-		c.Compressed += min(maxDictHeader, end-c.Offset-c.Compressed)
+	if f.writer.omitsDictionaryHeader() {
+		c.Compressed += min(maxDictionaryHeader, end-c.Offset-c.Compressed)
 	}
 	if c.DataOffset-c.Offset > c.Compressed {
 		return corrupt("data page at %d lies outside the chunk", c.DataOffset)
@@ -325,15 +329,15 @@ func (f *File) checkChunk(c *Chunk, l *Leaf, rows, end int64) error {
 	if err := c.Codec.Supported(); err != nil {
 		c.Unsupported = err
 	}
-	if odd := c.Encodings &^ readable; odd != 0 && c.Unsupported == nil {
+	if odd := c.Encodings &^ readableEncodings; odd != 0 && c.Unsupported == nil {
 		for e := Encoding(0); e <= unknownEncoding; e++ {
 			if odd.Has(e) {
-				c.refuse("encoding", e.String())
+				c.refuseChunk("encoding", e.String())
 			}
 		}
 	}
 	return nil
 }
 
-// maxDictHeader is what a dictionary page's header takes at most, as parquet-cpp reckons.
-const maxDictHeader = 100
+// maxDictionaryHeader is the most bytes that a dictionary page's header takes, as parquet-cpp assumes.
+const maxDictionaryHeader = 100

@@ -35,7 +35,8 @@ func TestFooterEnds(t *testing.T) {
 		{"no magic at the end", with(func(b []byte) { b[len(b)-1] = '2' }), format.ErrCorrupt, "does not end"},
 		{"no magic at the beginning", with(func(b []byte) { b[0] = 'Q' }), format.ErrCorrupt, "does not begin"},
 		{"encrypted", with(func(b []byte) { b[len(b)-1] = 'E' }), format.ErrUnsupported, "encrypted footer"},
-		{"length of the file less eleven", with(setLength(uint32(len(good) - 11))), format.ErrCorrupt, "bytes of footer"},
+		{"length of the file less eleven", with(setLength(uint32(len(good) - 11))), format.ErrCorrupt,
+			"bytes of footer"},
 		{"length of 4 GiB", with(setLength(1<<32 - 1)), format.ErrCorrupt, "bytes of footer"},
 		{"length 0", with(setLength(0)), format.ErrCorrupt, "inside its metadata"},
 		{"one byte short", with(setLength(uint32(n - 1))), format.ErrCorrupt, ""},
@@ -63,7 +64,8 @@ func TestFooterLargerThanTheFirstRead(t *testing.T) {
 	body := []byte(parquettest.FileMagic)
 	file := c.Footer(body, 0, 4, 0, 0, 0)
 	long := bytes.Repeat([]byte("n"), 256<<10)
-	file = bytes.Replace(file, append(binary.AppendUvarint(nil, 1), 'c'), append(binary.AppendUvarint(nil, uint64(len(long))), long...), 1)
+	file = bytes.Replace(file, append(binary.AppendUvarint(nil, 1), 'c'),
+		append(binary.AppendUvarint(nil, uint64(len(long))), long...), 1)
 	binary.LittleEndian.PutUint32(file[len(file)-8:], uint32(len(file)-12))
 	f, err := format.ReadFooter(bytes.NewReader(file), int64(len(file)))
 	require.NoError(t, err)

@@ -34,7 +34,8 @@ func FuzzPageHeader(f *testing.F) {
 			_, _, err := format.ParsePageHeader(b[:k])
 			require.ErrorIs(t, err, format.ErrMoreInput)
 		}
-		if h.Type == format.IndexPage || h.Type > format.DataPageV2 || h.Encoding == unknownByte || h.DefEncoding == unknownByte || h.RepEncoding == unknownByte {
+		if h.Type == format.IndexPage || h.Type > format.DataPageV2 || h.Encoding == unknownByte ||
+			h.DefEncoding == unknownByte || h.RepEncoding == unknownByte {
 			return
 		}
 		again, _, err := format.ParsePageHeader(parquettest.MarshalHeader(&h))
@@ -59,7 +60,8 @@ func FuzzOffsetIndex(f *testing.F) {
 	f.Add(w.Bytes)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		ch := format.Chunk{Offset: 4, Compressed: 1000, OffsetIndexLength: int32(len(b))}
-		file := &format.File{Size: int64(len(b)), Leaves: []format.Leaf{{}}, RowGroups: []format.RowGroup{{Rows: 100, Columns: []format.Chunk{ch}}}}
+		file := &format.File{Size: int64(len(b)), Leaves: []format.Leaf{{}},
+			RowGroups: []format.RowGroup{{Rows: 100, Columns: []format.Chunk{ch}}}}
 		locations, err := format.ReadOffsetIndex(bytes.NewReader(b), file, 0, 0)
 		if err != nil {
 			parquettest.RequireTyped(t, err, "offset index")

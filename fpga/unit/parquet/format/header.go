@@ -29,7 +29,7 @@ type PageHeader struct {
 // what parquet-cpp allows.
 const MaxPageHeader = 16 << 20
 
-// Fields that a header must have, as bits.
+// These bits name the fields that a header must have.
 const (
 	hasType = 1 << iota
 	hasUncompressed
@@ -52,93 +52,95 @@ func ParsePageHeader(b []byte) (PageHeader, int, error) {
 	if whole {
 		b = b[:MaxPageHeader]
 	}
-	r := compact{b: b}
+	r := compactReader{src: b}
 	var h PageHeader
-	seen, body := r.pageHeader(&h)
+	seen, body := r.readPageHeader(&h)
 	if r.err != nil {
 		if whole && errors.Is(r.err, ErrMoreInput) {
 			r.err = corrupt("longer than %d bytes", MaxPageHeader)
 		}
 		return PageHeader{}, 0, fmt.Errorf("page header: %w", r.err)
 	}
-	if err := h.check(seen, body); err != nil {
+	if err := h.checkFields(seen, body); err != nil {
 		return PageHeader{}, 0, fmt.Errorf("page header: %w", err)
 	}
-	return h, r.pos, nil
+	return h, r.position, nil
 }
 
-// pageHeader reads the structure PageHeader and tells which required fields were there and which of the bodies.
-func (r *compact) pageHeader(h *PageHeader) (seen int, body int32) {
+// readPageHeader reads the structure PageHeader. It returns which required fields it has and which of the bodies.
+func (r *compactReader) readPageHeader(h *PageHeader) (seen int, body int32) {
 	var last int32
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			h.Type = PageType(enum(r.i32(t)))
+			h.Type = PageType(enumByte(r.int32Field(t)))
 			seen |= hasType
 		case 2:
-			h.Uncompressed = r.i32(t)
+			h.Uncompressed = r.int32Field(t)
 			seen |= hasUncompressed
 		case 3:
-			h.Compressed = r.i32(t)
+			h.Compressed = r.int32Field(t)
 			seen |= hasCompressed
 		case 4:
-			h.CRC, h.HasCRC = uint32(r.i32(t)), true
+			h.CRC, h.HasCRC = uint32(r.int32Field(t)), true
 		case 5, 7, 8:
 			if body != 0 {
-				r.corrupt("page of two types")
+				r.failCorrupt("page of two types")
 				return seen, body
 			}
 			body = last
-			if r.want(t, tStruct) {
-				seen |= hasBody | r.pageBody(h, last)
+			if r.expectType(t, thriftStruct) {
+				seen |= hasBody | r.readPageBody(h, last)
 			}
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	return seen, body
 }
 
-// pageBody reads DataPageHeader (field 5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).
-func (r *compact) pageBody(h *PageHeader, which int32) (seen int) {
+// readPageBody reads DataPageHeader (field 5), DictionaryPageHeader (7) or DataPageHeaderV2 (8).
+func (r *compactReader) readPageBody(h *PageHeader, which int32) (seen int) {
 	h.IsCompressed = true
 	var last int32
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch {
 		case last == 1:
-			h.NumValues = r.i32(t)
+			h.NumValues = r.int32Field(t)
 			seen |= hasValues
 		case which != 8 && last == 2, which == 8 && last == 4:
-			h.Encoding = Encoding(enum(r.i32(t)))
+			h.Encoding = Encoding(enumByte(r.int32Field(t)))
 			seen |= hasEncoding
 		case which == 5 && last == 3:
-			h.DefEncoding = Encoding(enum(r.i32(t)))
+			h.DefEncoding = Encoding(enumByte(r.int32Field(t)))
 			seen |= hasDefEncoding
 		case which == 5 && last == 4:
-			h.RepEncoding = Encoding(enum(r.i32(t)))
+			h.RepEncoding = Encoding(enumByte(r.int32Field(t)))
 			seen |= hasRepEncoding
 		case which == 8 && last == 2:
-			h.NumNulls = r.i32(t)
+			h.NumNulls = r.int32Field(t)
 			seen |= hasNulls
 		case which == 8 && last == 3:
-			h.NumRows = r.i32(t)
+			h.NumRows = r.int32Field(t)
 			seen |= hasRows
 		case which == 8 && last == 5:
-			h.DefBytes = r.i32(t)
+			h.DefBytes = r.int32Field(t)
 			seen |= hasDefBytes
 		case which == 8 && last == 6:
-			h.RepBytes = r.i32(t)
+			h.RepBytes = r.int32Field(t)
 			seen |= hasRepBytes
 		case which == 8 && last == 7:
-			h.IsCompressed = r.bool(t)
+			h.IsCompressed = r.boolField(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	return seen
 }
 
-func (h *PageHeader) check(seen int, body int32) error {
+// checkFields checks that the header has the fields of its page type, and that its numbers do not contradict each
+// other.
+func (h *PageHeader) checkFields(seen int, body int32) error {
 	need, wantBody := hasType|hasUncompressed|hasCompressed, int32(0)
 	switch h.Type {
 	case DataPage:
@@ -172,10 +174,10 @@ func (h *PageHeader) check(seen int, body int32) error {
 	return nil
 }
 
-// data tells whether the page holds rows.
+// HoldsRows reports whether the page is a data page.
 func (h *PageHeader) HoldsRows() bool { return h.Type == DataPage || h.Type == DataPageV2 }
 
-// CheckCRC returns an error that wraps ErrCRC if a page that sum is the checksum of is not the header's.
+// CheckCRC returns an error that wraps ErrCRC unless sum, the checksum of the page's bytes, is the header's.
 func (h *PageHeader) CheckCRC(sum uint32) error {
 	if h.HasCRC && sum != h.CRC {
 		return fmt.Errorf("%w: header says %08x, page has %08x: %v", ErrCRC, h.CRC, sum, ErrCorrupt)
@@ -195,7 +197,7 @@ func (h *PageHeader) MayContinue(ct *ColumnType) bool {
 	return ct.List && (h.Type == DataPage || h.Type == DataPageV2 && ct.RowsUncounted)
 }
 
-// checkSizes guards against headers that did not come from ParsePageHeader.
+// CheckSizes guards against headers that did not come from ParsePageHeader.
 func (h *PageHeader) CheckSizes() error {
 	if h.Compressed < 0 || h.Uncompressed < 0 || h.NumValues < 0 || h.DefBytes < 0 || h.RepBytes < 0 {
 		return corrupt("page header with a negative number")

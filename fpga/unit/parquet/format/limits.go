@@ -1,6 +1,6 @@
 package format
 
-// Limits that every reader of pages applies.
+// These limits are the same for every reader of pages.
 const (
 	// MaxZstdWindow bounds how far a zstd frame may look back, in bytes: what zstd's --ultra and --long=27 use at most.
 	MaxZstdWindow = 128 << 20

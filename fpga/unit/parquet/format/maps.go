@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// Map is a column of the schema that maps keys to values, numbers to numbers or to lists of them: what DPP's tables keep
-// their features in, feature id to value. It is no leaf but two or three, which are read together:
+// Map is a column of the schema that maps keys to values, numbers to numbers or to lists of numbers: DPP's tables keep
+// their features so, feature id to value. A map is no leaf. It has two or three leaves, which are read together:
 //
 //	map<int, number>            Keys, Values                 id to value
 //	map<int, list<number>>      Keys, Values                 id to list
 //	map<int, map<int, number>>  Keys, Values and Scores      id to scored list: inner keys, inner values
 //
-// Any leaf may be null but keys, which a writer should mark as required; an entry without a key is passed over.
+// Every leaf but the keys may be null. A writer should mark keys as required; an entry without a key is ignored.
 type Map struct {
 	Name   string // path of the map's field
 	Keys   int    // leaf of the keys
@@ -44,48 +44,48 @@ func (f *File) Map(name string) (*Map, bool) {
 	return nil, false
 }
 
-// mapNode walks a group that is annotated as a map. One of another shape than Map's is refused, as its leaves are.
-func (t *tree) mapNode(e *element, b branch, depth int) error {
+// walkMap walks a group that is annotated as a map. A map of another shape than Map's is refused, with its leaves.
+func (t *schemaTree) walkMap(e *schemaElement, b schemaBranch, depth int) error {
 	m := Map{Name: strings.Join(t.path, "."), Keys: -1, Values: -1, Scores: -1}
-	if t.bytes += len(m.Name); t.bytes > maxPathBytes {
-		return errNames
+	if t.pathBytes += len(m.Name); t.pathBytes > maxPathBytes {
+		return errLongNames
 	}
-	if m.Unsupported = t.mapShape(t.next-1, &b); m.Unsupported != nil {
+	if m.Unsupported = t.checkMapShape(t.next-1, &b); m.Unsupported != nil {
 		b.refused = "map"
 	}
 	b.inMap = m.Unsupported == nil
 	t.maps = append(t.maps, m)
-	return t.children(e, b, depth)
+	return t.walkChildren(e, b, depth)
 }
 
-// part notes a leaf of the map that was begun last. Its leaves come in this order.
-func (t *tree) part(l *Leaf, b branch) {
+// setMapPart notes a leaf of the map that was begun last. Keys come first, then values, then scores.
+func (t *schemaTree) setMapPart(l *Leaf, b schemaBranch) {
 	m := &t.maps[len(t.maps)-1]
 	switch {
 	case m.Keys < 0:
 		m.Keys, l.Part = l.Index, MapKeys
 	case m.Values < 0:
-		m.Values, l.Part, m.List = l.Index, MapValues, b.rep == 2
+		m.Values, l.Part, m.List = l.Index, MapValues, b.repetition == 2
 	default:
 		m.Scores, l.Part = l.Index, MapScores
 	}
-	if l.List = true; b.rep == 2 {
-		l.EntryDef = b.entryDef
+	if l.List = true; b.repetition == 2 {
+		l.EntryDef = b.entryDefinition
 	}
 }
 
-// mapShape tells why the map whose group is an element cannot be read; nil if it can. Names are not looked at: older
-// writers have others, and MAP_KEY_VALUE where MAP should be, or on the entries.
-func (t *tree) mapShape(at int, b *branch) error {
+// checkMapShape returns why a map cannot be read, or nil. at is the map's group among the elements. Names are not
+// compared: older writers have other names, and MAP_KEY_VALUE where MAP should be, or on the entries.
+func (t *schemaTree) checkMapShape(at int, b *schemaBranch) error {
 	refuse := func(why string) error { return &UnsupportedError{What: "map", Name: why} }
-	s := outline{t.elements[at+1:]}
-	if err := t.mapNames(at); err != nil {
+	s := elementQueue{t.elements[at+1:]}
+	if err := t.checkMapNames(at); err != nil {
 		return err
 	}
 	switch {
 	case b.inList:
 		return refuse("inside a list")
-	case t.elements[at].children != 1 || !s.next().entries():
+	case t.elements[at].children != 1 || !s.next().holdsEntries():
 		return refuse("without entries of a key and a value")
 	}
 	key, value := s.next(), s.next()
@@ -95,43 +95,44 @@ func (t *tree) mapShape(at int, b *branch) error {
 	case key.physical != Int32 && key.physical != Int64:
 		return refuse("whose keys are " + key.physical.String() + ", want INT32 or INT64")
 	case value.hasType:
-		return value.number("values")
+		return value.requireNumber("values")
 	case value.repetition == repeated:
 		return refuse("of lists of groups")
-	case value.note == noteList && value.children == 1:
+	case value.annotation == annotatedList && value.children == 1:
 		list := s.next()
 		switch {
 		case list.repetition != repeated:
 			return refuse("of groups")
 		case list.hasType:
-			return list.number("lists")
+			return list.requireNumber("lists")
 		case list.children != 1 || list.name == "array" || list.name == value.name+"_tuple":
 			return refuse("of lists of groups")
 		}
 		if e := s.next(); e.hasType && e.repetition != repeated {
-			return e.number("lists")
+			return e.requireNumber("lists")
 		}
 		return refuse("of lists of lists or groups")
-	case value.note == noteMap && value.children == 1 && s.next().entries():
+	case value.annotation == annotatedMap && value.children == 1 && s.next().holdsEntries():
 		id, score := s.next(), s.next()
 		if !id.hasType || !score.hasType || id.repetition == repeated || score.repetition == repeated {
 			return refuse("of maps of other than numbers to numbers")
 		}
-		if err := id.number("ids"); err != nil {
+		if err := id.requireNumber("ids"); err != nil {
 			return err
 		}
-		return score.number("scores")
+		return score.requireNumber("scores")
 	}
 	return refuse("of groups")
 }
 
-// mapNames refuses a map in which something is called what a program cannot name: its leaves go by their paths.
-func (t *tree) mapNames(at int) error {
-	if err := utf8Name(strings.Join(t.path, ".")); err != nil {
+// checkMapNames refuses a map in which an element has a name that a program cannot hold: the map's leaves are named by
+// their paths.
+func (t *schemaTree) checkMapNames(at int) error {
+	if err := checkUTF8Name(strings.Join(t.path, ".")); err != nil {
 		return err
 	}
 	for open := int64(1); open > 0 && at < len(t.elements); at++ {
-		if err := utf8Name(t.elements[at].name); err != nil {
+		if err := checkUTF8Name(t.elements[at].name); err != nil {
 			return err
 		}
 		open += int64(t.elements[at].children) - 1
@@ -139,23 +140,26 @@ func (t *tree) mapNames(at int) error {
 	return nil
 }
 
-// outline walks elements that are there, or not.
-type outline struct{ left []element }
+// elementQueue hands out elements one after another, and empty elements behind the last.
+type elementQueue struct{ left []schemaElement }
 
-func (s *outline) next() element {
+// next returns the next element.
+func (s *elementQueue) next() schemaElement {
 	if len(s.left) == 0 {
-		return element{}
+		return schemaElement{}
 	}
 	e := s.left[0]
 	s.left = s.left[1:]
 	return e
 }
 
-// entries tells whether a map's one child is the group of its entries.
-func (e element) entries() bool { return !e.hasType && e.repetition == repeated && e.children == 2 }
+// holdsEntries reports whether the only child of a map is the group of its entries.
+func (e schemaElement) holdsEntries() bool {
+	return !e.hasType && e.repetition == repeated && e.children == 2
+}
 
-// number refuses all but numbers.
-func (e element) number(of string) error {
+// requireNumber refuses an element that is not a number.
+func (e schemaElement) requireNumber(of string) error {
 	if e.physical.Kind() != KindBytes {
 		return nil
 	}

@@ -7,23 +7,23 @@ import (
 )
 
 func TestMapShapes(t *testing.T) {
-	leaf := func(name string, repetition int32) node {
-		return node{name: name, repetition: repetition, note: -1, physical: Int64}
+	leaf := func(name string, repetition int32) testNode {
+		return testNode{name: name, repetition: repetition, note: -1, physical: Int64}
 	}
-	group := func(name string, repetition int32, note int32, children ...node) node {
-		return node{name: name, repetition: repetition, note: note, children: children}
+	group := func(name string, repetition int32, note int32, children ...testNode) testNode {
+		return testNode{name: name, repetition: repetition, note: note, children: children}
 	}
 	const list, mapped, entries = 3, 1, 2
-	typed := func(n node, physical Type) node { n.physical = physical; return n }
-	id := func(name string, repetition int32) node { return typed(leaf(name, repetition), Int64) }
-	score := func(name string, repetition int32) node { return typed(leaf(name, repetition), Float) }
-	mapOf := func(key, value node) node {
+	typed := func(n testNode, physical Type) testNode { n.physical = physical; return n }
+	id := func(name string, repetition int32) testNode { return typed(leaf(name, repetition), Int64) }
+	score := func(name string, repetition int32) testNode { return typed(leaf(name, repetition), Float) }
+	mapOf := func(key, value testNode) testNode {
 		return group("m", optional, mapped, group("key_value", repeated, -1, key, value))
 	}
-	ids := func(element node) node {
+	ids := func(element testNode) testNode {
 		return group("value", optional, list, group("list", repeated, -1, element))
 	}
-	scored := func(id, score node) node {
+	scored := func(id, score testNode) testNode {
 		return group("value", optional, mapped, group("key_value", repeated, -1, id, score))
 	}
 	type part struct {
@@ -32,7 +32,7 @@ func TestMapShapes(t *testing.T) {
 		def, rep, repDef, ent uint8
 	}
 	for name, c := range map[string]struct {
-		root    node
+		root    testNode
 		parts   []part
 		list    bool
 		refused string
@@ -42,40 +42,64 @@ func TestMapShapes(t *testing.T) {
 		"optional keys": {root: mapOf(id("key", optional), score("value", required)), parts: []part{
 			{"m.key_value.key", MapKeys, 3, 1, 2, 0}, {"m.key_value.value", MapValues, 2, 1, 2, 0}}},
 		"older names, and MAP_KEY_VALUE on the entries": {
-			root: group("m", required, entries, group("map", repeated, entries, id("k", required), score("v", required))), parts: []part{
+			root: group("m", required, entries, group("map", repeated, entries, id("k", required),
+				score("v", required))), parts: []part{
 				{"m.map.k", MapKeys, 1, 1, 1, 0}, {"m.map.v", MapValues, 1, 1, 1, 0}}},
 		"lists": {root: mapOf(id("key", required), ids(id("element", optional))), list: true, parts: []part{
 			{"m.key_value.key", MapKeys, 2, 1, 2, 0}, {"m.key_value.value.list.element", MapValues, 5, 2, 4, 2}}},
-		"lists of two levels": {root: mapOf(id("key", required), group("value", optional, list, id("array", repeated))), list: true, parts: []part{
-			{"m.key_value.key", MapKeys, 2, 1, 2, 0}, {"m.key_value.value.array", MapValues, 4, 2, 4, 2}}},
+		"lists of two levels": {root: mapOf(id("key", required), group("value", optional, list, id("array", repeated))),
+			list: true, parts: []part{
+				{"m.key_value.key", MapKeys, 2, 1, 2, 0}, {"m.key_value.value.array", MapValues, 4, 2, 4, 2}}},
 		"a repeated value": {root: mapOf(id("key", required), id("value", repeated)), list: true, parts: []part{
 			{"m.key_value.key", MapKeys, 2, 1, 2, 0}, {"m.key_value.value", MapValues, 3, 2, 3, 2}}},
-		"scored lists": {root: mapOf(id("key", required), scored(id("key", required), score("value", optional))), list: true, parts: []part{
-			{"m.key_value.key", MapKeys, 2, 1, 2, 0},
-			{"m.key_value.value.key_value.key", MapValues, 4, 2, 4, 2},
-			{"m.key_value.value.key_value.value", MapScores, 5, 2, 4, 2}}},
-		"a map in a group": {root: group("g", optional, -1, mapOf(id("key", required), score("value", optional))), parts: []part{
-			{"g.m.key_value.key", MapKeys, 3, 1, 3, 0}, {"g.m.key_value.value", MapValues, 4, 1, 3, 0}}},
+		"scored lists": {root: mapOf(id("key", required), scored(id("key", required), score("value", optional))),
+			list: true, parts: []part{
+				{"m.key_value.key", MapKeys, 2, 1, 2, 0},
+				{"m.key_value.value.key_value.key", MapValues, 4, 2, 4, 2},
+				{"m.key_value.value.key_value.value", MapScores, 5, 2, 4, 2}}},
+		"a map in a group": {root: group("g", optional, -1, mapOf(id("key", required), score("value", optional))),
+			parts: []part{
+				{"g.m.key_value.key", MapKeys, 3, 1, 3, 0}, {"g.m.key_value.value", MapValues, 4, 1, 3, 0}}},
 
-		"keys that are strings":  {root: mapOf(typed(leaf("key", required), ByteArray), score("value", optional)), refused: "keys are BYTE_ARRAY"},
-		"keys that are groups":   {root: mapOf(group("key", required, -1, leaf("x", required)), score("value", optional)), refused: "keys are no numbers"},
-		"keys called no text":    {root: mapOf(id("key\xb2", required), score("value", optional)), refused: "not UTF-8"},
-		"scores called no text":  {root: mapOf(id("key", required), scored(id("key", required), score("val\xffe", optional))), refused: "not UTF-8"},
-		"called no text":         {root: group("m\xff", optional, mapped, group("key_value", repeated, -1, id("key", required), score("value", optional))), refused: "not UTF-8"},
-		"values that are text":   {root: mapOf(id("key", required), typed(leaf("value", optional), ByteArray)), refused: "values are BYTE_ARRAY"},
-		"lists of text":          {root: mapOf(id("key", required), ids(typed(leaf("element", optional), ByteArray))), refused: "lists are BYTE_ARRAY"},
-		"scores that are text":   {root: mapOf(id("key", required), scored(id("key", required), typed(leaf("value", optional), ByteArray))), refused: "scores are BYTE_ARRAY"},
-		"no values":              {root: group("m", optional, mapped, group("key_value", repeated, -1, id("key", required))), refused: "without entries"},
-		"entries that are one":   {root: group("m", optional, mapped, group("key_value", optional, -1, id("key", required), id("value", required))), refused: "without entries"},
-		"groups":                 {root: mapOf(id("key", required), group("value", optional, -1, leaf("x", optional))), refused: "of groups"},
-		"lists of lists":         {root: mapOf(id("key", required), ids(group("element", optional, list, group("list", repeated, -1, leaf("element", optional))))), refused: "of lists of lists"},
-		"lists of groups":        {root: mapOf(id("key", required), group("value", optional, list, group("array", repeated, -1, leaf("x", optional)))), refused: "of lists of groups"},
-		"maps of lists of lists": {root: mapOf(id("key", required), scored(id("key", required), ids(leaf("element", optional)))), refused: "of maps of other"},
-		"a repeated map":         {root: group("m", repeated, mapped, group("key_value", repeated, -1, id("key", required), id("value", required)))},
-		"a map in a list":        {root: group("l", optional, list, group("list", repeated, -1, group("element", optional, mapped, group("key_value", repeated, -1, id("key", required), id("value", required))))), refused: "inside a list"},
+		"keys that are strings": {root: mapOf(typed(leaf("key", required), ByteArray), score("value", optional)),
+			refused: "keys are BYTE_ARRAY"},
+		"keys that are groups": {root: mapOf(group("key", required, -1, leaf("x", required)),
+			score("value", optional)), refused: "keys are no numbers"},
+		"keys called no text": {root: mapOf(id("key\xb2", required), score("value", optional)),
+			refused: "not UTF-8"},
+		"scores called no text": {root: mapOf(id("key", required),
+			scored(id("key", required), score("val\xffe", optional))), refused: "not UTF-8"},
+		"called no text": {root: group("m\xff", optional, mapped,
+			group("key_value", repeated, -1, id("key", required), score("value", optional))), refused: "not UTF-8"},
+		"values that are text": {root: mapOf(id("key", required), typed(leaf("value", optional), ByteArray)),
+			refused: "values are BYTE_ARRAY"},
+		"lists of text": {root: mapOf(id("key", required), ids(typed(leaf("element", optional), ByteArray))),
+			refused: "lists are BYTE_ARRAY"},
+		"scores that are text": {root: mapOf(id("key", required),
+			scored(id("key", required), typed(leaf("value", optional), ByteArray))), refused: "scores are BYTE_ARRAY"},
+		"no values": {root: group("m", optional, mapped,
+			group("key_value", repeated, -1, id("key", required))), refused: "without entries"},
+		"entries that are one": {root: group("m", optional, mapped,
+			group("key_value", optional, -1, id("key", required), id("value", required))), refused: "without entries"},
+		"groups": {root: mapOf(id("key", required), group("value", optional, -1, leaf("x", optional))),
+			refused: "of groups"},
+		"lists of lists": {root: mapOf(id("key", required),
+			ids(group("element", optional, list, group("list", repeated, -1, leaf("element", optional))))),
+			refused: "of lists of lists"},
+		"lists of groups": {root: mapOf(id("key", required),
+			group("value", optional, list, group("array", repeated, -1, leaf("x", optional)))),
+			refused: "of lists of groups"},
+		"maps of lists of lists": {root: mapOf(id("key", required),
+			scored(id("key", required), ids(leaf("element", optional)))), refused: "of maps of other"},
+		"a repeated map": {root: group("m", repeated, mapped,
+			group("key_value", repeated, -1, id("key", required), id("value", required)))},
+		"a map in a list": {root: group("l", optional, list,
+			group("list", repeated, -1, group("element", optional, mapped,
+				group("key_value", repeated, -1, id("key", required), id("value", required))))),
+			refused: "inside a list"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			leaves, maps, err := leavesOf(group("root", required, -1, c.root).elements())
+			leaves, maps, err := schemaLeaves(group("root", required, -1, c.root).elements())
 			require.NoError(t, err)
 			if c.parts == nil {
 				for _, l := range leaves {

@@ -9,19 +9,19 @@ type File struct {
 	Version      int32
 	CreatedBy    string
 	Rows         int64 // the sum of the row groups' rows
-	Size         int64 // of the file, bytes
+	Size         int64 // bytes of the file
 	Leaves       []Leaf
 	Maps         []Map
 	RowGroups    []RowGroup
-	FooterSHA256 [32]byte // of the file's end from the footer's first byte: Thrift, its length, the magic
+	FooterSHA256 [32]byte // over the file's end from the footer's first byte: Thrift, its length, the magic
 
-	writer writer
-	places map[string]int // in Leaves, by name; ReadFooter makes it, and without it names are looked for
+	writer    fileWriter
+	leafIndex map[string]int // by name, the place in Leaves; nil in a File that ReadFooter did not make
 }
 
-// Leaf finds the leaf with a name: its Path, or its Name if only one leaf has it.
+// Leaf finds the leaf with a name: its Path, or its Name if only one leaf has that Name.
 func (f *File) Leaf(name string) (*Leaf, bool) {
-	if i, ok := f.places[name]; ok {
+	if i, ok := f.leafIndex[name]; ok {
 		return &f.Leaves[i], true
 	}
 	var found *Leaf
@@ -40,22 +40,22 @@ func (f *File) Leaf(name string) (*Leaf, bool) {
 	return found, found != nil
 }
 
-// index notes where leaves are by their paths, the first of several that are the same, and by the names that one leaf alone has and that
-// are no path. A pipeline asks for hundreds.
-func (f *File) index() {
-	f.places = make(map[string]int, 2*len(f.Leaves))
+// indexLeaves notes where leaves are: by their paths, the first of several with one path, and by the names that only
+// one leaf has and that are no path. A pipeline asks for hundreds of leaves.
+func (f *File) indexLeaves() {
+	f.leafIndex = make(map[string]int, 2*len(f.Leaves))
 	names := make(map[string]int, len(f.Leaves))
 	for i := range f.Leaves {
 		l := &f.Leaves[i]
-		if _, twice := f.places[l.Path]; !twice {
-			f.places[l.Path] = i
+		if _, twice := f.leafIndex[l.Path]; !twice {
+			f.leafIndex[l.Path] = i
 		}
 		names[l.Name]++
 	}
 	for i := range f.Leaves {
 		name := f.Leaves[i].Name
-		if _, path := f.places[name]; !path && names[name] == 1 {
-			f.places[name] = i
+		if _, path := f.leafIndex[name]; !path && names[name] == 1 {
+			f.leafIndex[name] = i
 		}
 	}
 }
@@ -63,19 +63,21 @@ func (f *File) index() {
 // Leaf is a column that has values of its own: a leaf of the schema's tree.
 type Leaf struct {
 	Path       string // the names from the root to the leaf, joined by dots: "cat_0.list.element"
-	Name       string // what a pipeline calls it: the path of a list without what is below it ("cat_0"), else Path
-	Index      int    // among the leaves, which is the place of its chunk in every row group
+	Name       string // the name in a pipeline: the path of a list without what is below it ("cat_0"), else Path
+	Index      int    // the place among the leaves, and of the leaf's chunk in every row group
 	Physical   Type
 	TypeLength int    // bytes of a FIXED_LEN_BYTE_ARRAY, else 0
 	Logical    string // the annotation by name, e.g. "STRING", "INT(32, unsigned)", "DECIMAL(9, 2)"; "" if none
 	Unsigned   bool   // INT(BitWidth, unsigned): zero-extended
 	BitWidth   int    // of an INT annotation: 8, 16, 32, 64; else 0
 	List       bool   // a row is a list of values
-	MaxDef     uint8  // the definition level of a value that is there
+	MaxDef     uint8  // the definition level of a value that is not null
 	MaxRep     uint8  // 0, or 1 for a list, or 2 for lists in a map; more is not supported
-	RepDef     uint8  // lists: the definition level of an element, null or not; below it the list is empty (RepDef-1) or null
-	EntryDef   uint8  // lists in a map: the definition level of an entry of the map; else 0
-	Part       Part   // of a map: which of its leaves; such a leaf is no column by itself
+	// RepDef is, for lists, the definition level of an element, null or not. A list with a lower level is empty
+	// (RepDef-1) or null.
+	RepDef   uint8
+	EntryDef uint8 // lists in a map: the definition level of an entry of the map; else 0
+	Part     Part  // which leaf of a map it is; such a leaf is no column by itself
 	// RowsUncounted and AlwaysCompressed are faults of the file's writer, see ColumnType.
 	RowsUncounted, AlwaysCompressed bool
 	// Unsupported says why the column cannot be read; nil if it can. It is an *UnsupportedError.
@@ -91,7 +93,7 @@ func (l *Leaf) ColumnType(codec Codec) ColumnType {
 	}
 }
 
-// Nullable tells whether a row of the column can be null (a null value, or a null list).
+// Nullable reports whether a row of the column can be null: a null value, or a null list.
 func (l *Leaf) Nullable() bool {
 	if l.List {
 		return l.RepDef > 1
@@ -108,7 +110,7 @@ type RowGroup struct {
 // EncodingSet is the set of encodings that a chunk says it uses: bit e for Encoding e.
 type EncodingSet uint32
 
-// Has tells whether e is in the set.
+// Has reports whether e is in the set.
 func (s EncodingSet) Has(e Encoding) bool { return e < 32 && s>>e&1 != 0 }
 
 // Chunk is where one leaf's values of one row group lie.
@@ -142,10 +144,10 @@ type ColumnType struct {
 	MaxRep     uint8 // 1 for a list, 2 for lists in a map, else 0
 	RepDef     uint8 // lists: 1..MaxDef, see Leaf; else 0
 	EntryDef   uint8 // MaxRep 2: 1..RepDef-1, see Leaf; else 0
-	// RowsUncounted: the headers of v2 data pages say how many values a page has where they should say how many rows,
-	// and the page may begin inside a row, as a v1 page may.
+	// RowsUncounted reports that the headers of v2 data pages give the number of values as the number of rows. Such a
+	// page may begin inside a row, as a v1 page may.
 	RowsUncounted bool
-	// AlwaysCompressed: v2 data pages are in the chunk's codec, whatever their headers say.
+	// AlwaysCompressed reports that v2 data pages are in the chunk's codec, whatever their headers say.
 	AlwaysCompressed bool
 }
 
@@ -158,12 +160,12 @@ const (
 // Kind is the kind of the column's values.
 func (ct *ColumnType) Kind() Kind { return ct.Physical.Kind() }
 
-// NullableValues tells whether a Block of this column has Valid: a flat column that is not required, or a list
-// whose elements are not.
+// NullableValues reports whether a Block of this column has Valid: a flat column that is not required, or a list whose
+// elements are not.
 func (ct *ColumnType) NullableValues() bool { return ct.MaxDef > ct.RepDef }
 
-// NullableRows tells whether a Block of this column has RowValid: a list that can be null as a whole. Of lists in a map
-// nobody asks.
+// NullableRows reports whether a Block of this column has RowValid: a list that can be null as a whole. Lists in a map
+// have none.
 func (ct *ColumnType) NullableRows() bool { return ct.RepDef > 1 && ct.MaxRep == 1 }
 
 // Validate checks that the type can be decoded and contradicts itself nowhere.
@@ -190,7 +192,8 @@ func (ct *ColumnType) Validate() error {
 		return corrupt("column type: list %t with levels %d, %d, %d", ct.List, ct.MaxDef, ct.MaxRep, ct.RepDef)
 	}
 	if (ct.MaxRep == 2) != (ct.EntryDef > 0) || ct.EntryDef > 0 && ct.EntryDef >= ct.RepDef {
-		return corrupt("column type: entries at level %d, elements at %d, repetition level %d", ct.EntryDef, ct.RepDef, ct.MaxRep)
+		return corrupt("column type: entries at level %d, elements at %d, repetition level %d", ct.EntryDef, ct.RepDef,
+			ct.MaxRep)
 	}
 	return nil
 }

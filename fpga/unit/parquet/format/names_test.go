@@ -13,8 +13,9 @@ func TestNamesPrint(t *testing.T) {
 	require.Equal(t, "DATA_PAGE_V2", DataPageV2.String())
 	require.Equal(t, "float32", KindFloat32.String())
 	require.Equal(t, "codec 9", Codec(9).String())
-	require.Equal(t, "unknown encoding", Encoding(unknown).String())
+	require.Equal(t, "unknown encoding", Encoding(unknownValue).String())
 	require.Equal(t, "codec LZO is not supported", LZO.Supported().Error())
-	require.Equal(t, `row group 1: column "a": page 2 at byte 3 of the file: x: damaged or truncated: compare with the writer's copy`,
+	require.Equal(t, `row group 1: column "a": page 2 at byte 3 of the file: x: `+
+		`damaged or truncated: compare with the writer's copy`,
 		(&PageError{RowGroup: 1, Column: "a", Page: 2, Offset: 3, Err: corrupt("x")}).Error())
 }

@@ -13,8 +13,8 @@ type PageLocation struct {
 	FirstRow int64 // in the row group
 }
 
-// maxOffsetIndex bounds the bytes of one chunk's offset index.
-const maxOffsetIndex = 64 << 20
+// maxOffsetIndexBytes bounds the bytes of one chunk's offset index.
+const maxOffsetIndexBytes = 64 << 20
 
 // ReadOffsetIndex reads the page locations of a chunk, nil if the file has none for it. They are checked: pages lie
 // inside the chunk, one after another, and rows go up from 0. What the pages hold may still differ: a reader that
@@ -24,46 +24,48 @@ func ReadOffsetIndex(r io.ReaderAt, f *File, rowGroup, leaf int) ([]PageLocation
 	if err != nil || ch.OffsetIndexLength == 0 {
 		return nil, err
 	}
-	locations, err := readOffsetIndex(r, f, ch, f.RowGroups[rowGroup].Rows)
+	locations, err := readLocations(r, f, ch, f.RowGroups[rowGroup].Rows)
 	if err != nil {
 		return nil, fmt.Errorf("row group %d: column %q: offset index: %w", rowGroup, l.Path, err)
 	}
 	return locations, nil
 }
 
-func readOffsetIndex(r io.ReaderAt, f *File, ch *Chunk, rows int64) ([]PageLocation, error) {
+// readLocations reads and checks the offset index of a chunk of a row group with a number of rows.
+func readLocations(r io.ReaderAt, f *File, ch *Chunk, rows int64) ([]PageLocation, error) {
 	off, n := ch.OffsetIndexOffset, int64(ch.OffsetIndexLength)
 	if off < 0 || n < 0 || n > f.Size || off > f.Size-n {
 		return nil, corrupt("%d bytes at %d in a file of %d", n, off, f.Size)
 	}
-	if n > maxOffsetIndex {
-		return nil, &SizeError{What: "offset index", Need: n, Have: maxOffsetIndex}
+	if n > maxOffsetIndexBytes {
+		return nil, &SizeError{What: "offset index", Need: n, Have: maxOffsetIndexBytes}
 	}
 	b := make([]byte, n)
 	if err := ReadFull(r, b, off); err != nil {
 		return nil, err
 	}
-	locations, err := parseOffsetIndex(b)
+	locations, err := parseLocations(b)
 	if err != nil {
 		return nil, err
 	}
 	return locations, checkLocations(locations, ch, rows)
 }
 
-func parseOffsetIndex(b []byte) ([]PageLocation, error) {
-	c := compact{b: b}
+// parseLocations reads the structure OffsetIndex.
+func parseLocations(b []byte) ([]PageLocation, error) {
+	c := compactReader{src: b}
 	var locations []PageLocation
 	var last int32
 	found := false
-	for t := c.field(&last); t != tStop; t = c.field(&last) {
+	for t := c.nextField(&last); t != thriftStop; t = c.nextField(&last) {
 		if last != 1 {
-			c.skip(t)
+			c.skipField(t)
 			continue
 		}
 		found = true
 		locations = locations[:0]
-		for n := c.list(t, tStruct); n > 0 && c.err == nil; n-- {
-			locations = append(locations, c.pageLocation())
+		for n := c.listField(t, thriftStruct); n > 0 && c.err == nil; n-- {
+			locations = append(locations, c.readPageLocation())
 		}
 	}
 	switch {
@@ -77,31 +79,33 @@ func parseOffsetIndex(b []byte) ([]PageLocation, error) {
 	return locations, nil
 }
 
-func (r *compact) pageLocation() PageLocation {
+// readPageLocation reads the structure PageLocation.
+func (r *compactReader) readPageLocation() PageLocation {
 	var p PageLocation
 	var last int32
 	seen := 0
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			p.Offset = r.i64(t)
+			p.Offset = r.int64Field(t)
 			seen |= 1
 		case 2:
-			p.Size = r.i32(t)
+			p.Size = r.int32Field(t)
 			seen |= 2
 		case 3:
-			p.FirstRow = r.i64(t)
+			p.FirstRow = r.int64Field(t)
 			seen |= 4
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	if seen != 7 {
-		r.corrupt("page location without a required field")
+		r.failCorrupt("page location without a required field")
 	}
 	return p
 }
 
+// checkLocations checks that pages lie inside the chunk, one after another, and that their rows ascend from 0.
 func checkLocations(locations []PageLocation, ch *Chunk, rows int64) error {
 	next, row := ch.Offset, int64(0)
 	end := ch.Offset + ch.Compressed

@@ -25,7 +25,8 @@ func TestOffsetIndexChecks(t *testing.T) {
 	}
 	f := &File{Size: 1000}
 	for _, place := range [][2]int64{{-1, 10}, {10, -1}, {995, 10}, {1<<63 - 1, 10}} {
-		_, err := readOffsetIndex(bytes.NewReader(make([]byte, 1000)), f, &Chunk{OffsetIndexOffset: place[0], OffsetIndexLength: int32(place[1])}, 10)
+		_, err := readLocations(bytes.NewReader(make([]byte, 1000)), f,
+			&Chunk{OffsetIndexOffset: place[0], OffsetIndexLength: int32(place[1])}, 10)
 		require.ErrorIs(t, err, ErrCorrupt, place)
 	}
 }

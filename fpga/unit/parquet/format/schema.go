@@ -13,24 +13,24 @@ const (
 	maxPathBytes   = 64 << 20 // all leaves' paths together: a long group name is repeated in every leaf below it
 )
 
-// Repetition types of parquet.thrift.
+// These are the repetition types of parquet.thrift.
 const (
 	required = 0
 	optional = 1
 	repeated = 2
 )
 
-// Annotations that matter to nesting.
-type groupNote uint8
+// groupAnnotation is an annotation that matters to nesting.
+type groupAnnotation uint8
 
 const (
-	noteNone groupNote = iota
-	noteList
-	noteMap
+	notAnnotated groupAnnotation = iota
+	annotatedList
+	annotatedMap
 )
 
-// element is one SchemaElement.
-type element struct {
+// schemaElement is the structure SchemaElement.
+type schemaElement struct {
 	name       string
 	physical   Type
 	hasType    bool
@@ -38,57 +38,60 @@ type element struct {
 	repetition int32
 	children   int32
 	logical    string
-	note       groupNote
+	annotation groupAnnotation
 	bitWidth   int
 	unsigned   bool
 }
 
-func (r *compact) schemaElement() element {
-	e := element{repetition: required} // what an element without a repetition type is; the root has none
+// readSchemaElement reads the structure SchemaElement.
+func (r *compactReader) readSchemaElement() schemaElement {
+	e := schemaElement{repetition: required} // what an element without a repetition type is; the root has none
 	var converted, scale, precision int32 = -1, 0, 0
 	var last int32
 	named := false
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			e.physical, e.hasType = Type(enum(r.i32(t))), true
+			e.physical, e.hasType = Type(enumByte(r.int32Field(t))), true
 		case 2:
-			e.typeLength = r.i32(t)
+			e.typeLength = r.int32Field(t)
 		case 3:
-			e.repetition = r.i32(t)
+			e.repetition = r.int32Field(t)
 		case 4:
-			e.name, named = string(r.binary(t)), true
+			e.name, named = string(r.binaryField(t)), true
 		case 5:
-			e.children = r.i32(t)
+			e.children = r.int32Field(t)
 		case 6:
-			converted = r.i32(t)
+			converted = r.int32Field(t)
 		case 7:
-			scale = r.i32(t)
+			scale = r.int32Field(t)
 		case 8:
-			precision = r.i32(t)
+			precision = r.int32Field(t)
 		case 10:
-			if r.want(t, tStruct) {
-				r.logicalType(&e)
+			if r.expectType(t, thriftStruct) {
+				r.readLogicalType(&e)
 			}
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	if !named {
-		r.corrupt("schema element without a name")
+		r.failCorrupt("schema element without a name")
 	}
 	if e.logical == "" && converted >= 0 {
-		e.convertedType(converted, scale, precision)
+		e.setConvertedType(converted, scale, precision)
 	}
 	return e
 }
 
-var convertedNames = [...]string{"STRING", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS", "TIME_MICROS",
-	"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "INT(8, unsigned)", "INT(16, unsigned)", "INT(32, unsigned)", "INT(64, unsigned)",
+var convertedNames = [...]string{"STRING", "MAP", "MAP_KEY_VALUE", "LIST", "ENUM", "DECIMAL", "DATE", "TIME_MILLIS",
+	"TIME_MICROS",
+	"TIMESTAMP_MILLIS", "TIMESTAMP_MICROS", "INT(8, unsigned)", "INT(16, unsigned)", "INT(32, unsigned)",
+	"INT(64, unsigned)",
 	"INT(8)", "INT(16)", "INT(32)", "INT(64)", "JSON", "BSON", "INTERVAL"}
 
-// convertedType takes the older annotation, used where there is no logical type.
-func (e *element) convertedType(c, scale, precision int32) {
+// setConvertedType takes the older annotation, for an element without a logical type.
+func (e *schemaElement) setConvertedType(c, scale, precision int32) {
 	if int(c) >= len(convertedNames) {
 		e.logical = "unknown"
 		return
@@ -96,9 +99,9 @@ func (e *element) convertedType(c, scale, precision int32) {
 	e.logical = convertedNames[c]
 	switch {
 	case c == 1 || c == 2:
-		e.note = noteMap
+		e.annotation = annotatedMap
 	case c == 3:
-		e.note = noteList
+		e.annotation = annotatedList
 	case c == 5:
 		e.logical = fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
 	case c >= 11 && c <= 14:
@@ -108,67 +111,70 @@ func (e *element) convertedType(c, scale, precision int32) {
 	}
 }
 
-var logicalNames = [...]string{"", "STRING", "MAP", "LIST", "ENUM", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "", "INT", "UNKNOWN", "JSON", "BSON",
+var logicalNames = [...]string{"", "STRING", "MAP", "LIST", "ENUM", "DECIMAL", "DATE", "TIME", "TIMESTAMP", "", "INT",
+	"UNKNOWN", "JSON", "BSON",
 	"UUID", "FLOAT16", "VARIANT", "GEOMETRY", "GEOGRAPHY"}
 
-// logicalType reads the union LogicalType.
-func (r *compact) logicalType(e *element) {
+// readLogicalType reads the union LogicalType.
+func (r *compactReader) readLogicalType(e *schemaElement) {
 	var last int32
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		e.logical = "unknown"
 		if last > 0 && int(last) < len(logicalNames) && logicalNames[last] != "" {
 			e.logical = logicalNames[last]
 		}
 		switch {
 		case last == 2:
-			e.note = noteMap
+			e.annotation = annotatedMap
 		case last == 3:
-			e.note = noteList
-		case last == 5 && t == tStruct:
-			scale, precision := r.twoInts()
+			e.annotation = annotatedList
+		case last == 5 && t == thriftStruct:
+			scale, precision := r.readDecimal()
 			e.logical = fmt.Sprintf("DECIMAL(%d, %d)", precision, scale)
 			continue
-		case last == 10 && t == tStruct:
-			r.integerType(e)
+		case last == 10 && t == thriftStruct:
+			r.readIntegerType(e)
 			continue
 		}
-		r.skip(t)
+		r.skipField(t)
 	}
 }
 
-func (r *compact) twoInts() (one, two int32) {
+// readDecimal reads the structure DecimalType.
+func (r *compactReader) readDecimal() (one, two int32) {
 	var last int32
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			one = r.i32(t)
+			one = r.int32Field(t)
 		case 2:
-			two = r.i32(t)
+			two = r.int32Field(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	return one, two
 }
 
-func (r *compact) integerType(e *element) {
+// readIntegerType reads the structure IntType.
+func (r *compactReader) readIntegerType(e *schemaElement) {
 	var last int32
-	for t := r.field(&last); t != tStop; t = r.field(&last) {
+	for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
 		switch last {
 		case 1:
-			if r.want(t, tByte) {
-				e.bitWidth = int(int8(r.byte()))
+			if r.expectType(t, thriftByte) {
+				e.bitWidth = int(int8(r.readByte()))
 			}
 		case 2:
-			e.unsigned = !r.bool(t)
+			e.unsigned = !r.boolField(t)
 		default:
-			r.skip(t)
+			r.skipField(t)
 		}
 	}
 	switch e.bitWidth {
 	case 8, 16, 32, 64:
 	default:
-		r.corrupt("INT annotation of another width than 8, 16, 32 or 64")
+		r.failCorrupt("INT annotation of another width than 8, 16, 32 or 64")
 	}
 	e.logical = fmt.Sprintf("INT(%d)", e.bitWidth)
 	if e.unsigned {
@@ -176,43 +182,44 @@ func (r *compact) integerType(e *element) {
 	}
 }
 
-// tree turns the schema's flat, depth-first list into leaves.
-type tree struct {
-	elements []element
-	next     int
-	leaves   []Leaf
-	maps     []Map
-	path     []string
-	bytes    int // of all paths so far
+// schemaTree turns the schema's flat, depth-first list of elements into leaves.
+type schemaTree struct {
+	elements  []schemaElement
+	next      int
+	leaves    []Leaf
+	maps      []Map
+	path      []string
+	pathBytes int // of all paths so far
 }
 
-// branch is what holds from the root to a node.
-type branch struct {
-	def, rep, repDef uint8
-	parent           *element
-	listDepth        int    // of the path's names that name the list; 0: no list yet
-	inList           bool   // below a list's repeated node
-	inMap            bool   // below a map that is read
-	entryDef         uint8  // below a map that is read: the definition level of an entry
-	refused          string // why leaves below are not read; "" if they are
+// schemaBranch is what holds from the root to a node.
+type schemaBranch struct {
+	definition, repetition, elementDefinition uint8
+	parent                                    *schemaElement
+	listDepth                                 int    // of the path's names that name the list; 0: no list yet
+	inList                                    bool   // below a list's repeated node
+	inMap                                     bool   // below a map that is read
+	entryDefinition                           uint8  // below a map that is read: the definition level of an entry
+	refused                                   string // why leaves below are not read; "" if they are
 }
 
-// leavesOf checks the schema and returns its leaves and its maps.
-func leavesOf(elements []element) ([]Leaf, []Map, error) {
+// schemaLeaves checks the schema and returns its leaves and its maps.
+func schemaLeaves(elements []schemaElement) ([]Leaf, []Map, error) {
 	if len(elements) == 0 {
 		return nil, nil, corrupt("schema is empty")
 	}
 	root := &elements[0]
 	for i := range elements {
 		e := &elements[i]
-		e.hasType = e.hasType && e.children == 0 // what has children is a group: segmentio's writer gave the root a type
+		// what has children is a group: segmentio's writer gave the root a type
+		e.hasType = e.hasType && e.children == 0
 	}
 	if root.hasType || root.children < 0 {
 		return nil, nil, corrupt("schema's root is not a group")
 	}
-	t := tree{elements: elements, next: 1}
+	t := schemaTree{elements: elements, next: 1}
 	for range root.children {
-		if err := t.node(branch{parent: root}, 1); err != nil {
+		if err := t.walkElement(schemaBranch{parent: root}, 1); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -222,9 +229,10 @@ func leavesOf(elements []element) ([]Leaf, []Map, error) {
 	return t.leaves, t.maps, nil
 }
 
-func (t *tree) node(b branch, depth int) error {
+// walkElement walks the next element and what is below it.
+func (t *schemaTree) walkElement(b schemaBranch, depth int) error {
 	if depth > maxSchemaDepth {
-		return t.deep(b)
+		return t.refuseDeep(b)
 	}
 	if t.next >= len(t.elements) {
 		return errSchemaEnds
@@ -240,52 +248,52 @@ func (t *tree) node(b branch, depth int) error {
 	switch e.repetition {
 	case required:
 	case optional:
-		b.def++
+		b.definition++
 	case repeated:
 		b.enterRepeated(e, depth)
 	default:
 		return corrupt("schema element %q has repetition type %d", e.name, e.repetition)
 	}
 	if e.hasType {
-		return t.leaf(e, b)
+		return t.addLeaf(e, b)
 	}
-	if b.refused == "" && e.note == noteMap && !b.inMap {
-		return t.mapNode(e, b, depth)
+	if b.refused == "" && e.annotation == annotatedMap && !b.inMap {
+		return t.walkMap(e, b, depth)
 	}
-	return t.children(e, b, depth)
+	return t.walkChildren(e, b, depth)
 }
 
-// children walks what a group holds.
-func (t *tree) children(e *element, b branch, depth int) error {
+// walkChildren walks the elements of a group.
+func (t *schemaTree) walkChildren(e *schemaElement, b schemaBranch, depth int) error {
 	if b.refused == "" && b.inList && !b.inMap && e.repetition != repeated {
 		b.refused = "group in a list"
-		if e.note == noteList {
+		if e.annotation == annotatedList {
 			b.refused = "list in a list"
 		}
 	}
 	b.parent = e
 	for range e.children {
-		if err := t.node(b, depth+1); err != nil {
+		if err := t.walkElement(b, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// enterRepeated accounts for a repeated node. It is read as a list when it is a leaf, or the one group below a LIST
-// whose one child is the element; names are not looked at except for the two that the specification's rules of
+// enterRepeated accounts for a repeated node. The node is read as a list if it is a leaf, or the only group below a
+// LIST and its only child is the element. Names are not compared, except for the two that the specification's rules of
 // backward compatibility give to lists of groups.
-func (b *branch) enterRepeated(e *element, depth int) {
-	b.def++
-	b.rep++
-	b.repDef = b.def
+func (b *schemaBranch) enterRepeated(e *schemaElement, depth int) {
+	b.definition++
+	b.repetition++
+	b.elementDefinition = b.definition
 	if b.inMap {
-		if b.rep == 1 {
-			b.entryDef = b.def
+		if b.repetition == 1 {
+			b.entryDefinition = b.definition
 		}
 		return
 	}
-	annotated := b.parent.note == noteList && b.parent.children == 1
+	annotated := b.parent.annotation == annotatedList && b.parent.children == 1
 	b.listDepth = depth
 	if annotated {
 		b.listDepth = depth - 1
@@ -301,21 +309,23 @@ func (b *branch) enterRepeated(e *element, depth int) {
 	b.inList = true
 }
 
-func (t *tree) leaf(e *element, b branch) error {
-	l := Leaf{Index: len(t.leaves), Physical: e.physical, Logical: e.logical, MaxDef: b.def, MaxRep: b.rep, RepDef: b.repDef, List: b.rep == 1}
+// addLeaf adds the leaf of an element.
+func (t *schemaTree) addLeaf(e *schemaElement, b schemaBranch) error {
+	l := Leaf{Index: len(t.leaves), Physical: e.physical, Logical: e.logical, MaxDef: b.definition,
+		MaxRep: b.repetition, RepDef: b.elementDefinition, List: b.repetition == 1}
 	if e.physical == Int32 || e.physical == Int64 {
 		l.BitWidth, l.Unsigned = e.bitWidth, e.unsigned
 	}
 	for _, name := range t.path {
-		t.bytes += len(name) + 1
+		t.pathBytes += len(name) + 1
 	}
-	if t.bytes > maxPathBytes {
-		return errNames
+	if t.pathBytes > maxPathBytes {
+		return errLongNames
 	}
 	l.Path = strings.Join(t.path, ".")
 	l.Name = l.Path
 	if b.inMap {
-		t.part(&l, b)
+		t.setMapPart(&l, b)
 	}
 	if b.refused == "" && b.listDepth > 0 {
 		l.Name = strings.Join(t.path[:b.listDepth], ".")
@@ -326,7 +336,7 @@ func (t *tree) leaf(e *element, b branch) error {
 	case e.physical > FixedLenByteArray || e.physical == Int96:
 		l.Unsupported = &UnsupportedError{What: "type", Name: e.physical.String()}
 	default:
-		l.Unsupported = utf8Name(l.Name)
+		l.Unsupported = checkUTF8Name(l.Name)
 	}
 	if e.physical == FixedLenByteArray {
 		l.TypeLength = int(e.typeLength)
@@ -343,15 +353,16 @@ func (t *tree) leaf(e *element, b branch) error {
 
 var errSchemaEnds = corrupt("schema ends inside a group")
 
-// errNames says that all leaves' paths together take too much memory.
-var errNames = &UnsupportedError{What: "schema", Name: fmt.Sprintf("whose columns' names take more than %d bytes", maxPathBytes)}
+// errLongNames says that all leaves' paths together take too much memory.
+var errLongNames = &UnsupportedError{What: "schema",
+	Name: fmt.Sprintf("whose columns' names take more than %d bytes", maxPathBytes)}
 
-// deep walks an element that is nested too deep, and what is below it, without recursion: a schema may be as deep as it
-// is long. The columns below are refused, each by itself.
-func (t *tree) deep(b branch) error {
-	b.refused = tooDeep
+// refuseDeep walks an element that is nested too deep, with all elements below it, without recursion: a schema may be
+// as deep as it is long. Each column below is refused by itself.
+func (t *schemaTree) refuseDeep(b schemaBranch) error {
+	b.refused = tooDeepNesting
 	if b.inMap {
-		t.maps[len(t.maps)-1].Unsupported = &UnsupportedError{What: "map", Name: "with nesting " + tooDeep}
+		t.maps[len(t.maps)-1].Unsupported = &UnsupportedError{What: "map", Name: "with nesting " + tooDeepNesting}
 	}
 	top := len(t.path)
 	defer func() { t.path = t.path[:top] }()
@@ -374,13 +385,13 @@ func (t *tree) deep(b branch) error {
 		}
 		t.path = append(t.path, e.name)
 		if e.repetition == repeated {
-			b.rep = maxLevel // a list, however deep
+			b.repetition = maxLevel // a list, however deep
 		}
 		if !e.hasType {
 			left = append(left, e.children)
 			continue
 		}
-		if err := t.leaf(e, b); err != nil {
+		if err := t.addLeaf(e, b); err != nil {
 			return err
 		}
 		t.path = t.path[:len(t.path)-1]
@@ -388,11 +399,11 @@ func (t *tree) deep(b branch) error {
 	return nil
 }
 
-// tooDeep is why a column is refused that is nested deeper than maxSchemaDepth.
-var tooDeep = fmt.Sprintf("of more than %d levels", maxSchemaDepth)
+// tooDeepNesting is why a column is refused that is nested too deep.
+var tooDeepNesting = fmt.Sprintf("of more than %d levels", maxSchemaDepth)
 
-// utf8Name refuses a name that is no text: programs and pipelines cannot have it.
-func utf8Name(name string) error {
+// checkUTF8Name refuses a name that is not UTF-8: programs and pipelines hold names as text.
+func checkUTF8Name(name string) error {
 	if utf8.ValidString(name) {
 		return nil
 	}

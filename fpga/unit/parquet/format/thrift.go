@@ -1,65 +1,65 @@
 package format
 
-// The compact protocol's types, as they stand in field and list headers.
+// These are the compact protocol's types, as field and list headers have them.
 const (
-	tStop   = 0
-	tTrue   = 1
-	tFalse  = 2
-	tByte   = 3
-	tI16    = 4
-	tI32    = 5
-	tI64    = 6
-	tDouble = 7
-	tBinary = 8
-	tList   = 9
-	tSet    = 10
-	tMap    = 11
-	tStruct = 12
-	tUUID   = 13
+	thriftStop   = 0
+	thriftTrue   = 1
+	thriftFalse  = 2
+	thriftByte   = 3
+	thriftInt16  = 4
+	thriftInt32  = 5
+	thriftInt64  = 6
+	thriftDouble = 7
+	thriftBinary = 8
+	thriftList   = 9
+	thriftSet    = 10
+	thriftMap    = 11
+	thriftStruct = 12
+	thriftUUID   = 13
 )
 
 // maxThriftDepth bounds the nesting of structures that are skipped; Parquet's own nest eight deep.
 const maxThriftDepth = 32
 
-// compact reads Thrift's compact protocol. The first fault sticks: every read after it yields zero, and every loop
-// over fields ends. Counts are bounded by the bytes left, since no element is shorter than a byte.
-type compact struct {
-	b   []byte
-	pos int
-	err error
+// compactReader reads Thrift's compact protocol. The first error sticks: every read after it returns zero, and every
+// loop over fields ends. Counts are bounded by the bytes left, because every element takes at least a byte.
+type compactReader struct {
+	src      []byte
+	position int
+	err      error
 }
 
-func (r *compact) fail(err error) {
+func (r *compactReader) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
-func (r *compact) corrupt(what string) {
+func (r *compactReader) failCorrupt(what string) {
 	if r.err == nil {
-		r.err = corrupt("%s at byte %d of the structure", what, r.pos)
+		r.err = corrupt("%s at byte %d of the structure", what, r.position)
 	}
 }
 
-func (r *compact) left() int { return len(r.b) - r.pos }
+func (r *compactReader) bytesLeft() int { return len(r.src) - r.position }
 
-func (r *compact) byte() byte {
+func (r *compactReader) readByte() byte {
 	if r.err != nil {
 		return 0
 	}
-	if r.pos >= len(r.b) {
+	if r.position >= len(r.src) {
 		r.fail(ErrMoreInput)
 		return 0
 	}
-	c := r.b[r.pos]
-	r.pos++
+	c := r.src[r.position]
+	r.position++
 	return c
 }
 
-func (r *compact) uvarint() uint64 {
+func (r *compactReader) readUvarint() uint64 {
 	var v uint64
 	for shift := uint(0); shift < 70; shift += 7 {
-		c := r.byte()
+		c := r.readByte()
 		if r.err != nil {
 			return 0
 		}
@@ -71,189 +71,190 @@ func (r *compact) uvarint() uint64 {
 			return v
 		}
 	}
-	r.corrupt("number longer than 64 bits")
+	r.failCorrupt("number longer than 64 bits")
 	return 0
 }
 
-func (r *compact) zigzag() int64 {
-	v := r.uvarint()
+func (r *compactReader) readZigzag() int64 {
+	v := r.readUvarint()
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// field reads a field's header. It returns tStop at the structure's end and after a fault. last is the identifier of
-// the field before and is moved on.
-func (r *compact) field(last *int32) byte {
-	h := r.byte()
-	if r.err != nil || h == tStop {
-		return tStop
+// nextField reads a field's header. It returns thriftStop at the structure's end and after an error. last is the
+// identifier of the field before, and becomes that of the field.
+func (r *compactReader) nextField(last *int32) byte {
+	h := r.readByte()
+	if r.err != nil || h == thriftStop {
+		return thriftStop
 	}
 	t := h & 15
-	if t == tStop || t > tUUID {
-		r.corrupt("unknown field type")
-		return tStop
+	if t == thriftStop || t > thriftUUID {
+		r.failCorrupt("unknown field type")
+		return thriftStop
 	}
 	if d := h >> 4; d != 0 {
 		*last += int32(d)
 	} else {
-		v := r.zigzag()
+		v := r.readZigzag()
 		if v < -1<<15 || v >= 1<<15 {
-			r.corrupt("field identifier beyond 16 bits")
-			return tStop
+			r.failCorrupt("field identifier beyond 16 bits")
+			return thriftStop
 		}
 		*last = int32(v)
 	}
 	if *last >= 1<<15 {
-		r.corrupt("field identifier beyond 16 bits")
-		return tStop
+		r.failCorrupt("field identifier beyond 16 bits")
+		return thriftStop
 	}
 	if r.err != nil {
-		return tStop
+		return thriftStop
 	}
 	return t
 }
 
-func (r *compact) want(t, wanted byte) bool {
+// expectType notes an error unless a field has the type that the specification gives it.
+func (r *compactReader) expectType(t, wanted byte) bool {
 	if t != wanted {
-		r.corrupt("field of another type than the specification's")
+		r.failCorrupt("field of another type than the specification's")
 	}
 	return r.err == nil
 }
 
-func (r *compact) i32(t byte) int32 {
-	if !r.want(t, tI32) {
+func (r *compactReader) int32Field(t byte) int32 {
+	if !r.expectType(t, thriftInt32) {
 		return 0
 	}
-	return r.int32()
+	return r.readInt32()
 }
 
-func (r *compact) int32() int32 {
-	v := r.zigzag()
+func (r *compactReader) readInt32() int32 {
+	v := r.readZigzag()
 	if v < -1<<31 || v >= 1<<31 {
-		r.corrupt("number beyond 32 bits")
+		r.failCorrupt("number beyond 32 bits")
 		return 0
 	}
 	return int32(v)
 }
 
-func (r *compact) i64(t byte) int64 {
-	if !r.want(t, tI64) {
+func (r *compactReader) int64Field(t byte) int64 {
+	if !r.expectType(t, thriftInt64) {
 		return 0
 	}
-	return r.zigzag()
+	return r.readZigzag()
 }
 
-func (r *compact) bool(t byte) bool {
-	if t != tTrue && t != tFalse {
-		r.corrupt("field of another type than the specification's")
+func (r *compactReader) boolField(t byte) bool {
+	if t != thriftTrue && t != thriftFalse {
+		r.failCorrupt("field of another type than the specification's")
 	}
-	return t == tTrue
+	return t == thriftTrue
 }
 
-// binary returns a view of the bytes read.
-func (r *compact) binary(t byte) []byte {
-	if !r.want(t, tBinary) {
+// binaryField returns the bytes of a field as a view.
+func (r *compactReader) binaryField(t byte) []byte {
+	if !r.expectType(t, thriftBinary) {
 		return nil
 	}
-	return r.bytes()
+	return r.readBytes()
 }
 
-func (r *compact) bytes() []byte {
-	n := r.uvarint()
+func (r *compactReader) readBytes() []byte {
+	n := r.readUvarint()
 	if r.err != nil {
 		return nil
 	}
-	if n > uint64(r.left()) {
+	if n > uint64(r.bytesLeft()) {
 		r.fail(ErrMoreInput)
 		return nil
 	}
-	v := r.b[r.pos : r.pos+int(n)]
-	r.pos += int(n)
+	v := r.src[r.position : r.position+int(n)]
+	r.position += int(n)
 	return v
 }
 
-// list reads a list's header and returns how many elements follow; elem is the type that they must have.
-func (r *compact) list(t, elem byte) int {
-	if !r.want(t, tList) {
+// listField reads a list's header and returns how many elements follow. element is the type that they must have.
+func (r *compactReader) listField(t, element byte) int {
+	if !r.expectType(t, thriftList) {
 		return 0
 	}
-	n, e := r.listHeader()
-	if n > 0 && e != elem {
-		r.corrupt("list of another type than the specification's")
+	n, e := r.readListHeader()
+	if n > 0 && e != element {
+		r.failCorrupt("list of another type than the specification's")
 		return 0
 	}
 	return n
 }
 
-func (r *compact) listHeader() (int, byte) {
-	h := r.byte()
+func (r *compactReader) readListHeader() (int, byte) {
+	h := r.readByte()
 	n := uint64(h >> 4)
 	if n == 15 {
-		n = r.uvarint()
+		n = r.readUvarint()
 	}
 	if r.err != nil {
 		return 0, 0
 	}
-	if n > uint64(r.left()) {
+	if n > uint64(r.bytesLeft()) {
 		r.fail(ErrMoreInput)
 		return 0, 0
 	}
 	return int(n), h & 15
 }
 
-// skip passes over a value of a field of type t.
-func (r *compact) skip(t byte) { r.skipAt(t, 0) }
+// skipField skips a value of a field of type t.
+func (r *compactReader) skipField(t byte) { r.skipValue(t, 0) }
 
-func (r *compact) skipAt(t byte, depth int) {
+func (r *compactReader) skipValue(t byte, depth int) {
 	if depth > maxThriftDepth {
-		r.corrupt("structures nested too deep")
+		r.failCorrupt("structures nested too deep")
 	}
 	if r.err != nil {
 		return
 	}
 	switch t {
-	case tTrue, tFalse: // the value is the type
-	case tByte:
-		r.byte()
-	case tI16, tI32, tI64:
-		r.uvarint()
-	case tDouble:
+	case thriftTrue, thriftFalse: // the value is the type
+	case thriftByte:
+		r.readByte()
+	case thriftInt16, thriftInt32, thriftInt64:
+		r.readUvarint()
+	case thriftDouble:
 		r.skipBytes(8)
-	case tUUID:
+	case thriftUUID:
 		r.skipBytes(16)
-	case tBinary:
-		r.bytes()
-	case tList, tSet:
-		n, e := r.listHeader()
+	case thriftBinary:
+		r.readBytes()
+	case thriftList, thriftSet:
+		n, e := r.readListHeader()
 		for ; n > 0 && r.err == nil; n-- {
 			r.skipElement(e, depth)
 		}
-	case tMap:
+	case thriftMap:
 		r.skipMap(depth)
-	case tStruct:
+	case thriftStruct:
 		var last int32
-		for t := r.field(&last); t != tStop; t = r.field(&last) {
-			r.skipAt(t, depth+1)
+		for t := r.nextField(&last); t != thriftStop; t = r.nextField(&last) {
+			r.skipValue(t, depth+1)
 		}
 	default:
-		r.corrupt("unknown type")
+		r.failCorrupt("unknown type")
 	}
 }
 
-// skipElement passes over an element of a list or map, where a boolean takes a byte of its own.
-func (r *compact) skipElement(e byte, depth int) {
-	if e == tTrue || e == tFalse {
-		e = tByte
+// skipElement skips an element of a list or map, in which a boolean takes a byte of its own.
+func (r *compactReader) skipElement(e byte, depth int) {
+	if e == thriftTrue || e == thriftFalse {
+		e = thriftByte
 	}
-	r.skipAt(e, depth+1)
+	r.skipValue(e, depth+1)
 }
 
-func (r *compact) skipMap(depth int) {
-	n := r.uvarint()
+func (r *compactReader) skipMap(depth int) {
+	n := r.readUvarint()
 	if n == 0 || r.err != nil {
 		return
 	}
-	kv := r.byte()
-	if n > uint64(r.left()) {
+	kv := r.readByte()
+	if n > uint64(r.bytesLeft()) {
 		r.fail(ErrMoreInput)
 	}
 	for ; n > 0 && r.err == nil; n-- {
@@ -262,10 +263,10 @@ func (r *compact) skipMap(depth int) {
 	}
 }
 
-func (r *compact) skipBytes(n int) {
-	if n > r.left() {
+func (r *compactReader) skipBytes(n int) {
+	if n > r.bytesLeft() {
 		r.fail(ErrMoreInput)
 		return
 	}
-	r.pos += n
+	r.position += n
 }

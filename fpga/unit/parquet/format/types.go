@@ -19,10 +19,11 @@ const (
 	FixedLenByteArray Type = 7
 )
 
-var typeNames = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}
+var typeNames = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
+	"FIXED_LEN_BYTE_ARRAY"}
 
 // String is the type's name in the specification.
-func (t Type) String() string { return nameOf(typeNames[:], int(t), "type") }
+func (t Type) String() string { return enumName(typeNames[:], int(t), "type") }
 
 // Encoding is how a page's values or levels are written, numbered as in parquet.thrift.
 type Encoding uint8
@@ -40,13 +41,14 @@ const (
 	ByteStreamSplit      Encoding = 9
 )
 
-var encodingNames = [...]string{"PLAIN", "GROUP_VAR_INT", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED",
+var encodingNames = [...]string{"PLAIN", "GROUP_VAR_INT", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED",
+	"DELTA_BINARY_PACKED",
 	"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT"}
 
 // String is the encoding's name in the specification.
-func (e Encoding) String() string { return nameOf(encodingNames[:], int(e), "encoding") }
+func (e Encoding) String() string { return enumName(encodingNames[:], int(e), "encoding") }
 
-// dictionary tells whether a data page in this encoding holds dictionary indices.
+// IsDictionary reports whether a data page in this encoding holds dictionary indices.
 func (e Encoding) IsDictionary() bool { return e == PlainDictionary || e == RLEDictionary }
 
 // Codec is how pages are compressed, numbered as in parquet.thrift.
@@ -67,7 +69,7 @@ const (
 var codecNames = [...]string{"UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW"}
 
 // String is the codec's name in the specification.
-func (c Codec) String() string { return nameOf(codecNames[:], int(c), "codec") }
+func (c Codec) String() string { return enumName(codecNames[:], int(c), "codec") }
 
 // Supported returns nil, or an UnsupportedError that names the codec.
 func (c Codec) Supported() error {
@@ -92,9 +94,9 @@ const (
 var pageTypeNames = [...]string{"DATA_PAGE", "INDEX_PAGE", "DICTIONARY_PAGE", "DATA_PAGE_V2"}
 
 // String is the page type's name in the specification.
-func (p PageType) String() string { return nameOf(pageTypeNames[:], int(p), "page type") }
+func (p PageType) String() string { return enumName(pageTypeNames[:], int(p), "page type") }
 
-// Kind is how values leave the decoder.
+// Kind is the kind of values that the decoder makes.
 type Kind uint8
 
 // The kinds of values.
@@ -108,9 +110,9 @@ const (
 var kindNames = [...]string{"int64", "float32", "float64", "bytes"}
 
 // String names the kind.
-func (k Kind) String() string { return nameOf(kindNames[:], int(k), "kind") }
+func (k Kind) String() string { return enumName(kindNames[:], int(k), "kind") }
 
-// Kind is the kind of values that the type decodes to; INT96 has none and answers KindBytes.
+// Kind returns the kind of values that the type is decoded to. INT96 has none, and KindBytes is returned.
 func (t Type) Kind() Kind {
 	switch t {
 	case Boolean, Int32, Int64:
@@ -123,7 +125,7 @@ func (t Type) Kind() Kind {
 	return KindBytes
 }
 
-// size is the width in bytes of a PLAIN value of fixed width; 0 for booleans and byte arrays.
+// ValueSize returns the bytes of a PLAIN value of fixed width; 0 for booleans and byte arrays.
 func (ct *ColumnType) ValueSize() int {
 	switch ct.Physical {
 	case Int32, Float:
@@ -136,22 +138,22 @@ func (ct *ColumnType) ValueSize() int {
 	return 0
 }
 
-// unknown stands for an enumeration's value that a byte cannot hold.
-const unknown = 255
+// unknownValue stands for an enumeration's value that does not fit a byte.
+const unknownValue = 255
 
-// enum narrows a Thrift enumeration to a byte.
-func enum(v int32) uint8 {
-	if v < 0 || v >= unknown {
-		return unknown
+// enumByte narrows a Thrift enumeration to a byte.
+func enumByte(v int32) uint8 {
+	if v < 0 || v >= unknownValue {
+		return unknownValue
 	}
 	return uint8(v)
 }
 
-func nameOf(names []string, i int, what string) string {
+func enumName(names []string, i int, what string) string {
 	if i < len(names) {
 		return names[i]
 	}
-	if i == unknown {
+	if i == unknownValue {
 		return "unknown " + what
 	}
 	return what + " " + strconv.Itoa(i)

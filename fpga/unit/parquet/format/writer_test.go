@@ -31,7 +31,8 @@ func TestWriterFaults(t *testing.T) {
 		"parquet-rs version 1.0.0":                        {},
 		"":                                                {},
 	} {
-		w := writerOf(createdBy)
-		require.Equal(t, want, faults{w.rowsUncounted(), w.alwaysCompressed(), w.dictHeaderLeftOut()}, createdBy)
+		w := parseWriter(createdBy)
+		require.Equal(t, want, faults{w.countsValuesAsRows(), w.alwaysCompressed(), w.omitsDictionaryHeader()},
+			createdBy)
 	}
 }

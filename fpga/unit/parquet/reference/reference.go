@@ -1,5 +1,5 @@
-// Package reference decodes Parquet column chunks level by level and value by value, as the specification's text says. It
-// is the definition that package decoder is tested against: it shares with it the types, page headers and limits of
+// Package reference decodes Parquet column chunks level by level and value by value, as the specification's text says.
+// It is the definition that package decoder is tested against: it shares with it the types, page headers and limits of
 // package format, and nothing else. It is slow and keeps a whole chunk as Go values.
 package reference
 
@@ -21,23 +21,22 @@ import (
 )
 
 // Column is a whole chunk as the reference decodes it. A row is nil (null) or a value: int64, float32, float64 or
-// []byte; a row of a list is nil or a []any of nils and values; a row of lists in a map is nil or a []any of lists, null
-// or not.
+// []byte; a row of a list is nil or a []any of nils and values; a row of lists in a map is nil or a []any of lists,
+// null or not.
 type Column struct {
 	Kind format.Kind
 	List bool
 	Rows []any
 }
 
-// Bounds of the reference, which keeps a whole chunk as Go values.
+// These are the bounds of the reference, which keeps a whole chunk as Go values.
 const (
-	referenceValues = 1 << 25
-	referencePage   = 256 << 20 // bytes
+	maxValues    = 1 << 25
+	maxPageBytes = 256 << 20 // bytes
 )
 
-// ReadColumnReference decodes a whole chunk, level by level and value by value. It is the definition that the Decoder is
-// held to: it shares with it the metadata, page headers included, and nothing else. It is slow and takes much memory,
-// and refuses chunks of more than 2^25 values with ErrLimit.
+// ReadColumn decodes a whole chunk, level by level and value by value. It is slow and takes much memory, and refuses
+// chunks of more than 2^25 values with ErrLimit.
 func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, error) {
 	ch, l, err := f.Chunk(rowGroup, leaf)
 	if err != nil {
@@ -47,7 +46,7 @@ func ReadColumn(r io.ReaderAt, f *format.File, rowGroup, leaf int) (Column, erro
 	fail := func(page int, offset int64, err error) (Column, error) {
 		return Column{}, &format.PageError{RowGroup: rowGroup, Column: l.Path, Page: page, Offset: offset, Err: err}
 	}
-	if ch.NumValues > referenceValues {
+	if ch.NumValues > maxValues {
 		return fail(0, ch.Offset, fmt.Errorf("%w: %d values", format.ErrLimit, ch.NumValues))
 	}
 	b := make([]byte, ch.Compressed)
@@ -93,7 +92,7 @@ type Chunk struct {
 }
 
 // AddPage decodes the page behind a header: payload is the page as it lies in the file.
-func (ref *Chunk) AddPage(h *format.PageHeader, payload []byte) error {
+func (c *Chunk) AddPage(h *format.PageHeader, payload []byte) error {
 	if h.HasCRC {
 		if err := h.CheckCRC(crc32.ChecksumIEEE(payload)); err != nil {
 			return err
@@ -103,54 +102,57 @@ func (ref *Chunk) AddPage(h *format.PageHeader, payload []byte) error {
 	case format.IndexPage:
 		return nil
 	case format.DictionaryPage:
-		return ref.dictionary(h, payload)
+		return c.decodeDictionary(h, payload)
 	case format.DataPage:
-		return ref.dataV1(h, payload)
+		return c.decodePageV1(h, payload)
 	case format.DataPageV2:
-		return ref.dataV2(h, payload)
+		return c.decodePageV2(h, payload)
 	}
 	return &format.UnsupportedError{What: "page type", Name: h.Type.String()}
 }
 
-func (ref *Chunk) dictionary(h *format.PageHeader, payload []byte) error {
-	if ref.Dictionary != nil {
+// decodeDictionary decodes a dictionary page.
+func (c *Chunk) decodeDictionary(h *format.PageHeader, payload []byte) error {
+	if c.Dictionary != nil {
 		return format.Corrupt("a second dictionary page")
 	}
 	if h.Encoding != format.Plain && h.Encoding != format.PlainDictionary {
 		return &format.UnsupportedError{What: "encoding", Name: h.Encoding.String() + " of a dictionary"}
 	}
-	b, err := Unpack(payload, int(h.Uncompressed), ref.Type.Codec)
+	b, err := Unpack(payload, int(h.Uncompressed), c.Type.Codec)
 	if err != nil {
 		return err
 	}
-	ref.Dictionary, err = ref.plain(b, int(h.NumValues))
-	if ref.Dictionary == nil {
-		ref.Dictionary = []any{}
+	c.Dictionary, err = c.decodePlain(b, int(h.NumValues))
+	if c.Dictionary == nil {
+		c.Dictionary = []any{}
 	}
 	return err
 }
 
-func (ref *Chunk) dataV1(h *format.PageHeader, payload []byte) error {
-	b, err := Unpack(payload, int(h.Uncompressed), ref.Type.Codec)
+// decodePageV1 decodes a v1 data page.
+func (c *Chunk) decodePageV1(h *format.PageHeader, payload []byte) error {
+	b, err := Unpack(payload, int(h.Uncompressed), c.Type.Codec)
 	if err != nil {
 		return err
 	}
 	n := int(h.NumValues)
-	rep, b, err := referenceLevels(b, h.RepEncoding, n, ref.Type.MaxRep)
+	rep, b, err := decodeLevels(b, h.RepEncoding, n, c.Type.MaxRep)
 	if err != nil {
 		return err
 	}
-	def, b, err := referenceLevels(b, h.DefEncoding, n, ref.Type.MaxDef)
+	def, b, err := decodeLevels(b, h.DefEncoding, n, c.Type.MaxDef)
 	if err != nil {
 		return err
 	}
-	return ref.rows(h, rep, def, b)
+	return c.assembleRows(h, rep, def, b)
 }
 
-func (ref *Chunk) dataV2(h *format.PageHeader, payload []byte) error {
+// decodePageV2 decodes a v2 data page.
+func (c *Chunk) decodePageV2(h *format.PageHeader, payload []byte) error {
 	levels := int(h.RepBytes + h.DefBytes)
-	codec := ref.Type.Codec
-	if !h.IsCompressed && !ref.Type.AlwaysCompressed {
+	codec := c.Type.Codec
+	if !h.IsCompressed && !c.Type.AlwaysCompressed {
 		codec = format.Uncompressed
 	}
 	b, err := Unpack(payload[levels:], int(h.Uncompressed)-levels, codec)
@@ -159,84 +161,84 @@ func (ref *Chunk) dataV2(h *format.PageHeader, payload []byte) error {
 	}
 	n := int(h.NumValues)
 	rep, def := make([]uint32, n), make([]uint32, n) // a column without levels has zeros
-	if ref.Type.MaxRep > 0 {
-		if rep, err = referenceHybrid(payload[:h.RepBytes], bitsFor(ref.Type.MaxRep), n); err != nil {
+	if c.Type.MaxRep > 0 {
+		if rep, err = decodeHybrid(payload[:h.RepBytes], levelWidth(c.Type.MaxRep), n); err != nil {
 			return err
 		}
 	}
-	if ref.Type.MaxDef > 0 {
-		if def, err = referenceHybrid(payload[h.RepBytes:levels], bitsFor(ref.Type.MaxDef), n); err != nil {
+	if c.Type.MaxDef > 0 {
+		if def, err = decodeHybrid(payload[h.RepBytes:levels], levelWidth(c.Type.MaxDef), n); err != nil {
 			return err
 		}
 	}
-	before := len(ref.Rows)
-	if err := ref.rows(h, rep, def, b); err != nil || ref.Type.List && ref.Type.RowsUncounted {
+	before := len(c.Rows)
+	if err := c.assembleRows(h, rep, def, b); err != nil || c.Type.List && c.Type.RowsUncounted {
 		return err
 	}
-	if len(ref.Rows)-before != int(h.NumRows) || (n > 0 && rep[0] != 0) {
-		return format.Corrupt("%d rows in the page, %d in its header", len(ref.Rows)-before, h.NumRows)
+	if len(c.Rows)-before != int(h.NumRows) || (n > 0 && rep[0] != 0) {
+		return format.Corrupt("%d rows in the page, %d in its header", len(c.Rows)-before, h.NumRows)
 	}
 	return nil
 }
 
-// rows puts a page's levels and values together.
-func (ref *Chunk) rows(h *format.PageHeader, rep, def []uint32, b []byte) error {
+// assembleRows makes rows of a page's levels and values.
+func (c *Chunk) assembleRows(h *format.PageHeader, rep, def []uint32, b []byte) error {
 	there := 0
 	for i := range def {
-		if rep[i] > uint32(ref.Type.MaxRep) || def[i] > uint32(ref.Type.MaxDef) {
+		if rep[i] > uint32(c.Type.MaxRep) || def[i] > uint32(c.Type.MaxDef) {
 			return format.Corrupt("level out of range")
 		}
-		if def[i] == uint32(ref.Type.MaxDef) {
+		if def[i] == uint32(c.Type.MaxDef) {
 			there++
 		}
 	}
-	values, err := ref.values(h, b, there)
+	values, err := c.decodeValues(h, b, there)
 	if err != nil {
 		return err
 	}
 	for i := range def {
 		var v any
-		if def[i] == uint32(ref.Type.MaxDef) {
+		if def[i] == uint32(c.Type.MaxDef) {
 			v, values = values[0], values[1:]
 		}
-		if err := ref.add(rep[i], def[i], v); err != nil {
+		if err := c.addRow(rep[i], def[i], v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// add adds what one pair of levels says: a row, or an element of the last row.
-func (ref *Chunk) add(rep, def uint32, v any) error {
-	element := uint32(ref.Type.RepDef)
+// addRow adds what a pair of levels says: a row, or an element of the last row.
+func (c *Chunk) addRow(rep, def uint32, v any) error {
+	element := uint32(c.Type.RepDef)
 	switch {
-	case !ref.Type.List:
-		ref.Rows = append(ref.Rows, v)
-	case ref.Type.MaxRep == 2:
-		return ref.addNested(rep, def, v)
+	case !c.Type.List:
+		c.Rows = append(c.Rows, v)
+	case c.Type.MaxRep == 2:
+		return c.addMapRow(rep, def, v)
 	case rep == 0 && def+1 < element:
-		ref.Rows = append(ref.Rows, nil)
+		c.Rows = append(c.Rows, nil)
 	case rep == 0 && def < element:
-		ref.Rows = append(ref.Rows, []any{})
+		c.Rows = append(c.Rows, []any{})
 	case rep == 0:
-		ref.Rows = append(ref.Rows, []any{v})
+		c.Rows = append(c.Rows, []any{v})
 	default:
-		if len(ref.Rows) == 0 {
+		if len(c.Rows) == 0 {
 			return format.Corrupt("chunk begins inside a row")
 		}
-		list, _ := ref.Rows[len(ref.Rows)-1].([]any)
+		list, _ := c.Rows[len(c.Rows)-1].([]any)
 		if len(list) == 0 || def < element {
 			return format.Corrupt("an empty or null list has elements")
 		}
-		ref.Rows[len(ref.Rows)-1] = append(list, v)
+		c.Rows[len(c.Rows)-1] = append(list, v)
 	}
 	return nil
 }
 
-// addNested adds what a pair of levels says of lists in a map: a row, an entry of the last row, or an element of the last
-// entry.
-func (ref *Chunk) addNested(rep, def uint32, v any) error {
-	entry, element := uint32(ref.Type.EntryDef), uint32(ref.Type.RepDef)
+// addMapRow adds what a pair of levels says of lists in a map: a row, an entry of the last row, or an element of the
+// last entry.
+func (c *Chunk) addMapRow(rep, def uint32, v any) error {
+	entry, element := uint32(c.Type.EntryDef), uint32(c.Type.RepDef)
 	var list any // an entry that begins: nil, []any{} or with one element
 	switch {
 	case def >= element:
@@ -247,23 +249,23 @@ func (ref *Chunk) addNested(rep, def uint32, v any) error {
 	if rep == 0 {
 		switch {
 		case def >= entry:
-			ref.Rows = append(ref.Rows, []any{list})
+			c.Rows = append(c.Rows, []any{list})
 		case def+1 == entry:
-			ref.Rows = append(ref.Rows, []any{})
+			c.Rows = append(c.Rows, []any{})
 		default:
-			ref.Rows = append(ref.Rows, nil)
+			c.Rows = append(c.Rows, nil)
 		}
 		return nil
 	}
-	if len(ref.Rows) == 0 {
+	if len(c.Rows) == 0 {
 		return format.Corrupt("chunk begins inside a row")
 	}
-	entries, _ := ref.Rows[len(ref.Rows)-1].([]any)
+	entries, _ := c.Rows[len(c.Rows)-1].([]any)
 	if len(entries) == 0 || def < entry {
 		return format.Corrupt("an empty or null map goes on")
 	}
 	if rep == 1 {
-		ref.Rows[len(ref.Rows)-1] = append(entries, list)
+		c.Rows[len(c.Rows)-1] = append(entries, list)
 		return nil
 	}
 	last, _ := entries[len(entries)-1].([]any)
@@ -274,16 +276,16 @@ func (ref *Chunk) addNested(rep, def uint32, v any) error {
 	return nil
 }
 
-// values decodes a data page's n values.
-func (ref *Chunk) values(h *format.PageHeader, b []byte, n int) ([]any, error) {
+// decodeValues decodes a data page's n values.
+func (c *Chunk) decodeValues(h *format.PageHeader, b []byte, n int) ([]any, error) {
 	switch {
 	case h.Encoding == format.Plain:
-		return ref.plain(b, n)
-	case h.Encoding == format.RLE && ref.Type.Physical == format.Boolean:
+		return c.decodePlain(b, n)
+	case h.Encoding == format.RLE && c.Type.Physical == format.Boolean:
 		if len(b) < 4 || uint64(binary.LittleEndian.Uint32(b)) > uint64(len(b)-4) {
 			return nil, format.Corrupt("booleans reach beyond their page")
 		}
-		bits, err := referenceHybrid(b[4:4+binary.LittleEndian.Uint32(b)], 1, n)
+		bits, err := decodeHybrid(b[4:4+binary.LittleEndian.Uint32(b)], 1, n)
 		if err != nil {
 			return nil, err
 		}
@@ -296,21 +298,24 @@ func (ref *Chunk) values(h *format.PageHeader, b []byte, n int) ([]any, error) {
 		}
 		return out, nil
 	case h.Encoding == format.PlainDictionary || h.Encoding == format.RLEDictionary:
-		return ref.lookUp(b, n)
-	case h.Encoding == format.DeltaBinaryPacked && (ref.Type.Physical == format.Int32 || ref.Type.Physical == format.Int64):
-		return ref.deltas(b, n, h.NumValues)
-	case h.Encoding == format.DeltaLengthByteArray && ref.Type.Physical == format.ByteArray:
-		return ref.deltaArrays(b, n, h.NumValues, false)
-	case h.Encoding == format.DeltaByteArray && (ref.Type.Physical == format.ByteArray || ref.Type.Physical == format.FixedLenByteArray):
-		return ref.deltaArrays(b, n, h.NumValues, true)
-	case h.Encoding == format.ByteStreamSplit && ref.Type.Physical != format.Boolean && ref.Type.Physical != format.ByteArray:
-		return ref.split(b, n)
+		return c.decodeIndices(b, n)
+	case h.Encoding == format.DeltaBinaryPacked && (c.Type.Physical == format.Int32 || c.Type.Physical == format.Int64):
+		return c.decodeDeltas(b, n, h.NumValues)
+	case h.Encoding == format.DeltaLengthByteArray && c.Type.Physical == format.ByteArray:
+		return c.decodeByteArrays(b, n, h.NumValues, false)
+	case h.Encoding == format.DeltaByteArray && (c.Type.Physical == format.ByteArray ||
+		c.Type.Physical == format.FixedLenByteArray):
+		return c.decodeByteArrays(b, n, h.NumValues, true)
+	case h.Encoding == format.ByteStreamSplit && c.Type.Physical != format.Boolean &&
+		c.Type.Physical != format.ByteArray:
+		return c.joinStreams(b, n)
 	}
-	return nil, &format.UnsupportedError{What: "encoding", Name: fmt.Sprintf("%v of %v", h.Encoding, ref.Type.Physical)}
+	return nil, &format.UnsupportedError{What: "encoding", Name: fmt.Sprintf("%v of %v", h.Encoding, c.Type.Physical)}
 }
 
-func (ref *Chunk) lookUp(b []byte, n int) ([]any, error) {
-	if ref.Dictionary == nil {
+// decodeIndices decodes n values through the dictionary.
+func (c *Chunk) decodeIndices(b []byte, n int) ([]any, error) {
+	if c.Dictionary == nil {
 		return nil, format.Corrupt("indices without a dictionary")
 	}
 	if n == 0 && len(b) == 0 {
@@ -319,41 +324,42 @@ func (ref *Chunk) lookUp(b []byte, n int) ([]any, error) {
 	if len(b) == 0 || b[0] > 32 {
 		return nil, format.Corrupt("width of indices")
 	}
-	indices, err := referenceHybrid(b[1:], int(b[0]), n)
+	indices, err := decodeHybrid(b[1:], int(b[0]), n)
 	if err != nil {
 		return nil, err
 	}
 	var out []any
 	for _, i := range indices {
-		if int64(i) >= int64(len(ref.Dictionary)) {
-			return nil, format.Corrupt("index %d, dictionary of %d", i, len(ref.Dictionary))
+		if int64(i) >= int64(len(c.Dictionary)) {
+			return nil, format.Corrupt("index %d, dictionary of %d", i, len(c.Dictionary))
 		}
-		out = append(out, ref.Dictionary[i])
+		out = append(out, c.Dictionary[i])
 	}
 	return out, nil
 }
 
-// plain decodes n PLAIN values.
-func (ref *Chunk) plain(b []byte, n int) ([]any, error) {
+// decodePlain decodes n PLAIN values.
+func (c *Chunk) decodePlain(b []byte, n int) ([]any, error) {
 	var out []any
 	for i := range n {
-		if ref.Type.Physical == format.Boolean {
+		if c.Type.Physical == format.Boolean {
 			if i/8 >= len(b) {
 				return nil, format.Corrupt("page ends before value %d of %d", i, n)
 			}
 			out = append(out, int64(b[i/8]>>(i%8)&1))
 			continue
 		}
-		size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8, format.ByteArray: 4, format.FixedLenByteArray: int(ref.Type.TypeLength)}[ref.Type.Physical]
+		size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8,
+			format.ByteArray: 4, format.FixedLenByteArray: int(c.Type.TypeLength)}[c.Type.Physical]
 		if size > len(b) {
 			return nil, format.Corrupt("page ends before value %d of %d", i, n)
 		}
 		v := b[:size]
 		b = b[size:]
-		switch ref.Type.Physical {
+		switch c.Type.Physical {
 		case format.Int32:
 			x := binary.LittleEndian.Uint32(v)
-			if ref.Type.Unsigned {
+			if c.Type.Unsigned {
 				out = append(out, int64(x))
 			} else {
 				out = append(out, int64(int32(x)))
@@ -378,7 +384,8 @@ func (ref *Chunk) plain(b []byte, n int) ([]any, error) {
 	return out, nil
 }
 
-func bitsFor(max uint8) int {
+// levelWidth returns the bits that levels up to max take.
+func levelWidth(max uint8) int {
 	n := 0
 	for ; max > 0; max >>= 1 {
 		n++
@@ -386,9 +393,9 @@ func bitsFor(max uint8) int {
 	return n
 }
 
-// referenceLevels takes n levels from the front of a v1 page; a column without levels has n zeros.
-func referenceLevels(b []byte, e format.Encoding, n int, max uint8) (levels []uint32, rest []byte, err error) {
-	width := bitsFor(max)
+// decodeLevels takes n levels from the front of a v1 page. A column without levels has n zeros.
+func decodeLevels(b []byte, e format.Encoding, n int, max uint8) (levels []uint32, rest []byte, err error) {
+	width := levelWidth(max)
 	switch {
 	case max == 0:
 		return make([]uint32, n), b, nil
@@ -397,7 +404,7 @@ func referenceLevels(b []byte, e format.Encoding, n int, max uint8) (levels []ui
 			return nil, nil, format.Corrupt("levels reach beyond their page")
 		}
 		size := 4 + int(binary.LittleEndian.Uint32(b))
-		levels, err = referenceHybrid(b[4:size], width, n)
+		levels, err = decodeHybrid(b[4:size], width, n)
 		return levels, b[size:], err
 	case e == format.BitPacked:
 		size := (n*width + 7) / 8
@@ -416,8 +423,8 @@ func referenceLevels(b []byte, e format.Encoding, n int, max uint8) (levels []ui
 	return nil, nil, &format.UnsupportedError{What: "encoding", Name: e.String() + " of levels"}
 }
 
-// referenceHybrid decodes n values of width bits of the RLE / bit-packed hybrid.
-func referenceHybrid(b []byte, width, n int) ([]uint32, error) {
+// decodeHybrid decodes n values of width bits of the RLE / bit-packed hybrid.
+func decodeHybrid(b []byte, width, n int) ([]uint32, error) {
 	var out []uint32
 	for len(out) < n {
 		header, size := binary.Uvarint(b)
@@ -461,10 +468,10 @@ func referenceHybrid(b []byte, width, n int) ([]uint32, error) {
 	return out, nil
 }
 
-// referenceUnpack decompresses b, which must become want bytes.
+// Unpack decompresses b, which must become want bytes.
 func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
-	if want > referencePage {
-		return nil, &format.SizeError{What: "unpacked page", Need: int64(want), Have: referencePage}
+	if want > maxPageBytes {
+		return nil, &format.SizeError{What: "unpacked page", Need: int64(want), Have: maxPageBytes}
 	}
 	if c != format.Uncompressed && len(b) == 0 && want == 0 {
 		return nil, nil
@@ -486,7 +493,8 @@ func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
 		}
 	case format.Zstd:
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(format.MaxZstdWindow)); err == nil {
+		if z, err = zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1),
+			zstd.WithDecoderMaxWindow(format.MaxZstdWindow)); err == nil {
 			out, err = io.ReadAll(io.LimitReader(z, int64(want)+1))
 			z.Close()
 		}
@@ -499,10 +507,10 @@ func Unpack(b []byte, want int, c format.Codec) ([]byte, error) {
 		}
 	case format.LZ4:
 		if want <= 256*(len(b)+1) {
-			out, err = referenceLZ4(b, want)
+			out, err = unpackLZ4(b, want)
 		}
 	case format.Brotli:
-		out, err = referenceBrotli(b, want)
+		out, err = unpackBrotli(b, want)
 	default:
 		return nil, &format.UnsupportedError{What: "codec", Name: c.String()}
 	}

@@ -1,19 +1,15 @@
 package parquettest
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"math/rand"
 
-	"github.com/andybalholm/brotli"
-	"github.com/pierrec/lz4/v4"
-
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// deltaPacked writes DELTA_BINARY_PACKED with blocks of by chance so many values. Widths are now and then larger than needed, and
-// those of miniblocks that are left out are nonsense, as the specification allows.
+// DeltaPacked writes DELTA_BINARY_PACKED with blocks of random sizes. Widths are sometimes larger than needed, and
+// those of miniblocks that are left out are random, as the specification allows.
 func DeltaPacked(r *rand.Rand, values []int64, narrow bool) []byte {
 	minis := 1 << r.Intn(3)
 	block := 128 * (1 + r.Intn(2))
@@ -108,7 +104,7 @@ func (c *Column) deltaBody(r *rand.Rand, values []any) []byte {
 	return out
 }
 
-// deltaEncodings are the encodings beside PLAIN and dictionaries that a type may have.
+// DeltaEncodings returns the encodings that a type may have beside PLAIN and dictionaries.
 func (c *Column) DeltaEncodings() []format.Encoding {
 	switch c.Physical {
 	case format.Int32, format.Int64:
@@ -121,31 +117,4 @@ func (c *Column) DeltaEncodings() []format.Encoding {
 		return []format.Encoding{format.DeltaByteArray, format.ByteStreamSplit}
 	}
 	return nil
-}
-
-// packLZ4 writes Hadoop's frames: two, where there is enough for two.
-func packLZ4(b []byte) []byte {
-	var out []byte
-	for _, part := range [][]byte{b[:len(b)/2], b[len(b)/2:]} {
-		if len(part) == 0 {
-			continue
-		}
-		block := make([]byte, lz4.CompressBlockBound(len(part))+16)
-		n, err := new(lz4.Compressor).CompressBlock(part, block)
-		if block = block[:n]; err != nil || n == 0 {
-			block = lz4Literals(part)
-		}
-		out = binary.BigEndian.AppendUint32(out, uint32(len(part)))
-		out = binary.BigEndian.AppendUint32(out, uint32(len(block)))
-		out = append(out, block...)
-	}
-	return out
-}
-
-func packBrotli(b []byte) []byte {
-	var out bytes.Buffer
-	w := brotli.NewWriterLevel(&out, 1)
-	_, _ = w.Write(b)
-	_ = w.Close()
-	return out.Bytes()
 }

@@ -10,24 +10,28 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
+// SmallColumn is an optional column of 30 integers in pages of 10 rows.
 func SmallColumn() *Column {
 	c := &Column{Shape: ShapeOptional, Physical: format.Int64, PageRows: 10}
 	c.FillRandom(rand.New(rand.NewSource(1)), 30, 0.2, false)
 	return c
 }
 
-// samples are small columns of every kind, for tests that harm them.
+// Samples are small columns of every kind, for tests that damage them.
 func Samples() []*Column {
 	r := rand.New(rand.NewSource(7))
 	var all []*Column
 	for s := Shape(0); s < Shapes; s++ {
-		for i, physical := range []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double, format.ByteArray, format.FixedLenByteArray} {
-			for _, e := range append((&Column{Physical: physical}).DeltaEncodings(), format.Plain, format.RLEDictionary, format.RLE) {
+		for i, physical := range []format.Type{format.Boolean, format.Int32, format.Int64, format.Float, format.Double,
+			format.ByteArray, format.FixedLenByteArray} {
+			for _, e := range append((&Column{Physical: physical}).DeltaEncodings(), format.Plain, format.RLEDictionary,
+				format.RLE) {
 				if e == format.RLE && physical != format.Boolean {
 					continue
 				}
 				c := &Column{Shape: s, Physical: physical, Encoding: e, PageRows: 40, V2: (int(s)+i)%2 == 0,
-					Codec: []format.Codec{format.Uncompressed, format.Snappy, format.Gzip, format.Zstd, format.LZ4Raw, format.Brotli, format.LZ4}[(int(s)*3+i)%7]}
+					Codec: []format.Codec{format.Uncompressed, format.Snappy, format.Gzip, format.Zstd, format.LZ4Raw,
+						format.Brotli, format.LZ4}[(int(s)*3+i)%7]}
 				if physical == format.FixedLenByteArray {
 					c.Length = 5
 				}
@@ -40,15 +44,17 @@ func Samples() []*Column {
 	return all
 }
 
-// columnType is the type of the column's leaf.
+// ColumnType returns the type of the column's leaf.
 func (c *Column) ColumnType() format.ColumnType {
 	ct := c.Shape.ColumnType()
 	ct.Physical, ct.TypeLength, ct.Unsigned, ct.Codec = c.Physical, c.Length, c.Unsigned, c.Codec
 	return ct
 }
 
+// RequireTyped fails the test unless err matches one of the errors of package format.
 func RequireTyped(t testing.TB, err error, what string) {
-	for _, target := range []error{format.ErrCorrupt, format.ErrCRC, format.ErrUnsupported, format.ErrTooSmall, format.ErrLimit} {
+	for _, target := range []error{format.ErrCorrupt, format.ErrCRC, format.ErrUnsupported, format.ErrTooSmall,
+		format.ErrLimit} {
 		if errors.Is(err, target) {
 			return
 		}
@@ -56,7 +62,7 @@ func RequireTyped(t testing.TB, err error, what string) {
 	require.Failf(t, "an untyped error", "%s: %v", what, err)
 }
 
-// nestedSamples are small leaves of maps to lists, for tests that harm them.
+// NestedSamples are small leaves of maps to lists, for tests that damage them.
 func NestedSamples() []*Column {
 	r := rand.New(rand.NewSource(8))
 	var all []*Column
@@ -72,7 +78,7 @@ func NestedSamples() []*Column {
 	return all
 }
 
-// chunkOf writes a column's pages one behind the other.
+// Chunk writes a column's pages one behind the other.
 func (c *Column) Chunk(r *rand.Rand) []byte {
 	var b []byte
 	for _, p := range c.Pages(r) {
@@ -81,12 +87,13 @@ func (c *Column) Chunk(r *rand.Rand) []byte {
 	return b
 }
 
-// honestHeader is the header of a v2 data page that contradicts itself nowhere.
+// HonestHeader is the header of a v2 data page that does not contradict itself.
 func HonestHeader() format.PageHeader {
-	return format.PageHeader{Type: format.DataPageV2, Uncompressed: 100, Compressed: 50, NumValues: 10, NumRows: 10, NumNulls: 2, DefBytes: 20, RepBytes: 30}
+	return format.PageHeader{Type: format.DataPageV2, Uncompressed: 100, Compressed: 50, NumValues: 10, NumRows: 10,
+		NumNulls: 2, DefBytes: 20, RepBytes: 30}
 }
 
-// headerLies are changes of honestHeader that make it contradict itself, by what is wrong then.
+// HeaderLies are changes of HonestHeader that make it contradict itself, by what is wrong then.
 func HeaderLies() map[string]func(h *format.PageHeader) {
 	return map[string]func(h *format.PageHeader){
 		"levels longer than the page":      func(h *format.PageHeader) { h.DefBytes++ },

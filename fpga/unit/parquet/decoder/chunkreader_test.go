@@ -9,15 +9,15 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// ChunkReader walks the pages of a whole column chunk in memory and hands out its rows. It does for hosts what the
+// chunkReader walks the pages of a whole column chunk in memory and hands out its rows. It does for hosts what the
 // engine does over windows, and checks what a single page cannot tell: that the pages' values and rows are the
 // footer's. It keeps its memory between chunks. One goroutine at a time may use it.
-type ChunkReader struct {
+type chunkReader struct {
 	// RowGroup, Column and Base (the chunk's place in its file) go into errors; OpenChunk sets them.
 	RowGroup int
 	Column   string
 	Base     int64
-	// MaxPage bounds the bytes that an unpacked page or a dictionary may take; 0 means DefaultMaxPage.
+	// MaxPage bounds the bytes that an unpacked page or a dictionary may take; 0 means defaultMaxPage.
 	MaxPage int64
 
 	ct      format.ColumnType
@@ -36,11 +36,11 @@ type ChunkReader struct {
 	err     error
 }
 
-// DefaultMaxPage is the MaxPage of a ChunkReader that sets none.
-const DefaultMaxPage = 256 << 20
+// defaultMaxPage is the MaxPage of a chunkReader that sets none.
+const defaultMaxPage = 256 << 20
 
 // OpenChunk reads one column chunk of a file and begins it.
-func (c *ChunkReader) OpenChunk(r io.ReaderAt, f *format.File, rowGroup, leaf int) error {
+func (c *chunkReader) OpenChunk(r io.ReaderAt, f *format.File, rowGroup, leaf int) error {
 	c.RowGroup, c.Column, c.Base, c.err = rowGroup, "", 0, errNoPage
 	ch, l, err := f.Chunk(rowGroup, leaf)
 	if err != nil {
@@ -60,19 +60,19 @@ func (c *ChunkReader) OpenChunk(r io.ReaderAt, f *format.File, rowGroup, leaf in
 
 // Reset begins a chunk: its bytes (from Chunk.Offset, Chunk.Compressed long), which must stay as they are while it is
 // read, and the counts of its footer.
-func (c *ChunkReader) Reset(ct format.ColumnType, chunk []byte, values, rows int64) error {
+func (c *chunkReader) Reset(ct format.ColumnType, chunk []byte, values, rows int64) error {
 	c.ct, c.chunk, c.pos, c.page, c.at = ct, chunk, 0, -1, 0
 	c.values, c.rows, c.given, c.hasDict = values, rows, false, false
-	last, window := c.dec.vals.arrays.last, c.dec.window.words
+	last, window := c.dec.values.arrays.previous, c.dec.repetitionWindow.words
 	c.dec = Decoder{}
-	c.dec.vals.arrays.last, c.dec.window.words = last, window
+	c.dec.values.arrays.previous, c.dec.repetitionWindow.words = last, window
 	c.err = ct.Validate()
 	return c.err
 }
 
 // Next appends up to n whole rows to b and returns how many; io.EOF when there are none left. After another error the
 // chunk cannot be read on, and what the call appended to b is not whole.
-func (c *ChunkReader) Next(b *Block, n int) (int, error) {
+func (c *chunkReader) Next(b *Block, n int) (int, error) {
 	got := 0
 	err := c.walk(func() error {
 		if c.dec.Continues() {
@@ -86,7 +86,7 @@ func (c *ChunkReader) Next(b *Block, n int) (int, error) {
 }
 
 // Skip drops up to n rows and returns how many; io.EOF when there are none left.
-func (c *ChunkReader) Skip(n int64) (int64, error) {
+func (c *chunkReader) Skip(n int64) (int64, error) {
 	var got int64
 	err := c.walk(func() error {
 		k := min(n-got, int64(c.dec.Rows()))
@@ -97,7 +97,7 @@ func (c *ChunkReader) Skip(n int64) (int64, error) {
 }
 
 // walk calls step for page after page until done, and then for every page that continues the last row.
-func (c *ChunkReader) walk(step func() error, done func() bool) error {
+func (c *chunkReader) walk(step func() error, done func() bool) error {
 	for c.err == nil {
 		if !c.dec.Continues() && (done() || c.dec.Rows() == 0) {
 			if c.dec.Rows() > 0 || (done() && !c.ct.List) {
@@ -117,7 +117,7 @@ func (c *ChunkReader) walk(step func() error, done func() bool) error {
 	return c.err
 }
 
-func (c *ChunkReader) finish(got, n int64, err error) error {
+func (c *chunkReader) finish(got, n int64, err error) error {
 	c.rows -= got
 	switch {
 	case err != nil:
@@ -132,12 +132,13 @@ func (c *ChunkReader) finish(got, n int64, err error) error {
 	return c.err
 }
 
-func (c *ChunkReader) fail(err error) error {
-	return &format.PageError{RowGroup: c.RowGroup, Column: c.Column, Page: max(0, c.page), Offset: c.Base + int64(c.at), Err: err}
+func (c *chunkReader) fail(err error) error {
+	return &format.PageError{RowGroup: c.RowGroup, Column: c.Column, Page: max(0, c.page), Offset: c.Base + int64(c.at),
+		Err: err}
 }
 
 // nextPage opens the next data page; false when the chunk's values have all been seen.
-func (c *ChunkReader) nextPage() (bool, error) {
+func (c *chunkReader) nextPage() (bool, error) {
 	for c.values > 0 && c.pos < len(c.chunk) {
 		c.at = c.pos
 		c.page++
@@ -200,14 +201,14 @@ func ended(err error) error {
 	return err
 }
 
-func (c *ChunkReader) maxPage() int64 {
+func (c *chunkReader) maxPage() int64 {
 	if c.MaxPage > 0 {
 		return c.MaxPage
 	}
-	return DefaultMaxPage
+	return defaultMaxPage
 }
 
-func (c *ChunkReader) unpack(h *format.PageHeader, payload []byte) ([]byte, error) {
+func (c *chunkReader) unpack(h *format.PageHeader, payload []byte) ([]byte, error) {
 	if h.Packed(&c.ct) {
 		need := int64(h.Uncompressed)
 		if need > unpackedAtMost(c.ct.Codec, int64(h.Compressed)) {
@@ -223,11 +224,11 @@ func (c *ChunkReader) unpack(h *format.PageHeader, payload []byte) ([]byte, erro
 	return Unpack(c.pageBuf, h, payload, &c.ct)
 }
 
-func (c *ChunkReader) openDictionary(h *format.PageHeader, page []byte) error {
+func (c *chunkReader) openDictionary(h *format.PageHeader, page []byte) error {
 	if c.hasDict {
 		return format.Corrupt("a second dictionary page")
 	}
-	if err := dictionaryFits(int(h.NumValues), len(page), &c.ct); err != nil {
+	if err := checkDictionarySize(int(h.NumValues), len(page), &c.ct); err != nil {
 		return err
 	}
 	need := DictionarySize(h, &c.ct)
@@ -245,4 +246,22 @@ func (c *ChunkReader) openDictionary(h *format.PageHeader, page []byte) error {
 	c.dict, err = OpenDictionary(c.dictBuf[:n], &c.ct)
 	c.hasDict = err == nil
 	return err
+}
+
+// unpackedAtMost is the most bytes that a page of n packed bytes can become in codec c: what its densest code allows.
+// It keeps a header from promising memory that its page cannot fill.
+func unpackedAtMost(c format.Codec, n int64) int64 {
+	switch c {
+	case format.Snappy:
+		return 32*n + 64 // a copy of 64 bytes takes two or three
+	case format.LZ4Raw, format.LZ4:
+		return 255*n + 64 // a length byte adds 255
+	case format.Brotli:
+		return (16<<20)*(n/4+1) + 64 // a meta-block of 16 MiB from a few bytes
+	case format.Gzip:
+		return 1032*n + 64 // 258 bytes from two bits
+	case format.Zstd:
+		return (128<<10)*(n/4+1) + 64 // a block of 128 KiB from four bytes
+	}
+	return n
 }

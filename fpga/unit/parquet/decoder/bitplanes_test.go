@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// TestQuestions compares answers about levels with levels read one by one, for every width, both ways of packing, and runs
-// cut at every place of a batch.
+// TestQuestions compares answers about levels with levels read one by one, for every width, both ways of packing, and
+// runs cut at every place of a batch.
 func TestQuestions(t *testing.T) {
 	r := rand.New(rand.NewSource(7))
 	for width := uint(0); width <= 6; width++ {
@@ -41,13 +41,13 @@ func TestQuestions(t *testing.T) {
 			whole := section
 			first := r.Intn(n + 1)
 			answers := make([]bitmap, limit+2)
-			questions := make([]question, len(answers))
+			questions := make([]levelQuestion, len(answers))
 			for i := range questions {
-				questions[i] = question{uint32(i), &answers[i]}
-				answers[i].set(r.Intn(2000), 2001+r.Intn(2000)) // of another batch
+				questions[i] = levelQuestion{uint32(i), &answers[i]}
+				answers[i].setRange(r.Intn(2000), 2001+r.Intn(2000)) // of another batch
 			}
 			for _, part := range [][]byte{levels[:first], levels[first:]} {
-				require.NoError(t, section.ask(len(part), questions))
+				require.NoError(t, section.answer(len(part), questions))
 				for threshold := range limit + 2 {
 					got := &answers[threshold]
 					from := r.Intn(len(part) + 1)
@@ -55,11 +55,12 @@ func TestQuestions(t *testing.T) {
 					for i, l := range part {
 						is := uint32(l) >= threshold
 						if is != (got[i>>6]>>(i&63)&1 == 1) {
-							require.Fail(t, "wrong answer", "width %d, level %d of %d at least %d", width, i, n, threshold)
+							require.Fail(t, "wrong answer", "width %d, level %d of %d at least %d", width, i, n,
+								threshold)
 						}
 						if i >= from && is {
 							if i%97 == 0 {
-								require.Equal(t, i, got.nth(len(ones), from, len(part)))
+								require.Equal(t, i, got.nthSet(len(ones), from, len(part)))
 							}
 							ones = append(ones, int32(i))
 						}
@@ -67,10 +68,10 @@ func TestQuestions(t *testing.T) {
 					if tail := len(part) & 63; tail > 0 {
 						require.Zero(t, got[len(part)>>6]>>tail, "bits behind the levels")
 					}
-					require.Equal(t, len(ones), got.count(from, len(part)))
-					require.Equal(t, len(part), got.nth(len(ones), from, len(part)))
-					where := make([]int32, len(ones)+placesSlack)
-					places(where, got, from, len(part))
+					require.Equal(t, len(ones), got.countRange(from, len(part)))
+					require.Equal(t, len(part), got.nthSet(len(ones), from, len(part)))
+					where := make([]int32, len(ones)+positionSlack)
+					setPositions(where, got, from, len(part))
 					require.Equal(t, ones, append([]int32(nil), where[:len(ones)]...))
 				}
 			}
@@ -82,15 +83,15 @@ func TestQuestions(t *testing.T) {
 				}
 				if uint32(top) == limit && levelWidth(uint8(limit-1)) == width {
 					whole.limit--
-					require.Error(t, whole.ask(n, questions))
+					require.Error(t, whole.answer(n, questions))
 				}
 			}
 		}
 	}
 }
 
-// TestOneBit compares levels of one bit with what was packed: runs of all lengths, of which the short ones have a loop of their own, in
-// pieces, up to the section's last byte, and a level that is too high at every place.
+// TestOneBit compares levels of one bit with what was packed: runs of all lengths, of which the short ones have a loop
+// of their own, in pieces, up to the section's last byte, and a level that is too high at every place.
 func TestOneBit(t *testing.T) {
 	r := rand.New(rand.NewSource(8))
 	for range 400 {
@@ -110,7 +111,7 @@ func TestOneBit(t *testing.T) {
 		for at < n {
 			k := min(1+r.Intn(n), n-at)
 			dst := make([]uint64, (k+63)/64)
-			require.NoError(t, whole.oneBit(dst, k))
+			require.NoError(t, whole.readBits(dst, k))
 			for i, want := range levels[at : at+k] {
 				if got := byte(dst[i>>6] >> (i & 63) & 1); got != want {
 					require.Equal(t, want, got, "level %d of %d", at+i, n)
@@ -118,9 +119,9 @@ func TestOneBit(t *testing.T) {
 			}
 			at += k
 		}
-		require.Empty(t, whole.b)
+		require.Empty(t, whole.rest)
 		short := newRuns(packed[:len(packed)-1], 1, 1)
-		require.Error(t, short.oneBit(make([]uint64, (n+63)/64), n))
+		require.Error(t, short.readBits(make([]uint64, (n+63)/64), n))
 	}
 	for at := range 40 {
 		var b []byte
@@ -132,7 +133,7 @@ func TestOneBit(t *testing.T) {
 			b = append(b, 3, 0xaa)
 		}
 		bad := newRuns(b, 1, 1)
-		require.ErrorIs(t, bad.oneBit(make([]uint64, 20), 13*at+5+80), format.ErrCorrupt)
+		require.ErrorIs(t, bad.readBits(make([]uint64, 20), 13*at+5+80), format.ErrCorrupt)
 	}
 }
 

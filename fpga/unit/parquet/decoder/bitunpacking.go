@@ -6,12 +6,12 @@ import (
 	"unsafe"
 )
 
-// Bit-packed values lie least significant bit first. The functions here read short ones, levels, from src beginning at bit
-// number bit; the caller has checked that the bits are there, but loads of eight bytes may pass the last value
+// Bit-packed values lie least significant bit first. The functions here read short ones, levels, from src beginning at
+// bit number bit; the caller has checked that the bits are there, but loads of eight bytes may pass the last value
 // within src. Package encoding reads the others.
 
-// one reads a single value of w <= 32 bits.
-func one(src []byte, bit int, w uint) uint32 {
+// unpackOne reads a value of w <= 32 bits.
+func unpackOne(src []byte, bit int, w uint) uint32 {
 	p := bit >> 3
 	if p+8 <= len(src) {
 		return uint32(binary.LittleEndian.Uint64(src[p:]) >> (uint(bit) & 7) & (1<<w - 1))
@@ -23,15 +23,15 @@ func one(src []byte, bit int, w uint) uint32 {
 	return uint32(x >> (uint(bit) & 7) & (1<<w - 1))
 }
 
-// unpack8 reads len(dst) values of w <= 6 bits.
-func unpack8(dst, src []byte, bit int, w uint) {
+// unpackLevels reads len(dst) values of w <= 6 bits.
+func unpackLevels(dst, src []byte, bit int, w uint) {
 	for len(dst) > 0 && bit&7 != 0 {
-		dst[0] = byte(one(src, bit, w))
+		dst[0] = byte(unpackOne(src, bit, w))
 		dst, bit = dst[1:], bit+int(w)
 	}
 	n := 0
 	if w == 1 {
-		n = unpackBits(dst, src[min(bit>>3, len(src)):])
+		n = spreadBits(dst, src[min(bit>>3, len(src)):])
 	} else {
 		mask := byte(1)<<w - 1
 		p := src[min(bit>>3, len(src)):]
@@ -52,14 +52,14 @@ func unpack8(dst, src []byte, bit int, w uint) {
 	}
 	bit += n * int(w)
 	for i := n; i < len(dst); i++ {
-		dst[i] = byte(one(src, bit, w))
+		dst[i] = byte(unpackOne(src, bit, w))
 		bit += int(w)
 	}
 }
 
-// unpackBits spreads the bits of src's bytes over bytes of 0 and 1, as many whole groups of eight as fit dst, and
+// spreadBits spreads the bits of src's bytes over bytes of 0 and 1: as many whole groups of eight as fit dst. It
 // returns how many bits.
-func unpackBits(dst, src []byte) int {
+func spreadBits(dst, src []byte) int {
 	const (
 		ones  = 0x0101010101010101
 		pick  = 0x8040201008040201 // bit i of byte i
@@ -78,8 +78,8 @@ func unpackBits(dst, src []byte) int {
 	return 8 * n
 }
 
-// countBits counts the ones among the n bits beginning at bit.
-func countBits(src []byte, bit, n int) int {
+// countOnesFrom counts the ones among n bits from a bit on.
+func countOnesFrom(src []byte, bit, n int) int {
 	c := 0
 	for ; n > 0 && bit&7 != 0; n, bit = n-1, bit+1 {
 		c += int(src[bit>>3] >> (bit & 7) & 1)
@@ -96,8 +96,8 @@ func countBits(src []byte, bit, n int) int {
 	return c
 }
 
-// onesIn counts the bytes of v, which are 0 or 1, that are 1.
-func onesIn(v []byte) int {
+// countOneBytes counts the bytes of v that are 1. The others are 0.
+func countOneBytes(v []byte) int {
 	n := 0
 	for ; len(v) >= 8; v = v[8:] {
 		n += int(binary.LittleEndian.Uint64(v) * 0x0101010101010101 >> 56)
@@ -108,25 +108,26 @@ func onesIn(v []byte) int {
 	return n
 }
 
-// fill sets every element of v to c.
-func fill[T any](v []T, c T) {
+// fillSlice sets every element of v to c.
+func fillSlice[T any](v []T, c T) {
 	for i := range v {
 		v[i] = c
 	}
 }
 
-// number is what PLAIN values of fixed width are in memory.
-type number interface {
+// fixedWidth is what PLAIN values of fixed width are in memory.
+type fixedWidth interface {
 	~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// rawBytes is the memory of v as bytes, which on a little-endian machine is v in PLAIN.
-func rawBytes[T number](v []T) []byte {
+// bytesOf returns the memory of v as bytes, which on a little-endian machine is v in PLAIN.
+func bytesOf[T fixedWidth](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
 }
 
-// numbers is the memory of b as values; false if b is not aligned for them. Bytes that make no whole value are left out.
-func numbers[T number](b []byte) ([]T, bool) {
+// alignedValues returns the memory of b as values, or false if b is not aligned for them. It leaves out bytes at the
+// end that make no whole value.
+func alignedValues[T fixedWidth](b []byte) ([]T, bool) {
 	size := int(unsafe.Sizeof(*new(T)))
 	n := len(b) / size
 	if n == 0 {
@@ -139,19 +140,19 @@ func numbers[T number](b []byte) ([]T, bool) {
 	return unsafe.Slice((*T)(p), n), true
 }
 
-// fillBytes sets every byte of v to c, faster than fill: each copy doubles what is done.
+// fillBytes sets every byte of v to c, faster than fillSlice: each copy doubles what is done.
 func fillBytes(v []byte, c byte) {
 	if len(v) < 32 {
-		fill(v, c)
+		fillSlice(v, c)
 		return
 	}
-	fill(v[:16], c)
+	fillSlice(v[:16], c)
 	for n := 16; n < len(v); n *= 2 {
 		copy(v[n:], v[:n])
 	}
 }
 
-// bitsOf is the memory of v as unsigned integers of the same size.
-func bitsOf[U uint32 | uint64, T number](v []T) []U {
+// sameBits returns the memory of v as unsigned integers of the same size.
+func sameBits[U uint32 | uint64, T fixedWidth](v []T) []U {
 	return unsafe.Slice((*U)(unsafe.Pointer(unsafe.SliceData(v))), len(v))
 }

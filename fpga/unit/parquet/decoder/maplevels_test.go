@@ -15,8 +15,9 @@ import (
 )
 
 // readChunk reads a chunk in steps taken in turn, skipping where they are negative, and returns rows and their places.
-func readChunk(t require.TestingT, c *parquettest.Column, chunk []byte, levels int, steps ...int) (rows []any, places []int, err error) {
-	var reader ChunkReader
+func readChunk(t require.TestingT, c *parquettest.Column, chunk []byte, levels int, steps ...int) (rows []any,
+	places []int, err error) {
+	var reader chunkReader
 	ct := c.ColumnType()
 	if err := reader.Reset(ct, chunk, int64(levels), int64(len(c.Rows))); err != nil {
 		return nil, nil, err
@@ -53,14 +54,16 @@ func readChunk(t require.TestingT, c *parquettest.Column, chunk []byte, levels i
 	}
 }
 
-// TestNestedKernelEqualsReference writes random lists in maps and reads them with kernel, in steps with skips between them,
-// and reference.
+// TestNestedKernelEqualsReference writes random lists in maps and reads them with kernel, in steps with skips between
+// them, and reference.
 func TestNestedKernelEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, 0)
-		c.Shape = rapid.SampledFrom([]parquettest.Shape{parquettest.ShapeInMap, parquettest.ShapeInMapRequired}).Draw(t, "nesting")
+		c.Shape = rapid.SampledFrom([]parquettest.Shape{parquettest.ShapeInMap, parquettest.ShapeInMapRequired}).Draw(t,
+			"nesting")
 		r := rand.New(rand.NewSource(rapid.Int64().Draw(t, "layout")))
-		c.FillRandom(r, rapid.IntRange(0, 300).Draw(t, "how many"), rapid.SampledFrom([]float64{0, 0.03, 0.5, 1}).Draw(t, "how many nulls"), rapid.Bool().Draw(t, "few"))
+		c.FillRandom(r, rapid.IntRange(0, 300).Draw(t, "how many"),
+			rapid.SampledFrom([]float64{0, 0.03, 0.5, 1}).Draw(t, "how many nulls"), rapid.Bool().Draw(t, "few"))
 		seed := rapid.Int64().Draw(t, "pages")
 		levels := len(c.Levels(rand.New(rand.NewSource(seed))))
 
@@ -73,22 +76,26 @@ func TestNestedKernelEqualsReference(t *testing.T) {
 		got, _, err := readChunk(t, c, chunk, levels, 1<<20)
 		require.NoError(t, err, c)
 		requireSameRows(t, c.Rows, got, "kernel of "+c.String())
-		steps := rapid.SliceOfN(rapid.IntRange(-50, 80).Filter(func(n int) bool { return n != 0 }), 1, 6).Draw(t, "steps")
+		steps := rapid.SliceOfN(rapid.IntRange(-50, 80).Filter(func(n int) bool { return n != 0 }), 1, 6).Draw(t,
+			"steps")
 		got, places, err := readChunk(t, c, chunk, levels, steps...)
 		require.NoError(t, err, c)
 		for i, p := range places {
-			require.True(t, same(c.Rows[p], got[i]), "%v: steps %v: row %d: want %v, got %v", c, steps, p, c.Rows[p], got[i])
+			require.True(t, same(c.Rows[p], got[i]), "%v: steps %v: row %d: want %v, got %v", c, steps, p, c.Rows[p],
+				got[i])
 		}
 	})
 }
 
-// A run of one value may promise billions of entries in a few bytes: a block's bound ends that, and leaves it as it was.
+// A run of one value may promise billions of entries in a few bytes: a block's bound ends that, and leaves it as it
+// was.
 func TestNestedBlockIsBounded(t *testing.T) {
 	entries := make([]any, 5000)
 	for i := range entries {
 		entries[i] = []any{}
 	}
-	c := &parquettest.Column{Shape: parquettest.ShapeInMap, Physical: format.Int64, Encoding: format.Plain, Rows: []any{[]any{[]any{int64(1)}}, entries, []any{[]any{int64(2), nil}}}}
+	c := &parquettest.Column{Shape: parquettest.ShapeInMap, Physical: format.Int64, Encoding: format.Plain,
+		Rows: []any{[]any{[]any{int64(1)}}, entries, []any{[]any{int64(2), nil}}}}
 	r := rand.New(rand.NewSource(1))
 	page := c.Pages(r)[0]
 	ct := c.ColumnType()

@@ -16,89 +16,89 @@ const (
 // bitmap has a bit for each level of a batch: bit i%64 of word i/64.
 type bitmap [levelWords]uint64
 
-// question asks of every level of a batch whether it is at least a threshold.
-type question struct {
+// levelQuestion asks of every level of a batch whether it is at least a threshold. The answer has a bit for each level.
+type levelQuestion struct {
 	threshold uint32
 	answer    *bitmap
 }
 
-// ask reads n <= levelBatchSize levels and answers questions about them. A run of one level is a range of bits; only packed runs
-// are looked at level by level, 64 at a time. Bits past the levels are 0 up to the end of their word.
-func (r *runs) ask(n int, questions []question) error {
+// answer reads n <= levelBatchSize levels and answers questions about them. A run of one level is a range of bits. Only
+// packed runs are read level by level, 64 at a time. Bits behind the levels are 0 up to the end of their word.
+func (r *runs) answer(n int, questions []levelQuestion) error {
 	words := (n + 63) / 64
 	for i := range questions {
 		clear(questions[i].answer[:words])
 	}
 	for at := 0; at < n; {
-		if err := r.run(); err != nil {
+		if err := r.openRun(); err != nil {
 			return err
 		}
 		k := min(n-at, r.left)
 		if r.isPacked {
-			if err := r.askPacked(at, k, questions); err != nil {
+			if err := r.answerPacked(at, k, questions); err != nil {
 				return err
 			}
 		} else {
 			for i := range questions {
 				if q := &questions[i]; r.value >= q.threshold {
-					q.answer.set(at, at+k)
+					q.answer.setRange(at, at+k)
 				}
 			}
 		}
-		r.take(k)
+		r.advance(k)
 		at += k
 	}
 	return nil
 }
 
-// askPacked answers for n levels of a packed run, as levels at, at+1, ... of the batch.
-func (r *runs) askPacked(at, n int, questions []question) error {
+// answerPacked answers for n levels of a packed run, which are levels at, at+1, ... of the batch.
+func (r *runs) answerPacked(at, n int, questions []levelQuestion) error {
 	checked := r.limit+1 != 1<<r.width
 	for bit := r.bit; n > 0; {
-		var p planes
+		var p bitPlanes
 		k := min(n, 64)
-		r.planes(&p, bit, k)
+		r.readPlanes(&p, bit, k)
 		if checked && p.atLeast(r.width, r.limit+1)&lowBits(k) != 0 {
 			return format.Corrupt("a level above %d", r.limit)
 		}
 		for i := range questions {
 			q := &questions[i]
-			q.answer.or(at, p.atLeast(r.width, q.threshold)&lowBits(k))
+			q.answer.orWord(at, p.atLeast(r.width, q.threshold)&lowBits(k))
 		}
 		at, n, bit = at+k, n-k, bit+k*int(r.width)
 	}
 	return nil
 }
 
-// planes holds up to 64 levels bit by bit: bit i of plane k is bit k of level i. Questions about levels become a few
-// operations for all of them.
-type planes [8]uint64
+// bitPlanes holds up to 64 levels bit by bit: bit i of plane k is bit k of level i. A question about levels becomes a
+// few operations for all of them.
+type bitPlanes [8]uint64
 
-// planes reads n <= 64 levels of a packed run from bit on.
-func (r *runs) planes(p *planes, bit, n int) {
+// readPlanes reads n <= 64 levels of a packed run from a bit on.
+func (r *runs) readPlanes(p *bitPlanes, bit, n int) {
 	switch {
-	case r.width == 1 && !r.msb:
-		p[0] = loadBits(r.packed, bit, n)
-	case r.width == 2 && !r.msb:
-		lo := loadBits(r.packed, bit, min(2*n, 64))
+	case r.width == 1 && !r.msbFirst:
+		p[0] = loadWord(r.packed, bit, n)
+	case r.width == 2 && !r.msbFirst:
+		lo := loadWord(r.packed, bit, min(2*n, 64))
 		hi := uint64(0)
 		if n > 32 {
-			hi = loadBits(r.packed, bit+64, 2*n-64)
+			hi = loadWord(r.packed, bit+64, 2*n-64)
 		}
 		p[0] = evenBits(lo) | evenBits(hi)<<32
 		p[1] = evenBits(lo>>1) | evenBits(hi>>1)<<32
 	default:
-		r.bytePlanes(p, bit, n)
+		r.readPlanesBytewise(p, bit, n)
 	}
 }
 
-// bytePlanes reads n <= 64 levels of any width by way of bytes.
-func (r *runs) bytePlanes(p *planes, bit, n int) {
+// readPlanesBytewise reads n <= 64 levels of any width, a byte each, and makes planes of the bytes.
+func (r *runs) readPlanesBytewise(p *bitPlanes, bit, n int) {
 	var buf [64]byte
-	if r.msb {
+	if r.msbFirst {
 		r.bitPackedLevels(buf[:n], bit)
 	} else {
-		unpack8(buf[:n], r.packed, bit, r.width)
+		unpackLevels(buf[:n], r.packed, bit, r.width)
 	}
 	for k := range p[:r.width] {
 		for i := 0; i < n; i += 8 {
@@ -109,8 +109,9 @@ func (r *runs) bytePlanes(p *planes, bit, n int) {
 	}
 }
 
-// atLeast returns the bits of levels that are at least threshold. Bits past the levels that were read are those of level 0.
-func (p *planes) atLeast(width uint, threshold uint32) uint64 {
+// atLeast returns the bits of levels that are at least threshold. Bits behind the levels that were read are those of
+// level 0.
+func (p *bitPlanes) atLeast(width uint, threshold uint32) uint64 {
 	switch {
 	case threshold == 0:
 		return ^uint64(0)
@@ -140,8 +141,8 @@ func evenBits(x uint64) uint64 {
 	return (x | x>>16) & 0x00000000ffffffff
 }
 
-// loadBits returns the n <= 64 bits of src from bit on, which are there, in the low bits of a word.
-func loadBits(src []byte, bit, n int) uint64 {
+// loadWord returns the n <= 64 bits of src from a bit on in the low bits of a word. src has them.
+func loadWord(src []byte, bit, n int) uint64 {
 	p := bit >> 3
 	shift := uint(bit & 7)
 	var x uint64
@@ -163,8 +164,8 @@ func loadBits(src []byte, bit, n int) uint64 {
 // lowBits has the n <= 64 lowest bits set.
 func lowBits(n int) uint64 { return 1<<n - 1 }
 
-// or puts a word's bits at position at and behind; those past the batch must be 0.
-func (b *bitmap) or(at int, word uint64) {
+// orWord puts a word's bits at position at and behind. Those behind the batch must be 0.
+func (b *bitmap) orWord(at int, word uint64) {
 	w, shift := at>>6, at&63
 	b[w] |= word << shift
 	if shift > 0 && w+1 < len(b) {
@@ -172,8 +173,8 @@ func (b *bitmap) or(at int, word uint64) {
 	}
 }
 
-// set sets bits [from, to), of which there is one at least.
-func (b *bitmap) set(from, to int) {
+// setRange sets bits [from, to), at least one.
+func (b *bitmap) setRange(from, to int) {
 	w, last := from>>6, (to-1)>>6
 	first, end := ^uint64(0)<<(from&63), ^uint64(0)>>(63-(to-1)&63)
 	if w == last {
@@ -181,12 +182,12 @@ func (b *bitmap) set(from, to int) {
 		return
 	}
 	b[w] |= first
-	fill(b[w+1:last], ^uint64(0))
+	fillSlice(b[w+1:last], ^uint64(0))
 	b[last] |= end
 }
 
-// rangeOf has those bits of word w set that lie in [from, to); some do.
-func rangeOf(w, from, to int) uint64 {
+// rangeMask returns the bits of word w that lie in [from, to), at least one.
+func rangeMask(w, from, to int) uint64 {
 	m := ^uint64(0)
 	if w == from>>6 {
 		m <<= from & 63
@@ -197,19 +198,19 @@ func rangeOf(w, from, to int) uint64 {
 	return m
 }
 
-// count counts the bits set in [from, to).
-func (b *bitmap) count(from, to int) int {
+// countRange counts the bits set in [from, to).
+func (b *bitmap) countRange(from, to int) int {
 	n := 0
 	for w := from >> 6; w<<6 < to; w++ {
-		n += bits.OnesCount64(b[w] & rangeOf(w, from, to))
+		n += bits.OnesCount64(b[w] & rangeMask(w, from, to))
 	}
 	return n
 }
 
-// nth returns the position of the n-th bit set in [from, to), counted from 0, or to.
-func (b *bitmap) nth(n, from, to int) int {
+// nthSet returns the position of the n-th bit set in [from, to), counted from 0, or to if there are fewer.
+func (b *bitmap) nthSet(n, from, to int) int {
 	for w := from >> 6; w<<6 < to; w++ {
-		x := b[w] & rangeOf(w, from, to)
+		x := b[w] & rangeMask(w, from, to)
 		if ones := bits.OnesCount64(x); n >= ones {
 			n -= ones
 			continue
@@ -222,15 +223,15 @@ func (b *bitmap) nth(n, from, to int) int {
 	return to
 }
 
-// placesSlack is how many elements behind its answer places may write to.
-const placesSlack = 3
+// positionSlack is how many elements behind its result setPositions may write to.
+const positionSlack = 3
 
-// places writes the positions of the bits set in [from, to), ascending. How many a word has is hard to foretell, so four at a time
-// are written, some of them for nothing.
-func places(dst []int32, b *bitmap, from, to int) {
+// setPositions writes the positions of the bits set in [from, to), ascending. The number of bits set in a word is hard
+// to predict, so four positions at a time are written, some of them to be overwritten.
+func setPositions(dst []int32, b *bitmap, from, to int) {
 	n := 0
 	for w := from >> 6; w<<6 < to; w++ {
-		x, base := b[w]&rangeOf(w, from, to), int32(w<<6)
+		x, base := b[w]&rangeMask(w, from, to), int32(w<<6)
 		end := n + bits.OnesCount64(x)
 		for ; n < end; n += 4 {
 			four := dst[n : n+4 : n+4]

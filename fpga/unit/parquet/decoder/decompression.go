@@ -35,7 +35,8 @@ func Unpack(dst []byte, h *format.PageHeader, payload []byte, ct *format.ColumnT
 	}
 	if !h.Packed(ct) {
 		if h.Compressed != h.Uncompressed {
-			return nil, format.Corrupt("page is not compressed and has %d bytes, header says %d", h.Compressed, h.Uncompressed)
+			return nil, format.Corrupt("page is not compressed and has %d bytes, header says %d", h.Compressed,
+				h.Uncompressed)
 		}
 		return payload, nil
 	}
@@ -58,7 +59,7 @@ func Unpack(dst []byte, h *format.PageHeader, payload []byte, ct *format.ColumnT
 func decompress(dst, src []byte, c format.Codec) error {
 	if len(src) == 0 {
 		if len(dst) == 0 {
-			return nil // a v2 page of nulls only, as some writers leave it
+			return nil // a v2 page of nulls, as some writers leave it
 		}
 		return format.Corrupt("%v: no bytes where %d were promised", c, len(dst))
 	}
@@ -66,17 +67,17 @@ func decompress(dst, src []byte, c format.Codec) error {
 	var err error
 	switch c {
 	case format.Snappy:
-		n, err = unsnappy(dst, src)
+		n, err = unpackSnappy(dst, src)
 	case format.Gzip:
-		n, err = gunzip(dst, src)
+		n, err = unpackGzip(dst, src)
 	case format.Zstd:
-		n, err = unzstd(dst, src)
+		n, err = unpackZstd(dst, src)
 	case format.LZ4Raw:
 		n, err = lz4.UncompressBlock(src, dst)
 	case format.LZ4:
-		n, err = unlz4(dst, src)
+		n, err = unpackLZ4(dst, src)
 	case format.Brotli:
-		n, err = unbrotli(dst, src)
+		n, err = unpackBrotli(dst, src)
 	default:
 		return &format.UnsupportedError{What: "codec", Name: c.String()}
 	}
@@ -89,36 +90,36 @@ func decompress(dst, src []byte, c format.Codec) error {
 	return nil
 }
 
-func unsnappy(dst, src []byte) (int, error) {
+func unpackSnappy(dst, src []byte) (int, error) {
 	n, err := snappy.DecodedLen(src)
 	if err != nil || n != len(dst) {
-		return n, err // never decoded: the block's own promise is wrong
+		return n, err // not decoded: the block's own length is not the header's
 	}
 	out, err := snappy.Decode(dst, src)
 	return len(out), err
 }
 
-// Decompressors are kept between pages: their tables cost more to make than a page to unpack.
+// Decompressors are kept between pages: to make their tables costs more than to unpack a page.
 var (
-	gunzippers sync.Pool
-	unzstders  sync.Pool
+	gzipUnpackers sync.Pool
+	zstdUnpackers sync.Pool
 )
 
-type gunzipper struct {
+type gzipUnpacker struct {
 	src  bytes.Reader
 	gz   gzip.Reader
 	more [1]byte
 }
 
-// gunzip reads every member that src has.
-func gunzip(dst, src []byte) (int, error) {
-	g, _ := gunzippers.Get().(*gunzipper)
+// unpackGzip reads every member that src has.
+func unpackGzip(dst, src []byte) (int, error) {
+	g, _ := gzipUnpackers.Get().(*gzipUnpacker)
 	if g == nil {
-		g = new(gunzipper)
+		g = new(gzipUnpacker)
 	}
 	defer func() {
 		g.src.Reset(nil)
-		gunzippers.Put(g)
+		gzipUnpackers.Put(g)
 	}()
 	g.src.Reset(src)
 	if err := g.gz.Reset(&g.src); err != nil {
@@ -138,9 +139,9 @@ func gunzip(dst, src []byte) (int, error) {
 	return n + m, err
 }
 
-// unlz4 reads the deprecated codec LZ4: Hadoop's frames, each an LZ4 block behind its two lengths, or a bare block as
-// some writers left it.
-func unlz4(dst, src []byte) (int, error) {
+// unpackLZ4 reads the deprecated codec LZ4: Hadoop's frames, each an LZ4 block behind its two lengths, or a bare block
+// as some writers left it.
+func unpackLZ4(dst, src []byte) (int, error) {
 	n := 0
 	for rest := src; ; {
 		if len(rest) == 0 && n == len(dst) {
@@ -161,22 +162,22 @@ func unlz4(dst, src []byte) (int, error) {
 	return lz4.UncompressBlock(src, dst)
 }
 
-var unbrotliers sync.Pool
+var brotliUnpackers sync.Pool
 
-type unbrotlier struct {
+type brotliUnpacker struct {
 	src  bytes.Reader
 	br   *brotli.Reader
 	more [1]byte
 }
 
-func unbrotli(dst, src []byte) (int, error) {
-	u, _ := unbrotliers.Get().(*unbrotlier)
+func unpackBrotli(dst, src []byte) (int, error) {
+	u, _ := brotliUnpackers.Get().(*brotliUnpacker)
 	if u == nil {
-		u = &unbrotlier{br: brotli.NewReader(nil)}
+		u = &brotliUnpacker{br: brotli.NewReader(nil)}
 	}
 	defer func() {
 		u.src.Reset(nil)
-		unbrotliers.Put(u)
+		brotliUnpackers.Put(u)
 	}()
 	u.src.Reset(src)
 	if err := u.br.Reset(&u.src); err != nil {
@@ -196,8 +197,8 @@ func unbrotli(dst, src []byte) (int, error) {
 	return n + m, err
 }
 
-func unzstd(dst, src []byte) (int, error) {
-	z, _ := unzstders.Get().(*zstd.Decoder)
+func unpackZstd(dst, src []byte) (int, error) {
+	z, _ := zstdUnpackers.Get().(*zstd.Decoder)
 	if z == nil {
 		var err error
 		// DecodeAll keeps its history in the destination and with the cap limit never outgrows it.
@@ -207,7 +208,7 @@ func unzstd(dst, src []byte) (int, error) {
 			return 0, err
 		}
 	}
-	defer unzstders.Put(z)
+	defer zstdUnpackers.Put(z)
 	out, err := z.DecodeAll(src, dst[:0:len(dst)])
 	if err != nil {
 		return 0, err
@@ -216,22 +217,4 @@ func unzstd(dst, src []byte) (int, error) {
 		copy(dst, out)
 	}
 	return len(out), nil
-}
-
-// unpackedAtMost is the most bytes that a page of n packed bytes can become in codec c: what its densest code allows. It keeps
-// a header from promising memory that its page cannot fill.
-func unpackedAtMost(c format.Codec, n int64) int64 {
-	switch c {
-	case format.Snappy:
-		return 32*n + 64 // a copy of 64 bytes takes two or three
-	case format.LZ4Raw, format.LZ4:
-		return 255*n + 64 // a length byte adds 255
-	case format.Brotli:
-		return (16<<20)*(n/4+1) + 64 // a meta-block of 16 MiB from a few bytes
-	case format.Gzip:
-		return 1032*n + 64 // 258 bytes from two bits
-	case format.Zstd:
-		return (128<<10)*(n/4+1) + 64 // a block of 128 KiB from four bytes
-	}
-	return n
 }

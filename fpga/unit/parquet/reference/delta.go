@@ -12,9 +12,9 @@ import (
 	"github.com/millrace/millrace/fpga/unit/parquet/format"
 )
 
-// referenceDelta decodes up to n values of a DELTA_BINARY_PACKED section (Encodings.md), which has at most most, and
-// returns what follows the last block that they touch.
-func referenceDelta(b []byte, n uint64, most int32) (values []int64, rest []byte, err error) {
+// decodeDeltaSection decodes up to n values of a DELTA_BINARY_PACKED section (Encodings.md), which has at most most
+// values. It returns the bytes behind the last block that these values touch.
+func decodeDeltaSection(b []byte, n uint64, most int32) (values []int64, rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, nil, nil
 	}
@@ -38,7 +38,8 @@ func referenceDelta(b []byte, n uint64, most int32) (values []int64, rest []byte
 	if err != nil {
 		return nil, nil, err
 	}
-	if block == 0 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 || block > format.MaxDeltaBlock || total > uint64(most) {
+	if block == 0 || block%128 != 0 || minis == 0 || block%minis != 0 || block/minis%32 != 0 ||
+		block > format.MaxDeltaBlock || total > uint64(most) {
 		return nil, nil, format.Corrupt("delta header")
 	}
 	total = min(total, n)
@@ -75,9 +76,9 @@ func referenceDelta(b []byte, n uint64, most int32) (values []int64, rest []byte
 	return values, b, nil
 }
 
-// deltas decodes n DELTA_BINARY_PACKED integers.
-func (ref *Chunk) deltas(b []byte, n int, most int32) ([]any, error) {
-	values, _, err := referenceDelta(b, uint64(n), most)
+// decodeDeltas decodes n DELTA_BINARY_PACKED integers.
+func (c *Chunk) decodeDeltas(b []byte, n int, most int32) ([]any, error) {
+	values, _, err := decodeDeltaSection(b, uint64(n), most)
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +87,9 @@ func (ref *Chunk) deltas(b []byte, n int, most int32) ([]any, error) {
 	}
 	var out []any
 	for _, v := range values[:n] {
-		if ref.Type.Physical == format.Int32 && ref.Type.Unsigned {
+		if c.Type.Physical == format.Int32 && c.Type.Unsigned {
 			v = int64(uint32(v))
-		} else if ref.Type.Physical == format.Int32 {
+		} else if c.Type.Physical == format.Int32 {
 			v = int64(int32(v))
 		}
 		out = append(out, v)
@@ -96,16 +97,17 @@ func (ref *Chunk) deltas(b []byte, n int, most int32) ([]any, error) {
 	return out, nil
 }
 
-// deltaArrays decodes n byte arrays whose lengths, and with shared the bytes in common with the one before, come first.
-func (ref *Chunk) deltaArrays(b []byte, n int, most int32, shared bool) ([]any, error) {
+// decodeByteArrays decodes n byte arrays whose lengths come first. With shared, the numbers of bytes shared with the
+// array before come first of all.
+func (c *Chunk) decodeByteArrays(b []byte, n int, most int32, shared bool) ([]any, error) {
 	var prefixes []int64
 	var err error
 	if shared {
-		if prefixes, b, err = referenceDelta(b, math.MaxUint64, most); err != nil {
+		if prefixes, b, err = decodeDeltaSection(b, math.MaxUint64, most); err != nil {
 			return nil, err
 		}
 	}
-	lengths, b, err := referenceDelta(b, math.MaxUint64, most)
+	lengths, b, err := decodeDeltaSection(b, math.MaxUint64, most)
 	if err != nil {
 		return nil, err
 	}
@@ -128,11 +130,11 @@ func (ref *Chunk) deltaArrays(b []byte, n int, most int32, shared bool) ([]any, 
 		}
 		v = append(v, b[:lengths[i]]...)
 		b = b[lengths[i]:]
-		if ref.Type.Physical == format.FixedLenByteArray && len(v) != int(ref.Type.TypeLength) {
-			return nil, format.Corrupt("value %d of %d bytes in a column of %d", i, len(v), ref.Type.TypeLength)
+		if c.Type.Physical == format.FixedLenByteArray && len(v) != int(c.Type.TypeLength) {
+			return nil, format.Corrupt("value %d of %d bytes in a column of %d", i, len(v), c.Type.TypeLength)
 		}
-		if total += len(v); total > referencePage {
-			return nil, &format.SizeError{What: "values of a page", Need: int64(total), Have: referencePage}
+		if total += len(v); total > maxPageBytes {
+			return nil, &format.SizeError{What: "values of a page", Need: int64(total), Have: maxPageBytes}
 		}
 		out = append(out, v)
 		last = v
@@ -140,9 +142,11 @@ func (ref *Chunk) deltaArrays(b []byte, n int, most int32, shared bool) ([]any, 
 	return out, nil
 }
 
-// split decodes BYTE_STREAM_SPLIT: byte k of value i is byte i of stream k. Put back in order they are PLAIN.
-func (ref *Chunk) split(b []byte, n int) ([]any, error) {
-	size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8, format.FixedLenByteArray: int(ref.Type.TypeLength)}[ref.Type.Physical]
+// joinStreams decodes BYTE_STREAM_SPLIT: byte k of value i is byte i of stream k. Put back in order the bytes are
+// PLAIN.
+func (c *Chunk) joinStreams(b []byte, n int) ([]any, error) {
+	size := map[format.Type]int{format.Int32: 4, format.Int64: 8, format.Float: 4, format.Double: 8,
+		format.FixedLenByteArray: int(c.Type.TypeLength)}[c.Type.Physical]
 	if size == 0 || len(b)%size != 0 {
 		return nil, format.Corrupt("%d bytes of split values", len(b))
 	}
@@ -151,11 +155,11 @@ func (ref *Chunk) split(b []byte, n int) ([]any, error) {
 	for i := range plain {
 		plain[i] = b[i%size*streams+i/size]
 	}
-	return ref.plain(plain, n)
+	return c.decodePlain(plain, n)
 }
 
-// referenceLZ4 reads Hadoop's frames, or a bare block where there are none.
-func referenceLZ4(b []byte, want int) ([]byte, error) {
+// unpackLZ4 reads Hadoop's frames, or a bare block where there are none.
+func unpackLZ4(b []byte, want int) ([]byte, error) {
 	var out []byte
 	for rest := b; len(rest) >= 8; {
 		unpacked, packed := int(binary.BigEndian.Uint32(rest)), int(binary.BigEndian.Uint32(rest[4:]))
@@ -175,6 +179,7 @@ func referenceLZ4(b []byte, want int) ([]byte, error) {
 	return out[:max(0, n)], err
 }
 
-func referenceBrotli(b []byte, want int) ([]byte, error) {
+// unpackBrotli reads one byte more than want, so that a longer page is found.
+func unpackBrotli(b []byte, want int) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(b)), int64(want)+1))
 }
