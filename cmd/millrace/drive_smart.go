@@ -14,7 +14,7 @@ import (
 
 // checked is a drive's health, and what another reader of the same log says otherwise.
 type checked struct {
-	*health.Report
+	*health.SMARTLog
 	Disagreements []string `json:"cross_check,omitempty"`
 }
 
@@ -39,9 +39,9 @@ that looks like a value.`,
 			if err != nil {
 				return err
 			}
-			k := checked{Report: v.(*health.Report)}
+			k := checked{SMARTLog: v.(*health.SMARTLog)}
 			if cross {
-				if k.Disagreements, err = health.CrossCheck(u.Name, k.Report); err != nil {
+				if k.Disagreements, err = health.CrossCheck(u.Name, k.SMARTLog); err != nil {
 					return err
 				}
 			}

@@ -79,7 +79,7 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 		assert.Contains(t, ask("drive", "ls"), "part-00000.parquet", "%v", how)
 		assert.Equal(t, images, ask("image", "list"), "%v", how)
 		assert.Contains(t, ask("drive", "smart"), "critical warnings  none", "%v", how)
-		var r health.Report
+		var r health.SMARTLog
 		require.NoError(t, json.Unmarshal([]byte(ask("drive", "smart", "--output", "json")), &r))
 		assert.Equal(t, drive, r.Drive)
 		assert.EqualValues(t, 5, r.PowerCycles, "it was asked, not opened again")

@@ -292,7 +292,7 @@ func (c placementCommands) forgetCopies(ctx context.Context, client *remote.Clie
 
 // verifyView is what dataset verify prints.
 type verifyView struct {
-	placement.Report
+	placement.Assessment
 	Wanted []int     `json:"wanted_copies"` // the least and the most of any partition
 	Copies []sumView `json:"checked_copies"`
 	Bad    int       `json:"bad_copies"`
@@ -340,7 +340,7 @@ if copies differ.`,
 			if err != nil {
 				return err
 			}
-			v := verifyView{Report: report, Wanted: span(parts), Copies: []sumView{}}
+			v := verifyView{Assessment: report, Wanted: span(parts), Copies: []sumView{}}
 			if deep {
 				for _, p := range parts {
 					list := verifyCopies(ctx, on, p.Name)

@@ -75,7 +75,7 @@ func TestContentsNameWhatACutTook(t *testing.T) {
 func TestHealthTellsOfACut(t *testing.T) {
 	path, members := filled(t)
 	require.NoError(t, os.Truncate(path, members[2].Offset+102_400))
-	read := func() *Report {
+	read := func() *SMARTLog {
 		dev, err := sdk.Open(t.Context(), "file:"+path+"?slm=64KiB", sdk.DeviceOptions{})
 		require.NoError(t, err)
 		defer func() { assert.NoError(t, dev.Close()) }()

@@ -10,7 +10,7 @@ import (
 
 // disagreements are what the lines "name: value" that another reader of the SMART log printed, later, say otherwise
 // than the report. Counters may have grown meanwhile, and a temperature may have moved by two degrees.
-func disagreements(r *Report, printed io.Reader) ([]string, error) {
+func disagreements(r *SMARTLog, printed io.Reader) ([]string, error) {
 	said := map[string]*big.Int{}
 	lines := bufio.NewScanner(printed)
 	for lines.Scan() {

@@ -14,7 +14,7 @@ import (
 
 // CrossCheck has github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and
 // says what it tells otherwise than r, which was read before. None is agreement.
-func CrossCheck(path string, r *Report) ([]string, error) {
+func CrossCheck(path string, r *SMARTLog) ([]string, error) {
 	var text bytes.Buffer
 	err := steady(func() error {
 		d := nvme.NewNVMeDevice(path)

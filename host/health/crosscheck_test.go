@@ -33,22 +33,22 @@ Media & data integrity errors: 0
 Error information log entries: 7
 `
 
-func agreeing() *Report {
-	return &Report{Temperature: ptr(50), Spare: ptr(100), Threshold: ptr(10), Used: ptr(0),
+func agreeing() *SMARTLog {
+	return &SMARTLog{Temperature: ptr(50), Spare: ptr(100), Threshold: ptr(10), Used: ptr(0),
 		BytesRead: ptr(uint64(3 * unit)), Reads: 12, PowerCycles: 2,
 		PowerOn: 5, Unsafe: 1, ErrorCount: 7}
 }
 
 func TestAgreement(t *testing.T) {
-	for name, change := range map[string]func(*Report){
-		"the same":           func(*Report) {},
-		"counters that grew": func(r *Report) { r.Reads, r.ErrorCount, r.BytesRead = 3, 0, ptr(uint64(unit)) },
-		"a degree more":      func(r *Report) { r.Temperature = ptr(49) },
-		"what is not there": func(r *Report) {
+	for name, change := range map[string]func(*SMARTLog){
+		"the same":           func(*SMARTLog) {},
+		"counters that grew": func(r *SMARTLog) { r.Reads, r.ErrorCount, r.BytesRead = 3, 0, ptr(uint64(unit)) },
+		"a degree more":      func(r *SMARTLog) { r.Temperature = ptr(49) },
+		"what is not there": func(r *SMARTLog) {
 			r.Temperature, r.Spare, r.Threshold, r.BytesRead = nil, nil, nil,
 				nil
 		},
-		"below zero, which wraps": func(r *Report) { r.Temperature = ptr(-5) },
+		"below zero, which wraps": func(r *SMARTLog) { r.Temperature = ptr(-5) },
 	} {
 		r := agreeing()
 		change(r)
@@ -59,15 +59,15 @@ func TestAgreement(t *testing.T) {
 }
 
 func TestDisagreement(t *testing.T) {
-	for want, change := range map[string]func(*Report){
-		"Temperature: it says 50":            func(r *Report) { r.Temperature = ptr(53) },
-		"Avail. spare: it says 100":          func(r *Report) { r.Spare = ptr(99) },
-		"Avail. spare threshold: it says 10": func(r *Report) { r.Threshold = ptr(11) },
-		"Percentage used: it says 0":         func(r *Report) { r.Used = ptr(1) },
-		"Data units read: it says 3":         func(r *Report) { r.BytesRead = ptr(uint64(4 * unit)) },
-		"Data units written: it says 0":      func(r *Report) { r.BytesWrote = ptr(uint64(unit)) },
-		"Host read commands: it says 12":     func(r *Report) { r.Reads = 13 },
-		"Unsafe shutdowns: it says 1":        func(r *Report) { r.Unsafe = 2 },
+	for want, change := range map[string]func(*SMARTLog){
+		"Temperature: it says 50":            func(r *SMARTLog) { r.Temperature = ptr(53) },
+		"Avail. spare: it says 100":          func(r *SMARTLog) { r.Spare = ptr(99) },
+		"Avail. spare threshold: it says 10": func(r *SMARTLog) { r.Threshold = ptr(11) },
+		"Percentage used: it says 0":         func(r *SMARTLog) { r.Used = ptr(1) },
+		"Data units read: it says 3":         func(r *SMARTLog) { r.BytesRead = ptr(uint64(4 * unit)) },
+		"Data units written: it says 0":      func(r *SMARTLog) { r.BytesWrote = ptr(uint64(unit)) },
+		"Host read commands: it says 12":     func(r *SMARTLog) { r.Reads = 13 },
+		"Unsafe shutdowns: it says 1":        func(r *SMARTLog) { r.Unsafe = 2 },
 	} {
 		r := agreeing()
 		change(r)

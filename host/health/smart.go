@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Report is a drive's SMART log. A nil field is one that the drive does not report.
-type Report struct {
+// SMARTLog is a drive's SMART log. A nil field is one that the drive does not report.
+type SMARTLog struct {
 	Drive    string   `json:"drive"`
 	Model    string   `json:"model"`
 	Serial   string   `json:"serial"`
@@ -41,7 +41,7 @@ type Report struct {
 const unit = 512_000
 
 // Read reads a drive's health.
-func Read(ctx context.Context, dev *sdk.Device) (*Report, error) {
+func Read(ctx context.Context, dev *sdk.Device) (*SMARTLog, error) {
 	l, err := dev.SMART(ctx)
 	if err != nil {
 		return nil, err
@@ -54,9 +54,9 @@ func Read(ctx context.Context, dev *sdk.Device) (*Report, error) {
 }
 
 // interpret tells the values that mean something from those that stand for "not reported".
-func interpret(l *nvme.SMARTLog) *Report {
+func interpret(l *nvme.SMARTLog) *SMARTLog {
 	used := int(l.PercentageUsed)
-	r := &Report{
+	r := &SMARTLog{
 		Warnings: warnings(l.CriticalWarning), Temperature: celsius(l.Temperature), Sensors: []int{},
 		Spare: percent(l.AvailableSpare), Threshold: percent(l.SpareThreshold), Used: &used,
 		BytesRead: inBytes(l.DataUnitsRead), BytesWrote: inBytes(l.DataUnitsWritten),

@@ -35,7 +35,7 @@ func TestValuesOfTheLog(t *testing.T) {
 	}
 	var wire nvme.SMARTLog
 	require.NoError(t, wire.Unmarshal(l.Marshal()))
-	assert.Equal(t, &Report{
+	assert.Equal(t, &SMARTLog{
 		Warnings:    []string{"spare space is below the threshold", "media is read-only", "unknown warning, bit 7"},
 		Temperature: ptr(50), Sensors: []int{-1, 127}, Spare: ptr(100), Threshold: ptr(10), Used: ptr(255),
 		BytesRead: ptr(uint64(1_536_000)), BytesWrote: ptr(uint64(math.MaxUint64)), Reads: 5, Writes: 6, Busy: 7, PowerCycles: 8, PowerOn: 9,

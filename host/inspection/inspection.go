@@ -23,7 +23,7 @@ type Kind string
 // The questions, and what answers them.
 const (
 	Info   Kind = "info"   // *Description
-	Health Kind = "health" // *health.Report
+	Health Kind = "health" // *health.SMARTLog
 	Images Kind = "images" // *ImageList
 	Files  Kind = "files"  // *[]File
 )
@@ -112,7 +112,7 @@ func Decode(kind Kind, b []byte) (any, error) {
 	case Info:
 		v = new(Description)
 	case Health:
-		v = new(health.Report)
+		v = new(health.SMARTLog)
 	case Images:
 		v = new(ImageList)
 	case Files:

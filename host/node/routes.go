@@ -50,7 +50,7 @@ func (r *routes) handler() http.Handler {
 	mux.Handle(path, httpbody.Within(httpbody.Time, withTLS(messages)))
 	mux.Handle("GET "+apiv1.MiniBatchPath, r.delivery)
 	mux.HandleFunc("GET "+apiv1.PartitionPath, allow(mayCopy, r.store.Serve))
-	mux.HandleFunc("PUT "+apiv1.PartitionPath, allow(mayOperate, r.store.Take))
+	mux.HandleFunc("PUT "+apiv1.PartitionPath, allow(mayOperate, r.store.Receive))
 	mux.HandleFunc("GET /readyz", r.serveReady)
 	mux.Handle("GET /metrics", r.metrics)
 	return newRequestLimit(r.limits.RequestsPerSecond).wrap(mux)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/millrace/millrace/host/contexts"
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
@@ -287,7 +288,7 @@ func (s *Site) acquire() error {
 	if err != nil {
 		return err
 	}
-	if err := lockFile(f); err != nil {
+	if err := filelock.Lock(f); err != nil {
 		return errors.Join(fmt.Errorf("lock %s: %w", f.Name(), err), f.Close())
 	}
 	s.lock = f

@@ -91,14 +91,14 @@ func (s *Set) Wait() { s.running.Wait() }
 // Status is what is known of a drive, without asking it.
 type Status struct {
 	Name    string
-	State   string         // "opening", "ready", "loading image", "failed: WHY"
-	Drained bool           // by an operator: it takes no new splits
-	Tried   bool           // it was opened, or failed to open, at least once
-	Busy    float64        // engine threads that were busy in the last interval, 0 to threads
-	Opens   int            // how often it was opened
-	Drift   string         // why it is not at the wanted image; "" if it is
-	Drive   *host.Drive    // nil while it is not open
-	Health  *health.Report // nil if the drive does not report it, or was not asked yet
+	State   string           // "opening", "ready", "loading image", "failed: WHY"
+	Drained bool             // by an operator: it takes no new splits
+	Tried   bool             // it was opened, or failed to open, at least once
+	Busy    float64          // engine threads that were busy in the last interval, 0 to threads
+	Opens   int              // how often it was opened
+	Drift   string           // why it is not at the wanted image; "" if it is
+	Drive   *host.Drive      // nil while it is not open
+	Health  *health.SMARTLog // nil if the drive does not report it, or was not asked yet
 }
 
 // Ready reports whether the drive is open and in order. A drained drive is ready, too.

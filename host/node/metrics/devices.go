@@ -99,7 +99,7 @@ func (c *deviceCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // collectHealth collects what one drive's SMART log says.
-func (c *deviceCollector) collectHealth(out chan<- prometheus.Metric, drive string, smart *health.Report) {
+func (c *deviceCollector) collectHealth(out chan<- prometheus.Metric, drive string, smart *health.SMARTLog) {
 	out <- gaugeOf(c.warnings, float64(len(smart.Warnings)), drive)
 	out <- prometheus.MustNewConstMetric(c.media, prometheus.CounterValue, float64(smart.MediaErrors), drive)
 	for desc, percent := range map[*prometheus.Desc]*int{c.used: smart.Used, c.spare: smart.Spare} {

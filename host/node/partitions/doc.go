@@ -3,7 +3,7 @@
 // # Overview
 //
 //	Store.Serve    GET a partition's bytes, or a range of them, from a drive
-//	Store.Take     PUT one: it is checked against its description as it comes in
+//	Store.Receive    PUT one: it is checked against its description as it comes in
 //	Store.Copy     fetch one from another node: replication
 //	Store.Verify   read one whole, and compare it with what it was
 //

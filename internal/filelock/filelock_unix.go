@@ -1,6 +1,6 @@
 //go:build unix
 
-package contexts
+package filelock
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile waits for the lock on an open file; closing the file ends it.
-func lockFile(f *os.File) error {
+// Lock waits for the lock on an open file. Closing the file releases the lock.
+func Lock(f *os.File) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != unix.EINTR {
 			return err

@@ -15,9 +15,9 @@ import (
 	"github.com/millrace/millrace/sdk/dataset"
 )
 
-// Take answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the
+// Receive answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the
 // headers say.
-func (s *Store) Take(w http.ResponseWriter, r *http.Request) error {
+func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")
 	description := r.Header.Get(apiv1.PartitionHeader)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Report says what a placement is worth.
-type Report struct {
+// Assessment says what a placement is worth.
+type Assessment struct {
 	Partitions int   `json:"partitions"`
 	Rows       int64 `json:"rows"`
 	Fewest     int   `json:"fewest_copies"` // of any partition
@@ -32,15 +32,15 @@ type Short struct {
 }
 
 // Good reports whether the placement is as it should be.
-func (r *Report) Good() bool { return len(r.Short) == 0 && len(r.NotSpread) == 0 }
+func (r *Assessment) Good() bool { return len(r.Short) == 0 && len(r.NotSpread) == 0 }
 
 // Check reports on a placement. partitions are also those that should lie somewhere and do not.
-func Check(drives []Drive, partitions []Partition) (Report, error) {
+func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
-		return Report{}, err
+		return Assessment{}, err
 	}
-	r := Report{Partitions: len(partitions), Short: []Short{}, OneNode: []string{}, NotSpread: []string{}}
+	r := Assessment{Partitions: len(partitions), Short: []Short{}, OneNode: []string{}, NotSpread: []string{}}
 	nodes := map[string]bool{}
 	for _, s := range c.drives {
 		nodes[s.Node] = nodes[s.Node] || !s.Closed

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/millrace/millrace/internal/filelock"
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
@@ -20,7 +21,7 @@ func Update(path string, change func(*File) error) (err error) {
 		return fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }() // which ends the lock
-	if err := lockFile(lock); err != nil {
+	if err := filelock.Lock(lock); err != nil {
 		return fmt.Errorf("%w: lock %s: %w", ErrFile, lock.Name(), err)
 	}
 	f, err := Read(path)

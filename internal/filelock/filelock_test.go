@@ -1,0 +1,26 @@
+//go:build unix
+
+package filelock
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestLock checks that a file has one lock at a time, and that closing it releases the lock.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	first, err := os.Create(path)
+	require.NoError(t, err)
+	require.NoError(t, Lock(first))
+	second, err := os.Open(path)
+	require.NoError(t, err)
+	defer second.Close()
+	require.ErrorIs(t, unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
+	require.NoError(t, first.Close())
+	require.NoError(t, Lock(second))
+}
