@@ -14,6 +14,9 @@ import (
 
 var controllerName = regexp.MustCompile(`^nvme\d+$`)
 
+// virtualDisk matches disks that are memory, or another machine's, or stand on other disks.
+var virtualDisk = regexp.MustCompile(`^(nbd|zram|ram|drbd|bcache|rbd)`)
+
 // findDisk reads from sysfs which disk a block device is, or is a partition of.
 func findDisk(o Options, major, minor uint32) (Disk, error) {
 	if major == 0 {
@@ -30,7 +33,7 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 	}
 	var d Disk
 	if exists(dir, "partition") {
-		sectors, err := number(dir, "start")
+		sectors, err := readNumber(dir, "start")
 		if err != nil {
 			return Disk{}, fmt.Errorf("where partition %s begins: %w", filepath.Base(dir), err)
 		}
@@ -39,7 +42,7 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 		dir = filepath.Dir(dir)
 	}
 	d.Name = filepath.Base(dir)
-	block, err := number(dir, "queue/logical_block_size")
+	block, err := readNumber(dir, "queue/logical_block_size")
 	if err != nil || block < 512 || block > 1<<16 || block&(block-1) != 0 {
 		return Disk{}, fmt.Errorf("%s: logical blocks of %d bytes: %w", d.Name, block, errors.Join(err, errors.New("cannot be")))
 	}
@@ -51,23 +54,21 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 		return Disk{}, fmt.Errorf("%s is a device mapper's (LVM, crypt, multipath): %w", d.Name, ErrStacked)
 	case exists(dir, "md"):
 		return Disk{}, fmt.Errorf("%s is a RAID array: %w", d.Name, ErrStacked)
-	case strings.HasPrefix(d.Name, "nbd"), strings.HasPrefix(d.Name, "zram"), strings.HasPrefix(d.Name,
-		"ram"), strings.HasPrefix(d.Name, "drbd"),
-		strings.HasPrefix(d.Name, "bcache"), strings.HasPrefix(d.Name, "rbd"):
+	case virtualDisk.MatchString(d.Name):
 		return Disk{}, fmt.Errorf("%s has no drive of its own behind it: %w", d.Name, ErrStacked)
 	}
 	if slaves, err := os.ReadDir(filepath.Join(dir, "slaves")); err == nil && len(slaves) > 0 {
 		return Disk{}, fmt.Errorf("%s stands on %s: %w", d.Name, slaves[0].Name(), ErrStacked)
 	}
-	if nsid, err := number(dir, "nsid"); err == nil && nsid > 0 && nsid < math.MaxUint32 {
+	if nsid, err := readNumber(dir, "nsid"); err == nil && nsid > 0 && nsid < math.MaxUint32 {
 		d.NSID = uint32(nsid)
 		d.Control = controllerOf(o, dir)
 	}
 	return d, nil
 }
 
-// controllerOf names the one controller of a namespace's disk: the folder above it, or, of a disk that is its
-// subsystem's, the subsystem's only controller.
+// controllerOf returns the one controller of a namespace's disk: the folder above it, or, where that is a subsystem,
+// the subsystem's only controller.
 func controllerOf(o Options, dir string) string {
 	up := filepath.Base(filepath.Dir(dir))
 	if controllerName.MatchString(up) {
@@ -89,7 +90,7 @@ func controllerOf(o Options, dir string) string {
 	return only
 }
 
-// loopDisk is the image file behind a loop device, where that is asked for.
+// loopDisk returns the image file behind a loop device, if Options.Loop is set.
 func loopDisk(o Options, d Disk, dir string) (Disk, error) {
 	image, err := os.ReadFile(filepath.Join(dir, "loop/backing_file"))
 	if err != nil {
@@ -99,7 +100,7 @@ func loopDisk(o Options, d Disk, dir string) (Disk, error) {
 	if !o.Loop {
 		return Disk{}, fmt.Errorf("%s is a loop device over %s: %w", d.Name, name, ErrStacked)
 	}
-	offset, err := number(dir, "loop/offset")
+	offset, err := readNumber(dir, "loop/offset")
 	if err != nil {
 		return Disk{}, fmt.Errorf("%s: where in %s it begins: %w", d.Name, name, err)
 	}
@@ -112,8 +113,9 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
-// number reads an attribute that is a decimal number from 0 to 2^52, so that sums and products with 512 hold.
-func number(dir, name string) (int64, error) {
+// readNumber reads an attribute that is a decimal number from 0 to 2^52, so that its sums and products with 512 do not
+// overflow.
+func readNumber(dir, name string) (int64, error) {
 	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return 0, err

@@ -4,15 +4,15 @@
 // # Overview
 //
 // [Find] asks the file system (FIEMAP, after the file was written back) and sysfs (the device, and where its partition
-// begins), and gives a [Map]: extents in bytes of the whole disk, in order, without holes. It refuses what it cannot be
-// sure of: a file system not known to report places on one device, an extent that is unknown, delayed, encoded, inline,
-// unaligned or unwritten, a hole, a device that stands on others. Each refusal is an error of its own.
+// begins), and returns a [Map]: extents in bytes of the whole disk, in order, without holes. It refuses a file whose bytes
+// it cannot locate with certainty: on a file system that is not known to report offsets on one device, or on a device that
+// stands on others; with a hole, or with an extent that is unknown, delayed, encoded, inline, unaligned or unwritten. Each
+// refusal is an error of its own.
 //
-// [Map.Check] looks again when the bytes have been read. A file that was moved or written in between was perhaps read
-// wrongly, and what was made of it is thrown away. Nothing keeps others from writing the file meanwhile: the check
-// tells.
+// [Map.Check] looks again after the bytes have been read. Nothing keeps another process from moving or writing the file in
+// the meantime; if that happened, the bytes may be wrong, and the caller throws away what it made of them.
 //
-// A loop device is taken where [Options.Loop] allows it; its disk is then the image file, as a drive on that image sees
+// A loop device is accepted where [Options.Loop] allows it; its disk is then the image file, as a drive on that image sees
 // it.
 //
 // # Concurrency

@@ -20,7 +20,7 @@ var (
 	ErrUnsupported = errors.New("extents can be found on Linux only")
 )
 
-// MaxExtents bounds a file's extents: more is a file to be copied, not mapped.
+// MaxExtents bounds a file's extents: a file with more should be copied, not mapped.
 const MaxExtents = 1 << 20
 
 // Flags of an extent, of include/uapi/linux/fiemap.h.
@@ -39,7 +39,7 @@ const (
 )
 
 // refusals name the flags that make an extent unreadable. An extent that files share (flagShared) is read like any
-// other: who writes one of them gets new blocks.
+// other: the file that is written gets new blocks.
 var refusals = []struct {
 	flag uint32
 	why  string
@@ -54,7 +54,7 @@ var refusals = []struct {
 	{flagUnwritten, "it is reserved and was never written"},
 }
 
-// ExtentError tells which extent of a file cannot be read, and why. It wraps ErrExtent.
+// ExtentError says which extent of a file cannot be read, and why. It wraps ErrExtent.
 type ExtentError struct {
 	Offset int64 // of the file
 	Why    string
@@ -65,11 +65,12 @@ func (e *ExtentError) Error() string {
 		e.Why, ErrExtent)
 }
 
+// Unwrap returns ErrExtent.
 func (e *ExtentError) Unwrap() error { return ErrExtent }
 
 // Options say what is accepted. The zero value works.
 type Options struct {
-	// Loop takes a file system on a loop device; the disk is then the image file.
+	// Loop accepts a file system on a loop device; the disk is then the image file.
 	Loop bool
 	// Sysfs is where sysfs is mounted; empty means /sys.
 	Sysfs string
@@ -98,7 +99,7 @@ type Map struct {
 	inode    uint64
 }
 
-// Find looks where a file lies. An empty file has no extents.
+// Find finds where a file lies. An empty file has no extents.
 func Find(path string, o Options) (*Map, error) {
 	m, err := find(path, o)
 	if err != nil {
@@ -141,7 +142,7 @@ func find(path string, o Options) (_ *Map, err error) {
 	if m.Extents, err = translate(raw, m.Size, m.Disk); err != nil {
 		return nil, err
 	}
-	// The map and the size are of one moment only if nothing changed between the two.
+	// The map and the size belong together only if the file did not change between the two.
 	after, err := f.Stat()
 	if err == nil && (after.Size() != m.Size || !after.ModTime().Equal(m.modified)) {
 		err = ErrMoved
@@ -149,7 +150,7 @@ func find(path string, o Options) (_ *Map, err error) {
 	return m, err
 }
 
-// Check looks again and wraps ErrMoved if anything is not as it was: what was read through the map meanwhile may be
+// Check looks again. Its error wraps ErrMoved if anything has changed: what was read through the map in the meantime may be
 // wrong.
 func (m *Map) Check() error {
 	now, err := find(m.Path, m.options)
@@ -164,14 +165,14 @@ func (m *Map) Check() error {
 	return fmt.Errorf("extents of %s: look again: %w", m.Path, ErrMoved)
 }
 
-// rawExtent is an extent as FIEMAP tells it, in bytes.
+// rawExtent is an extent as FIEMAP reports it, in bytes.
 type rawExtent struct {
 	logical, physical, length uint64
 	flags                     uint32
 }
 
-// translate checks the extents of a file of size bytes and moves them to where they lie on the disk. Extents that
-// follow each other on the disk are joined.
+// translate checks the extents of a file of size bytes and returns where they lie on the disk. It joins extents that
+// follow each other on the disk.
 func translate(raw []rawExtent, size int64, d Disk) ([]partition.Extent, error) {
 	var out []partition.Extent
 	block := uint64(max(d.Block, 512))

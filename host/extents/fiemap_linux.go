@@ -33,7 +33,7 @@ const (
 	xflagRealtime = 0x1
 )
 
-// fiemap asks where the whole file lies.
+// fiemap asks the file system where the whole file lies.
 func fiemap(f *os.File) ([]rawExtent, error) {
 	var all []rawExtent
 	r := new(fiemapRequest)
@@ -67,7 +67,7 @@ func fiemap(f *os.File) ([]rawExtent, error) {
 	}
 }
 
-// ioctl calls one that takes a pointer. It uses the descriptor without a change to how the file is read.
+// ioctl makes an ioctl that takes a pointer. It does not put the file into blocking mode, as File.Fd does.
 func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 	c, err := f.SyscallConn()
 	if err != nil {
@@ -75,8 +75,7 @@ func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 	}
 	var errno unix.Errno
 	if err := c.Control(func(fd uintptr) {
-		_, _,
-			errno = unix.Syscall(unix.SYS_IOCTL, fd, req, uintptr(arg))
+		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, req, uintptr(arg))
 	}); err != nil {
 		return err
 	}
@@ -86,8 +85,8 @@ func ioctl(f *os.File, req uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// checkFileSystem takes ext2 to ext4 and XFS, which report bytes of the one device that they are on. Others report
-// places in an address space of their own (btrfs, f2fs on several devices) or none.
+// checkFileSystem accepts ext2 to ext4 and XFS, which report offsets on the one device that they are on. Other file systems
+// report offsets in an address space of their own (btrfs, f2fs on several devices), or none.
 func checkFileSystem(f *os.File) error {
 	var st unix.Statfs_t
 	c, err := f.SyscallConn()
@@ -115,7 +114,7 @@ func checkFileSystem(f *os.File) error {
 	return fmt.Errorf("type %#x, want ext4 or XFS: %w", uint32(st.Type), ErrFileSystem)
 }
 
-// identity is what makes a file that file, and the device it lies on.
+// identity returns what identifies a file, and the numbers of the device that it lies on.
 func identity(info fs.FileInfo) (device, inode uint64, major, minor uint32, err error) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// memoryBytes is how much of the drive's memory is tried, or half of what it has.
+// memoryBytes is how much of the drive's memory is tried; of a drive with little memory it is half of it.
 const memoryBytes = 1 << 20
 
-// reserve takes local memory, or skips where the drive has none to give.
+// reserve reserves local memory. It skips the step where the drive has none free.
 func (v *validation) reserve(ctx context.Context, n uint64) (*sdk.SLM, error) {
 	if !v.dev.HasCompute() {
 		return nil, skipf("the drive does not compute")
@@ -26,14 +26,14 @@ func (v *validation) reserve(ctx context.Context, n uint64) (*sdk.SLM, error) {
 	return slm, err
 }
 
-// release gives memory back, also when the step's time is up.
+// release releases memory, even when the step's time is up.
 func (v *validation) release(ctx context.Context, slm *sdk.SLM) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.o.Step)
 	defer cancel()
 	return slm.Release(ctx)
 }
 
-// memory stores and fetches.
+// memory stores bytes in the drive's memory and fetches them.
 func (v *validation) memory(ctx context.Context) (_ string, err error) {
 	n := uint64(memoryBytes)
 	if c := v.dev.Compute(); c != nil {
@@ -44,7 +44,7 @@ func (v *validation) memory(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, v.release(ctx, slm)) }()
-	want := random(int(n))
+	want := randomBytes(int(n))
 	got := make([]byte, n)
 	if err := errors.Join(slm.Store(ctx, 0, want), slm.Fetch(ctx, 0, got)); err != nil {
 		return "", err
@@ -52,8 +52,8 @@ func (v *validation) memory(ctx context.Context) (_ string, err error) {
 	if err := compare(want, got); err != nil {
 		return "", fmt.Errorf("what was stored is fetched otherwise: %w", err)
 	}
-	// A piece that begins and ends at no boundary leaves its neighbours alone.
-	piece := random(int(n)/4 + 1)
+	// A store that begins and ends at no boundary must not change its neighbours.
+	piece := randomBytes(int(n)/4 + 1)
 	copy(want[1001:], piece)
 	if err := errors.Join(slm.Store(ctx, 1001, piece), slm.Fetch(ctx, 0, got)); err != nil {
 		return "", err
@@ -64,24 +64,26 @@ func (v *validation) memory(ctx context.Context) (_ string, err error) {
 	return fmt.Sprintf("%d bytes stored, fetched and verified", n), nil
 }
 
-// place is where a known answer's ranges lie in reserved memory.
-type place struct {
-	slm    *sdk.SLM
-	ranges []cs.Range
-	offs   []uint64
-	spare  uint64 // offset of what is left behind the ranges
+// vectorMemory is where the ranges of a known answer lie in reserved memory.
+type vectorMemory struct {
+	slm     *sdk.SLM
+	ranges  []cs.Range
+	offsets []uint64
+	spare   uint64 // offset of what is left behind the ranges
 }
 
+// page is the size of which every range is a multiple.
 const page = 4096
 
-// lay reserves memory for a known answer, and spare bytes more, and stores its program and input there.
-func (v *validation) lay(ctx context.Context, a *image.Vector, spare int) (*place, error) {
-	p := &place{}
+// prepareVector reserves memory for a known answer, and spare bytes behind it, and stores the answer's program and
+// input there.
+func (v *validation) prepareVector(ctx context.Context, a *image.Vector, spare int) (*vectorMemory, error) {
+	p := &vectorMemory{}
 	at := uint64(0)
 	sizes := []int{len(a.Program), len(a.Input), int(a.Dict), int(a.Scratch), len(a.Output),
 		program.ResultSize(len(a.Args) / program.SliceTask)}
 	for _, n := range sizes {
-		p.offs = append(p.offs, at)
+		p.offsets = append(p.offsets, at)
 		at += uint64(n+page) / page * page // a range has at least one page
 	}
 	p.spare = at
@@ -90,23 +92,23 @@ func (v *validation) lay(ctx context.Context, a *image.Vector, spare int) (*plac
 		return nil, err
 	}
 	p.slm = slm
-	for i, off := range p.offs {
+	for i, off := range p.offsets {
 		end := p.spare
-		if i+1 < len(p.offs) {
-			end = p.offs[i+1]
+		if i+1 < len(p.offsets) {
+			end = p.offsets[i+1]
 		}
 		p.ranges = append(p.ranges, slm.Range(off, end-off))
 	}
 	for i, b := range [][]byte{a.Program, a.Input} {
-		if err := slm.Store(ctx, p.offs[i], b); err != nil {
+		if err := slm.Store(ctx, p.offsets[i], b); err != nil {
 			return nil, errors.Join(err, v.release(ctx, slm))
 		}
 	}
 	return p, nil
 }
 
-// stock is this build's stock image.
-func stock() (*image.Image, error) {
+// stockImage returns this build's stock image.
+func stockImage() (*image.Image, error) {
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
@@ -114,12 +116,12 @@ func stock() (*image.Image, error) {
 	return image.Parse(b)
 }
 
-// move has the drive bring blocks of its flash into its memory, and holds them against what reading the blocks gives.
+// move makes the drive move blocks of its flash into its memory, and compares them with the blocks as they are read.
 func (v *validation) move(ctx context.Context) (_ string, err error) {
 	if !v.dev.HasCompute() {
 		return "", skipf("the drive does not compute")
 	}
-	m, err := stock()
+	m, err := stockImage()
 	if err != nil {
 		return "", err
 	}
@@ -129,15 +131,15 @@ func (v *validation) move(ctx context.Context) (_ string, err error) {
 		return "", skipf("the drive is too small")
 	}
 	a := &m.Spec.SelfTest[0]
-	p, err := v.lay(ctx, a, n)
+	p, err := v.prepareVector(ctx, a, n)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, v.release(ctx, p.slm)) }()
-	if err := p.slm.Store(ctx, p.spare, random(n)); err != nil {
+	if err := p.slm.Store(ctx, p.spare, randomBytes(n)); err != nil {
 		return "", err
 	}
-	// Blocks from the middle of the range first: what comes of it is a matter of order.
+	// The second half of the range is moved first, so that a drive that ignores the order of moves is found.
 	half := uint32(n / block / 2)
 	total := uint32(n / block)
 	copies := []cs.Copy{
@@ -147,7 +149,7 @@ func (v *validation) move(ctx context.Context) (_ string, err error) {
 	if half > 0 {
 		copies = append(copies, cs.Copy{NSID: cs.NamespaceNVM, SLBA: 0, NLB: half, Dest: p.slm.Addr() + p.spare})
 	}
-	// The program that runs after the moves is not what is tried here: how it ends does not matter.
+	// The program that runs after the moves is not what this step tries: how it ends does not matter.
 	if _, err := v.dev.Compute().Preprocess(ctx, copies, p.ranges, a.Args); err != nil {
 		return "", err
 	}
@@ -161,12 +163,12 @@ func (v *validation) move(ctx context.Context) (_ string, err error) {
 	return fmt.Sprintf("%d bytes moved from flash to memory and verified", n), nil
 }
 
-// selfTest runs the stock image's known answers by commands, as a host's work runs.
+// selfTest runs the stock image's known answers with commands, as a job runs.
 func (v *validation) selfTest(ctx context.Context) (string, error) {
 	if !v.dev.HasCompute() {
 		return "", skipf("the drive does not compute")
 	}
-	m, err := stock()
+	m, err := stockImage()
 	if err != nil {
 		return "", err
 	}
@@ -181,16 +183,16 @@ func (v *validation) selfTest(ctx context.Context) (string, error) {
 		return "", skipf("the active image is %q, not this build's stock image %s, whose answers are known", active, id)
 	}
 	for i := range m.Spec.SelfTest {
-		if err := v.answer(ctx, &m.Spec.SelfTest[i]); err != nil {
+		if err := v.checkVector(ctx, &m.Spec.SelfTest[i]); err != nil {
 			return "", fmt.Errorf("known answer %q: %w", m.Spec.SelfTest[i].Name, err)
 		}
 	}
 	return fmt.Sprintf("%d known answers of image %s", len(m.Spec.SelfTest), id), nil
 }
 
-// answer runs one known answer.
-func (v *validation) answer(ctx context.Context, a *image.Vector) (err error) {
-	p, err := v.lay(ctx, a, 0)
+// checkVector runs one known answer and compares the output.
+func (v *validation) checkVector(ctx context.Context, a *image.Vector) (err error) {
+	p, err := v.prepareVector(ctx, a, 0)
 	if err != nil {
 		return err
 	}
@@ -203,7 +205,7 @@ func (v *validation) answer(ctx context.Context, a *image.Vector) (err error) {
 		return fmt.Errorf("it ended in %s, not %s", state, program.State(a.State))
 	}
 	got := make([]byte, len(a.Output))
-	if err := p.slm.Fetch(ctx, p.offs[4], got); err != nil {
+	if err := p.slm.Fetch(ctx, p.offsets[4], got); err != nil {
 		return err
 	}
 	return compare(a.Output, got)

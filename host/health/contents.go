@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// contents reads the volume's headers, and fails where members of it lie in bytes that the drive has lost, or where
-// nobody can tell.
+// contents reads the volume's headers. It fails if members lie in bytes that the drive has lost, or if that cannot be
+// known.
 func (v *validation) contents(ctx context.Context) (string, error) {
 	lost, err := v.dev.Lost(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func (v *validation) contents(ctx context.Context) (string, error) {
 	return what, nil
 }
 
-// damage names what of an archive lies in ranges that are lost. used is where the archive's end begins.
+// damage returns what of an archive lies in lost ranges. used is the offset of the archive's end.
 func damage(members []volume.Member, used int64, lost []sdk.LostRange) []string {
 	const most = 10
 	var list []string
@@ -75,8 +75,8 @@ func damage(members []volume.Member, used int64, lost []sdk.LostRange) []string 
 		list = append(list, fmt.Sprintf("%d more members lack bytes", more))
 	}
 	for _, l := range lost {
-		// The two blocks of zeros that end an archive were there before the bytes behind them were lost; else nobody
-		// can tell what followed.
+		// If the two blocks of zeros that end an archive are lost, the zeros that are read there say nothing about what
+		// followed.
 		if l.Offset < used+archiveEnd && l.Offset+l.Size > used {
 			list = append(list, fmt.Sprintf("members that lay behind byte %d are gone, and how many is not known", used))
 			break

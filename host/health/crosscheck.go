@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// disagreements are what the lines "name: value" that another reader of the SMART log printed, later, say otherwise
-// than the report. Counters may have grown meanwhile, and a temperature may have moved by two degrees.
+// disagreements returns where another reader of the SMART log, which printed "name: value" lines later, differs from
+// the log. Counters may have grown in the meantime, and a temperature may have moved by two degrees.
 func disagreements(r *SMARTLog, printed io.Reader) ([]string, error) {
 	said := map[string]*big.Int{}
 	lines := bufio.NewScanner(printed)

@@ -12,17 +12,17 @@ import (
 	"github.com/dswarbrick/smart/nvme"
 )
 
-// CrossCheck has github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and
-// says what it tells otherwise than r, which was read before. None is agreement.
+// CrossCheck makes github.com/dswarbrick/smart read the log of the controller whose device is path, as /dev/nvme0, and
+// returns where it differs from r, which was read before. None means agreement.
 func CrossCheck(path string, r *SMARTLog) ([]string, error) {
 	var text bytes.Buffer
-	err := steady(func() error {
+	err := withFixedStack(func() error {
 		d := nvme.NewNVMeDevice(path)
 		if err := d.Open(); err != nil {
 			return err
 		}
-		// It identifies controller and namespace 1 first, and takes a command that the drive refused for one that
-		// succeeded: then it prints zeros, which disagree.
+		// PrintSMART identifies the controller and namespace 1 first. It takes a command that the drive refused for one
+		// that succeeded, and then prints zeros, which disagree.
 		err := d.PrintSMART(nil, &text)
 		if closed := d.Close(); err == nil {
 			err = closed
@@ -37,36 +37,36 @@ func CrossCheck(path string, r *SMARTLog) ([]string, error) {
 	return list, err
 }
 
-// alone lets one call at a time change the collector's settings.
-var alone sync.Mutex
+// collectorMu lets one call at a time change the garbage collector's settings.
+var collectorMu sync.Mutex
 
-// steady runs f on a stack that does not move. The library hands addresses of its stack to the kernel as numbers, which
-// Go's runtime does not correct when it moves a stack: to grow it, or to shrink it in a collection. So the stack is
-// grown before, and no collection begins meanwhile.
-func steady(f func() error) error {
-	alone.Lock()
-	defer alone.Unlock()
+// withFixedStack runs f on a stack that does not move. The library hands addresses of its stack to the kernel as
+// numbers, which Go's runtime does not correct when it moves a stack. The runtime moves a stack to grow it, and to
+// shrink it in a garbage collection. So the stack is grown before f runs, and no collection begins while it runs.
+func withFixedStack(f func() error) error {
+	collectorMu.Lock()
+	defer collectorMu.Unlock()
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(math.MaxInt64)
 	defer func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)
 	}()
-	runtime.GC() // so that one which runs has ended
+	runtime.GC() // a collection that is running has ended when this returns
 	done := make(chan error)
 	go func() {
-		grow()
+		growStack()
 		done <- f()
 	}()
 	return <-done
 }
 
-// grow makes the stack larger than the library needs.
+// growStack makes the stack larger than the library needs.
 //
 //go:noinline
-func grow() {
+func growStack() {
 	var room [64 << 10]byte
-	use(&room)
+	useStack(&room)
 }
 
 //go:noinline
-func use(b *[64 << 10]byte) { b[len(b)-1] = 1 }
+func useStack(b *[64 << 10]byte) { b[len(b)-1] = 1 }

@@ -37,10 +37,10 @@ type SMARTLog struct {
 	Lost []sdk.LostRange `json:"lost,omitempty"` // bytes that are missing and read as zeros
 }
 
-// unit is what a data unit counts: a thousand times 512 bytes.
+// unit is the bytes of a data unit: a thousand times 512.
 const unit = 512_000
 
-// Read reads a drive's health.
+// Read reads a drive's SMART log, and which bytes the drive has lost.
 func Read(ctx context.Context, dev *sdk.Device) (*SMARTLog, error) {
 	l, err := dev.SMART(ctx)
 	if err != nil {
@@ -53,7 +53,7 @@ func Read(ctx context.Context, dev *sdk.Device) (*SMARTLog, error) {
 	return r, err
 }
 
-// interpret tells the values that mean something from those that stand for "not reported".
+// interpret turns values that stand for "not reported" into nil.
 func interpret(l *nvme.SMARTLog) *SMARTLog {
 	used := int(l.PercentageUsed)
 	r := &SMARTLog{
@@ -88,7 +88,7 @@ func warnings(b uint8) []string {
 	return list
 }
 
-// celsius is a temperature of kelvin, nil where there is none: a drive without a sensor says 0.
+// celsius returns a temperature in kelvin as one in degrees Celsius. A drive without a sensor reports 0, which is nil.
 func celsius(kelvin uint16) *int {
 	if kelvin == 0 {
 		return nil
@@ -97,7 +97,7 @@ func celsius(kelvin uint16) *int {
 	return &c
 }
 
-// percent is one of 0 to 100; more is reserved and says nothing.
+// percent returns a value from 0 to 100. Larger values are reserved, and nil.
 func percent(v uint8) *int {
 	if v > 100 {
 		return nil
@@ -106,8 +106,8 @@ func percent(v uint8) *int {
 	return &p
 }
 
-// inBytes are data units in bytes, nil for 0, by which a drive says that it does not count them. What does not fit
-// saturates, as the log does.
+// inBytes returns data units in bytes. A drive that does not count them reports 0, which is nil. A number that does not fit
+// saturates, as it does in the log.
 func inBytes(units uint64) *uint64 {
 	if units == 0 {
 		return nil

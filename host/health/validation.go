@@ -50,22 +50,22 @@ const (
 	DefaultStep    = 30 * time.Second
 )
 
-// skip is an error that says why a step was not done.
-type skip struct{ why string }
+// skipError says why a step was skipped.
+type skipError struct{ why string }
 
-func (s skip) Error() string { return s.why }
+func (s skipError) Error() string { return s.why }
 
-func skipf(format string, a ...any) error { return skip{fmt.Sprintf(format, a...)} }
+func skipf(format string, a ...any) error { return skipError{fmt.Sprintf(format, a...)} }
 
-// validation is one run.
+// validation is one run of Validate.
 type validation struct {
 	uri string
 	o   Options
 	dev *sdk.Device
 }
 
-// Validate tries the drive that uri names. There is one check a step, in order, whatever happens; ctx's end fails the
-// steps that are left.
+// Validate tries the drive that a URI names. It returns one check for each step, in order, whatever happens; when ctx
+// ends, the remaining steps fail.
 func Validate(ctx context.Context, uri string, o Options) []Check {
 	if o.Scratch <= 0 {
 		o.Scratch = DefaultScratch
@@ -92,7 +92,7 @@ func Validate(ctx context.Context, uri string, o Options) []Check {
 	return checks
 }
 
-// step runs one under its deadline.
+// step runs one step under its deadline.
 func (v *validation) step(ctx context.Context, name string, run func(context.Context) (string, error)) Check {
 	c := Check{Name: name, Result: Passed}
 	if v.dev == nil && name != "link" {
@@ -104,7 +104,7 @@ func (v *validation) step(ctx context.Context, name string, run func(context.Con
 	start := time.Now()
 	detail, err := run(ctx)
 	c.Detail, c.Elapsed = detail, time.Since(start).Seconds()
-	var s skip
+	var s skipError
 	switch {
 	case errors.As(err, &s):
 		c.Result, c.Detail = Skipped, s.why
@@ -117,7 +117,7 @@ func (v *validation) step(ctx context.Context, name string, run func(context.Con
 // rounds is how many commands the link step times.
 const rounds = 100
 
-// link opens the drive and times admin commands there and back.
+// link opens the drive and measures the round trip of admin commands.
 func (v *validation) link(ctx context.Context) (string, error) {
 	dev, err := sdk.Open(ctx, v.uri, v.o.Device)
 	if err != nil {
@@ -135,7 +135,7 @@ func (v *validation) link(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%d commands, %s there and back at best", rounds, least.Round(100*time.Nanosecond)), nil
 }
 
-// identify holds what the drive says of itself against itself.
+// identify checks that what the drive says of itself is consistent.
 func (v *validation) identify(context.Context) (string, error) {
 	i := v.dev.Info()
 	seen := map[string]uint32{}
@@ -156,10 +156,10 @@ func (v *validation) identify(context.Context) (string, error) {
 		len(i.Namespaces), i.Size, i.BlockSize, compute), nil
 }
 
-// noUUID is what a namespace without one has.
+// noUUID is the UUID of a namespace that has none.
 const noUUID = "00000000-0000-0000-0000-000000000000"
 
-// flash writes, reads and verifies a range that nobody uses, and puts back what was there: zeros.
+// flash writes, reads and verifies a range that is not in use, and then writes the zeros back that were there.
 func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	dev := v.dev
 	if dev.Info().ReadOnly {
@@ -192,7 +192,7 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 		return "", skipf("the range is in use: byte %d of the drive is not 0", at+int64(i))
 	}
 	defer func() {
-		// Also when the step's time is up.
+		// The zeros are written back even when the step's time is up.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), v.o.Step)
 		defer cancel()
 		back := errors.Join(dev.WriteBlocks(ctx, old, lba, false), dev.Flush(ctx))
@@ -201,7 +201,7 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 		}
 		err = errors.Join(err, back)
 	}()
-	want := random(int(n))
+	want := randomBytes(int(n))
 	if err := errors.Join(dev.WriteBlocks(ctx, want, lba, false), dev.Flush(ctx)); err != nil {
 		return "", err
 	}
@@ -215,11 +215,11 @@ func (v *validation) flash(ctx context.Context) (_ string, err error) {
 	return fmt.Sprintf("%d bytes at byte %d written, flushed, read and verified", n, at), nil
 }
 
-// archiveEnd is what a tar archive has behind its last member.
+// archiveEnd is the size of what ends a tar archive: two blocks of zeros.
 const archiveEnd = 1024
 
 // claim takes the kernel's block device of namespace 1 for this process alone, so that no file system on it is harmed.
-// A drive that is not the kernel's needs nothing.
+// A drive that is not behind the kernel needs nothing.
 func (v *validation) claim() (release func() error, err error) {
 	none := func() error { return nil }
 	u, err := sdk.ParseURI(v.uri)
@@ -242,7 +242,7 @@ func (v *validation) claim() (release func() error, err error) {
 			if ns.ID != 1 || ns.Block == "" {
 				continue
 			}
-			// Of a block device this asks for exclusive use.
+			// O_EXCL of a block device fails while a file system on it is mounted.
 			f, err := os.OpenFile(filepath.Join("/dev", ns.Block), os.O_RDWR|os.O_EXCL, 0)
 			if err != nil {
 				return none, skipf("%s is in use: %v", ns.Block, err)
@@ -253,8 +253,8 @@ func (v *validation) claim() (release func() error, err error) {
 	return none, nil
 }
 
-// random is n bytes that nobody wrote before.
-func random(n int) []byte {
+// randomBytes returns n random bytes.
+func randomBytes(n int) []byte {
 	b := make([]byte, 0, n+8)
 	rng := rand.NewPCG(rand.Uint64(), rand.Uint64())
 	for len(b) < n {
@@ -263,7 +263,7 @@ func random(n int) []byte {
 	return b[:n]
 }
 
-// compare tells the first difference.
+// compare returns an error that names the first difference.
 func compare(want, got []byte) error {
 	if bytes.Equal(want, got) {
 		return nil

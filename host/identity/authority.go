@@ -24,14 +24,14 @@ const (
 	AuthorityKey  = "ca.key"
 )
 
-// Lifetimes when nothing else is said.
+// Lifetimes of certificates whose request names none.
 const (
 	AuthorityLifetime   = 10 * 365 * 24 * time.Hour
 	CertificateLifetime = 365 * 24 * time.Hour
 )
 
-// InitAuthority makes a certificate authority in dir, which it creates: ca.pem and ca.key (ECDSA P-256, readable by
-// its owner only). An authority that is there already is not touched: the error is os.ErrExist.
+// InitAuthority makes a certificate authority in dir, which it creates: ca.pem and ca.key (ECDSA P-256, readable by its
+// owner only). It does not touch an authority that is there already: the error is os.ErrExist.
 func InitAuthority(dir, name string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("init authority: %w", err)
@@ -57,8 +57,8 @@ func InitAuthority(dir, name string) error {
 	return nil
 }
 
-// hostName is a name as DNS has it, also of all hosts of a domain (*.example.net). What does not match would be signed
-// and never found by those who call.
+// hostName matches a name as DNS has it, and all hosts of a domain (*.example.net). A certificate for a name that does
+// not match could be signed, and no caller would accept it.
 var hostName = regexp.MustCompile(`^(\*\.)?[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?(\.[0-9A-Za-z_]([0-9A-Za-z_-]{0,61}[0-9A-Za-z_])?)*$`)
 
 // Request asks for a certificate.
@@ -120,7 +120,7 @@ func Issue(dir string, r Request, certPath, keyPath string) error {
 	return nil
 }
 
-// sign fills in serial number and beginning, an hour ago for clocks that lag, and signs.
+// sign signs a certificate. It sets the serial number, and the beginning to an hour ago for clocks that lag.
 func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -130,6 +130,7 @@ func sign(template, parent *x509.Certificate, key, parentKey *ecdsa.PrivateKey) 
 	return x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
 }
 
+// readAuthority reads the authority in a folder.
 func readAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	cert, err := readPEM(filepath.Join(dir, AuthorityCert), "CERTIFICATE")
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,6 +158,7 @@ func readAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	return ca, signer, nil
 }
 
+// readPEM reads the first block of a kind from a file.
 func readPEM(path, kind string) ([]byte, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -169,8 +171,8 @@ func readPEM(path, kind string) ([]byte, error) {
 	return block.Bytes, nil
 }
 
-// writePair writes a key and a certificate to files that must not exist. The key comes first: a certificate without its
-// key would look issued.
+// writePair writes a key and a certificate to files that must not exist. It writes the key first: a certificate without
+// its key would look issued.
 func writePair(certPath, keyPath string, chain [][]byte, key *ecdsa.PrivateKey) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -185,6 +187,7 @@ func writePair(certPath, keyPath string, chain [][]byte, key *ecdsa.PrivateKey) 
 	return nil
 }
 
+// writeNew writes PEM blocks to a file that must not exist.
 func writeNew(path string, mode os.FileMode, kind string, blocks ...[]byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

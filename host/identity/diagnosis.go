@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Cause is why a caller and a server cannot come together, whatever is tried again.
+// Cause is why a caller and a server cannot work together, however often the caller tries.
 type Cause int
 
 // The causes.
@@ -39,10 +39,10 @@ type MismatchError struct {
 	Err   error  // what was seen; may be nil
 }
 
-// Unwrap returns what was seen.
+// Unwrap returns what was observed.
 func (e *MismatchError) Unwrap() error { return e.Err }
 
-// Error says what is wrong; what to do about it depends on where addresses and files are named.
+// Error says what is wrong. What to do about it depends on where addresses and files are named.
 func (e *MismatchError) Error() string {
 	says := map[Cause]string{
 		WantsTLS:       "it serves TLS, and was addressed with http",
@@ -67,9 +67,9 @@ func (e *MismatchError) Error() string {
 // diagnoseTime bounds Diagnose.
 const diagnoseTime = 2 * time.Second
 
-// Diagnose looks for the reason that a server cannot be called: it connects once, asks for /readyz, and looks at what
-// comes. base is a URL of BaseURL. It returns a *MismatchError if address or identity are wrong, and nil if nothing
-// says so: the server may be away for a moment, or answer by now.
+// Diagnose looks for the reason that a server cannot be called: it connects once, asks for /readyz, and examines the
+// answer. base is a URL of BaseURL. It returns a *MismatchError if the address or the identity is wrong, and nil
+// otherwise: the server may be away for a moment, or answer by now.
 func Diagnose(ctx context.Context, base string, o Options) error {
 	u, err := url.Parse(base)
 	if err != nil || strings.HasSuffix(u.Hostname(), unixHost) {
@@ -110,8 +110,8 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	}
 	n, answer := 0, make([]byte, 512)
 	if err == nil {
-		// A server that refuses may have closed by now: what it said before can still be read, whatever becomes of the
-		// request.
+		// A server that refuses may have closed the connection by now. What it sent before can still be read, even if the
+		// request failed.
 		_, werr := fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
 		for err == nil && n < len(answer) {
 			var k int
@@ -123,7 +123,7 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 		}
 	}
 	if n > 0 {
-		return answered(answer[:n], secure, mismatch)
+		return diagnoseAnswer(answer[:n], secure, mismatch)
 	}
 	if cause := causeOf(err); cause != 0 {
 		return mismatch(cause, err)
@@ -131,8 +131,8 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	return nil
 }
 
-// answered looks at what a server answered.
-func answered(b []byte, secure bool, mismatch func(Cause, error) error) error {
+// diagnoseAnswer examines what a server answered.
+func diagnoseAnswer(b []byte, secure bool, mismatch func(Cause, error) error) error {
 	switch {
 	case !secure && bytes.Contains(b, []byte("HTTP request to an HTTPS server")), // as Go says it
 		!secure && bytes.Contains(b, []byte("plain HTTP request was sent to HTTPS port")), // as nginx does
@@ -144,7 +144,7 @@ func answered(b []byte, secure bool, mismatch func(Cause, error) error) error {
 	return nil
 }
 
-// causeOf sorts the errors of a TLS connection; 0 for those that may pass.
+// causeOf returns the cause of an error of a TLS connection, or 0 for an error that may pass.
 func causeOf(err error) Cause {
 	var (
 		record    tls.RecordHeaderError
@@ -171,7 +171,7 @@ func causeOf(err error) Cause {
 	case errors.Is(err, ErrPeer):
 		return WrongRole
 	}
-	said, remote := strings.CutPrefix(alert(err), "tls: ")
+	said, remote := strings.CutPrefix(alertText(err), "tls: ")
 	switch { // what the other side says of this one; crypto/tls has no types for it
 	case !remote:
 		return 0
@@ -187,8 +187,8 @@ func causeOf(err error) Cause {
 	return 0
 }
 
-// alert is what the other side of a TLS connection said before it closed it.
-func alert(err error) string {
+// alertText returns the alert that the other side of a TLS connection sent before it closed the connection.
+func alertText(err error) string {
 	if op := (*net.OpError)(nil); errors.As(err, &op) && op.Op == "remote error" {
 		return op.Err.Error()
 	}

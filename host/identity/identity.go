@@ -19,7 +19,7 @@ var (
 	ErrInsecure = errors.New("not in clear")
 )
 
-// Role is what an identity may do.
+// Role says what an identity may do.
 type Role string
 
 // The roles.
@@ -32,18 +32,19 @@ const (
 
 var roles = []Role{Control, Node, Launcher, Operator}
 
-// Identity is who a peer is.
+// Identity is a role and a name, by which a peer is known.
 type Identity struct {
 	Role Role
 	Name string
 }
 
-// names are 1 to 63 of a-z, 0-9, dot and hyphen, as host names are.
+// names matches 1 to 63 of a-z, 0-9, dot and hyphen, as host names have them.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
+// trustDomain is the domain of the project's identities (SPIFFE).
 const trustDomain = "millrace"
 
-// Check returns an error unless the identity is one that a certificate can carry.
+// Check returns an error unless a certificate can carry the identity.
 func (id Identity) Check() error {
 	if !slices.Contains(roles, id.Role) {
 		return fmt.Errorf("role %q: want one of control, node, launcher, operator", id.Role)
@@ -70,8 +71,8 @@ func Peer(state *tls.ConnectionState) (Identity, error) {
 	return Of(state.VerifiedChains[0][0])
 }
 
-// Of reads a certificate's identity: the one URI in the project's trust domain, in its canonical form as [Identity.URI]
-// writes it. The error wraps ErrPeer.
+// Of returns a certificate's identity: the one URI in the project's trust domain, in the canonical form that
+// [Identity.URI] writes. The error wraps ErrPeer.
 func Of(cert *x509.Certificate) (Identity, error) {
 	uris, err := alternativeURIs(cert)
 	if err != nil {
@@ -94,8 +95,8 @@ func Of(cert *x509.Certificate) (Identity, error) {
 	return found[0], nil
 }
 
-// Require returns nil when the connection's other side has one of the roles. A connection without TLS, which only
-// loopback, unix sockets and networks that the operator trusts have, passes. The error wraps ErrPeer.
+// Require returns nil when the connection's other side has one of the roles. A connection without TLS passes: only
+// loopback, unix sockets and networks that the operator trusts have such connections. The error wraps ErrPeer.
 func Require(state *tls.ConnectionState, allowed ...Role) error {
 	if state == nil {
 		return nil

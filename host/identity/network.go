@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Listen listens on "HOST:PORT" or "unix:PATH". In clear (secure false) it takes only loopback addresses, unix sockets
-// and addresses inside trusted, a CIDR that the operator names; the error wraps ErrInsecure. The socket of a server
-// that has died is replaced; one that answers is refused.
+// Listen listens on "HOST:PORT" or "unix:PATH". Without TLS (secure false) it accepts only loopback addresses, unix
+// sockets and addresses inside trusted, a CIDR that the operator names; otherwise the error wraps ErrInsecure. It
+// replaces the socket of a server that has died, and refuses one that answers.
 func Listen(ctx context.Context, addr string, secure bool, trusted string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		return listenUnix(ctx, path)
@@ -27,15 +27,15 @@ func Listen(ctx context.Context, addr string, secure bool, trusted string) (net.
 		return nil, fmt.Errorf("listen on %q: want HOST:PORT or unix:PATH: %w", addr, err)
 	}
 	if !secure {
-		if err := inClear(host, trusted); err != nil {
+		if err := allowInClear(host, trusted); err != nil {
 			return nil, fmt.Errorf("listen on %s: %w", addr, err)
 		}
 	}
 	return new(net.ListenConfig).Listen(ctx, "tcp", addr)
 }
 
-// inClear returns nil when a host may be served without TLS.
-func inClear(host, trusted string) error {
+// allowInClear returns nil when a host may be served without TLS.
+func allowInClear(host, trusted string) error {
 	if host == "localhost" {
 		return nil
 	}
@@ -59,11 +59,11 @@ func inClear(host, trusted string) error {
 	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or name the network that is trusted", ErrInsecure)
 }
 
-// socketMode lets the owner of a unix socket and its group connect, and nobody else: nobody is asked there who they
-// are.
+// socketMode lets the owner of a unix socket and its group connect, and nobody else, because a unix socket asks for no
+// certificate.
 const socketMode = 0o660
 
-// listenUnix listens on a socket in the file system, of mode socketMode whatever the umask is.
+// listenUnix listens on a socket in the file system, whose mode is socketMode whatever the umask is.
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	l, err := bindUnix(ctx, path)
 	if !errors.Is(err, syscall.EADDRINUSE) {
@@ -89,8 +89,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return bindUnix(ctx, path)
 }
 
-// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that it is never
-// wider than socketMode; what the umask took away is given back before anybody is accepted.
+// bindUnix makes the socket. Linux gives a socket's file the mode of its descriptor less the umask, so that the file is
+// never more open than socketMode. What the umask took away is given back before any connection is accepted.
 func bindUnix(ctx context.Context, path string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var failed error
@@ -107,10 +107,10 @@ func bindUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// unixHost ends the host of a URL that stands for a unix socket; before it comes the path in hexadecimal.
+// unixHost ends the host of a URL that stands for a unix socket; the path, in hexadecimal, is before it.
 const unixHost = ".unix"
 
-// BaseURL turns where a server is reached (http://, https:// or unix:PATH) into a URL that [HTTPClient] understands,
+// BaseURL turns the address of a server (http://, https:// or unix:PATH) into a URL that [HTTPClient] understands,
 // without a slash at its end.
 func BaseURL(raw string) (string, error) {
 	if path, ok := strings.CutPrefix(raw, "unix:"); ok {
@@ -128,7 +128,7 @@ func BaseURL(raw string) (string, error) {
 }
 
 // HTTPClient returns a client for URLs of [BaseURL]: HTTP/1.1 with connections kept alive, and with the identity's
-// certificate towards https. Deadlines are the requests'. It never follows a redirect and uses no proxy.
+// certificate towards https. The requests set their own deadlines. The client follows no redirect and uses no proxy.
 func HTTPClient(o Options) (*http.Client, error) {
 	conf, err := o.Client()
 	if err != nil {
@@ -150,7 +150,7 @@ func HTTPClient(o Options) (*http.Client, error) {
 		MaxIdleConnsPerHost: 64,
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
-		// Small: what of a mini-batch comes with the answer's header is copied once more.
+		// The buffer is small because the part of a mini-batch that comes with the answer's header is copied once more.
 		ReadBufferSize:        4 << 10,
 		WriteBufferSize:       64 << 10,
 		ExpectContinueTimeout: time.Second,

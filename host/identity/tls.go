@@ -19,7 +19,7 @@ type Options struct {
 func (o Options) On() bool { return o != Options{} }
 
 // Server returns the configuration of a listening side: TLS 1.3, and a client certificate of the authority that carries
-// an identity. nil for the zero value. The error wraps ErrCertificate.
+// an identity. It returns nil for the zero value. The error wraps ErrCertificate.
 func (o Options) Server() (*tls.Config, error) {
 	f, err := o.open()
 	if f == nil || err != nil {
@@ -43,10 +43,10 @@ func (o Options) Server() (*tls.Config, error) {
 	}, nil
 }
 
-// Client returns the configuration of a calling side: it shows its certificate, and takes only servers whose
-// certificate the authority signed for the address called and whose role is control or node. A new authority is taken
-// up at the next start: put both into the CA file before the change. nil for the zero value. The error wraps
-// ErrCertificate.
+// Client returns the configuration of a calling side. The caller shows its certificate, and accepts only servers whose
+// certificate the authority signed for the address that is called and whose role is control or node. A new authority is
+// used from the next start on: put both into the CA file before the change. Client returns nil for the zero value. The
+// error wraps ErrCertificate.
 func (o Options) Client() (*tls.Config, error) {
 	f, err := o.open()
 	if f == nil || err != nil {
@@ -67,25 +67,25 @@ func (o Options) Client() (*tls.Config, error) {
 	}, nil
 }
 
-// files are an identity's PEM files, read again when they have changed.
+// files are an identity's PEM files. They are read again when they have changed.
 type files struct {
 	o Options
 
-	mu   sync.Mutex // guards what follows
-	seen [3]os.FileInfo
+	mu   sync.Mutex     // guards what follows
+	seen [3]os.FileInfo // of the files when they were read
 	cert *tls.Certificate
 	pool *x509.CertPool
 }
 
-// same tells whether two looks at a file saw one that was neither written nor replaced between them.
-func same(a, b os.FileInfo) bool {
+// sameFile reports whether a file was neither written nor replaced between two looks.
+func sameFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return false
 	}
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
-// open reads the files once, so that what is wrong is said at the start; nil for the zero value.
+// open reads the files once, so that an error is found at the start. It returns nil for the zero value.
 func (o Options) open() (*files, error) {
 	if !o.On() {
 		return nil, nil
@@ -100,7 +100,7 @@ func (o Options) open() (*files, error) {
 	return f, nil
 }
 
-// load returns the certificate and the authorities. While a file is being replaced what was read last still serves.
+// load returns the certificate and the authorities. While a file is being replaced, load returns what it read last.
 func (f *files) load() (*tls.Certificate, *x509.CertPool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,7 +108,7 @@ func (f *files) load() (*tls.Certificate, *x509.CertPool, error) {
 	changed := f.cert == nil
 	for i, path := range []string{f.o.Cert, f.o.Key, f.o.CA} {
 		now[i], _ = os.Stat(path)
-		changed = changed || !same(now[i], f.seen[i])
+		changed = changed || !sameFile(now[i], f.seen[i])
 	}
 	if !changed {
 		return f.cert, f.pool, nil
@@ -123,6 +123,7 @@ func (f *files) load() (*tls.Certificate, *x509.CertPool, error) {
 	return f.cert, f.pool, nil
 }
 
+// read reads the files.
 func (o Options) read() (*tls.Certificate, *x509.CertPool, error) {
 	cert, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 	if err != nil {

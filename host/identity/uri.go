@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// elsewhere is the canonical form of an identity in another trust domain: lower-case scheme and domain, no user, port,
-// query or fragment, no empty segment, no percent encoding (SPIFFE-ID, section 2).
-var elsewhere = regexp.MustCompile(`^spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
+// canonicalURI matches the canonical form of an identity in any trust domain: lower-case scheme and domain, no user,
+// port, query or fragment, no empty segment, no percent encoding (SPIFFE-ID, section 2).
+var canonicalURI = regexp.MustCompile(`^spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)*$`)
 
 // parseURI reads the text of a URI of a certificate. ours reports whether it is an identity in the project's trust
-// domain. A URI of SPIFFE's that is not in canonical form is an error, whichever domain it means: what reads two ways
-// must not be taken for either.
+// domain. A SPIFFE URI that is not in canonical form is an error, whatever its domain: a text that can be read in two
+// ways must not be taken for either.
 func parseURI(text string) (id Identity, ours bool, err error) {
 	scheme, _, ok := strings.Cut(text, ":")
 	if !ok || !strings.EqualFold(scheme, "spiffe") {
 		return Identity{}, false, nil
 	}
-	if !elsewhere.MatchString(text) {
+	if !canonicalURI.MatchString(text) {
 		return Identity{}, false,
 			errors.New("the URI is not in canonical form: want spiffe://DOMAIN/SEGMENT/..., the scheme and the domain in lower case, " +
 				"no user, port, query, fragment, empty segment, slash at the end or percent encoding")
@@ -45,8 +45,8 @@ var subjectAlternativeName = asn1.ObjectIdentifier{2, 5, 29, 17}
 const uniformResourceIdentifier = 6
 
 // alternativeURIs returns the URIs of a certificate as they are written in it. x509.Certificate.URIs has them parsed,
-// which loses the case of the scheme and what url.Parse forgives. A certificate that was made in memory and never
-// parsed has only those.
+// which loses the case of the scheme and whatever url.Parse forgives. A certificate that was made in memory and never
+// parsed has only the parsed ones.
 func alternativeURIs(cert *x509.Certificate) ([]string, error) {
 	var uris []string
 	if len(cert.Raw) == 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Certificate is a certificate in one of the files of Options, as far as its time goes.
+// Certificate is a certificate in one of the files of Options, and when it ends.
 type Certificate struct {
 	File      string
 	Authority bool // of the CA file
@@ -18,8 +18,8 @@ type Certificate struct {
 	parsed    *x509.Certificate
 }
 
-// Certificates reads the certificates of the files: the chain, leaf first, then the authorities. None for the zero
-// value. The error wraps ErrCertificate.
+// Certificates reads the certificates of the files: the chain, leaf first, then the authorities. There are none for the
+// zero value. The error wraps ErrCertificate.
 func (o Options) Certificates() ([]Certificate, error) {
 	if !o.On() {
 		return nil, nil
@@ -35,6 +35,7 @@ func (o Options) Certificates() ([]Certificate, error) {
 	return all, nil
 }
 
+// readCertificates reads the certificates of one file.
 func readCertificates(file string, authority bool) ([]Certificate, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -57,8 +58,8 @@ func readCertificates(file string, authority bool) ([]Certificate, error) {
 	return list, nil
 }
 
-// Verify says what would keep others from believing a process that shows this identity at a time: its role, its hosts
-// (by which it is called), its authority, its dates. Each error wraps ErrCertificate and says what to do.
+// Verify returns why others would refuse a process that shows this identity at a time: its role, its hosts (the names
+// by which it is called), its authority, its dates. Each error wraps ErrCertificate and says what to do.
 func (o Options) Verify(role Role, hosts []string, now time.Time) (problems []error) {
 	if !o.On() {
 		return nil

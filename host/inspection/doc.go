@@ -1,11 +1,10 @@
-// Package inspection asks what a drive is and how it does: of a drive that is opened for it, and of one that a storage
-// node has open.
+// Package inspection answers questions about a drive: one that the caller has opened, or one that a storage node has open.
 //
 // # Overview
 //
-// [Read] answers one of the questions ([Info], [Health], [Images], [Files]) of an open drive. The answers are values
-// that go through JSON unchanged, so that a node answers the same question over the wire (the method Inspect) and [Ask]
-// gives the same value: a drive in a file has one opener, and while a node serves it, the node is whom to ask.
+// [Read] answers one of the questions ([Info], [Health], [Images], [Files]) about an open drive. A drive in a file can be
+// opened by one process, so while a node serves it, only the node can answer: [Ask] asks the node (its method Inspect).
+// The answers go through JSON unchanged, so that both ways give the same value.
 //
 // # Concurrency
 //
@@ -13,7 +12,7 @@
 //
 // # Errors
 //
-// [ErrKind] for a question that there is not. Others are the drive's, or the node's as Connect sends them.
+// [ErrKind] says that there is no such question. Other errors are the drive's, or the node's as Connect sends them.
 //
 // # Debugging
 //

@@ -20,7 +20,7 @@ var ErrKind = errors.New("want info, health, images or files")
 // Kind is a question about a drive.
 type Kind string
 
-// The questions, and what answers them.
+// The questions, and the types of their answers.
 const (
 	Info   Kind = "info"   // *Description
 	Health Kind = "health" // *health.SMARTLog
@@ -28,7 +28,7 @@ const (
 	Files  Kind = "files"  // *[]File
 )
 
-// Description is what a drive says of itself, and what it counted since it was opened.
+// Description is what a drive reports of itself, and what it has counted since it was opened.
 type Description struct {
 	sdk.Info
 	Lost     []sdk.LostRange `json:"lost,omitempty"`
@@ -36,7 +36,7 @@ type Description struct {
 	Images   *image.Report   `json:"images,omitempty"`
 }
 
-// ImageList is what a drive tells of its images.
+// ImageList is what a drive reports of its images.
 type ImageList struct {
 	Drive string `json:"drive"`
 	*image.Report
@@ -50,7 +50,7 @@ type File struct {
 	Sparse bool   `json:"sparse,omitempty"` // it cannot be read
 }
 
-// Read answers a question about an open drive. The volume may be nil: then it is read for this answer.
+// Read answers a question about an open drive. If the volume is nil, Read opens it for this answer.
 func Read(ctx context.Context, kind Kind, dev *sdk.Device, vol *volume.Volume) (any, error) {
 	switch kind {
 	case Info:
@@ -105,7 +105,7 @@ func files(ctx context.Context, dev *sdk.Device, vol *volume.Volume) (*[]File, e
 	return &list, nil
 }
 
-// Decode reads an answer to a question, as Read gives it.
+// Decode reads the JSON of an answer, and returns the value that Read returned.
 func Decode(kind Kind, b []byte) (any, error) {
 	var v any
 	switch kind {

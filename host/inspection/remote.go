@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// askTime bounds a question to one URL of a node, and maxAnswer its answer: the files of a drive are the longest.
+// askTime bounds a question to one URL of a node, and maxAnswer its answer, of which the list of files is the longest.
 const (
 	askTime   = 10 * time.Second
 	maxAnswer = 256 << 20
 )
 
-// Ask asks a storage node, at the first of its URLs that answers, about a drive that it has open; drive is its name on
-// the node.
+// Ask asks a storage node about a drive that the node has open, at the first of the node's URLs that answers. drive is the
+// drive's name on the node.
 func Ask(ctx context.Context, o identity.Options, urls []string, drive string, kind Kind) (any, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("the node has no address")

@@ -62,7 +62,7 @@ func (g *granting) show(change func(*apiv1.Ticket)) string {
 	g.t.Helper()
 	b, err := g.signer.Sign(g.ticket(change))
 	require.NoError(g.t, err)
-	return ticket.Encode(b)
+	return apiv1.EncodeTicket(b)
 }
 
 // ask asks for a mini-batch of the first split, and returns the status and the code of a refusal.
@@ -106,7 +106,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 	}{
 		"no ticket":                   {0, "", http.StatusUnauthorized, "unauthenticated"},
 		"noise":                       {0, "x", http.StatusUnauthorized, "unauthenticated"},
-		"a forged one":                {0, ticket.Encode(forged), http.StatusUnauthorized, "unauthenticated"},
+		"a forged one":                {0, apiv1.EncodeTicket(forged), http.StatusUnauthorized, "unauthenticated"},
 		"a mini-batch past the lease": {8, good, http.StatusForbidden, "permission_denied"},
 		"another job's ticket": {0, g.show(func(t *apiv1.Ticket) { t.Digest = make([]byte, 32) }),
 			http.StatusForbidden, "permission_denied"},
@@ -118,7 +118,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 			http.StatusForbidden, "permission_denied"},
 		"an expired one": {0, g.show(func(t *apiv1.Ticket) { t.ExpiresSeconds = 1 }),
 			http.StatusForbidden, "permission_denied"},
-		"of a leader not heard of yet": {0, ticket.Encode(unheard), http.StatusServiceUnavailable, "unavailable"},
+		"of a leader not heard of yet": {0, apiv1.EncodeTicket(unheard), http.StatusServiceUnavailable, "unavailable"},
 	} {
 		status, code := g.ask(c.number, c.header)
 		assert.Equal(t, c.status, status, what)
@@ -148,7 +148,7 @@ func TestOnlyTheHolderOfALeaseGetsItsMiniBatches(t *testing.T) {
 		g.m.answer.Returned = nil
 	})
 	g.wait("the later leader's key", func() bool {
-		status, _ := g.ask(0, ticket.Encode(unheard))
+		status, _ := g.ask(0, apiv1.EncodeTicket(unheard))
 		return status != http.StatusServiceUnavailable
 	})
 	status, code = g.ask(0, next)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/proto"
 
+	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/internal/goldenfile"
 )
 
@@ -19,10 +20,10 @@ func TestFormOfATicket(t *testing.T) {
 	require.NoError(t, err)
 	goldenfile.Bytes(t, "testdata/ticket.v1.hex", b)
 
-	got, raw, signature, err := read(Encode(goldenfile.Read(t, "testdata/ticket.v1.hex")))
+	got, raw, signature, err := decode(apiv1.EncodeTicket(goldenfile.Read(t, "testdata/ticket.v1.hex")))
 	require.NoError(t, err)
 	want := good()
 	want.Key = 11
 	assert.True(t, proto.Equal(want, got), "%v", got)
-	assert.True(t, ed25519.Verify(signer.Key().PublicKey, signed(raw), signature))
+	assert.True(t, ed25519.Verify(signer.Key().PublicKey, signedBytes(raw), signature))
 }

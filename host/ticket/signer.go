@@ -24,7 +24,7 @@ var (
 // context separates these signatures from any other that a key might make.
 const context = "millrace ticket 1\x00"
 
-// MaxBytes is the most that a signed ticket takes, and bounds what is decoded of foreign bytes.
+// MaxBytes is the largest size of a signed ticket, and bounds what is decoded of foreign bytes.
 const MaxBytes = 2 << 10
 
 // Signer signs tickets for a leader's term.
@@ -42,7 +42,7 @@ func NewSigner(id uint64) (*Signer, error) {
 	return &Signer{id: id, key: key}, nil
 }
 
-// Key is the public half, for nodes.
+// Key returns the public half of the key, for nodes.
 func (s *Signer) Key() *apiv1.TicketKey {
 	return &apiv1.TicketKey{Id: s.id, PublicKey: s.key.Public().(ed25519.PublicKey)}
 }
@@ -54,7 +54,7 @@ func (s *Signer) Sign(t *apiv1.Ticket) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign a ticket: %w", err)
 	}
-	b, err := proto.Marshal(&apiv1.SignedTicket{Ticket: raw, Signature: ed25519.Sign(s.key, signed(raw))})
+	b, err := proto.Marshal(&apiv1.SignedTicket{Ticket: raw, Signature: ed25519.Sign(s.key, signedBytes(raw))})
 	if err != nil {
 		return nil, fmt.Errorf("sign a ticket: %w", err)
 	}
@@ -64,20 +64,11 @@ func (s *Signer) Sign(t *apiv1.Ticket) ([]byte, error) {
 	return b, nil
 }
 
-// signed is what a signature is of.
-func signed(raw []byte) []byte { return append([]byte(context), raw...) }
+// signedBytes returns the bytes that a signature is of.
+func signedBytes(raw []byte) []byte { return append([]byte(context), raw...) }
 
-// Encode is a signed ticket as the header has it.
-func Encode(ticket []byte) string { return base64.StdEncoding.EncodeToString(ticket) }
-
-// Read reads a header without looking at the signature: for people, and for tests. The error wraps ErrNone.
-func Read(header string) (*apiv1.Ticket, error) {
-	t, _, _, err := read(header)
-	return t, err
-}
-
-// read decodes a header. The error wraps ErrNone.
-func read(header string) (t *apiv1.Ticket, raw, signature []byte, err error) {
+// decode decodes a header. It does not check the signature. The error wraps ErrNone.
+func decode(header string) (t *apiv1.Ticket, raw, signature []byte, err error) {
 	if base64.StdEncoding.DecodedLen(len(header)) > MaxBytes+2 {
 		return nil, nil, nil, fmt.Errorf("%w: a header of %d bytes is too long", ErrNone, len(header))
 	}

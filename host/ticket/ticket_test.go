@@ -86,7 +86,7 @@ func (w *world) header(change func(*apiv1.Ticket)) string {
 	}
 	b, err := w.Sign(t)
 	require.NoError(w.t, err)
-	return Encode(b)
+	return apiv1.EncodeTicket(b)
 }
 
 // TestATicketIsGoodForItsLeaseAlone: both ends of its range, and everything that it names.
@@ -130,7 +130,7 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 		"noise":            {header: "AAAA", err: ErrNone},
 		"no base64":        {header: "{}", err: ErrNone, says: "base64"},
 		"a very long one":  {header: strings.Repeat("A", 1<<20), err: ErrNone, says: "too long"},
-		"signed by itself": {header: Encode(forged), err: ErrNone, says: "no leader"},
+		"signed by itself": {header: apiv1.EncodeTicket(forged), err: ErrNone, says: "no leader"},
 		"another's": {header: w.header(nil), peer: stranger, err: ErrVoid,
 			says: "launcher/ads.host-1's, and launcher/news shows it"},
 		"an operator shows a launcher's": {header: w.header(nil),
@@ -156,7 +156,7 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 	// Over a unix socket nobody shows a certificate: the ticket is what counts.
 	_, err = w.Check(w.header(nil), identity.Identity{}, ask(16))
 	assert.NoError(t, err)
-	_, err = w.Check(Encode(forged), identity.Identity{}, ask(16))
+	_, err = w.Check(apiv1.EncodeTicket(forged), identity.Identity{}, ask(16))
 	assert.ErrorIs(t, err, ErrNone)
 }
 
@@ -169,16 +169,16 @@ func TestEveryBitOfATicketCounts(t *testing.T) {
 		for bit := range 8 {
 			changed := bytes.Clone(b)
 			changed[i] ^= 1 << bit
-			got, err := w.Check(Encode(changed), ads, ask(16))
+			got, err := w.Check(apiv1.EncodeTicket(changed), ads, ask(16))
 			if err == nil { // of what surrounds the ticket, and is passed over
-				assert.True(t, proto.Equal(got, mustRead(t, Encode(b))), "byte %d, bit %d", i, bit)
+				assert.True(t, proto.Equal(got, mustRead(t, apiv1.EncodeTicket(b))), "byte %d, bit %d", i, bit)
 			}
 		}
 	}
 }
 
 func mustRead(t *testing.T, header string) *apiv1.Ticket {
-	got, err := Read(header)
+	got, _, _, err := decode(header)
 	require.NoError(t, err)
 	return got
 }
@@ -255,12 +255,12 @@ func TestLeadersFollowEachOther(t *testing.T) {
 		require.NoError(t, err)
 		b, err := s.Sign(good())
 		require.NoError(t, err)
-		_, err = w.Check(Encode(b), ads, ask(16))
+		_, err = w.Check(apiv1.EncodeTicket(b), ads, ask(16))
 		assert.ErrorIs(t, err, ErrKey, "the node has not heard of it yet")
 		m := w.beat()
 		m.TicketKey = s.Key()
 		w.Learn(m)
-		_, err = w.Check(Encode(b), ads, ask(16))
+		_, err = w.Check(apiv1.EncodeTicket(b), ads, ask(16))
 		assert.NoError(t, err)
 		signers = append(signers, s)
 	}
@@ -270,7 +270,7 @@ func TestLeadersFollowEachOther(t *testing.T) {
 	b, err := signers[0].Sign(good())
 	require.NoError(t, err)
 	w.known = map[string]*apiv1.Ticket{}
-	_, err = w.Check(Encode(b), ads, ask(16))
+	_, err = w.Check(apiv1.EncodeTicket(b), ads, ask(16))
 	assert.ErrorIs(t, err, ErrNone, "long gone")
 }
 
@@ -384,13 +384,13 @@ func FuzzCheck(f *testing.F) {
 	require.NoError(f, err)
 	b, err := s.Sign(good())
 	require.NoError(f, err)
-	f.Add(Encode(b))
+	f.Add(apiv1.EncodeTicket(b))
 	f.Add("")
 	f.Add("AAAA")
-	f.Add(Encode([]byte{0x0a, 0x02, 0x08, 0x05}))
+	f.Add(apiv1.EncodeTicket([]byte{0x0a, 0x02, 0x08, 0x05}))
 	v := NewVerifier("n0", "i0", func() time.Time { return begin })
 	v.Learn(&apiv1.HeartbeatResponse{TicketKey: s.Key(), TicketsRequired: true, ClockSeconds: leaderTime})
-	want, err := Read(Encode(b))
+	want, _, _, err := decode(apiv1.EncodeTicket(b))
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, header string) {
 		got, err := v.Check(header, ads, ask(16))
@@ -407,7 +407,7 @@ func BenchmarkCheck(b *testing.B) {
 	require.NoError(b, err)
 	v := NewVerifier("n0", "i0", time.Now)
 	v.Learn(&apiv1.HeartbeatResponse{TicketKey: s.Key(), TicketsRequired: true, ClockSeconds: leaderTime})
-	h, a := Encode(t), ask(16)
+	h, a := apiv1.EncodeTicket(t), ask(16)
 	b.Run("known", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := v.Check(h, ads, a); err != nil {

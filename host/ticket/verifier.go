@@ -30,10 +30,10 @@ type Verifier struct {
 
 	mu       sync.RWMutex
 	keys     map[uint64]ed25519.PublicKey
-	required bool      // since a leader said so
-	told     bool      // a leader has said anything
+	required bool      // the leader demands tickets
+	learned  bool      // a leader has answered
 	clock    float64   // the leader's, Unix time
-	at       time.Time // when clock was so
+	clockAt  time.Time // when clock was read
 	known    map[string]*apiv1.Ticket
 	returned map[uint64]time.Time // leases, and since when
 	ranks    map[rank]session     // the latest of each
@@ -48,11 +48,12 @@ type rank struct {
 // session orders a rank's sessions.
 type session struct{ fence, seq uint64 }
 
+// before reports whether a rank had session s before session o.
 func (s session) before(o session) bool {
 	return s.fence < o.fence || s.fence == o.fence && s.seq < o.seq
 }
 
-// NewVerifier makes a Verifier for a node's present run. now is time.Now, or a test's clock.
+// NewVerifier makes a Verifier for one run of a node. now is time.Now, or a test's clock.
 func NewVerifier(node, incarnation string, now func() time.Time) *Verifier {
 	return &Verifier{
 		node: node, incarnation: incarnation, now: now, keys: map[uint64]ed25519.PublicKey{}, known: map[string]*apiv1.Ticket{},
@@ -60,13 +61,14 @@ func NewVerifier(node, incarnation string, now func() time.Time) *Verifier {
 	}
 }
 
-// Learn takes in what the leader answered to a heartbeat. An older control plane, which signs nothing, demands nothing.
+// Learn learns from the leader's answer to a heartbeat. An older control plane, which signs nothing, demands no
+// tickets.
 func (v *Verifier) Learn(m *apiv1.HeartbeatResponse) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.told, v.required = true, m.GetTicketsRequired()
+	v.learned, v.required = true, m.GetTicketsRequired()
 	now := v.now()
-	v.clock, v.at = m.GetClockSeconds(), now
+	v.clock, v.clockAt = m.GetClockSeconds(), now
 	if k := m.GetTicketKey(); len(k.GetPublicKey()) == ed25519.PublicKeySize {
 		v.keys[k.Id] = ed25519.PublicKey(bytes.Clone(k.PublicKey))
 		for len(v.keys) > maxKeys {
@@ -85,7 +87,7 @@ func (v *Verifier) Learn(m *apiv1.HeartbeatResponse) {
 	}
 }
 
-// sweep forgets what is over. v.mu is held.
+// sweep forgets what is no longer needed. v.mu is held.
 func (v *Verifier) sweep(now time.Time) {
 	for id, since := range v.returned {
 		if now.Sub(since) > keepReturned {
@@ -109,12 +111,12 @@ func (v *Verifier) sweep(now time.Time) {
 	}
 }
 
-// leaderClock is the leader's clock now. v.mu is held.
+// leaderClock returns the leader's clock now. v.mu is held.
 func (v *Verifier) leaderClock(now time.Time) float64 {
-	return v.clock + now.Sub(v.at).Seconds()
+	return v.clock + now.Sub(v.clockAt).Seconds()
 }
 
-// Ask is what a request is for.
+// Ask is the mini-batch that a request asks for.
 type Ask struct {
 	Job    [32]byte
 	Epoch  uint64
@@ -122,16 +124,16 @@ type Ask struct {
 	Number uint64
 }
 
-// Check returns the ticket that a header shows if it covers what is asked for. peer is whose certificate the connection
-// shows; the zero value where there is none. Where no ticket is demanded and none is shown, it returns nil. The error
-// wraps ErrNone, ErrVoid or ErrKey.
+// Check returns the ticket that a header shows if the ticket covers what is asked for. peer is the identity of the
+// connection's certificate, or the zero value where there is none. Where no ticket is demanded and none is shown, Check
+// returns nil. The error wraps ErrNone, ErrVoid or ErrKey.
 func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv1.Ticket, error) {
 	v.mu.RLock()
 	t := v.known[header]
-	told, required := v.told, v.required
+	learned, required := v.learned, v.required
 	v.mu.RUnlock()
 	switch {
-	case !told:
+	case !learned:
 		return nil, fmt.Errorf("%w: this node has not reached the control plane since it was started", ErrKey)
 	case header == "" && !required:
 		return nil, nil
@@ -165,13 +167,13 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 	return t, nil
 }
 
-// void refuses a ticket.
+// void makes the error that refuses a ticket.
 func (v *Verifier) void(t *apiv1.Ticket, why string, args ...any) error {
 	return fmt.Errorf("%w: lease %d: %s", ErrVoid, t.Lease, fmt.Sprintf(why, args...))
 }
 
 // isHolder reports whether a ticket is the peer's. Where a connection shows no certificate, as over a unix socket,
-// whoever has the ticket is its holder.
+// everybody who has the ticket is its holder.
 func isHolder(holder string, peer identity.Identity) bool {
 	if holder == "" || peer == (identity.Identity{}) {
 		return true
@@ -180,9 +182,9 @@ func isHolder(holder string, peer identity.Identity) bool {
 	return role == string(peer.Role) && name == peer.Name
 }
 
-// verify checks a ticket's signature, and remembers it.
+// verify checks a ticket's signature, and remembers the ticket.
 func (v *Verifier) verify(header string) (*apiv1.Ticket, error) {
-	t, raw, signature, err := read(header)
+	t, raw, signature, err := decode(header)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +200,7 @@ func (v *Verifier) verify(header string) (*apiv1.Ticket, error) {
 		return nil, fmt.Errorf("%w: key %d; the latest is %d", ErrKey, t.Key, latest)
 	case !ok:
 		return nil, fmt.Errorf("%w: key %d is no leader's, or is of one long gone", ErrNone, t.Key)
-	case !ed25519.Verify(key, signed(raw), signature):
+	case !ed25519.Verify(key, signedBytes(raw), signature):
 		return nil, fmt.Errorf("%w: no leader of this control plane has signed it", ErrNone)
 	}
 	v.mu.Lock()

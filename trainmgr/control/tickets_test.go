@@ -49,8 +49,10 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Grants)
 	g := r.Grants[0]
-	said, err := ticket.Read(ticket.Encode(g.Ticket))
-	require.NoError(t, err)
+	var signed apiv1.SignedTicket
+	require.NoError(t, proto.Unmarshal(g.Ticket, &signed))
+	said := &apiv1.Ticket{}
+	require.NoError(t, proto.Unmarshal(signed.Ticket, said))
 	assert.InDelta(t, seconds(time.Now().Add(ticketTime)), said.ExpiresSeconds, 120)
 	said.ExpiresSeconds = 0
 	assert.True(t, proto.Equal(&apiv1.Ticket{
@@ -64,7 +66,7 @@ func TestAGrantCarriesItsTicket(t *testing.T) {
 	assert.Empty(t, beat.Returned)
 	here.Learn(beat)
 	there.Learn(beat)
-	shown := ticket.Encode(g.Ticket)
+	shown := apiv1.EncodeTicket(g.Ticket)
 	_, err = here.Check(shown, identity.Identity{}, askFor(k, g))
 	require.NoError(t, err)
 	_, err = there.Check(shown, identity.Identity{}, askFor(k, g))
@@ -126,7 +128,7 @@ func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	assert.Equal(t, old, r.Tickets[0].Lease)
 	verify := ticket.NewVerifier("n", "n-1", time.Now)
 	verify.Learn(n.beatOnce(t, c, 0, 0))
-	_, err = verify.Check(ticket.Encode(r.Tickets[0].Ticket), identity.Identity{}, askFor(k, k.held[old]))
+	_, err = verify.Check(apiv1.EncodeTicket(r.Tickets[0].Ticket), identity.Identity{}, askFor(k, k.held[old]))
 	assert.NoError(t, err)
 	r, err = k.lease(0, 0, 0)
 	require.NoError(t, err)
@@ -147,11 +149,11 @@ func TestTicketsAreIssuedAnewInTime(t *testing.T) {
 	beat := n.beatOnce(t, c, 0, 0)
 	verify.Learn(beat)
 	for _, x := range r.Tickets {
-		said, err := verify.Check(ticket.Encode(x.Ticket), identity.Identity{}, askFor(k, k.held[x.Lease]))
+		said, err := verify.Check(apiv1.EncodeTicket(x.Ticket), identity.Identity{}, askFor(k, k.held[x.Lease]))
 		require.NoError(t, err)
 		assert.Equal(t, beat.Fence, said.Key)
 	}
-	_, err = verify.Check(ticket.Encode(before), identity.Identity{}, askFor(k, k.held[old]))
+	_, err = verify.Check(apiv1.EncodeTicket(before), identity.Identity{}, askFor(k, k.held[old]))
 	assert.NoError(t, err, "what its predecessor signed is good as long")
 }
 

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -53,7 +52,7 @@ func (p *piece) setTicket(ticket []byte) {
 	if len(ticket) == 0 {
 		return
 	}
-	text := base64.StdEncoding.EncodeToString(ticket)
+	text := apiv1.EncodeTicket(ticket)
 	p.ticket.Store(&text)
 }
 

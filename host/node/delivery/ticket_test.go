@@ -78,7 +78,7 @@ func TestATicketIsItsHolders(t *testing.T) {
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+l.Addr().String(), nil)
 		require.NoError(t, err)
-		req.Header.Set(apiv1.TicketHeader, ticket.Encode(b))
+		req.Header.Set(apiv1.TicketHeader, apiv1.EncodeTicket(b))
 		resp, err := c.client.Do(req)
 		require.NoError(t, err, who)
 		assert.Equal(t, c.status, resp.StatusCode, who)
