@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// Update changes the file: it reads it, has change change it, and replaces it, unless change fails or changes nothing.
-// The file is for its owner alone (0600), and so is its folder if it is made here.
+// Update reads the file, calls change, and replaces the file, unless change fails or changes nothing. Only its owner
+// may read the file (0600), and its folder if it is made here.
 func Update(path string, change func(*File) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrFile, err)

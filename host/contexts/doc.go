@@ -1,10 +1,11 @@
-// Package contexts keeps, for one user, which control planes there are and how to speak to them: contexts.yaml.
+// Package contexts keeps the control planes that a user knows, and the identities by which the user calls them, in the
+// file contexts.yaml.
 //
 // # Overview
 //
-// A [Context] is a name for the members of a control plane and the PEM files of an identity there. [Path] says where
-// the file lies: millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it,
-// and [Resolve] decides what a command uses: a flag goes before an environment variable, and that before a context.
+// A [Context] names the members of a control plane and the PEM files of an identity. [Path] returns where the file lies:
+// millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it, and [Resolve]
+// decides what a command uses: a flag comes before an environment variable, and that before a context.
 //
 // The file is JSON, which YAML contains, because the Python package reads the same file with the standard library
 // alone:
@@ -25,14 +26,14 @@
 //
 // # Concurrency
 //
-// [Update] holds a lock on a file beside contexts.yaml, and replaces contexts.yaml by rename: readers see one or the
-// other.
+// [Update] holds a lock on a file beside contexts.yaml and replaces contexts.yaml by rename, so that readers see the file
+// before or after the change.
 //
 // # Errors
 //
-// [ErrFile] for a file that cannot be read, with its path and the line; [ErrUnknown] for a name that is not in it.
+// [ErrFile] says that the file cannot be used, with its path and the line; [ErrUnknown] that it has no context of a name.
 //
 // # Debugging
 //
-// `millrace context show` prints what a command would use now, and from where each part comes.
+// `millrace context show` prints what a command would use now, and the source of each part.
 package contexts

@@ -21,7 +21,7 @@ var (
 	ErrUnknown = errors.New("no such context")
 )
 
-// Context says how to speak to a control plane.
+// Context says how to call a control plane.
 type Context struct {
 	Control []string `json:"control"` // members: https://HOST:PORT, http://HOST:PORT or unix:PATH
 	Cert    string   `json:"cert"`    // PEM files; all three or none
@@ -29,23 +29,24 @@ type Context struct {
 	CA      string   `json:"ca"`
 }
 
-// Identity are the context's PEM files as package identity takes them.
+// Identity returns the context's PEM files as package identity takes them.
 func (c Context) Identity() identity.Options {
 	return identity.Options{Cert: c.Cert, Key: c.Key, CA: c.CA}
 }
 
-// Equal reports whether two contexts say the same.
+// Equal reports whether two contexts are the same.
 func (c Context) Equal(d Context) bool {
 	return slices.Equal(c.Control, d.Control) && c.Identity() == d.Identity()
 }
 
-// File is what contexts.yaml holds.
+// File is the content of contexts.yaml.
 type File struct {
 	Current  string             `json:"current"` // name of the context that is used when none is named; may be empty
 	Contexts map[string]Context `json:"contexts"`
 }
 
-// names are 1 to 63 of a-z, 0-9, dot, underscore and hyphen. A URL is none, so that an argument may be either.
+// names matches 1 to 63 of a-z, 0-9, dot, underscore and hyphen. No URL matches, so that an argument may be a name or a
+// URL.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 
 // CheckName returns an error unless a context may have the name.
@@ -77,10 +78,10 @@ func (c Context) Check() error {
 	return nil
 }
 
-// Secure reports whether a member is spoken to with TLS.
+// Secure reports whether a member is called over TLS.
 func Secure(url string) bool { return strings.HasPrefix(url, "https:") }
 
-// Check returns an error unless the file makes sense.
+// Check returns an error unless every context of the file can be used and the current one exists.
 func (f *File) Check() error {
 	for _, name := range f.Names() {
 		if err := CheckName(name); err != nil {
@@ -96,10 +97,10 @@ func (f *File) Check() error {
 	return nil
 }
 
-// Names lists the contexts in order.
+// Names returns the names of the contexts, sorted.
 func (f *File) Names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }
 
-// Find returns a context. The error wraps ErrUnknown.
+// Find returns a context by name. The error wraps ErrUnknown.
 func (f *File) Find(name string) (Context, error) {
 	c, ok := f.Contexts[name]
 	if !ok {
@@ -108,7 +109,7 @@ func (f *File) Find(name string) (Context, error) {
 	return c, nil
 }
 
-// choices says which contexts there are.
+// choices lists the names of the contexts, for an error.
 func (f *File) choices() string {
 	if len(f.Contexts) == 0 {
 		return "there are none: millrace up makes one, and so does millrace context add"
@@ -119,7 +120,8 @@ func (f *File) choices() string {
 // fileName is the file's name in the folder millrace of the user's configurations.
 const fileName = "contexts.yaml"
 
-// Path says where the user's file lies: $XDG_CONFIG_HOME/millrace/contexts.yaml, or ~/.config/millrace/contexts.yaml.
+// Path returns where the user's file lies: $XDG_CONFIG_HOME/millrace/contexts.yaml, or
+// ~/.config/millrace/contexts.yaml.
 func Path(getenv func(string) string) (string, error) {
 	// XDG: a path that is not absolute is to be ignored.
 	if dir := getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -132,7 +134,7 @@ func Path(getenv func(string) string) (string, error) {
 	return filepath.Join(home, ".config", "millrace", fileName), nil
 }
 
-// Read reads the file; one that is not there holds no context. Paths in what it returns are absolute if path is.
+// Read reads the file. A file that does not exist holds no context. The paths in the result are absolute if path is.
 func Read(path string) (*File, error) {
 	b, err := readBounded(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -157,7 +159,7 @@ func Read(path string) (*File, error) {
 	return f, nil
 }
 
-// Bytes is the file as it is written.
+// Bytes returns the file as it is written.
 func (f *File) Bytes() ([]byte, error) {
 	if f.Contexts == nil {
 		f.Contexts = map[string]Context{}

@@ -30,8 +30,8 @@ func readBounded(path string) ([]byte, error) {
 	return b, nil
 }
 
-// Parse reads the file's bytes and checks them. It is strict: a field that is not known, or that comes twice, is an
-// error, and every error says on which line.
+// Parse reads the file's bytes and checks them. It is strict: a field that is unknown or that comes twice is an error,
+// and every error names the line.
 func Parse(b []byte) (*File, error) {
 	if !utf8.Valid(b) {
 		return nil, errors.New("it is not UTF-8 text")
@@ -63,17 +63,18 @@ func Parse(b []byte) (*File, error) {
 	return f, f.Check()
 }
 
-// parser reads the file token by token, so that errors know their line.
+// parser reads the file token by token, so that its errors know their line.
 type parser struct {
 	b []byte
 	d *json.Decoder
 }
 
-// line is where the parser stands, from 1.
+// line returns the line of the next token, from 1.
 func (p *parser) line() int {
 	return 1 + bytes.Count(p.b[:min(p.d.InputOffset(), int64(len(p.b)))], []byte{'\n'})
 }
 
+// errorf makes an error that names the line.
 func (p *parser) errorf(format string, a ...any) error {
 	return fmt.Errorf("line %d: %w", p.line(), fmt.Errorf(format, a...))
 }
@@ -143,6 +144,7 @@ func (p *parser) context(name string) (c Context, err error) {
 	})
 }
 
+// text reads a string.
 func (p *parser) text(to *string) error {
 	t, err := p.token()
 	if err != nil {
@@ -156,6 +158,7 @@ func (p *parser) text(to *string) error {
 	return nil
 }
 
+// texts reads a list of strings.
 func (p *parser) texts(to *[]string) error {
 	t, err := p.token()
 	if err != nil {

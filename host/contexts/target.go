@@ -18,14 +18,14 @@ const (
 	CAEnv      = "MILLRACE_CA"
 )
 
-// Flags are what the command line says; zero fields were not given.
+// Flags are what the command line says. A zero field was not given.
 type Flags struct {
 	Context  string
 	Control  []string
 	Identity identity.Options
 }
 
-// Target is whom a command speaks to, as whom, and where it is from.
+// Target says which control plane a command calls, with which identity, and the source of each.
 type Target struct {
 	Control  []string // nil: nothing names a control plane
 	Identity identity.Options
@@ -33,21 +33,21 @@ type Target struct {
 	ControlFrom, CertFrom, CAFrom string
 }
 
-// candidate is a place that may say a part.
+// candidate is a source that may name a part of a Target.
 type candidate struct {
 	from string
 	Context
 }
 
-// Resolve decides whom a command speaks to. Address, certificate (with its key) and authority are each taken from the
-// first place that says them: their flag, the context that --context names, their environment variable, the context
-// that MILLRACE_CONTEXT names, the current context. Certificate and authority are left out where no member is spoken to
-// with TLS and no flag gives them. The error wraps ErrFile or ErrUnknown.
+// Resolve decides which control plane a command calls, and with which identity. Address, certificate (with its key) and
+// authority are each taken from the first source that names them: their flag, the context that --context names, their
+// environment variable, the context that MILLRACE_CONTEXT names, the current context. Certificate and authority are
+// left out if no member is called over TLS and no flag names them. The error wraps ErrFile or ErrUnknown.
 func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	places := []candidate{{"flag",
 		Context{Control: flags.Control, Cert: flags.Identity.Cert, Key: flags.Identity.Key, CA: flags.Identity.CA}}}
 	if flags.Context != "" {
-		c, err := named(flags.Context, getenv)
+		c, err := findContext(flags.Context, getenv)
 		if err != nil {
 			return Target{}, fmt.Errorf("--context: %w", err)
 		}
@@ -55,17 +55,17 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	}
 	places = append(places,
 		candidate{"environment",
-			Context{Control: fields(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv), CA: getenv(CAEnv)}})
+			Context{Control: splitList(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv), CA: getenv(CAEnv)}})
 	var t Target
 	for _, p := range places {
-		t = t.take(p)
+		t = t.fill(p)
 	}
 	if flags.Context == "" && !t.complete() { // else contexts.yaml may be in any state
-		c, err := ambient(getenv)
+		c, err := defaultContext(getenv)
 		if err != nil {
 			return Target{}, err
 		}
-		t = t.take(c)
+		t = t.fill(c)
 	}
 	if !slices.ContainsFunc(t.Control, Secure) && !flags.Identity.On() {
 		t.Identity, t.CertFrom, t.CAFrom = identity.Options{}, "", ""
@@ -73,16 +73,16 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	return t, nil
 }
 
-// complete reports whether nothing is missing that a context could say.
+// complete reports whether a context could add nothing.
 func (t *Target) complete() bool {
 	return len(t.Control) > 0 &&
 		(!slices.ContainsFunc(t.Control, Secure) || t.Identity.Cert != "" && t.Identity.CA != "")
 }
 
-// ambient is the context that is used when none is named: that of the environment, or the current one.
-func ambient(getenv func(string) string) (candidate, error) {
+// defaultContext returns the context that is used when no flag names one: that of the environment, or the current one.
+func defaultContext(getenv func(string) string) (candidate, error) {
 	if name := getenv(ContextEnv); name != "" {
-		c, err := named(name, getenv)
+		c, err := findContext(name, getenv)
 		if err != nil {
 			return candidate{}, fmt.Errorf("%s: %w", ContextEnv, err)
 		}
@@ -98,8 +98,8 @@ func ambient(getenv func(string) string) (candidate, error) {
 	return candidate{"context " + f.Current, f.Contexts[f.Current]}, nil
 }
 
-// take fills in what is missing.
-func (t Target) take(p candidate) Target {
+// fill returns the target with its missing parts taken from a candidate.
+func (t Target) fill(p candidate) Target {
 	from := func(flag, env string) string {
 		switch p.from {
 		case "flag":
@@ -121,7 +121,7 @@ func (t Target) take(p candidate) Target {
 	return t
 }
 
-// errHomeless says that there is no place for contexts.yaml.
+// errHomeless says that contexts.yaml has no folder.
 var errHomeless = errors.New("neither XDG_CONFIG_HOME nor HOME says where contexts are kept")
 
 // load reads the user's file.
@@ -133,7 +133,8 @@ func load(getenv func(string) string) (*File, error) {
 	return Read(path)
 }
 
-func named(name string, getenv func(string) string) (Context, error) {
+// findContext returns a context of the user's file by name.
+func findContext(name string, getenv func(string) string) (Context, error) {
 	f, err := load(getenv)
 	if err != nil {
 		return Context{}, err
@@ -141,8 +142,8 @@ func named(name string, getenv func(string) string) (Context, error) {
 	return f.Find(name)
 }
 
-// fields splits a list at its commas.
-func fields(s string) []string {
+// splitList splits a list at its commas.
+func splitList(s string) []string {
 	var list []string
 	for part := range strings.SplitSeq(s, ",") {
 		if part = strings.TrimSpace(part); part != "" {

@@ -1,20 +1,20 @@
-// Package exposition is what every daemon exports at /metrics beside its own metrics, and who may read it.
+// Package exposition serves /metrics: what every daemon exports beside its own metrics, and who may read it.
 //
 // # Overview
 //
-// [Register] adds to a registry what the program is (millrace_build_info), its process and Go's runtime, and when its
-// certificates end. [Reader] is the one rule of who may read metrics: over TLS operators, members of the control plane
-// and nodes; without TLS, which only loopback, unix sockets and trusted networks have, whoever gets there.
+// [Register] adds to a registry what the program is (millrace_build_info), the state of its process and of Go's runtime,
+// and when its certificates end. [Reader] is the one rule of who may read metrics: over TLS, operators, members of the
+// control plane and nodes; without TLS, which only loopback, unix sockets and trusted networks have, everybody.
 //
 // # Concurrency
 //
-// Everything may be used from any number of goroutines. Certificates are read again whenever metrics are.
+// Everything may be used from any number of goroutines. The certificates are read again whenever metrics are collected.
 //
 // # Errors
 //
-// Errors are the registry's: a metric of a name that is there already.
+// Register fails when the registry has another metric of one of the names.
 //
 // # Debugging
 //
-// curl --cert ann.pem --key ann.key --cacert ca.pem https://NODE:7070/metrics shows everything, with what it means.
+// curl --cert ann.pem --key ann.key --cacert ca.pem https://NODE:7070/metrics shows every metric with its help.
 package exposition

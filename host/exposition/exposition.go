@@ -13,14 +13,14 @@ import (
 	"github.com/millrace/millrace/host/identity"
 )
 
-// Options are what a daemon says of itself.
+// Options describe a daemon.
 type Options struct {
 	Version  string           // of the program; empty: devel
 	Identity identity.Options // whose certificates are watched
 }
 
-// Register adds what every daemon exports; the function takes it out again. What another daemon of the process has
-// registered already serves both.
+// Register adds what every daemon exports to a registry, and returns a function that takes it out again. What another
+// daemon of the process has registered already serves both.
 func Register(r prometheus.Registerer, o Options) (unregister func(), err error) {
 	if o.Version == "" {
 		o.Version = "devel"
@@ -97,12 +97,12 @@ func (c *certificates) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// Handler serves a registry to whom Reader lets through.
+// Handler serves a registry to those whom Reader lets through.
 func Handler(g prometheus.Gatherer) http.Handler {
 	return Reader(promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
 }
 
-// Reader lets operators, members of the control plane and nodes read over TLS, and everybody without it.
+// Reader lets operators, members of the control plane and nodes read over TLS, and everybody without TLS.
 func Reader(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := identity.Require(r.TLS, identity.Operator, identity.Control, identity.Node); err != nil {

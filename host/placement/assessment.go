@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// Assessment says what a placement is worth.
+// Assessment says what a placement lacks, and how fast it is.
 type Assessment struct {
 	Partitions int   `json:"partitions"`
 	Rows       int64 `json:"rows"`
 	Fewest     int   `json:"fewest_copies"` // of any partition
-	// partitions with fewer copies than they are to have; with none, the rows are not there at all
+	// Short are the partitions with fewer copies than wanted. A partition without copies is lost.
 	Short []Short `json:"short"`
-	// OneNode are the partitions whose copies, be it one or several, all lie on one node: without the node they are
-	// gone.
+	// OneNode are the partitions whose copies all lie on one node: without the node they are lost.
 	OneNode []string `json:"one_node"`
-	// NotSpread are those of OneNode that are to have two copies or more while another node has a drive: Replicate
+	// NotSpread are those of OneNode of which two copies or more are wanted, while another node has a drive. Replicate
 	// mends that.
 	NotSpread []string `json:"not_spread"`
-	// RowsPerSecond is what the drives sustain together over a whole epoch, every partition's rows shared between its
-	// holders as evenly in time as can be. 0 if no P is known.
+	// RowsPerSecond is what the drives sustain together over a whole epoch, if every partition's rows are shared
+	// between its holders so that they finish together as nearly as possible. 0 if no P is known.
 	RowsPerSecond float64 `json:"sustained_rows_per_second"`
 	Last          Ref     `json:"last"` // the drive that ends last
 }
@@ -31,10 +30,10 @@ type Short struct {
 	Wanted    int    `json:"wanted"`
 }
 
-// Good reports whether the placement is as it should be.
+// Good reports whether the placement lacks nothing.
 func (r *Assessment) Good() bool { return len(r.Short) == 0 && len(r.NotSpread) == 0 }
 
-// Check reports on a placement. partitions are also those that should lie somewhere and do not.
+// Check assesses a placement. partitions are all that are wanted, those too that lie on no drive.
 func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
@@ -58,7 +57,7 @@ func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 			continue
 		}
 		r.OneNode = append(r.OneNode, p.Name)
-		if p.Copies > 1 && len(holders) > 1 && elsewhere(nodes, holders[0].Node) {
+		if p.Copies > 1 && len(holders) > 1 && hasOtherNode(nodes, holders[0].Node) {
 			r.NotSpread = append(r.NotSpread, p.Name)
 		}
 	}
@@ -66,7 +65,7 @@ func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	slices.Sort(r.NotSpread)
 	slices.Sort(r.OneNode)
 	longest := 0.0
-	for _, s := range c.level(partitions) {
+	for _, s := range c.shareRows(partitions) {
 		if s.load > longest {
 			longest, r.Last = s.load, s.Ref
 		}
@@ -78,8 +77,8 @@ func Check(drives []Drive, partitions []Partition) (Assessment, error) {
 	return r, nil
 }
 
-// elsewhere reports whether a node other than the given one has a drive that takes partitions.
-func elsewhere(open map[string]bool, node string) bool {
+// hasOtherNode reports whether a node other than the given one has a drive that takes partitions.
+func hasOtherNode(open map[string]bool, node string) bool {
 	for name, takes := range open {
 		if takes && name != node {
 			return true
@@ -88,9 +87,9 @@ func elsewhere(open map[string]bool, node string) bool {
 	return false
 }
 
-// level shares each partition's rows between its holders such that they end together, as nearly as moving rows from
-// the drive that ends last can make it.
-func (c *cluster) level(partitions []Partition) []*state {
+// shareRows shares each partition's rows between its holders so that they finish together, as nearly as moving rows
+// from the drive that finishes last can make it. It returns the drives with their loads.
+func (c *cluster) shareRows(partitions []Partition) []*state {
 	type part struct {
 		holders []*state
 		share   []float64 // rows of each holder
@@ -117,8 +116,8 @@ func (c *cluster) level(partitions []Partition) []*state {
 			parts = append(parts, part{holders: h, share: share})
 		}
 	}
-	// Each round makes one partition's holders end as nearly together as its own rows allow; the greatest load never
-	// grows.
+	// Each round moves rows of one partition so that its holders finish together as nearly as its rows allow. The greatest
+	// load never grows.
 	for range 50 {
 		moved := false
 		for _, p := range parts {

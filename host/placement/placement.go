@@ -27,26 +27,26 @@ func (r Ref) String() string { return r.Node + "/" + r.Drive }
 type Drive struct {
 	Ref
 	FreeBytes     int64
-	RowsPerSecond float64  // P; 0 where it is not known: then it counts as the mean of those that are, or as any other
-	Partitions    []string // what it holds
-	Closed        bool     // takes nothing more: it is draining, read-only or out of order
+	RowsPerSecond float64  // P; 0 if unknown: then it counts as the mean of the known ones, or as that of any other drive
+	Partitions    []string // that it holds
+	Closed        bool     // it takes no more partitions: it is draining, read-only or out of order
 }
 
-// Partition is one to be placed, or one that lies somewhere.
+// Partition is a partition that is to be placed, or that lies somewhere.
 type Partition struct {
 	Name   string
 	Bytes  int64
 	Rows   int64
-	Copies int // how many copies it is to have
+	Copies int // wanted
 }
 
-// overhead is what a member of a tar volume takes beside its bytes at most: headers, a long name, padding to a block.
+// overhead bounds what a member of a tar volume takes beside its bytes: headers, a long name, padding to a block.
 const overhead = 8 << 10
 
-// Copy is a partition to be brought to a drive.
+// Copy is a partition that is to be brought to a drive.
 type Copy struct {
 	Partition Partition
-	From      Ref // a drive that holds it; zero if the one who asked has it
+	From      Ref // a drive that holds it; zero if the caller has it
 	To        Ref
 }
 
@@ -61,11 +61,11 @@ type state struct {
 	Drive
 	p    float64
 	free int64
-	load float64 // seconds that its rows take it, a partition's shared between its copies
+	load float64 // seconds that its rows take; the rows of a partition are shared between its copies
 	has  map[string]bool
 }
 
-// open reads the drives. partitions are all that are known; load is computed with so many copies as there are.
+// open reads the drives. partitions are all that are known. A drive's load is computed with the copies that there are.
 func open(drives []Drive, partitions []Partition) (*cluster, error) {
 	c := &cluster{rows: map[string]Partition{}}
 	for _, p := range partitions {
@@ -109,7 +109,7 @@ func open(drives []Drive, partitions []Partition) (*cluster, error) {
 	return c, nil
 }
 
-// holders are the drives that hold a partition, first by name first.
+// holders returns the drives that hold a partition, sorted by name.
 func (c *cluster) holders(name string) []*state {
 	var list []*state
 	for _, s := range c.drives {
@@ -120,8 +120,8 @@ func (c *cluster) holders(name string) []*state {
 	return list
 }
 
-// choose finds the drive for one more copy: on a node that has none, if there is one; then the drive that will end
-// first; then the one with the most room; then by name.
+// choose returns the drive for one more copy. It prefers a node that has no copy, then the drive that will finish
+// first, then the drive with the most room, then the first by name.
 func (c *cluster) choose(p Partition, share float64) (*state, error) {
 	holders := c.holders(p.Name)
 	nodes := map[string]bool{}
@@ -147,14 +147,14 @@ func (c *cluster) choose(p Partition, share float64) (*state, error) {
 		return best, nil
 	case open == 0:
 		return nil, fmt.Errorf("partition %s is to have %d copies and can have %d: %w: every copy lies on a drive of its own, and %s: "+
-			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, staying(holders), ErrReplicas, c.census())
+			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, countOpen(holders), ErrReplicas, c.census())
 	}
 	return nil, fmt.Errorf("partition %s of %d bytes, which is to have %d copies and has %d: %w among the %d that do not hold it, the most is %d bytes: "+
 		"add drives", p.Name, p.Bytes, p.Copies, len(holders), ErrRoom, open, c.mostRoom(p.Name))
 }
 
-// staying counts the drives that are not closed: a copy on one that is retired does not stay.
-func staying(holders []*state) (n int) {
+// countOpen counts the drives that are not closed: a copy on a drive that is retired does not stay.
+func countOpen(holders []*state) (n int) {
 	for _, s := range holders {
 		if !s.Closed {
 			n++
@@ -183,7 +183,7 @@ func (c *cluster) census() string {
 	return text
 }
 
-// mostRoom is the room on the emptiest drive that could take a partition.
+// mostRoom returns the room on the emptiest drive that could take a partition.
 func (c *cluster) mostRoom(name string) int64 {
 	most := int64(0)
 	for _, s := range c.drives {
@@ -194,6 +194,7 @@ func (c *cluster) mostRoom(name string) int64 {
 	return most
 }
 
+// better reports whether drive a is the better choice for a copy of so many rows. nodes are those that hold a copy.
 func better(a, b *state, nodes map[string]bool, rows float64) bool {
 	if nodes[a.Node] != nodes[b.Node] {
 		return nodes[b.Node]
@@ -204,14 +205,14 @@ func better(a, b *state, nodes map[string]bool, rows float64) bool {
 	return a.free > b.free
 }
 
-// put notes a copy. rows is the share of the partition's rows that it will preprocess.
+// put records a copy. rows is the share of the partition's rows that it will preprocess.
 func (c *cluster) put(s *state, p Partition, rows float64) {
 	s.has[p.Name] = true
 	s.free -= p.Bytes + overhead
 	s.load += rows / s.p
 }
 
-// bySize sorts the largest first, then by name.
+// bySize sorts partitions by rows, the largest first, then by bytes, then by name.
 func bySize(partitions []Partition) []Partition {
 	sorted := slices.Clone(partitions)
 	slices.SortFunc(sorted, func(a, b Partition) int {
@@ -220,9 +221,9 @@ func bySize(partitions []Partition) []Partition {
 	return sorted
 }
 
-// Spread places partitions that the caller has, each on as many drives as it is to have copies. partitions are those
-// that lie on the drives already, as far as they are known. A copy that lies somewhere already counts: a partition that
-// has all of its copies gets none.
+// Spread places partitions that the caller has, each on as many drives as copies are wanted. partitions are those that
+// lie on the drives already, as far as they are known. A copy that lies somewhere already counts: a partition that has
+// all of its copies gets none.
 func Spread(drives []Drive, partitions, fresh []Partition) ([]Copy, error) {
 	c, err := open(drives, append(slices.Clone(partitions), fresh...))
 	if err != nil {
@@ -246,8 +247,8 @@ func Spread(drives []Drive, partitions, fresh []Partition) ([]Copy, error) {
 	return copies, nil
 }
 
-// Replicate returns the copies that bring every partition to at least as many as it is to have, and to two nodes where
-// it is to have two or more and another node has room.
+// Replicate returns the copies that bring every partition to at least the number that is wanted, and to two nodes if
+// two or more are wanted and another node has room.
 func Replicate(drives []Drive, partitions []Partition) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {
@@ -256,7 +257,7 @@ func Replicate(drives []Drive, partitions []Partition) ([]Copy, error) {
 	return c.replicate(partitions, nil)
 }
 
-// replicate brings partitions to their number of copies, not counting those on the drive that goes.
+// replicate brings partitions to their number of copies, not counting those on the drive that is retired.
 func (c *cluster) replicate(partitions []Partition, gone *state) ([]Copy, error) {
 	var copies []Copy
 	for _, p := range bySize(partitions) {
@@ -278,7 +279,7 @@ func (c *cluster) replicate(partitions []Partition, gone *state) ([]Copy, error)
 		if p.Copies < 2 || !onOneNode(stay) {
 			continue
 		}
-		// A node that is lost takes all copies with it: one more on another node, where there is one with room.
+		// All copies would be lost with the node: one more copy goes to another node, if one has room.
 		if s, err := c.choose(p, share); err == nil && s.Node != stay[0].Node {
 			c.put(s, p, share)
 			copies = append(copies, Copy{Partition: p, From: holders[len(copies)%len(holders)].Ref, To: s.Ref})
@@ -287,6 +288,7 @@ func (c *cluster) replicate(partitions []Partition, gone *state) ([]Copy, error)
 	return copies, nil
 }
 
+// onOneNode reports whether there are copies and all of them lie on one node.
 func onOneNode(list []*state) bool {
 	for _, s := range list {
 		if s.Node != list[0].Node {
@@ -296,8 +298,8 @@ func onOneNode(list []*state) bool {
 	return len(list) > 0
 }
 
-// Retire returns the copies without which a drive cannot be taken out: of each partition that it holds as many as keep
-// its number elsewhere.
+// Retire returns the copies that have to be made before a drive can be taken out: for each partition that it holds, as
+// many as keep the number of copies that is wanted.
 func Retire(drives []Drive, partitions []Partition, retire Ref) ([]Copy, error) {
 	c, err := open(drives, partitions)
 	if err != nil {

@@ -33,9 +33,9 @@ func parseFormat(text string) (map[string]field, error) {
 			key, value, _ := strings.Cut(strings.TrimSpace(part), ":")
 			switch key {
 			case "offset":
-				f.offset, err = bounded(value)
+				f.offset, err = parseBounded(value)
 			case "size":
-				f.size, err = bounded(value)
+				f.size, err = parseBounded(value)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("field %s: %s %q: %w", name, key, value, err)
@@ -49,7 +49,8 @@ func parseFormat(text string) (map[string]field, error) {
 	return fields, nil
 }
 
-func bounded(s string) (int, error) {
+// parseBounded parses a number from 0 to maxRecord.
+func parseBounded(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err == nil && (n < 0 || n > maxRecord) {
 		err = fmt.Errorf("want 0 to %d", maxRecord)
@@ -57,8 +58,8 @@ func bounded(s string) (int, error) {
 	return n, err
 }
 
-// pick takes the named fields, which must be whole numbers of 1, 2, 4 or 8 bytes, aligned.
-func pick(fields map[string]field, names ...string) ([]field, error) {
+// selectFields returns the named fields, which must be whole numbers of 1, 2, 4 or 8 bytes, aligned.
+func selectFields(fields map[string]field, names ...string) ([]field, error) {
 	var out []field
 	for _, name := range names {
 		f, ok := fields[name]

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrUnavailable says that this machine cannot watch NVMe commands; what it wraps says why.
+// ErrUnavailable says that this machine cannot watch NVMe commands. The error that wraps it says why.
 var ErrUnavailable = errors.New("NVMe commands cannot be timed here")
 
 // Buckets is the number of buckets of a histogram: bucket i counts latencies of 2^i nanoseconds to less than twice
@@ -24,7 +24,7 @@ type Histogram struct {
 	Counts     [Buckets]uint64 `json:"buckets"`
 }
 
-// Mean is the average latency, 0 of no commands.
+// Mean returns the average latency, or 0 if no command was counted.
 func (h *Histogram) Mean() time.Duration {
 	if h.Count == 0 {
 		return 0
@@ -32,7 +32,8 @@ func (h *Histogram) Mean() time.Duration {
 	return h.Total / time.Duration(h.Count)
 }
 
-// Quantile is the latency that a share q, from 0 to 1, of the commands stays below, to the next power of two.
+// Quantile returns the latency below which a share q, from 0 to 1, of the commands stays, rounded up to the next power
+// of two.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.Count == 0 {
 		return 0
@@ -53,7 +54,7 @@ type cell struct {
 	count, total     uint64
 }
 
-// assemble makes histograms of cells, by controller, queue and opcode.
+// assemble makes histograms of cells, sorted by controller, queue and opcode.
 func assemble(cells []cell) []Histogram {
 	type key struct {
 		controller, what uint32
@@ -75,14 +76,14 @@ func assemble(cells []cell) []Histogram {
 		all = append(all, *h)
 	}
 	slices.SortFunc(all, func(a, b Histogram) int {
-		return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(queue(a), queue(b)),
+		return cmp.Or(cmp.Compare(a.Controller, b.Controller), cmp.Compare(queueOrder(a), queueOrder(b)),
 			cmp.Compare(a.Opcode, b.Opcode))
 	})
 	return all
 }
 
-// queue sorts the admin queue before the others.
-func queue(h Histogram) int {
+// queueOrder sorts the admin queue before the others.
+func queueOrder(h Histogram) int {
 	if h.Admin {
 		return 0
 	}

@@ -14,27 +14,27 @@ const (
 	sizeValue  = 16
 )
 
-// load reads a field of the record at R6 into a register.
-func load(dst asm.Register, f field) asm.Instruction {
+// loadField reads a field of the record at R6 into a register.
+func loadField(dst asm.Register, f field) asm.Instruction {
 	size := map[int]asm.Size{1: asm.Byte, 2: asm.Half, 4: asm.Word, 8: asm.DWord}[f.size]
 	return asm.LoadMem(dst, asm.R6, int16(f.offset), size)
 }
 
-// key writes the command's key of fields ctrl_id, qid and cid to the frame.
-func key(f []field) asm.Instructions {
+// storeKey writes the command's key to the frame. Fields: ctrl_id, qid, cid.
+func storeKey(f []field) asm.Instructions {
 	var ins asm.Instructions
 	for i := range 3 {
-		ins = append(ins, load(asm.R1, f[i]), asm.StoreMem(asm.RFP, int16(frameKey+4*i), asm.R1, asm.Word))
+		ins = append(ins, loadField(asm.R1, f[i]), asm.StoreMem(asm.RFP, int16(frameKey+4*i), asm.R1, asm.Word))
 	}
 	return ins
 }
 
-// point sets a register to a place in the frame.
-func point(dst asm.Register, at int32) asm.Instructions {
+// pointTo sets a register to an address in the frame.
+func pointTo(dst asm.Register, at int32) asm.Instructions {
 	return asm.Instructions{asm.Mov.Reg(dst, asm.RFP), asm.Add.Imm(dst, at)}
 }
 
-// join appends pieces.
+// join appends pieces of a program.
 func join(pieces ...asm.Instructions) asm.Instructions {
 	var all asm.Instructions
 	for _, p := range pieces {
@@ -43,18 +43,19 @@ func join(pieces ...asm.Instructions) asm.Instructions {
 	return all
 }
 
-// begun is run when the driver sets a command up: it notes the time and the opcode. Fields: ctrl_id, qid, cid, opcode.
-func begun(f []field, commands int) asm.Instructions {
+// setupProgram runs when the driver sets a command up. It records the time and the opcode. Fields: ctrl_id, qid, cid,
+// opcode.
+func setupProgram(f []field, commands int) asm.Instructions {
 	return join(
-		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, key(f),
+		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, storeKey(f),
 		asm.Instructions{
 			asm.FnKtimeGetNs.Call(),
 			asm.StoreMem(asm.RFP, frameStart, asm.R0, asm.DWord),
-			load(asm.R1, f[3]),
+			loadField(asm.R1, f[3]),
 			asm.StoreMem(asm.RFP, frameStart+8, asm.R1, asm.DWord),
 			asm.LoadMapPtr(asm.R1, commands),
 		},
-		point(asm.R2, frameKey), point(asm.R3, frameStart),
+		pointTo(asm.R2, frameKey), pointTo(asm.R3, frameStart),
 		asm.Instructions{
 			asm.Mov.Imm(asm.R4, 0),
 			asm.FnMapUpdateElem.Call(),
@@ -63,12 +64,12 @@ func begun(f []field, commands int) asm.Instructions {
 		})
 }
 
-// ended is run when a command has completed: it counts the time since into the cell of its bucket. Fields: ctrl_id,
-// qid, cid.
-func ended(f []field, commands, cells int) asm.Instructions {
+// completionProgram runs when a command has completed. It counts the time since its setup in the cell of its bucket.
+// Fields: ctrl_id, qid, cid.
+func completionProgram(f []field, commands, cells int) asm.Instructions {
 	ins := join(
-		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, key(f),
-		asm.Instructions{asm.LoadMapPtr(asm.R1, commands)}, point(asm.R2, frameKey),
+		asm.Instructions{asm.Mov.Reg(asm.R6, asm.R1)}, storeKey(f),
+		asm.Instructions{asm.LoadMapPtr(asm.R1, commands)}, pointTo(asm.R2, frameKey),
 		asm.Instructions{
 			asm.FnMapLookupElem.Call(),
 			asm.JEq.Imm(asm.R0, 0, "exit"), // set up before anybody watched
@@ -77,7 +78,7 @@ func ended(f []field, commands, cells int) asm.Instructions {
 			asm.And.Imm(asm.R8, 0xff),
 			asm.LoadMapPtr(asm.R1, commands),
 		},
-		point(asm.R2, frameKey),
+		pointTo(asm.R2, frameKey),
 		asm.Instructions{
 			asm.FnMapDeleteElem.Call(),
 			asm.FnKtimeGetNs.Call(),
@@ -95,7 +96,7 @@ func ended(f []field, commands, cells int) asm.Instructions {
 		ins = append(ins, head, asm.RSh.Imm(asm.R2, step), asm.JEq.Imm(asm.R2, 0, next), asm.Add.Imm(asm.R9, step),
 			asm.Mov.Reg(asm.R1, asm.R2))
 	}
-	lookup := join(asm.Instructions{asm.LoadMapPtr(asm.R1, cells)}, point(asm.R2, frameCell),
+	lookup := join(asm.Instructions{asm.LoadMapPtr(asm.R1, cells)}, pointTo(asm.R2, frameCell),
 		asm.Instructions{asm.FnMapLookupElem.Call()})
 	return join(ins,
 		asm.Instructions{
@@ -111,13 +112,13 @@ func ended(f []field, commands, cells int) asm.Instructions {
 		lookup,
 		asm.Instructions{
 			asm.JNE.Imm(asm.R0, 0, "count"),
-			// The first of its kind. Another processor may be quicker: what it made stays.
+			// The first command of its kind makes the cell. If another processor has made it meanwhile, that cell stays.
 			asm.Mov.Imm(asm.R1, 0),
 			asm.StoreMem(asm.RFP, frameZero, asm.R1, asm.DWord),
 			asm.StoreMem(asm.RFP, frameZero+8, asm.R1, asm.DWord),
 			asm.LoadMapPtr(asm.R1, cells),
 		},
-		point(asm.R2, frameCell), point(asm.R3, frameZero),
+		pointTo(asm.R2, frameCell), pointTo(asm.R3, frameZero),
 		asm.Instructions{asm.Mov.Imm(asm.R4, 1), asm.FnMapUpdateElem.Call()}, // BPF_NOEXIST
 		lookup,
 		asm.Instructions{

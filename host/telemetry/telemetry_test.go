@@ -35,11 +35,11 @@ func TestFormat(t *testing.T) {
 	all, err := parseFormat(setup)
 	require.NoError(t, err)
 	assert.Len(t, all, 14)
-	got, err := pick(all, "ctrl_id", "qid", "cid", "opcode")
+	got, err := selectFields(all, "ctrl_id", "qid", "cid", "opcode")
 	require.NoError(t, err)
 	assert.Equal(t, []field{{40, 4}, {44, 4}, {52, 2}, {48, 1}}, got)
 	for _, name := range []string{"disk", "cdw10", "missing"} {
-		_, err := pick(all, name)
+		_, err := selectFields(all, name)
 		assert.Error(t, err, name)
 	}
 	for _, line := range []string{

@@ -16,14 +16,14 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// Bounds of the maps: commands outstanding at a time, of which the oldest go first, and cells, of which a histogram has
-// about twenty.
+// Bounds of the maps: outstanding commands, of which the oldest are dropped first, and cells, of which a histogram has about
+// twenty.
 const (
 	maxCommands = 16 << 10
 	maxCells    = 8 << 10
 )
 
-// licence of the programs, as the kernel wants it said.
+// licence is the licence of the programs, which the kernel asks for.
 const licence = "Apache-2.0"
 
 // Watcher counts commands until Close.
@@ -47,8 +47,8 @@ func Watch() (*Watcher, error) {
 	return w, nil
 }
 
-// fields reads where a tracepoint's record has its values.
-func fields(folders []string, name string, names ...string) ([]field, error) {
+// recordFields reads where a tracepoint's record has its values.
+func recordFields(folders []string, name string, names ...string) ([]field, error) {
 	var failed error
 	for _, folder := range folders {
 		b, err := os.ReadFile(filepath.Join(folder, "events/nvme", name, "format"))
@@ -60,7 +60,7 @@ func fields(folders []string, name string, names ...string) ([]field, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tracepoint %s: %w", name, err)
 		}
-		list, err := pick(all, names...)
+		list, err := selectFields(all, names...)
 		if err != nil {
 			return nil, fmt.Errorf("tracepoint %s: %w", name, err)
 		}
@@ -76,15 +76,15 @@ func watch(folders []string) (_ *Watcher, err error) {
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	start, err := fields(folders, "nvme_setup_cmd", "ctrl_id", "qid", "cid", "opcode")
+	start, err := recordFields(folders, "nvme_setup_cmd", "ctrl_id", "qid", "cid", "opcode")
 	if err != nil {
 		return nil, err
 	}
-	end, err := fields(folders, "nvme_complete_rq", "ctrl_id", "qid", "cid")
+	end, err := recordFields(folders, "nvme_complete_rq", "ctrl_id", "qid", "cid")
 	if err != nil {
 		return nil, err
 	}
-	// Kernels before 5.11 count maps against a limit; where it cannot be raised it may do.
+	// Kernels before 5.11 count maps against a limit. Where the limit cannot be raised, it may be high enough.
 	_ = rlimit.RemoveMemlock()
 	commands, err := w.newMap(&ebpf.MapSpec{Name: "commands", Type: ebpf.LRUHash, KeySize: sizeKey,
 		ValueSize: sizeStart, MaxEntries: maxCommands})
@@ -95,11 +95,11 @@ func watch(folders []string) (_ *Watcher, err error) {
 		MaxEntries: maxCells}); err != nil {
 		return nil, err
 	}
-	// Completions first, so that nothing that is noted stays for ever.
-	if err := w.attach("nvme_complete_rq", ended(end, commands.FD(), w.cells.FD())); err != nil {
+	// Completions are attached first, so that every command that is recorded is removed again.
+	if err := w.attach("nvme_complete_rq", completionProgram(end, commands.FD(), w.cells.FD())); err != nil {
 		return nil, err
 	}
-	if err := w.attach("nvme_setup_cmd", begun(start, commands.FD())); err != nil {
+	if err := w.attach("nvme_setup_cmd", setupProgram(start, commands.FD())); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -128,7 +128,7 @@ func (w *Watcher) attach(name string, ins asm.Instructions) error {
 	return nil
 }
 
-// Read gives what was counted since Watch.
+// Read returns what was counted since Watch.
 func (w *Watcher) Read() ([]Histogram, error) {
 	var k [sizeCell]byte
 	var v [sizeValue]byte
@@ -144,7 +144,7 @@ func (w *Watcher) Read() ([]Histogram, error) {
 	return assemble(cells), nil
 }
 
-// Close ends the counting. Further calls return the same.
+// Close stops the counting. Further calls return the same error.
 func (w *Watcher) Close() error {
 	w.closing.Do(func() {
 		var errs []error

@@ -12,8 +12,8 @@ func Watch() (*Watcher, error) {
 	return nil, fmt.Errorf("watch NVMe commands: %w: it takes Linux", ErrUnavailable)
 }
 
-// Read gives what was counted since Watch.
+// Read returns what was counted since Watch.
 func (*Watcher) Read() ([]Histogram, error) { return nil, ErrUnavailable }
 
-// Close ends the counting.
+// Close stops the counting.
 func (*Watcher) Close() error { return nil }

@@ -29,12 +29,12 @@ type Cluster struct {
 	wanted     map[string]*apiv1.PartitionCopies
 }
 
-// ErrNoDrive says that no node with a drive answers the control plane, for now.
+// ErrNoDrive says that no node with a drive answers the control plane now.
 var ErrNoDrive = errors.New("no storage node with a drive answers the control plane (millrace nodes list)")
 
 // Open reads the nodes, and how many copies of each partition are wanted, as a control plane lists them. Nodes that do
-// not answer it take part no more: what they hold is not counted, and nothing is put there. Two nodes that hold
-// different partitions of one name are an error.
+// not answer the control plane are left out: what they hold is not counted, and nothing is put there. Two nodes that
+// hold different partitions of one name are an error.
 func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identity.Options) (*Cluster, error) {
 	client, err := identity.HTTPClient(o)
 	if err != nil {
@@ -72,7 +72,7 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 	return c, nil
 }
 
-// mean is a drive's P over all pipelines that it was measured with; 0 if with none.
+// mean returns a drive's mean P over all pipelines that it was measured with, or 0 if there are none.
 func mean(rates map[string]float64) float64 {
 	sum := 0.0
 	for _, r := range rates {
@@ -84,11 +84,11 @@ func mean(rates map[string]float64) float64 {
 // Close ends idle connections.
 func (c *Cluster) Close() { c.client.CloseIdleConnections() }
 
-// Drives are the drives, for package placement.
+// Drives returns the drives, for package placement.
 func (c *Cluster) Drives() []placement.Drive { return c.drives }
 
-// Partitions are those that lie on some drive and that match, sorted by name; a nil match takes all. Copies is the
-// number that is wanted, 0 if that was never said.
+// Partitions returns the partitions that lie on some drive and that match, sorted by name. A nil match matches all.
+// Copies is the number that is wanted, or 0 if that is not known.
 func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition {
 	var list []placement.Partition
 	for name, p := range c.partitions {
@@ -99,7 +99,7 @@ func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition
 	return byName(list)
 }
 
-// Gone are the partitions that match of which copies are wanted, and that lie on no drive of a node that answers.
+// Gone returns the partitions that match, of which copies are wanted, and that lie on no drive of a node that answers.
 func (c *Cluster) Gone(match func(name string) bool) []placement.Partition {
 	var list []placement.Partition
 	for name, p := range c.wanted {
@@ -110,12 +110,13 @@ func (c *Cluster) Gone(match func(name string) bool) []placement.Partition {
 	return byName(list)
 }
 
+// byName sorts partitions by name.
 func byName(list []placement.Partition) []placement.Partition {
 	slices.SortFunc(list, func(a, b placement.Partition) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 
-// Holders are the drives that hold a partition.
+// Holders returns the drives that hold a partition.
 func (c *Cluster) Holders(name string) []placement.Ref {
 	var refs []placement.Ref
 	for _, d := range c.drives {
@@ -126,8 +127,8 @@ func (c *Cluster) Holders(name string) []placement.Ref {
 	return refs
 }
 
-// Carry makes copies, for each drive one after another, for several drives at once. A copy without a source is a file
-// of the caller, which open describes and opens. done is told of each copy, from one goroutine at a time.
+// Carry makes copies: for each drive one after another, for several drives at once. A copy without a source is a file
+// of the caller, which open describes and opens. Carry calls done for each copy, one call at a time.
 func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(partition string) (*File, error),
 	done func(placement.Copy, error)) error {
 	byDrive := map[placement.Ref][]placement.Copy{}
@@ -146,7 +147,7 @@ func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(
 				if ctx.Err() != nil {
 					err = context.Cause(ctx)
 				} else {
-					err = c.one(ctx, k, open)
+					err = c.carryOne(ctx, k, open)
 				}
 				mu.Lock()
 				if err != nil {
@@ -164,7 +165,8 @@ func (c *Cluster) Carry(ctx context.Context, copies []placement.Copy, open func(
 	return errors.Join(errs...)
 }
 
-func (c *Cluster) one(ctx context.Context, k placement.Copy, open func(partition string) (*File, error)) error {
+// carryOne makes one copy.
+func (c *Cluster) carryOne(ctx context.Context, k placement.Copy, open func(partition string) (*File, error)) error {
 	if k.From == (placement.Ref{}) {
 		f, err := open(k.Partition.Name)
 		if err != nil {
@@ -179,14 +181,14 @@ func (c *Cluster) one(ctx context.Context, k placement.Copy, open func(partition
 	}
 	return c.ask(ctx, k.To.Node, func(n apiv1connect.NodeClient) error {
 		_, err := n.Copy(ctx,
-			&apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachable(from.GetUrls()),
+			&apiv1.CopyRequest{Drive: k.To.Drive, Partition: p, FromUrl: reachableURL(from.GetUrls()),
 				FromDrive: k.From.Drive})
 		return err
 	})
 }
 
-// reachable picks the URL at which another node reaches a node: not a unix socket, if there is another.
-func reachable(urls []string) string {
+// reachableURL returns the URL at which another node reaches a node: not a unix socket, if there is another.
+func reachableURL(urls []string) string {
 	for _, u := range urls {
 		if !strings.HasPrefix(u, "unix:") {
 			return u
@@ -198,28 +200,29 @@ func reachable(urls []string) string {
 	return urls[0]
 }
 
-// maxAnswer bounds what a node may answer: what one with a million partitions says of itself.
+// maxAnswer bounds a node's answer in bytes: the description of a node with a million partitions.
 const maxAnswer = 256 << 20
 
 // ask calls a node at the first of its URLs that answers.
 func (c *Cluster) ask(ctx context.Context, node string, call func(apiv1connect.NodeClient) error) error {
-	return c.at(ctx, node, func(base string) error {
+	return c.atEachURL(ctx, node, func(base string) error {
 		err := call(apiv1connect.NewNodeClient(c.client, base, connect.WithReadMaxBytes(maxAnswer)))
 		var e *connect.Error
 		if errors.As(err, &e) && e.Code() != connect.CodeUnavailable {
-			return final{err}
+			return finalError{err}
 		}
 		return err
 	})
 }
 
-// final is an answer, which another URL would not change.
-type final struct{ error }
+// finalError is an answer of a node, which another URL would not change.
+type finalError struct{ error }
 
-func (f final) Unwrap() error { return f.error }
+// Unwrap returns the answer's error.
+func (f finalError) Unwrap() error { return f.error }
 
-// at calls f with a node's base URLs in turn until one answers.
-func (c *Cluster) at(ctx context.Context, node string, f func(base string) error) error {
+// atEachURL calls f with a node's base URLs in turn until one answers.
+func (c *Cluster) atEachURL(ctx context.Context, node string, f func(base string) error) error {
 	s := c.nodes[node]
 	if s == nil {
 		return fmt.Errorf("node %s does not answer the control plane", node)
@@ -232,7 +235,7 @@ func (c *Cluster) at(ctx context.Context, node string, f func(base string) error
 			continue
 		}
 		err = f(base)
-		var stop final
+		var stop finalError
 		if errors.As(err, &stop) {
 			return stop.error
 		}
@@ -244,13 +247,13 @@ func (c *Cluster) at(ctx context.Context, node string, f func(base string) error
 	return err
 }
 
-// Sum is what a drive gives of a partition, and what was put there.
+// Sum is the checksums of a partition on a drive: of its bytes as they are read, and as they were put.
 type Sum struct {
 	Bytes        int64
 	SHA256, Kept []byte // Kept is empty where nothing was kept before
 }
 
-// Verify has a node read a partition whole.
+// Verify makes a node read a partition whole.
 func (c *Cluster) Verify(ctx context.Context, r placement.Ref, partition string) (Sum, error) {
 	return c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: partition})
 }
@@ -271,7 +274,7 @@ func (c *Cluster) sum(ctx context.Context, r placement.Ref, q *apiv1.VerifyReque
 	return s, nil
 }
 
-// Drain lets a drive take no new splits, or again, and returns how many still run.
+// Drain makes a drive refuse new splits, or take them again, and returns how many are open.
 func (c *Cluster) Drain(ctx context.Context, r placement.Ref, drain bool) (running int, err error) {
 	err = c.ask(ctx, r.Node, func(n apiv1connect.NodeClient) error {
 		v, err := n.Drain(ctx, &apiv1.DrainRequest{Drive: r.Drive, Drain: drain})
@@ -284,7 +287,7 @@ func (c *Cluster) Drain(ctx context.Context, r placement.Ref, drain bool) (runni
 	return running, nil
 }
 
-// Settle drains a drive and waits until no split runs on it, or ctx ends.
+// Settle drains a drive and waits until no split is open on it, or ctx ends.
 func (c *Cluster) Settle(ctx context.Context, r placement.Ref) error {
 	for {
 		n, err := c.Drain(ctx, r, true)
@@ -299,8 +302,8 @@ func (c *Cluster) Settle(ctx context.Context, r placement.Ref) error {
 	}
 }
 
-// answer reads the beginning of an answer.
-func answer(r io.Reader) string {
+// answerText reads the beginning of an answer.
+func answerText(r io.Reader) string {
 	b, _ := io.ReadAll(io.LimitReader(r, 1<<10))
 	return strings.TrimSpace(string(b))
 }

@@ -245,7 +245,7 @@ func TestADescriptionFitsItsHeader(t *testing.T) {
 		Footer: dataset.Digest{7}}
 	for groups, kept := range map[int]bool{3: true, 1000: true, 100_000: false} {
 		p.RowGroups = make([]int64, groups)
-		b, err := header(p)
+		b, err := descriptionHeader(p)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(b), apiv1.MaxPartitionHeader)
 		var back dataset.Partition

@@ -1,11 +1,11 @@
-// Package cluster carries out what package placement decides: it puts partitions on the drives of storage nodes, has
-// nodes copy them from each other, verifies copies, and drains drives.
+// Package cluster carries out what package placement decides: it puts partitions on the drives of storage nodes, makes
+// nodes copy partitions from each other, verifies copies, and drains drives.
 //
 // # Overview
 //
-// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1):
-// a partition is put with one PUT, checked by the node as it comes in and read back before it counts; a copy goes from
-// node to node. Work for one drive is done in turn, work for several at once.
+// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1). A
+// file is put on a drive with one PUT: the node checks it as it comes in and reads it back before it counts. A copy goes
+// from node to node. Copies for one drive are made one after another, copies for several drives at once.
 //
 // # Concurrency
 //
@@ -13,6 +13,10 @@
 //
 // # Errors
 //
-// Errors name node, drive and partition. [Cluster.Carry] goes on after a failure and returns all of them: what
-// succeeded stays.
+// Errors name node, drive and partition. [Cluster.Carry] goes on after a failure and returns all errors: copies that
+// succeeded stay.
+//
+// # Debugging
+//
+// `millrace dataset verify` shows which copies there are, and reads them whole.
 package cluster

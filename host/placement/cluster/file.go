@@ -30,13 +30,13 @@ type File struct {
 	f        *os.File
 }
 
-// Format says what a file is.
+// Format is the format of a file.
 type Format struct {
 	Source program.Source // 0: Parquet
 	Text   text.Options   // of text
 }
 
-// OpenFile opens a local file as the partition of the name. It reads it whole, for its SHA-256.
+// OpenFile opens a local file as a partition of a name. It reads the file whole, for its SHA-256.
 func OpenFile(ctx context.Context, path, name string, format Format) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -50,6 +50,7 @@ func OpenFile(ctx context.Context, path, name string, format Format) (*File, err
 	return p, nil
 }
 
+// describe makes the File of an open file.
 func describe(ctx context.Context, f *os.File, name string, format Format) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -81,8 +82,8 @@ func describe(ctx context.Context, f *os.File, name string, format Format) (*Fil
 // Close closes the file.
 func (p *File) Close() error { return p.f.Close() }
 
-// header is a partition's description as it travels in a header.
-func header(p dataset.Partition) ([]byte, error) {
+// descriptionHeader returns a partition's description for the header of a PUT.
+func descriptionHeader(p dataset.Partition) ([]byte, error) {
 	b, err := json.Marshal(p)
 	if err == nil && len(b) > apiv1.MaxPartitionHeader {
 		p.RowGroups = nil
@@ -93,7 +94,7 @@ func header(p dataset.Partition) ([]byte, error) {
 
 // put sends a file to a drive.
 func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
-	description, err := header(p.Partition)
+	description, err := descriptionHeader(p.Partition)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
 		path = append(path, url.PathEscape(part))
 	}
 	where := apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(to.Drive)
-	return c.at(ctx, to.Node, func(base string) error {
+	return c.atEachURL(ctx, to.Node, func(base string) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPut, base+where, io.NewSectionReader(p.f, 0, p.Bytes))
 		if err != nil {
 			return err
@@ -117,7 +118,7 @@ func (c *Cluster) put(ctx context.Context, to placement.Ref, p *File) error {
 		}
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-			return final{fmt.Errorf("the node answers %s: %s", resp.Status, answer(resp.Body))}
+			return finalError{fmt.Errorf("the node answers %s: %s", resp.Status, answerText(resp.Body))}
 		}
 		return nil
 	})

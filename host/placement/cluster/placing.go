@@ -12,17 +12,17 @@ import (
 	"github.com/millrace/millrace/host/placement"
 )
 
-// ErrOther says that a partition of the name lies on a drive, with other bytes.
+// ErrOther says that a partition of the name lies on a drive with other bytes.
 var ErrOther = errors.New("another file of the name is placed already")
 
 // Place returns the copies that bring files to the drives, and the numbers of copies that are wanted from then on, for
 // the control plane to keep. A file whose name and bytes lie on drives already needs only the copies that it lacks.
-// replicas is the number of copies of each; 0 means the number that was wanted before, or 1.
+// replicas is the number of copies of each file; 0 means the number that was wanted before, or 1.
 func (c *Cluster) Place(ctx context.Context, files []*File,
 	replicas int) ([]placement.Copy, []*apiv1.PartitionCopies, error) {
 	fresh := make([]placement.Partition, 0, len(files))
 	for _, f := range files {
-		if err := c.same(ctx, f); err != nil {
+		if err := c.checkSame(ctx, f); err != nil {
 			return nil, nil, err
 		}
 		p := placement.Partition{Name: f.Name, Bytes: f.Bytes, Rows: f.Rows, Copies: replicas}
@@ -38,8 +38,8 @@ func (c *Cluster) Place(ctx context.Context, files []*File,
 	return copies, c.Want(fresh), nil
 }
 
-// same returns an error that wraps ErrOther if a partition of the file's name has other bytes than the file.
-func (c *Cluster) same(ctx context.Context, f *File) error {
+// checkSame returns an error that wraps ErrOther if a partition of the file's name has other bytes than the file.
+func (c *Cluster) checkSame(ctx context.Context, f *File) error {
 	const do = "a placed partition never changes: place this file under another name (--prefix)"
 	p := c.partitions[f.Name]
 	if p == nil {
@@ -50,8 +50,8 @@ func (c *Cluster) same(ctx context.Context, f *File) error {
 		return fmt.Errorf("partition %s on %s: %w: it has %d bytes and %d rows, the file has %d and %d; %s",
 			f.Name, r, ErrOther, p.GetBytes(), p.GetRows(), f.Bytes, f.Rows, do)
 	}
-	// Two files may share a footer and differ in their rows. The sums that the nodes kept when the copies were put
-	// there tell.
+	// Two files may share a footer and differ in their rows. The checksum that the node kept when the copy was put there
+	// tells them apart.
 	s, err := c.sum(ctx, r, &apiv1.VerifyRequest{Drive: r.Drive, Partition: f.Name, KeptOnly: true})
 	if err != nil {
 		return err
@@ -67,8 +67,8 @@ func (c *Cluster) same(ctx context.Context, f *File) error {
 	return nil
 }
 
-// Numbered gives partitions the number of copies that they are to have: replicas, or if that is 0 the number that is
-// wanted, or where that was never said what unset returns.
+// Numbered sets the number of copies that are wanted of partitions: to replicas, or, if that is 0, to the number that
+// is wanted already, or, if that is unknown, to what unset returns.
 func (c *Cluster) Numbered(list []placement.Partition, replicas int,
 	unset func(partition string) int) []placement.Partition {
 	list = slices.Clone(list)
@@ -84,7 +84,7 @@ func (c *Cluster) Numbered(list []placement.Partition, replicas int,
 	return list
 }
 
-// Below returns how many of the partitions are given fewer copies than are wanted of them.
+// Below returns how many of the partitions are to have fewer copies than are wanted until now.
 func (c *Cluster) Below(list []placement.Partition) (n int) {
 	for _, p := range list {
 		if p.Copies < int(c.wanted[p.Name].GetCopies()) {
@@ -94,7 +94,8 @@ func (c *Cluster) Below(list []placement.Partition) (n int) {
 	return n
 }
 
-// Want returns those of the partitions whose number of copies is not what the control plane keeps, for it to keep.
+// Want returns those of the partitions whose number of copies differs from what the control plane keeps, for it to
+// keep.
 func (c *Cluster) Want(partitions []placement.Partition) []*apiv1.PartitionCopies {
 	var list []*apiv1.PartitionCopies
 	for _, p := range partitions {
@@ -105,13 +106,13 @@ func (c *Cluster) Want(partitions []placement.Partition) []*apiv1.PartitionCopie
 	return list
 }
 
-// Lists reports whether every one of the copies lies where it was to be brought, as the control plane lists the drives.
+// Lists reports whether every one of the copies lies on its drive, as the control plane lists the drives.
 func (c *Cluster) Lists(copies []placement.Copy) bool {
 	return !slices.ContainsFunc(copies,
 		func(k placement.Copy) bool { return !slices.Contains(c.Holders(k.Partition.Name), k.To) })
 }
 
-// Await calls look until it is done or fails for good, or the time is over, with a pause between two calls. look
+// Await calls look, with a pause between two calls, until it succeeds, or fails for good, or the time is over. look
 // returns whether another call may help, and what is wrong as yet.
 func Await(ctx context.Context, most time.Duration, look func() (again bool, err error)) error {
 	const first, last = 50 * time.Millisecond, time.Second
