@@ -1,13 +1,13 @@
-// Package api holds what the storage side and the training side say to each other: types and one interface, no
-// implementation.
+// Package api has the types that the storage side and the training side exchange within a process, and the interface
+// between them. It has no implementation.
 //
 // # Overview
 //
 // [Storage] is the storage side as a training job sees it. Package host implements it over the drives of one node. The
 // order of calls follows PreSto IV-B: the train manager hands over the job ([Storage.Prepare]); the preprocess manager
-// measures one drive's throughput P ([Storage.Measure]); for each allocated drive a worker opens splits
-// ([Storage.Open]) and pulls their mini-batches in order. A mini-batch is pulled, never pushed: who asks for less slows
-// the drive down.
+// measures one drive's throughput P ([Storage.Measure]); for each allocated drive the train manager opens splits
+// ([Storage.Open]) and pulls their mini-batches in order. Mini-batches are pulled, never pushed: a trainer that asks for
+// fewer slows the drive down.
 //
 // # Concurrency
 //
@@ -40,15 +40,15 @@ var (
 
 // Storage is the storage side.
 type Storage interface {
-	// Dataset tells what the drives hold.
+	// Dataset returns what the drives hold.
 	Dataset(ctx context.Context) (*Dataset, error)
-	// Prepare hands a job over; every drive gets its program. Preparing it again changes nothing.
+	// Prepare hands a job over; every drive gets its program. Preparing a job again changes nothing.
 	Prepare(ctx context.Context, job *Job) error
-	// Measure times the drive, alone, on mini-batches of its own partitions: P of PreSto IV-B. It delivers nothing.
+	// Measure measures one drive on mini-batches of its own partitions: P of PreSto IV-B. It delivers nothing.
 	Measure(ctx context.Context, job dataset.Digest, drive string) (Measurement, error)
-	// Open begins a split on a drive.
+	// Open opens a stream of a split on a drive.
 	Open(ctx context.Context, request SplitRequest) (Stream, error)
-	// Report tells what the drives did for the job so far.
+	// Report returns what the drives did for the job so far.
 	Report(ctx context.Context, job dataset.Digest) ([]DriveReport, error)
 	// Finish forgets the job and frees what it held on the drives. Streams must be closed before.
 	Finish(ctx context.Context, job dataset.Digest) error
@@ -58,15 +58,15 @@ type Storage interface {
 type Dataset struct {
 	Manifest *dataset.Manifest
 	Columns  []pipeline.ColumnInfo // the partitions' common schema
-	// Malformed says what becomes of malformed text rows; part of every job over this data.
+	// Malformed says what is done with malformed text rows. It is part of every job over this data.
 	Malformed program.Malformed
 	// MeanLength is the mean number of elements a row of each list column, by name; from the footers.
 	MeanLength map[string]float64
 	Drives     []Drive
 }
 
-// FilesDrive is what a drive is called that is made of files of this machine. Whoever gave the files knows of no drive,
-// so errors do not speak of it.
+// FilesDrive is the name of a drive that is made of files of this machine. The user who gave the files knows of no drive,
+// so errors do not name it.
 const FilesDrive = "files"
 
 // Drive is a drive as the training side knows it.
@@ -75,7 +75,7 @@ type Drive struct {
 	Partitions []int // indices into the manifest of the partitions that it holds
 	Compute    bool  // preprocesses itself; else its node's CPU does, with the same kernels
 	Threads    int   // engine threads
-	Streams    int   // splits that it takes at once, at least 1
+	Streams    int   // that a job may have at once, at least 1
 }
 
 // Job is what the storage side must know of a job.
@@ -83,8 +83,8 @@ type Job struct {
 	Digest   dataset.Digest
 	Pipeline *pipeline.Spec
 	Plan     dataset.Options
-	// Manifest is the job's, over all nodes: orders name its partitions, and those of them that the drives here hold
-	// must be the same files. nil: it is that of all partitions held here, which must agree.
+	// Manifest is the job's, over all nodes: requests name its partitions, and those that the drives here hold must be
+	// the same files. nil: the job is over all partitions that are held here, which must have one schema.
 	Manifest *dataset.Manifest
 }
 
@@ -111,7 +111,7 @@ type Stream interface {
 	Close() error
 }
 
-// DriveReport tells what one drive did for one job. Times of streams that overlap add up, so their sum may exceed the
+// DriveReport says what one drive did for one job. Times of streams that overlap add up, so their sum may exceed the
 // elapsed time.
 type DriveReport struct {
 	Name string `json:"name"`
@@ -133,8 +133,8 @@ type DriveReport struct {
 	Problem       string        `json:"problem,omitempty"` // why Counters are not told although the drive computed
 }
 
-// Counters are the drive's own (vendor log C0h): in a DriveReport since the job's P was measured (else since it was
-// prepared), whoever used the drive; elsewhere since it was opened.
+// Counters are the drive's own (vendor log C0h), for all of the drive's users. In a DriveReport they count since the job's P
+// was measured, or since the job was prepared if it was not; elsewhere since the drive was opened.
 type Counters struct {
 	Backend          string `json:"backend"`
 	Programs         uint64 `json:"programs_run"`

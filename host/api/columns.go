@@ -54,7 +54,7 @@ func EncodeColumns(columns []pipeline.ColumnInfo) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeColumns reads what EncodeColumns writes. Why a column is not supported comes back in words.
+// DecodeColumns reads what EncodeColumns writes. The reason why a column is not supported comes back as a text.
 func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 	var list []column
 	if err := json.Unmarshal(b, &list); err != nil {

@@ -27,11 +27,11 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// ErrConfig says that a configuration makes no sense.
+// ErrConfig says that a configuration cannot be used.
 var ErrConfig = errors.New("node configuration")
 
 // Config is a node's configuration: the YAML document that `millrace node run --config` reads. DefaultConfig has the
-// values of what a document leaves out.
+// values of fields that a document leaves out.
 type Config struct {
 	Name            string        `yaml:"name" doc:"name of the node, unique in the cluster: 1 to 63 of a-z, 0-9, dot and hyphen; empty takes the host's name"`
 	Listen          []string      `yaml:"listen" doc:"where to serve, HOST:PORT or unix:PATH each; without TLS only loopback addresses, unix sockets and insecure_network"`
@@ -72,17 +72,17 @@ type DriveConfig struct {
 	Members  []string `yaml:"members" doc:"members of the volume that are partitions, by name or pattern; empty: all; one that cannot be read is logged and left out"`
 }
 
-// TextConfig is how text rows are read.
+// TextConfig says how text rows are read.
 type TextConfig struct {
 	LabelAbsent bool   `yaml:"label_absent" doc:"rows of 39 fields, without a label"`
 	Malformed   string `yaml:"malformed" doc:"what becomes of a malformed row" enum:"fail,drop,null"`
 }
 
-// BufferConfig bounds memory.
+// BufferConfig bounds the memory of mini-batches.
 type BufferConfig struct {
 	Node Bytes `yaml:"node" doc:"most bytes of all jobs together; a run makes one mini-batch past it at most, when a request waits for it"`
 	Job  Bytes `yaml:"job" doc:"most bytes of one job"`
-	// Owner is known by tickets: without a control plane there are none.
+	// Owner is known by tickets; without a control plane there are none.
 	Owner Bytes `yaml:"owner" doc:"most bytes of all jobs of one owner (the launchers of one name, or an operator's job), past which its runs make nothing ahead; 0: three quarters of node"`
 }
 
@@ -94,7 +94,7 @@ func (c *BufferConfig) ownerBytes() int64 {
 	return max(int64(c.Node)/4*3, 1)
 }
 
-// RunConfig bounds runs in time.
+// RunConfig bounds open splits in time. The document calls them runs.
 type RunConfig struct {
 	Idle      Duration `yaml:"idle" doc:"a run that nobody asks of for so long is closed"`
 	Abandoned Duration `yaml:"abandoned" doc:"the same for a run whose clients have all closed their connections"`
@@ -112,13 +112,13 @@ type LimitConfig struct {
 	OwnerSplits       int     `yaml:"owner_splits" doc:"splits of one owner open at once; 0: any number"`
 }
 
-// LogConfig is the log.
+// LogConfig configures the log.
 type LogConfig struct {
 	Level  string `yaml:"level" doc:"least level that is logged" enum:"debug,info,warn,error"`
 	Format string `yaml:"format" doc:"auto is text on a terminal, json elsewhere" enum:"auto,text,json"`
 }
 
-// ImageConfig is the image that drives are kept at.
+// ImageConfig is the image that the drives are kept at.
 type ImageConfig struct {
 	ID     string   `yaml:"id" doc:"id of the image, 64 hexadecimal digits: file must be it, or without file the drives must have it; empty: whatever file is"`
 	File   string   `yaml:"file" doc:"image container (*.mimg) to keep the drives at, one drive after another; with neither file nor id they keep what they have"`
@@ -126,7 +126,7 @@ type ImageConfig struct {
 	Keys   []string `yaml:"keys" doc:"PEM files with public keys that sign images, for drives in this process; empty: those that each drive keeps"`
 }
 
-// DefaultConfig is what a document that says nothing means.
+// DefaultConfig returns the configuration that an empty document means.
 func DefaultConfig() Config {
 	return Config{
 		Listen:  []string{"127.0.0.1:7070"},
@@ -142,8 +142,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and line and column where there are
-// any.
+// ReadConfig reads a configuration file. Errors wrap ErrConfig and name the file, and the line and the column where
+// there are any.
 func ReadConfig(path string) (Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -165,7 +165,7 @@ func ParseConfig(b []byte) (Config, error) {
 	return c, c.Check()
 }
 
-// PrintDefaults is DefaultConfig as a document, every field with its description.
+// PrintDefaults returns DefaultConfig as a document, in which every field has its description.
 func PrintDefaults() []byte { return strictyaml.Print(DefaultConfig()) }
 
 // ConfigSchema is the JSON Schema of the document.
@@ -173,10 +173,10 @@ func ConfigSchema() []byte {
 	return strictyaml.Schema("Configuration of a Millrace storage node", DefaultConfig())
 }
 
-// names are as identity's.
+// names matches 1 to 63 of a-z, 0-9, dot and hyphen, as package identity does.
 var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// Check tells what makes no sense, by the field's path.
+// Check returns an error unless the configuration makes sense. The error begins with the field's path.
 func (c *Config) Check() error {
 	if c.Name == "" {
 		h, err := os.Hostname()
@@ -224,8 +224,9 @@ func (c *Config) Check() error {
 	return c.checkDrives()
 }
 
+// checkDrives checks the drives, and that no drive is there twice.
 func (c *Config) checkDrives() error {
-	seen, lies := map[string]bool{}, map[string]string{}
+	seen, locations := map[string]bool{}, map[string]string{}
 	for i := range c.Drives {
 		d := &c.Drives[i]
 		if err := d.check(); err != nil {
@@ -236,18 +237,19 @@ func (c *Config) checkDrives() error {
 		}
 		seen[d.Name] = true
 		u, err := sdk.ParseURI(d.URI)
-		if err != nil || u.Scheme == "mem" { // those in memory are one each
+		if err != nil || u.Scheme == "mem" { // every drive in memory is another
 			continue
 		}
-		where := u.Scheme + ":" + u.Host + filepath.Clean(u.Name)
-		if other, ok := lies[where]; ok {
+		location := u.Scheme + ":" + u.Host + filepath.Clean(u.Name)
+		if other, ok := locations[location]; ok {
 			return fmt.Errorf("drives[%d].uri: it is the drive that %s is, too", i, other)
 		}
-		lies[where] = d.Name
+		locations[location] = d.Name
 	}
 	return nil
 }
 
+// checkListen checks the addresses, and what they need.
 func (c *Config) checkListen() error {
 	t := c.TLS
 	if t != (TLSConfig{}) && (t.Cert == "" || t.Key == "" || t.CA == "") {
@@ -276,6 +278,7 @@ func (c *Config) checkListen() error {
 	return nil
 }
 
+// check checks one drive.
 func (d *DriveConfig) check() error {
 	switch {
 	case !names.MatchString(d.Name):
@@ -357,7 +360,7 @@ func (c *RunConfig) sweepInterval() time.Duration {
 	return max(min(time.Duration(c.Abandoned)/4, time.Duration(c.Idle)/4, longestSweep), time.Millisecond)
 }
 
-// identity are the TLS files as package identity takes them.
+// identity returns the TLS files as package identity takes them.
 func (c *Config) identity() identity.Options {
 	return identity.Options{Cert: c.TLS.Cert, Key: c.TLS.Key, CA: c.TLS.CA}
 }
@@ -384,7 +387,7 @@ func (b Bytes) MarshalText() ([]byte, error) {
 	return []byte(quantity.Text(int64(b))), nil
 }
 
-// Want says what a size is.
+// Want says what a size looks like, for errors.
 func (*Bytes) Want() string { return "a size, as 64MiB" }
 
 // Duration is a time span in a document, as 1m30s.
@@ -400,8 +403,8 @@ func (d *Duration) UnmarshalText(t []byte) error {
 	return nil
 }
 
-// MarshalText writes it as Go does.
+// MarshalText writes the time span as package time does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// Want says what a time span is.
+// Want says what a time span looks like, for errors.
 func (*Duration) Want() string { return "a time span, as 500ms" }

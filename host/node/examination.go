@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// Finding is what an examination says of one part of a configuration.
+// Finding is what an examination found about one part of a configuration.
 type Finding struct {
 	Part  string `json:"part"`  // as "drives[0] d0"
 	Level string `json:"level"` // fine, warning, problem
@@ -33,24 +33,25 @@ const (
 )
 
 const (
-	// expirySoon is when a certificate that goes on being valid is warned of.
+	// expirySoon is how long before its end a certificate is warned of.
 	expirySoon = 30 * 24 * time.Hour
-	// examineTime bounds how long a drive elsewhere may take to answer.
+	// examineTime bounds how long a drive on another machine may take to answer.
 	examineTime = 5 * time.Second
 )
 
-// examination gathers findings.
+// examination collects findings.
 type examination struct {
 	c        *Config
 	findings []Finding
 }
 
+// add adds a finding.
 func (x *examination) add(part, level, format string, a ...any) {
 	x.findings = append(x.findings, Finding{part, level, fmt.Sprintf(format, a...)})
 }
 
-// fault adds a problem, or, without an error, that all is well.
-func (x *examination) fault(part string, err error, fine string) {
+// addError adds a problem, or, if err is nil, that all is well.
+func (x *examination) addError(part string, err error, fine string) {
 	if err != nil {
 		x.add(part, Problem, "%v", err)
 		return
@@ -58,9 +59,9 @@ func (x *examination) fault(part string, err error, fine string) {
 	x.add(part, Fine, "%s", fine)
 }
 
-// Examine looks at what the configuration names, as the user that runs this process: files, folders, certificates,
-// addresses and drives. Drives in files are locked for a moment and not changed; a drive elsewhere is called; nothing
-// is left behind.
+// Examine examines what the configuration names, as the user that runs this process: files, folders, certificates,
+// addresses and drives. It locks drives in files for a moment and does not change them, calls drives elsewhere, and
+// leaves nothing behind.
 func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	x := &examination{c: c}
 	x.stateDir()
@@ -73,7 +74,7 @@ func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	}
 	if c.Image.File != "" || len(c.Image.Keys) > 0 {
 		_, err := loadImage(c.Image)
-		x.fault("image", err, "can be read")
+		x.addError("image", err, "can be read")
 	}
 	if len(c.Drives) == 0 {
 		x.add("drives", Warning, "there are none: the node will hold nothing")
@@ -84,8 +85,8 @@ func (c *Config) Examine(ctx context.Context, now time.Time) []Finding {
 	return x.findings
 }
 
-// writable reports why no file can be made in a folder.
-func writable(folder string) error {
+// checkWritable returns why no file can be made in a folder, or nil.
+func checkWritable(folder string) error {
 	f, err := os.CreateTemp(folder, ".millrace-check-*")
 	if err != nil {
 		return ownership.Explain(err, filepath.Join(folder, "none"))
@@ -93,6 +94,7 @@ func writable(folder string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// stateDir examines the state folder.
 func (x *examination) stateDir() {
 	dir := x.c.StateDir
 	if dir == "" {
@@ -102,17 +104,17 @@ func (x *examination) stateDir() {
 	}
 	_, err := os.Stat(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		if err = writable(filepath.Dir(dir)); err == nil {
+		if err = checkWritable(filepath.Dir(dir)); err == nil {
 			x.add("state_dir", Fine, "%s will be made", dir)
 			return
 		}
 	} else if err == nil {
-		err = writable(dir)
+		err = checkWritable(dir)
 	}
-	x.fault("state_dir", err, dir+" takes files")
+	x.addError("state_dir", err, dir+" takes files")
 }
 
-// certificates looks at the node's identity, and at when it ends.
+// certificates examines the node's identity, and when its certificates end.
 func (x *examination) certificates(now time.Time) {
 	o := x.c.identity()
 	if !o.On() {
@@ -120,11 +122,11 @@ func (x *examination) certificates(now time.Time) {
 	}
 	problems := o.Verify(identity.Node, x.hosts(), now)
 	for _, err := range problems {
-		x.add("tls", Problem, "%v", ownership.Explain(err, x.closed()))
+		x.add("tls", Problem, "%v", ownership.Explain(err, x.unreadable()))
 	}
 	list, err := o.Certificates()
 	if err != nil {
-		return // it was said
+		return // Verify has reported it
 	}
 	for _, c := range list {
 		left := c.Expires.Sub(now)
@@ -142,8 +144,8 @@ func (x *examination) certificates(now time.Time) {
 	}
 }
 
-// closed is the first of the identity's files that cannot be read, or "".
-func (x *examination) closed() string {
+// unreadable returns the first of the identity's files that cannot be read, or "".
+func (x *examination) unreadable() string {
 	for _, path := range []string{x.c.TLS.Cert, x.c.TLS.Key, x.c.TLS.CA} {
 		f, err := os.Open(path)
 		if err != nil {
@@ -154,7 +156,7 @@ func (x *examination) closed() string {
 	return ""
 }
 
-// hosts are the names and addresses by which the node is called over TLS.
+// hosts returns the names and addresses by which the node is called over TLS.
 func (x *examination) hosts() (hosts []string) {
 	for _, raw := range x.c.Advertise {
 		if u, err := url.Parse(raw); err == nil && u.Scheme == "https" {
@@ -168,14 +170,14 @@ func (x *examination) hosts() (hosts []string) {
 		h, _, err := net.SplitHostPort(addr)
 		if ip := net.ParseIP(h); err != nil || strings.HasPrefix(addr, "unix:") || h == "localhost" || ip != nil &&
 			ip.IsLoopback() {
-			continue // nobody calls it from elsewhere
+			continue // it is not called from another machine
 		}
 		hosts = append(hosts, h)
 	}
 	return hosts
 }
 
-// listen opens the address for a moment. One that is in use is so by the node itself, if it runs.
+// listen listens at the address for a moment. An address that is in use is so by the node itself, if it runs.
 func (x *examination) listen(ctx context.Context, part, addr string) {
 	if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 		folder := filepath.Dir(path)
@@ -184,7 +186,7 @@ func (x *examination) listen(ctx context.Context, part, addr string) {
 				"%s is not there: it has to be made at every boot (the packaged service makes /run/millrace)", folder)
 			return
 		}
-		x.fault(part, writable(folder), folder+" takes files")
+		x.addError(part, checkWritable(folder), folder+" takes files")
 		return
 	}
 	l, err := identity.Listen(ctx, addr, x.c.identity().On(), x.c.InsecureNetwork)
@@ -195,14 +197,15 @@ func (x *examination) listen(ctx context.Context, part, addr string) {
 		x.add(part, Warning, "it is in use: by this node, if it runs; else another process has the port")
 		return
 	}
-	x.fault(part, err, "can be listened at")
+	x.addError(part, err, "can be listened at")
 }
 
+// control examines the URL of a member of the control plane.
 func (x *examination) control(part, raw string) {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil:
-		x.add(part, Problem, "%v", err) // Check has seen it
+		x.add(part, Problem, "%v", err) // Check has reported it
 	case u.Scheme == "https" && !x.c.identity().On():
 		x.add(part, Problem, "it wants TLS: give tls.cert, tls.key and tls.ca (millrace pki issue --role node)")
 	default:
@@ -210,11 +213,11 @@ func (x *examination) control(part, raw string) {
 	}
 }
 
-// drive says whether a drive could be opened, or is in service.
+// drive examines whether a drive can be opened, or is in service.
 func (x *examination) drive(ctx context.Context, part, raw string) {
 	u, err := sdk.ParseURI(raw)
 	if err != nil {
-		x.add(part, Problem, "%v", err) // Check has seen it
+		x.add(part, Problem, "%v", err) // Check has reported it
 		return
 	}
 	switch u.Scheme {
@@ -240,5 +243,5 @@ func (x *examination) drive(ctx context.Context, part, raw string) {
 		x.add(part, Problem, "%v", err)
 		return
 	}
-	x.fault(part, err, "can be opened")
+	x.addError(part, err, "can be opened")
 }

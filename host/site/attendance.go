@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// Attend starts the daemons that do not run, calls ready, and stays until ctx ends or a daemon that it started does;
-// then it stops those that it started. Each line that they log goes to log, behind the daemon's name. If all run
-// already it only calls ready.
+// Attend starts the daemons that do not run, calls ready, and returns when ctx ends or when a daemon that it started
+// ends; before it returns, it stops the daemons that it started. It writes each line that they log to log, behind the
+// daemon's name. If all daemons run already it only calls ready.
 func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
 	started, err := s.start(ctx, &lineWriter{w: log})
 	if err != nil {
@@ -34,13 +34,13 @@ func (s *Site) Attend(ctx context.Context, log io.Writer, ready func()) error {
 	select {
 	case <-ctx.Done():
 	case c := <-ended:
-		err = fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, c.what, c.err, s.tail(c.daemon))
+		err = fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, c.what, c.err, s.logTail(c.daemon))
 		if c.err == nil { // it was told to, by millrace down in another terminal
 			err = nil
 		}
 	}
 	for i := len(started) - 1; i >= 0; i-- {
-		_, serr := s.end(started[i].daemon)
+		_, serr := s.endDaemon(started[i].daemon)
 		err = errors.Join(err, serr)
 		<-started[i].ended
 	}
@@ -59,8 +59,8 @@ func (l *lineWriter) Write(b []byte) (int, error) {
 	return l.w.Write(b)
 }
 
-// copyLines copies what a daemon logs into its file, and line by line to whoever watches. A watcher that is gone is no
-// reason to stop.
+// copyLines copies what a daemon logs into its file, and line by line to a watcher. It goes on when the watcher is
+// gone.
 func copyLines(from io.Reader, file, watcher io.Writer, name string) {
 	r := bufio.NewReaderSize(from, 64<<10)
 	for {

@@ -4,30 +4,30 @@
 //
 // # Overview
 //
-// A [Site] is a folder. [Open] makes it or finds it, and refuses a folder that it did not make: the record up.json says
-// which it did. [Site.Make] goes through everything that should be there and makes what is missing; it changes nothing
-// that is there, and says of each part whether it was made, repaired or there already. [Site.Start] starts the two
-// daemons as processes of their own, [Site.Attend] runs them in the foreground until they are to end, and
-// [Site.Install] hands them to systemd. [Site.Stop] ends them, and [Site.Purge] removes the folder.
+// A [Site] is a folder. [Open] makes it or finds it; the record up.json marks a folder that this package made, and Open
+// refuses any other. [Site.Make] makes every part that is missing. It changes no part that is there, and returns of each
+// part whether it was made, repaired or there already. [Site.Start] starts the two daemons as processes of their own,
+// [Site.Attend] runs them in the foreground, and [Site.Install] makes systemd run them. [Site.Stop] ends them, and
+// [Site.Purge] removes the folder.
 //
 //	up.json              what the site was made with
 //	pki/                 authority, and certificates of the control plane, the node and the user
 //	node.yaml            the node's configuration; edits are kept
 //	drives/d0.flash      the drive
-//	control/, node/      what the daemons must not forget
-//	run/control.pid      which process is the control plane: its id, when it began and its command
-//	log/control.log      what it logs
+//	control/, node/      the state of the daemons
+//	run/control.pid      the process of the control plane: its id, its start time and its command
+//	log/control.log      its log
 //
 // Folders are 0700, keys 0600. The daemons are this same program: `control run` and `node run`.
 //
 // # Concurrency
 //
-// A Site is for one goroutine. Two programs may work on one folder: a lock on up.lock lets them do so in turn.
+// A Site is for one goroutine. Two programs may work on one folder, one after the other: each holds a lock on up.lock.
 //
 // # Errors
 //
-// [ErrForeign] for what is there and was not made here, [ErrOther] for an option that contradicts the one that the site
-// was made with, [ErrDaemon] for a daemon that does not start or stop.
+// [ErrForeign] says that something is there that this package did not make, [ErrOther] that an option contradicts the one
+// that the site was made with, [ErrDaemon] that a daemon does not start or stop.
 //
 // # Debugging
 //

@@ -22,6 +22,7 @@ import (
 // startTime is how long a daemon may take until it is ready.
 const startTime = 2 * time.Minute
 
+// controlDaemon describes the control plane.
 func (s *Site) controlDaemon() daemon {
 	id := s.identityOf(identity.Identity{Role: identity.Control, Name: controlName})
 	return daemon{"control", "control plane", []string{
@@ -37,21 +38,21 @@ type child struct {
 	err   error
 }
 
-// Start starts the daemons that do not run, each in a session of its own, and waits until the node is ready at the
-// control plane. Their logs go to log/.
+// Start starts the daemons that do not run, each in a session of its own, and waits until the control plane lists the
+// node as ready. Their logs go to log/.
 func (s *Site) Start(ctx context.Context) error {
 	_, err := s.start(ctx, nil)
 	return err
 }
 
-// start starts daemons; a log, if there is one, gets each line that they log, beside the files.
+// start starts daemons. If log is not nil, it gets each line that they log, beside the files.
 func (s *Site) start(ctx context.Context, log io.Writer) (started []*child, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	defer func() {
 		if err != nil { // what was started for nothing ends
 			for _, c := range started {
-				_, serr := s.end(c.daemon)
+				_, serr := s.endDaemon(c.daemon)
 				err = errors.Join(err, serr)
 			}
 		}
@@ -63,12 +64,12 @@ func (s *Site) start(ctx context.Context, log io.Writer) (started []*child, err 
 		s.Steps = removeSteps(s.Steps, Absent)
 	}
 	for _, d := range s.daemons() {
-		p, err := s.runs(d)
+		p, err := s.runningProcess(d)
 		if err != nil {
 			return started, err
 		}
 		if p != nil {
-			if err := s.wait(ctx, d, nil); err != nil {
+			if err := s.waitReady(ctx, d, nil); err != nil {
 				return started, err
 			}
 			s.did(Runs, d.what, "https://%s, process %d", d.addr, p.PID)
@@ -79,7 +80,7 @@ func (s *Site) start(ctx context.Context, log io.Writer) (started []*child, err 
 			return started, err
 		}
 		started = append(started, c)
-		if err := s.wait(ctx, d, c); err != nil {
+		if err := s.waitReady(ctx, d, c); err != nil {
 			return started, err
 		}
 		s.did(Started, d.what, "https://%s, process %d, log %s", d.addr, c.pid, s.logPath(d))
@@ -87,6 +88,7 @@ func (s *Site) start(ctx context.Context, log io.Writer) (started []*child, err 
 	return started, nil
 }
 
+// removeSteps returns the steps without those of one kind.
 func removeSteps(steps []Step, did Did) []Step {
 	var kept []Step
 	for _, step := range steps {
@@ -97,11 +99,12 @@ func removeSteps(steps []Step, did Did) []Step {
 	return kept
 }
 
+// logPath returns the path of a daemon's log.
 func (s *Site) logPath(d daemon) string { return s.path("log", d.name+".log") }
 
 // launch starts a daemon as a process of its own.
 func (s *Site) launch(d daemon, log io.Writer) (*child, error) {
-	if err := vacant(d); err != nil {
+	if err := checkVacant(d); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(s.logPath(d), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -121,12 +124,12 @@ func (s *Site) launch(d daemon, log io.Writer) (*child, error) {
 		cmd.Stdout, cmd.Stderr, lines = to, to, from
 	}
 	cmd.Env = environment(os.Environ())
-	apart(cmd)
+	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrDaemon, d.what, err)
 	}
 	c := &child{daemon: d, pid: cmd.Process.Pid, ended: make(chan struct{})}
-	noted := s.note(d, c.pid)
+	noted := s.writePID(d, c.pid)
 	var copied chan struct{}
 	if lines != nil {
 		copied = make(chan struct{})
@@ -155,12 +158,12 @@ func (s *Site) launch(d daemon, log io.Writer) (*child, error) {
 			noted = errors.Join(noted, cmd.Process.Kill())
 			<-c.ended
 		}
-		return nil, fmt.Errorf("%w: %s: %w%s", ErrDaemon, d.what, noted, s.tail(d))
+		return nil, fmt.Errorf("%w: %s: %w%s", ErrDaemon, d.what, noted, s.logTail(d))
 	}
 	return c, nil
 }
 
-// environment is the caller's without what would tell a daemon another control plane or identity.
+// environment returns the caller's environment without what would name another control plane or identity to a daemon.
 func environment(all []string) []string {
 	var kept []string
 	for _, v := range all {
@@ -172,11 +175,11 @@ func environment(all []string) []string {
 	return kept
 }
 
-// vacateTime is how long the sockets of a process that has just ended may last.
+// vacateTime is how long the sockets of a process that has just ended may stay in use.
 const vacateTime = 3 * time.Second
 
-// vacant returns an error if somebody else listens where a daemon is to.
-func vacant(d daemon) error {
+// checkVacant returns an error if another process listens at a daemon's address.
+func checkVacant(d daemon) error {
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		l, err := net.Listen("tcp", d.addr)
 		if err == nil {
@@ -190,8 +193,8 @@ func vacant(d daemon) error {
 	}
 }
 
-// wait waits until a daemon answers that it is ready; of the node, until the control plane says so.
-func (s *Site) wait(ctx context.Context, d daemon, c *child) error {
+// waitReady waits until a daemon answers that it is ready; of the node, until the control plane lists it.
+func (s *Site) waitReady(ctx context.Context, d daemon, c *child) error {
 	client, err := identity.HTTPClient(s.Identity())
 	if err != nil {
 		return err
@@ -202,13 +205,13 @@ func (s *Site) wait(ctx context.Context, d daemon, c *child) error {
 		ended = c.ended
 	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		last := s.ready(ctx, client, d)
+		last := s.checkReady(ctx, client, d)
 		if last == nil {
 			return nil
 		}
 		select {
 		case <-ended:
-			return fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, d.what, c.err, s.tail(d))
+			return fmt.Errorf("%w: %s ended (%v)%s", ErrDaemon, d.what, c.err, s.logTail(d))
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %s is not ready: %w: %w; its log is %s", ErrDaemon, d.what, context.Cause(ctx), last,
 				s.logPath(d))
@@ -217,8 +220,8 @@ func (s *Site) wait(ctx context.Context, d daemon, c *child) error {
 	}
 }
 
-// ready returns nil when a daemon does what it is for.
-func (s *Site) ready(ctx context.Context, client *http.Client, d daemon) error {
+// checkReady returns nil when a daemon is ready.
+func (s *Site) checkReady(ctx context.Context, client *http.Client, d daemon) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if d.name == "node" {
@@ -254,8 +257,8 @@ func (s *Site) ready(ctx context.Context, client *http.Client, d daemon) error {
 	return err
 }
 
-// tail is the end of a daemon's log, for an error.
-func (s *Site) tail(d daemon) string {
+// logTail returns the end of a daemon's log, for an error.
+func (s *Site) logTail(d daemon) string {
 	const most = 4
 	b, err := os.ReadFile(s.logPath(d))
 	if err != nil {

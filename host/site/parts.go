@@ -49,8 +49,8 @@ func (s *Site) Make(ctx context.Context) error {
 	return s.makeContext()
 }
 
-// makeIdentities makes the authority and the three certificates. What is there is replaced only if it cannot be used,
-// or ends soon.
+// makeIdentities makes the authority and the three certificates. It replaces a certificate that is there only if it
+// cannot be used or ends soon.
 func (s *Site) makeIdentities() error {
 	dir := s.path("pki")
 	had, err := os.ReadDir(dir)
@@ -108,24 +108,24 @@ func removeFiles(paths ...string) error {
 	return nil
 }
 
-// authorityFault says why the authority cannot sign; nil if it can.
+// authorityFault returns why the authority cannot sign, or nil if it can.
 func (s *Site) authorityFault() error {
 	pair, err := tls.LoadX509KeyPair(s.path("pki", identity.AuthorityCert), s.path("pki", identity.AuthorityKey))
 	if err != nil {
-		return brief(err)
+		return briefError(err)
 	}
-	return ending(pair.Leaf)
+	return checkEnd(pair.Leaf)
 }
 
-// certificateFault says why a certificate cannot be used; nil if it can.
+// certificateFault returns why a certificate cannot be used, or nil if it can.
 func certificateFault(o identity.Options) error {
 	pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 	if err != nil {
-		return brief(err)
+		return briefError(err)
 	}
 	ca, err := os.ReadFile(o.CA)
 	if err != nil {
-		return brief(err)
+		return briefError(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(ca)
@@ -133,26 +133,26 @@ func certificateFault(o identity.Options) error {
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
 		return err
 	}
-	return ending(pair.Leaf)
+	return checkEnd(pair.Leaf)
 }
 
-// ending returns an error if a certificate ends soon.
-func ending(c *x509.Certificate) error {
+// checkEnd returns an error if a certificate ends soon.
+func checkEnd(c *x509.Certificate) error {
 	if left := time.Until(c.NotAfter); left < renewTime {
 		return fmt.Errorf("the one before ended, or ends, at %s", c.NotAfter.Format(time.DateOnly))
 	}
 	return nil
 }
 
-// brief is an error in few words where a file is only missing.
-func brief(err error) error {
+// briefError returns a short error for a file that is missing, and the error itself otherwise.
+func briefError(err error) error {
 	if missing := (*os.PathError)(nil); errors.As(err, &missing) && errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s was missing", filepath.Base(missing.Path))
 	}
 	return err
 }
 
-// requests are the certificates of a site.
+// requests returns the certificates of a site.
 func (s *Site) requests() []identity.Request {
 	return []identity.Request{
 		{Identity: identity.Identity{Role: identity.Control, Name: controlName}, Hosts: hosts(s.rec.Control)},
@@ -161,11 +161,12 @@ func (s *Site) requests() []identity.Request {
 	}
 }
 
+// operator returns the identity of the site's user.
 func (s *Site) operator() identity.Identity {
 	return identity.Identity{Role: identity.Operator, Name: s.rec.Operator}
 }
 
-// hosts are the names by which a daemon of this machine is called.
+// hosts returns the names by which a daemon of this machine is called.
 func hosts(listen string) []string {
 	list := []string{"localhost", "127.0.0.1", "::1"}
 	if host, _, err := net.SplitHostPort(listen); err == nil && host != "localhost" && host != "127.0.0.1" &&
@@ -175,13 +176,13 @@ func hosts(listen string) []string {
 	return list
 }
 
-// identityOf names the files of an identity of the site.
+// identityOf returns the files of an identity of the site.
 func (s *Site) identityOf(id identity.Identity) identity.Options {
 	stem := s.path("pki", string(id.Role)+"-"+id.Name)
 	return identity.Options{Cert: stem + ".pem", Key: stem + ".key", CA: s.path("pki", identity.AuthorityCert)}
 }
 
-// Identity names the files with which the user of the site asks.
+// Identity returns the files of the site's user.
 func (s *Site) Identity() identity.Options { return s.identityOf(s.operator()) }
 
 // makeDrive makes the drive.
@@ -214,7 +215,7 @@ func (s *Site) makeDrive(ctx context.Context) error {
 	return dev.Close()
 }
 
-// fileURI is the URI of a drive in a file.
+// fileURI returns the URI of a drive in a file.
 func fileURI(path string) string {
 	return "file:" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23").Replace(path)
 }
@@ -225,7 +226,7 @@ const configHead = `# The configuration of the storage node that millrace up mad
 
 `
 
-// makeConfig writes the node's configuration; one that is there is read, so that what is wrong with it is said now.
+// makeConfig writes the node's configuration. It reads one that is there, so that an error in it is found now.
 func (s *Site) makeConfig() error {
 	path := s.path("node.yaml")
 	if _, err := os.Lstat(path); err == nil {
@@ -252,14 +253,13 @@ func (s *Site) makeConfig() error {
 	return nil
 }
 
-// context is what contexts.yaml says of the site.
+// context returns the site's context for contexts.yaml.
 func (s *Site) context() contexts.Context {
 	id := s.Identity()
 	return contexts.Context{Control: []string{s.ControlURL()}, Cert: id.Cert, Key: id.Key, CA: id.CA}
 }
 
-// makeContext adds the context and makes it the current one. A context of the name that says something else is left
-// alone.
+// makeContext adds the context and makes it the current one. It leaves a different context of the name alone.
 func (s *Site) makeContext() error {
 	name, before := s.rec.Context, s.rec.Before
 	did := There
@@ -293,8 +293,8 @@ func (s *Site) makeContext() error {
 	return nil
 }
 
-// removeContext takes the context away and makes the one before it current again. One that says something else by now
-// stays.
+// removeContext removes the context and makes the one before it current again. It leaves a context alone that differs
+// by now.
 func (s *Site) removeContext() error {
 	name := s.rec.Context
 	did := Absent

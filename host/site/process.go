@@ -11,7 +11,7 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// process is what run/NAME.pid says: enough to know the process again after its id was given to another.
+// process is the content of run/NAME.pid: enough to recognize the process after its id was given to another.
 type process struct {
 	PID     int      `json:"pid"`
 	Began   string   `json:"began"` // as the system tells it: the boot, and the time since
@@ -26,18 +26,19 @@ type daemon struct {
 	addr string
 }
 
-// daemons are in the order in which they start; they stop in the other.
+// daemons returns the daemons in the order in which they start. They stop in the opposite order.
 func (s *Site) daemons() []daemon {
 	return []daemon{s.controlDaemon(), s.nodeDaemon()}
 }
 
+// nodeDaemon describes the storage node.
 func (s *Site) nodeDaemon() daemon {
 	return daemon{"node", "node " + nodeName, []string{"node", "run", "--config", s.path("node.yaml")}, s.rec.Node}
 }
 
-// runs reads a daemon's pid file; nil if the daemon does not run. A pid file whose process is gone, or is another by
-// now, counts for none.
-func (s *Site) runs(d daemon) (*process, error) {
+// runningProcess reads a daemon's pid file. It returns nil if the daemon does not run: there is no pid file, or its
+// process is gone, or another process has the id by now.
+func (s *Site) runningProcess(d daemon) (*process, error) {
 	path := s.path("run", d.name+".pid")
 	b, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -50,7 +51,7 @@ func (s *Site) runs(d daemon) (*process, error) {
 	if err := json.Unmarshal(b, &p); err != nil || p.PID <= 1 || len(p.Command) == 0 {
 		return nil, fmt.Errorf("%s does not say which process it is of: if no millrace runs here remove it", path)
 	}
-	now, err := look(p.PID)
+	now, err := lookUp(p.PID)
 	if err != nil {
 		return nil, fmt.Errorf("process %d: %w", p.PID, err)
 	}
@@ -60,9 +61,9 @@ func (s *Site) runs(d daemon) (*process, error) {
 	return &p, nil
 }
 
-// note writes a daemon's pid file.
-func (s *Site) note(d daemon, pid int) error {
-	p, err := look(pid)
+// writePID writes a daemon's pid file.
+func (s *Site) writePID(d daemon, pid int) error {
+	p, err := lookUp(pid)
 	if err == nil && p == nil {
 		err = errors.New("it has ended already")
 	}
@@ -76,12 +77,12 @@ func (s *Site) note(d daemon, pid int) error {
 	return wholefile.Write(s.path("run", d.name+".pid"), append(b, '\n'))
 }
 
-// stopTime is how long a daemon may take to end: a node lets running splits end for a minute (drain_time).
+// stopTime is how long a daemon may take to end: a node lets open splits end for a minute (drain_time).
 const stopTime = 90 * time.Second
 
-// end tells a daemon to end, and waits until it has; false if it did not run.
-func (s *Site) end(d daemon) (bool, error) {
-	p, err := s.runs(d)
+// endDaemon tells a daemon to end, and waits until it has. It returns false if the daemon did not run.
+func (s *Site) endDaemon(d daemon) (bool, error) {
+	p, err := s.runningProcess(d)
 	if err != nil {
 		return false, err
 	}
@@ -92,7 +93,7 @@ func (s *Site) end(d daemon) (bool, error) {
 		return false, fmt.Errorf("%w: %s: tell process %d to end: %w", ErrDaemon, d.what, p.PID, err)
 	}
 	for begin := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		if p, err = s.runs(d); err != nil {
+		if p, err = s.runningProcess(d); err != nil {
 			return false, err
 		}
 		if p == nil {

@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// execTime bounds how long a process may be in the middle of execve, where its command line is empty: the program that
-// started it goes on as soon as the old program is gone, which is before the new one's arguments are in place.
+// execTime bounds how long a process may be in the middle of execve, where its command line is empty: the process that
+// started it goes on as soon as the old program is gone, which is before the arguments of the new program are readable.
 const execTime = 2 * time.Second
 
-// look tells what process has an id; nil if none has, or it has ended and nobody has asked for its exit status yet.
-func look(pid int) (*process, error) {
+// lookUp returns the process of an id. It returns nil if there is none, or if it has ended and only its exit status is
+// left.
+func lookUp(pid int) (*process, error) {
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
-		p, err := lookOnce(pid)
+		p, err := lookUpOnce(pid)
 		if err != nil || p == nil || len(p.Command) > 0 {
 			return p, err
 		}
@@ -28,14 +29,14 @@ func look(pid int) (*process, error) {
 	}
 }
 
-// lookOnce is look, but for a process in the middle of execve, whose Command is empty.
-func lookOnce(pid int) (*process, error) {
+// lookUpOnce is lookUp, except that the Command of a process in the middle of execve is empty.
+func lookUpOnce(pid int) (*process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, fmt.Errorf("/proc does not show the processes of this PID namespace (%s is not %d): mount it anew", self, os.Getpid())
 	}
 	dir := fmt.Sprintf("/proc/%d/", pid)
 	stat, err := os.ReadFile(dir + "stat")
-	if gone(err) {
+	if hasEnded(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -51,7 +52,7 @@ func lookOnce(pid int) (*process, error) {
 		return nil, nil
 	}
 	command, err := os.ReadFile(dir + "cmdline")
-	if gone(err) {
+	if hasEnded(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -70,5 +71,5 @@ func lookOnce(pid int) (*process, error) {
 	}, nil
 }
 
-// gone reports whether a process has ended while it was looked at.
-func gone(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) }
+// hasEnded reports whether an error says that a process ended while it was looked up.
+func hasEnded(err error) bool { return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) }

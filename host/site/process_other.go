@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// look tells what process has an id, as ps tells it; nil if none has.
-func look(pid int) (*process, error) {
+// lookUp returns the process of an id as ps reports it, or nil if there is none.
+func lookUp(pid int) (*process, error) {
 	ask := func(format string) (string, error) {
 		out, err := exec.Command("ps", "-o", format, "-p", strconv.Itoa(pid)).Output()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {

@@ -26,7 +26,7 @@ var (
 	ErrDaemon = errors.New("daemon")
 )
 
-// Options say what a site is to be. Zero fields take what the site was made with, or the default.
+// Options say what a site should be. Zero fields take what the site was made with, or the default.
 type Options struct {
 	Dir     string // the site's folder
 	Program string // path of millrace
@@ -57,7 +57,7 @@ type record struct {
 	Contexts  string `json:"contexts"`
 	Operator  string `json:"operator"` // name in the user's certificate
 	Systemd   bool   `json:"systemd"`
-	// Before is the context that was current before this one; down makes it current again.
+	// Before is the context that was current before the site's; millrace down makes it current again.
 	Before string `json:"context_before"`
 }
 
@@ -77,10 +77,10 @@ type Site struct {
 	Steps []Step // what was done so far
 }
 
-// Did says what became of a part.
+// Did says what happened to a part.
 type Did string
 
-// What becomes of a part.
+// What can happen to a part.
 const (
 	Made     Did = "made"
 	There    Did = "there"
@@ -92,18 +92,19 @@ const (
 	Absent   Did = "not there"
 )
 
-// Step is one part of the site, and what became of it.
+// Step is one part of the site, and what happened to it.
 type Step struct {
 	What string `json:"what"`
 	Did  Did    `json:"did"`
 	Note string `json:"note"` // where it is, or why
 }
 
+// did records what happened to a part.
 func (s *Site) did(did Did, what, format string, a ...any) {
 	s.Steps = append(s.Steps, Step{What: what, Did: did, Note: fmt.Sprintf(format, a...)})
 }
 
-// DefaultDir is the folder of a user's site: millrace in the user's folder of data.
+// DefaultDir returns the folder of a user's site: millrace in the user's folder of data.
 func DefaultDir(getenv func(string) string) (string, error) {
 	if dir := getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "millrace"), nil
@@ -114,8 +115,8 @@ func DefaultDir(getenv func(string) string) (string, error) {
 	return "", errors.New("neither XDG_DATA_HOME nor HOME says where data is kept: set one, or give --dir")
 }
 
-// Find opens a site that exists and locks it. The error is os.ErrNotExist if the folder is not there or is empty, and
-// wraps ErrForeign if something else is in it.
+// Find opens a site that exists and locks it. The error wraps os.ErrNotExist if the folder is not there or is empty,
+// and ErrForeign if something else is in it.
 func Find(o Options) (*Site, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -188,11 +189,11 @@ func CheckAddress(addr string) error {
 }
 
 // Open finds a site, or makes its folder and record, and locks it. The error wraps ErrForeign for a folder that is
-// something else, and ErrOther for an option that the site was made without.
+// something else, and ErrOther for an option that contradicts the one that the site was made with.
 func Open(o Options) (*Site, error) {
 	s, err := Find(o)
 	if err == nil {
-		if err := s.agree(); err != nil {
+		if err := s.checkOptions(); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
@@ -226,7 +227,7 @@ func Open(o Options) (*Site, error) {
 	return s, nil
 }
 
-// record is what a site of these options is made with.
+// record returns the record of a site that is made with these options.
 func (o Options) record() (record, error) {
 	r := record{MadeBy: madeBy, Version: o.Version, Control: o.Control, Node: o.Node, DriveSize: o.DriveSize,
 		Context: o.Context, Contexts: o.Contexts, Operator: operatorName()}
@@ -245,15 +246,15 @@ func (o Options) record() (record, error) {
 		return r, err
 	}
 	var err error
-	if r.Control, err = pick(r.Control); err != nil {
+	if r.Control, err = pickPort(r.Control); err != nil {
 		return r, err
 	}
-	r.Node, err = pick(r.Node)
+	r.Node, err = pickPort(r.Node)
 	return r, err
 }
 
-// pick turns port 0 into a port that is free.
-func pick(addr string) (string, error) {
+// pickPort turns port 0 into a port that is free.
+func pickPort(addr string) (string, error) {
 	if !strings.HasSuffix(addr, ":0") {
 		return addr, nil
 	}
@@ -264,8 +265,8 @@ func pick(addr string) (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// agree holds options against those that the site was made with.
-func (s *Site) agree() error {
+// checkOptions compares the options with those that the site was made with.
+func (s *Site) checkOptions() error {
 	for _, c := range []struct{ what, asked, have string }{
 		{"control plane at", s.o.Control, s.rec.Control},
 		{"node at", s.o.Node, s.rec.Node},
@@ -295,7 +296,7 @@ func (s *Site) acquire() error {
 	return nil
 }
 
-// Close lets others work on the folder. Daemons go on.
+// Close releases the folder for others. The daemons go on.
 func (s *Site) Close() error {
 	if s.lock == nil {
 		return nil
@@ -314,27 +315,27 @@ func (s *Site) save() error {
 	return wholefile.Write(s.path(recordFile), append(b, '\n'))
 }
 
-// path is a path in the site's folder.
+// path returns a path in the site's folder.
 func (s *Site) path(elem ...string) string {
 	return filepath.Join(append([]string{s.o.Dir}, elem...)...)
 }
 
-// Dir is the site's folder.
+// Dir returns the site's folder.
 func (s *Site) Dir() string { return s.o.Dir }
 
-// Context is the name of the site's context.
+// Context returns the name of the site's context.
 func (s *Site) Context() string { return s.rec.Context }
 
 // Managed reports whether systemd runs the daemons.
 func (s *Site) Managed() bool { return s.rec.Systemd }
 
-// ControlURL is where the control plane is reached.
+// ControlURL returns where the control plane is reached.
 func (s *Site) ControlURL() string { return "https://" + s.rec.Control }
 
-// NodeURL is where the node is reached.
+// NodeURL returns where the node is reached.
 func (s *Site) NodeURL() string { return "https://" + s.rec.Node }
 
-// operatorName is the user's name as a certificate can carry it.
+// operatorName returns the user's name as a certificate can carry it.
 func operatorName() string {
 	u, err := user.Current()
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"os"
 )
 
-// Stop ends the daemons, the node before the control plane. Those that systemd runs are Uninstall's.
+// Stop ends the daemons, the node before the control plane. Down ends those that systemd runs.
 func (s *Site) Stop() error {
 	list := s.daemons()
 	for i := len(list) - 1; i >= 0; i-- {
-		ran, err := s.end(list[i])
+		ran, err := s.endDaemon(list[i])
 		if err != nil {
 			return err
 		}
@@ -23,7 +23,7 @@ func (s *Site) Stop() error {
 	return nil
 }
 
-// Down ends the daemons, wherever they run, and takes the context away. Data stays.
+// Down ends the daemons, whether systemd runs them or not, and removes the context. Data stays.
 func (s *Site) Down(sd Systemd) error {
 	var err error
 	if s.rec.Systemd {
@@ -40,7 +40,7 @@ func (s *Site) Down(sd Systemd) error {
 // Purge removes what the site made, and its folder if nothing else is in it. The daemons must have ended.
 func (s *Site) Purge() error {
 	for _, d := range s.daemons() {
-		if p, err := s.runs(d); err != nil {
+		if p, err := s.runningProcess(d); err != nil {
 			return err
 		} else if p != nil {
 			return fmt.Errorf("%w: %s runs still, as process %d", ErrDaemon, d.what, p.PID)

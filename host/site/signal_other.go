@@ -16,4 +16,4 @@ func terminate(pid int) error {
 	return p.Kill()
 }
 
-func apart(*exec.Cmd) {}
+func detach(*exec.Cmd) {}

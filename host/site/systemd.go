@@ -13,20 +13,20 @@ import (
 	"github.com/millrace/millrace/internal/wholefile"
 )
 
-// Systemd is how units are installed.
+// Systemd says how units are installed.
 type Systemd struct {
 	Units string // folder of units
 	// Call runs systemctl with arguments.
 	Call func(ctx context.Context, args ...string) error
 }
 
-// unitHead begins a unit that is made here; one that does not begin so is left alone.
+// unitHead begins a unit that is made here. A unit that begins otherwise is left alone.
 const unitHead = "# Made by millrace up; millrace down removes it.\n"
 
-// unitName is the name of a daemon's unit.
+// unitName returns the name of a daemon's unit.
 func unitName(d daemon) string { return "millrace-up-" + d.name + ".service" }
 
-// unit is a daemon's unit. It runs as root, who owns the folder, without any of root's powers.
+// unit returns a daemon's unit. The daemon runs as root, who owns the folder, without root's capabilities.
 func (s *Site) unit(d daemon) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s[Unit]\nDescription=Millrace %s (millrace up)\n", unitHead, d.what)
@@ -56,7 +56,7 @@ func unitWord(w string) string {
 	return w
 }
 
-// Install has systemd run the daemons, now and after each start of the machine, and waits until the node is ready.
+// Install makes systemd run the daemons, now and after each start of the machine, and waits until the node is ready.
 func (s *Site) Install(ctx context.Context, sd Systemd) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -101,7 +101,7 @@ func (s *Site) Install(ctx context.Context, sd Systemd) error {
 			s.did(Runs, d.what, "https://%s, systemctl status %s", d.addr, name)
 		default:
 			if !active {
-				if err := vacant(d); err != nil {
+				if err := checkVacant(d); err != nil {
 					return err
 				}
 			}
@@ -112,7 +112,7 @@ func (s *Site) Install(ctx context.Context, sd Systemd) error {
 			}
 			s.did(Started, d.what, "https://%s, journalctl -u %s", d.addr, name)
 		}
-		if err := s.wait(ctx, d, nil); err != nil {
+		if err := s.waitReady(ctx, d, nil); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// ErrCopy says that what another node sent is not the partition that was asked for, or did not survive its way.
+// ErrCopy says that what another node or a client sent is not the partition that it should be, or was damaged on its
+// way.
 var ErrCopy = errors.New("copy of a partition")
 
 // Source is where a partition is copied from.
@@ -32,7 +33,7 @@ type Source struct {
 	Want       dataset.Partition // what it has to be
 }
 
-// location is the URL of the partition.
+// location returns the URL of the partition.
 func (s Source) location() (string, error) {
 	base, err := identity.BaseURL(s.URL)
 	if err != nil {
@@ -45,16 +46,16 @@ func (s Source) location() (string, error) {
 	return base + apiv1.PartitionPath + strings.Join(path, "/") + "?drive=" + url.QueryEscape(s.Drive), nil
 }
 
-// Copy fetches a partition from another node and appends it to a drive's volume: it is checked as it comes in, and is
-// committed only when it is what it should be; then it is read back from the drive, and only then part of what the node
-// offers.
+// Copy fetches a partition from another node and appends it to a drive's volume. The partition is checked as it comes
+// in, and committed only if it is the one that is wanted. Then it is read back from the drive, and only after that the
+// node offers it.
 func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, sum []byte, err error) {
 	d, v, err := s.volume(drive)
 	if err != nil {
 		return 0, nil, err
 	}
 	if p := partitionOf(d, src.Want.Name); p != nil {
-		if why := unlike(p, src.Want); why != "" {
+		if why := difference(p, src.Want); why != "" {
 			return 0, nil, fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
 		sum, err := hashAll(ctx, p, p.Size)
@@ -74,7 +75,7 @@ func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, su
 	}
 	defer resp.Body.Close()
 	in := newCheckedReader(resp.Body, src.Want, from, func() string { return resp.Trailer.Get(apiv1.DigestHeader) })
-	if sum, err = s.keep(ctx, d, v, src.Want, in); err != nil {
+	if sum, err = s.store(ctx, d, v, src.Want, in); err != nil {
 		return 0, nil, err
 	}
 	s.o.Log.Info("partition copied", "drive", drive, "partition", src.Want.Name, "bytes", src.Want.Bytes,
@@ -83,7 +84,7 @@ func (s *Store) Copy(ctx context.Context, drive string, src Source) (n int64, su
 	return src.Want.Bytes, sum, nil
 }
 
-// volume finds an open drive that partitions can be put on.
+// volume returns an open drive on which partitions can be put, and its volume.
 func (s *Store) volume(drive string) (*host.Drive, *volume.Volume, error) {
 	d, err := s.o.Drive(drive)
 	if err != nil {
@@ -95,8 +96,8 @@ func (s *Store) volume(drive string) (*host.Drive, *volume.Volume, error) {
 	return d, d.Volume(), nil
 }
 
-// keep appends a partition to a drive's volume and reads it back. It returns the SHA-256 of the bytes, which is kept.
-func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition,
+// store appends a partition to a drive's volume and reads it back. It returns the SHA-256 of the bytes, which it keeps.
+func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want dataset.Partition,
 	in *checkedReader) ([]byte, error) {
 	drive := d.Name()
 	if err := v.Put(ctx, want.Name, want.Bytes, in); err != nil {
@@ -121,15 +122,15 @@ func (s *Store) keep(ctx context.Context, d *host.Drive, v *volume.Volume, want 
 	if p == nil {
 		return nil, fmt.Errorf("%w: drive %s does not take %s for a partition: see its members and format in the configuration", ErrCopy, drive, want.Name)
 	}
-	if why := unlike(p, want); why != "" {
+	if why := difference(p, want); why != "" {
 		return nil, fmt.Errorf("%w: %s: %s", ErrCopy, want.Name, why)
 	}
 	s.sums.put(d.Identity(), want.Name, sum)
 	return sum, nil
 }
 
-// unlike says how a partition differs from what it should be.
-func unlike(p *partition.Partition, want dataset.Partition) string {
+// difference returns how a partition differs from what it should be, or "" if it does not.
+func difference(p *partition.Partition, want dataset.Partition) string {
 	have := p.Describe()
 	switch {
 	case have.Bytes != want.Bytes || have.Rows != want.Rows || have.Footer != want.Footer:
@@ -141,7 +142,7 @@ func unlike(p *partition.Partition, want dataset.Partition) string {
 	return ""
 }
 
-// hashAll is the SHA-256 of size bytes.
+// hashAll returns the SHA-256 of size bytes.
 func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 	sum, buf := sha256.New(), make([]byte, readAhead)
 	for at := int64(0); at < size; {
@@ -157,10 +158,11 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) ([]byte, error) {
 	return sum.Sum(nil), nil
 }
 
-// trailerBytes is the length of a Parquet footer, and the magic behind it.
+// trailerBytes is the length of what ends a Parquet footer: its length, and the magic.
 const trailerBytes = 8
 
-// footerStart asks where the footer begins, whose digest names the partition; of other formats that is the whole file.
+// footerStart asks for the offset of the footer, whose digest names the partition. Of a format without a footer that is
+// 0: the digest is that of the whole file.
 func (s *Store) footerStart(ctx context.Context, at string, size int64, parquet bool) (int64, error) {
 	if !parquet || size < trailerBytes {
 		return 0, nil
@@ -181,7 +183,7 @@ func (s *Store) footerStart(ctx context.Context, at string, size int64, parquet 
 	return size - length, nil
 }
 
-// fetch gets a partition, or a range of it.
+// fetch gets a partition from another node, or a range of it.
 func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -205,31 +207,33 @@ func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 	return resp, nil
 }
 
-// checkedReader reads a partition and ends well only if it is the one that is wanted: an error at its end keeps the
-// volume from committing it.
+// checkedReader reads a partition and checks it. At the end of a partition that is not the one that is wanted it
+// returns an error, which keeps the volume from committing it.
 type checkedReader struct {
 	body        io.Reader
-	sent        func() string // SHA-256 of the whole, in hex, as the sender says once its bytes have been read
+	sent        func() string // returns the sender's SHA-256 of the whole, in hex, once its bytes have been read
 	size, at    int64
-	footerAt    int64
+	footerStart int64
 	want        dataset.Digest
 	all, footer hash.Hash
 	err         error
 }
 
-func newCheckedReader(body io.Reader, want dataset.Partition, footerAt int64, sent func() string) *checkedReader {
-	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerAt: footerAt, want: want.Footer,
+// newCheckedReader makes a reader of a partition whose footer begins at footerStart. sent is called at the end.
+func newCheckedReader(body io.Reader, want dataset.Partition, footerStart int64, sent func() string) *checkedReader {
+	return &checkedReader{body: body, sent: sent, size: want.Bytes, footerStart: footerStart, want: want.Footer,
 		all: sha256.New(), footer: sha256.New()}
 }
 
+// Read implements io.Reader.
 func (c *checkedReader) Read(p []byte) (int, error) {
 	if c.err != nil {
 		return 0, c.err
 	}
 	n, err := c.body.Read(p)
 	c.all.Write(p[:n])
-	if end := c.at + int64(n); end > c.footerAt {
-		c.footer.Write(p[max(0, c.footerAt-c.at):n])
+	if end := c.at + int64(n); end > c.footerStart {
+		c.footer.Write(p[max(0, c.footerStart-c.at):n])
 	}
 	c.at += int64(n)
 	if err == io.EOF {
@@ -239,7 +243,7 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// check looks at the whole, once its end was read.
+// check compares the whole partition with what is wanted. It returns io.EOF if they are the same.
 func (c *checkedReader) check() error {
 	if c.at != c.size {
 		return io.EOF // the volume says how much was missing, or too much

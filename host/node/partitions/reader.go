@@ -16,11 +16,11 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// readAhead is how much of a partition is read from the drive at a time.
+// readAhead is how much of a partition is read from the drive at once.
 const readAhead = 1 << 20
 
-// Serve answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with
-// "TE: trailers" and no Range is answered in chunks, with the SHA-256 of the bytes behind them.
+// Serve answers GET /v1/partitions/NAME?drive=D with the partition's bytes, or a Range of them. A request with "TE:
+// trailers" and no Range is answered in chunks, and the SHA-256 of the bytes follows them.
 func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -42,7 +42,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Etag", `"`+footer.String()+`"`)
-	// A copy takes as long as it takes, but not without end.
+	// The time grows with the partition, but it ends.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.o.WriteTime + time.Duration(p.Size>>24)*time.Second))
 	if r.Method == http.MethodGet && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Te"), "trailers") {
 		h.Set("Trailer", apiv1.DigestHeader)
@@ -71,7 +71,7 @@ func (s *Store) Serve(w http.ResponseWriter, r *http.Request) error {
 
 var errNoPartition = fmt.Errorf("no such partition: %w", fs.ErrNotExist)
 
-// partitionOf finds a drive's partition by name.
+// partitionOf returns a drive's partition by name, or nil.
 func partitionOf(d *host.Drive, name string) *partition.Partition {
 	for _, p := range d.Partitions() {
 		if p.Name == name {
@@ -81,7 +81,7 @@ func partitionOf(d *host.Drive, name string) *partition.Partition {
 	return nil
 }
 
-// aheadReader reads a partition in large pieces: http.ServeContent asks for small ones.
+// aheadReader reads a partition in large pieces, because http.ServeContent asks for small ones.
 type aheadReader struct {
 	r    io.ReaderAt
 	size int64
@@ -90,6 +90,7 @@ type aheadReader struct {
 	from int64
 }
 
+// Read implements io.Reader.
 func (s *aheadReader) Read(p []byte) (int, error) {
 	if s.at >= s.size {
 		return 0, io.EOF
@@ -110,6 +111,7 @@ func (s *aheadReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Seek implements io.Seeker.
 func (s *aheadReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:

@@ -14,12 +14,12 @@ var ErrRequest = errors.New("request")
 
 // Options are what a Store needs of its node. All but StateDir are required.
 type Options struct {
-	Drive    func(name string) (*host.Drive, error) // that is open
+	Drive    func(name string) (*host.Drive, error) // returns an open drive
 	Client   *http.Client                           // towards other nodes
 	StateDir string                                 // where checksums are kept; empty: in memory only
-	// for a partition to be read by a client, or sent by it, beside time by its size
+	// WriteTime is how long a client may take to read or send a partition, beside time that grows with its size.
 	WriteTime time.Duration
-	Changed   func() // told when a drive has another partition
+	Changed   func() // called when a drive has one more partition
 	Log       *slog.Logger
 }
 

@@ -22,7 +22,7 @@ type sums struct {
 	kept map[string]string // drive's UUID or name, "/", partition: hex
 }
 
-// openSums reads what was kept. A file that cannot be read is told of and begun anew.
+// openSums reads what was kept. When the file cannot be read it logs that and begins with none.
 func openSums(dir string, log *slog.Logger) *sums {
 	s := &sums{log: log, kept: map[string]string{}}
 	if dir == "" {
@@ -43,7 +43,7 @@ func openSums(dir string, log *slog.Logger) *sums {
 	return s
 }
 
-// get returns what was kept of a partition, nil if nothing was.
+// get returns a partition's checksum, or nil if none was kept.
 func (s *sums) get(drive, partition string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *sums) get(drive, partition string) []byte {
 	return b
 }
 
-// put keeps a partition's sum.
+// put keeps a partition's checksum.
 func (s *sums) put(drive, partition string, sum []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

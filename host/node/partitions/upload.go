@@ -16,7 +16,7 @@ import (
 )
 
 // Receive answers PUT /v1/partitions/NAME?drive=D: the body becomes a member of the drive's volume, if it is what the
-// headers say.
+// headers describe.
 func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	name := strings.TrimPrefix(r.URL.Path, apiv1.PartitionPath)
 	drive := r.URL.Query().Get("drive")
@@ -46,13 +46,13 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// It takes as long as it takes, but not without end.
+	// The time grows with the partition, but it ends.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.o.WriteTime + time.Duration(want.Bytes>>20)*time.Second))
 	if p := partitionOf(d, want.Name); p != nil {
-		if why := unlike(p, want); why != "" {
+		if why := difference(p, want); why != "" {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: %s", ErrCopy, drive, why)
 		}
-		// The footer alone does not tell the rows apart.
+		// Two partitions may have the same footer and different rows.
 		have, err := s.Verify(r.Context(), drive, want.Name, true)
 		if err != nil {
 			return err
@@ -60,11 +60,11 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 		if kept := cmp.Or(string(have.GetKeptSha256()), string(have.GetSha256())); kept != string(sum) {
 			return fmt.Errorf("%w: drive %s holds another partition of the name: its bytes have SHA-256 %x, those sent %x", ErrCopy, drive, kept, sum)
 		}
-		w.WriteHeader(http.StatusOK) // put before
+		w.WriteHeader(http.StatusOK) // it was put before
 		return nil
 	}
 	in := newCheckedReader(r.Body, want, footerAt, func() string { return hex.EncodeToString(sum) })
-	if _, err := s.keep(r.Context(), d, v, want, in); err != nil {
+	if _, err := s.store(r.Context(), d, v, want, in); err != nil {
 		return err
 	}
 	s.o.Log.Info("partition put", "drive", drive, "partition", want.Name, "bytes", want.Bytes)
@@ -73,8 +73,8 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Verify reads a partition whole, one at a time, and tells what its bytes sum to and did when it was put. With keptOnly
-// it reads nothing where the sum was kept.
+// Verify reads a partition whole, one at a time. It returns the SHA-256 of its bytes, and the one that was kept when it
+// was put. With keptOnly it reads nothing if a checksum was kept.
 func (s *Store) Verify(ctx context.Context, drive, partition string, keptOnly bool) (*apiv1.VerifyResponse, error) {
 	d, err := s.o.Drive(drive)
 	if err != nil {
