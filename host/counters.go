@@ -30,8 +30,10 @@ func ReadCounters(ctx context.Context, dev *sdk.Device) (*api.Counters, error) {
 func countersSince(c, earlier *api.Counters) *api.Counters {
 	return &api.Counters{
 		Backend: c.Backend, Programs: c.Programs - earlier.Programs, Rows: c.Rows - earlier.Rows,
-		FlashToDRAMBytes: c.FlashToDRAMBytes - earlier.FlashToDRAMBytes, DRAMToHostBytes: c.DRAMToHostBytes - earlier.DRAMToHostBytes,
-		HostToDRAMBytes: c.HostToDRAMBytes - earlier.HostToDRAMBytes, BusyNanoseconds: c.BusyNanoseconds - min(earlier.BusyNanoseconds, c.BusyNanoseconds),
+		FlashToDRAMBytes: c.FlashToDRAMBytes - earlier.FlashToDRAMBytes,
+		DRAMToHostBytes:  c.DRAMToHostBytes - earlier.DRAMToHostBytes,
+		HostToDRAMBytes:  c.HostToDRAMBytes - earlier.HostToDRAMBytes,
+		BusyNanoseconds:  c.BusyNanoseconds - min(earlier.BusyNanoseconds, c.BusyNanoseconds),
 	}
 }
 
@@ -54,8 +56,10 @@ const countersTime = 5 * time.Second
 // what the drive had counted by then.
 func (d *Drive) report(ctx context.Context, stats processor.Stats, counted *api.Counters) (api.DriveReport, error) {
 	r := api.DriveReport{
-		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait, Move: stats.Move, Decode: stats.Decode,
-		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned, BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
+		Name: d.name, Engine: string(d.engine), Rows: stats.Rows, MiniBatches: stats.MiniBatches, Wait: stats.Wait,
+		Move: stats.Move, Decode: stats.Decode,
+		Transform: stats.Transform, Fetch: stats.Fetch, BytesMoved: stats.BytesPlanned,
+		BytesUnneeded: stats.BytesUnneeded, BytesOut: stats.BytesOut, RowsDropped: stats.Dropped,
 	}
 	if d.engine != EngineDrive {
 		return r, nil

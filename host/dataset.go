@@ -32,7 +32,8 @@ func describe(drives []*Drive, selected *dataset.Manifest) (*api.Dataset, error)
 			}
 			if other, ok := entries[e.Name]; ok {
 				if differs(e, other) != "" {
-					return nil, fmt.Errorf("%w: %s on drive %s and on drive %s are different files", ErrSchema, e.Name, first[e.Name].name, d.name)
+					return nil, fmt.Errorf("%w: %s on drive %s and on drive %s are different files", ErrSchema, e.Name,
+						first[e.Name].name, d.name)
 				}
 				continue
 			}

@@ -3,19 +3,19 @@
 //
 // # Overview
 //
-// A [Drive] is a device with the partitions that lie on it: members of a tar volume, files of a mounted file system on the
-// drive, or files that are given as a read-only drive. Where a drive does not compute, the node's CPU runs the same
+// A [Drive] is a device with the partitions that lie on it: members of a tar volume, files of a mounted file system on
+// the drive, or files that are given as a read-only drive. Where a drive does not compute, the node's CPU runs the same
 // kernels over the drive's blocks, and every report says so.
 //
-// A [Manager] owns the drives and implements api.Storage. It describes what the drives hold, lowers a job's pipeline once
-// and gives the program to every drive ([Manager.Prepare]), measures P of a drive ([Manager.Measure]), and opens streams
-// of splits ([Manager.Open]), from which the training side pulls mini-batches.
+// A [Manager] owns the drives and implements api.Storage. It describes what the drives hold, lowers a job's pipeline
+// once and gives the program to every drive ([Manager.Prepare]), measures P of a drive ([Manager.Measure]), and opens
+// streams of splits ([Manager.Open]), from which the training side pulls mini-batches.
 //
-// The drives may hold several data sets. A job that names its manifest (api.Job.Manifest) is over those partitions alone,
-// and other nodes may hold some of them. A job that does not name it is over every partition here, which must then have
-// one schema. [Manager.Inventory] lists what the drives hold. Volumes grow ([Manager.Rescan]); drives come and go
-// ([Manager.AddDrive], [Manager.RemoveDrive]). A partition whose end reads differently when a split begins or ends is
-// refused ([ErrChanged]).
+// The drives may hold several data sets. A job that names its manifest (api.Job.Manifest) is over those partitions
+// alone, and other nodes may hold some of them. A job that does not name it is over every partition here, which must
+// then have one schema. [Manager.Inventory] lists what the drives hold. Volumes grow ([Manager.Rescan]); drives come
+// and go ([Manager.AddDrive], [Manager.RemoveDrive]). A partition whose end reads differently when a split begins or
+// ends is refused ([ErrChanged]).
 //
 //	Manager        drives and jobs
 //	  Drive        a device and its partitions; one processor a job
@@ -23,20 +23,20 @@
 //
 // # Concurrency
 //
-// A Manager is safe for concurrent use. A stream has one user. Streams must be closed, and mini-batches released, before
-// Manager.Close; those of a job before Finish, those of a job on a drive before Restart, and those of a drive before
-// RemoveDrive.
+// A Manager is safe for concurrent use. A stream has one user. Streams must be closed, and mini-batches released,
+// before Manager.Close; those of a job before Finish, those of a job on a drive before Restart, and those of a drive
+// before RemoveDrive.
 //
 // # Errors
 //
 // [ErrSchema] says that partitions disagree, [ErrChanged] that a partition is not the one of the job's manifest,
 // [ErrNotHeld] that it lies elsewhere, [ErrDigest] that the two sides name a job differently. api.ErrUnknownDrive,
-// api.ErrUnknownJob and api.ErrBusy are the callers'. Other errors are a drive's or a partition's, wrapped with the drive's
-// name.
+// api.ErrUnknownJob and api.ErrBusy are the callers'. Other errors are a drive's or a partition's, wrapped with the
+// drive's name.
 //
 // # Debugging
 //
-// Options.Logger has the drives that are opened, the jobs that are prepared, and P as it is measured. Options.Rates is the
-// file in which P is kept. [Manager.Report] has the times of move, decode, transform and fetch, and the drive's own
+// Options.Logger has the drives that are opened, the jobs that are prepared, and P as it is measured. Options.Rates is
+// the file in which P is kept. [Manager.Report] has the times of move, decode, transform and fetch, and the drive's own
 // counters.
 package host

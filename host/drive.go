@@ -24,8 +24,8 @@ type DriveOptions struct {
 	Text    text.Options   // of text partitions
 	Members []string       // of the volume, by name or pattern (path.Match); nil means all
 	SLM     uint64         // bytes of the drive's memory to use, 0 means all
-	// Jobs is how many jobs the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given, is
-	// one job's part.
+	// Jobs is how many jobs the drive holds at once, each with an equal part of its memory; 0 means 1. SLM, if given,
+	// is one job's part.
 	Jobs     int
 	Streams  int          // of a job at once, 0 means two, or one where memory is short
 	Coalesce uint64       // see processor.Options

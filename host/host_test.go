@@ -168,7 +168,8 @@ func TestSplitsFromAnyMiniBatch(t *testing.T) {
 }
 
 func TestOrdersRefused(t *testing.T) {
-	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105)}), DriveOptions{Streams: 1}),
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 105)}),
+		DriveOptions{Streams: 1}),
 		files(t, write(t, map[string][]byte{"b.parquet": numbered(t, 0, 10)}), DriveOptions{Name: "other"}))
 	j, plan := prepare(t, m, dataset.Options{Shuffle: dataset.ShuffleNone, SplitBatches: 4})
 	split, err := plan.Split(1)
@@ -253,7 +254,8 @@ func TestADriveThatWentIsReported(t *testing.T) {
 
 // TestMeasuringDeliversAndReportsNothing: P is positive, and the report counts from after it.
 func TestMeasuringDeliversAndReportsNothing(t *testing.T) {
-	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300), "empty.parquet": numbered(t, 0, 0), "b.parquet": numbered(t, 1000, 95)})
+	uri := onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 300), "empty.parquet": numbered(t, 0, 0),
+		"b.parquet": numbered(t, 1000, 95)})
 	for _, o := range []DriveOptions{{}, {Engine: EngineCPU, Threads: 2}, {Engine: EngineReference}} {
 		d, err := OpenDrive(t.Context(), uri, o)
 		require.NoError(t, err)
@@ -350,7 +352,8 @@ func TestPartitionsAreOneSchema(t *testing.T) {
 		return nil
 	}
 	data := func(other []byte) *api.Dataset {
-		m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10), "b.parquet": other}), DriveOptions{}))
+		m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": numbered(t, 0, 10), "b.parquet": other}),
+			DriveOptions{}))
 		d, err := m.Dataset(t.Context())
 		require.NoError(t, err)
 		return d
@@ -401,7 +404,8 @@ func TestColumnsThatCannotBeReadNameTheirPartition(t *testing.T) {
 		Label int64     `parquet:"label"`
 		Cat   [][]int64 `parquet:"cat,list"`
 	}
-	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]deep, 3))}), DriveOptions{}))
+	m := openManager(t, files(t, write(t, map[string][]byte{"a.parquet": parquetOf(t, make([]deep, 3))}),
+		DriveOptions{}))
 	d, err := m.Dataset(t.Context())
 	require.NoError(t, err)
 	found := false

@@ -197,7 +197,8 @@ const memberOverhead = 3 * 512
 // Status returns how a drive is, as far as it is known: it does not ask the drive.
 func (m *Manager) Status(d *Drive) DriveStatus {
 	s := DriveStatus{
-		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(), Streams: d.streams(),
+		Name: d.name, UUID: d.UUID(), Image: d.image(), Computes: d.Computes(), Threads: d.threads(),
+		Streams: d.streams(),
 		Running: d.Running(), Rates: m.rates.of(d.Identity(), d.image()),
 	}
 	if d.volume != nil {

@@ -98,7 +98,8 @@ func (m *Manager) lower(drives []*Drive, spec *api.Job) (*job, *api.Dataset, err
 			return nil, nil, err
 		}
 		if digest != spec.Digest {
-			return nil, nil, fmt.Errorf("%w: it is called %s, and is %s here; is this node as new as its control plane?", ErrDigest, spec.Digest, digest)
+			return nil, nil, fmt.Errorf("%w: it is called %s, and is %s here; is this node as new as its control "+
+				"plane?", ErrDigest, spec.Digest, digest)
 		}
 	}
 	return j, data, nil

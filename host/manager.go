@@ -189,7 +189,8 @@ func (m *Manager) drive(name string) (*Drive, error) {
 }
 
 // find returns a prepared job, one of its drives, and the job's processor there.
-func (m *Manager) find(ctx context.Context, digest dataset.Digest, drive string) (*job, *Drive, *driveProcessor, error) {
+func (m *Manager) find(ctx context.Context, digest dataset.Digest,
+	drive string) (*job, *Drive, *driveProcessor, error) {
 	j, err := m.job(digest)
 	if err != nil {
 		return nil, nil, nil, err

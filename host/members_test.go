@@ -32,7 +32,8 @@ func TestAnEmptyMemberDoesNotBlockADrive(t *testing.T) {
 		DriveOptions{SLM: 8 << 20, Members: []string{"a.parquet", "empty.parquet"}, Device: device})
 	require.ErrorContains(t, err, "empty.parquet")
 	_, err = OpenDrive(t.Context(),
-		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40), "short": []byte("x")}), DriveOptions{SLM: 8 << 20})
+		onDrive(t, map[string][]byte{"a.parquet": numbered(t, 0, 40),
+			"short": []byte("x")}), DriveOptions{SLM: 8 << 20})
 	require.ErrorContains(t, err, "short", "it may hold rows that are missed")
 }
 
@@ -57,7 +58,8 @@ func TestASparseMemberIsRefusedByName(t *testing.T) {
 	for _, c := range b {
 		sum += int(c)
 	}
-	copy(b[148:], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7), byte('0' + sum>>6&7), byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
+	copy(b[148:], []byte{byte('0' + sum>>15&7), byte('0' + sum>>12&7), byte('0' + sum>>9&7), byte('0' + sum>>6&7),
+		byte('0' + sum>>3&7), byte('0' + sum&7), 0, ' '})
 	_, err = dev.WriteAt(b, used-512)
 	require.NoError(t, err)
 	require.NoError(t, dev.Close())

@@ -168,8 +168,9 @@ func mapColumn(f *format.File, keys int) (pipeline.ColumnInfo, []int) {
 	m := &f.Maps[i]
 	v := &f.Leaves[m.Values]
 	c := pipeline.ColumnInfo{
-		Name: m.Name, Source: program.Parquet, Kind: kindOf(v.Physical), List: m.List, Nullable: true, ElementNullable: m.List && v.MaxDef > v.RepDef,
-		Unsigned: v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
+		Name: m.Name, Source: program.Parquet, Kind: kindOf(v.Physical), List: m.List, Nullable: true,
+		ElementNullable: m.List && v.MaxDef > v.RepDef,
+		Unsigned:        v.Unsigned, Bits: bits(v), Map: pipeline.MapInfo{Keys: f.Leaves[keys].Path, Values: v.Path},
 	}
 	leaves := []int{keys, m.Values}
 	if m.Scores >= 0 {

@@ -59,7 +59,8 @@ func named(t testing.TB, m *Manager, text string, o dataset.Options, names []str
 	return j, plan
 }
 
-const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: {salt: 0, max: 100}]\n"
+const listDoc = "name: l\nbatch: 10\nlabel: {column: label}\nsparse:\n  - columns: [cat]\n    ops: [sigrid_hash: " +
+	"{salt: 0, max: 100}]\n"
 
 // TestJobsShareADrive: as many as it was opened for, each with its part of the memory.
 func TestJobsShareADrive(t *testing.T) {

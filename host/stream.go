@@ -26,7 +26,8 @@ type stream struct {
 	closed    bool
 }
 
-// openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins in.
+// openStream opens a stream. With mixed rows it begins at the first mini-batch of the window that the request begins
+// in.
 func (j *job) openStream(ctx context.Context, d *Drive, p *driveProcessor, request api.SplitRequest,
 	part *partition.Partition) (*stream, error) {
 	plan, err := j.plan(request.Epoch)
@@ -94,8 +95,8 @@ func (s *stream) nextMixed(ctx context.Context) (*tensor.MiniBatch, error) {
 	return mb, nil
 }
 
-// mixWindow makes the mini-batches of one window and mixes their rows. It copies them as they come, so that a window does
-// not hold the drive's memory.
+// mixWindow makes the mini-batches of one window and mixes their rows. It copies them as they come, so that a window
+// does not hold the drive's memory.
 func (s *stream) mixWindow(ctx context.Context) error {
 	window, err := s.plan.Window(s.request.Split.FirstNumber + uint64(s.next))
 	if err != nil {
@@ -141,7 +142,8 @@ func (s *stream) nextNamed(ctx context.Context) (*tensor.MiniBatch, error) {
 		mb.Release()
 		return nil, fmt.Errorf("the drive made more than the split's %d mini-batches", split.MiniBatches)
 	}
-	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch, Number: split.FirstNumber + uint64(s.next)}
+	mb.Name = tensor.Name{Job: [32]byte(s.request.Job), Epoch: s.request.Epoch,
+		Number: split.FirstNumber + uint64(s.next)}
 	s.next++
 	if s.next == split.MiniBatches {
 		// The blocks of the split were all read by now. They are the partition's if it did not change until now.

@@ -6,8 +6,8 @@
 // [Storage] is the storage side as a training job sees it. Package host implements it over the drives of one node. The
 // order of calls follows PreSto IV-B: the train manager hands over the job ([Storage.Prepare]); the preprocess manager
 // measures one drive's throughput P ([Storage.Measure]); for each allocated drive the train manager opens splits
-// ([Storage.Open]) and pulls their mini-batches in order. Mini-batches are pulled, never pushed: a trainer that asks for
-// fewer slows the drive down.
+// ([Storage.Open]) and pulls their mini-batches in order. Mini-batches are pulled, never pushed: a trainer that asks
+// for fewer slows the drive down.
 //
 // # Concurrency
 //
@@ -65,8 +65,8 @@ type Dataset struct {
 	Drives     []Drive
 }
 
-// FilesDrive is the name of a drive that is made of files of this machine. The user who gave the files knows of no drive,
-// so errors do not name it.
+// FilesDrive is the name of a drive that is made of files of this machine. The user who gave the files knows of no
+// drive, so errors do not name it.
 const FilesDrive = "files"
 
 // Drive is a drive as the training side knows it.
@@ -133,8 +133,8 @@ type DriveReport struct {
 	Problem       string        `json:"problem,omitempty"` // why Counters are not told although the drive computed
 }
 
-// Counters are the drive's own (vendor log C0h), for all of the drive's users. In a DriveReport they count since the job's P
-// was measured, or since the job was prepared if it was not; elsewhere since the drive was opened.
+// Counters are the drive's own (vendor log C0h), for all of the drive's users. In a DriveReport they count since the
+// job's P was measured, or since the job was prepared if it was not; elsewhere since the drive was opened.
 type Counters struct {
 	Backend          string `json:"backend"`
 	Programs         uint64 `json:"programs_run"`

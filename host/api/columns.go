@@ -63,8 +63,9 @@ func DecodeColumns(b []byte) ([]pipeline.ColumnInfo, error) {
 	columns := make([]pipeline.ColumnInfo, len(list))
 	for i, c := range list {
 		columns[i] = pipeline.ColumnInfo{
-			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable, ElementNullable: c.ElementNullable,
-			Field: c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical,
+			Name: c.Name, Source: c.Source, Kind: c.Kind, List: c.List, Nullable: c.Nullable,
+			ElementNullable: c.ElementNullable,
+			Field:           c.Field, Bits: c.Bits, Unsigned: c.Unsigned, Logical: c.Logical,
 		}
 		if c.Unsupported != "" {
 			columns[i].Unsupported = errors.New(c.Unsupported)

@@ -92,7 +92,8 @@ func TestReadKnowsTheFolder(t *testing.T) {
 	f, err := Read(path)
 	require.NoError(t, err, "a file that is not there holds none")
 	assert.Empty(t, f.Names())
-	require.NoError(t, os.WriteFile(path, []byte(`{"contexts": {"a": {"control": ["https://x:1"], "cert": "c.pem", "key": "/k", "ca": "d/ca.pem"}}}`), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte(`{"contexts": {"a": {"control": ["https://x:1"], "cert": "c.pem", "key": "/k", "ca": "d/ca.pem"}}}`), 0o600))
 	f, err = Read(path)
 	require.NoError(t, err)
 	dir := filepath.Dir(path)

@@ -3,9 +3,9 @@
 //
 // # Overview
 //
-// A [Context] names the members of a control plane and the PEM files of an identity. [Path] returns where the file lies:
-// millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it, and [Resolve]
-// decides what a command uses: a flag comes before an environment variable, and that before a context.
+// A [Context] names the members of a control plane and the PEM files of an identity. [Path] returns where the file
+// lies: millrace/contexts.yaml in the user's folder of configurations. [Read] reads it, [Update] changes it, and
+// [Resolve] decides what a command uses: a flag comes before an environment variable, and that before a context.
 //
 // The file is JSON, which YAML contains, because the Python package reads the same file with the standard library
 // alone:
@@ -26,12 +26,13 @@
 //
 // # Concurrency
 //
-// [Update] holds a lock on a file beside contexts.yaml and replaces contexts.yaml by rename, so that readers see the file
-// before or after the change.
+// [Update] holds a lock on a file beside contexts.yaml and replaces contexts.yaml by rename, so that readers see the
+// file before or after the change.
 //
 // # Errors
 //
-// [ErrFile] says that the file cannot be used, with its path and the line; [ErrUnknown] that it has no context of a name.
+// [ErrFile] says that the file cannot be used, with its path and the line; [ErrUnknown] that it has no context of a
+// name.
 //
 // # Debugging
 //

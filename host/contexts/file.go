@@ -52,7 +52,8 @@ var names = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,61}[a-z0-9])?$`)
 // CheckName returns an error unless a context may have the name.
 func CheckName(name string) error {
 	if !names.MatchString(name) {
-		return fmt.Errorf("context name %.80q: want 1 to 63 of a-z, 0-9, dot, underscore and hyphen, a letter or digit at both ends", name)
+		return fmt.Errorf("context name %.80q: want 1 to 63 of a-z, 0-9, dot, underscore and hyphen, a letter or "+
+			"digit at both ends", name)
 	}
 	return nil
 }

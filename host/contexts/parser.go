@@ -90,7 +90,8 @@ func (p *parser) token() (json.Token, error) {
 		if strings.Contains(syntax.Error(), `'\n' in string`) {
 			at-- // the offset is behind the line's end
 		}
-		return nil, fmt.Errorf("line %d: %w (the file is JSON, which YAML contains; millrace context writes it)", 1+bytes.Count(p.b[:at], []byte{'\n'}), err)
+		return nil, fmt.Errorf("line %d: %w (the file is JSON, which YAML contains; millrace context writes it)",
+			1+bytes.Count(p.b[:at], []byte{'\n'}), err)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, fmt.Errorf("line %d: the file ends too early", 1+bytes.Count(p.b, []byte{'\n'}))

@@ -55,7 +55,8 @@ func Resolve(flags Flags, getenv func(string) string) (Target, error) {
 	}
 	places = append(places,
 		candidate{"environment",
-			Context{Control: splitList(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv), CA: getenv(CAEnv)}})
+			Context{Control: splitList(getenv(ControlEnv)), Cert: getenv(CertEnv), Key: getenv(KeyEnv),
+				CA: getenv(CAEnv)}})
 	var t Target
 	for _, p := range places {
 		t = t.fill(p)

@@ -116,9 +116,11 @@ func TestGuestImages(t *testing.T) {
 				Files: map[string][]byte{"/opt/millrace": binary, "/opt/new.mimg": signed,
 					"/opt/unsigned.mimg": unsigned, "/opt/foreign.mimg": foreign},
 				Env: map[string]string{
-					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "NQN": drive.Subsystem().NQN(),
-					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": image.StockInterface().String(), "FOREIGNINTERFACE": fm.Interface().String(),
-					"NEW": nm.ID.Short(), "UNSIGNED": um.ID.Short(), "FOREIGN": fm.ID.Short(),
+					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port),
+					"NQN":     drive.Subsystem().NQN(),
+					"HOSTNQN": hostNQN, "HOSTID": hostID, "INTERFACE": image.StockInterface().String(),
+					"FOREIGNINTERFACE": fm.Interface().String(),
+					"NEW":              nm.ID.Short(), "UNSIGNED": um.ID.Short(), "FOREIGN": fm.ID.Short(),
 				},
 				Script: guestScript, Timeout: 5 * time.Minute,
 			})

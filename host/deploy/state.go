@@ -33,7 +33,8 @@ const (
 )
 
 var stateNames = [...]string{
-	"waiting", "looking", "confirming", "draining", "loading", "testing", "activating", "checking", "resuming", "returning",
+	"waiting", "looking", "confirming", "draining", "loading", "testing", "activating", "checking", "resuming",
+	"returning",
 	"rolling back", "recovering", "current", "updated", "failed", "rolled back", "stuck", "untouched",
 }
 

@@ -2,9 +2,10 @@
 //
 // # Overview
 //
-// [Register] adds to a registry what the program is (millrace_build_info), the state of its process and of Go's runtime,
-// and when its certificates end. [Reader] is the one rule of who may read metrics: over TLS, operators, members of the
-// control plane and nodes; without TLS, which only loopback, unix sockets and trusted networks have, everybody.
+// [Register] adds to a registry what the program is (millrace_build_info), the state of its process and of Go's
+// runtime, and when its certificates end. [Reader] is the one rule of who may read metrics: over TLS, operators,
+// members of the control plane and nodes; without TLS, which only loopback, unix sockets and trusted networks have,
+// everybody.
 //
 // # Concurrency
 //

@@ -35,7 +35,8 @@ func Register(r prometheus.Registerer, o Options) (unregister func(), err error)
 		}
 	}
 	all := []prometheus.Collector{
-		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newCertificates(o.Identity),
+		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newCertificates(o.Identity),
 	}
 	for _, c := range all {
 		err := r.Register(c)
@@ -62,7 +63,8 @@ func newCertificates(o identity.Options) *certificates {
 	return &certificates{
 		o: o,
 		expires: prometheus.NewDesc("millrace_certificate_expiry_seconds",
-			"When the first certificate of the kind ends, in seconds since 1970: own or authority.", []string{"kind"}, nil),
+			"When the first certificate of the kind ends, in seconds since 1970: own or authority.", []string{"kind"},
+			nil),
 		read: prometheus.NewDesc("millrace_certificates_readable",
 			"1 while the files of the certificates can be read; absent without TLS.", nil, nil),
 	}

@@ -38,7 +38,8 @@ func TestRegister(t *testing.T) {
 	require.NoError(t, identity.InitAuthority(dir, "test"))
 	o := identity.Options{Cert: filepath.Join(dir, "n.pem"), Key: filepath.Join(dir, "n.key"),
 		CA: filepath.Join(dir, identity.AuthorityCert)}
-	require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: identity.Launcher, Name: "l"}}, o.Cert, o.Key))
+	require.NoError(t, identity.Issue(dir,
+		identity.Request{Identity: identity.Identity{Role: identity.Launcher, Name: "l"}}, o.Cert, o.Key))
 	r := prometheus.NewRegistry()
 	unregister, err := Register(r, Options{Version: "1.2.3", Identity: o})
 	require.NoError(t, err)
@@ -66,7 +67,8 @@ func TestRegister(t *testing.T) {
 func TestReader(t *testing.T) {
 	r := prometheus.NewRegistry()
 	for role, want := range map[identity.Role]int{
-		"": http.StatusOK, identity.Operator: http.StatusOK, identity.Control: http.StatusOK, identity.Node: http.StatusOK, identity.Launcher: http.StatusForbidden,
+		"": http.StatusOK, identity.Operator: http.StatusOK, identity.Control: http.StatusOK,
+		identity.Node: http.StatusOK, identity.Launcher: http.StatusForbidden,
 	} {
 		code, _ := read(r, role)
 		assert.Equal(t, want, code, "%s", role)

@@ -44,7 +44,8 @@ func findDisk(o Options, major, minor uint32) (Disk, error) {
 	d.Name = filepath.Base(dir)
 	block, err := readNumber(dir, "queue/logical_block_size")
 	if err != nil || block < 512 || block > 1<<16 || block&(block-1) != 0 {
-		return Disk{}, fmt.Errorf("%s: logical blocks of %d bytes: %w", d.Name, block, errors.Join(err, errors.New("cannot be")))
+		return Disk{}, fmt.Errorf("%s: logical blocks of %d bytes: %w", d.Name, block,
+			errors.Join(err, errors.New("cannot be")))
 	}
 	d.Block = int(block)
 	switch {

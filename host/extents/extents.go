@@ -150,8 +150,8 @@ func find(path string, o Options) (_ *Map, err error) {
 	return m, err
 }
 
-// Check looks again. Its error wraps ErrMoved if anything has changed: what was read through the map in the meantime may be
-// wrong.
+// Check looks again. Its error wraps ErrMoved if anything has changed: what was read through the map in the meantime
+// may be wrong.
 func (m *Map) Check() error {
 	now, err := find(m.Path, m.options)
 	switch {
@@ -182,10 +182,12 @@ func translate(raw []rawExtent, size int64, d Disk) ([]partition.Extent, error) 
 			break // allocated behind the end
 		}
 		if e.logical > 1<<62 || e.physical > 1<<62 || e.length > 1<<62 || e.length == 0 {
-			return nil, &ExtentError{at, fmt.Sprintf("%d bytes at byte %d of the device cannot be", e.length, e.physical)}
+			return nil, &ExtentError{at,
+				fmt.Sprintf("%d bytes at byte %d of the device cannot be", e.length, e.physical)}
 		}
 		if int64(e.logical) > at {
-			return nil, fmt.Errorf("bytes %d to %d: %w; copy it (cp --sparse=never)", at, min(int64(e.logical), size), ErrHole)
+			return nil, fmt.Errorf("bytes %d to %d: %w; copy it (cp --sparse=never)", at, min(int64(e.logical), size),
+				ErrHole)
 		}
 		if int64(e.logical) < at {
 			return nil, &ExtentError{int64(e.logical), "it overlaps the one before it"}
@@ -200,7 +202,8 @@ func translate(raw []rawExtent, size int64, d Disk) ([]partition.Extent, error) 
 		}
 		where := e.physical + uint64(d.Partition)
 		if e.logical%block != 0 || where%block != 0 || e.length%block != 0 {
-			return nil, &ExtentError{at, fmt.Sprintf("%d bytes at byte %d of the disk are no whole blocks of %d", e.length, where, block)}
+			return nil, &ExtentError{at,
+				fmt.Sprintf("%d bytes at byte %d of the disk are no whole blocks of %d", e.length, where, block)}
 		}
 		if n := len(out); n > 0 && out[n-1].Device+out[n-1].Len == int64(where) {
 			out[n-1].Len += int64(e.length)

@@ -134,19 +134,24 @@ func TestFindDisk(t *testing.T) {
 				"devices/sda/sda1/start": "2048"}, false, Disk{Name: "sda", Block: 4096, Partition: 1 << 20}},
 		"a namespace": {"devices/nvme/nvme3/nvme3n5",
 			map[string]string{"devices/nvme/nvme3/nvme3n5/queue/logical_block_size": "512",
-				"devices/nvme/nvme3/nvme3n5/nsid": "1"}, false, Disk{Name: "nvme3n5", Block: 512, NSID: 1, Control: "nvme3"}},
+				"devices/nvme/nvme3/nvme3n5/nsid": "1"}, false, Disk{Name: "nvme3n5", Block: 512, NSID: 1,
+				Control: "nvme3"}},
 		"a shared namespace's partition": {"devices/nvme-subsys0/nvme0n1/nvme0n1p2", map[string]string{
 			"devices/nvme-subsys0/nvme0n1/queue/logical_block_size": "512", "devices/nvme-subsys0/nvme0n1/nsid": "7",
-			"devices/nvme-subsys0/nvme0n1/nvme0n1p2/partition": "2", "devices/nvme-subsys0/nvme0n1/nvme0n1p2/start": "34",
-			"class/nvme-subsystem/nvme-subsys0/nvme4/x": ""}, false, Disk{Name: "nvme0n1", Block: 512, Partition: 34 * 512, NSID: 7, Control: "nvme4"}},
+			"devices/nvme-subsys0/nvme0n1/nvme0n1p2/partition": "2",
+			"devices/nvme-subsys0/nvme0n1/nvme0n1p2/start":     "34",
+			"class/nvme-subsystem/nvme-subsys0/nvme4/x":        ""}, false, Disk{Name: "nvme0n1", Block: 512,
+			Partition: 34 * 512, NSID: 7, Control: "nvme4"}},
 		"of two controllers": {"devices/nvme-subsys0/nvme0n1", map[string]string{
 			"devices/nvme-subsys0/nvme0n1/queue/logical_block_size": "512", "devices/nvme-subsys0/nvme0n1/nsid": "7",
 			"class/nvme-subsystem/nvme-subsys0/nvme4/x": "", "class/nvme-subsystem/nvme-subsys0/nvme5/x": ""},
 			false, Disk{Name: "nvme0n1", Block: 512, NSID: 7}},
 		"a loop device, asked for": {"devices/loop0/loop0p1",
 			map[string]string{"devices/loop0/queue/logical_block_size": "512",
-				"devices/loop0/loop/backing_file": "/images/a b", "devices/loop0/loop/offset": "512", "devices/loop0/loop0p1/partition": "1",
-				"devices/loop0/loop0p1/start": "1"}, true, Disk{Name: "/images/a b", Block: 512, Partition: 1024, Loop: true}},
+				"devices/loop0/loop/backing_file": "/images/a b", "devices/loop0/loop/offset": "512",
+				"devices/loop0/loop0p1/partition": "1",
+				"devices/loop0/loop0p1/start":     "1"}, true, Disk{Name: "/images/a b", Block: 512, Partition: 1024,
+				Loop: true}},
 	} {
 		got, err := findDisk(Options{Sysfs: sysfs(t, x.target, x.files), Loop: x.loop}, 259, 1)
 		require.NoError(t, err, name)

@@ -138,7 +138,8 @@ func TestGuestPreSto(t *testing.T) {
 				Kernel: kernel, Modules: []string{"?crc32c_generic", "nvme-tcp", "ext4"}, Programs: []string{"nvme",
 					"mkfs.ext4"}, Files: files,
 				Env: map[string]string{
-					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "NQN": drive.Subsystem().NQN(),
+					"ADDR": guest.HostLoopback, "PORT": strconv.Itoa(l.Addr().(*net.TCPAddr).Port),
+					"NQN":     drive.Subsystem().NQN(),
 					"HOSTNQN": hostNQN, "HOSTID": hostID, inGuest: "/mnt",
 				},
 				Script: guestScript, Timeout: 5 * time.Minute,

@@ -43,7 +43,8 @@ func (v *validation) contents(ctx context.Context) (string, error) {
 	what := fmt.Sprintf("%d members, the archive ends at byte %d", len(members), used)
 	switch {
 	case len(missing) > 0:
-		return "", fmt.Errorf("%s: %s; bring the files from where they came from, onto a new drive or in the place of this flash (tar -cf)", lostText(lost), strings.Join(bad, "; "))
+		return "", fmt.Errorf("%s: %s; bring the files from where they came from, onto a new drive or in the place "+
+			"of this flash (tar -cf)", lostText(lost), strings.Join(bad, "; "))
 	case len(bad) > 0:
 		return "", errors.New(strings.Join(bad, "; "))
 	case len(lost) > 0:
@@ -78,7 +79,8 @@ func damage(members []volume.Member, used int64, lost []sdk.LostRange) []string 
 		// If the two blocks of zeros that end an archive are lost, the zeros that are read there say nothing about what
 		// followed.
 		if l.Offset < used+archiveEnd && l.Offset+l.Size > used {
-			list = append(list, fmt.Sprintf("members that lay behind byte %d are gone, and how many is not known", used))
+			list = append(list, fmt.Sprintf("members that lay behind byte %d are gone, and how many is not known",
+				used))
 			break
 		}
 	}

@@ -56,7 +56,8 @@ func disagreements(r *SMARTLog, printed io.Reader) ([]string, error) {
 		}
 	}
 	for name, v := range map[string]uint64{
-		"Host read commands": r.Reads, "Host write commands": r.Writes, "Controller busy time": r.Busy, "Power cycles": r.PowerCycles,
+		"Host read commands": r.Reads, "Host write commands": r.Writes, "Controller busy time": r.Busy,
+		"Power cycles":   r.PowerCycles,
 		"Power on hours": r.PowerOn, "Unsafe shutdowns": r.Unsafe, "Media & data integrity errors": r.MediaErrors,
 		"Error information log entries": r.ErrorCount,
 	} {

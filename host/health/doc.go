@@ -2,18 +2,18 @@
 //
 // # Overview
 //
-// [Read] reads a drive's SMART log (02h) as typed values. A value that the drive does not know or does not report is nil,
-// and never a zero that looks like a value.
+// [Read] reads a drive's SMART log (02h) as typed values. A value that the drive does not know or does not report is
+// nil, and never a zero that looks like a value.
 //
-// [Validate] tries a drive in steps: link, identify, contents, flash, memory, move, self-test. Every step passes, fails or
-// is skipped, and says why. Each step has its own deadline, so that a drive that hangs ends as a failed step. Validate
-// changes nothing that is in use: the flash step writes to a range that the volume does not use and that holds only zeros,
-// and puts the zeros back.
+// [Validate] tries a drive in steps: link, identify, contents, flash, memory, move, self-test. Every step passes, fails
+// or is skipped, and says why. Each step has its own deadline, so that a drive that hangs ends as a failed step.
+// Validate changes nothing that is in use: the flash step writes to a range that the volume does not use and that holds
+// only zeros, and puts the zeros back.
 //
 // # Concurrency
 //
-// The functions hold no state. While Validate runs, nothing else may write to the drive; of a drive behind the kernel it
-// makes sure that no file system is mounted.
+// The functions hold no state. While Validate runs, nothing else may write to the drive; of a drive behind the kernel
+// it makes sure that no file system is mounted.
 //
 // # Errors
 //

@@ -60,8 +60,10 @@ func interpret(l *nvme.SMARTLog) *SMARTLog {
 		Warnings: warnings(l.CriticalWarning), Temperature: celsius(l.Temperature), Sensors: []int{},
 		Spare: percent(l.AvailableSpare), Threshold: percent(l.SpareThreshold), Used: &used,
 		BytesRead: inBytes(l.DataUnitsRead), BytesWrote: inBytes(l.DataUnitsWritten),
-		Reads: l.HostReads, Writes: l.HostWrites, Busy: l.BusyMinutes, PowerCycles: l.PowerCycles, PowerOn: l.PowerOnHours,
-		Unsafe: l.UnsafeShutdowns, MediaErrors: l.MediaErrors, ErrorCount: l.ErrorEntries, WarningTime: l.WarningMinutes, TooHotTime: l.CriticalMinutes,
+		Reads: l.HostReads, Writes: l.HostWrites, Busy: l.BusyMinutes, PowerCycles: l.PowerCycles,
+		PowerOn: l.PowerOnHours,
+		Unsafe:  l.UnsafeShutdowns, MediaErrors: l.MediaErrors, ErrorCount: l.ErrorEntries,
+		WarningTime: l.WarningMinutes, TooHotTime: l.CriticalMinutes,
 	}
 	if r.Spare == nil {
 		r.Threshold = nil
@@ -78,8 +80,10 @@ func interpret(l *nvme.SMARTLog) *SMARTLog {
 func warnings(b uint8) []string {
 	list := []string{}
 	for i, name := range []string{
-		"spare space is below the threshold", "temperature is outside its thresholds", "reliability is degraded", "media is read-only",
-		"volatile memory backup failed", "persistent memory region is read-only or unreliable", "unknown warning, bit 6", "unknown warning, bit 7",
+		"spare space is below the threshold", "temperature is outside its thresholds", "reliability is degraded",
+		"media is read-only",
+		"volatile memory backup failed", "persistent memory region is read-only or unreliable",
+		"unknown warning, bit 6", "unknown warning, bit 7",
 	} {
 		if b&(1<<i) != 0 {
 			list = append(list, name)
@@ -106,8 +110,8 @@ func percent(v uint8) *int {
 	return &p
 }
 
-// inBytes returns data units in bytes. A drive that does not count them reports 0, which is nil. A number that does not fit
-// saturates, as it does in the log.
+// inBytes returns data units in bytes. A drive that does not count them reports 0, which is nil. A number that does not
+// fit saturates, as it does in the log.
 func inBytes(units uint64) *uint64 {
 	if units == 0 {
 		return nil

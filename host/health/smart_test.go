@@ -29,7 +29,8 @@ func TestWhatADriveDoesNotReportIsNil(t *testing.T) {
 func TestValuesOfTheLog(t *testing.T) {
 	l := nvme.SMARTLog{
 		CriticalWarning: 0b1000_1001, Temperature: 323, AvailableSpare: 100, SpareThreshold: 10, PercentageUsed: 255,
-		DataUnitsRead: 3, DataUnitsWritten: math.MaxUint64, HostReads: 5, HostWrites: 6, BusyMinutes: 7, PowerCycles: 8, PowerOnHours: 9,
+		DataUnitsRead: 3, DataUnitsWritten: math.MaxUint64, HostReads: 5, HostWrites: 6, BusyMinutes: 7, PowerCycles: 8,
+		PowerOnHours:    9,
 		UnsafeShutdowns: 10, MediaErrors: 11, ErrorEntries: 12, WarningMinutes: 13, CriticalMinutes: 14,
 		TemperatureSensors: [8]uint16{0, 272, 0, 0, 0, 0, 0, 400},
 	}
@@ -38,7 +39,8 @@ func TestValuesOfTheLog(t *testing.T) {
 	assert.Equal(t, &SMARTLog{
 		Warnings:    []string{"spare space is below the threshold", "media is read-only", "unknown warning, bit 7"},
 		Temperature: ptr(50), Sensors: []int{-1, 127}, Spare: ptr(100), Threshold: ptr(10), Used: ptr(255),
-		BytesRead: ptr(uint64(1_536_000)), BytesWrote: ptr(uint64(math.MaxUint64)), Reads: 5, Writes: 6, Busy: 7, PowerCycles: 8, PowerOn: 9,
+		BytesRead: ptr(uint64(1_536_000)), BytesWrote: ptr(uint64(math.MaxUint64)), Reads: 5, Writes: 6, Busy: 7,
+		PowerCycles: 8, PowerOn: 9,
 		Unsafe: 10, MediaErrors: 11, ErrorCount: 12, WarningTime: 13, TooHotTime: 14,
 	}, interpret(&wire))
 }

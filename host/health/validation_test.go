@@ -89,7 +89,8 @@ func TestAPlainDrive(t *testing.T) {
 func TestNoLink(t *testing.T) {
 	for _, uri := range []string{"file:" + t.TempDir() + "/none", "what:", "nvme:/dev/nvme99999"} {
 		checks := Validate(t.Context(), uri, Options{})
-		assert.Equal(t, map[string]Result{"link": Failed, "identify": Skipped, "contents": Skipped, "flash": Skipped, "memory": Skipped, "move": Skipped, "self-test": Skipped}, results(checks), uri)
+		assert.Equal(t, map[string]Result{"link": Failed, "identify": Skipped, "contents": Skipped, "flash": Skipped,
+			"memory": Skipped, "move": Skipped, "self-test": Skipped}, results(checks), uri)
 	}
 }
 

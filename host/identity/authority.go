@@ -104,7 +104,8 @@ func Issue(dir string, r Request, certPath, keyPath string) error {
 		case hostName.MatchString(h):
 			template.DNSNames = append(template.DNSNames, h)
 		default:
-			return fmt.Errorf("issue certificate: host %q is no name and no address: want it as in node0.example.net or 10.0.0.7, without port or scheme", h)
+			return fmt.Errorf("issue certificate: host %q is no name and no address: want it as in node0.example.net "+
+				"or 10.0.0.7, without port or scheme", h)
 		}
 	}
 	if template.NotAfter.After(ca.NotAfter) {
@@ -153,7 +154,8 @@ func readAuthority(dir string) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	}
 	signer, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, nil, fmt.Errorf("%w: %s holds a key of type %T, want ECDSA", ErrCertificate, filepath.Join(dir, AuthorityKey), parsed)
+		return nil, nil, fmt.Errorf("%w: %s holds a key of type %T, want ECDSA", ErrCertificate,
+			filepath.Join(dir, AuthorityKey), parsed)
 	}
 	return ca, signer, nil
 }

@@ -110,8 +110,8 @@ func Diagnose(ctx context.Context, base string, o Options) error {
 	}
 	n, answer := 0, make([]byte, 512)
 	if err == nil {
-		// A server that refuses may have closed the connection by now. What it sent before can still be read, even if the
-		// request failed.
+		// A server that refuses may have closed the connection by now. What it sent before can still be read, even if
+		// the request failed.
 		_, werr := fmt.Fprintf(conn, "GET /readyz HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", u.Host)
 		for err == nil && n < len(answer) {
 			var k int

@@ -89,7 +89,8 @@ func Of(cert *x509.Certificate) (Identity, error) {
 		}
 	}
 	if len(found) != 1 {
-		return Identity{}, fmt.Errorf("%w: the certificate of %q carries %d URIs spiffe://%s/ROLE/NAME, want one: issue it with millrace pki issue",
+		return Identity{}, fmt.Errorf("%w: the certificate of %q carries %d URIs spiffe://%s/ROLE/NAME, want one: "+
+			"issue it with millrace pki issue",
 			ErrPeer, cert.Subject.CommonName, len(found), trustDomain)
 	}
 	return found[0], nil

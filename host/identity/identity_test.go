@@ -191,7 +191,10 @@ func TestIssueRefuses(t *testing.T) {
 				path("x.key")), "without port", "%q", bad)
 	}
 	require.NoFileExists(t, path("x.key"))
-	require.NoError(t, Issue(dir, Request{Identity: Identity{Node, "n"}, Hosts: []string{"h", "10.0.0.7", "::1", "a-b.Example.net", "*.example.net", "a_b"}}, path("x.pem"), path("x.key")))
+	require.NoError(t, Issue(dir,
+		Request{Identity: Identity{Node, "n"},
+			Hosts: []string{"h", "10.0.0.7", "::1", "a-b.Example.net", "*.example.net",
+				"a_b"}}, path("x.pem"), path("x.key")))
 	info, err := os.Stat(path("a.key"))
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
@@ -205,8 +208,9 @@ func TestOf(t *testing.T) {
 	}
 	for s, want := range map[string]Identity{
 		"spiffe://millrace/node/n0": {Node, "n0"},
-		"spiffe://other/node/n0":    {}, "spiffe://millrace/node": {}, "spiffe://millrace/root/n0": {}, "spiffe://millrace/node/a/b": {},
-		"https://millrace/node/n0": {},
+		"spiffe://other/node/n0":    {}, "spiffe://millrace/node": {}, "spiffe://millrace/root/n0": {},
+		"spiffe://millrace/node/a/b": {},
+		"https://millrace/node/n0":   {},
 	} {
 		id, err := Of(&x509.Certificate{URIs: []*url.URL{uri(s)}})
 		if want == (Identity{}) {

@@ -56,7 +56,8 @@ func allowInClear(host, trusted string) error {
 		}
 		return fmt.Errorf("%w: %s is not inside %s", ErrInsecure, ip, network)
 	}
-	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or name the network that is trusted", ErrInsecure)
+	return fmt.Errorf("%w: only loopback and unix sockets go without TLS: give cert, key and ca (millrace pki), or "+
+		"name the network that is trusted", ErrInsecure)
 }
 
 // socketMode lets the owner of a unix socket and its group connect, and nobody else, because a unix socket asks for no
@@ -74,7 +75,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on unix:%s: %w", path, serr)
 	}
 	if info.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("listen on unix:%s: there is a file that is no socket: name another path, or remove it", path)
+		return nil, fmt.Errorf("listen on unix:%s: there is a file that is no socket: name another path, or remove it",
+			path)
 	}
 	c, derr := net.DialTimeout("unix", path, time.Second)
 	if derr == nil {

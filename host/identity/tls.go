@@ -35,7 +35,8 @@ func (o Options) Server() (*tls.Config, error) {
 				return nil, err
 			}
 			return &tls.Config{
-				MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"http/1.1"},
+				MinVersion: tls.VersionTLS13, ClientAuth: tls.RequireAndVerifyClientCert,
+				NextProtos:   []string{"http/1.1"},
 				Certificates: []tls.Certificate{*cert}, ClientCAs: pool,
 				VerifyConnection: func(s tls.ConnectionState) error { return Require(&s, roles...) },
 			}, nil

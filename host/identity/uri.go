@@ -23,7 +23,8 @@ func parseURI(text string) (id Identity, ours bool, err error) {
 	}
 	if !canonicalURI.MatchString(text) {
 		return Identity{}, false,
-			errors.New("the URI is not in canonical form: want spiffe://DOMAIN/SEGMENT/..., the scheme and the domain in lower case, " +
+			errors.New("the URI is not in canonical form: want spiffe://DOMAIN/SEGMENT/..., the scheme and the " +
+				"domain in lower case, " +
 				"no user, port, query, fragment, empty segment, slash at the end or percent encoding")
 	}
 	path, ok := strings.CutPrefix(text, "spiffe://"+trustDomain)

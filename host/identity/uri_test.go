@@ -17,15 +17,22 @@ import (
 
 // notCanonical are URIs that some reader might take for spiffe://millrace/operator/ann.
 var notCanonical = []string{
-	"SPIFFE://millrace/operator/ann", "Spiffe://millrace/operator/ann", "spiffe://MILLRACE/operator/ann", "spiffe://Millrace/operator/ann",
-	"spiffe://millrace/operator/%61nn", "spiffe://millrace/%6fperator/ann", "spiffe://mill%72ace/operator/ann", "spiffe://millrace/operator%2fann",
-	"spiffe://millrace//operator/ann", "spiffe://millrace/operator//ann", "spiffe://millrace/operator/ann/", "spiffe://millrace/operator/ann//",
-	"spiffe://millrace:443/operator/ann", "spiffe://millrace:/operator/ann", "spiffe://x@millrace/operator/ann", "spiffe://x:y@millrace/operator/ann",
+	"SPIFFE://millrace/operator/ann", "Spiffe://millrace/operator/ann", "spiffe://MILLRACE/operator/ann",
+	"spiffe://Millrace/operator/ann",
+	"spiffe://millrace/operator/%61nn", "spiffe://millrace/%6fperator/ann", "spiffe://mill%72ace/operator/ann",
+	"spiffe://millrace/operator%2fann",
+	"spiffe://millrace//operator/ann", "spiffe://millrace/operator//ann", "spiffe://millrace/operator/ann/",
+	"spiffe://millrace/operator/ann//",
+	"spiffe://millrace:443/operator/ann", "spiffe://millrace:/operator/ann", "spiffe://x@millrace/operator/ann",
+	"spiffe://x:y@millrace/operator/ann",
 	"spiffe://@millrace/operator/ann", "spiffe://millrace/operator/ann?", "spiffe://millrace/operator/ann?a=b",
 	"spiffe://millrace/operator/ann#",
-	"spiffe://millrace/operator/ann#f", "spiffe:/millrace/operator/ann", "spiffe:millrace/operator/ann", "spiffe:///operator/ann",
-	"spiffe://millrace/Operator/ann", "spiffe://millrace/operator/Ann", "spiffe://millrace/./operator/ann", "spiffe://millrace/node/../operator/ann",
-	"spiffe://millrace/operator/ann\x00", "spiffe://millrace/operator/ann\n", "spiffe://millrace/operator/ann ", "spiffe://millrace/operator",
+	"spiffe://millrace/operator/ann#f", "spiffe:/millrace/operator/ann", "spiffe:millrace/operator/ann",
+	"spiffe:///operator/ann",
+	"spiffe://millrace/Operator/ann", "spiffe://millrace/operator/Ann", "spiffe://millrace/./operator/ann",
+	"spiffe://millrace/node/../operator/ann",
+	"spiffe://millrace/operator/ann\x00", "spiffe://millrace/operator/ann\n", "spiffe://millrace/operator/ann ",
+	"spiffe://millrace/operator",
 	"spiffe://millrace/operator/", "spiffe://millrace/", "spiffe://millrace", "spiffe://millrace/operator/ann/more",
 }
 
@@ -61,7 +68,8 @@ func certificate(t testing.TB, uris ...string) *x509.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtraExtensions: []pkix.Extension{{Id: subjectAlternativeName, Value: value}},
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		ExtraExtensions: []pkix.Extension{{Id: subjectAlternativeName, Value: value}},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)

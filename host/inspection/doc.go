@@ -1,10 +1,11 @@
-// Package inspection answers questions about a drive: one that the caller has opened, or one that a storage node has open.
+// Package inspection answers questions about a drive: one that the caller has opened, or one that a storage node has
+// open.
 //
 // # Overview
 //
-// [Read] answers one of the questions ([Info], [Health], [Images], [Files]) about an open drive. A drive in a file can be
-// opened by one process, so while a node serves it, only the node can answer: [Ask] asks the node (its method Inspect).
-// The answers go through JSON unchanged, so that both ways give the same value.
+// [Read] answers one of the questions ([Info], [Health], [Images], [Files]) about an open drive. A drive in a file can
+// be opened by one process, so while a node serves it, only the node can answer: [Ask] asks the node (its method
+// Inspect). The answers go through JSON unchanged, so that both ways give the same value.
 //
 // # Concurrency
 //

@@ -19,8 +19,8 @@ const (
 	maxAnswer = 256 << 20
 )
 
-// Ask asks a storage node about a drive that the node has open, at the first of the node's URLs that answers. drive is the
-// drive's name on the node.
+// Ask asks a storage node about a drive that the node has open, at the first of the node's URLs that answers. drive is
+// the drive's name on the node.
 func Ask(ctx context.Context, o identity.Options, urls []string, drive string, kind Kind) (any, error) {
 	if len(urls) == 0 {
 		return nil, errors.New("the node has no address")

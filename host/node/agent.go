@@ -171,7 +171,8 @@ func (a *Agent) makeServer(c *Config, o *Options) (err error) {
 		},
 		delivery: delivery.New(delivery.Options{
 			Splits: a.splits, Plan: a.manager.Plan, Known: a.drives.Known, Tickets: tickets,
-			UnknownKey: a.heartbeat.SendSoon, WriteTime: time.Duration(c.Runs.WriteTime), Counter: a.metrics, Log: a.log,
+			UnknownKey: a.heartbeat.SendSoon, WriteTime: time.Duration(c.Runs.WriteTime), Counter: a.metrics,
+			Log: a.log,
 		}),
 		store: a.store, metrics: a.metrics.Handler(), unready: a.unready, limits: c.Limits, log: a.log,
 	}

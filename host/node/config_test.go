@@ -58,7 +58,8 @@ runs: {idle: 1m}
 	assert.Equal(t, BufferConfig{Node: 1 << 30, Job: 1 << 20}, c.Buffers)
 	assert.Equal(t, Duration(time.Minute), c.Runs.Idle)
 	o := c.Drives[0].hostOptions(c.Text)
-	assert.Equal(t, host.DriveOptions{Name: "d0", Jobs: defaultJobs, Streams: 3, SLM: 64 << 20, Coalesce: 1280 << 10, Text: text.Options{LabelAbsent: true, Policy: text.Drop}}, o)
+	assert.Equal(t, host.DriveOptions{Name: "d0", Jobs: defaultJobs, Streams: 3, SLM: 64 << 20, Coalesce: 1280 << 10,
+		Text: text.Options{LabelAbsent: true, Policy: text.Drop}}, o)
 	o = c.Drives[1].hostOptions(c.Text)
 	assert.Equal(t, host.EngineCPU, o.Engine)
 	assert.Equal(t, program.CriteoTSV, o.Source)
@@ -66,8 +67,9 @@ runs: {idle: 1m}
 
 func TestConfigRefused(t *testing.T) {
 	for doc, want := range map[string]string{
-		"nmae: x\n":                                         `line 1, column 1: unknown key "nmae"`,
-		"drives:\n  - {name: a, url: b}\n":                  "line 2, column 15: drives[0]: unknown key \"url\": want one of name, uri",
+		"nmae: x\n": `line 1, column 1: unknown key "nmae"`,
+		"drives:\n  - {name: a, url: b}\n": "line 2, column 15: drives[0]: unknown key \"url\": " +
+			"want one of name, uri",
 		"name: Big\n":                                       `name: "Big"`,
 		"listen: []\n":                                      "listen: name an address",
 		"listen: [nowhere]\n":                               "listen[0]: want HOST:PORT",
@@ -90,9 +92,12 @@ func TestConfigRefused(t *testing.T) {
 		"drives: [{name: a, uri: 'file:'}]\n":               "drives[0].uri",
 		"drives: [{name: a, uri: 'mem:', threads: 1000}]\n": "drives[0]: threads",
 		"drives: [{name: a, uri: 'mem:', members: ['']}]\n": "drives[0].members[0]",
-		"drives: [{name: a, uri: 'mem:'}, {name: a, uri: 'mem:'}]\n":                             "drives[1].name: two drives are called a",
-		"drives: [{name: a, uri: 'file:x'}, {name: b, uri: 'file:./x?slm=1GiB'}]\n":              "drives[1].uri: it is the drive that a is, too",
-		"drives: [{name: a, uri: 'tcp://h:1/nqn'}, {name: b, uri: 'tcp://h:1/nqn?threads=2'}]\n": "drives[1].uri: it is the drive that a is, too",
+		"drives: [{name: a, uri: 'mem:'}, {name: a, uri: 'mem:'}]\n": "drives[1].name: " +
+			"two drives are called a",
+		"drives: [{name: a, uri: 'file:x'}, {name: b, uri: 'file:./x?slm=1GiB'}]\n": "drives[1].uri: it " +
+			"is the drive that a is, too",
+		"drives: [{name: a, uri: 'tcp://h:1/nqn'}, {name: b, uri: 'tcp://h:1/nqn?threads=2'}]\n": "drives[1].uri: it " +
+			"is the drive that a is, too",
 		"image: {id: zz}\n": "image.id",
 		"drives: [{name: a, uri: 'mem:', engine: gpu}]\n": "drives[0].engine: want one of",
 		"drives: [{name: a, uri: 'mem:', format: csv}]\n": "drives[0].format",

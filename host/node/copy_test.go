@@ -152,7 +152,8 @@ func TestCopiesThatAreNotWhatTheyShouldBe(t *testing.T) {
 			connect.CodeDataLoss, "changed on their way"},
 		"cut short": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(files["a.parquet"][:500], "") },
 			connect.CodeDataLoss, "early"},
-		"too much": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(append(bytes.Clone(files["a.parquet"]), 1), "") }, connect.CodeDataLoss, "more than"},
+		"too much": {func(q *apiv1.CopyRequest) { q.FromUrl = liar(append(bytes.Clone(files["a.parquet"]), 1), "") },
+			connect.CodeDataLoss, "more than"},
 	} {
 		p := &apiv1.Partition{Name: good.Name, Bytes: good.Bytes, Rows: good.Rows, RowGroups: good.RowGroups,
 			FooterSha256: bytes.Clone(good.FooterSha256)}
@@ -175,7 +176,9 @@ func TestRolesUnderTLS(t *testing.T) {
 	options := func(role identity.Role) identity.Options {
 		o := identity.Options{Cert: filepath.Join(dir, string(role)+".pem"),
 			Key: filepath.Join(dir, string(role)+".key"), CA: filepath.Join(dir, identity.AuthorityCert)}
-		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: "x"}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
+		require.NoError(t, identity.Issue(dir,
+			identity.Request{Identity: identity.Identity{Role: role, Name: "x"},
+				Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
 		return o
 	}
 	nodeTLS := options(identity.Node)

@@ -169,7 +169,10 @@ func TestBadDataIsDataLoss(t *testing.T) {
 // closed, long before an idle one.
 func TestAClientThatDies(t *testing.T) {
 	files := content(t)
-	f := start(t, func(c *Config) { c.Runs.Abandoned, c.Runs.Idle = Duration(30*time.Millisecond), Duration(time.Hour) }, fill(t, "mem", files))
+	f := start(t, func(c *Config) {
+		c.Runs.Abandoned, c.Runs.Idle = Duration(30*time.Millisecond),
+			Duration(time.Hour)
+	}, fill(t, "mem", files))
 	j := f.prepare(dataset.Options{SplitBatches: 8})
 	want := truth(t, files, j)
 	addr := strings.TrimPrefix(f.base, "http://")

@@ -123,7 +123,8 @@ func TestHeartbeatsFollowTheLeader(t *testing.T) {
 		func() bool { b := three.had(); return len(b) > 0 && len(b[len(b)-1].Partitions) == 0 })
 	before := three.had()[0].Inventory
 	p := makePartition(t, 9, 60)
-	require.NoError(t, f.manager.Drives()[0].Volume().Put(t.Context(), "new.parquet", int64(len(p)), bytes.NewReader(p)))
+	require.NoError(t, f.manager.Drives()[0].Volume().Put(t.Context(), "new.parquet", int64(len(p)),
+		bytes.NewReader(p)))
 	_, err := f.node.Rescan(t.Context(), &apiv1.RescanRequest{})
 	require.NoError(t, err)
 	f.wait("the new partition", func() bool {

@@ -260,7 +260,8 @@ func (f *fixture) describeJob(text string, o dataset.Options, names ...string) *
 		if !found {
 			continue
 		}
-		list = append(list, dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, Footer: dataset.Digest(p.FooterSha256)})
+		list = append(list, dataset.Partition{Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups,
+			Footer: dataset.Digest(p.FooterSha256)})
 		for _, s := range r.Status.Schemas {
 			if bytes.Equal(s.Digest, p.Schema) {
 				columns, err = api.DecodeColumns(s.Columns)
@@ -295,7 +296,8 @@ func newJob(t testing.TB, text string, o dataset.Options, list []dataset.Partiti
 	require.NoError(t, err)
 	j.PrepareRequest = &apiv1.PrepareRequest{Job: j.digest[:], Pipeline: []byte(text), Manifest: mb,
 		Plan: &apiv1.PlanOptions{
-			Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed, SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
+			Batch: int64(o.Batch), Tail: o.Tail.String(), Shuffle: o.Shuffle.String(), Seed: o.Seed,
+			SplitBatches: int64(o.SplitBatches), Window: int64(o.Window),
 		}}
 	return j
 }

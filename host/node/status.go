@@ -73,7 +73,8 @@ func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
 	for i := range inventory.Partitions {
 		p := &inventory.Partitions[i]
 		status.Partitions = append(status.Partitions, &apiv1.Partition{
-			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, FooterSha256: p.Footer[:], Schema: p.Schema[:],
+			Name: p.Name, Bytes: p.Bytes, Rows: p.Rows, RowGroups: p.RowGroups, FooterSha256: p.Footer[:],
+			Schema: p.Schema[:],
 		})
 	}
 	for i := range inventory.Schemas {
@@ -83,7 +84,8 @@ func addInventory(status *apiv1.NodeStatus, inventory *host.Inventory) error {
 			return err
 		}
 		status.Schemas = append(status.Schemas, &apiv1.Schema{
-			Digest: schema.Digest[:], Columns: columns, MeanLength: schema.MeanLength, Malformed: uint32(schema.Malformed),
+			Digest: schema.Digest[:], Columns: columns, MeanLength: schema.MeanLength,
+			Malformed: uint32(schema.Malformed),
 		})
 	}
 	return nil

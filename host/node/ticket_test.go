@@ -31,7 +31,8 @@ func grant(t *testing.T, change func(*Config)) *granting {
 	require.NoError(t, err)
 	g.m.set(func() {
 		g.m.leads, g.m.answer = true, &apiv1.HeartbeatResponse{
-			Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01, ClockSeconds: float64(time.Now().Unix()), TicketKey: g.signer.Key(), TicketsRequired: true,
+			Protocol: apiv1.Protocol, Leader: "m", Fence: 7, IntervalSeconds: 0.01,
+			ClockSeconds: float64(time.Now().Unix()), TicketKey: g.signer.Key(), TicketsRequired: true,
 		}
 	})
 	g.fixture = start(t, func(c *Config) {
@@ -48,7 +49,8 @@ func grant(t *testing.T, change func(*Config)) *granting {
 // ticket is one for the job's first split.
 func (g *granting) ticket(change func(*apiv1.Ticket)) *apiv1.Ticket {
 	t := &apiv1.Ticket{
-		Node: "n0", Incarnation: g.status.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1, Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
+		Node: "n0", Incarnation: g.status.incarnation, Drive: "d0", Digest: g.j.digest[:], From: 0, To: 8, Lease: 1,
+		Job: "job-1", SessionFence: 7, SessionSeq: 1, Owner: "launcher/ads",
 		ExpiresSeconds: float64(time.Now().Unix() + 600),
 	}
 	if change != nil {

@@ -116,8 +116,8 @@ func (c *cluster) shareRows(partitions []Partition) []*state {
 			parts = append(parts, part{holders: h, share: share})
 		}
 	}
-	// Each round moves rows of one partition so that its holders finish together as nearly as its rows allow. The greatest
-	// load never grows.
+	// Each round moves rows of one partition so that its holders finish together as nearly as its rows allow. The
+	// greatest load never grows.
 	for range 50 {
 		moved := false
 		for _, p := range parts {

@@ -26,8 +26,9 @@ func (r Ref) String() string { return r.Node + "/" + r.Drive }
 // Drive is what placement must know of a drive.
 type Drive struct {
 	Ref
-	FreeBytes     int64
-	RowsPerSecond float64  // P; 0 if unknown: then it counts as the mean of the known ones, or as that of any other drive
+	FreeBytes int64
+	// P; 0 if unknown: then it counts as the mean of the known ones, or as that of any other drive
+	RowsPerSecond float64
 	Partitions    []string // that it holds
 	Closed        bool     // it takes no more partitions: it is draining, read-only or out of order
 }
@@ -146,10 +147,12 @@ func (c *cluster) choose(p Partition, share float64) (*state, error) {
 	case best != nil:
 		return best, nil
 	case open == 0:
-		return nil, fmt.Errorf("partition %s is to have %d copies and can have %d: %w: every copy lies on a drive of its own, and %s: "+
+		return nil, fmt.Errorf("partition %s is to have %d copies and can have %d: %w: every copy lies on a drive of "+
+			"its own, and %s: "+
 			"add drives, or ask for fewer copies (--replicas)", p.Name, p.Copies, countOpen(holders), ErrReplicas, c.census())
 	}
-	return nil, fmt.Errorf("partition %s of %d bytes, which is to have %d copies and has %d: %w among the %d that do not hold it, the most is %d bytes: "+
+	return nil, fmt.Errorf("partition %s of %d bytes, which is to have %d copies and has %d: %w among the %d that do "+
+		"not hold it, the most is %d bytes: "+
 		"add drives", p.Name, p.Bytes, p.Copies, len(holders), ErrRoom, open, c.mostRoom(p.Name))
 }
 
@@ -263,7 +266,8 @@ func (c *cluster) replicate(partitions []Partition, gone *state) ([]Copy, error)
 	for _, p := range bySize(partitions) {
 		holders := c.holders(p.Name)
 		if len(holders) == 0 {
-			return nil, fmt.Errorf("partition %s lies on no drive of a node that answers: put its file again (millrace dataset place)", p.Name)
+			return nil, fmt.Errorf("partition %s lies on no drive of a node that answers: put its file again "+
+				"(millrace dataset place)", p.Name)
 		}
 		stay := slices.DeleteFunc(slices.Clone(holders), func(s *state) bool { return s == gone })
 		share := float64(p.Rows) / float64(max(1, p.Copies))
@@ -323,7 +327,8 @@ func Retire(drives []Drive, partitions []Partition, retire Ref) ([]Copy, error) 
 		}
 	}
 	if len(held) < len(gone.has) {
-		return nil, fmt.Errorf("drive %s holds %d partitions, only %d of them are described", retire, len(gone.has), len(held))
+		return nil, fmt.Errorf("drive %s holds %d partitions, only %d of them are described", retire, len(gone.has),
+			len(held))
 	}
 	return c.replicate(held, gone)
 }

@@ -13,7 +13,8 @@ import (
 func drives(n, perNode int, free int64) []Drive {
 	var list []Drive
 	for i := range n {
-		list = append(list, Drive{Ref: Ref{fmt.Sprintf("node%d", i/perNode), fmt.Sprintf("d%d", i%perNode)}, FreeBytes: free, RowsPerSecond: 1000})
+		list = append(list, Drive{Ref: Ref{fmt.Sprintf("node%d", i/perNode), fmt.Sprintf("d%d", i%perNode)},
+			FreeBytes: free, RowsPerSecond: 1000})
 	}
 	return list
 }

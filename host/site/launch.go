@@ -26,7 +26,8 @@ const startTime = 2 * time.Minute
 func (s *Site) controlDaemon() daemon {
 	id := s.identityOf(identity.Identity{Role: identity.Control, Name: controlName})
 	return daemon{"control", "control plane", []string{
-		"control", "run", "--data", s.path("control"), "--listen", s.rec.Control, "--cert", id.Cert, "--key", id.Key, "--ca", id.CA,
+		"control", "run", "--data", s.path("control"), "--listen", s.rec.Control, "--cert", id.Cert, "--key", id.Key,
+		"--ca", id.CA,
 	}, s.rec.Control}
 }
 
@@ -187,7 +188,8 @@ func checkVacant(d daemon) error {
 		}
 		if !errors.Is(err, syscall.EADDRINUSE) || time.Since(begin) > vacateTime {
 			flag := map[string]string{"control": "--listen", "node": "--node-listen"}[d.name]
-			return fmt.Errorf("%w: %s cannot listen at %s (%w): end what listens there, or choose another address with %s when the site is made (port 0 picks one)",
+			return fmt.Errorf("%w: %s cannot listen at %s (%w): end what listens there, or choose another address "+
+				"with %s when the site is made (port 0 picks one)",
 				ErrDaemon, d.what, d.addr, err, flag)
 		}
 	}

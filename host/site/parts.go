@@ -266,7 +266,8 @@ func (s *Site) makeContext() error {
 	err := contexts.Update(s.rec.Contexts, func(f *contexts.File) error {
 		have, ok := f.Contexts[name]
 		if ok && !have.Equal(s.context()) {
-			return fmt.Errorf("context %s in %s: %w: it names %s: give another name with --context, or remove it (millrace context remove %s)",
+			return fmt.Errorf("context %s in %s: %w: it names %s: give another name with --context, or remove it "+
+				"(millrace context remove %s)",
 				name, s.rec.Contexts, ErrForeign, strings.Join(have.Control, ", "), name)
 		}
 		if ok {

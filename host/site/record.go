@@ -132,7 +132,8 @@ func Find(o Options) (*Site, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		for _, e := range entries {
 			if e.Name() != lockName {
-				return nil, fmt.Errorf("folder %s: %w: it holds %s, and no %s: give another folder with --dir", dir, ErrForeign, e.Name(), recordFile)
+				return nil, fmt.Errorf("folder %s: %w: it holds %s, and no %s: give another folder with --dir", dir,
+					ErrForeign, e.Name(), recordFile)
 			}
 		}
 		return nil, fmt.Errorf("folder %s: %w", dir, os.ErrNotExist)
@@ -146,7 +147,8 @@ func Find(o Options) (*Site, error) {
 		if err == nil {
 			err = s.rec.check()
 		}
-		return nil, fmt.Errorf("%s: %w: it does not read as the record of a site (%w): give another folder with --dir", s.path(recordFile), ErrForeign, err)
+		return nil, fmt.Errorf("%s: %w: it does not read as the record of a site (%w): give another folder with --dir",
+			s.path(recordFile), ErrForeign, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("%s: %w: something follows the record", s.path(recordFile), ErrForeign)
@@ -183,7 +185,8 @@ func CheckAddress(addr string) error {
 		return fmt.Errorf("address %q: %w", addr, err)
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		return fmt.Errorf("address %q is every address of this machine: name the one by which it is reached, as 127.0.0.1:%s", addr, port)
+		return fmt.Errorf("address %q is every address of this machine: name the one by which it is reached, as "+
+			"127.0.0.1:%s", addr, port)
 	}
 	return nil
 }
@@ -278,7 +281,8 @@ func (s *Site) checkOptions() error {
 		}
 	}
 	if s.o.DriveSize != 0 && s.o.DriveSize != s.rec.DriveSize {
-		return fmt.Errorf("%s: %w: its drive has %d bytes, not %d: leave the flag out, or give another folder with --dir", s.o.Dir, ErrOther, s.rec.DriveSize, s.o.DriveSize)
+		return fmt.Errorf("%s: %w: its drive has %d bytes, not %d: leave the flag out, or give another folder with "+
+			"--dir", s.o.Dir, ErrOther, s.rec.DriveSize, s.o.DriveSize)
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func TestMakeReplacesWhatCannotBeUsed(t *testing.T) {
 	for name, spoil := range map[string]func(){
 		"one that ends": func() {
 			require.NoError(t, removeFiles(id.Cert, id.Key))
-			require.NoError(t, identity.Issue(s.path("pki"), identity.Request{Identity: s.operator(), Lifetime: renewTime - time.Hour}, id.Cert, id.Key))
+			require.NoError(t, identity.Issue(s.path("pki"),
+				identity.Request{Identity: s.operator(), Lifetime: renewTime - time.Hour}, id.Cert, id.Key))
 		},
 		"one of another authority": func() {
 			other := t.TempDir()
@@ -214,7 +215,8 @@ func TestOperatorNameFitsACertificate(t *testing.T) {
 
 func TestCheckAddress(t *testing.T) {
 	for addr, want := range map[string]string{
-		"127.0.0.1:0": "", "node0.example.net:7460": "", "[::1]:1": "", "": "HOST:PORT", "127.0.0.1": "HOST:PORT", ":1": "every address", "[::]:1": "every address",
+		"127.0.0.1:0": "", "node0.example.net:7460": "", "[::1]:1": "", "": "HOST:PORT", "127.0.0.1": "HOST:PORT",
+		":1": "every address", "[::]:1": "every address",
 		"0.0.0.0:1": "every address", "127.0.0.1:65536": "65536", "127.0.0.1:x": "x",
 	} {
 		err := CheckAddress(addr)

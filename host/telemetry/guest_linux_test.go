@@ -35,10 +35,13 @@ func TestGuestWatch(t *testing.T) {
 	for _, kernel := range kernels {
 		t.Run(kernel, func(t *testing.T) {
 			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/telemetry.test": program}, Env: map[string]string{inGuest: "yes"},
+				Kernel: kernel, Modules: []string{"nvme"}, Files: map[string][]byte{"/opt/telemetry.test": program},
+				Env: map[string]string{inGuest: "yes"},
 				QEMU: []string{"-drive", "if=none,id=disk,format=raw,file=" + disk, "-device",
 					"nvme,serial=QEMU0001,drive=disk"},
-				Script: "wait_for 20 test -e /dev/ng0n1\nwait_for 20 test -b /dev/nvme0n1\nsleep 2 # the kernel looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v -test.run 'InGuest|SaysWhyNot'\n",
+				Script: "wait_for 20 test -e /dev/ng0n1\nwait_for 20 test -b /dev/nvme0n1\nsleep 2 # the kernel " +
+					"looks for partitions and reads the temperature\ncheck watch /opt/telemetry.test -test.v " +
+					"-test.run 'InGuest|SaysWhyNot'\n",
 			})
 			result.Report(t, "watch")
 			for _, c := range result.Checks {
@@ -109,7 +112,8 @@ func TestInGuestWatch(t *testing.T) {
 		assert.Positive(t, got[key{false, nvme.NVMRead}])
 		assert.LessOrEqual(t, got[key{false, nvme.NVMRead}], uint64(reads))
 		delete(got, key{false, nvme.NVMRead})
-		assert.Equal(t, map[key]uint64{{false, nvme.NVMWrite}: writes, {false, 0x90}: refused, {true, nvme.AdminGetLogPage}: logs}, got)
+		assert.Equal(t, map[key]uint64{{false, nvme.NVMWrite}: writes, {false, 0x90}: refused,
+			{true, nvme.AdminGetLogPage}: logs}, got)
 		require.NoError(t, w.Close())
 		require.NoError(t, c.Close())
 	}

@@ -112,7 +112,8 @@ func completionProgram(f []field, commands, cells int) asm.Instructions {
 		lookup,
 		asm.Instructions{
 			asm.JNE.Imm(asm.R0, 0, "count"),
-			// The first command of its kind makes the cell. If another processor has made it meanwhile, that cell stays.
+			// The first command of its kind makes the cell. If another processor has made it meanwhile, that cell
+			// stays.
 			asm.Mov.Imm(asm.R1, 0),
 			asm.StoreMem(asm.RFP, frameZero, asm.R1, asm.DWord),
 			asm.StoreMem(asm.RFP, frameZero+8, asm.R1, asm.DWord),

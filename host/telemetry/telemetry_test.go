@@ -43,7 +43,8 @@ func TestFormat(t *testing.T) {
 		assert.Error(t, err, name)
 	}
 	for _, line := range []string{
-		"field:int a;\toffset:-1;\tsize:4;", "field:int a;\toffset:4095;\tsize:4;", "field:int a;\toffset:x;\tsize:4;", "field:int a;\toffset:4;",
+		"field:int a;\toffset:-1;\tsize:4;", "field:int a;\toffset:4095;\tsize:4;", "field:int a;\toffset:x;\tsize:4;",
+		"field:int a;\toffset:4;",
 		"field:;\toffset:4;\tsize:4;", "field:int a;\toffset:99999999999999999999;\tsize:4;",
 	} {
 		_, err := parseFormat(line)

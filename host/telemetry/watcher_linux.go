@@ -16,8 +16,8 @@ import (
 	"github.com/cilium/ebpf/rlimit"
 )
 
-// Bounds of the maps: outstanding commands, of which the oldest are dropped first, and cells, of which a histogram has about
-// twenty.
+// Bounds of the maps: outstanding commands, of which the oldest are dropped first, and cells, of which a histogram has
+// about twenty.
 const (
 	maxCommands = 16 << 10
 	maxCells    = 8 << 10

@@ -3,11 +3,11 @@
 // # Overview
 //
 // The control plane grants leases, and nodes serve mini-batches. Between the two the launcher carries a ticket
-// (apiv1.Ticket): what it was granted, signed by the leader. A [Signer] makes a key for the leader's term and signs with
-// it; the private half never leaves the Signer. A node learns the public half with the answer to its heartbeat
-// ([Verifier.Learn]), and checks every request for a mini-batch against the ticket that came with it ([Verifier.Check]).
-// So neither what a node knows nor what can be overheard at a node is enough to make a ticket, and leaders and nodes
-// share no secret.
+// (apiv1.Ticket): what it was granted, signed by the leader. A [Signer] makes a key for the leader's term and signs
+// with it; the private half never leaves the Signer. A node learns the public half with the answer to its heartbeat
+// ([Verifier.Learn]), and checks every request for a mini-batch against the ticket that came with it
+// ([Verifier.Check]). So neither what a node knows nor what can be overheard at a node is enough to make a ticket, and
+// leaders and nodes share no secret.
 //
 // A ticket is good for the mini-batches of one lease on one drive of one node, as long as the node runs. It is void
 //
@@ -20,8 +20,8 @@
 //
 // # Speed
 //
-// A signature is verified once (about 60 µs). After that the ticket is known by its text, and a check takes a lookup and a
-// few comparisons, and allocates nothing.
+// A signature is verified once (about 60 µs). After that the ticket is known by its text, and a check takes a lookup
+// and a few comparisons, and allocates nothing.
 //
 // # Concurrency
 //
@@ -29,9 +29,9 @@
 //
 // # Errors
 //
-// [ErrNone] says that a request shows no ticket, or none that a leader signed; [ErrVoid] that the ticket is no longer good,
-// or not for this request; [ErrKey] that the node has not learned the key yet, as right after a change of leaders: the
-// launcher asks again in a moment.
+// [ErrNone] says that a request shows no ticket, or none that a leader signed; [ErrVoid] that the ticket is no longer
+// good, or not for this request; [ErrKey] that the node has not learned the key yet, as right after a change of
+// leaders: the launcher asks again in a moment.
 //
 // # Debugging
 //

@@ -59,7 +59,8 @@ func (s *Signer) Sign(t *apiv1.Ticket) ([]byte, error) {
 		return nil, fmt.Errorf("sign a ticket: %w", err)
 	}
 	if len(b) > MaxBytes {
-		return nil, fmt.Errorf("sign a ticket: it takes %d bytes, at most %d: names of nodes and drives are too long", len(b), MaxBytes)
+		return nil, fmt.Errorf("sign a ticket: it takes %d bytes, at most %d: names of nodes and drives are too long",
+			len(b), MaxBytes)
 	}
 	return b, nil
 }

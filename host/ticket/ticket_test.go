@@ -45,7 +45,8 @@ const leaderTime = 1e9
 
 func good() *apiv1.Ticket {
 	return &apiv1.Ticket{
-		Node: "n0", Incarnation: "i0", Drive: "d0", Digest: digest[:], Epoch: 2, From: 16, To: 32, Lease: 7, Job: "job-1", Rank: 3, SessionFence: 5, SessionSeq: 9,
+		Node: "n0", Incarnation: "i0", Drive: "d0", Digest: digest[:], Epoch: 2, From: 16, To: 32, Lease: 7,
+		Job: "job-1", Rank: 3, SessionFence: 5, SessionSeq: 9,
 		Holder: "launcher/ads.host-1", Owner: "ads", ExpiresSeconds: leaderTime + 600,
 	}
 }
@@ -139,7 +140,8 @@ func TestAHostileLaunchersTickets(t *testing.T) {
 			says: "this is n0"},
 		"of the node before it restarted": {header: w.header(func(t *apiv1.Ticket) { t.Incarnation = "i9" }),
 			err: ErrVoid},
-		"expired": {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = leaderTime - 1 }), err: ErrVoid, says: "expired"},
+		"expired": {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = leaderTime - 1 }), err: ErrVoid,
+			says: "expired"},
 		"that never was good": {header: w.header(func(t *apiv1.Ticket) { t.ExpiresSeconds = 0 }),
 			err: ErrVoid, says: "expired"},
 	} {

@@ -56,7 +56,8 @@ func (s session) before(o session) bool {
 // NewVerifier makes a Verifier for one run of a node. now is time.Now, or a test's clock.
 func NewVerifier(node, incarnation string, now func() time.Time) *Verifier {
 	return &Verifier{
-		node: node, incarnation: incarnation, now: now, keys: map[uint64]ed25519.PublicKey{}, known: map[string]*apiv1.Ticket{},
+		node: node, incarnation: incarnation, now: now, keys: map[uint64]ed25519.PublicKey{},
+		known:    map[string]*apiv1.Ticket{},
 		returned: map[uint64]time.Time{}, ranks: map[rank]session{},
 	}
 }
@@ -138,7 +139,8 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 	case header == "" && !required:
 		return nil, nil
 	case header == "":
-		return nil, fmt.Errorf("%w: the request has no %s header: send the one that came with the lease; a launcher that does not know of tickets is older than this node", ErrNone, apiv1.TicketHeader)
+		return nil, fmt.Errorf("%w: the request has no %s header: send the one that came with the lease; a launcher "+
+			"that does not know of tickets is older than this node", ErrNone, apiv1.TicketHeader)
 	case t == nil:
 		var err error
 		if t, err = v.verify(header); err != nil {
@@ -150,7 +152,8 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 	_, returned := v.returned[t.Lease]
 	switch {
 	case t.Node != v.node || t.Incarnation != v.incarnation:
-		return nil, v.void(t, "it is for node %s as it was started before, or for another node; this is %s", t.Node, v.node)
+		return nil, v.void(t, "it is for node %s as it was started before, or for another node; this is %s", t.Node,
+			v.node)
 	case returned:
 		return nil, v.void(t, "the lease has come back")
 	case (session{t.SessionFence, t.SessionSeq}).before(v.ranks[rank{t.Job, t.Rank}]):
@@ -161,7 +164,8 @@ func (v *Verifier) Check(header string, peer identity.Identity, ask *Ask) (*apiv
 		return nil, v.void(t, "it is %s's, and %s shows it", t.Holder, peer)
 	case !bytes.Equal(t.Digest, ask.Job[:]) || t.Epoch != ask.Epoch || t.Drive != ask.Drive || ask.Number < t.From ||
 		ask.Number >= t.To:
-		return nil, v.void(t, "it is for mini-batches [%d, %d) of epoch %d of job %.12x on drive %s; asked for is %d of epoch %d of job %.12x on drive %s",
+		return nil, v.void(t, "it is for mini-batches [%d, %d) of epoch %d of job %.12x on drive %s; asked for is %d "+
+			"of epoch %d of job %.12x on drive %s",
 			t.From, t.To, t.Epoch, t.Digest, t.Drive, ask.Number, ask.Epoch, ask.Job, ask.Drive)
 	}
 	return t, nil

@@ -80,8 +80,8 @@ type appender struct {
 
 // run writes a member: its headers, then size bytes of r, then the archive's end, then the commit.
 func (a *appender) run(head []byte, size int64, r io.Reader) error {
-	// The first block keeps what lies before the member. The bytes from the member on are zeros, because the archive ends
-	// there, and are replaced.
+	// The first block keeps what lies before the member. The bytes from the member on are zeros, because the archive
+	// ends there, and are replaced.
 	a.lba = a.start / a.blockSize
 	keep := a.start % a.blockSize
 	all := roundUp(keep+int64(len(head))+roundUp(size, sector)+2*sector, a.blockSize)

@@ -26,7 +26,8 @@ const (
 var (
 	ErrNotTar  = errors.New("drive holds no tar archive")
 	ErrCorrupt = errors.New("tar archive is damaged")
-	ErrSparse  = errors.New("member is sparse, so its bytes are not contiguous: archive it again without tar's --sparse (-S), or put it with millrace drive put")
+	ErrSparse  = errors.New("member is sparse, so its bytes are not contiguous: archive it again without tar's " +
+		"--sparse (-S), or put it with millrace drive put")
 )
 
 // Offsets in a header block (POSIX.1-1988 ustar).

@@ -23,11 +23,14 @@ func TestReadsEveryKindOfArchive(t *testing.T) {
 			if format != tar.FormatUSTAR {
 				names = append(names, long)
 			}
-			require.NoError(t, w.WriteHeader(&tar.Header{Name: "dir/", Typeflag: tar.TypeDir, Mode: 0o755, Format: format}))
-			require.NoError(t, w.WriteHeader(&tar.Header{Name: "link", Linkname: "plain", Typeflag: tar.TypeSymlink, Format: format}))
+			require.NoError(t, w.WriteHeader(&tar.Header{Name: "dir/", Typeflag: tar.TypeDir, Mode: 0o755,
+				Format: format}))
+			require.NoError(t, w.WriteHeader(&tar.Header{Name: "link", Linkname: "plain", Typeflag: tar.TypeSymlink,
+				Format: format}))
 			for i, name := range names {
 				data := noise(uint64(i), int64(700*i))
-				require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Size: int64(len(data)), Mode: 0o644, Typeflag: tar.TypeReg, Format: format}))
+				require.NoError(t, w.WriteHeader(&tar.Header{Name: name, Size: int64(len(data)), Mode: 0o644,
+					Typeflag: tar.TypeReg, Format: format}))
 				_, err := w.Write(data)
 				require.NoError(t, err)
 			}

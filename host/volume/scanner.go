@@ -89,7 +89,8 @@ func (s *scanner) member(h *header, p *paxRecords, start int64) (*Member, error)
 		m.Size = 0
 	}
 	if m.Size > s.size-data {
-		return nil, s.corrupt(start, fmt.Sprintf("member %q of %d bytes runs behind the end of the device", m.Name, m.Size))
+		return nil, s.corrupt(start,
+			fmt.Sprintf("member %q of %d bytes runs behind the end of the device", m.Name, m.Size))
 	}
 	s.offset = min(data+roundUp(m.Size, sector), s.size)
 	regular := h.kind == typeRegular || h.kind == typeContiguous || h.kind == typeSparse || h.kind == typeOld

@@ -56,7 +56,8 @@ func TestPutListOpen(t *testing.T) {
 		dev := newFake(bs, 8<<20)
 		v := open(t, dev)
 		want := map[string][]byte{}
-		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, bufferSize - 512, bufferSize, bufferSize + 1,
+		for i, size := range []int64{0, 1, 511, 512, 513, 3072, 3584, 4095, 4096, 4097, bufferSize - 512, bufferSize,
+			bufferSize + 1,
 			2*bufferSize + 77} {
 			name := fmt.Sprintf("dir/part-%02d.parquet", i)
 			want[name] = noise(uint64(i), size)

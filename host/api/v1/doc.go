@@ -1,13 +1,13 @@
-// Package apiv1 has the messages that launchers, the control plane and storage nodes send each other over the network. They
-// are generated from millrace.proto, which is the reference: every message and every rule is described there.
+// Package apiv1 has the messages that launchers, the control plane and storage nodes send each other over the network.
+// They are generated from millrace.proto, which is the reference: every message and every rule is described there.
 //
 // Package apiv1connect has the Connect clients and handlers. Mini-batches travel outside Connect: see
 // [NextMiniBatchRequest] and the binding in millrace.proto.
 //
 // # Versions
 //
-// Every heartbeat and every description of a node carries [Protocol]. A peer whose version is below [Oldest] is refused with
-// an error that says so. A peer with a higher version is accepted, because fields are only ever added.
+// Every heartbeat and every description of a node carries [Protocol]. A peer whose version is below [Oldest] is refused
+// with an error that says so. A peer with a higher version is accepted, because fields are only ever added.
 package apiv1
 
 import (
@@ -40,8 +40,9 @@ const (
 	DigestHeader = "Millrace-Sha256"
 )
 
-// FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every call.
-// A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls without it.
+// FenceHeader is the HTTP header in which a leader of the control plane tells nodes its fence (decimal) with every
+// call. A node that has seen a later fence refuses the call with failed_precondition. A node does not check calls
+// without it.
 const FenceHeader = "Millrace-Fence"
 
 // TicketHeader is the HTTP header in which a launcher shows a lease's ticket, a [SignedTicket] in base64, with every

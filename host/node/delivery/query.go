@@ -65,7 +65,8 @@ func queryParameters(raw string) (map[string]string, error) {
 		switch name {
 		case "job", "epoch", "drive", "number", "until":
 		default:
-			return nil, fmt.Errorf("%w: unknown parameter %.40q: want job, epoch, drive, number, until", errorcode.ErrRequest, name)
+			return nil, fmt.Errorf("%w: unknown parameter %.40q: want job, epoch, drive, number, until",
+				errorcode.ErrRequest, name)
 		}
 		if len(list) != 1 {
 			return nil, fmt.Errorf("%w: parameter %s is there %d times", errorcode.ErrRequest, name, len(list))

@@ -16,7 +16,8 @@ var hexJob = strings.Repeat("0a", 32)
 func TestParseQuery(t *testing.T) {
 	q, err := parseQuery("job=" + hexJob + "&epoch=3&drive=d%200&number=5&until=9")
 	require.NoError(t, err)
-	assert.Equal(t, query{job: dataset.Digest([]byte(strings.Repeat("\n", 32))), epoch: 3, drive: "d 0", number: 5, until: 9}, q)
+	assert.Equal(t, query{job: dataset.Digest([]byte(strings.Repeat("\n", 32))), epoch: 3, drive: "d 0", number: 5,
+		until: 9}, q)
 	q, err = parseQuery("number=5&drive=d&epoch=0&job=" + hexJob)
 	require.NoError(t, err)
 	assert.EqualValues(t, 6, q.until, "this one alone")

@@ -25,7 +25,9 @@ func TestATicketIsItsHolders(t *testing.T) {
 	issue := func(role identity.Role, name string) identity.Options {
 		o := identity.Options{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"),
 			CA: filepath.Join(dir, identity.AuthorityCert)}
-		require.NoError(t, identity.Issue(dir, identity.Request{Identity: identity.Identity{Role: role, Name: name}, Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
+		require.NoError(t, identity.Issue(dir,
+			identity.Request{Identity: identity.Identity{Role: role, Name: name},
+				Hosts: []string{"127.0.0.1"}}, o.Cert, o.Key))
 		return o
 	}
 	as := func(role identity.Role, name string) *http.Client {
@@ -63,7 +65,8 @@ func TestATicketIsItsHolders(t *testing.T) {
 	go func() { _ = srv.Serve(l) }()
 	t.Cleanup(func() { assert.NoError(t, srv.Close()) })
 	b, err := signer.Sign(&apiv1.Ticket{
-		Node: "n0", Incarnation: "i", Drive: "d0", Digest: q.job[:], To: 8, Lease: 1, Job: "job-1", Holder: "launcher/ads.host-1", Owner: "launcher/ads", ExpiresSeconds: now + 600,
+		Node: "n0", Incarnation: "i", Drive: "d0", Digest: q.job[:], To: 8, Lease: 1, Job: "job-1",
+		Holder: "launcher/ads.host-1", Owner: "launcher/ads", ExpiresSeconds: now + 600,
 	})
 	require.NoError(t, err)
 	for who, c := range map[string]struct {

@@ -83,7 +83,8 @@ func (v *supervisor) openAndWatch(ctx context.Context) (worked time.Duration, er
 func (v *supervisor) driveOptions() host.DriveOptions {
 	o, name := v.config.Host, v.config.Name
 	o.Device = sdk.DeviceOptions{
-		Logger: v.set.o.Log, Owner: v.set.o.Owner(name), TCP: tcp.DialOptions{GiveUp: giveUpTime}, Trust: v.set.o.Image.Trust,
+		Logger: v.set.o.Log, Owner: v.set.o.Owner(name), TCP: tcp.DialOptions{GiveUp: giveUpTime},
+		Trust: v.set.o.Image.Trust,
 	}
 	if v.set.o.Device != nil {
 		v.set.o.Device(name, &o.Device)

@@ -144,7 +144,8 @@ type nodeCollector struct{ *Metrics }
 // Describe implements prometheus.Collector.
 func (m *nodeCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		m.buffered, m.bufferedBytes, m.jobs, m.draining, m.fence, m.busy, m.running, m.ready, m.opens, m.drift, m.image, m.p,
+		m.buffered, m.bufferedBytes, m.jobs, m.draining, m.fence, m.busy, m.running, m.ready, m.opens, m.drift, m.image,
+		m.p,
 	} {
 		out <- d
 	}

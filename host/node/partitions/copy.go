@@ -113,14 +113,16 @@ func (s *Store) store(ctx context.Context, d *host.Drive, v *volume.Volume, want
 		return nil, fmt.Errorf("drive %s: read %s back: %w", drive, want.Name, err)
 	}
 	if !bytes.Equal(back, sum) {
-		return nil, fmt.Errorf("%w: drive %s gives other bytes back than were written to it: validate the drive", ErrCopy, drive)
+		return nil, fmt.Errorf("%w: drive %s gives other bytes back than were written to it: validate the drive",
+			ErrCopy, drive)
 	}
 	if err := d.Rescan(ctx); err != nil {
 		return nil, err
 	}
 	p := partitionOf(d, want.Name)
 	if p == nil {
-		return nil, fmt.Errorf("%w: drive %s does not take %s for a partition: see its members and format in the configuration", ErrCopy, drive, want.Name)
+		return nil, fmt.Errorf("%w: drive %s does not take %s for a partition: see its members and format in the "+
+			"configuration", ErrCopy, drive, want.Name)
 	}
 	if why := difference(p, want); why != "" {
 		return nil, fmt.Errorf("%w: %s: %s", ErrCopy, want.Name, why)
@@ -202,7 +204,8 @@ func (s *Store) fetch(ctx context.Context, at, bytes string) (*http.Response, er
 	}
 	if resp.StatusCode != want {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
-		return nil, errors.Join(fmt.Errorf("%w: the other node answers %s: %s", ErrCopy, resp.Status, text), resp.Body.Close())
+		return nil, errors.Join(fmt.Errorf("%w: the other node answers %s: %s", ErrCopy, resp.Status, text),
+			resp.Body.Close())
 	}
 	return resp, nil
 }

@@ -8,9 +8,9 @@
 //	Store.Verify     read a partition whole, and compare it with what was put
 //
 // A partition that comes in is appended to the drive's volume (package volume), whose last write commits it. It is
-// committed only if its length, the SHA-256 of its bytes and that of its footer are those of its description. Then it is
-// read back from the drive, and only after that the node offers it. Its checksum is kept over restarts, in sums.json of
-// the state folder.
+// committed only if its length, the SHA-256 of its bytes and that of its footer are those of its description. Then it
+// is read back from the drive, and only after that the node offers it. Its checksum is kept over restarts, in sums.json
+// of the state folder.
 //
 // # Concurrency
 //

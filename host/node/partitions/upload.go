@@ -58,7 +58,8 @@ func (s *Store) Receive(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		if kept := cmp.Or(string(have.GetKeptSha256()), string(have.GetSha256())); kept != string(sum) {
-			return fmt.Errorf("%w: drive %s holds another partition of the name: its bytes have SHA-256 %x, those sent %x", ErrCopy, drive, kept, sum)
+			return fmt.Errorf("%w: drive %s holds another partition of the name: its bytes have SHA-256 %x, those "+
+				"sent %x", ErrCopy, drive, kept, sum)
 		}
 		w.WriteHeader(http.StatusOK) // it was put before
 		return nil

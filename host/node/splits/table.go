@@ -75,8 +75,9 @@ type history struct {
 func New(o Options) *Table {
 	t := &Table{
 		o: o, open: map[Key]*openSplit{}, unfinished: map[*openSplit]struct{}{}, accounts: newAccounts(&o),
-		responses: map[*Response]struct{}{}, refusedJobs: map[dataset.Digest]struct{}{}, refusedDrives: map[string]error{},
-		history: map[Key]history{}, demand: map[streamPool]*streamDemand{}, streamClosed: make(chan struct{}),
+		responses: map[*Response]struct{}{}, refusedJobs: map[dataset.Digest]struct{}{},
+		refusedDrives: map[string]error{},
+		history:       map[Key]history{}, demand: map[streamPool]*streamDemand{}, streamClosed: make(chan struct{}),
 	}
 	t.changed = sync.NewCond(&t.mu)
 	return t

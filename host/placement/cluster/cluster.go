@@ -54,7 +54,8 @@ func Open(records []*apiv1.NodeRecord, wanted []*apiv1.PartitionCopies, o identi
 		for _, p := range s.GetPartitions() {
 			if other, ok := c.partitions[p.GetName()]; ok &&
 				(other.GetBytes() != p.GetBytes() || string(other.GetFooterSha256()) != string(p.GetFooterSha256())) {
-				return nil, fmt.Errorf("partition %s: node %s holds another file of the name than other nodes: remove one", p.GetName(), s.GetName())
+				return nil, fmt.Errorf("partition %s: node %s holds another file of the name than other nodes: "+
+					"remove one", p.GetName(), s.GetName())
 			}
 			c.partitions[p.GetName()] = p
 		}
@@ -93,7 +94,8 @@ func (c *Cluster) Partitions(match func(name string) bool) []placement.Partition
 	var list []placement.Partition
 	for name, p := range c.partitions {
 		if match == nil || match(name) {
-			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(), Copies: int(c.wanted[name].GetCopies())})
+			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(),
+				Copies: int(c.wanted[name].GetCopies())})
 		}
 	}
 	return byName(list)
@@ -104,7 +106,8 @@ func (c *Cluster) Gone(match func(name string) bool) []placement.Partition {
 	var list []placement.Partition
 	for name, p := range c.wanted {
 		if c.partitions[name] == nil && (match == nil || match(name)) {
-			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(), Copies: int(p.GetCopies())})
+			list = append(list, placement.Partition{Name: name, Bytes: p.GetBytes(), Rows: p.GetRows(),
+				Copies: int(p.GetCopies())})
 		}
 	}
 	return byName(list)

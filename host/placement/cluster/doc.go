@@ -3,9 +3,9 @@
 //
 // # Overview
 //
-// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1). A
-// file is put on a drive with one PUT: the node checks it as it comes in and reads it back before it counts. A copy goes
-// from node to node. Copies for one drive are made one after another, copies for several drives at once.
+// [Open] takes the nodes as a control plane lists them. Everything else is asked of the nodes themselves (host/api/v1).
+// A file is put on a drive with one PUT: the node checks it as it comes in and reads it back before it counts. A copy
+// goes from node to node. Copies for one drive are made one after another, copies for several drives at once.
 //
 // # Concurrency
 //
