@@ -29,8 +29,8 @@ type commandSet interface {
 	release(ctx context.Context, r cs.Range) error
 	store(ctx context.Context, addr uint64, p []byte) *Future
 	fetch(ctx context.Context, addr uint64, p []byte) *Future
-	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were commands
-	// of their own.
+	// preprocess moves and executes, and returns the program's 64-bit value, and what the moves took if they were
+	// commands of their own.
 	preprocess(ctx context.Context, copies []cs.Copy, ranges []cs.Range, args []byte) (v uint64, moved time.Duration, err error)
 	// maxArgs is the most bytes of args beside so many copies and ranges.
 	maxArgs(copies, ranges int) int

@@ -2,10 +2,10 @@
 //
 // # Overview
 //
-// [Open] opens a drive by URI and returns a [Device]: it reads and writes blocks of the drive's namespace and, where the
-// drive computes, has a [Compute]: reserve local memory ([SLM]), store a program there, move blocks into it and execute,
-// fetch what came out or look at it in place. The same calls work with the vendor command set and with the standard one
-// (Subsystem Local Memory and Computational Programs); the URI's commands= chooses.
+// [Open] opens a drive by URI and returns a [Device]: it reads and writes blocks of the drive's namespace and, where
+// the drive computes, has a [Compute]: reserve local memory ([SLM]), store a program there, move blocks into it and
+// execute, fetch what came out or look at it in place. The same calls work with the vendor command set and with the
+// standard one (Subsystem Local Memory and Computational Programs); the URI's commands= chooses.
 //
 //	mem:[NAME]           flash in memory; a named one is shared by everything in the process that opens it
 //	file:PATH            flash in a file, byte for byte from block 0
@@ -16,9 +16,9 @@
 // with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor. [OpenFiles] makes a drive whose namespace is some
 // existing files, not copied.
 //
-// [NewProcessor] runs a lowered pipeline on a drive. It makes a target (package target) of the drive and starts a processor
-// (package processor) on it; package cpu does the same for the node's CPU. The partition must be opened with its extents on
-// the drive:
+// [NewProcessor] runs a lowered pipeline on a drive. It makes a target (package target) of the drive and starts a
+// processor (package processor) on it; package cpu does the same for the node's CPU. The partition must be opened with
+// its extents on the drive:
 //
 //	part, err := partition.Open(ctx, name, reader, size, program.Parquet, partition.Options{Extents: extents})
 //	p, err := sdk.NewProcessor(ctx, dev, prog, schema, processor.Options{})
@@ -28,16 +28,18 @@
 // # Concurrency
 //
 // Device, Queue, Compute and SLM are safe for concurrent use. A device has one [Queue] of bounded depth; transfers
-// larger than the drive takes in one command are split and kept in flight together. Close waits for outstanding commands.
+// larger than the drive takes in one command are split and kept in flight together. Close waits for outstanding
+// commands.
 //
 // # Errors
 //
 // Errors carry the drive and the operation and wrap what the drive said (nvme.Status). Callers decide on [ErrSLMFull],
-// [ErrArgs], [ErrNoCompute], [ErrClosed], and csd's errors about geometry and second openers. A read that failed in a move is
-// a *target.UnreadBlockError. A panic of a drive in this process fails its command with a *processor.PanicError.
+// [ErrArgs], [ErrNoCompute], [ErrClosed], and csd's errors about geometry and second openers. A read that failed in a
+// move is a *target.UnreadBlockError. A panic of a drive in this process fails its command with a
+// *processor.PanicError.
 //
 // # Debugging
 //
-// DeviceOptions.Trace sees every command with its time. Device.Counters reads the drive's own counters, which must agree
-// with the BytesPlanned of the processor's statistics.
+// DeviceOptions.Trace sees every command with its time. Device.Counters reads the drive's own counters, which must
+// agree with the BytesPlanned of the processor's statistics.
 package sdk

@@ -22,7 +22,9 @@ const driveMoves = 4096
 // NewProcessor runs a lowered pipeline on a drive. It reserves Options.SLM bytes of the drive's local memory (all of it
 // if 0; an error that wraps ErrSLMFull if others hold some) until Close, and writes the program there. Partitions must
 // have been opened with Extents on this drive. The device stays the caller's: close it after the processor.
-func NewProcessor(ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts processor.Options) (processor.Processor, error) {
+func NewProcessor(
+	ctx context.Context, dev *Device, prog *program.Program, schema *tensor.Schema, opts processor.Options,
+) (processor.Processor, error) {
 	c := dev.Compute()
 	if c == nil {
 		return nil, dev.wrap("start a processor", ErrNoCompute)
@@ -76,7 +78,8 @@ func (d *drive) Execute(ctx context.Context, x *target.Execution) (target.Outcom
 	copies := make([]cs.Copy, len(x.Moves))
 	for i, m := range x.Moves {
 		if m.Source != target.FromPartition {
-			return target.Outcome{}, fmt.Errorf("%s: move %d bytes from %v: a drive moves from its flash only", d.dev, m.Len, m.Source)
+			return target.Outcome{}, fmt.Errorf("%s: move %d bytes from %v: a drive moves from its flash only",
+				d.dev, m.Len, m.Source)
 		}
 		if m.From%block != 0 || m.Len%block != 0 || m.Len/block > 1<<32-1 {
 			return target.Outcome{}, fmt.Errorf("%s: move bytes %d+%d: no whole blocks of %d", d.dev, m.From, m.Len, block)

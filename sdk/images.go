@@ -37,8 +37,8 @@ func (d *Device) LoadImage(ctx context.Context, slot int, b []byte) error {
 	return nil
 }
 
-// TestImage has the drive verify the image in a slot and run its self-test. The active image stays and goes on executing. What the
-// drive refuses is an *image.LoadError.
+// TestImage has the drive verify the image in a slot and run its self-test. The active image stays and goes on
+// executing. What the drive refuses is an *image.LoadError.
 func (d *Device) TestImage(ctx context.Context, slot int) error {
 	const op = "test image"
 	if err := d.checkSlot(op, slot); err != nil {
@@ -49,12 +49,12 @@ func (d *Device) TestImage(ctx context.Context, slot int) error {
 	return d.wrap(op, d.why(ctx, err, "test", slot))
 }
 
-// ActivateImage makes the image in a slot the active one, in place of the one that is. The drive tests it first; until the test is
-// passed the old one is active. It waits for nothing: while hosts execute or hold local memory it fails with an *image.LoadError
-// that holds an *image.BusyError, and with nvme.ProgramInUse.
+// ActivateImage makes the image in a slot the active one, in place of the one that is. The drive tests it first; until
+// the test is passed the old one is active. It waits for nothing: while hosts execute or hold local memory it fails
+// with an *image.LoadError that holds an *image.BusyError, and with nvme.ProgramInUse.
 //
-// The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one is
-// activated again.
+// The standard command set replaces in two steps. Between them no image is active; when the second fails, the old one
+// is activated again.
 func (d *Device) ActivateImage(ctx context.Context, slot int) error {
 	const op = "activate image"
 	if err := d.checkSlot(op, slot); err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// ErrNoImageReport says that a drive computes but tells nothing of its images beyond the program list: it is not of this project,
-// or of an earlier version.
+// ErrNoImageReport says that a drive computes but tells nothing of its images beyond the program list: it is not of
+// this project, or of an earlier version.
 var ErrNoImageReport = errors.New("drive does not tell of its images")
 
 // firstReport is how much of a report is read at first: all of it on a drive without long lists.
 const firstReport = 8 << 10
 
-// ImageReport reads what the drive tells of its images: interface, policy, keys, what is revoked, slots, and what it refused
-// lately. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
+// ImageReport reads what the drive tells of its images: interface, policy, keys, what is revoked, slots, and what it
+// refused lately. An error wraps ErrNoCompute, ErrNoImageReport or image.ErrReport.
 func (d *Device) ImageReport(ctx context.Context) (*image.Report, error) {
 	if d.compute == nil {
 		return nil, d.wrap("read the report of images", ErrNoCompute)
@@ -71,8 +71,8 @@ func (d *Device) logPart(ctx context.Context, lid uint8, off uint64, n int) ([]b
 	return b, err
 }
 
-// why finds out why the drive refused a command about images: the latest refusal of that operation on that slot that it tells of. Both come
-// out: the reason and the status. Of a drive that tells nothing, the status alone.
+// why finds out why the drive refused a command about images: the latest refusal of that operation on that slot that it
+// tells of. Both come out: the reason and the status. Of a drive that tells nothing, the status alone.
 func (d *Device) why(ctx context.Context, err error, operation string, slot int) error {
 	var st nvme.Status
 	if err == nil || !errors.As(err, &st) {
@@ -91,7 +91,8 @@ func (d *Device) why(ctx context.Context, err error, operation string, slot int)
 	return err
 }
 
-// plausible tells whether a refusal at a step can have come with a status, so that an old refusal does not explain a new status.
+// plausible tells whether a refusal at a step can have come with a status, so that an old refusal does not explain a
+// new status.
 func plausible(step image.Step, st nvme.Status) bool {
 	switch step {
 	case image.StepRevocation, image.StepSignature:
@@ -104,9 +105,9 @@ func plausible(step image.Step, st nvme.Status) bool {
 	return st.Is(nvme.InvalidProgramData)
 }
 
-// PlaceImage makes sure that an image is in some slot, and returns the slot: where it is already, or the free one of the field
-// pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be. An image that is there with another signature, or
-// without, is loaded again: a drive may take it only with this one.
+// PlaceImage makes sure that an image is in some slot, and returns the slot: where it is already, or the free one of
+// the field pair, into which it is loaded. Nothing is activated. loaded tells whether it had to be. An image that is
+// there with another signature, or without, is loaded again: a drive may take it only with this one.
 func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded bool, err error) {
 	m, err := image.Parse(b)
 	if err != nil {
@@ -140,8 +141,9 @@ func (d *Device) PlaceImage(ctx context.Context, b []byte) (slot int, loaded boo
 	return slot, true, d.LoadImage(ctx, slot, b)
 }
 
-// RollbackImage activates the image that was active before the active one, or the stock image where that is gone, and returns its
-// slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it, ErrNoRollback.
+// RollbackImage activates the image that was active before the active one, or the stock image where that is gone, and
+// returns its slot. Errors are those of ActivateImage; when the stock image runs and nothing ran before it,
+// ErrNoRollback.
 func (d *Device) RollbackImage(ctx context.Context) (image.SlotReport, error) {
 	r, err := d.ImageReport(ctx)
 	if err != nil {

@@ -27,8 +27,8 @@ type DeviceOptions struct {
 	NoMap  bool         // an in-process drive lends no views of its memory, as one on a wire does not
 	Owner  *csd.Owner   // of a drive in a file: whom others ask who find it open; nil: nobody
 
-	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. A drive over TCP or behind
-	// the kernel is told that where it is served.
+	// Trust changes which images a drive opened from a file, or made in memory, takes; see csd.Options. A drive over
+	// TCP or behind the kernel is told that where it is served.
 	Trust func(*image.Trust) error
 
 	// TCP says how a drive over NVMe/TCP is reached. Its address and subsystem come from the URI, and HostID and Logger
@@ -40,8 +40,9 @@ type DeviceOptions struct {
 	WrapCompute func(controller.Compute) controller.Compute
 }
 
-// Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made when nobody in the process has it
-// open; a file: drive must exist (Create makes one). Errors wrap ErrURI, csd.ErrBusy, csd.ErrGeometry or csd.ErrNoDrive.
+// Open opens a drive by URI; see the package comment for the kinds. A mem: drive is made when nobody in the process has
+// it open; a file: drive must exist (Create makes one). Errors wrap ErrURI, csd.ErrBusy, csd.ErrGeometry or
+// csd.ErrNoDrive.
 func Open(ctx context.Context, uri string, o DeviceOptions) (*Device, error) {
 	return open(ctx, uri, o, false)
 }
@@ -144,7 +145,8 @@ func openKernel(ctx context.Context, u URI, o DeviceOptions, create bool) (*Devi
 	return dev, nil
 }
 
-// attach begins an association with a drive in this process. release gives the drive up, at Close and when attaching fails.
+// attach begins an association with a drive in this process. release gives the drive up, at Close and when attaching
+// fails.
 func attach(ctx context.Context, name string, d *csd.Drive, release func() error, set Commands, o DeviceOptions) (*Device, error) {
 	id := o.HostID
 	if id == (uuid.UUID{}) {

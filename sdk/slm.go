@@ -41,8 +41,8 @@ type SLM struct {
 	released bool
 }
 
-// Reserve takes n bytes of the drive's local memory; nobody else can touch them. When there is no free run of n bytes the error is
-// an *ReserveError.
+// Reserve takes n bytes of the drive's local memory; nobody else can touch them. When there is no free run of n bytes
+// the error is an *ReserveError.
 func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	if n == 0 {
 		return nil, fmt.Errorf("%s: reserve local memory: 0 bytes", c.d.name)
@@ -70,8 +70,8 @@ func (c *Compute) Reserve(ctx context.Context, n uint64) (*SLM, error) {
 	return s, nil
 }
 
-// bind has commands under a context fail once the association is over that holds the memory. In the next the same addresses may be
-// somebody else's.
+// bind has commands under a context fail once the association is over that holds the memory. In the next the same
+// addresses may be somebody else's.
 func (s *SLM) bind(ctx context.Context) context.Context {
 	if s.association == 0 {
 		return ctx
@@ -94,8 +94,8 @@ func (s *SLM) Size() uint64 { return s.size }
 // Range is bytes [off, off+n) as a memory range. It does not check bounds: the drive does.
 func (s *SLM) Range(off, n uint64) cs.Range { return cs.Range{Addr: s.addr + off, Len: n} }
 
-// Release gives the memory back. Views become invalid. Further calls do nothing. Memory that was lost with its association is
-// given back already.
+// Release gives the memory back. Views become invalid. Further calls do nothing. Memory that was lost with its
+// association is given back already.
 func (s *SLM) Release(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,8 @@ type standardSet struct {
 	association uint64 // that all of these but the slot are of
 }
 
-// current tells whether a context's commands go to the association that s knows of. A newer one begins with nothing. s.mu is held.
+// current tells whether a context's commands go to the association that s knows of. A newer one begins with nothing.
+// s.mu is held.
 func (s *standardSet) current(ctx context.Context) bool {
 	n, bound := nvme.AssociationOf(ctx)
 	if !bound || n == s.association {
@@ -280,8 +281,8 @@ func (s *standardSet) execute(ctx context.Context, ranges []cs.Range, args []byt
 	return cpl.Result(), err
 }
 
-// acquire finds or creates the memory range set of ranges. It returns nil when the drive has no room for another: then the ranges
-// go along inline.
+// acquire finds or creates the memory range set of ranges. It returns nil when the drive has no room for another: then
+// the ranges go along inline.
 func (s *standardSet) acquire(ctx context.Context, ranges []cs.Range) (*rangeSet, uint16, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

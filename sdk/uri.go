@@ -46,8 +46,8 @@ type URI struct {
 	HostNQN  string  // tcp: the name of this host, for the drive's allow-list
 	Digests  Digests // tcp
 
-	// tcp: files with the keys with which this host authenticates, and with which the drive must. A URI is shown in errors and
-	// logs, so the keys themselves are not in it.
+	// tcp: files with the keys with which this host authenticates, and with which the drive must. A URI is shown in
+	// errors and logs, so the keys themselves are not in it.
 	KeyFile, ControllerKeyFile string
 
 	text string
@@ -59,7 +59,8 @@ func (u URI) String() string { return u.text }
 // MaxThreads bounds threads=.
 const MaxThreads = 256
 
-// ParseURI reads a drive URI. It is strict: an unknown parameter, one given twice, or a number out of range is an error.
+// ParseURI reads a drive URI. It is strict: an unknown parameter, one given twice, or a number out of range is an
+// error.
 func ParseURI(s string) (URI, error) {
 	u := URI{text: s}
 	bad := func(format string, args ...any) (URI, error) {

@@ -14,8 +14,9 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// DefaultMemory is the memory of a processor a thread: as much as a drive in process has, whose one thread it is for. With less, several
-// threads' mini-batches would be copied for want of room to lend them. What is never used is never touched.
+// DefaultMemory is the memory of a processor a thread: as much as a drive in process has, whose one thread it is for.
+// With less, several threads' mini-batches would be copied for want of room to lend them. What is never used is never
+// touched.
 const DefaultMemory = 512 << 20
 
 // mostMemory bounds what many threads have by default: as much as a drive that is served.
@@ -38,13 +39,15 @@ func New(ctx context.Context, prog *program.Program, schema *tensor.Schema, o Op
 	return processor.Start(ctx, NewTarget(o), prog, schema, o.Processor)
 }
 
-// NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put something
-// around a target before they call processor.Start, to count, to delay or to break.
+// NewTarget returns what New runs on: this process's memory with the engine behind it. It is for those who put
+// something around a target before they call processor.Start, to count, to delay or to break.
 func NewTarget(o Options) target.Target {
 	memory := memoryOf(o)
 	// A Go allocation of this size begins at a page of the machine, so that what the planner aligns is aligned.
 	return &memoryTarget{
-		memory: make([]byte, max(memory, 64<<10))[:memory], engine: engine.New(engine.Options{}), threads: make(chan struct{}, max(o.Threads, 1)),
+		memory:  make([]byte, max(memory, 64<<10))[:memory],
+		engine:  engine.New(engine.Options{}),
+		threads: make(chan struct{}, max(o.Threads, 1)),
 	}
 }
 

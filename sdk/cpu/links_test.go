@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLinksNoDrives holds which packages of the module a program links that preprocesses on its own CPU: the engine and its
-// units, and the way from a partition to a mini-batch. Nothing of NVMe, of drives or of images is among them.
+// TestLinksNoDrives holds which packages of the module a program links that preprocesses on its own CPU: the engine and
+// its units, and the way from a partition to a mini-batch. Nothing of NVMe, of drives or of images is among them.
 func TestLinksNoDrives(t *testing.T) {
 	const module = "github.com/millrace/millrace/"
 	out, err := exec.Command("go", "list", "-deps", ".").Output()

@@ -17,8 +17,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// NewReference returns a processor that computes by the definition. It ignores all options; any number of streams may be
-// open, each with the column chunks at hand decoded in memory.
+// NewReference returns a processor that computes by the definition. It ignores all options; any number of streams may
+// be open, each with the column chunks at hand decoded in memory.
 func NewReference(prog *program.Program, schema *tensor.Schema) (processor.Processor, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, fmt.Errorf("start the reference engine: %w", err)
@@ -124,11 +124,15 @@ func (v *verdict) Next(ctx context.Context) (*tensor.MiniBatch, error) {
 // fault gives an error of the reference the form that the engine's have.
 func (v *verdict) fault(err error) error {
 	p := v.run.Partition
-	e := &partition.DataError{Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Message: strings.TrimPrefix(err.Error(), "reference: "), Err: partition.ErrData}
+	e := &partition.DataError{
+		Partition: p.Name, RowGroup: -1, Page: -1, Row: v.row, Err: partition.ErrData,
+		Message: strings.TrimPrefix(err.Error(), "reference: "),
+	}
 	var page *format.PageError
 	switch {
 	case errors.As(err, &page):
-		e.RowGroup, e.Column, e.Page, e.Offset, e.Message = page.RowGroup, page.Column, int64(page.Page), page.Offset, page.Err.Error()
+		e.RowGroup, e.Column, e.Page, e.Offset = page.RowGroup, page.Column, int64(page.Page), page.Offset
+		e.Message = page.Err.Error()
 		if l, ok := p.File.Leaf(page.Column); ok {
 			e.Column = l.Name
 		}

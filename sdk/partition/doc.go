@@ -1,5 +1,5 @@
-// Package partition opens partitions: what a footer or an index says about the rows of a file, where the bytes of the file
-// lie on a drive, and what streams learn about it that the file itself does not say in one place.
+// Package partition opens partitions: what a footer or an index says about the rows of a file, where the bytes of the
+// file lie on a drive, and what streams learn about it that the file itself does not say in one place.
 //
 // # Overview
 //
@@ -7,10 +7,10 @@
 //
 //	part, err := partition.Open(ctx, name, reader, size, program.Parquet, partition.Options{Extents: extents})
 //
-// A [Partition] then has rows in row groups ([Partition.RowGroups]) and bytes in [Extent]s. [Partition.Geometry] turns runs of
-// its bytes into runs of whole blocks. [Partition.ReadPageIndex] reads where the pages of a column chunk lie. A
-// [ResumePoint] is a place in a column chunk that an engine came by; streams note them, so that the next stream over the
-// same rows need not walk there from the chunk's beginning.
+// A [Partition] then has rows in row groups ([Partition.RowGroups]) and bytes in [Extent]s. [Partition.Geometry] turns
+// runs of its bytes into runs of whole blocks. [Partition.ReadPageIndex] reads where the pages of a column chunk lie. A
+// [ResumePoint] is a place in a column chunk that an engine came by; streams note them, so that the next stream over
+// the same rows need not walk there from the chunk's beginning.
 //
 // # Concurrency
 //
@@ -18,8 +18,8 @@
 //
 // # Errors
 //
-// [Open] fails with [ErrUnreadable]. A stream over a partition fails with a *[DataError], which names partition, row group,
-// column and page or line, and wraps [ErrData], [ErrSchema] or [ErrUnsupported].
+// [Open] fails with [ErrUnreadable]. A stream over a partition fails with a *[DataError], which names partition, row
+// group, column and page or line, and wraps [ErrData], [ErrSchema] or [ErrUnsupported].
 //
 // # Debugging
 //

@@ -9,7 +9,8 @@ import (
 var (
 	// ErrUnreadable says that a partition cannot be read as what it is said to be. What the error wraps says why.
 	ErrUnreadable = errors.New("partition cannot be read")
-	// ErrData says that a partition's bytes are damaged, or hold what the pipeline does not allow. The error is a *DataError.
+	// ErrData says that a partition's bytes are damaged, or hold what the pipeline does not allow. The error is a
+	// *DataError.
 	ErrData = errors.New("bad data")
 	// ErrSchema says that a partition lacks the columns that the pipeline was lowered for. The error is a *DataError.
 	ErrSchema = errors.New("schema does not match the pipeline")

@@ -28,9 +28,9 @@ func checkExtents(extents []Extent, size int64) error {
 	return nil
 }
 
-// Geometry turns a partition's bytes into runs of whole blocks. A plan is made in aligned offsets: the partition's offset
-// plus the phase, which is the distance of the partition's first byte from the start of its block. An aligned offset that
-// is a multiple of the block lies on a block's boundary.
+// Geometry turns a partition's bytes into runs of whole blocks. A plan is made in aligned offsets: the partition's
+// offset plus the phase, which is the distance of the partition's first byte from the start of its block. An aligned
+// offset that is a multiple of the block lies on a block's boundary.
 type Geometry struct {
 	block   uint64
 	phase   uint64
@@ -41,8 +41,8 @@ type Geometry struct {
 type Run struct{ From, Len uint64 }
 
 // Geometry returns how the partition's bytes are read in blocks of a power of two bytes; 0 means 1. With onDevice the
-// blocks are those of the drive that the partition's extents lie on, and every extent but the first must begin on one, so
-// that neighbouring bytes stay neighbours in memory.
+// blocks are those of the drive that the partition's extents lie on, and every extent but the first must begin on one,
+// so that neighbouring bytes stay neighbours in memory.
 func (p *Partition) Geometry(block uint64, onDevice bool) (Geometry, error) {
 	g := Geometry{block: max(block, 1)}
 	if g.block&(g.block-1) != 0 {
@@ -52,7 +52,8 @@ func (p *Partition) Geometry(block uint64, onDevice bool) (Geometry, error) {
 		return g, nil
 	}
 	if p.Size > 0 && len(p.Extents) == 0 {
-		return g, fmt.Errorf("%s: %w: it is not known where it lies on the drive; open it with Extents", p.Name, ErrUnreadable)
+		return g, fmt.Errorf("%s: %w: it is not known where it lies on the drive; open it with Extents",
+			p.Name, ErrUnreadable)
 	}
 	g.extents = p.Extents
 	for i, e := range p.Extents {
@@ -63,7 +64,8 @@ func (p *Partition) Geometry(block uint64, onDevice bool) (Geometry, error) {
 		}
 		if at != 0 || (uint64(e.Offset)+g.phase)%g.block != 0 {
 			return g, fmt.Errorf(
-				"%s: %w: extent %d (offset %d at byte %d of the drive) does not begin on a block of %d bytes; copy the partition anew",
+				"%s: %w: extent %d (offset %d at byte %d of the drive) does not begin on a block of %d bytes; "+
+					"copy the partition anew",
 				p.Name, ErrUnreadable, i, e.Offset, e.Device, g.block)
 		}
 	}

@@ -14,13 +14,13 @@ const maxPageLocations = 1 << 18
 // headerReads are how many bytes are read for a page header first, and then where statistics make it longer.
 var headerReads = [...]int32{512, 64 << 10}
 
-// PageIndex says where a chunk's data pages lie, from the file's offset index; nil where there is none. A page index only
-// says what to move and, for columns without lists, where to begin: the engine goes by page headers, and a beginning is
-// compared with one. It is never changed.
+// PageIndex says where a chunk's data pages lie, from the file's offset index; nil where there is none. A page index
+// only says what to move and, for columns without lists, where to begin: the engine goes by page headers, and a
+// beginning is compared with one. It is never changed.
 type PageIndex []format.PageLocation
 
-// Find returns the number of the page that begins at an offset of the file, 0 for an offset before the first page, or -1 if
-// no page begins there.
+// Find returns the number of the page that begins at an offset of the file, 0 for an offset before the first page, or
+// -1 if no page begins there.
 func (x PageIndex) Find(offset int64) int {
 	i := sort.Search(len(x), func(i int) bool { return x[i].Offset >= offset })
 	if i == len(x) || i > 0 && x[i].Offset != offset {
@@ -70,9 +70,9 @@ func (x *pageIndexes) keep(id chunkID, p PageIndex) {
 	x.byChunk[id], x.count = p, n
 }
 
-// ReadPageIndex returns the page index of a leaf's chunk in a row group, for a stream that begins at a row of it. A damaged
-// index is as good as none: nothing depends on it. An index whose entry for the row's page contradicts that page's header is
-// dropped, since to begin by it would give other rows; lists are not begun by it.
+// ReadPageIndex returns the page index of a leaf's chunk in a row group, for a stream that begins at a row of it. A
+// damaged index is as good as none: nothing depends on it. An index whose entry for the row's page contradicts that
+// page's header is dropped, since to begin by it would give other rows; lists are not begun by it.
 func (p *Partition) ReadPageIndex(group int, leaf *format.Leaf, row int64) PageIndex {
 	id := chunkID{group, leaf.Index}
 	x, known := p.indexes.find(id)

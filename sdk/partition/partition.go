@@ -21,18 +21,19 @@ type Options struct {
 	Text text.Options
 	// Every is the number of rows between two entries of a text's index, DefaultIndexRows if 0.
 	Every int64
-	// Bytes is the whole partition, where it is in this process's memory (mapped or read). It stays the caller's, must not
-	// change, and must outlive every stream over the partition.
+	// Bytes is the whole partition, where it is in this process's memory (mapped or read). It stays the caller's, must
+	// not change, and must outlive every stream over the partition.
 	Bytes []byte
-	// Extents say where the partition lies on the drive that preprocesses it, in order, without holes. A drive needs them.
+	// Extents say where the partition lies on the drive that preprocesses it, in order, without holes. A drive needs
+	// them.
 	Extents []Extent
 }
 
 // DefaultIndexRows is the number of rows between two entries of a text's index.
 const DefaultIndexRows = 1024
 
-// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only. It is
-// safe for concurrent use, as its reader must be. Streams note resume points in it.
+// Partition is an opened partition: what its footer or index says, and where its bytes are. Its fields are read-only.
+// It is safe for concurrent use, as its reader must be. Streams note resume points in it.
 type Partition struct {
 	Name    string
 	Source  program.Source
@@ -57,12 +58,14 @@ type RowGroup struct{ First, Rows int64 }
 // End returns the row behind the row group.
 func (g RowGroup) End() int64 { return g.First + g.Rows }
 
-// Open reads as much of a partition as tells its rows: the footer of a Parquet file, or all of a text, whose rows have to be
-// counted. ctx ends the reading of a text. The error wraps ErrUnreadable.
+// Open reads as much of a partition as tells its rows: the footer of a Parquet file, or all of a text, whose rows have
+// to be counted. ctx ends the reading of a text. The error wraps ErrUnreadable.
 func Open(
 	ctx context.Context, name string, r io.ReaderAt, size int64, source program.Source, opts Options,
 ) (*Partition, error) {
-	p := &Partition{Name: name, Source: source, Size: size, Extents: opts.Extents, text: opts.Text, data: opts.Bytes, reader: r}
+	p := &Partition{
+		Name: name, Source: source, Size: size, Extents: opts.Extents, text: opts.Text, data: opts.Bytes, reader: r,
+	}
 	fail := func(err error) (*Partition, error) {
 		return nil, fmt.Errorf("%s: %w: %w", name, ErrUnreadable, err)
 	}
@@ -111,8 +114,8 @@ func (p *Partition) describe(f *format.File) {
 	}
 }
 
-// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read; a plan
-// can be made of it.
+// FromFooter describes a Parquet partition of size bytes by a footer that was read before. Its bytes cannot be read; a
+// plan can be made of it.
 func FromFooter(name string, size int64, f *format.File, extents []Extent) *Partition {
 	p := &Partition{Name: name, Source: program.Parquet, Size: size, Extents: extents, reader: strings.NewReader("")}
 	p.describe(f)

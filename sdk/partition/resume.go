@@ -29,7 +29,8 @@ type resumePoints struct {
 // chunkID names a column chunk of a partition.
 type chunkID struct{ group, leaf int }
 
-// NoteResumePoint remembers a place in the chunk of a leaf in a row group, where there is room and the row is not known.
+// NoteResumePoint remembers a place in the chunk of a leaf in a row group, where there is room and the row is not
+// known.
 func (p *Partition) NoteResumePoint(group, leaf int, at ResumePoint) {
 	r := &p.resume
 	r.mu.Lock()

@@ -2,30 +2,31 @@
 //
 // # Overview
 //
-// [Start] makes a [Processor] of a target; package sdk does it for drives and package cpu for the node's CPU. A processor is
-// one program in one target's memory. [Processor.Open] begins a [Stream] over a [Run] of rows of a partition:
+// [Start] makes a [Processor] of a target; package sdk does it for drives and package cpu for the node's CPU. A
+// processor is one program in one target's memory. [Processor.Open] begins a [Stream] over a [Run] of rows of a
+// partition:
 //
 //	p, err := processor.Start(ctx, t, prog, schema, processor.Options{})
 //	s, err := p.Open(ctx, processor.Run{Partition: part, Rows: part.Rows, Batch: 8192})
 //	for { m, err := s.Next(ctx); ...; m.Release() }
 //
-// Every stream has an equal part of the memory. A mini-batch is lent from the target's memory where that is mapped and output
-// slots stay free, else it is copied.
+// Every stream has an equal part of the memory. A mini-batch is lent from the target's memory where that is mapped and
+// output slots stay free, else it is copied.
 //
 // # Concurrency
 //
-// A Processor is safe for concurrent use. A Stream has one consumer, and a goroutine of its own that works one mini-batch
-// ahead; the goroutine ends with the stream's context, at Close, or with the processor's Close. Mini-batches may be released
-// from any goroutine, also after their stream was closed, but not after their processor was.
+// A Processor is safe for concurrent use. A Stream has one consumer, and a goroutine of its own that works one
+// mini-batch ahead; the goroutine ends with the stream's context, at Close, or with the processor's Close. Mini-batches
+// may be released from any goroutine, also after their stream was closed, but not after their processor was.
 //
 // # Errors
 //
 // A stream fails with a *partition.DataError that names partition, row group, column and page or line, with a
-// *slicer.MemoryError, with a *target.EngineError, or with what the target said. A panic on the way ends the stream with a
-// *[PanicError], never the process.
+// *slicer.MemoryError, with a *target.EngineError, or with what the target said. A panic on the way ends the stream
+// with a *[PanicError], never the process.
 //
 // # Debugging
 //
-// [Stats] counts what a processor did. Stats.Reissued and Stats.BytesReread tell when the memory is too small to work well
-// in.
+// [Stats] counts what a processor did. Stats.Reissued and Stats.BytesReread tell when the memory is too small to work
+// well in.
 package processor

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// maker makes the mini-batches of one stream: it carries out a slicer's steps on the target. It has one owner at a time: the
-// stream's goroutine, or Next.
+// maker makes the mini-batches of one stream: it carries out a slicer's steps on the target. It has one owner at a
+// time: the stream's goroutine, or Next.
 type maker struct {
 	runner    *runner
 	memory    *memoryShare

@@ -32,9 +32,10 @@ type Processor interface {
 
 // Stream yields the mini-batches of a run, in order. It has one consumer.
 type Stream interface {
-	// Next returns the next mini-batch, io.EOF behind the last. The caller releases it. When Next's own ctx ends first it
-	// returns ctx's error and the stream goes on; any other error is the stream's end, and is returned again. A panic on the way is a *PanicError: it
-	// ends the stream, and the processor opens no other; those that are open go on.
+	// Next returns the next mini-batch, io.EOF behind the last. The caller releases it. When Next's own ctx ends first
+	// it returns ctx's error and the stream goes on; any other error is the stream's end, and is returned again. A
+	// panic on the way is a *PanicError: it ends the stream, and the processor opens no other; those that are open go
+	// on.
 	Next(ctx context.Context) (*tensor.MiniBatch, error)
 	// Close ends the stream and waits for its work to end. Mini-batches that were handed out stay valid.
 	Close() error
@@ -44,11 +45,11 @@ type Stream interface {
 type Options struct {
 	// SLM is how many bytes of the device's memory to use; 0 is all of it.
 	SLM uint64
-	// Streams is how many streams may be open at once, each with an equal part of the memory. 0 is two, or one where that
-	// would leave a stream less than MinStreamMemory.
+	// Streams is how many streams may be open at once, each with an equal part of the memory. 0 is two, or one where
+	// that would leave a stream less than MinStreamMemory.
 	Streams int
-	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A drive with a
-	// dear seek wants more (DPP: 1.25 MiB).
+	// Coalesce is the largest read, in bytes, that joins neighbouring column chunks; 0 is slicer.DefaultCoalesce. A
+	// drive with a dear seek wants more (DPP: 1.25 MiB).
 	Coalesce uint64
 	// Gap is how many bytes between two chunks a joined read may bring in vain.
 	Gap uint64
@@ -92,7 +93,9 @@ type runner struct {
 // written to the target's memory once. schema describes the mini-batches and must agree with the program's output.
 //
 // Drives have NewProcessor; other engines call this.
-func Start(ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options) (Processor, error) {
+func Start(
+	ctx context.Context, t target.Target, prog *program.Program, schema *tensor.Schema, opts Options,
+) (Processor, error) {
 	r, err := start(ctx, t, prog, schema, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start a processor on %s: %w", t.Limits().Engine, err), t.Close())
@@ -173,8 +176,10 @@ func checkSchema(out program.Output, s *tensor.Schema) error {
 	switch {
 	case out.Label != s.Label, int(out.Dense) != len(s.Dense), int(out.Keys) != len(s.Keys), out.Weights != s.Weights,
 		out.Keys > 0 && (ids != s.IDs || out.Fixed != s.Fixed()):
-		return fmt.Errorf("%w: the program's output (label %t, %d dense, %d keys of %v, fixed %t) is not the schema's (label %t, %d dense, %d keys of %v, fixed %t)",
-			tensor.ErrShape, out.Label, out.Dense, out.Keys, out.IDs, out.Fixed, s.Label, len(s.Dense), len(s.Keys), s.IDs, s.Fixed())
+		return fmt.Errorf("%w: the program's output (label %t, %d dense, %d keys of %v, fixed %t) "+
+			"is not the schema's (label %t, %d dense, %d keys of %v, fixed %t)",
+			tensor.ErrShape, out.Label, out.Dense, out.Keys, out.IDs, out.Fixed,
+			s.Label, len(s.Dense), len(s.Keys), s.IDs, s.Fixed())
 	}
 	return nil
 }
@@ -222,7 +227,8 @@ func (r *runner) begin(ctx context.Context, share *memoryShare, run Run) (Stream
 		return nil, fmt.Errorf("%s: open a stream: %w", run.Partition.Name, ErrClosed)
 	}
 	if r.broken != nil {
-		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w", run.Partition.Name, r.broken)
+		return nil, fmt.Errorf("%s: open a stream: start a new processor, since of this one: %w",
+			run.Partition.Name, r.broken)
 	}
 	s := newStream(ctx, m)
 	r.open[s] = struct{}{}

@@ -45,7 +45,8 @@ type counters struct {
 func (c *counters) snapshot() Stats {
 	return Stats{
 		Rows: c.rows.Load(), MiniBatches: c.miniBatches.Load(), Slices: c.slices.Load(), Reissued: c.reissued.Load(),
-		Dropped: c.dropped.Load(), BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
+		Dropped:      c.dropped.Load(),
+		BytesPlanned: c.planned.Load(), BytesUnneeded: c.unneeded.Load(), BytesReread: c.reread.Load(),
 		BytesIn: c.in.Load(), BytesOut: c.out.Load(), BytesFetched: c.fetched.Load(), BytesLent: c.lent.Load(),
 		Wait: time.Duration(c.wait.Load()), Move: time.Duration(c.move.Load()), Decode: time.Duration(c.decode.Load()),
 		Transform: time.Duration(c.transform.Load()), Fetch: time.Duration(c.fetch.Load()),

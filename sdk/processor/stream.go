@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// stream hands on what its maker makes. A goroutine keeps the maker one mini-batch ahead: it makes one while the consumer has
-// the one before, and then waits.
+// stream hands on what its maker makes. A goroutine keeps the maker one mini-batch ahead: it makes one while the
+// consumer has the one before, and then waits.
 type stream struct {
 	maker  *maker
 	ctx    context.Context
@@ -85,8 +85,8 @@ func (s *stream) step(ctx context.Context) (*tensor.MiniBatch, error) {
 	return s.next()
 }
 
-// next has the maker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is not
-// known: the processor opens no stream after it.
+// next has the maker make a mini-batch. A panic in there ends this stream, and what it left in the target's memory is
+// not known: the processor opens no stream after it.
 func (s *stream) next() (m *tensor.MiniBatch, err error) {
 	defer func() {
 		if p := recover(); p != nil {

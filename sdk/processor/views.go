@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk/tensor"
 )
 
-// setTensors sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the tensors
-// little-endian, as every target of this project does.
+// setTensors sets a mini-batch's tensors to their places in b, which begins at a multiple of 8 bytes and holds the
+// tensors little-endian, as every target of this project does.
 func setTensors(m *tensor.MiniBatch, at program.Placement, values uint64, b []byte) {
 	s, rows := m.Schema, uint64(m.Rows)
 	if s.Label {

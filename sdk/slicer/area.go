@@ -2,8 +2,8 @@ package slicer
 
 import "slices"
 
-// grain is the boundary, in bytes, of everything that is placed in memory. It is the alignment of a tensor (program.Align),
-// and more than any decoder asks for.
+// grain is the boundary, in bytes, of everything that is placed in memory. It is the alignment of a tensor
+// (program.Align), and more than any decoder asks for.
 const grain = 64
 
 // roundUp rounds n up to the grain.
@@ -31,8 +31,8 @@ func newArea(size uint64) area {
 	return a
 }
 
-// allocate returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment. It is not ok when
-// no free segment is large enough.
+// allocate returns a segment of n bytes, rounded up to the grain; for no bytes it returns the zero segment. It is not
+// ok when no free segment is large enough.
 func (a *area) allocate(n uint64) (s segment, ok bool) {
 	if n == 0 {
 		return segment{}, true

@@ -77,6 +77,15 @@ func (a *arena) flush(cs *columns) {
 	a.divide(0, 0, 0)
 }
 
+// dropWindows takes the windows of all chunks.
+func (a *arena) dropWindows(cs *columns) {
+	for _, live := range cs.live {
+		for _, c := range live {
+			a.dropWindow(c)
+		}
+	}
+}
+
 // evict takes what a chunk has of an area, and reports whether it had something.
 func (a *arena) evict(c *chunk, from *area) bool {
 	switch {

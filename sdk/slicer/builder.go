@@ -9,10 +9,10 @@ import (
 // maxAttempts bounds the attempts at building a slice; see "Why it ends" in the package comment.
 const maxAttempts = 256
 
-// builder builds a slice. Portions are placed in order, each with room for its dictionary, its unpacked page and its window,
-// until the memory is full; what columns further off left in memory makes way, furthest first. Where everything fits, nothing
-// ever makes way and windows only grow at their ends; where little fits, a mini-batch takes several slices, and a column whose
-// pages do not fit together takes several tasks.
+// builder builds a slice. Portions are placed in order, each with room for its dictionary, its unpacked page and its
+// window, until the memory is full; what columns further off left in memory makes way, furthest first. Where everything
+// fits, nothing ever makes way and windows only grow at their ends; where little fits, a mini-batch takes several
+// slices, and a column whose pages do not fit together takes several tasks.
 type builder struct {
 	*sharing
 	batch    *miniBatch
@@ -34,6 +34,7 @@ type joining struct{ coalesce, gap uint64 }
 
 // build places as many of the next portions as one slice takes, at least one.
 func (b *builder) build() error {
+	b.droppedWindows = false
 	for attempt := range maxAttempts {
 		b.batch.oneByOne = b.batch.oneByOne || attempt >= maxAttempts/2
 		again := b.placeSome()
@@ -57,8 +58,8 @@ func (b *builder) begin() {
 	b.placed, b.moves, b.traffic = b.placed[:0], b.moves[:0], Traffic{}
 }
 
-// placeSome places portions until one finds no room. again is true when the memory was divided again, because an area was too
-// small although the memory is not.
+// placeSome places portions until one finds no room. again is true when the memory was divided again, because an area
+// was too small although the memory is not.
 func (b *builder) placeSome() (again bool) {
 	b.begin()
 	evictions, looked, bytes := b.arena.evictions, false, uint64(0)
@@ -190,8 +191,8 @@ func (b *builder) allocate(from *area, want, least uint64) (segment, bool) {
 	}
 }
 
-// trimWindows takes what windows have before their cursors and behind their bytes, once a slice, and reports whether that was
-// anything.
+// trimWindows takes what windows have before their cursors and behind their bytes, once a slice, and reports whether
+// that was anything.
 func (b *builder) trimWindows() (changed bool) {
 	if b.trimmed == b.slice {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// smallChunk is what is left of a column chunk that is moved whole, in bytes, where memory allows. A chunk that is no larger
-// needs no page index.
+// smallChunk is what is left of a column chunk that is moved whole, in bytes, where memory allows. A chunk that is no
+// larger needs no page index.
 const smallChunk = 64 << 10
 
 // chunk is a column chunk (text: the partition) that a stream has begun and not ended.
@@ -68,8 +68,8 @@ const (
 	noReadingAhead        // and so does the window
 )
 
-// holding is what of a chunk lies in memory. The cursor's flags are true only while dictionary and scratch hold what they
-// say. That the page is Checked is said only of the window that it was checked in, whose bytes are moved once.
+// holding is what of a chunk lies in memory. The cursor's flags are true only while dictionary and scratch hold what
+// they say. That the page is Checked is said only of the window that it was checked in, whose bytes are moved once.
 type holding struct {
 	window    *window
 	checked   *window
@@ -78,8 +78,8 @@ type holding struct {
 	movedUpTo uint64 // chunk offset that moves have reached
 }
 
-// window is a segment of the input area that holds whole blocks of the partition, aligned offsets [from, to). Chunks that lie
-// side by side may share one.
+// window is a segment of the input area that holds whole blocks of the partition, aligned offsets [from, to). Chunks
+// that lie side by side may share one.
 type window struct {
 	segment  segment
 	from, to uint64
@@ -87,7 +87,8 @@ type window struct {
 	attempt  uint64 // at placing portions, that planned the last of its moves
 }
 
-// newChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a row of it.
+// newChunk describes the chunk of a row group for a program's column, nil leaf for text, with the cursor before a row
+// of it.
 func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, row int64) *chunk {
 	place := p.RowGroups()[group]
 	c := &chunk{}
@@ -105,8 +106,8 @@ func newChunk(p *partition.Partition, column int, leaf *format.Leaf, group int, 
 	c.unpacked = uint64(max(m.Uncompressed, 0)) + grain // and the engine's tag
 	c.coded = m.DictOffset > 0 || m.Encodings.Has(format.RLEDictionary) || m.Encodings.Has(format.PlainDictionary)
 	c.kind = program.ChunkType{
-		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep, ElementDef: leaf.RepDef,
-		EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength),
+		Physical: uint8(leaf.Physical), Codec: uint8(m.Codec), MaxDef: leaf.MaxDef, MaxRep: leaf.MaxRep,
+		ElementDef: leaf.RepDef, EntryDef: leaf.EntryDef, Unsigned: leaf.Unsigned, BitWidth: uint8(leaf.BitWidth), TypeLength: uint32(leaf.TypeLength),
 		Values: uint64(m.NumValues), RowsUncounted: leaf.RowsUncounted, AlwaysCompressed: leaf.AlwaysCompressed,
 	}
 	return c
@@ -143,8 +144,8 @@ func (c *chunk) packed() bool { return format.Codec(c.kind.Codec) != format.Unco
 // bytesLeft returns the bytes of the chunk from the cursor's page on.
 func (c *chunk) bytesLeft() uint64 { return c.length - min(c.cursor.Page, c.length) }
 
-// windowStart returns the chunk offset from which on the window is wanted: where the cursor's page begins or, if that page
-// lies unpacked in scratch, ends.
+// windowStart returns the chunk offset from which on the window is wanted: where the cursor's page begins or, if that
+// page lies unpacked in scratch, ends.
 func (c *chunk) windowStart() uint64 {
 	if c.cursor.Unpacked {
 		return c.cursor.Page + c.pageBytes

@@ -17,8 +17,8 @@ type columns struct {
 	learned   Learned
 }
 
-// bind finds the partition's column for every column of the program, and checks that it is what the program takes, for rows
-// [first, end).
+// bind finds the partition's column for every column of the program, and checks that it is what the program takes, for
+// rows [first, end).
 func (cs *columns) bind(first, end int64) error {
 	if cs.program.Source != program.Parquet {
 		cs.leaves, cs.live = []*format.Leaf{nil}, make([][]*chunk, 1)
@@ -40,7 +40,8 @@ func (cs *columns) bindColumn(col *program.Column, first, end int64) (*format.Le
 	p := cs.partition
 	fail := func(kind error, format string, args ...any) (*format.Leaf, error) {
 		return nil, &partition.DataError{
-			Partition: p.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: first, Message: fmt.Sprintf(format, args...), Err: kind,
+			Partition: p.Name, RowGroup: -1, Column: col.Name, Page: -1, Row: first, Err: kind,
+			Message: fmt.Sprintf(format, args...),
 		}
 	}
 	leaf, ok := p.File.Leaf(col.Name)
@@ -148,8 +149,8 @@ func partOf(p program.Part) format.Part {
 	return format.NoPart
 }
 
-// isList reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list a row,
-// lists of lists.
+// isList reports whether a leaf holds lists where a program's column says so: in a map, where each leaf has a list a
+// row, lists of lists.
 func isList(l *format.Leaf) bool {
 	if l.Part != format.NoPart {
 		return l.MaxRep == 2

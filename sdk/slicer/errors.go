@@ -2,8 +2,8 @@ package slicer
 
 import "fmt"
 
-// MemoryError says that the memory that a stream may use cannot hold one mini-batch of output and the largest page, packed
-// and unpacked, with its dictionary.
+// MemoryError says that the memory that a stream may use cannot hold one mini-batch of output and the largest page,
+// packed and unpacked, with its dictionary.
 type MemoryError struct {
 	Partition string
 	RowGroup  int    // -1 for text

@@ -31,9 +31,9 @@ type surveyor struct {
 	direct   bool // windows are not moved: the engine reads the partition where it lies
 }
 
-// together returns how many portions from portion i on are one: those of a map's leaves, or 1. The leaves of a map are columns
-// like others, with chunks, cursors and windows of their own, but the engine reads them side by side: their portions, which
-// follow each other, are in one slice or in none, and for the same rows.
+// together returns how many portions from portion i on are one: those of a map's leaves, or 1. The leaves of a map are
+// columns like others, with chunks, cursors and windows of their own, but the engine reads them side by side: their
+// portions, which follow each other, are in one slice or in none, and for the same rows.
 func (s *surveyor) together(i int) int {
 	return s.columns.program.Parts(s.batch.portions[i].chunk.column)
 }
@@ -41,9 +41,9 @@ func (s *surveyor) together(i int) int {
 // groupAt returns the portions from portion i on that are one.
 func (s *surveyor) groupAt(i int) []portion { return s.batch.portions[i:][:s.together(i)] }
 
-// footprintOf returns what a portion wants of the areas when they are divided again. That loses the dictionary, so a chunk
-// that has one begins with it again, and one that does goes back to where it was: without room for both, dividing would be
-// undone and done forever.
+// footprintOf returns what a portion wants of the areas when they are divided again. That loses the dictionary, so a
+// chunk that has one begins with it again, and one that does goes back to where it was: without room for both, dividing
+// would be undone and done forever.
 func (s *surveyor) footprintOf(p *portion) (f footprint) {
 	c := p.chunk
 	k := s.columns.pages(c)
@@ -94,8 +94,8 @@ func (s *surveyor) windowSize(c *chunk, n uint64) uint64 {
 	return roundUp(hi - lo)
 }
 
-// total returns what the portions from the first pending one on want, around to those that are done, as far as budget goes,
-// and how many portions that are.
+// total returns what the portions from the first pending one on want, around to those that are done, as far as budget
+// goes, and how many portions that are.
 func (s *surveyor) total(budget uint64) (sum footprint, n int) {
 	b := s.batch
 	for k, m := 0, 0; k < len(b.portions); k += m {
@@ -115,7 +115,8 @@ func (s *surveyor) total(budget uint64) (sum footprint, n int) {
 }
 
 // resident returns how to share the memory when it does not hold all that the portions want, but their dictionaries and
-// unpacked pages: windows come and go then, and a page is moved once. It is not ok when no window finds room beside those.
+// unpacked pages: windows come and go then, and a page is moved once. It is not ok when no window finds room beside
+// those.
 func (s *surveyor) resident(budget uint64) (sum footprint, ok bool) {
 	b := s.batch
 	for k, m := 0, 0; k < len(b.portions); k += m {

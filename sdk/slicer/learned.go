@@ -1,7 +1,7 @@
 package slicer
 
-// Learned is what slicers saw of the pages of each column of a program: guesses for chunks that were not looked at yet. The
-// zero value knows nothing.
+// Learned is what slicers saw of the pages of each column of a program: guesses for chunks that were not looked at yet.
+// The zero value knows nothing.
 type Learned struct{ columns []pageSizes }
 
 // pageSizes is what was seen of one column's pages.
@@ -11,7 +11,8 @@ type pageSizes struct {
 	room uint64 // most bytes of an unpacked page
 	dict uint64 // most bytes of a decoded dictionary
 
-	// askRoom: memory is short, and a room that is not known is left for the engine to ask for instead of being guessed.
+	// askRoom: memory is short, and a room that is not known is left for the engine to ask for instead of being
+	// guessed.
 	askRoom bool
 }
 

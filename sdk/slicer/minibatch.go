@@ -11,8 +11,8 @@ type miniBatch struct {
 	firstPending int         // portions before it are done
 
 	// oneByOne places the portions one by one. What a chunk wants is forgotten when its memory goes to others, so that
-	// sharing the memory among several may go round in circles; one portion grows to what it needs, or the error says how much
-	// that is.
+	// sharing the memory among several may go round in circles; one portion grows to what it needs, or the error says
+	// how much that is.
 	oneByOne bool
 }
 

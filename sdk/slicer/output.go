@@ -33,7 +33,8 @@ func (o *output) begin() {
 	o.slot, o.values, o.wanted, o.dirty, o.movedFrom = nil, 0, 0, false, nil
 }
 
-// acquireSlot gets a slot for a mini-batch. batchRows are the rows of a whole one: a short last one does not shrink the ring.
+// acquireSlot gets a slot for a mini-batch. batchRows are the rows of a whole one: a short last one does not shrink the
+// ring.
 func (o *output) acquireSlot(batchRows uint32) error {
 	region := o.arena.region
 	size := o.sizeFor(batchRows, o.guessValues(batchRows))
@@ -55,8 +56,8 @@ func (o *output) takeSlot() error {
 	return nil
 }
 
-// makeRing makes output slots of size bytes each: a whole ring where half the memory holds it, else one. It reports whether
-// one fits.
+// makeRing makes output slots of size bytes each: a whole ring where half the memory holds it, else one. It reports
+// whether one fits.
 func (o *output) makeRing(size uint64) bool {
 	region := o.arena.region
 	o.arena.flush(o.columns)
@@ -116,7 +117,8 @@ func (o *output) grow() error {
 	return o.shrinkToOneSlot()
 }
 
-// ringFits reports whether n slots of size bytes fit above the result block once the mini-batch's own slot is given back.
+// ringFits reports whether n slots of size bytes fit above the result block once the mini-batch's own slot is given
+// back.
 func (o *output) ringFits(n int, size uint64) bool {
 	region := o.arena.region
 	if region.hasRing(n, size) {
@@ -170,8 +172,8 @@ func (o *output) sizeFor(rows uint32, values uint64) uint64 {
 // leastSize returns the smallest slot that can hold the mini-batch as far as is known.
 func (o *output) leastSize() uint64 { return o.sizeFor(o.batch.rows, max(o.made(), o.wanted)) }
 
-// made returns how many values lie in the slot, one behind the other. With fixed lengths every value has its place from the
-// beginning.
+// made returns how many values lie in the slot, one behind the other. With fixed lengths every value has its place from
+// the beginning.
 func (o *output) made() uint64 {
 	if out := o.layout(); out.Fixed {
 		return uint64(out.Keys) * uint64(o.batch.rows)
@@ -218,8 +220,9 @@ func (o *output) guessValues(rows uint32) uint64 {
 	return n
 }
 
-// guessMapValues guesses the values, beyond one a key, that the map whose values are column i makes of a mini-batch, and the
-// room that it takes to put them in order. Which of a map's lists are long, only its rows tell: the engine asks for more.
+// guessMapValues guesses the values, beyond one a key, that the map whose values are column i makes of a mini-batch,
+// and the room that it takes to put them in order. Which of a map's lists are long, only its rows tell: the engine asks
+// for more.
 func (o *output) guessMapValues(i, group int, rows uint32) uint64 {
 	cs := o.columns
 	col := &cs.program.Columns[i]
@@ -263,8 +266,8 @@ func firstElements(col *program.Column) (most uint64, ok bool) {
 func (o *output) tooSmall(c *chunk, want uint64) error {
 	cs, region := o.columns, o.arena.region
 	e := &MemoryError{
-		Partition: cs.partition.Name, RowGroup: -1, Need: region.result.Len + roundUp(o.leastSize()) + want, Have: region.span.Len,
-		Streams: 1,
+		Partition: cs.partition.Name, RowGroup: -1, Streams: 1,
+		Need: region.result.Len + roundUp(o.leastSize()) + want, Have: region.span.Len,
 	}
 	if c != nil {
 		e.Page = int64(c.cursor.Ordinal)

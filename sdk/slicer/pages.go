@@ -7,8 +7,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// jumpToPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of values before a page
-// is part of a cursor, and the page index does not tell it of lists.
+// jumpToPage places a new chunk's cursor at the page of its row. Lists are walked instead: the number of values before
+// a page is part of a cursor, and the page index does not tell it of lists.
 func (c *chunk) jumpToPage() {
 	if len(c.pages) == 0 || c.kind.MaxRep > 0 || c.row == 0 {
 		return
@@ -28,12 +28,12 @@ func (c *chunk) jumpToPage() {
 	c.hasDict = c.coded
 }
 
-// pageAt returns the number of the page that begins at a chunk offset, the first page's for what lies before it, or -1 if the
-// page index has none.
+// pageAt returns the number of the page that begins at a chunk offset, the first page's for what lies before it, or -1
+// if the page index has none.
 func (c *chunk) pageAt(offset uint64) int { return c.pages.Find(int64(c.start + offset)) }
 
-// indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. It is not ok if the page
-// index does not say.
+// indexedBytes returns how many bytes from the cursor's page on hold count rows behind the cursor. It is not ok if the
+// page index does not say.
 func (c *chunk) indexedBytes(count int64) (n uint64, ok bool) {
 	i := c.pageAt(c.cursor.Page)
 	if i < 0 {

@@ -5,14 +5,14 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// Region is a run of a target's memory that slicers use, one after another. From its start: the result block; the input,
-// dictionary and scratch areas, whose boundaries move as needs are learned; free memory; and at its end the ring of output
-// slots.
+// Region is a run of a target's memory that slicers use, one after another. From its start: the result block; the
+// input, dictionary and scratch areas, whose boundaries move as needs are learned; free memory; and at its end the ring
+// of output slots.
 //
 //	| result | input      | dictionaries | scratch | ...  | slot | slot | slot |
 //
-// The areas belong to the slicer at hand. The slots outlive it, since a mini-batch that lies in one may be lent. A Region is
-// not safe for concurrent use.
+// The areas belong to the slicer at hand. The slots outlive it, since a mini-batch that lies in one may be lent. A
+// Region is not safe for concurrent use.
 type Region struct {
 	span     target.Span
 	result   target.Span
@@ -32,7 +32,8 @@ func NewRegion(span target.Span, maxTasks int) *Region {
 	return &Region{span: span, result: target.Span{Addr: span.Addr, Len: roundUp(uint64(program.ResultSize(maxTasks)))}}
 }
 
-// LeastRegion returns the least bytes of a region for slices of at most maxTasks tasks: a result block and the smallest slot.
+// LeastRegion returns the least bytes of a region for slices of at most maxTasks tasks: a result block and the smallest
+// slot.
 func LeastRegion(maxTasks int) uint64 { return roundUp(uint64(program.ResultSize(maxTasks))) + grain }
 
 // Release gives a slot back that Done named.
@@ -83,8 +84,8 @@ func (r *Region) hasRing(n int, size uint64) bool {
 	return len(r.ring) == n && r.slotSize == roundUp(size)
 }
 
-// makeRing makes the ring of n slots of size bytes each and reports whether they fit; if not, there is no ring. Slots that
-// are busy stay where they are, out of the ring. The areas must be arranged again.
+// makeRing makes the ring of n slots of size bytes each and reports whether they fit; if not, there is no ring. Slots
+// that are busy stay where they are, out of the ring. The areas must be arranged again.
 func (r *Region) makeRing(n int, size uint64) bool {
 	size = roundUp(size)
 	for _, s := range r.ring {

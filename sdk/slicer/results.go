@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// maxStalledSlices bounds the slices in a row that write nothing and come to no new page; see "Why it ends" in the package
-// comment.
+// maxStalledSlices, with one for every row of the mini-batch, bounds the slices in a row that write nothing and come to
+// no new page; see "Why it ends" in the package comment.
 const maxStalledSlices = 1 << 14
 
 // patience is how many stalled slices, and four for every portion, it takes until portions are placed one by one.
@@ -89,7 +89,7 @@ func (r *results) checkProgress(changed, further bool) error {
 		r.stalledSlices = 0
 	}
 	r.batch.oneByOne = r.batch.oneByOne || r.stalledSlices > patience+4*len(r.batch.portions)
-	if !changed || r.stalledSlices > maxStalledSlices {
+	if !changed || r.stalledSlices > maxStalledSlices+int(r.batch.rows) {
 		return r.breach("engine made no progress: it requested input that the slice already contained")
 	}
 	return nil
@@ -176,8 +176,8 @@ func (r *results) noteMissing(p *portion, t *program.TaskResult) (news bool, err
 	return news, nil
 }
 
-// notePassedPages notes where a task stands that passed over pages, or decoded the dictionary, before it or an earlier task
-// ran out. resumed says that the dictionary is decoded again and the chunk goes on where it was.
+// notePassedPages notes where a task stands that passed over pages, or decoded the dictionary, before it or an earlier
+// task ran out. resumed says that the dictionary is decoded again and the chunk goes on where it was.
 func (r *results) notePassedPages(c *chunk, t *program.TaskResult) (news, resumed bool, err error) {
 	if t.Cursor.Page < c.cursor.Page {
 		return false, false, r.breach("a task went back from byte %d to %d", c.cursor.Page, t.Cursor.Page)

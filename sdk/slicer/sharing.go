@@ -12,6 +12,8 @@ type sharing struct {
 
 	// mostResident is the most that was kept resident where the memory does not hold everything.
 	mostResident footprint
+
+	droppedWindows bool // at building this slice, to make one run of what is free
 }
 
 // divide gives the areas these sizes and what is left: to all of them if everything fits, else to the input.
@@ -52,8 +54,8 @@ func (s *sharing) share() {
 	s.divide(f, n == len(b.portions))
 }
 
-// shareIfCramped divides the memory again if one of the areas is too small for what the memory could hold: of all portions,
-// or at least their dictionaries and unpacked pages. It reports whether it did.
+// shareIfCramped divides the memory again if one of the areas is too small for what the memory could hold: of all
+// portions, or at least their dictionaries and unpacked pages. It reports whether it did.
 func (s *sharing) shareIfCramped() bool {
 	b := s.surveyor.batch
 	if b.oneByOne {
@@ -85,8 +87,8 @@ func (s *sharing) shareIfCramped() bool {
 	return true
 }
 
-// stopGuessing ends the guesses at what unpacked pages take, which keep memory from those that are known. It reports whether
-// there was a guess.
+// stopGuessing ends the guesses at what unpacked pages take, which keep memory from those that are known. It reports
+// whether there was a guess.
 func (s *sharing) stopGuessing() (changed bool) {
 	b := s.surveyor.batch
 	for i := range b.portions {
@@ -98,9 +100,9 @@ func (s *sharing) stopGuessing() (changed bool) {
 	return changed
 }
 
-// makeRoom is called when the next portion found no room though everything else had made way. It divides the memory around
-// that portion, makes do with a single output slot, asks for no more than the engine did, or cuts the portion. If none of
-// that shrinks what is wanted, the error is a *MemoryError.
+// makeRoom is called when the next portion found no room though everything else had made way. It divides the memory
+// around that portion, makes do with a single output slot, asks for no more than the engine did, or cuts the portion.
+// If none of that shrinks what is wanted, the error is a *MemoryError.
 func (s *sharing) makeRoom() error {
 	b, free := s.surveyor.batch, s.arena.free()
 	group := s.surveyor.groupAt(b.firstPending)
@@ -112,14 +114,7 @@ func (s *sharing) makeRoom() error {
 	}
 	f := s.surveyor.groupFootprint(group)
 	if f.fits(free) {
-		a := s.arena
-		if a.input.size >= f.input && a.dict.size >= f.dict && a.room.size >= f.room && a.held() == 0 {
-			return &target.EngineError{
-				Partition: s.surveyor.columns.partition.Name, Message: "the planner found no room where there is enough",
-			}
-		}
-		s.share()
-		return nil
+		return s.defragment(f)
 	}
 	switch {
 	case lean(group, noGuess):
@@ -137,8 +132,30 @@ func (s *sharing) makeRoom() error {
 	return s.output.tooSmall(mostDemanding(group), f.sum())
 }
 
-// cutRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and unpacked page,
-// or half.
+// defragment makes room for the next portion, whose footprint the memory holds: it lies in pieces, or in the wrong
+// area.
+func (s *sharing) defragment(f footprint) error {
+	a := s.arena
+	if enough := a.input.size >= f.input && a.dict.size >= f.dict && a.room.size >= f.room; enough {
+		if a.held() == 0 {
+			return &target.EngineError{
+				Partition: s.surveyor.columns.partition.Name, Message: "the planner found no room where there is enough",
+			}
+		}
+		if s.surveyor.batch.oneByOne && !s.droppedWindows {
+			s.droppedWindows = true
+			// To divide the memory loses the dictionaries too, so that the leaves of a map, which are placed together,
+			// would begin again for ever.
+			a.dropWindows(s.surveyor.columns)
+			return nil
+		}
+	}
+	s.share()
+	return nil
+}
+
+// cutRows makes portions take fewer rows in their next task: as many as the memory holds beside dictionary and unpacked
+// page, or half.
 func (s *sharing) cutRows(group []portion, f footprint, free uint64) {
 	rows := uint64(group[0].take)
 	have := free - min(free, f.dict+f.room)
@@ -153,8 +170,8 @@ func (s *sharing) cutRows(group []portion, f footprint, free uint64) {
 	}
 }
 
-// mayCut reports whether a portion may be done in several tasks. Text has all keys in one task, so that a cut would put the
-// values of one key in several places.
+// mayCut reports whether a portion may be done in several tasks. Text has all keys in one task, so that a cut would put
+// the values of one key in several places.
 func (s *sharing) mayCut() bool {
 	return !s.surveyor.columns.isText() || s.surveyor.columns.program.Output.Fixed
 }

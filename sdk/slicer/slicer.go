@@ -74,8 +74,8 @@ const (
 	executed              // a slice was handed out, and its result is awaited
 )
 
-// New returns the slicer of a run of rows of a partition, which must lie inside it. It fails where the partition is not what
-// the program reads.
+// New returns the slicer of a run of rows of a partition, which must lie inside it. It fails where the partition is not
+// what the program reads.
 func New(c Config, p *partition.Partition, rows Rows) (*Slicer, error) {
 	s := &Slicer{next: rows.First, end: rows.First + rows.Count, batchRows: rows.Batch}
 	s.columns = columns{program: c.Program, partition: p, learned: c.Learned.copyFor(len(c.Program.Columns))}
@@ -216,8 +216,8 @@ func (s *Slicer) beginChunks() Step {
 	return nil
 }
 
-// beginChunk begins the chunk of a column in a row group, with its cursor before a row of the partition. It returns a step if
-// the chunk's page index is worth a read.
+// beginChunk begins the chunk of a column in a row group, with its cursor before a row of the partition. It returns a
+// step if the chunk's page index is worth a read.
 func (s *Slicer) beginChunk(column, group int, row int64) Step {
 	leaf := s.columns.leaves[column]
 	c := newChunk(s.columns.partition, column, leaf, group, row-s.columns.partition.RowGroups()[group].First)
@@ -286,8 +286,8 @@ func (s *Slicer) finish() *Done {
 	return &s.done
 }
 
-// ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where one
-// ends in the byte's block. It is empty where that is not known.
+// ColumnsAt names the row group and the columns of the slice that a byte of the drive holds bytes of: two columns where
+// one ends in the byte's block. It is empty where that is not known.
 func (s *Slicer) ColumnsAt(device uint64) string {
 	if s.columns.isText() {
 		return ""

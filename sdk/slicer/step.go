@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// Step is what the owner of a slicer does next: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until the next
-// call of Next.
+// Step is what the owner of a slicer does next: *ReadIndex, *Relocate, *Execute, *Done or *End. A step is valid until
+// the next call of Next.
 type Step interface{ step() }
 
 // Execute asks for the moves, in order, and then for the execution of the slice. Its result goes to Slicer.Result.
@@ -37,12 +37,12 @@ type Traffic struct {
 	Reread   uint64 // of those, brought before
 }
 
-// Relocate asks for what was written of the mini-batch in the making to be copied to a larger slot. The places may overlap:
-// all moves, which are from memory, are read before the first is written.
+// Relocate asks for what was written of the mini-batch in the making to be copied to a larger slot. The places may
+// overlap: all moves, which are from memory, are read before the first is written.
 type Relocate struct{ Moves []target.Move }
 
-// ReadIndex asks for the page index of a column chunk, which goes to Slicer.Index; see partition.ReadPageIndex. It is left
-// unanswered where there is none.
+// ReadIndex asks for the page index of a column chunk, which goes to Slicer.Index; see partition.ReadPageIndex. It is
+// left unanswered where there is none.
 type ReadIndex struct {
 	RowGroup int
 	Leaf     *format.Leaf

@@ -3,14 +3,15 @@ package slicer
 // headerGuess is the window, in bytes, with which a page header is looked at when nothing is known of the page.
 const headerGuess = 4 << 10
 
-// roomGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a little
-// for levels.
+// roomGuess is the unpacked page expected of a compressed chunk before one was seen: what most writers aim at, and a
+// little for levels.
 const roomGuess = 1<<20 + 64<<10
 
 // dictGuess is the decoded dictionary expected before one was seen.
 const dictGuess = 64 << 10
 
-// wantedInput returns the bytes from the cursor's page on that count rows take: what the engine asked for, else a guess.
+// wantedInput returns the bytes from the cursor's page on that count rows take: what the engine asked for, else a
+// guess.
 func (c *chunk) wantedInput(count int64, k *pageSizes) uint64 {
 	left := c.bytesLeft()
 	if c.input > 0 {

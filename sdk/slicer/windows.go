@@ -6,7 +6,8 @@ import (
 	"github.com/millrace/millrace/sdk/target"
 )
 
-// placeWindow plans the moves that bring the bytes that a portion wants into its window, and reports whether there is room.
+// placeWindow plans the moves that bring the bytes that a portion wants into its window, and reports whether there is
+// room.
 func (b *builder) placeWindow(i int, k *pageSizes) bool {
 	if b.surveyor.direct {
 		return true
@@ -41,8 +42,8 @@ func (b *builder) placeWindow(i int, k *pageSizes) bool {
 	return true
 }
 
-// reuseWindow makes do with the window that a portion's chunk has, if that holds what is wanted, can grow to hold it up to
-// aligned offset hi, or holds something that is worth a task. n are the bytes wanted from the cursor's page on.
+// reuseWindow makes do with the window that a portion's chunk has, if that holds what is wanted, can grow to hold it up
+// to aligned offset hi, or holds something that is worth a task. n are the bytes wanted from the cursor's page on.
 func (b *builder) reuseWindow(p *portion, k *pageSizes, v *window, hi, n uint64) bool {
 	c, g := p.chunk, &b.surveyor.geometry
 	page, at := g.Align(c.start+c.cursor.Page), g.Align(c.start+c.windowStart())
@@ -63,9 +64,10 @@ func (b *builder) reuseWindow(p *portion, k *pageSizes, v *window, hi, n uint64)
 	return false
 }
 
-// cutAtPage ends a portion's next task at the end of the cursor's page, when that is known, lies inside the portion, and may
-// do with what a window has from aligned offset first to last. What is left begins with a page, and nothing that was moved
-// before is moved again. A portion that is not cut here is left as it is: makeRoom goes by what it wanted.
+// cutAtPage ends a portion's next task at the end of the cursor's page, when that is known, lies inside the portion,
+// and may do with what a window has from aligned offset first to last. What is left begins with a page, and nothing
+// that was moved before is moved again. A portion that is not cut here is left as it is: makeRoom goes by what it
+// wanted.
 func (b *builder) cutAtPage(p *portion, k *pageSizes, first, last uint64) bool {
 	left := p.chunk.rowsLeftInPage(k)
 	if left == 0 || left >= int64(p.take) || !b.mayCut() || first+p.chunk.leastInput(left) > last {
@@ -75,8 +77,8 @@ func (b *builder) cutAtPage(p *portion, k *pageSizes, first, last uint64) bool {
 	return true
 }
 
-// gatherWindows joins the window of portion i, aligned offsets [lo, hi), with those of portions behind it whose chunks follow
-// in the file, as far as one read goes. It reports whether there are any, and room.
+// gatherWindows joins the window of portion i, aligned offsets [lo, hi), with those of portions behind it whose chunks
+// follow in the file, as far as one read goes. It reports whether there are any, and room.
 func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	g, last := &b.surveyor.geometry, i
 	start := lo
@@ -108,7 +110,8 @@ func (b *builder) gatherWindows(i int, lo, hi uint64) bool {
 	return true
 }
 
-// loadWindow plans the move of aligned offsets [lo, hi) to the window's end and counts which of the bytes the chunks want.
+// loadWindow plans the move of aligned offsets [lo, hi) to the window's end and counts which of the bytes the chunks
+// want.
 func (b *builder) loadWindow(v *window, lo, hi uint64, chunks ...*chunk) {
 	g := &b.surveyor.geometry
 	b.runs = g.AppendRuns(b.runs[:0], lo, hi)
@@ -131,8 +134,8 @@ func (b *builder) loadWindow(v *window, lo, hi uint64, chunks ...*chunk) {
 	b.traffic.Unneeded += hi - lo - min(wanted, hi-lo)
 }
 
-// appendMoves appends the moves that bring runs of the partition to address to. A move that continues the one before it, on
-// the drive and in memory, is joined with it.
+// appendMoves appends the moves that bring runs of the partition to address to. A move that continues the one before
+// it, on the drive and in memory, is joined with it.
 func appendMoves(moves []target.Move, runs []partition.Run, to uint64) []target.Move {
 	for _, r := range runs {
 		if k := len(moves) - 1; k >= 0 && moves[k].From+moves[k].Len == r.From && moves[k].To+moves[k].Len == to {
@@ -173,8 +176,8 @@ func (b *builder) undoMoves(to plannedMoves) {
 	b.traffic = to.traffic
 }
 
-// windowSpan returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page or, if that
-// page lies unpacked in scratch and not in the window, what is behind it.
+// windowSpan returns where in the input range the chunk's bytes lie from chunk offset from on: the cursor's page or, if
+// that page lies unpacked in scratch and not in the window, what is behind it.
 func (b *builder) windowSpan(c *chunk) (s program.Span, from uint64) {
 	from = c.cursor.Page
 	if b.surveyor.direct {

@@ -4,7 +4,8 @@
 //
 // A [Target] is memory with an engine behind it. Package sdk makes one of a drive, package cpu one of the node's own
 // processor. A processor (package processor) lays out the memory, has the target perform [Move]s and execute slices
-// ([Execution]), and reads what came out. Which slice comes next is decided by package slicer; a target decides nothing.
+// ([Execution]), and reads what came out. Which slice comes next is decided by package slicer; a target decides
+// nothing.
 //
 // An execution works on [Ranges] memory ranges, each a [Span] of the target's memory:
 //
@@ -18,11 +19,11 @@
 //
 // # Errors
 //
-// [ErrEngine] and *[EngineError] say that an engine broke its contract. *[UnreadBlockError] names the block of flash that
-// a drive could not read.
+// [ErrEngine] and *[EngineError] say that an engine broke its contract. *[UnreadBlockError] names the block of flash
+// that a drive could not read.
 //
 // # Debugging
 //
-// Wrap a target to see, count, delay or break what a processor asks of it: every step of a stream passes through Execute,
-// Load and Store.
+// Wrap a target to see, count, delay or break what a processor asks of it: every step of a stream passes through
+// Execute, Load and Store.
 package target

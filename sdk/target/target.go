@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/sdk/partition"
 )
 
-// Span is a run of bytes of a target's memory. Addresses count from the start of the memory that the target gives to the
-// processor, not from the start of a drive's local memory.
+// Span is a run of bytes of a target's memory. Addresses count from the start of the memory that the target gives to
+// the processor, not from the start of a drive's local memory.
 type Span struct{ Addr, Len uint64 }
 
 // End returns the address behind the span.
@@ -45,8 +45,8 @@ func (s Source) String() string {
 // Move brings bytes into memory before an execution.
 type Move struct {
 	Source Source
-	// From is a byte of the partition. With Limits.Device it is a byte of the drive's flash and a multiple of Limits.Block. Of
-	// a move from memory it is an address.
+	// From is a byte of the partition. With Limits.Device it is a byte of the drive's flash and a multiple of
+	// Limits.Block. Of a move from memory it is an address.
 	From uint64
 	Len  uint64 // a multiple of Limits.Block
 	To   uint64 // the address that the first byte goes to
@@ -82,8 +82,8 @@ type Limits struct {
 // Methods are safe for concurrent use. Executions that run at the same time share no memory but the program.
 type Target interface {
 	Limits() Limits
-	// Direct reports whether the engine reads the partition where it lies, so that nothing is moved and the input range is
-	// the whole partition.
+	// Direct reports whether the engine reads the partition where it lies, so that nothing is moved and the input range
+	// is the whole partition.
 	Direct(p *partition.Partition) bool
 	// Store writes memory.
 	Store(ctx context.Context, addr uint64, b []byte) error
@@ -91,9 +91,9 @@ type Target interface {
 	Load(ctx context.Context, addr uint64, b []byte) error
 	// View returns the memory itself, where it is mapped into this process. The view stays valid until Close.
 	View(s Span) ([]byte, bool)
-	// Execute runs one slice. A slice that the engine ends with a state other than Done is no error: the result block in
-	// memory says more. An error means a failed move, a failed command, or the end of ctx; the slice's memory is then
-	// undefined.
+	// Execute runs one slice. A slice that the engine ends with a state other than Done is no error: the result block
+	// in memory says more. An error means a failed move, a failed command, or the end of ctx; the slice's memory is
+	// then undefined.
 	Execute(ctx context.Context, x *Execution) (Outcome, error)
 	// Close ends the target. No method may be called after it.
 	Close() error

@@ -1,0 +1,122 @@
+package sdk_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	pq "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/partition"
+	"github.com/millrace/millrace/sdk/processor"
+	"github.com/millrace/millrace/sdk/target"
+	"github.com/millrace/millrace/sdk/tensor"
+)
+
+// observed is a target that digests all that it is asked to execute.
+type observed struct {
+	target.Target
+	sum hash.Hash
+}
+
+// Execute implements target.Target.
+func (o *observed) Execute(ctx context.Context, x *target.Execution) (target.Outcome, error) {
+	for _, m := range x.Moves {
+		_ = binary.Write(o.sum, binary.LittleEndian, []uint64{m.From, m.Len, m.To})
+	}
+	for _, r := range x.Ranges {
+		_ = binary.Write(o.sum, binary.LittleEndian, []uint64{r.Addr, r.Len})
+	}
+	o.sum.Write(x.Args)
+	return o.Target.Execute(ctx, x)
+}
+
+// decided is a configuration whose slices testdata/decisions.txt holds.
+type decided struct {
+	data   []byte
+	source program.Source
+	build  func() (*program.Program, *tensor.Schema)
+	memory uint64
+	batch  int
+	first  int64
+}
+
+// decide runs a configuration, from its first row and then from the beginning, and says what it had the target do.
+func decide(t *testing.T, d decided) string {
+	f := newFlash(d.memory, 512)
+	o := &observed{f, sha256.New()}
+	options := partition.Options{Extents: f.put(rand.New(rand.NewPCG(1, 1)), d.data, 0, 3), Every: 100}
+	part, err := partition.Open(t.Context(), "part", bytes.NewReader(d.data), int64(len(d.data)), d.source, options)
+	require.NoError(t, err)
+	prog, schema := d.build()
+	p, err := processor.Start(t.Context(), o, prog, schema, processor.Options{Streams: 1, Sync: true})
+	require.NoError(t, err)
+	defer p.Close()
+	batches := 0
+	for _, first := range []int64{d.first, 0} {
+		s, err := p.Open(t.Context(), processor.Run{Partition: part, First: first, Rows: part.Rows - first, Batch: d.batch})
+		require.NoError(t, err)
+		for {
+			m, err := s.Next(t.Context())
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(t, err)
+			batches++
+			m.Release()
+		}
+		require.NoError(t, s.Close())
+	}
+	s := p.Stats()
+	return fmt.Sprintf("%d mini-batches, %d slices, %d reissued, %d bytes moved, %d unneeded, %d again, file %x, slices %x",
+		batches, s.Slices, s.Reissued, s.BytesPlanned, s.BytesUnneeded, s.BytesReread,
+		sha256.Sum256(d.data), o.sum.Sum(nil))
+}
+
+// TestDecisions holds the slices and moves of some configurations to those of testdata/decisions.txt: a change there is
+// a change of what drives do. Where the file of a line differs too, its writer changed. MILLRACE_UPDATE=1 writes it.
+func TestDecisions(t *testing.T) {
+	var got strings.Builder
+	for _, name := range []string{"unpacked", "packed"} {
+		codec := map[string]pq.WriterOption{"unpacked": pq.Compression(&pq.Uncompressed), "packed": pq.Compression(&pq.Snappy)}[name]
+		data, prog, schema := wide(t, 40, 6000, 4<<10, codec)
+		build := func() (*program.Program, *tensor.Schema) { return prog, schema }
+		for _, memory := range []uint64{250 << 10, 320 << 10, 2 << 20} {
+			for _, batch := range []int{32, 500} {
+				d := decided{data: data, source: program.Parquet, build: build, memory: memory, batch: batch, first: 4444}
+				fmt.Fprintf(&got, "%s, memory %d, batch %d: %s\n", name, memory, batch, decide(t, d))
+			}
+		}
+	}
+	for _, source := range []program.Source{program.CriteoTSV, program.CriteoBinary} {
+		data := lines(1000, 0)
+		if source == program.CriteoBinary {
+			data = binaryRows(1000)
+		}
+		build := func() (*program.Program, *tensor.Schema) { return criteo(source, program.MalformedFail) }
+		for _, memory := range []uint64{120 << 10, 2 << 20} {
+			d := decided{data: data, source: source, build: build, memory: memory, batch: 64, first: 834}
+			fmt.Fprintf(&got, "%v, memory %d: %s\n", source, memory, decide(t, d))
+		}
+	}
+	golden := filepath.Join("testdata", "decisions.txt")
+	if os.Getenv("MILLRACE_UPDATE") != "" {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(golden, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+}

@@ -1,0 +1,276 @@
+package slicer
+
+import (
+	"errors"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/sdk/target"
+)
+
+// drawFile draws a file of a few columns of any kind.
+func drawFile(t *rapid.T) *fakeFile {
+	f := &fakeFile{indexed: rapid.Bool().Draw(t, "indexed")}
+	size := rapid.Uint64Range(headerBytes, 90_000)
+	draw := func(name string) fakeColumn {
+		c := fakeColumn{name: name, page: size.Draw(t, "page"), pageRows: rapid.Int64Range(1, 900).Draw(t, "rows a page")}
+		if rapid.Bool().Draw(t, "packed") {
+			c.room = size.Draw(t, "room")
+		}
+		if rapid.Bool().Draw(t, "coded") {
+			c.dictPage, c.dict = size.Draw(t, "dictionary page"), size.Draw(t, "dictionary")
+		}
+		if rapid.IntRange(0, 3).Draw(t, "last page") == 0 {
+			c.lastFactor = 3
+		}
+		return c
+	}
+	lists := rapid.Bool().Draw(t, "lists")
+	for i := range rapid.IntRange(1, 4).Draw(t, "columns") {
+		name := fmt.Sprintf("column_%d", i)
+		if lists && rapid.IntRange(0, 3).Draw(t, "map") == 0 {
+			values := rapid.Uint64Range(1, 20).Draw(t, "values")
+			for _, part := range []program.Part{program.MapKeys, program.MapValues, program.MapScores} {
+				c := draw(fmt.Sprintf("%s_%v", name, part))
+				if c.part = part; part != program.MapKeys {
+					c.values, c.list = values, true
+				}
+				f.columns = append(f.columns, c)
+			}
+			continue
+		}
+		c := draw(name)
+		if lists && rapid.Bool().Draw(t, "list") {
+			c.list, c.values = true, rapid.Uint64Range(1, 30).Draw(t, "values")
+			c.declared = rapid.Uint64Range(1, 30).Draw(t, "declared")
+		}
+		f.columns = append(f.columns, c)
+	}
+	for range rapid.IntRange(1, 3).Draw(t, "row groups") {
+		f.groups = append(f.groups, rapid.Int64Range(1, 1500).Draw(t, "rows"))
+	}
+	f.build()
+	return f
+}
+
+// maxSlicesWithoutProgress bounds the slices in a row that write nothing and reach no page, of an engine that asks for
+// what it needs: until portions are placed one by one, then for the needs of the three leaves of a map, and for cutting
+// rows.
+func (r *fakeRun) maxSlicesWithoutProgress() int {
+	return patience + 4*r.portions + 8*3 + int(r.slicer.BatchRows())
+}
+
+// run carries out all steps and checks after each that the slicer makes progress, or wants something that it did not
+// want before, within what the package comment says.
+func (r *fakeRun) run(t require.TestingT) error {
+	for {
+		step, _, err := r.step()
+		if memory := (*MemoryError)(nil); errors.As(err, &memory) {
+			require.Greater(t, memory.Need, memory.Have)
+			return err
+		}
+		require.NoError(t, err)
+		require.LessOrEqual(t, r.stalled, r.maxSlicesWithoutProgress())
+		require.LessOrEqual(t, r.tries, maxAttempts/2, "attempts at building a slice")
+		if _, ok := step.(*End); ok {
+			return nil
+		}
+	}
+}
+
+// TestEveryFileEnds runs files of many shapes in memories of many sizes. The fake engine checks that every window holds
+// the bytes that it is said to hold, and that dictionaries and unpacked pages are where they are said to be. Every run
+// ends, with all rows or with a MemoryError, and with a little more than the errors ask for it ends with all rows.
+func TestEveryFileEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFile(t)
+		c := Config{Limits: target.Limits{Engine: "fake", Block: rapid.SampledFrom([]uint64{1, 512, 4096}).Draw(t, "block")}}
+		c.Limits.Moves = rapid.SampledFrom([]int{0, 4}).Draw(t, "moves")
+		c.Options = Options{
+			Slots:    rapid.SampledFrom([]int{1, 4}).Draw(t, "slots"),
+			Coalesce: rapid.SampledFrom([]uint64{1, 0, 1 << 20}).Draw(t, "coalesce"),
+			Gap:      rapid.SampledFrom([]uint64{0, 1000}).Draw(t, "gap"),
+		}
+		first := rapid.Int64Range(0, f.partition.Rows-1).Draw(t, "first")
+		rows := Rows{First: first, Count: f.partition.Rows - first, Batch: rapid.IntRange(1, 700).Draw(t, "batch")}
+		memory := rapid.Uint64Range(8<<10, 500<<10).Draw(t, "memory")
+		for range 100 {
+			r, err := f.begin(memory, c, rows)
+			require.NoError(t, err)
+			err = r.run(t)
+			var short *MemoryError
+			if !errors.As(err, &short) {
+				require.EqualValues(t, rows.Count, r.rows)
+				return
+			}
+			memory = short.Need + short.Need/8
+		}
+		require.Fail(t, "it asks for more memory each time")
+	})
+}
+
+// TestPlentyMovesOnce gives all memory that there is use for, to a slicer that learned from another what pages take:
+// the chunks are moved whole, and once.
+func TestPlentyMovesOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawFile(t)
+		f.groups = f.groups[:1] // another row group may want a larger output slot, for which the memory is divided again
+		total := uint64(0)
+		for i, c := range f.columns {
+			f.columns[i].declared = 0
+			for _, rows := range f.groups {
+				if c.length(rows) > smallChunk {
+					f.columns[i].page, f.columns[i].dictPage = headerBytes, min(c.dictPage, headerBytes)
+				}
+				total += f.columns[i].length(rows)
+			}
+		}
+		f.starts = nil
+		f.build()
+		c := Config{Limits: target.Limits{Engine: "fake"}, Options: Options{Slots: 1}}
+		for range 2 {
+			r, err := f.begin(64<<20, c, Rows{Count: f.partition.Rows, Batch: 200})
+			require.NoError(t, err)
+			require.NoError(t, r.run(t))
+			if c.Learned == nil {
+				c.Learned = r.slicer.Learned()
+				continue
+			}
+			if r.relocations == 0 {
+				require.Zero(t, r.traffic.Reread)
+				require.Equal(t, total, r.traffic.Planned-r.traffic.Unneeded)
+			}
+		}
+	})
+}
+
+// TestGreedyEngines asks for a byte more every time, for ever: the stream ends with an error.
+func TestGreedyEngines(t *testing.T) {
+	f := &fakeFile{columns: []fakeColumn{{name: "ids", page: 100_000, pageRows: 1000}}, groups: []int64{1000}}
+	f.build()
+	const guard = maxStalledSlices + 102
+	for state, most := range map[program.State]int{
+		program.MoreInput: guard, program.MoreDict: guard, program.MoreRoom: guard, program.Idle: 1,
+	} {
+		r, err := f.begin(8<<20, Config{Limits: target.Limits{Engine: "fake"}}, Rows{Count: 1000, Batch: 100})
+		require.NoError(t, err)
+		results := 0
+		for err == nil && results <= guard {
+			var step Step
+			if step, err = r.slicer.Next(); err != nil {
+				break
+			}
+			x, ok := step.(*Execute)
+			if !ok {
+				continue
+			}
+			results++
+			task := &x.Slice.Tasks[0]
+			need := task.Window.Len + 1
+			if state != program.MoreInput {
+				need = max(task.Dict.Len, task.Scratch.Len) + 1
+			}
+			err = r.slicer.Result(&program.Result{State: state, Tasks: []program.TaskResult{{State: state, Need: need}}})
+		}
+		require.Error(t, err, state)
+		assert.LessOrEqual(t, results, most, state)
+		var breach *target.EngineError
+		var short *MemoryError
+		assert.True(t, errors.As(err, &breach) || errors.As(err, &short), "%v: %v", state, err)
+	}
+}
+
+// TestResultsOutOfTurn hands in what was not asked for.
+func TestResultsOutOfTurn(t *testing.T) {
+	f := &fakeFile{columns: []fakeColumn{{name: "ids", page: 4000, pageRows: 1000}}, groups: []int64{1000}}
+	f.build()
+	r, err := f.begin(1<<20, Config{}, Rows{Count: 1000, Batch: 100})
+	require.NoError(t, err)
+	require.ErrorIs(t, r.slicer.Result(&program.Result{}), target.ErrEngine)
+	r.slicer.Index(nil)
+	step, err := r.slicer.Next()
+	require.NoError(t, err)
+	require.IsType(t, &Execute{}, step)
+	assert.Equal(t, []int{0}, step.(*Execute).Columns())
+	_, err = r.slicer.Next()
+	require.ErrorIs(t, err, target.ErrEngine)
+	assert.Equal(t, 1, r.region.FreeSlots(), "after an error no slot is held")
+}
+
+// TestGrowingBesideLentSlots lends all slots but one and lets the output grow: what was written moves, though no ring
+// of the larger size fits beside the lent slots.
+func TestGrowingBesideLentSlots(t *testing.T) {
+	f := &fakeFile{columns: []fakeColumn{
+		{name: "ids", page: 800, pageRows: 100},
+		{name: "words", page: 8000, pageRows: 100, list: true, values: 40, declared: 3},
+	}, groups: []int64{2000}}
+	f.build()
+	r, err := f.begin(400_000, Config{Options: Options{Slots: 4}}, Rows{Count: 2000, Batch: 100})
+	require.NoError(t, err)
+	var lent []*Slot
+	moved := 0
+	for {
+		step, err := r.slicer.Next()
+		require.NoError(t, err)
+		switch x := step.(type) {
+		case *ReadIndex:
+		case *Execute:
+			_, err := r.execute(x)
+			require.NoError(t, err)
+		case *Relocate:
+			moved++
+			for _, m := range x.Moves {
+				assert.Equal(t, target.FromMemory, m.Source)
+				for _, s := range lent {
+					assert.False(t, m.To < s.Span.End() && s.Span.Addr < m.To+m.Len, "it moves over a lent mini-batch")
+				}
+			}
+		case *Done:
+			for _, s := range lent {
+				assert.False(t, x.Slot.Span.Addr < s.Span.End() && s.Span.Addr < x.Slot.Span.End(), "slots overlap")
+			}
+			if lent = append(lent, x.Slot); len(lent) > 2 {
+				r.region.Release(lent[0])
+				lent = lent[1:]
+			}
+		case *End:
+			assert.Positive(t, moved)
+			return
+		}
+	}
+}
+
+// TestImportsAreTame holds what the package imports: nothing that waits, reads, measures time or runs beside it.
+func TestImportsAreTame(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	var got []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, imp := range parsed.Imports {
+			path, err := strconv.Unquote(imp.Path.Value)
+			require.NoError(t, err)
+			got = append(got, strings.TrimPrefix(path, "github.com/millrace/millrace/"))
+		}
+	}
+	slices.Sort(got)
+	assert.Equal(t, []string{
+		"crypto/sha256", "fmt", "fpga/program", "fpga/unit/parquet/format", "fpga/unit/text", "sdk/partition", "sdk/target",
+		"slices", "sort", "strings",
+	}, slices.Compact(got))
+}
