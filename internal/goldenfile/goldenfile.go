@@ -51,7 +51,8 @@ func Text(t testing.TB, path, s string) {
 		t.Fatal(err)
 	}
 	if s != string(want) {
-		t.Fatalf("%s differs in line %d. It has\n%s\nthe test made\n%s", path, firstDifference(string(want), s), want, s)
+		t.Fatalf("%s differs in line %d. It has\n%s\nthe test made\n%s", path, firstDifference(string(want), s), want,
+			s)
 	}
 }
 

@@ -8,10 +8,11 @@
 //   - host never imports trainmgr (which the floors already say, and which is checked by name all the same);
 //   - only trainmgr/control and cmd link etcd; only they, host/node, host/node/metrics and host/exposition link
 //     Prometheus;
-//   - examples import what a user may import (nvme, fpga, sdk, host, trainmgr), and nothing imports an example.
+//   - examples import what a user may import (nvme, fpga, sdk, host, trainmgr) and each other; nothing else imports
+//     them.
 //
-// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
-// packages, TestReferencesShareOnlyTypes for the files of one).
+// In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit
+// for packages, TestReferencesShareOnlyTypes for the files of one).
 //
 // In fpga/unit, the reference of a unit and its kernel share types, constants and errors, and nothing else (CheckUnit for
 // packages, TestReferencesShareOnlyTypes for the files of one).
@@ -60,8 +61,10 @@ func belowDrives(pkg string) bool {
 func Check(from, to string) string {
 	f, t := floor(from), floor(to)
 	switch {
+	case strings.HasPrefix(to, "examples/") && !strings.HasPrefix(from, "examples/"):
+		return "only examples import an example"
 	case strings.HasPrefix(to, "examples/"):
-		return "nothing imports an example"
+		return ""
 	case strings.HasPrefix(from, "examples/"):
 		if t < 0 || floors[t] == "bench" || floors[t] == "cmd" || strings.HasPrefix(to, "fpga/engine") {
 			return "an example imports what a user may import: nvme, fpga but its engine, sdk, host and trainmgr"

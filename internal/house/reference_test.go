@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A unit of fpga/unit has a reference, which reads like the unit's definition, and a kernel, which is fast. The two share
-// types, constants and error values, so that no fault of one can hide behind the same fault of the other. The reference
-// is a package named reference or the files of a package whose names begin with reference; the rest of the unit is the
-// kernel. A package named format holds what the two may share.
+// A unit of fpga/unit has a reference, which reads like the unit's definition, and a kernel, which is fast. The two
+// share types, constants and error values, so that no fault of one can hide behind the same fault of the other. The
+// reference is a package named reference or the files of a package whose names begin with reference; the rest of the
+// unit is the kernel. A package named format holds what the two may share.
 
 // unitLoader type-checks packages of the module from their source. Packages from outside the module are left empty: the
 // rule is about functions of the module only.
@@ -69,7 +69,8 @@ func (l *unitLoader) load(folder string) (*unitPackage, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &unitPackage{info: types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}}
+	p := &unitPackage{info: types.Info{Uses: map[*ast.Ident]types.Object{},
+		Selections: map[*ast.SelectorExpr]*types.Selection{}}}
 	for _, name := range listed.GoFiles {
 		f, err := parser.ParseFile(l.fset, filepath.Join(listed.Dir, name), nil, 0)
 		if err != nil {
@@ -77,7 +78,8 @@ func (l *unitLoader) load(folder string) (*unitPackage, error) {
 		}
 		p.files = append(p.files, f)
 	}
-	// What the empty packages from outside lack are errors of the checker; what is declared inside is resolved all the same.
+	// What the empty packages from outside lack are errors of the checker; what is declared inside is resolved all the
+	// same.
 	config := types.Config{Importer: l, Error: func(error) {}}
 	p.types, _ = config.Check(Module+"/"+folder, l.fset, p.files, &p.info)
 	l.loaded[folder] = p
@@ -104,8 +106,8 @@ func sideOf(file string) side {
 	return kernelSide
 }
 
-// crossings lists the places of a package at which a reference uses a function or a variable of a kernel, or a kernel one
-// of a reference. units is the folder whose packages the rule is about.
+// crossings lists the places of a package at which a reference uses a function or a variable of a kernel, or a kernel
+// one of a reference. units is the folder whose packages the rule is about.
 func (l *unitLoader) crossings(units, folder string) ([]string, error) {
 	p, err := l.load(folder)
 	if err != nil {
@@ -133,7 +135,8 @@ func (l *unitLoader) crossings(units, folder string) ([]string, error) {
 			}
 			if to := sideOf(declared); to != from && to != sharedSide {
 				place := l.fset.Position(name.Pos())
-				problems[fmt.Sprintf("%s:%d uses %s of %s", place.Filename, place.Line, object.Name(), filepath.Base(declared))] = true
+				problems[fmt.Sprintf("%s:%d uses %s of %s", place.Filename, place.Line, object.Name(),
+					filepath.Base(declared))] = true
 			}
 			return true
 		})
@@ -189,7 +192,8 @@ func TestReferencesShareOnlyTypes(t *testing.T) {
 			packages = []string{folder + "/format", folder + "/decoder", folder + "/reference"}
 		} else {
 			_, err := os.Stat(filepath.Join(absolute, folder, "reference.go"))
-			assert.Equal(t, definedByTests[folder], err != nil, "%s: a unit has a reference, or is listed as one without", folder)
+			assert.Equal(t, definedByTests[folder], err != nil,
+				"%s: a unit has a reference, or is listed as one without", folder)
 		}
 		for _, pkg := range packages {
 			problems, err := l.crossings("fpga/unit", pkg)
@@ -210,8 +214,11 @@ func TestReferenceRuleFindsSharedCode(t *testing.T) {
 	require.NoError(t, err)
 	l := newUnitLoader(absolute)
 	for folder, want := range map[string][]string{
-		"fpga/unit/parted":            nil,
-		"fpga/unit/mixed":             {"kernel.go:6 uses Reference", "reference.go:6 uses double", "reference.go:7 uses table", "reference.go:8 uses Twice"},
+		"fpga/unit/parted": nil,
+		"fpga/unit/mixed": {
+			"kernel.go:6 uses Reference", "reference.go:6 uses double", "reference.go:7 uses table",
+			"reference.go:8 uses Twice",
+		},
 		"fpga/unit/several/decoder":   {"decoder.go:6 uses Value"},
 		"fpga/unit/several/reference": {"reference.go:10 uses Double"},
 	} {

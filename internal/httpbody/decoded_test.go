@@ -59,7 +59,8 @@ func TestDecodedIsNoLessThanWhatDecodingTakes(t *testing.T) {
 			var s sizes
 			got, err := s.decoded(c.into.ProtoReflect().Descriptor(), c.wire, 1<<40)
 			require.NoError(t, err)
-			took := int64(math.MaxInt64) // the least of some tries: what else the process allocates meanwhile is not the message's
+			// the least of some tries: what else the process allocates meanwhile is not the message's
+			took := int64(math.MaxInt64)
 			for range 3 {
 				proto.Reset(c.into)
 				before := live()

@@ -22,8 +22,8 @@ func Within(most time.Duration, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r) // no connection is behind it
 			return
 		}
-		// The server's own request keeps the server's own body: where a call is refused before its body was read, the server goes
-		// by that type when it waits with closing the connection until the caller has read the refusal.
+		// The server's own request keeps the server's own body: where a call is refused before its body was read, the
+		// server goes by that type when it waits with closing the connection until the caller has read the refusal.
 		timed := *r
 		timed.Body = &body{ReadCloser: r.Body, ended: func(err error) {
 			switch {

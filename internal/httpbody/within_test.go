@@ -145,8 +145,9 @@ func (l halfClosingListener) Accept() (net.Conn, error) {
 	return halfClosing{c.(*net.TCPConn), l.ends}, nil
 }
 
-// TestARefusalBeforeTheBodyIsRead: the server ends its side of the connection first and closes it later, so that a caller who is
-// still sending reads the refusal. Closed at once, with bytes unread, the connection is reset, and the refusal may be lost.
+// TestARefusalBeforeTheBodyIsRead: the server ends its side of the connection first and closes it later, so that a
+// caller who is still sending reads the refusal. Closed at once, with bytes unread, the connection is reset, and the
+// refusal may be lost.
 func TestARefusalBeforeTheBodyIsRead(t *testing.T) {
 	ends := make(chan string, 8)
 	srv := httptest.NewUnstartedServer(Within(Time, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

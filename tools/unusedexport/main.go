@@ -1,0 +1,289 @@
+// Unusedexport lists what a Go module declares and only its tests, or nobody, uses: exported names of every kind by
+// their references, and functions and methods by what deadcode cannot reach.
+//
+//	unusedexport [-exceptions FILE] [-dead FILE] FOLDER
+//
+// FOLDER is the root of the module. The file of -dead holds the output of deadcode over the module's programs. The
+// file of -exceptions has lines "PACKAGE.NAME reason" or "PACKAGE.* reason"; a method is PACKAGE.TYPE.NAME. An exception
+// that nothing needs is reported too, so that the list stays short. The exit status is 1 if anything is reported.
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+func main() {
+	exceptions := flag.String("exceptions", "", "file of names that stay, each with a reason")
+	dead := flag.String("dead", "", "file with the output of deadcode")
+	flag.Parse()
+	reported, err := run(flag.Arg(0), *exceptions, *dead)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "unusedexport:", err)
+		os.Exit(2)
+	}
+	if reported > 0 {
+		os.Exit(1)
+	}
+}
+
+func run(folder, exceptionsFile, deadFile string) (reported int, err error) {
+	kept, err := readExceptions(exceptionsFile)
+	if err != nil {
+		return 0, err
+	}
+	unused, err := unusedNames(folder)
+	if err != nil {
+		return 0, err
+	}
+	unreachable, err := readDead(folder, deadFile)
+	if err != nil {
+		return 0, err
+	}
+	for name, at := range unreachable {
+		if _, known := unused[name]; !known {
+			unused[name] = at
+		}
+	}
+	names := make([]string, 0, len(unused))
+	for name := range unused {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if !kept.keeps(name) {
+			fmt.Printf("%s: %s is used by tests only, or by nothing: remove it, unexport it, or move it to a _test.go file\n",
+				unused[name], name)
+			reported++
+		}
+	}
+	for _, e := range kept {
+		if !e.needed {
+			fmt.Printf("%s:%d: nothing needs the exception %s any more: remove the line\n", exceptionsFile, e.line, e.pattern)
+			reported++
+		}
+	}
+	return reported, nil
+}
+
+// exception is a name, or all names of a package, that may be unused.
+type exception struct {
+	pattern string
+	line    int
+	needed  bool
+}
+
+type exceptionList []*exception
+
+// keeps reports whether an exception covers the name, and notes that the exception is needed.
+func (l exceptionList) keeps(name string) bool {
+	kept := false
+	for _, e := range l {
+		prefix, whole := strings.CutSuffix(e.pattern, "*")
+		if e.pattern == name || whole && strings.HasPrefix(name, prefix) {
+			e.needed, kept = true, true
+		}
+	}
+	return kept
+}
+
+func readExceptions(file string) (exceptionList, error) {
+	if file == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var list exceptionList
+	for i, line := range strings.Split(string(b), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		pattern, reason, _ := strings.Cut(line, " ")
+		if strings.TrimSpace(reason) == "" {
+			return nil, fmt.Errorf("%s:%d: the exception %s gives no reason", file, i+1, pattern)
+		}
+		list = append(list, &exception{pattern: pattern, line: i + 1})
+	}
+	return list, nil
+}
+
+// deadLine is a line of deadcode: the position and the function, Type.Method or name.
+var deadLine = regexp.MustCompile(`^(.+?\.go):(\d+):\d+: unreachable func: ([\w.]+)$`)
+
+// readDead reads the output of deadcode and returns positions by PACKAGE.NAME.
+func readDead(folder, file string) (map[string]string, error) {
+	names := map[string]string{}
+	if file == "" {
+		return names, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		m := deadLine.FindStringSubmatch(lines.Text())
+		if m == nil {
+			return nil, fmt.Errorf("%s: %q is no line of deadcode", file, lines.Text())
+		}
+		path := m[1]
+		if filepath.IsAbs(path) {
+			if path, err = filepath.Rel(folder, path); err != nil {
+				return nil, err
+			}
+		}
+		if !testSupport(filepath.ToSlash(filepath.Dir(path))) {
+			names[filepath.ToSlash(filepath.Dir(path))+"."+m[3]] = path + ":" + m[2]
+		}
+	}
+	return names, lines.Err()
+}
+
+// testSupport reports whether a package exists for tests only, as its name says: tests alone use what it exports.
+func testSupport(pkg string) bool {
+	for part := range strings.SplitSeq(pkg, "/") {
+		if strings.HasSuffix(part, "test") {
+			return true
+		}
+	}
+	return false
+}
+
+// unusedNames returns the exported names of packages that no file but a test refers to, with their positions.
+func unusedNames(folder string) (map[string]string, error) {
+	fset := token.NewFileSet()
+	loaded, err := packages.Load(&packages.Config{
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+			packages.NeedImports | packages.NeedModule,
+		Dir:  folder,
+		Fset: fset,
+	}, "./...")
+	if err != nil {
+		return nil, err
+	}
+	if packages.PrintErrors(loaded) > 0 {
+		return nil, fmt.Errorf("%s does not build", folder)
+	}
+	absolute, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		declared = map[string]string{}
+		used     = map[string]bool{}
+		blocks   [][]string
+	)
+	for _, p := range loaded {
+		if p.Module == nil {
+			continue
+		}
+		short := func(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, p.Module.Path), "/") }
+		if pkg := short(p.PkgPath); p.Name != "main" && !testSupport(pkg) {
+			for _, name := range p.Types.Scope().Names() {
+				object := p.Types.Scope().Lookup(name)
+				at := fset.Position(object.Pos())
+				if !object.Exported() || strings.HasSuffix(at.Filename, ".pb.go") || strings.HasSuffix(at.Filename, ".connect.go") {
+					continue
+				}
+				path, err := filepath.Rel(absolute, at.Filename)
+				if err != nil {
+					return nil, err
+				}
+				declared[pkg+"."+name] = fmt.Sprintf("%s:%d", filepath.ToSlash(path), at.Line)
+			}
+		}
+		for _, file := range p.Syntax {
+			noteUses(file, p, short, used)
+			blocks = append(blocks, constantBlocks(file, short(p.PkgPath))...)
+		}
+	}
+	// A block lists the values of a type or of a field of a protocol; it is used where one of them is.
+	for _, block := range blocks {
+		if slices.ContainsFunc(block, func(name string) bool { return used[name] }) {
+			for _, name := range block {
+				used[name] = true
+			}
+		}
+	}
+	for name := range used {
+		delete(declared, name)
+	}
+	return declared, nil
+}
+
+// noteUses notes the package-level names that the file refers to, but for references within a name's own declaration.
+func noteUses(file *ast.File, p *packages.Package, short func(string) string, used map[string]bool) {
+	for _, declaration := range file.Decls {
+		own := ownNames(declaration, p.TypesInfo)
+		ast.Inspect(declaration, func(n ast.Node) bool {
+			identifier, ok := n.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			object := p.TypesInfo.Uses[identifier]
+			if object == nil || object.Pkg() == nil || object.Parent() != object.Pkg().Scope() || own[object] {
+				return true
+			}
+			used[short(object.Pkg().Path())+"."+object.Name()] = true
+			return true
+		})
+	}
+}
+
+// constantBlocks returns the names of each block of several constants, as PACKAGE.NAME.
+func constantBlocks(file *ast.File, pkg string) (blocks [][]string) {
+	for _, declaration := range file.Decls {
+		d, ok := declaration.(*ast.GenDecl)
+		if !ok || d.Tok != token.CONST {
+			continue
+		}
+		var block []string
+		for _, s := range d.Specs {
+			for _, name := range s.(*ast.ValueSpec).Names {
+				block = append(block, pkg+"."+name.Name)
+			}
+		}
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// ownNames returns the functions and types that a declaration declares, and for a method its receiver's type.
+func ownNames(declaration ast.Decl, info *types.Info) map[types.Object]bool {
+	own := map[types.Object]bool{}
+	switch d := declaration.(type) {
+	case *ast.FuncDecl:
+		own[info.Defs[d.Name]] = true
+		if d.Recv != nil {
+			ast.Inspect(d.Recv, func(n ast.Node) bool {
+				if identifier, ok := n.(*ast.Ident); ok && info.Uses[identifier] != nil {
+					own[info.Uses[identifier]] = true
+				}
+				return true
+			})
+		}
+	case *ast.GenDecl:
+		for _, s := range d.Specs {
+			if t, ok := s.(*ast.TypeSpec); ok {
+				own[info.Defs[t.Name]] = true
+			}
+		}
+	}
+	return own
+}

@@ -1,0 +1,9 @@
+package main
+
+import (
+	"fmt"
+
+	"example.net/module/shape"
+)
+
+func main() { fmt.Println(shape.Used()) }

@@ -1,0 +1,3 @@
+module example.net/module
+
+go 1.26

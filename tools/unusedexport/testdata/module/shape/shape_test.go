@@ -1,0 +1,9 @@
+package shape
+
+import "testing"
+
+func TestTested(t *testing.T) {
+	if Tested() != 1 {
+		t.Fail()
+	}
+}
