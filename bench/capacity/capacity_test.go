@@ -136,3 +136,29 @@ func TestRefusals(t *testing.T) {
 		assert.ErrorIs(t, err, ErrPrices)
 	}
 }
+
+func TestNeedOfAModel(t *testing.T) {
+	p := prices(t)
+	dpp, known := NeedOf("dpp-rm1", 8, p)
+	require.True(t, known)
+	want, _ := DPP("dpp-rm1")
+	assert.Equal(t, want, dpp)
+
+	for _, model := range []string{"rm1", "rm5"} {
+		wide, known := NeedOf(model, 8, p)
+		require.True(t, known)
+		narrow, _ := NeedOf(model, 4, p)
+		assert.Greater(t, wide.BytesPerRow, narrow.BytesPerRow, "%s: ids of 8 bytes make wider rows", model)
+		assert.Positive(t, wide.P)
+		assert.Zero(t, wide.T)
+		assert.Contains(t, wide.PSource, "model of ")
+	}
+	slow := *p
+	slow.Drive.Read = 1e6
+	need, _ := NeedOf("rm1", 8, &slow)
+	assert.True(t, need.PFromRead, "a slow flash is what bounds P")
+
+	need, known = NeedOf("resnet", 8, p)
+	assert.False(t, known)
+	assert.Equal(t, Need{Model: "resnet"}, need)
+}

@@ -1,5 +1,10 @@
 package capacity
 
+import (
+	"github.com/millrace/millrace/bench/workload"
+	"github.com/millrace/millrace/fpga/timing"
+)
+
 // DPP's three models (DPP, Tables III, VIII, IX): what a job stores and what a trainer node takes.
 //
 // T is the workers that a trainer node needs times the rows a second of one worker; bytes a row as stored is the
@@ -24,4 +29,32 @@ func DPP(name string) (Need, bool) {
 	rows := m.kqps * 1e3
 	return Need{Model: name, Bytes: m.petabytes * 1e15, T: m.workers * rows, BytesPerRow: m.storageGBs * 1e9 / rows},
 		true
+}
+
+// NeedOf returns the need of a model, dpp-rm1 to dpp-rm3 or rm1 to rm5 with ids of idBytes bytes each, and reports
+// whether there is such a model. T of rm1 to rm5 is not known: their trainers differ. P of rm1 to rm5 is that of the
+// timing model, with the read bandwidth of the drive in prices.
+func NeedOf(model string, idBytes int, prices *Prices) (Need, bool) {
+	if need, ok := DPP(model); ok {
+		return need, true
+	}
+	m, err := workload.Find(model)
+	if err != nil {
+		return Need{Model: model}, false
+	}
+	w := timing.Workload{
+		Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated,
+		Borders: m.Borders, IDBytes: idBytes,
+	}
+	drive := timing.SmartSSD()
+	drive.P2P = prices.Drive.Read
+	times := drive.Batch(w, workload.Batch)
+	bottleneck, _ := times.Bottleneck(false)
+	return Need{
+		Model:       model,
+		BytesPerRow: w.InBytes(),
+		P:           times.RowsPerSecond(false),
+		PSource:     "model of " + drive.Name + ", bound by " + bottleneck,
+		PFromRead:   bottleneck == "move",
+	}, true
 }

@@ -1,21 +1,16 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/workload"
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/fpga/unit/parquet/format"
-	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/quantity"
-	"github.com/millrace/millrace/sdk/partition"
 )
 
 // datasetCommands are the commands that write and read the files of a data set.
@@ -143,27 +138,6 @@ nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags 
 	return cmd
 }
 
-// inspected is what a file holds.
-type inspected struct {
-	Path      string            `json:"path"`
-	Format    string            `json:"format"`
-	Rows      int64             `json:"rows"`
-	Bytes     int64             `json:"bytes"`
-	RowGroups []int64           `json:"row_group_rows"`
-	Digest    string            `json:"footer_sha256"`
-	Columns   []inspectedColumn `json:"columns"`
-}
-
-type inspectedColumn struct {
-	Name       string `json:"name"`
-	Type       string `json:"type"`
-	Nullable   bool   `json:"nullable"`
-	Codec      string `json:"codec,omitempty"`
-	Compressed int64  `json:"compressed_bytes"`
-	Unpacked   int64  `json:"uncompressed_bytes"`
-	Refused    string `json:"refused,omitempty"` // why a pipeline cannot read it
-}
-
 func (c datasetCommands) inspect() *cobra.Command {
 	var in input
 	cmd := &cobra.Command{
@@ -183,11 +157,11 @@ func (c datasetCommands) inspect() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var list []inspected
+			var list []partitionfile.Description
 			for _, path := range config.Files {
-				v, err := inspect(cmd.Context(), path, config.DriveOptions, in.format)
+				v, err := partitionfile.Describe(cmd.Context(), path, partitionfile.Format(in.format), config.Text)
 				if err != nil {
-					return err
+					return adviseImport(err)
 				}
 				list = append(list, v)
 			}
@@ -210,92 +184,4 @@ func (c datasetCommands) inspect() *cobra.Command {
 	in.formatFlags(f, "what the files are by name and content")
 	in.commands, in.threads = "vendor", 1
 	return cmd
-}
-
-func inspect(ctx context.Context, path string, o host.DriveOptions, inputFormat string) (v inspected, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return v, err
-	}
-	if err := regular(path, info); err != nil {
-		return v, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return v, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, err = f.Stat(); err != nil {
-		return v, err
-	}
-	p, err := partition.Open(ctx, filepath.Base(path), f, info.Size(), o.Source, partition.Options{Text: o.Text})
-	if err != nil {
-		return v, err
-	}
-	d := p.Describe()
-	v = inspected{
-		Path: path, Format: inputFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
-		Digest: d.Footer.String(),
-	}
-	columns, _ := host.Columns(p, o.Text)
-	leaf := 0 // of the file, that the column begins with
-	for _, k := range columns {
-		x := inspectedColumn{Name: k.Name, Type: typeName(k.Kind, k.List), Nullable: k.Nullable}
-		if k.Unsupported != nil {
-			x.Refused = k.Unsupported.Error()
-		}
-		if p.File != nil && leaf < len(p.File.Leaves) {
-			n := 1
-			for leaf+n < len(p.File.Leaves) && p.File.Leaves[leaf+n].Part > format.MapKeys {
-				n++
-			}
-			x.Type = leavesType(p.File.Leaves[leaf : leaf+n])
-			for g := range p.File.RowGroups {
-				for _, chunk := range p.File.RowGroups[g].Columns[leaf : leaf+n] {
-					x.Codec = chunk.Codec.String()
-					x.Compressed += chunk.Compressed
-					x.Unpacked += chunk.Uncompressed
-				}
-			}
-			leaf += n
-		} else if p.File != nil {
-			x.Type = "map"
-		}
-		v.Columns = append(v.Columns, x)
-	}
-	return v, nil
-}
-
-// leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.
-func leavesType(leaves []format.Leaf) string {
-	name := func(l *format.Leaf) string {
-		if l.Logical != "" {
-			return l.Physical.String() + " " + l.Logical
-		}
-		return l.Physical.String()
-	}
-	if len(leaves) == 1 {
-		if leaves[0].List {
-			return "list of " + name(&leaves[0])
-		}
-		return name(&leaves[0])
-	}
-	values := name(&leaves[1])
-	switch {
-	case len(leaves) == 3:
-		values = "list of " + values + " scored by " + name(&leaves[2])
-	case leaves[1].MaxRep == 2:
-		values = "list of " + values
-	}
-	return "map of " + name(&leaves[0]) + " to " + values
-}
-
-func typeName(k program.Kind, list bool) string {
-	name := map[program.Kind]string{
-		program.Int64: "int64", program.Float32: "float32", program.Float64: "float64", program.Bytes: "bytes",
-	}[k]
-	if list {
-		return "list of " + name
-	}
-	return name
 }

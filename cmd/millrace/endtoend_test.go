@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/trainmgr"
 )
@@ -67,7 +68,7 @@ func content(t *testing.T, path string) map[string]string {
 func TestFromNothingToTensors(t *testing.T) {
 	data := generate(t, "--rows", "600", "--partitions", "3", "--row-group-rows", "90", "--codec", "snappy",
 		"--page-bytes", "2000", "--encoding", "dictionary")
-	info := decode[[]inspected](t, must(t, "dataset", "inspect", data, "--output", "json"))
+	info := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", data, "--output", "json"))
 	require.Len(t, info, 3)
 	rows := int64(0)
 	for i, v := range info {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/workload"
-	"github.com/millrace/millrace/fpga/program"
-	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -143,11 +143,11 @@ func (c datasetCommands) importParquet(ctx context.Context, paths []string, o wo
 	files := make([]workload.File, 0, len(paths))
 	from := map[string]string{} // by where it goes
 	for _, path := range paths {
-		info, err := inspect(ctx, path, host.DriveOptions{Source: program.Parquet}, "parquet")
+		info, err := partitionfile.Describe(ctx, path, partitionfile.Parquet, text.Options{})
 		if err != nil {
-			return err
+			return adviseImport(err)
 		}
-		if err := readable(&info); err != nil {
+		if err := info.CheckReadable(); err != nil {
 			return err
 		}
 		to := filepath.Join(o.Out, filepath.Base(path))
@@ -173,19 +173,6 @@ func (c datasetCommands) importParquet(ctx context.Context, paths []string, o wo
 	var v written
 	v.add(files)
 	return c.printWritten(&v)
-}
-
-// readable refuses a file none of whose columns a pipeline could read.
-func readable(info *inspected) error {
-	for _, k := range info.Columns {
-		if k.Refused == "" {
-			return nil
-		}
-	}
-	if len(info.Columns) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: no column can be read: %s: %s", info.Path, info.Columns[0].Name, info.Columns[0].Refused)
 }
 
 // copyFile copies a file, which has its name only when it is whole.

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"path/filepath"
-	"sort"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +14,7 @@ import (
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/fpga/unit/text"
 	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/pipeline"
@@ -125,14 +124,14 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 		c.Members = i.in
 		return c, nil
 	}
-	if i.format == "" {
-		if i.format, err = findFormat(i.in); err != nil {
-			return c, err
-		}
-		c.Source = sources[i.format]
-	}
-	if c.Files, err = expand(i.in, i.format); err != nil {
+	if err := i.find(i.in); err != nil {
 		return c, err
+	}
+	if c.Source, err = i.source(); err != nil {
+		return c, err
+	}
+	if c.Files, err = partitionfile.Expand(i.in, partitionfile.Format(i.format)); err != nil {
+		return c, adviseImport(err)
 	}
 	if i.spread > len(c.Files) {
 		return c, usagef("--spread %d: there are %d files", i.spread, len(c.Files))
@@ -168,7 +167,7 @@ func (i *input) checkDrives(cmd *cobra.Command) error {
 
 // source returns the format that --input-format names.
 func (i *input) source() (program.Source, error) {
-	source, known := sources[i.format]
+	source, known := partitionfile.Format(i.format).Source()
 	if !known {
 		return source, usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", i.format)
 	}
@@ -196,92 +195,6 @@ func (i *input) text() (text.Options, error) {
 		return o, usagef("--malformed %q: want fail, drop or null", i.malformed)
 	}
 	return o, nil
-}
-
-// suffixes of files that a folder of a format's partitions holds.
-var suffixes = map[string][]string{
-	"parquet": {".parquet"}, "criteo-tsv": {".tsv", ".txt", ""}, "criteo-bin": {".bin", ""},
-}
-
-// expand turns names, folders and patterns into files, sorted, each once.
-func expand(names []string, format string) ([]string, error) {
-	seen := map[string]bool{}
-	var files []string
-	add := func(file string) {
-		if !seen[file] {
-			seen[file] = true
-			files = append(files, file)
-		}
-	}
-	for _, name := range names {
-		info, err := os.Stat(name)
-		switch {
-		case err == nil && info.IsDir():
-			entries, err := os.ReadDir(name)
-			if err != nil {
-				return nil, err
-			}
-			n := len(files)
-			for _, e := range entries {
-				if strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_") ||
-					!hasSuffix(e.Name(), suffixes[format]) {
-					continue
-				}
-				file := filepath.Join(name, e.Name())
-				switch info, err := os.Stat(file); { // of what a link leads to
-				case err != nil:
-					return nil, err
-				case info.Mode().IsRegular():
-					add(file)
-				}
-			}
-			if len(files) == n {
-				return nil, fmt.Errorf("%s holds no %s files", name, format)
-			}
-		case err == nil:
-			if err := regular(name, info); err != nil {
-				return nil, err
-			}
-			add(name)
-		default:
-			found, gerr := filepath.Glob(name)
-			if gerr != nil || len(found) == 0 {
-				return nil, err
-			}
-			for _, f := range found {
-				info, err := os.Stat(f)
-				if err != nil {
-					return nil, err
-				}
-				if err := regular(f, info); err != nil {
-					return nil, err
-				}
-				add(f)
-			}
-		}
-	}
-	sort.Strings(files)
-	return files, nil
-}
-
-// regular refuses what partitions cannot be read from at any place and twice. Opening a pipe would wait for a writer,
-// and no interrupt ends that.
-func regular(name string, info os.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no regular file: partitions are read from files (for a pipe there is dataset import)",
-			name)
-	}
-	return nil
-}
-
-// hasSuffix tells whether a name's extension is one of those, "" meaning none.
-func hasSuffix(name string, ext []string) bool {
-	for _, e := range ext {
-		if filepath.Ext(name) == e {
-			return true
-		}
-	}
-	return false
 }
 
 // loadPipeline reads a pipeline document, or takes one of the named ones.

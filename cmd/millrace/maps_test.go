@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace/millrace/host/partitionfile"
 )
 
 // mapPipeline reads features of DPP's three maps.
@@ -101,7 +103,7 @@ func TestMapsOnEveryEngine(t *testing.T) {
 	const rows = 20
 	data := filepath.Join(t.TempDir(), "maps.parquet")
 	mapFile(t, data, rows)
-	info := decode[[]inspected](t, must(t, "dataset", "inspect", data, "--output", "json"))
+	info := decode[[]partitionfile.Description](t, must(t, "dataset", "inspect", data, "--output", "json"))
 	types := map[string]string{}
 	for _, c := range info[0].Columns {
 		if types[c.Name] = c.Type; strings.HasPrefix(c.Name, "names") {

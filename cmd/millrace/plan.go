@@ -9,8 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/bench/capacity"
-	"github.com/millrace/millrace/bench/workload"
-	"github.com/millrace/millrace/fpga/timing"
 	"github.com/millrace/millrace/internal/quantity"
 )
 
@@ -60,29 +58,9 @@ P is the model's (fpga/timing) for rm1 to rm5, or what --p says: measure it with
 			if err != nil {
 				return err
 			}
-			need, ok := capacity.DPP(model)
-			if !ok {
-				m, err := workload.Find(model)
-				found := err == nil
-				if !found && bytesPerRow <= 0 {
-					return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p",
-						model)
-				}
-				need = capacity.Need{Model: model}
-				if found {
-					w := timing.Workload{
-						Dense: m.Dense, Sparse: m.Sparse, Mean: m.MeanLength, Fixed: !m.Lists, Generated: m.Generated,
-						Borders: m.Borders, IDBytes: ids,
-					}
-					need.BytesPerRow = w.InBytes()
-					d := timing.SmartSSD()
-					d.P2P = table.Drive.Read
-					times := d.Batch(w, workload.Batch)
-					stage, _ := times.Bottleneck(false)
-					need.P = times.RowsPerSecond(false)
-					need.PSource = "model of " + d.Name + ", bound by " + stage
-					need.PFromRead = stage == "move"
-				}
+			need, known := capacity.NeedOf(model, ids, table)
+			if !known && bytesPerRow <= 0 {
+				return usagef("--model %q: want rm1 to rm5, dpp-rm1 to dpp-rm3, or give --bytes-per-row and --p", model)
 			}
 			if t > 0 {
 				need.T = t

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace/millrace/host/partitionfile"
 	"github.com/millrace/millrace/internal/shared"
 )
 
@@ -184,7 +185,7 @@ func TestRealCriteoChecksumsOnEveryEngine(t *testing.T) {
 // TestRealParquetEnginesAgree: Criteo rows as Parquet, ids reinterpreted as int32 and read as unsigned again.
 func TestRealParquetEnginesAgree(t *testing.T) {
 	file := shared.Path(t, "data/criteo/rap_first_4096.parquet")
-	var info []inspected
+	var info []partitionfile.Description
 	require.NoError(t, json.Unmarshal([]byte(must(t, "dataset", "inspect", file, "--output", "json")), &info))
 	require.Len(t, info, 1)
 	require.EqualValues(t, 4096, info[0].Rows)

@@ -1,0 +1,143 @@
+package partitionfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/millrace/millrace/fpga/program"
+	"github.com/millrace/millrace/fpga/unit/parquet/format"
+	"github.com/millrace/millrace/fpga/unit/text"
+	"github.com/millrace/millrace/host"
+	"github.com/millrace/millrace/sdk/partition"
+)
+
+// Description is what a partition file holds.
+type Description struct {
+	Path      string   `json:"path"`
+	Format    Format   `json:"format"`
+	Rows      int64    `json:"rows"`
+	Bytes     int64    `json:"bytes"`
+	RowGroups []int64  `json:"row_group_rows"`
+	Digest    string   `json:"footer_sha256"`
+	Columns   []Column `json:"columns"`
+}
+
+// Column is a column of a partition file.
+type Column struct {
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Nullable   bool   `json:"nullable"`
+	Codec      string `json:"codec,omitempty"`
+	Compressed int64  `json:"compressed_bytes"`
+	Unpacked   int64  `json:"uncompressed_bytes"`
+	Refused    string `json:"refused,omitempty"` // why a pipeline cannot read it
+}
+
+// CheckReadable refuses a file none of whose columns a pipeline could read.
+func (v *Description) CheckReadable() error {
+	for _, k := range v.Columns {
+		if k.Refused == "" {
+			return nil
+		}
+	}
+	if len(v.Columns) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: no column can be read: %s: %s", v.Path, v.Columns[0].Name, v.Columns[0].Refused)
+}
+
+// Describe reads what the file at path holds. The format must be one that is known; options say how text is read.
+func Describe(ctx context.Context, path string, fileFormat Format, options text.Options) (v Description, err error) {
+	source, known := fileFormat.Source()
+	if !known {
+		return v, fmt.Errorf("%s: no format is called %q", path, fileFormat)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return v, err
+	}
+	if err := checkRegular(path, info); err != nil {
+		return v, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil {
+		return v, err
+	}
+	p, err := partition.Open(ctx, filepath.Base(path), f, info.Size(), source, partition.Options{Text: options})
+	if err != nil {
+		return v, err
+	}
+	d := p.Describe()
+	v = Description{
+		Path: path, Format: fileFormat, Rows: d.Rows, Bytes: d.Bytes, RowGroups: d.RowGroups,
+		Digest: d.Footer.String(),
+	}
+	columns, _ := host.Columns(p, options)
+	leaf := 0 // of the file, that the column begins with
+	for _, k := range columns {
+		x := Column{Name: k.Name, Type: typeName(k.Kind, k.List), Nullable: k.Nullable}
+		if k.Unsupported != nil {
+			x.Refused = k.Unsupported.Error()
+		}
+		if p.File != nil && leaf < len(p.File.Leaves) {
+			n := 1
+			for leaf+n < len(p.File.Leaves) && p.File.Leaves[leaf+n].Part > format.MapKeys {
+				n++
+			}
+			x.Type = leavesType(p.File.Leaves[leaf : leaf+n])
+			for g := range p.File.RowGroups {
+				for _, chunk := range p.File.RowGroups[g].Columns[leaf : leaf+n] {
+					x.Codec = chunk.Codec.String()
+					x.Compressed += chunk.Compressed
+					x.Unpacked += chunk.Uncompressed
+				}
+			}
+			leaf += n
+		} else if p.File != nil {
+			x.Type = "map"
+		}
+		v.Columns = append(v.Columns, x)
+	}
+	return v, nil
+}
+
+// leavesType is the type of a column of a Parquet file: of its leaf, or of a map's leaves.
+func leavesType(leaves []format.Leaf) string {
+	name := func(l *format.Leaf) string {
+		if l.Logical != "" {
+			return l.Physical.String() + " " + l.Logical
+		}
+		return l.Physical.String()
+	}
+	if len(leaves) == 1 {
+		if leaves[0].List {
+			return "list of " + name(&leaves[0])
+		}
+		return name(&leaves[0])
+	}
+	values := name(&leaves[1])
+	switch {
+	case len(leaves) == 3:
+		values = "list of " + values + " scored by " + name(&leaves[2])
+	case leaves[1].MaxRep == 2:
+		values = "list of " + values
+	}
+	return "map of " + name(&leaves[0]) + " to " + values
+}
+
+func typeName(k program.Kind, list bool) string {
+	name := map[program.Kind]string{
+		program.Int64: "int64", program.Float32: "float32", program.Float64: "float64", program.Bytes: "bytes",
+	}[k]
+	if list {
+		return "list of " + name
+	}
+	return name
+}

@@ -1,0 +1,92 @@
+package partitionfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// ErrNotRegular says that a name is no regular file: partitions are read at any place and more than once.
+var ErrNotRegular = errors.New("no regular file: partitions are read from files")
+
+// Expand turns names of files, folders and patterns into files, sorted, each once. Of a folder it takes the files whose
+// extension is the format's, without those whose name begins with a dot or an underscore; links count as what they lead
+// to. In a pattern, * does not cross a slash.
+func Expand(names []string, format Format) ([]string, error) {
+	var files []string
+	for _, name := range names {
+		info, err := os.Stat(name)
+		var found []string
+		switch {
+		case err == nil && info.IsDir():
+			found, err = expandFolder(name, format)
+		case err == nil:
+			found, err = []string{name}, checkRegular(name, info)
+		default:
+			found, err = expandPattern(name, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	slices.Sort(files)
+	return slices.Compact(files), nil
+}
+
+// expandFolder returns the partitions of a folder.
+func expandFolder(name string, format Format) ([]string, error) {
+	entries, err := os.ReadDir(name)
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, e := range entries {
+		hidden := strings.HasPrefix(e.Name(), ".") || strings.HasPrefix(e.Name(), "_")
+		if hidden || !slices.Contains(format.suffixes(), filepath.Ext(e.Name())) {
+			continue
+		}
+		file := filepath.Join(name, e.Name())
+		info, err := os.Stat(file) // of what a link leads to
+		if err != nil {
+			return nil, err
+		}
+		if info.Mode().IsRegular() {
+			files = append(files, file)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s holds no %s files", name, format)
+	}
+	return files, nil
+}
+
+// expandPattern returns the files that match a pattern; absent is the error of a name that matches nothing.
+func expandPattern(pattern string, absent error) ([]string, error) {
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		return nil, absent
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkRegular(file, info); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// checkRegular refuses what partitions cannot be read from. Opening a pipe would wait for a writer, and no interrupt
+// ends that.
+func checkRegular(name string, info os.FileInfo) error {
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is %w", name, ErrNotRegular)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package partitionfile
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// writeFiles makes empty files in a new folder.
+func writeFiles(t *testing.T, names ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, name := range names {
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
+	}
+	return folder
+}
+
+// inFolder puts a folder before each name.
+func inFolder(folder string, names ...string) []string {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = filepath.Join(folder, name)
+	}
+	return paths
+}
+
+func TestExpand(t *testing.T) {
+	folder := writeFiles(t, "b.parquet", "a.parquet", ".hidden.parquet", "_log.parquet", "c.tsv", "d.txt", "e.bin", "f")
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "folder.parquet"), 0o700))
+	for name, c := range map[string]struct {
+		format Format
+		names  []string
+		want   []string
+	}{
+		"a folder's Parquet":        {Parquet, []string{""}, []string{"a.parquet", "b.parquet"}},
+		"a folder's text":           {CriteoTSV, []string{""}, []string{"c.tsv", "d.txt", "f"}},
+		"a folder's binary rows":    {CriteoBinary, []string{""}, []string{"e.bin", "f"}},
+		"a file of another ending":  {Parquet, []string{"f"}, []string{"f"}},
+		"a pattern":                 {Parquet, []string{"[ab].*"}, []string{"a.parquet", "b.parquet"}},
+		"each once, in their order": {Parquet, []string{"b.parquet", "", "a*"}, []string{"a.parquet", "b.parquet"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files, err := Expand(inFolder(folder, c.names...), c.format)
+			require.NoError(t, err)
+			assert.Equal(t, inFolder(folder, c.want...), files)
+		})
+	}
+}
+
+func TestExpandFollowsLinks(t *testing.T) {
+	data := writeFiles(t, "0.parquet", "1.parquet")
+	links := t.TempDir()
+	for _, name := range []string{"0.parquet", "1.parquet"} {
+		require.NoError(t, os.Symlink(filepath.Join(data, name), filepath.Join(links, name)))
+	}
+	files, err := Expand([]string{links}, Parquet)
+	require.NoError(t, err)
+	assert.Equal(t, inFolder(links, "0.parquet", "1.parquet"), files)
+	// A link that leads nowhere is an error, never a partition less.
+	require.NoError(t, os.Symlink(filepath.Join(data, "none"), filepath.Join(links, "2.parquet")))
+	_, err = Expand([]string{links}, Parquet)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "2.parquet")
+}
+
+func TestExpandRefuses(t *testing.T) {
+	folder := t.TempDir()
+	_, err := Expand([]string{folder}, Parquet)
+	require.ErrorContains(t, err, "holds no parquet files")
+	_, err = Expand(inFolder(folder, "none*"), Parquet)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	pipe := filepath.Join(folder, "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, name := range []string{pipe, filepath.Join(folder, "pip?")} {
+		_, err = Expand([]string{name}, Parquet)
+		require.ErrorIs(t, err, ErrNotRegular)
+		require.ErrorContains(t, err, pipe)
+	}
+}
