@@ -4,7 +4,7 @@ package main
 
 import "context"
 
-// again runs a program as another user, which only Unix can.
+// runAsUser runs this program once more as another user, which only Unix can.
 func (c configCommands) again(context.Context, string, ...string) (bool, error) {
 	return false, usagef("--user: users are of Unix")
 }

@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// again runs this program once more, as another user; done is false where the process runs as that user already. Only
-// root may.
-func (c configCommands) again(ctx context.Context, as string, args ...string) (done bool, err error) {
+// runAsUser runs this program once more as another user, which only root may; done is false where the process runs as
+// that user already.
+func (c configCommands) runAsUser(ctx context.Context, as string, args ...string) (done bool, err error) {
 	u, err := user.Lookup(as)
 	if err != nil {
 		return false, usagef("--user %s: %w", as, err)
@@ -42,7 +42,7 @@ func (c configCommands) again(ctx context.Context, as string, args ...string) (d
 	}}
 	var exit *exec.ExitError
 	if err := cmd.Run(); errors.As(err, &exit) {
-		return true, errSaid
+		return true, errReported
 	} else if err != nil {
 		return false, fmt.Errorf("run as %s: %w", as, err)
 	}

@@ -353,7 +353,7 @@ func TestBadText(t *testing.T) {
 	t.Run("dropped and nulled when asked", func(t *testing.T) {
 		path := file(t, "rows.txt", good+"0\t1\n"+good)
 		for policy, rows := range map[string]int64{"drop": 2, "null": 3} {
-			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline",
+			r := decode[preprocessResult](t, must(t, "preprocess", "--pipeline",
 				file(t, "p.yaml",
 					"name: t\nbatch: 8\nsparse:\n  - columns: [cat_0..cat_25]\n    ops: [fill_null: 0]\n"),
 				"--in", path, "--input-format", "criteo-tsv", "--malformed", policy, "--out",

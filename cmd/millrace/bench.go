@@ -26,7 +26,7 @@ func (c benchCommands) command() *cobra.Command {
 		c.service())
 }
 
-// rmFlags are the flags of a workload to be measured.
+// rmFlags are the flags that choose the workloads to measure.
 type rmFlags struct {
 	rm.Options
 	engine, commands string
@@ -45,7 +45,7 @@ func (o *rmFlags) register(f *pflag.FlagSet) {
 	f.Uint64Var(&o.Seed, "seed", 0, "seed of the data")
 }
 
-// check reads the flags that are more than numbers.
+// check parses the flags that are not plain numbers and refuses values out of range.
 func (o *rmFlags) check(progress func(string)) error {
 	var err error
 	if o.Engine, err = host.ParseEngine(o.engine); err != nil {
@@ -80,7 +80,7 @@ than those of the wall's clock where other work runs beside.`,
 			"  millrace bench rm --models criteo-tsv,criteo-bin --threads 2",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(c.say); err != nil {
+			if err := o.check(c.announce); err != nil {
 				return err
 			}
 			results, err := rm.Run(cmd.Context(), o.Options)
@@ -120,7 +120,7 @@ and workloads taken in turn.`,
 			"  millrace bench roofline --models rm5 --threads 2 --output json",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(c.say); err != nil {
+			if err := o.check(c.announce); err != nil {
 				return err
 			}
 			results, err := roofline.Run(cmd.Context(), roofline.Options{Options: o.Options})

@@ -48,7 +48,7 @@ is that of trainer and nodes together. Then it measures durable acknowledgements
 			if err != nil {
 				return err
 			}
-			o.Command, o.Progress = []string{self}, c.say
+			o.Command, o.Progress = []string{self}, c.announce
 			r, err := benchservice.Run(cmd.Context(), o)
 			if errors.Is(err, benchservice.ErrOptions) {
 				return usageError{err}

@@ -46,7 +46,7 @@ and target.`,
 			if o.DriveBytes, err = quantity.Bytes(size); err != nil {
 				return usagef("--size: %w", err)
 			}
-			o.Progress = c.say
+			o.Progress = c.announce
 			results, err := wire.Run(cmd.Context(), o)
 			if errors.Is(err, wire.ErrOptions) {
 				return usageError{err}

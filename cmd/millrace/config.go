@@ -32,14 +32,14 @@ type configChecked struct {
 	Control  []string       `json:"control"`
 	Drives   []string       `json:"drives"`
 	TLS      bool           `json:"tls"`
-	User     string         `json:"user"` // as whom it was looked at
+	User     string         `json:"user"` // the user whose rights were checked
 	Findings []node.Finding `json:"findings"`
 }
 
-// errSaid is the error of a command that another process ran and that has said why it failed: it is not said again.
-var errSaid = errors.New("it failed, as said above")
+// errReported is the error of a command that another process ran and reported: run does not print it again.
+var errReported = errors.New("it failed, as said above")
 
-// serviceUser is as whom the package's services run.
+// serviceUser is the user that the package's services run as.
 const serviceUser = "millrace"
 
 func (c configCommands) check() *cobra.Command {
@@ -67,7 +67,8 @@ docs/node.schema.json is the JSON Schema of the document, for editors.`,
 				}
 			}
 			if as != "" && !document {
-				if done, err := c.again(cmd.Context(), as, "config", "check", args[0], "--output", c.output); done ||
+				if done, err := c.runAsUser(cmd.Context(), as, "config", "check", args[0], "--output",
+					c.output); done ||
 					err != nil {
 					return err
 				}

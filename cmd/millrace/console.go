@@ -68,5 +68,5 @@ func (c *console) table(write func(w io.Writer)) string {
 	if c.wide {
 		width = 0
 	}
-	return terminal.Table(visible(b.String()), width)
+	return terminal.Table(escapeControls(b.String()), width)
 }

@@ -164,7 +164,7 @@ func (c contextCommands) printContext(name string) error {
 	})
 }
 
-// usedView is what commands would use now.
+// usedView is the address and the certificate that a command without flags uses.
 type usedView struct {
 	Control     []string `json:"control"`
 	ControlFrom string   `json:"control_from"`

@@ -109,12 +109,12 @@ Prometheus', /readyz says whether the member is ready and if not, why.`,
 	f.StringVar(&memory, "request-memory", "512MiB",
 		"memory of all requests at once, packed, unpacked and decoded; at most half of it is one peer's")
 	f.BoolVar(&o.Profile, "pprof", false, "serve /debug/pprof to callers on this machine")
-	log.add(cmd)
+	log.addFlags(cmd)
 	return cmd
 }
 
-// controlling is what control run says when it is ready.
-type controlling struct {
+// controlStarted is what control run prints when the member is ready.
+type controlStarted struct {
 	URL    string `json:"url"`
 	Name   string `json:"name"`
 	Leads  bool   `json:"leads"`
@@ -137,7 +137,9 @@ func (c controlCommands) serve(ctx context.Context, o control.Options) (err erro
 		}
 		return err
 	}
-	r := controlling{URL: s.URL(), Name: o.Name, Leads: s.Leads(), Secure: o.Identity.On(), Etcd: "embedded, 1 member"}
+	r := controlStarted{
+		URL: s.URL(), Name: o.Name, Leads: s.Leads(), Secure: o.Identity.On(), Etcd: "embedded, 1 member",
+	}
 	switch {
 	case len(o.Etcd) > 0:
 		r.Etcd = "at " + strings.Join(o.Etcd, ", ")
@@ -166,22 +168,24 @@ func (c controlCommands) serve(ctx context.Context, o control.Options) (err erro
 	}
 }
 
-// asks makes a command that asks the control plane.
+// askControl completes a command that asks the control plane: it adds the flags that name the control plane, and run
+// gets a client.
 func askControl(cmd *cobra.Command, f *remoteFlags,
 	run func(ctx context.Context, client *remote.Client, args []string) error) *cobra.Command {
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		client, err := f.dial()
 		if err != nil {
-			return advised(err)
+			return withAdvice(err)
 		}
-		return errors.Join(advised(run(cmd.Context(), client, args)), client.Close())
+		return errors.Join(withAdvice(run(cmd.Context(), client, args)), client.Close())
 	}
 	return cmd
 }
 
-// repeat prints once, or, with watch, every second until it is interrupted: on a terminal in the place of the last.
-func (c *console) repeat(ctx context.Context, watch bool, once func(c *console) error) error {
+// printRepeatedly prints once, or, with watch, every second until the command is interrupted. On a terminal each print
+// replaces the one before it.
+func (c *console) printRepeatedly(ctx context.Context, watch bool, once func(c *console) error) error {
 	if !watch {
 		return once(c)
 	}

@@ -86,11 +86,11 @@ that no member of the lost control plane is left before the new one is started.`
 	f.Int64Var(&o.Revision, "revision", 0,
 		"where etcd goes on counting, the same for every member (default: above all that the lost one can have "+
 			"reached, by the clock)")
-	log.add(cmd)
+	log.addFlags(cmd)
 	return cmd
 }
 
-// printRestored says what was restored, and what is to be done next.
+// printRestored prints what was restored, and the next command to run.
 func printRestored(w io.Writer, r store.Restored, o store.RestoreOptions) {
 	fmt.Fprintf(w,
 		"restored\t%s\nfrom\t%s, %d bytes, revision %d\njobs\t%d\nnodes\t%d\ngoes on from revision\t%d\n"+

@@ -59,7 +59,7 @@ func controlRun(t *testing.T, args ...string) string {
 		cancel()
 		assert.Equal(t, exitDone, <-ended, errs.String())
 	})
-	var ready controlling
+	var ready controlStarted
 	require.Eventually(t, func() bool {
 		select {
 		case code := <-ended:

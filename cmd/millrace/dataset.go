@@ -22,15 +22,15 @@ func (c datasetCommands) command() *cobra.Command {
 		c.generate(), c.importRows(), c.inspect(), copies.place(), copies.replicate(), copies.verify())
 }
 
-// written is a data set that was written.
-type written struct {
+// writtenDataset is what generate and import print: the partitions that they wrote.
+type writtenDataset struct {
 	Rows       int64              `json:"rows"`
 	Bytes      int64              `json:"bytes"`
 	Dropped    int64              `json:"rows_dropped"`
 	Partitions []writtenPartition `json:"partitions"`
 }
 
-// writtenPartition is a file of a data set.
+// writtenPartition is one file of a data set.
 type writtenPartition struct {
 	Path      string  `json:"path"`
 	Rows      int64   `json:"rows"`
@@ -38,7 +38,7 @@ type writtenPartition struct {
 	RowGroups []int64 `json:"row_group_rows"`
 }
 
-func (w *written) add(files []workload.File) {
+func (w *writtenDataset) add(files []workload.File) {
 	for _, f := range files {
 		w.Rows += f.Rows
 		w.Bytes += f.Bytes
@@ -46,7 +46,7 @@ func (w *written) add(files []workload.File) {
 	}
 }
 
-func (c datasetCommands) printWritten(v *written) error {
+func (c datasetCommands) printWritten(v *writtenDataset) error {
 	if v.Partitions == nil {
 		v.Partitions = []writtenPartition{}
 	}
@@ -62,9 +62,9 @@ func (c datasetCommands) printWritten(v *written) error {
 	})
 }
 
-// withdraw removes the partitions that were written before an error: a folder with some of them would look like a
+// removeAfter removes the partitions that were written before an error: a folder with some of them would look like a
 // data set.
-func withdraw(err error, files []workload.File) error {
+func removeAfter(err error, files []workload.File) error {
 	errs := []error{err}
 	for _, f := range files {
 		errs = append(errs, os.Remove(f.Path))
@@ -72,7 +72,7 @@ func withdraw(err error, files []workload.File) error {
 	return errors.Join(errs...)
 }
 
-// writeFlags are the flags of commands that write partitions.
+// writeFlags adds the flags of commands that write partitions.
 func writeFlags(cmd *cobra.Command, o *workload.Options) {
 	f := cmd.Flags()
 	f.StringVar(&o.Out, "out", "", "folder to write partitions to")
@@ -119,9 +119,9 @@ nulls at DPP's coverage. Ids follow Zipf's law (1.05) over 2^31. The same flags 
 				return usageError{err}
 			}
 			if err != nil {
-				return withdraw(err, files)
+				return removeAfter(err, files)
 			}
-			var v written
+			var v writtenDataset
 			v.add(files)
 			return c.printWritten(&v)
 		},
@@ -153,7 +153,7 @@ func (c datasetCommands) inspect() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in.in = args
-			config, err := in.config(cmd)
+			config, err := in.localConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -167,14 +167,14 @@ func (c datasetCommands) inspect() *cobra.Command {
 			}
 			return c.print(list, func(w io.Writer) {
 				for _, v := range list {
-					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", cell(v.Path), v.Format, v.Rows,
+					fmt.Fprintf(w, "%s\t%s, %d rows in %d row groups, %d bytes\n", tableCell(v.Path), v.Format, v.Rows,
 						len(v.RowGroups), v.Bytes)
 					for _, k := range v.Columns {
 						note := k.Codec
 						if k.Refused != "" {
 							note = "refused: " + k.Refused
 						}
-						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", cell(k.Name), k.Type, k.Compressed, note)
+						fmt.Fprintf(w, "  %s\t%s\t%d bytes\t%s\n", tableCell(k.Name), k.Type, k.Compressed, note)
 					}
 				}
 			})

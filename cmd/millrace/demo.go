@@ -37,7 +37,7 @@ The trainer is a stand-in: it is busy as long as a trainer of --trainer-rows-per
 					"--rows, --drives, --epochs and --trainer-rows-per-second must be above 0, --partitions and " +
 						"--measure not below")
 			}
-			o.Say = c.say
+			o.Say = c.announce
 			var begun *progress
 			meter := func(name, unit string) func(done, total int64) {
 				var p *progress

@@ -23,11 +23,12 @@ func (c driveCommands) command() *cobra.Command {
 	return group("drive",
 		"Drives by URI: file:PATH, with ?size=1GiB&lba=512&slm=512MiB&threads=1&commands=vendor, "+
 			"tcp://HOST:PORT/NQN, or nvme:/dev/nvme0",
-		c.create(), c.put(), c.ls(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(), c.driveServe(),
+		c.create(), c.put(), c.files(), c.trim(), c.info(), c.list(), c.smart(), c.validate(), c.reset(),
+		c.driveServe(),
 		placementCommands{c.console}.retire())
 }
 
-// checkURI refuses a malformed drive URI as the wrong argument that it is.
+// checkURI returns a usageError for a malformed drive URI.
 func checkURI(uri string) error {
 	if _, err := sdk.ParseURI(uri); err != nil {
 		return usageError{err}
@@ -35,15 +36,16 @@ func checkURI(uri string) error {
 	return nil
 }
 
-// withDrive opens a drive for the time of fn, and tells the user what the drive warns of.
+// withDrive opens a drive, calls fn with it and closes it. Warnings of the drive go to standard error.
 func (c *console) withDrive(ctx context.Context, uri string, fn func(*sdk.Device) error) (err error) {
 	return withDrive(ctx, uri, c.warnings(), fn)
 }
 
-// warnings is where a command that has no log of its own tells what its user should know.
+// warnings is the log of commands without log flags: only warnings and errors appear.
 func (c *console) warnings() *slog.Logger { return c.log(logFlags{level: "warn", format: "auto"}) }
 
-// withDrive opens a drive for the time of fn; the drive's log goes to log, nil: nowhere, where an error says as much.
+// withDrive opens a drive, calls fn with it and closes it. The drive logs to log; nil discards the log, for commands
+// whose errors say as much.
 func withDrive(ctx context.Context, uri string, log *slog.Logger, fn func(*sdk.Device) error) (err error) {
 	if err := checkURI(uri); err != nil {
 		return err
@@ -82,12 +84,12 @@ which images it takes are in PATH.json. An existing drive is not touched.`,
 			return c.printInfo(driveInfo(inspection.Description{Info: dev.Info()}))
 		},
 	}
-	trust.add(cmd)
+	trust.addFlags(cmd)
 	return cmd
 }
 
-// stored is a file that was put on a drive.
-type stored struct {
+// storedFile is a file on a drive's volume.
+type storedFile struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset_bytes"`
 	Bytes  int64  `json:"bytes"`
@@ -117,16 +119,16 @@ func (c driveCommands) put() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				var list []stored
+				var list []storedFile
 				for i, path := range args[1:] {
-					m, err := put(ctx, vol, path)
+					m, err := putFile(ctx, vol, path)
 					if err != nil {
 						if i > 0 {
 							err = fmt.Errorf("%w (the %d files before it are on the drive)", err, i)
 						}
 						return fmt.Errorf("put %s: %w", path, err)
 					}
-					list = append(list, stored{m.Name, m.Offset, m.Size, m.Sparse})
+					list = append(list, storedFile{m.Name, m.Offset, m.Size, m.Sparse})
 				}
 				return c.printMembers(list)
 			})
@@ -134,8 +136,8 @@ func (c driveCommands) put() *cobra.Command {
 	}
 }
 
-func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
-	// Looked at before it is opened: opening a pipe would wait for its writer.
+func putFile(ctx context.Context, vol *volume.Volume, path string) (m volume.Member, err error) {
+	// The file is examined before it is opened: opening a pipe would wait for its writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return m, errors.New("it is no regular file")
 	}
@@ -155,7 +157,7 @@ func put(ctx context.Context, vol *volume.Volume, path string) (m volume.Member,
 	return vol.Stat(name)
 }
 
-func (c driveCommands) ls() *cobra.Command {
+func (c driveCommands) files() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use: "ls DRIVE", Short: "List the members of a drive's volume",
@@ -167,19 +169,19 @@ func (c driveCommands) ls() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list := make([]stored, 0)
+			list := make([]storedFile, 0)
 			for _, m := range *v.(*[]inspection.File) {
-				list = append(list, stored(m))
+				list = append(list, storedFile(m))
 			}
 			return c.printMembers(list)
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-// trimmed is what `millrace drive trim` reports.
-type trimmed struct {
+// trimResult is what `millrace drive trim` prints.
+type trimResult struct {
 	URI  string `json:"uri"`
 	From int64  `json:"from_byte"`
 	Size int64  `json:"bytes"`
@@ -203,7 +205,7 @@ else may be putting files on the drive at the same time.`,
 				if err != nil {
 					return err
 				}
-				t := trimmed{URI: args[0], From: dev.Size() - n, Size: n}
+				t := trimResult{URI: args[0], From: dev.Size() - n, Size: n}
 				return c.print(t, func(w io.Writer) {
 					fmt.Fprintf(w, "%s\t%d bytes from byte %d on hold nothing now\n", t.URI, t.Size, t.From)
 				})
@@ -212,7 +214,7 @@ else may be putting files on the drive at the same time.`,
 	}
 }
 
-func (c driveCommands) printMembers(list []stored) error {
+func (c driveCommands) printMembers(list []storedFile) error {
 	return c.print(list, func(w io.Writer) {
 		fmt.Fprintf(w, "name\tbytes\tat byte\n")
 		for _, m := range list {
@@ -220,7 +222,7 @@ func (c driveCommands) printMembers(list []stored) error {
 			if m.Sparse {
 				note = "\tcannot be read: it is sparse (archive it again without tar's --sparse)"
 			}
-			fmt.Fprintf(w, "%s\t%d\t%d%s\n", cell(m.Name), m.Bytes, m.Offset, note)
+			fmt.Fprintf(w, "%s\t%d\t%d%s\n", tableCell(m.Name), m.Bytes, m.Offset, note)
 		}
 	})
 }
@@ -240,11 +242,11 @@ func (c driveCommands) info() *cobra.Command {
 			return c.printInfo(driveInfo(*v.(*inspection.Description)))
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-// driveInfo is what a drive says of itself, and what it counted since it was opened.
+// driveInfo is what `millrace drive info` prints.
 type driveInfo inspection.Description
 
 func (c driveCommands) printInfo(i driveInfo) error {
@@ -255,7 +257,7 @@ func (c driveCommands) printInfo(i driveInfo) error {
 		if i.ReadOnly {
 			fmt.Fprintf(w, "writes\trefused: it is open for reading only\n")
 		}
-		printLost(w, i.Lost)
+		printLostRanges(w, i.Lost)
 		for _, n := range i.Namespaces {
 			fmt.Fprintf(w, "namespace %d\t%s, %d bytes, %s\n", n.ID, commandSetName(n.CSI), n.Size, n.UUID)
 		}
@@ -280,8 +282,8 @@ func (c driveCommands) printInfo(i driveInfo) error {
 	})
 }
 
-// printLost names the bytes that a drive has lost.
-func printLost(w io.Writer, lost []sdk.LostRange) {
+// printLostRanges prints the ranges of bytes that a drive has lost.
+func printLostRanges(w io.Writer, lost []sdk.LostRange) {
 	for _, l := range lost {
 		fmt.Fprintf(w,
 			"lost\tbytes %d to %d are missing and read as zeros: millrace drive validate names what they held\n",

@@ -64,7 +64,7 @@ func TestDriveValidate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, make([]byte, 4<<20), b, "nothing stays behind")
 
-	var v validated
+	var v validation
 	code, out, errs := millrace(t, "drive", "validate", "file:"+dir+"/none", "--output", "json")
 	assert.Equal(t, exitFailed, code)
 	require.NoError(t, json.Unmarshal([]byte(out), &v))

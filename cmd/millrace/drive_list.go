@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// listed is a drive behind the kernel and the URI that opens it.
-type listed struct {
+// listedDrive is a drive behind the kernel and the URI that opens it.
+type listedDrive struct {
 	URI string `json:"uri"`
 	passthru.Controller
 }
@@ -35,9 +35,9 @@ as sysfs tells them. Drives in files and in memory are nowhere registered, so no
 }
 
 func (c driveCommands) printDrives(all []passthru.Controller) error {
-	list := make([]listed, 0, len(all))
+	list := make([]listedDrive, 0, len(all))
 	for _, d := range all {
-		list = append(list, listed{"nvme:/dev/" + d.Name, d})
+		list = append(list, listedDrive{"nvme:/dev/" + d.Name, d})
 	}
 	return c.print(list, func(w io.Writer) {
 		if len(list) == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// checked is a drive's health, and what another reader of the same log says otherwise.
-type checked struct {
+// healthResult is a drive's health, and the values about which a second reader of the same log disagrees.
+type healthResult struct {
 	*health.SMARTLog
 	Disagreements []string `json:"cross_check,omitempty"`
 }
@@ -39,7 +39,7 @@ that looks like a value.`,
 			if err != nil {
 				return err
 			}
-			k := checked{SMARTLog: v.(*health.SMARTLog)}
+			k := healthResult{SMARTLog: v.(*health.SMARTLog)}
 			if cross {
 				if k.Disagreements, err = health.CrossCheck(u.Name, k.SMARTLog); err != nil {
 					return err
@@ -54,13 +54,13 @@ that looks like a value.`,
 			return nil
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().BoolVar(&cross, "cross-check", false,
 		"have github.com/dswarbrick/smart read the log of a drive behind the kernel, too")
 	return cmd
 }
 
-func (c driveCommands) printHealth(r checked, cross bool) error {
+func (c driveCommands) printHealth(r healthResult, cross bool) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "drive\t%s\nmodel\t%s, serial %s, firmware %s\n", r.Drive, r.Model, r.Serial, r.Firmware)
 		warnings := "none"
@@ -68,15 +68,17 @@ func (c driveCommands) printHealth(r checked, cross bool) error {
 			warnings = strings.Join(r.Warnings, ", ")
 		}
 		fmt.Fprintf(w, "critical warnings\t%s\n", warnings)
-		printLost(w, r.Lost)
-		fmt.Fprintf(w, "temperature\t%s\n", orNone(r.Temperature, "°C"))
+		printLostRanges(w, r.Lost)
+		fmt.Fprintf(w, "temperature\t%s\n", formatOptional(r.Temperature, "°C"))
 		for i, s := range r.Sensors {
 			fmt.Fprintf(w, "sensor %d\t%d °C\n", i+1, s)
 		}
-		fmt.Fprintf(w, "available spare\t%s (threshold %s)\n", orNone(r.Spare, "%"), orNone(r.Threshold, "%"))
-		fmt.Fprintf(w, "life used\t%s\n", orNone(r.Used, "%"))
-		fmt.Fprintf(w, "read\t%s in %d commands\nwritten\t%s in %d commands\n", orNone(r.BytesRead, "bytes"), r.Reads,
-			orNone(r.BytesWrote, "bytes"), r.Writes)
+		fmt.Fprintf(w, "available spare\t%s (threshold %s)\n", formatOptional(r.Spare, "%"),
+			formatOptional(r.Threshold, "%"))
+		fmt.Fprintf(w, "life used\t%s\n", formatOptional(r.Used, "%"))
+		fmt.Fprintf(w, "read\t%s in %d commands\nwritten\t%s in %d commands\n", formatOptional(r.BytesRead, "bytes"),
+			r.Reads,
+			formatOptional(r.BytesWrote, "bytes"), r.Writes)
 		fmt.Fprintf(w, "busy\t%d minutes\npowered on\t%d hours, %d times, %d unsafe shutdowns\n", r.Busy, r.PowerOn,
 			r.PowerCycles, r.Unsafe)
 		fmt.Fprintf(w, "media errors\t%d\nerror log\t%d entries ever\n", r.MediaErrors, r.ErrorCount)
@@ -90,8 +92,8 @@ func (c driveCommands) printHealth(r checked, cross bool) error {
 	})
 }
 
-// orNone is a value with its unit, or says that there is none.
-func orNone[T int | uint64](v *T, unit string) string {
+// formatOptional returns a value with its unit, or "not available" where v is nil.
+func formatOptional[T int | uint64](v *T, unit string) string {
 	if v == nil {
 		return "not available"
 	}

@@ -17,19 +17,19 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// validated is what `millrace drive validate` reports.
-type validated struct {
+// validation is what `millrace drive validate` prints.
+type validation struct {
 	Drive  string         `json:"drive"`
 	Checks []health.Check `json:"checks"`
 
-	// Of a drive behind the kernel: how long its commands took, as the kernel's driver saw it.
+	// Latencies are the durations of the commands of a drive behind the kernel, as the kernel's driver measured them.
 	Latencies []telemetry.Histogram `json:"latencies,omitempty"`
 	Untimed   string                `json:"not_timed,omitempty"` // why there are none
 }
 
-// validate tries a drive, and has the kernel's tracepoints time its commands where they can.
-func validate(ctx context.Context, uri string, o health.Options) validated {
-	v := validated{Drive: uri}
+// validateDrive runs the checks on a drive. The kernel's tracepoints time the commands of a drive behind the kernel.
+func validateDrive(ctx context.Context, uri string, o health.Options) validation {
+	v := validation{Drive: uri}
 	u, err := sdk.ParseURI(uri)
 	if err != nil || u.Scheme != "nvme" {
 		v.Checks = health.Validate(ctx, uri, o)
@@ -84,7 +84,7 @@ watched.`,
 					return usagef("--scratch: %w", err)
 				}
 			}
-			v := validate(cmd.Context(), args[0], o)
+			v := validateDrive(cmd.Context(), args[0], o)
 			failed := 0
 			for _, k := range v.Checks {
 				if k.Result == health.Failed {

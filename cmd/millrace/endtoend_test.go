@@ -86,7 +86,7 @@ func TestFromNothingToTensors(t *testing.T) {
 	uris := drives(t, data, 2, 4096)
 	var names []string
 	for _, uri := range uris {
-		for _, m := range decode[[]stored](t, must(t, "drive", "ls", uri, "--output", "json")) {
+		for _, m := range decode[[]storedFile](t, must(t, "drive", "ls", uri, "--output", "json")) {
 			names = append(names, m.Name)
 		}
 		v := decode[driveInfo](t, must(t, "drive", "info", uri, "--output", "json"))
@@ -123,7 +123,7 @@ func TestFromNothingToTensors(t *testing.T) {
 		for name, flags := range ways {
 			t.Run(format+" "+name, func(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "out")
-				report := decode[preprocessed](t,
+				report := decode[preprocessResult](t,
 					must(t, append([]string{"preprocess", "--pipeline", "rm1", "--batch", "48", "--format", format,
 						"--out", out, "--output", "json"}, flags...)...))
 				assert.EqualValues(t, 600, report.Rows)
@@ -339,8 +339,9 @@ func TestADataSetWithoutRows(t *testing.T) {
 	for _, engine := range []string{"reference", "cpu", "drive"} {
 		for _, format := range []string{"npy", "arrow"} {
 			out := filepath.Join(t.TempDir(), "out")
-			r := decode[preprocessed](t, must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--engine", engine,
-				"--format", format, "--out", out, "--output", "json"))
+			r := decode[preprocessResult](t,
+				must(t, "preprocess", "--pipeline", "rm1", "--in", data, "--engine", engine,
+					"--format", format, "--out", out, "--output", "json"))
 			assert.Zero(t, r.Rows)
 			assert.NotEmpty(t, content(t, out))
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/host/partitionfile"
 )
 
-// more takes arguments for further values of --in, which a shell makes of a pattern that is not quoted.
-func (i *input) more(cmd *cobra.Command, args []string) error {
+// takeArguments adds arguments to --in: a shell expands an unquoted pattern into them.
+func (i *input) takeArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && len(i.in) == 0 {
 		return usagef("%s takes no arguments, got %q: files are named with --in", cmd.CommandPath(), args)
 	}
@@ -18,8 +18,8 @@ func (i *input) more(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// find sets the format of files where no flag has.
-func (i *input) find(files []string) error {
+// findFormat finds the format of the files unless --input-format names it.
+func (i *input) findFormat(files []string) error {
 	if i.format != "" {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (i *input) find(files []string) error {
 	return err
 }
 
-// adviseImport adds to the error of a pipe that dataset import reads it.
+// adviseImport adds to the error about a pipe that dataset import reads pipes.
 func adviseImport(err error) error {
 	if errors.Is(err, partitionfile.ErrNotRegular) {
 		return fmt.Errorf("%w (for a pipe there is dataset import)", err)

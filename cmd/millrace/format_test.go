@@ -29,7 +29,7 @@ func TestInputs(t *testing.T) {
 				"preprocess", "--progress", "none", "--output", "json", "--pipeline", pipeline, "--out", out,
 			}, in...)...)
 		if code == exitDone {
-			rows = decode[preprocessed](t, stdout).Rows
+			rows = decode[preprocessResult](t, stdout).Rows
 		}
 		return code, rows, errs
 	}

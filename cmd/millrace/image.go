@@ -24,8 +24,8 @@ func (c imageCommands) command() *cobra.Command {
 		c.rollback(), c.list(), c.trust())
 }
 
-// readRegular reads a file of at most limit bytes. It is looked at before it is opened: opening a pipe would wait for
-// its writer.
+// readRegular reads a file of at most limit bytes. The file is examined before it is opened: opening a pipe would wait
+// for its writer.
 func readRegular(path string, limit int64) (b []byte, err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: it is no regular file", path)
@@ -57,33 +57,33 @@ func readImage(path string) (*image.Image, error) {
 	return m, nil
 }
 
-// described is what an image file says of itself.
-type described struct {
-	File      string             `json:"file"`
-	Image     image.ID           `json:"image"`
-	UUID      string             `json:"uuid"`
-	Interface string             `json:"interface"`
-	Platform  string             `json:"platform"`
-	Time      uint64             `json:"time_seconds"` // since 1970
-	Bytes     int                `json:"bytes"`
-	SignedBy  string             `json:"signed_by"` // key id; empty: unsigned
-	Build     image.BuildInfo    `json:"build"`
-	Sections  []describedSection `json:"sections"`
-	Units     []string           `json:"units"`    // name and version
-	Unproven  []string           `json:"unproven"` // units that no known answer proves
-	SelfTests []string           `json:"self_tests"`
-	Clocks    []image.Clock      `json:"clocks"`
+// imageDescription is what `millrace image info` prints.
+type imageDescription struct {
+	File      string          `json:"file"`
+	Image     image.ID        `json:"image"`
+	UUID      string          `json:"uuid"`
+	Interface string          `json:"interface"`
+	Platform  string          `json:"platform"`
+	Time      uint64          `json:"time_seconds"` // since 1970
+	Bytes     int             `json:"bytes"`
+	SignedBy  string          `json:"signed_by"` // key id; empty: unsigned
+	Build     image.BuildInfo `json:"build"`
+	Sections  []imageSection  `json:"sections"`
+	Units     []string        `json:"units"`    // name and version
+	Unproven  []string        `json:"unproven"` // units that no known answer proves
+	SelfTests []string        `json:"self_tests"`
+	Clocks    []image.Clock   `json:"clocks"`
 }
 
-type describedSection struct {
+type imageSection struct {
 	Name     string `json:"name"`
 	Required bool   `json:"required"`
 	Bytes    int    `json:"bytes"`
 	SHA256   string `json:"sha256"`
 }
 
-func describe(path string, m *image.Image) described {
-	d := described{
+func describeImage(path string, m *image.Image) imageDescription {
+	d := imageDescription{
 		File: path, Image: m.ID, UUID: m.ID.UUID().String(), Interface: m.Interface().String(),
 		Platform: m.Spec.Platform, Time: m.Spec.Time,
 		Bytes: len(m.Bytes()), Build: m.Spec.Build, Clocks: append([]image.Clock{}, m.Spec.Clocks...),
@@ -93,7 +93,7 @@ func describe(path string, m *image.Image) described {
 		d.SignedBy = image.KeyID(m.Signature.Key).String()
 	}
 	for _, s := range m.Sections {
-		x := describedSection{s.Name, s.Flags&image.Required != 0, s.Size, ""}
+		x := imageSection{s.Name, s.Flags&image.Required != 0, s.Size, ""}
 		if s.Kind != image.KindSignature { // whose digest the table cannot hold, being signed itself
 			x.SHA256 = fmt.Sprintf("%x", s.SHA256)
 		}
@@ -134,7 +134,7 @@ the document is printed, in JSON, from which millrace image build makes the same
 				e.SetIndent("", "  ")
 				return e.Encode(document.Of(&m.Spec))
 			}
-			d := describe(args[0], m)
+			d := describeImage(args[0], m)
 			return c.print(d, func(w io.Writer) {
 				fmt.Fprintf(w, "image\t%s\nuuid\t%s\ninterface\t%s\nplatform\t%s\nbytes\t%d\n", d.Image, d.UUID,
 					d.Interface, d.Platform, d.Bytes)
@@ -173,8 +173,8 @@ func listOrNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// compared is what two images do not share.
-type compared struct {
+// imageComparison is what `millrace image diff` prints.
+type imageComparison struct {
 	A           string             `json:"first"`
 	B           string             `json:"second"`
 	SameImage   bool               `json:"same_image"` // the same id: they do the same
@@ -198,7 +198,7 @@ bytes may differ. The exit status is 0 whether they differ or not.`,
 			if err != nil {
 				return err
 			}
-			d := compared{
+			d := imageComparison{
 				A: args[0], B: args[1], SameImage: a.ID == b.ID, SameBytes: string(a.Bytes()) == string(b.Bytes()),
 				Differences: image.Diff(a, b),
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace/millrace/fpga/image/document"
 )
 
-// made is an image file that was written.
-type made struct {
+// writtenImage is an image file that was written.
+type writtenImage struct {
 	File     string   `json:"file"`
 	Image    image.ID `json:"image"`
 	UUID     string   `json:"uuid"`
@@ -24,7 +24,7 @@ type made struct {
 	SignedBy string   `json:"signed_by"` // key id; empty: unsigned
 }
 
-// writeImage writes an image file, of which a crash leaves nothing or all, and says what it is.
+// writeImage writes an image file and prints what it is. After a crash the file is whole or absent.
 func (c imageCommands) writeImage(path string, b []byte) error {
 	m, err := image.Parse(b)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c imageCommands) writeImage(path string, b []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	d := describe(path, m)
-	return c.print(made{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {
+	d := describeImage(path, m)
+	return c.print(writtenImage{path, d.Image, d.UUID, d.Bytes, d.SignedBy}, func(w io.Writer) {
 		signed := "unsigned"
 		if d.SignedBy != "" {
 			signed = "signed by key " + d.SignedBy
@@ -52,7 +52,8 @@ func (c imageCommands) writeImage(path string, b []byte) error {
 	})
 }
 
-// sourceDateEpoch is the time of builds that shall be the same again: seconds since 1970.
+// sourceDateEpoch returns SOURCE_DATE_EPOCH, the time that reproducible builds write: seconds since 1970, 0 if it is
+// not set.
 func sourceDateEpoch() (uint64, error) {
 	s := os.Getenv("SOURCE_DATE_EPOCH")
 	if s == "" {

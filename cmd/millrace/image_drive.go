@@ -14,7 +14,7 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// slotResult is what became of an image on a drive.
+// slotResult is what commands print that load, activate or roll back an image.
 type slotResult struct {
 	Drive  string     `json:"drive"`
 	Slot   int        `json:"slot"`
@@ -24,7 +24,7 @@ type slotResult struct {
 	Tested bool       `json:"tested"`
 }
 
-// printSlot prints what a slot holds now.
+// printSlot prints the image that a slot holds.
 func (c imageCommands) printSlot(ctx context.Context, dev *sdk.Device, slot int, did string) error {
 	r, err := dev.ImageReport(ctx)
 	if err != nil {
@@ -127,8 +127,8 @@ passed. While a host holds memory of the drive, or executes, it is refused.`,
 	}
 }
 
-// parseSlot reads a slot's number, or the id of an image, whole or its first 16 digits, and returns what finds the
-// slot.
+// parseSlot parses a slot's number, or the id of an image, whole or its first 16 digits. It returns a function that
+// finds the slot in a report.
 func parseSlot(s string) (func(*image.Report) (int, error), error) {
 	if n, err := strconv.Atoi(s); err == nil && n >= 0 && n < 256 {
 		return func(*image.Report) (int, error) { return n, nil }, nil
@@ -181,11 +181,11 @@ func (c imageCommands) list() *cobra.Command {
 			return c.printReport(v.(*inspection.ImageList))
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	return cmd
 }
 
-// printReport prints what a drive tells of its images.
+// printReport prints the images of a drive.
 func (c imageCommands) printReport(r *inspection.ImageList) error {
 	return c.print(r, func(w io.Writer) {
 		fmt.Fprintf(w, "slot\trole\timage\tbytes\tsignature\tstate\n")
@@ -204,7 +204,7 @@ func (c imageCommands) printReport(r *inspection.ImageList) error {
 	})
 }
 
-// slotState says in words what is true of a slot.
+// slotState returns the state of a slot in words.
 func slotState(s *image.SlotReport) string {
 	var words []string
 	for _, w := range []struct {
@@ -221,7 +221,7 @@ func slotState(s *image.SlotReport) string {
 	return dash(strings.Join(words, ", "))
 }
 
-// printTrust prints what a drive trusts.
+// printTrust prints a drive's policy and keys.
 func printTrust(w io.Writer, r *image.Report) {
 	fmt.Fprintf(w, "image interface\t%s\nimage policy\t%s\n", r.Interface, r.Policy)
 	for _, k := range r.Keys {

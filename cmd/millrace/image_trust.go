@@ -14,14 +14,14 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// trustFlags say which images a drive takes.
+// trustFlags are the flags that set which images a drive accepts.
 type trustFlags struct {
 	policy string
 	keys   []string
 	revoke []string
 }
 
-func (f *trustFlags) add(cmd *cobra.Command) {
+func (f *trustFlags) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.policy, "image-policy", "",
 		"which images the drive takes: require (signed by a key it holds), warn or off (default: what it kept, else "+
@@ -31,7 +31,7 @@ func (f *trustFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.revoke, "image-revoke", nil, "key:ID or image:ID to revoke, beside those that are")
 }
 
-// change is what the flags make of what a drive trusts; nil if none is given.
+// change returns the function that applies the flags to a drive's trust; nil if no flag is given.
 func (f *trustFlags) change() (func(*image.Trust) error, error) {
 	if f.policy == "" && len(f.keys) == 0 && len(f.revoke) == 0 {
 		return nil, nil
@@ -113,7 +113,7 @@ there, by the same flags of millrace drive serve: no host may change what a driv
 			return c.printReport(&inspection.ImageList{Drive: dev.String(), Report: r})
 		},
 	}
-	f.add(cmd)
+	f.addFlags(cmd)
 	cmd.Flags().BoolVar(&force, "force", false,
 		"revoke also the image that runs: the drive goes back to the one before it, or to the stock image")
 	return cmd
@@ -143,7 +143,7 @@ func (f *trustFlags) checkRunning(ctx context.Context, uri string) error {
 	})
 }
 
-// parseRevoked reads key:ID and image:ID.
+// parseRevoked parses key:ID and image:ID.
 func parseRevoked(list []string) (keys []image.KeyID, images []image.ID, err error) {
 	for _, s := range list {
 		kind, text, _ := strings.Cut(s, ":")

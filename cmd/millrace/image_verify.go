@@ -12,15 +12,15 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// verified is what `millrace image verify` reports: every step that a drive would take.
-type verified struct {
-	File     string         `json:"file"`
-	Image    image.ID       `json:"image"` // empty: the bytes could not be read so far
-	Standing image.Standing `json:"standing"`
-	Steps    []verifiedStep `json:"steps"`
+// verification is what `millrace image verify` prints: every step that a drive takes.
+type verification struct {
+	File     string             `json:"file"`
+	Image    image.ID           `json:"image"` // empty: the bytes could not be read so far
+	Standing image.Standing     `json:"standing"`
+	Steps    []verificationStep `json:"steps"`
 }
 
-type verifiedStep struct {
+type verificationStep struct {
 	Step   image.Step `json:"step"`
 	Result string     `json:"result"` // passed, failed, skipped
 	Detail string     `json:"detail"`
@@ -58,9 +58,9 @@ If a step fails, those behind it are skipped and the exit status is 1.`,
 			if err != nil {
 				return err
 			}
-			v := verified{File: args[0]}
-			failure := tryImage(cmd.Context(), b, trust)
-			v.note(b, &trust, failure)
+			v := verification{File: args[0]}
+			failure := loadIntoMemoryDrive(cmd.Context(), b, trust)
+			v.fillSteps(b, &trust, failure)
 			err = c.print(v, func(w io.Writer) {
 				fmt.Fprintf(w, "image\t%s\nsignature\t%s\n", dash(v.Image.Short()), dash(string(v.Standing)))
 				for _, s := range v.Steps {
@@ -70,7 +70,7 @@ If a step fails, those behind it are skipped and the exit status is 1.`,
 			if err == nil && failure != nil {
 				var refusal *image.LoadError
 				if errors.As(failure, &refusal) {
-					failure = refusal // which drive it was tried on says nothing
+					failure = refusal // the name of the temporary drive says nothing
 				}
 				err = fmt.Errorf("%s: %w", args[0], failure)
 			}
@@ -82,8 +82,8 @@ If a step fails, those behind it are skipped and the exit status is 1.`,
 	return cmd
 }
 
-// tryImage loads an image into a drive in memory and tests it.
-func tryImage(ctx context.Context, b []byte, trust image.Trust) (err error) {
+// loadIntoMemoryDrive loads an image into a temporary drive in memory and tests it.
+func loadIntoMemoryDrive(ctx context.Context, b []byte, trust image.Trust) (err error) {
 	dev, err := sdk.Create(ctx, "mem:?size=1MiB&slm=1MiB", sdk.DeviceOptions{Trust: func(t *image.Trust) error {
 		*t = trust
 		return nil
@@ -99,8 +99,8 @@ func tryImage(ctx context.Context, b []byte, trust image.Trust) (err error) {
 	return dev.TestImage(ctx, slot)
 }
 
-// note fills in the steps up to the one that failed.
-func (v *verified) note(b []byte, trust *image.Trust, failure error) {
+// fillSteps fills in the results of the steps: failure is the error of the first one that failed.
+func (v *verification) fillSteps(b []byte, trust *image.Trust, failure error) {
 	if m, err := image.Parse(b); err == nil {
 		v.Image = m.ID
 		v.Standing, _ = trust.Standing(m)
@@ -109,7 +109,7 @@ func (v *verified) note(b []byte, trust *image.Trust, failure error) {
 	errors.As(failure, &e)
 	failed := false
 	for _, step := range verifySteps {
-		s := verifiedStep{Step: step, Result: "passed"}
+		s := verificationStep{Step: step, Result: "passed"}
 		switch {
 		case failed:
 			s.Result, s.Detail = "skipped", "a step before it failed"

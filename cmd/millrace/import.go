@@ -45,7 +45,7 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 			if in.format == "" && slices.Contains(args, "-") {
 				return usagef("say with --input-format what standard input is: criteo-tsv or criteo-bin")
 			}
-			if err := in.find(args); err != nil {
+			if err := in.findFormat(args); err != nil {
 				return err
 			}
 			if in.format == "parquet" {
@@ -62,7 +62,7 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 			if in.format != "criteo-tsv" && in.format != "criteo-bin" {
 				return usagef("--input-format %q: want parquet, criteo-tsv or criteo-bin", in.format)
 			}
-			t, err := in.text()
+			t, err := in.textOptions()
 			if err != nil {
 				return err
 			}
@@ -87,9 +87,9 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 				return usageError{errors.Join(err, closeAll())}
 			}
 			if err := errors.Join(err, closeAll()); err != nil {
-				return withdraw(err, files)
+				return removeAfter(err, files)
 			}
-			v := written{Dropped: counts.Dropped}
+			v := writtenDataset{Dropped: counts.Dropped}
 			v.add(files)
 			return c.printWritten(&v)
 		},
@@ -108,7 +108,7 @@ Parquet files are looked through, and copied as partitions when they are sound.`
 	return cmd
 }
 
-// concatenate reads files one after the other, "-" being standard input.
+// concatenate returns a reader of the files one after the other; "-" is standard input.
 func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, error) {
 	var readers []io.Reader
 	var files []*os.File
@@ -134,14 +134,14 @@ func (c datasetCommands) concatenate(paths []string) (io.Reader, func() error, e
 	return io.MultiReader(readers...), closeAll, nil
 }
 
-// importParquet copies files that can be read. All are looked through before the first is copied; when a copy fails
-// those before it are removed.
+// importParquet copies files that a pipeline can read. It examines all files before it copies the first; when a copy
+// fails, the copies before it are removed.
 func (c datasetCommands) importParquet(ctx context.Context, paths []string, o workload.Options) error {
 	if err := os.MkdirAll(o.Out, 0o777); err != nil {
 		return err
 	}
 	files := make([]workload.File, 0, len(paths))
-	from := map[string]string{} // by where it goes
+	from := map[string]string{} // source by destination
 	for _, path := range paths {
 		info, err := partitionfile.Describe(ctx, path, partitionfile.Parquet, text.Options{})
 		if err != nil {
@@ -167,15 +167,15 @@ func (c datasetCommands) importParquet(ctx context.Context, paths []string, o wo
 	}
 	for i, f := range files {
 		if err := copyFile(ctx, from[f.Path], f.Path); err != nil {
-			return withdraw(fmt.Errorf("import %s: %w", from[f.Path], err), files[:i])
+			return removeAfter(fmt.Errorf("import %s: %w", from[f.Path], err), files[:i])
 		}
 	}
-	var v written
+	var v writtenDataset
 	v.add(files)
 	return c.printWritten(&v)
 }
 
-// copyFile copies a file, which has its name only when it is whole.
+// copyFile copies a file. The copy has its name only when it is whole.
 func copyFile(ctx context.Context, from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -186,20 +186,20 @@ func copyFile(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, untilDone{ctx, in})
+	_, err = io.Copy(out, cancellableReader{ctx, in})
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return errors.Join(err, os.Remove(to+".partial"))
 	}
 	return os.Rename(to+".partial", to)
 }
 
-// untilDone reads until ctx ends.
-type untilDone struct {
+// cancellableReader reads until ctx ends.
+type cancellableReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (u untilDone) Read(p []byte) (int, error) {
+func (u cancellableReader) Read(p []byte) (int, error) {
 	if err := context.Cause(u.ctx); err != nil {
 		return 0, err
 	}

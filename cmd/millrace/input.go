@@ -21,7 +21,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// input is where partitions come from and who computes; the flags of every command that reads a data set.
+// input holds the flags of every command that reads a data set: where the partitions come from and what computes.
 type input struct {
 	in        []string
 	drives    []string
@@ -35,11 +35,11 @@ type input struct {
 	threads   int
 	streams   int
 	coalesce  string
-	elsewhere string // what else than --in and --drive the command takes, for the error that both are missing
+	elsewhere string // the alternative to --in and --drive that the error names when both are missing
 }
 
-// flags adds the input's flags.
-func (i *input) flags(cmd *cobra.Command) {
+// addFlags adds the flags to a command.
+func (i *input) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&i.in, "in", nil,
 		"files, folders or patterns (* does not cross /), several as --in a.parquet b.parquet; with --drive: members "+
@@ -65,8 +65,8 @@ func (i *input) formatFlags(f *pflag.FlagSet, byDefault string) {
 	f.StringVar(&i.malformed, "malformed", "fail", "criteo-tsv: what becomes of a malformed row: fail, drop or null")
 }
 
-// config turns the flags into drives to open. It checks every flag before it looks at a file.
-func (i *input) config(cmd *cobra.Command) (local.Config, error) {
+// localConfig turns the flags into drives to open. It checks every flag before it looks at a file.
+func (i *input) localConfig(cmd *cobra.Command) (local.Config, error) {
 	c := local.Config{
 		Drives: i.drives, Spread: i.spread, DriveOptions: host.DriveOptions{Threads: i.threads, Streams: i.streams},
 	}
@@ -79,7 +79,7 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 			return c, err
 		}
 	}
-	if c.Text, err = i.text(); err != nil {
+	if c.Text, err = i.textOptions(); err != nil {
 		return c, err
 	}
 	switch i.engine {
@@ -124,7 +124,7 @@ func (i *input) config(cmd *cobra.Command) (local.Config, error) {
 		c.Members = i.in
 		return c, nil
 	}
-	if err := i.find(i.in); err != nil {
+	if err := i.findFormat(i.in); err != nil {
 		return c, err
 	}
 	if c.Source, err = i.source(); err != nil {
@@ -174,8 +174,8 @@ func (i *input) source() (program.Source, error) {
 	return source, nil
 }
 
-// text returns how text partitions are read.
-func (i *input) text() (text.Options, error) {
+// textOptions returns how text partitions are read.
+func (i *input) textOptions() (text.Options, error) {
 	var o text.Options
 	switch i.label {
 	case "present":
@@ -197,7 +197,7 @@ func (i *input) text() (text.Options, error) {
 	return o, nil
 }
 
-// loadPipeline reads a pipeline document, or takes one of the named ones.
+// loadPipeline returns the pipeline of a document, or the built-in pipeline of that name.
 func loadPipeline(name string) (*pipeline.Spec, error) {
 	if name == "" {
 		return nil, usagef("--pipeline is wanted: a YAML file, or one of %s", strings.Join(pipeline.Names(), ", "))
@@ -216,10 +216,10 @@ func loadPipeline(name string) (*pipeline.Spec, error) {
 	return spec, nil
 }
 
-// maxDocument bounds the documents that are read whole; what parses them has bounds of its own, below it.
+// maxDocument bounds the documents that are read whole. Their parsers have lower bounds of their own.
 const maxDocument = 16 << 20
 
-// readDocument reads a pipeline, prices or a token: a pipe too, but no more than a document can have.
+// readDocument reads a pipeline, prices or a token of at most maxDocument bytes, from a file or a pipe.
 func readDocument(name string) (b []byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -233,7 +233,7 @@ func readDocument(name string) (b []byte, err error) {
 	return b, err
 }
 
-// namePipeline says which document an error's line and column are of.
+// namePipeline adds the name of the document to an error with a line and a column.
 func namePipeline(err error, name string) error {
 	var wrong pipeline.Errors
 	if errors.As(err, &wrong) {
@@ -242,7 +242,7 @@ func namePipeline(err error, name string) error {
 	return err
 }
 
-// documentError is what is wrong with a pipeline, by its causes.
+// documentError is the errors of a pipeline document.
 type documentError struct {
 	name  string // of the document
 	wrong pipeline.Errors
@@ -252,7 +252,7 @@ func (e *documentError) Error() string { return strings.Join(e.lines(), "\n") }
 
 func (e *documentError) Unwrap() error { return e.wrong }
 
-// lines says one cause a line.
+// lines returns one line for each error.
 func (e *documentError) lines() []string {
 	lines := make([]string, len(e.wrong))
 	for i, one := range e.wrong {

@@ -14,28 +14,29 @@ import (
 	"github.com/millrace/millrace/sdk"
 )
 
-// inspectFlags say by whom a drive is asked: by this command, which opens it, or by the storage node that has it open.
+// inspectFlags are the flags that say how a drive is reached: this command opens it, or the storage node that has it
+// open answers for it.
 type inspectFlags struct {
 	remoteFlags
 	node string
 }
 
-// inspectHelp is what the long help of a command says of inspectFlags.
+// inspectHelp is the part of a command's help that explains inspectFlags.
 const inspectHelp = `
 
 A drive that a storage node serves is asked through the node: by its URI on the node's machine,
 where the node is found by itself; as NODE/DRIVE, through the control plane; or, with --node, by its
 name on the node at that address.`
 
-func (f *inspectFlags) add(cmd *cobra.Command) {
-	f.remoteFlags.add(cmd)
+func (f *inspectFlags) addFlags(cmd *cobra.Command) {
+	f.remoteFlags.addFlags(cmd)
 	cmd.Flags().StringVar(&f.node, "node", "",
 		"address of the storage node that has the drive: https://HOST:PORT, http://HOST:PORT or unix:PATH; the drive "+
 			"is then named as the node names it")
 	cmd.Long += inspectHelp
 }
 
-// inspect asks a drive, wherever it is open.
+// inspectDrive asks a drive, opening it or through the process that has it open.
 func (c *console) inspectDrive(ctx context.Context, f *inspectFlags, arg string, kind inspection.Kind) (any, error) {
 	_, uriError := sdk.ParseURI(arg)
 	node, drive, ref := strings.Cut(arg, "/")
@@ -52,15 +53,15 @@ func (c *console) inspectDrive(ctx context.Context, f *inspectFlags, arg string,
 		}
 		return inspection.Ask(ctx, t.Identity, []string{f.node}, arg, kind)
 	case uriError == nil:
-		return f.open(ctx, c.warnings(), arg, kind)
+		return f.openOrAsk(ctx, c.warnings(), arg, kind)
 	case ref && node != "" && drive != "" && !strings.Contains(arg, ":"):
-		return f.through(ctx, node, drive, kind)
+		return f.askControlPlane(ctx, node, drive, kind)
 	}
 	return nil, usageError{fmt.Errorf("%w; or name a drive of a storage node as NODE/DRIVE", uriError)}
 }
 
-// open opens a drive by its URI, or asks whoever has it open.
-func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string,
+// openOrAsk opens a drive by its URI, or asks the process that has it open.
+func (f *inspectFlags) openOrAsk(ctx context.Context, log *slog.Logger, uri string,
 	kind inspection.Kind) (answer any, err error) {
 	err = withDrive(ctx, uri, log, func(dev *sdk.Device) error {
 		answer, err = inspection.Read(ctx, kind, dev, nil)
@@ -71,7 +72,7 @@ func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string,
 		return answer, err
 	}
 	o := busy.Owner
-	if served := o.URLs[0]; strings.HasPrefix(served, "tcp:") { // drive serve: others open it beside
+	if served := o.URLs[0]; strings.HasPrefix(served, "tcp:") { // drive serve: it admits further hosts
 		if derr := withDrive(ctx, served, log, func(dev *sdk.Device) error {
 			answer, err = inspection.Read(ctx, kind, dev, nil)
 			return err
@@ -91,8 +92,9 @@ func (f *inspectFlags) open(ctx context.Context, log *slog.Logger, uri string,
 	return answer, nil
 }
 
-// through asks the control plane where the node is, and then the node.
-func (f *inspectFlags) through(ctx context.Context, node, drive string, kind inspection.Kind) (answer any, err error) {
+// askControlPlane asks the control plane for the node's address, and then the node.
+func (f *inspectFlags) askControlPlane(ctx context.Context, node, drive string,
+	kind inspection.Kind) (answer any, err error) {
 	client, err := f.dial()
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func TestADriveInServiceIsAskedThroughItsNode(t *testing.T) {
 	must(t, "drive", "create", drive+"?size=8MiB&slm=64MiB")
 	must(t, "drive", "put", drive, data+"/part-00000.parquet")
 	files, images := must(t, "drive", "ls", drive, "--output", "json"), must(t, "image", "list", drive)
-	var control controlling
+	var control controlStarted
 	daemon(t, &control, "control", "run", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--progress", "none")
 	conf := file(t, "node.yaml", "name: n1\nlisten: ['127.0.0.1:0']\ncontrol: ['"+control.URL+
 		"']\ndrives: [{name: d0, uri: '"+drive+"'}]\n")

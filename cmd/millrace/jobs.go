@@ -32,7 +32,7 @@ type jobView struct {
 	State       string     `json:"state"`
 	Digest      string     `json:"digest"`
 	Submitted   string     `json:"submitted"`
-	Owner       string     `json:"owner"` // whose launchers it is for; empty: every launcher's
+	Owner       string     `json:"owner"` // the owner of the launchers that may attach; empty: every launcher may
 	Epoch       uint64     `json:"epoch"` // from 0
 	Epochs      uint64     `json:"epochs"`
 	MiniBatches uint64     `json:"mini_batches"`
@@ -78,23 +78,23 @@ func viewJob(s *apiv1.JobStatus) jobView {
 	last := 0.0
 	for _, r := range s.GetRanks() {
 		v.Ranks = append(v.Ranks, rankView{r.Rank, r.Attached, r.Minibatches, r.Delivered, r.QueueBatches,
-			r.StallSeconds, contact(r.LastContactSeconds), r.Detached})
+			r.StallSeconds, formatContact(r.LastContactSeconds), r.Detached})
 		last = max(last, r.LastContactSeconds)
 	}
-	v.LastContact = contact(last)
+	v.LastContact = formatContact(last)
 	return v
 }
 
-// contact is a time of the control plane's clock as it is printed; empty for 0.
-func contact(seconds float64) string {
+// formatContact returns a time of the control plane's clock as RFC 3339; empty for 0.
+func formatContact(seconds float64) string {
 	if seconds == 0 {
 		return ""
 	}
 	return time.UnixMilli(int64(seconds * 1e3)).UTC().Format(time.RFC3339)
 }
 
-// attached says how many ranks are attached, for people.
-func (v *jobView) attached() string {
+// formatAttached returns how many ranks are attached, for a table.
+func (v *jobView) formatAttached() string {
 	n := 0
 	for _, r := range v.Ranks {
 		if r.Attached {
@@ -104,16 +104,16 @@ func (v *jobView) attached() string {
 	return fmt.Sprintf("%d of %d", n, len(v.Ranks))
 }
 
-// appetite is T, for people.
-func (v *jobView) appetite() string {
+// formatT returns T, for a table.
+func (v *jobView) formatT() string {
 	if v.T == 0 {
 		return "not known: every drive may run"
 	}
 	return fmt.Sprintf("%.0f rows/s", v.T)
 }
 
-// share is the part of the epoch that is delivered, for people.
-func (v *jobView) share() string {
+// formatShare returns the share of the epoch that is delivered, for a table.
+func (v *jobView) formatShare() string {
 	if v.MiniBatches == 0 {
 		return "-"
 	}
@@ -127,10 +127,10 @@ func printJob(w io.Writer, v jobView) {
 		fmt.Fprintf(w, "owner\t%s\n", v.Owner)
 	}
 	fmt.Fprintf(w, "epoch\t%d (%d asked for)\ndelivered\t%d of %d mini-batches (%s)\nrows\t%d\n", v.Epoch, v.Epochs,
-		v.Delivered, v.MiniBatches, v.share(), v.Rows)
+		v.Delivered, v.MiniBatches, v.formatShare(), v.Rows)
 	fmt.Fprintf(w,
 		"T\t%s\nP\t%.0f rows/s a drive\ndrives\t%d at once, T/P wants %d\nallocation\t%s\nexpected stall\t%.1f s\n"+
-			"leases redelivered\t%d\n", v.appetite(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
+			"leases redelivered\t%d\n", v.formatT(), v.P, v.Drives, v.Wanted, v.Allocation, v.Stall, v.Redelivered)
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -225,7 +225,7 @@ With --follow, partitions that appear later are taken when all that was there is
 			return err
 		}
 		if wait {
-			if job, err = runs(ctx, client, job); err != nil {
+			if job, err = waitUntilRunning(ctx, client, job); err != nil {
 				return err
 			}
 		}
@@ -234,7 +234,7 @@ With --follow, partitions that appear later are taken when all that was there is
 	})
 }
 
-// pipelineDocument is the YAML of a pipeline, checked here first so that an error names the file.
+// pipelineDocument returns the YAML of a pipeline. It is checked here so that an error names the file.
 func pipelineDocument(name string) ([]byte, error) {
 	if _, err := loadPipeline(name); err != nil {
 		return nil, err
@@ -246,8 +246,8 @@ func pipelineDocument(name string) ([]byte, error) {
 	return b, nil
 }
 
-// runs waits until a job runs.
-func runs(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*apiv1.JobStatus, error) {
+// waitUntilRunning waits until a job runs.
+func waitUntilRunning(ctx context.Context, client *remote.Client, job *apiv1.JobStatus) (*apiv1.JobStatus, error) {
 	for st, err := range client.Watch(ctx, job.Id) {
 		if err != nil {
 			return nil, err
@@ -278,7 +278,7 @@ has for as long as it, or the control plane, allows (control run --abandon-after
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return c.repeat(ctx, watch, func(c *console) error {
+		return c.printRepeatedly(ctx, watch, func(c *console) error {
 			jobs, err := client.List(ctx)
 			if err != nil {
 				return err
@@ -291,7 +291,7 @@ has for as long as it, or the control plane, allows (control run --abandon-after
 				fmt.Fprintf(w, "job\tstate\tepoch\tdelivered\tdrives\twanted\tattached\tlast contact\tsubmitted\n")
 				for _, v := range views {
 					fmt.Fprintf(w, "%s\t%s\t%d of %d\t%s\t%d\t%d\t%s\t%s\t%s\n", v.ID, v.State, v.Epoch+1, v.Epochs,
-						v.share(), v.Drives, v.Wanted, v.attached(), dash(v.LastContact), v.Submitted)
+						v.formatShare(), v.Drives, v.Wanted, v.formatAttached(), dash(v.LastContact), v.Submitted)
 				}
 			})
 		})

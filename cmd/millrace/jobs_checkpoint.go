@@ -12,8 +12,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// checkpointed is what jobs checkpoint says.
-type checkpointed struct {
+// checkpointResult is what `millrace jobs checkpoint` prints.
+type checkpointResult struct {
 	Job          string `json:"job"`
 	File         string `json:"file"`
 	Epoch        uint64 `json:"epoch"` // from 0
@@ -51,7 +51,7 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 		if err := replaceFile(out, []byte(base64.RawURLEncoding.EncodeToString(b))); err != nil {
 			return err
 		}
-		v := checkpointed{Job: args[0], File: out, Epoch: t.Epoch, Acknowledged: t.Mark}
+		v := checkpointResult{Job: args[0], File: out, Epoch: t.Epoch, Acknowledged: t.Mark}
 		for _, r := range t.Ranges {
 			v.Acknowledged += r.To - r.From
 		}
@@ -62,8 +62,8 @@ own, as one that was abandoned; of one that was cancelled, has failed or is done
 	})
 }
 
-// readResume reads a file with a token, as text, as train and jobs checkpoint write it, or as bytes, as a launcher got
-// it.
+// readResume reads a file with a token: text, as train and jobs checkpoint write it, or the bytes that a launcher
+// received.
 func readResume(path string) ([]byte, error) {
 	b, err := readDocument(path)
 	if err != nil {

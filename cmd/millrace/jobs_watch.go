@@ -14,10 +14,10 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// watchView is a job's status with what only several statuses together tell.
+// watchView is a job's status with the rate and the remaining time, which follow from several statuses.
 type watchView struct {
 	jobView
-	Rate      float64 `json:"rows_per_second"`   // acknowledged lately; 0: not known yet
+	Rate      float64 `json:"rows_per_second"`   // recently acknowledged; 0: not known yet
 	Remaining float64 `json:"remaining_seconds"` // time left at that pace; 0: unknown
 }
 
@@ -78,38 +78,40 @@ func viewWatch(st *apiv1.JobStatus, pace *remote.Pace) watchView {
 	return v
 }
 
-// rate is the pace, for people.
-func (v *watchView) rate() string {
+// formatRate returns the rate, for a table.
+func (v *watchView) formatRate() string {
 	if v.Rate == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f rows/s", v.Rate)
 }
 
-// remaining is how long the job takes, for people.
-func (v *watchView) remaining() string {
+// formatRemaining returns the time left, for a table.
+func (v *watchView) formatRemaining() string {
 	if v.Remaining == 0 {
 		return "-"
 	}
 	return time.Duration(v.Remaining * float64(time.Second)).String()
 }
 
-// lineWatch writes one line, for logs and pipes.
+// lineWatch writes a status as one line, for logs and pipes.
 func lineWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "%s  %s  epoch %d of %d, %s delivered, %s, %d drives (%d wanted), %s left\n",
-		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.share(), v.rate(), v.Drives, v.Wanted,
-		v.remaining())
+		time.Now().Format(time.TimeOnly), v.State, v.Epoch+1, v.Epochs, v.formatShare(), v.formatRate(), v.Drives,
+		v.Wanted,
+		v.formatRemaining())
 }
 
-// drawWatch writes what a terminal shows in place.
+// drawWatch writes a status for a terminal, which shows it in place of the one before.
 func drawWatch(w io.Writer, v watchView) {
 	fmt.Fprintf(w, "job\t%s (%s)\nstate\t%s\n", v.Name, v.ID, v.State)
 	fmt.Fprintf(w, "epoch\t%d of %d\n", v.Epoch+1, v.Epochs)
-	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", bar(v.Delivered, v.MiniBatches, 30), v.share(),
+	fmt.Fprintf(w, "delivered\t%s %s, %d of %d mini-batches\n", progressBar(v.Delivered, v.MiniBatches, 30),
+		v.formatShare(),
 		v.Delivered, v.MiniBatches)
-	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.rate(), v.appetite(), v.P)
+	fmt.Fprintf(w, "rows/s\t%s\nT\t%s\nP\t%.0f rows/s a drive\n", v.formatRate(), v.formatT(), v.P)
 	fmt.Fprintf(w, "drives\t%d at once, T/P wants %d\n", v.Drives, v.Wanted)
-	fmt.Fprintf(w, "time left\t%s\n", v.remaining())
+	fmt.Fprintf(w, "time left\t%s\n", v.formatRemaining())
 	if v.WaitsFor != "" {
 		fmt.Fprintf(w, "waits for\t%s\n", v.WaitsFor)
 	}
@@ -120,8 +122,8 @@ func drawWatch(w io.Writer, v watchView) {
 	}
 }
 
-// bar draws a part of a whole in width characters.
-func bar(part, whole uint64, width int) string {
+// progressBar draws the share part of whole in width characters.
+func progressBar(part, whole uint64, width int) string {
 	full := 0
 	if whole > 0 {
 		full = int(min(part, whole) * uint64(width) / whole)

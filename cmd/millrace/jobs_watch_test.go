@@ -43,8 +43,8 @@ func TestWatchShowsPaceAndTimeLeft(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(line.String(), "\n"))
 
 	fresh := viewWatch(status, &remote.Pace{})
-	assert.Equal(t, "-", fresh.rate())
-	assert.Equal(t, "-", fresh.remaining())
-	assert.Equal(t, "[....]", bar(7, 0, 4), "a plan that is not known yet")
-	assert.Equal(t, "[####]", bar(9, 7, 4))
+	assert.Equal(t, "-", fresh.formatRate())
+	assert.Equal(t, "-", fresh.formatRemaining())
+	assert.Equal(t, "[....]", progressBar(7, 0, 4), "a plan that is not known yet")
+	assert.Equal(t, "[####]", progressBar(9, 7, 4))
 }

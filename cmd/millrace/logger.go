@@ -13,7 +13,7 @@ type logFlags struct {
 	level, format string
 }
 
-func (f *logFlags) add(cmd *cobra.Command) {
+func (f *logFlags) addFlags(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.level, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	fl.StringVar(&f.format, "log-format", "auto",

@@ -22,7 +22,7 @@
 //
 // Every command has --help with an example, --output table|json and --progress auto|plain|json|none. Results go to
 // stdout, progress and errors to stderr; an error is one line. Exit status: 0 done, 1 failed, 2 wrong flags or
-// arguments. docs/commands.md has it all.
+// arguments. docs/commands.md lists every command and flag.
 package main
 
 import (
@@ -38,6 +38,6 @@ func main() { os.Exit(process()) }
 func process() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second interrupt ends the process, whatever the first one waits for
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	return run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr})
 }

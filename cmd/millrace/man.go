@@ -52,40 +52,40 @@ func writeManual(cmd *cobra.Command, dir, date string) error {
 func manualPage(cmd *cobra.Command, date string) string {
 	var b strings.Builder
 	title := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
-	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", roff(strings.ToUpper(title)), date,
-		roff(buildVersion().Version))
-	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(title), roff(lower(cmd.Short)))
-	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(cmd.UseLine()))
+	fmt.Fprintf(&b, ".TH %s 1 %s \"millrace %s\" \"Millrace\"\n.ad l\n.nh\n", escapeRoff(strings.ToUpper(title)), date,
+		escapeRoff(buildVersion().Version))
+	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", escapeRoff(title), escapeRoff(lowerFirst(cmd.Short)))
+	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", escapeRoff(cmd.UseLine()))
 	if text := cmd.Long; text != "" || cmd.HasSubCommands() {
 		b.WriteString(".SH DESCRIPTION\n")
-		paragraphs(&b, text)
+		writeParagraphs(&b, text)
 	}
 	if cmd.HasAvailableSubCommands() {
 		b.WriteString(".SH COMMANDS\n")
 		for _, sub := range cmd.Commands() {
 			if !sub.Hidden {
-				fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", roff(title+"-"+sub.Name()), roff(sub.Short))
+				fmt.Fprintf(&b, ".TP\n.BR %s (1)\n%s\n", escapeRoff(title+"-"+sub.Name()), escapeRoff(sub.Short))
 			}
 		}
 	}
-	options(&b, "OPTIONS", cmd.LocalNonPersistentFlags())
-	options(&b, "OPTIONS OF EVERY COMMAND", cmd.Root().PersistentFlags())
+	writeOptions(&b, "OPTIONS", cmd.LocalNonPersistentFlags())
+	writeOptions(&b, "OPTIONS OF EVERY COMMAND", cmd.Root().PersistentFlags())
 	b.WriteString(".SH EXIT STATUS\n0 done, 1 failed, 2 wrong flags or arguments.\n")
 	if cmd.Example != "" {
 		b.WriteString(".SH EXAMPLES\n.nf\n")
 		for line := range strings.Lines(cmd.Example) {
-			b.WriteString(roff(strings.TrimSpace(line)) + "\n")
+			b.WriteString(escapeRoff(strings.TrimSpace(line)) + "\n")
 		}
 		b.WriteString(".fi\n")
 	}
 	if p := cmd.Parent(); p != nil {
-		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", roff(strings.ReplaceAll(p.CommandPath(), " ", "-")))
+		fmt.Fprintf(&b, ".SH SEE ALSO\n.BR %s (1)\n", escapeRoff(strings.ReplaceAll(p.CommandPath(), " ", "-")))
 	}
 	return b.String()
 }
 
-// lower begins a sentence in the middle of a line.
-func lower(s string) string {
+// lowerFirst returns text with a small first letter, to go on within a sentence.
+func lowerFirst(s string) string {
 	first, rest, _ := strings.Cut(s, " ")
 	if strings.ToLower(first[1:]) != first[1:] {
 		return s // a name, as JSON
@@ -93,20 +93,20 @@ func lower(s string) string {
 	return strings.TrimSpace(strings.ToLower(first) + " " + rest)
 }
 
-// paragraphs writes text whose paragraphs are apart by an empty line.
-func paragraphs(b *strings.Builder, text string) {
+// writeParagraphs writes text whose paragraphs are separated by empty lines.
+func writeParagraphs(b *strings.Builder, text string) {
 	for i, p := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
 			b.WriteString(".PP\n")
 		}
 		for line := range strings.Lines(p) {
-			b.WriteString(roff(strings.TrimSpace(line)) + "\n")
+			b.WriteString(escapeRoff(strings.TrimSpace(line)) + "\n")
 		}
 	}
 }
 
-// options writes a section of flags, if there are any.
-func options(b *strings.Builder, heading string, flags *pflag.FlagSet) {
+// writeOptions writes a section of flags, if there are any.
+func writeOptions(b *strings.Builder, heading string, flags *pflag.FlagSet) {
 	begun := false
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
@@ -117,17 +117,17 @@ func options(b *strings.Builder, heading string, flags *pflag.FlagSet) {
 			begun = true
 		}
 		kind, usage := pflag.UnquoteUsage(f)
-		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", roff(strings.TrimSpace("--"+f.Name+" "+kind)), roff(usage))
+		fmt.Fprintf(b, ".TP\n.B %s\n%s\n", escapeRoff(strings.TrimSpace("--"+f.Name+" "+kind)), escapeRoff(usage))
 		switch f.DefValue {
 		case "", "[]", "0", "false", "0s":
 		default:
-			fmt.Fprintf(b, "(default: %s)\n", roff(f.DefValue))
+			fmt.Fprintf(b, "(default: %s)\n", escapeRoff(f.DefValue))
 		}
 	})
 }
 
-// roff makes text that troff takes literally.
-func roff(s string) string {
+// escapeRoff escapes text so that troff prints it literally.
+func escapeRoff(s string) string {
 	s = strings.NewReplacer("\\", "\\e", "-", "\\-", "\n", " ").Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
 		s = "\\&" + s

@@ -29,14 +29,14 @@ func TestManual(t *testing.T) {
 		require.NoError(t, err)
 		page := string(b)
 		for _, want := range []string{
-			".TH " + roff(strings.ToUpper(title)) + " 1 2026-01-31 ", ".SH NAME\n" + roff(title) + " \\- ",
+			".TH " + escapeRoff(strings.ToUpper(title)) + " 1 2026-01-31 ", ".SH NAME\n" + escapeRoff(title) + " \\- ",
 			".SH SYNOPSIS", ".SH EXIT STATUS", ".SH EXAMPLES",
 		} {
 			assert.Contains(t, page, want, title)
 		}
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if f.Name != "help" {
-				assert.Contains(t, page, roff("--"+f.Name), title)
+				assert.Contains(t, page, escapeRoff("--"+f.Name), title)
 			}
 		})
 		for line := range strings.Lines(page) {
@@ -56,8 +56,8 @@ func TestManual(t *testing.T) {
 }
 
 func TestRoff(t *testing.T) {
-	assert.Equal(t, `\&.ext a\-b \en`, roff(".ext a-b \\n"))
-	assert.Equal(t, `\&'quoted'`, roff("'quoted'"))
-	assert.Equal(t, "JSON of it", lower("JSON of it"))
-	assert.Equal(t, "a drive", lower("A drive"))
+	assert.Equal(t, `\&.ext a\-b \en`, escapeRoff(".ext a-b \\n"))
+	assert.Equal(t, `\&'quoted'`, escapeRoff("'quoted'"))
+	assert.Equal(t, "JSON of it", lowerFirst("JSON of it"))
+	assert.Equal(t, "a drive", lowerFirst("A drive"))
 }

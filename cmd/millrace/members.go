@@ -21,7 +21,7 @@ func (c memberCommands) command() *cobra.Command {
 	return g
 }
 
-// memberView is a member as it is printed.
+// memberView is a member as commands print it.
 type memberView struct {
 	Name    string   `json:"name"`
 	ID      string   `json:"id"`
@@ -37,7 +37,7 @@ func viewMember(m *apiv1.Member) memberView {
 	}
 }
 
-// state says in a word or two how a member is.
+// state returns the state of a member in words.
 func (v memberView) state() string {
 	switch {
 	case v.Name == "":

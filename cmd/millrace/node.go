@@ -17,7 +17,7 @@ func (c nodeCommand) command() *cobra.Command {
 	return group("node", "Run this machine as a storage node", c.run())
 }
 
-// nodeReady is what node run says when it serves.
+// nodeReady is what node run prints when the node serves.
 type nodeReady struct {
 	Name    string   `json:"name"`
 	URLs    []string `json:"urls"`

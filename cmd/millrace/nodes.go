@@ -19,7 +19,7 @@ func (c nodesCommands) command() *cobra.Command {
 	return group("nodes", "The storage nodes that a control plane knows", c.list(), c.show(), c.drain())
 }
 
-// nodeView is a node as it is printed.
+// nodeView is a node as commands print it.
 type nodeView struct {
 	Name       string      `json:"name"`
 	State      string      `json:"state"`
@@ -49,7 +49,7 @@ type driveView struct {
 	Free       int64    `json:"free_bytes"`
 }
 
-// shortImage is an image's id as image list shows it.
+// shortImage returns the part of an image's id that image list shows.
 func shortImage(id string) string { return id[:min(len(id), 16)] }
 
 func viewNode(r *apiv1.NodeRecord) nodeView {
@@ -94,7 +94,7 @@ func (c nodesCommands) list() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "print again every second until it is interrupted")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, _ []string) error {
-		return c.repeat(ctx, watch, func(c *console) error {
+		return c.printRepeatedly(ctx, watch, func(c *console) error {
 			records, err := client.Nodes(ctx)
 			if err != nil {
 				return err

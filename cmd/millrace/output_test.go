@@ -265,7 +265,7 @@ func TestPlainLinesAreRare(t *testing.T) {
 		p.add(1)
 	}
 	p.finish()
-	assert.LessOrEqual(t, strings.Count(w.String(), "\n"), 1+int(time.Since(p.begun)/every))
+	assert.LessOrEqual(t, strings.Count(w.String(), "\n"), 1+int(time.Since(p.begun)/lineInterval))
 	assert.Contains(t, w.String(), "task: 1000 of 1000 rows")
 }
 

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// copyView is a copy as it is printed.
-type copyView struct {
+// copyResult is a copy of a partition, and what became of it.
+type copyResult struct {
 	Partition string `json:"partition"`
 	Bytes     int64  `json:"bytes"`
 	Rows      int64  `json:"rows"`
@@ -53,8 +53,8 @@ func (f *remoteFlags) withCluster(ctx context.Context, client *remote.Client, do
 	return do(c)
 }
 
-// listed waits until the control plane lists copies that were made, so that a command that follows finds them.
-func (f *remoteFlags) listed(ctx context.Context, client *remote.Client, copies []placement.Copy) error {
+// awaitListing waits until the control plane lists copies that were made, so that the next command finds them.
+func (f *remoteFlags) awaitListing(ctx context.Context, client *remote.Client, copies []placement.Copy) error {
 	if len(copies) == 0 {
 		return nil
 	}
@@ -77,17 +77,17 @@ func (f *remoteFlags) listed(ctx context.Context, client *remote.Client, copies 
 // placementCommands are the commands that decide on which drives of a cluster the copies of partitions lie.
 type placementCommands struct{ *console }
 
-// carry makes copies, or only tells them, and prints what became of each.
-func (c placementCommands) carry(ctx context.Context, on *cluster.Cluster, copies []placement.Copy, dry bool,
+// makeCopies makes copies and prints the result of each; with dry it only prints the copies that it would make.
+func (c placementCommands) makeCopies(ctx context.Context, on *cluster.Cluster, copies []placement.Copy, dry bool,
 	files map[string]string, format cluster.Format) error {
-	views := make([]copyView, len(copies))
+	views := make([]copyResult, len(copies))
 	index := map[placement.Copy]int{}
 	for i, k := range copies {
 		from := k.From.String()
 		if k.From == (placement.Ref{}) {
 			from = files[k.Partition.Name]
 		}
-		views[i] = copyView{
+		views[i] = copyResult{
 			Partition: k.Partition.Name, Bytes: k.Partition.Bytes, Rows: k.Partition.Rows, From: from,
 			To: k.To.String(),
 		}
@@ -103,7 +103,7 @@ func (c placementCommands) carry(ctx context.Context, on *cluster.Cluster, copie
 			if err != nil {
 				v.Error = oneLine(err.Error())
 			}
-			c.say(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To,
+			c.announce(fmt.Sprintf("%s to %s: %s", k.Partition.Name, k.To,
 				map[bool]string{true: "done", false: "failed"}[err == nil]))
 		})
 	}
@@ -120,8 +120,8 @@ func (c placementCommands) carry(ctx context.Context, on *cluster.Cluster, copie
 	return errors.Join(failed, err)
 }
 
-// matching makes a filter of patterns; none takes all.
-func matching(patterns []string) (func(string) bool, error) {
+// matchPatterns returns a function that reports whether a name matches one of the patterns; nil without patterns.
+func matchPatterns(patterns []string) (func(string) bool, error) {
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
 			return nil, usagef("pattern %q: %v", p, err)
@@ -175,7 +175,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 	in.formatFlags(fl, "what the files are by name and content")
 	changed := fl.Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		if err := in.find(args); err != nil {
+		if err := in.findFormat(args); err != nil {
 			return err
 		}
 		format, err := in.fileFormat()
@@ -214,7 +214,7 @@ same name is an error. While nodes are starting the command waits for them, --pa
 	})
 }
 
-// fileFormat reads the flags that say what files are.
+// fileFormat returns the format that the flags name.
 func (i *input) fileFormat() (cluster.Format, error) {
 	var (
 		format cluster.Format
@@ -223,7 +223,7 @@ func (i *input) fileFormat() (cluster.Format, error) {
 	if format.Source, err = i.source(); err != nil {
 		return format, err
 	}
-	format.Text, err = i.text()
+	format.Text, err = i.textOptions()
 	return format, err
 }
 
@@ -246,7 +246,7 @@ wants any more, so that dataset verify does not miss them. Nodes copy from each 
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "tell what would be done")
 	changed := cmd.Flags().Changed
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		match, err := matching(args)
+		match, err := matchPatterns(args)
 		if err != nil {
 			return err
 		}
@@ -267,22 +267,22 @@ wants any more, so that dataset verify does not miss them. Nodes copy from each 
 					return err
 				}
 			}
-			if err := c.carry(ctx, on, copies, dry, nil, cluster.Format{}); err != nil || dry {
+			if err := c.makeCopies(ctx, on, copies, dry, nil, cluster.Format{}); err != nil || dry {
 				return err
 			}
-			return f.listed(ctx, client, copies)
+			return f.awaitListing(ctx, client, copies)
 		})
 	})
 }
 
-// forgetCopies has the control plane want no copies of partitions any more.
+// forgetCopies has the control plane set the number of copies of partitions to 0.
 func (c placementCommands) forgetCopies(ctx context.Context, client *remote.Client, on *cluster.Cluster,
 	match func(string) bool,
 	dry bool) error {
 	parts := append(on.Partitions(match), on.Gone(match)...)
 	for i := range parts {
 		parts[i].Copies = 0
-		c.say(parts[i].Name + ": no copies are wanted any more; those that there are stay")
+		c.announce(parts[i].Name + ": no copies are wanted any more; those that there are stay")
 	}
 	if dry {
 		return nil
@@ -329,7 +329,7 @@ if copies differ.`,
 		"copies that each partition should have (default: the number that is kept)")
 	cmd.Flags().BoolVar(&deep, "deep", false, "read every copy and compare checksums")
 	return askControl(cmd, &f, func(ctx context.Context, client *remote.Client, args []string) error {
-		match, err := matching(args)
+		match, err := matchPatterns(args)
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ if copies differ.`,
 			if err != nil {
 				return err
 			}
-			v := verifyView{Assessment: report, Wanted: span(parts), Copies: []sumView{}}
+			v := verifyView{Assessment: report, Wanted: copyBounds(parts), Copies: []sumView{}}
 			if deep {
 				for _, p := range parts {
 					list := verifyCopies(ctx, on, p.Name)
@@ -403,13 +403,13 @@ func (v *verifyView) table(w io.Writer) {
 	for _, s := range v.Short {
 		short = append(short, fmt.Sprintf("%s (%d of %d)", s.Partition, s.Copies, s.Wanted))
 	}
-	fmt.Fprintf(w, "lack copies\t%s\non one node only\t%s\n", someOf(short), someOf(v.OneNode))
+	fmt.Fprintf(w, "lack copies\t%s\non one node only\t%s\n", listSome(short), listSome(v.OneNode))
 	for _, s := range v.Copies {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Partition, s.Drive, s.SHA256[:min(16, len(s.SHA256))], s.Verdict)
 	}
 }
 
-// verdict is the error of a placement that is not as it should be, with what to do.
+// verdict returns an error if a placement lacks copies or has bad ones; the error says what to do.
 func (v *verifyView) verdict() error {
 	var list []string
 	gone := 0
@@ -441,8 +441,8 @@ func (v *verifyView) verdict() error {
 	return errors.New(strings.Join(list, "; "))
 }
 
-// span is the least and the most copies that partitions are to have; empty without partitions.
-func span(parts []placement.Partition) []int {
+// copyBounds returns the least and the most copies that partitions are to have; empty without partitions.
+func copyBounds(parts []placement.Partition) []int {
 	if len(parts) == 0 {
 		return []int{}
 	}
@@ -453,8 +453,8 @@ func span(parts []placement.Partition) []int {
 	return s
 }
 
-// someOf shows names, not too many of them.
-func someOf(names []string) string {
+// listSome returns the first names of a list, and how many more there are.
+func listSome(names []string) string {
 	const most = 5
 	switch {
 	case len(names) == 0:
@@ -510,14 +510,14 @@ that is lower than the number that is kept, the command says so and its exit sta
 					return err
 				}
 			}
-			if err := c.carry(ctx, on, copies, dry, nil, cluster.Format{}); err != nil {
+			if err := c.makeCopies(ctx, on, copies, dry, nil, cluster.Format{}); err != nil {
 				return fmt.Errorf("%w; the drive stays drained: try again", err)
 			}
 			if !dry {
-				if err := f.listed(ctx, client, copies); err != nil {
+				if err := f.awaitListing(ctx, client, copies); err != nil {
 					return err
 				}
-				c.say(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", r, r.Node))
+				c.announce(fmt.Sprintf("drive %s may be taken out of the configuration of node %s", r, r.Node))
 			}
 			held := slices.DeleteFunc(parts, func(p placement.Partition) bool {
 				return !slices.Contains(on.Holders(p.Name), r)

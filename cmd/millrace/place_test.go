@@ -92,7 +92,7 @@ func TestPlaceFromTheCommandLine(t *testing.T) {
 	at := func(args ...string) []string {
 		return append(args, "--control", control, "--output", "json", "--progress", "none")
 	}
-	var copies []copyView
+	var copies []copyResult
 	require.NoError(t,
 		json.Unmarshal([]byte(must(t, at(append([]string{"dataset", "place", "--dry-run"}, files...)...)...)), &copies))
 	require.Len(t, copies, 3)

@@ -16,7 +16,7 @@ import (
 // started together do not register at the same moment.
 const drivesWait = 3 * time.Second
 
-// placing is a dataset place under way.
+// placing is one run of `millrace dataset place`.
 type placing struct {
 	placementCommands
 	flags    *remoteFlags
@@ -51,7 +51,7 @@ func (p *placing) run(ctx context.Context) error {
 		again = errors.Is(err, cluster.ErrNoDrive) || errors.Is(err, placement.ErrReplicas) &&
 			time.Since(began) < drivesWait
 		if again && !told {
-			p.say(fmt.Sprintf("waiting for storage nodes: %v", err))
+			p.announce(fmt.Sprintf("waiting for storage nodes: %v", err))
 			told = true
 		}
 		return again, err
@@ -60,16 +60,16 @@ func (p *placing) run(ctx context.Context) error {
 		return err
 	}
 	if !p.dry {
-		// Before the copies are made: what fails to be made is missed then.
+		// The numbers are set before the copies are made, so that a copy that fails counts as missing.
 		if err := p.client.SetCopies(ctx, wanted); err != nil {
 			return err
 		}
 	}
-	if err := p.carry(ctx, on, copies, p.dry, p.paths, p.format); err != nil || p.dry {
+	if err := p.makeCopies(ctx, on, copies, p.dry, p.paths, p.format); err != nil || p.dry {
 		return err
 	}
 	if len(copies) == 0 {
-		p.say("every file has its copies: nothing was done")
+		p.announce("every file has its copies: nothing was done")
 	}
-	return p.flags.listed(ctx, p.client, copies)
+	return p.flags.awaitListing(ctx, p.client, copies)
 }

@@ -17,15 +17,15 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// writer is where preprocess puts mini-batches: a file or folder that has its name only when it is whole.
-type writer interface {
+// tensorWriter writes mini-batches to a file or folder that has its name only when it is whole.
+type tensorWriter interface {
 	Write(*tensor.MiniBatch) error
 	Close() error
 	Abort() error
 }
 
-// preprocessed is what `millrace preprocess` reports.
-type preprocessed struct {
+// preprocessResult is what `millrace preprocess` prints.
+type preprocessResult struct {
 	Out            string            `json:"out"`
 	Format         string            `json:"format"`
 	Job            string            `json:"job"`
@@ -60,7 +60,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 			"day_0.arrow --format arrow\n" +
 			"  millrace preprocess --pipeline p.yaml --drive 'file:d0.flash?commands=standard' --in 'part-*' --out " +
 			"tensors",
-		Args: in.more,
+		Args: in.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			spec, err := loadPipeline(pipe)
 			if err != nil {
@@ -85,7 +85,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 			if err := checkPlan(o); err != nil {
 				return err
 			}
-			config, err := in.config(cmd)
+			config, err := in.localConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -120,7 +120,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 				return err
 			}
 			elapsed := time.Since(begin).Seconds()
-			r := preprocessed{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
+			r := preprocessResult{Out: out, Format: format, Job: report.Job, Rows: report.Rows,
 				MiniBatches: report.MiniBatches, Bytes: report.Bytes,
 				ElapsedSeconds: elapsed, RowsPerSecond: float64(report.Rows) / elapsed, PerDrive: report.PerDrive}
 			for _, d := range report.PerDrive {
@@ -138,7 +138,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 			})
 		},
 	}
-	in.flags(cmd)
+	in.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&out, "out", "", "folder (npy) or file (arrow) to write; must not exist")
@@ -151,7 +151,7 @@ one mini-batch a record batch. Output has its name only when it is whole.`,
 }
 
 // writeAll writes the job's mini-batches.
-func writeAll(ctx context.Context, job *trainmgr.Job, w writer, p *progress) error {
+func writeAll(ctx context.Context, job *trainmgr.Job, w tensorWriter, p *progress) error {
 	for mb, err := range job.MiniBatches(ctx) {
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func writeAll(ctx context.Context, job *trainmgr.Job, w writer, p *progress) err
 	return nil
 }
 
-func createWriter(format, out string, schema *tensor.Schema) (writer, error) {
+func createWriter(format, out string, schema *tensor.Schema) (tensorWriter, error) {
 	if format == "arrow" {
 		return arrowipc.Create(out, schema)
 	}

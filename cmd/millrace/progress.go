@@ -12,8 +12,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// progress shows how far a command is: bars on a terminal, plain lines or JSON lines elsewhere, on stderr. It is safe
-// for concurrent use.
+// progress shows on stderr how far a task is: as a bar on a terminal, as plain or JSON lines elsewhere. It is safe for
+// concurrent use.
 type progress struct {
 	mode string // bars, plain, json or none
 	w    io.Writer
@@ -29,8 +29,8 @@ type progress struct {
 	bar   *mpb.Bar
 }
 
-// every is how often a plain or JSON line is written.
-const every = time.Second
+// lineInterval is the time between two plain or JSON lines.
+const lineInterval = time.Second
 
 // newProgress begins a task of total units.
 func (c *console) newProgress(name, unit string, total int64) *progress {
@@ -55,14 +55,14 @@ func (c *console) newProgress(name, unit string, total int64) *progress {
 	return p
 }
 
-// say tells something beside the results: a line, or a JSON line, or nothing, as --progress says.
-func (c *console) say(s string) {
+// announce prints a message on stderr: a line, a JSON line, or nothing, as --progress says.
+func (c *console) announce(s string) {
 	switch c.progress {
 	case "none":
 	case "json":
 		_ = json.NewEncoder(c.err).Encode(map[string]string{"message": s})
 	default:
-		fmt.Fprintln(c.err, visible(s))
+		fmt.Fprintln(c.err, escapeControls(s))
 	}
 }
 
@@ -75,9 +75,9 @@ func (p *progress) add(n int64) {
 	case "bars":
 		p.bar.IncrInt64(n)
 	case "plain", "json":
-		if now := time.Now(); now.Sub(p.last) >= every {
+		if now := time.Now(); now.Sub(p.last) >= lineInterval {
 			p.last = now
-			p.line()
+			p.writeLine()
 		}
 	}
 }
@@ -88,20 +88,20 @@ func (p *progress) finish() {
 	defer p.mu.Unlock()
 	switch p.mode {
 	case "bars":
-		// A bar that has not come to its total, as one whose total nobody knew, would be waited for without end.
+		// Wait would never return for a bar below its total, as one whose total is not known.
 		if !p.bar.Completed() {
 			p.bar.Abort(false)
 		}
 		p.bars.Wait()
 	case "plain", "json":
-		if p.done > 0 { // else it failed before it began, and the error says so
-			p.line()
+		if p.done > 0 { // without a unit the task failed early, and the error says so
+			p.writeLine()
 		}
 	}
 }
 
-// line writes one line. p.mu is held.
-func (p *progress) line() {
+// writeLine writes one line. p.mu is held.
+func (p *progress) writeLine() {
 	seconds := time.Since(p.begun).Seconds()
 	if p.mode == "json" {
 		_ = json.NewEncoder(p.w).Encode(map[string]any{
@@ -113,7 +113,7 @@ func (p *progress) line() {
 	if seconds > 0 {
 		rate = float64(p.done) / seconds
 	}
-	if p.total <= 0 { // nobody knows it
+	if p.total <= 0 { // not known
 		fmt.Fprintf(p.w, "%s: %d %s, %.0f/s\n", p.name, p.done, p.unit, rate)
 		return
 	}

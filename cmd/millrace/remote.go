@@ -15,17 +15,17 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// defaultControl is asked when nothing names a control plane.
+// defaultControl is the address of the control plane where nothing names another.
 const defaultControl = "http://" + control.DefaultListen
 
-// addressFlags say which control plane is meant, and as whom it is asked.
+// addressFlags are the flags that name a control plane and the certificate to show it.
 type addressFlags struct {
 	control  []string
 	context  string
 	identity identity.Options
 }
 
-func (f *addressFlags) add(cmd *cobra.Command, when string) {
+func (f *addressFlags) addFlags(cmd *cobra.Command, when string) {
 	fl := cmd.Flags()
 	fl.StringSliceVar(&f.control, "control", nil, when+
 		"members of the control plane: https://HOST:PORT, http://HOST:PORT or unix:PATH (default: "+contexts.ControlEnv+
@@ -50,25 +50,24 @@ func (f *addressFlags) target() (contexts.Target, error) {
 	return t, err
 }
 
-// remoteFlags are addressFlags, and for how long to ask.
+// remoteFlags are addressFlags and the time to wait for an answer.
 type remoteFlags struct {
 	addressFlags
 	patience time.Duration
 	cmd      *cobra.Command
 }
 
-// contactTime is how long commands wait for a control plane that they have not met: it may be starting, or not be there
-// at all.
+// contactTime is how long commands wait for the first answer of a control plane, which may still be starting.
 const contactTime = 5 * time.Second
 
-func (f *remoteFlags) add(cmd *cobra.Command) {
+func (f *remoteFlags) addFlags(cmd *cobra.Command) {
 	f.cmd = cmd
-	f.addressFlags.add(cmd, "")
+	f.addressFlags.addFlags(cmd, "")
 	cmd.Flags().DurationVar(&f.patience, "patience", 15*time.Second,
 		"how long to wait for a member that leads; unless it is given, 5s for one that answers at all")
 }
 
-// dial makes a client of the control plane that is meant.
+// dial returns a client of the control plane that the flags name.
 func (f *remoteFlags) dial() (*remote.Client, error) {
 	t, err := f.target()
 	if err != nil {
@@ -77,7 +76,7 @@ func (f *remoteFlags) dial() (*remote.Client, error) {
 	if len(t.Control) == 0 {
 		t.Control = []string{defaultControl}
 	}
-	f.identity = t.Identity // nodes are called with it, too
+	f.identity = t.Identity // commands that call nodes show it as well
 	o := remote.Options{Control: t.Control, Identity: t.Identity, Patience: f.patience, Contact: contactTime}
 	if f.cmd.Flags().Changed("patience") {
 		o.Contact = f.patience
@@ -89,15 +88,15 @@ func (f *remoteFlags) dial() (*remote.Client, error) {
 	return client, err
 }
 
-// advised adds to an error what to do about it.
-func advised(err error) error {
+// withAdvice adds to an error what to do about it.
+func withAdvice(err error) error {
 	if say := advice(err); say != "" {
 		return fmt.Errorf("%w: %s", err, say)
 	}
 	return err
 }
 
-// advice says what to do about an error of an address or an identity; "" where the error says it.
+// advice returns what to do about an error of an address or an identity; "" where the error says it.
 func advice(err error) string {
 	const files = " (--cert, --key, --ca, or --context; millrace context show says what is used)"
 	if m := (*identity.MismatchError)(nil); errors.As(err, &m) {

@@ -19,7 +19,7 @@ const (
 	exitUsage  = 2
 )
 
-// usageError is a wrong flag or argument.
+// usageError is the error of a wrong flag or argument.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -27,8 +27,8 @@ func (e usageError) Unwrap() error { return e.error }
 // usagef makes a usageError.
 func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
 
-// run runs the command line and returns its exit status. An error is one line on stderr, those of a
-// pipeline one a cause.
+// run runs the command line and returns its exit status. An error is one line on stderr; the errors of a pipeline are
+// one line each.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(args)
@@ -36,7 +36,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	if err == nil {
 		return exitDone
 	}
-	if errors.Is(err, errSaid) {
+	if errors.Is(err, errReported) {
 		return exitFailed
 	}
 	name := "millrace:"
@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		lines = document.lines()
 	}
 	for _, line := range lines {
-		fmt.Fprintln(s.err, name, visible(oneLine(inTypes.ReplaceAllString(line, ""))))
+		fmt.Fprintln(s.err, name, escapeControls(oneLine(goTypeSuffix.ReplaceAllString(line, ""))))
 	}
 	var usage usageError
 	if errors.As(err, &usage) {
@@ -58,10 +58,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	return exitFailed
 }
 
-// inTypes is what a YAML decoder adds to a field that nobody knows: the type of Go's that lacks it.
-var inTypes = regexp.MustCompile(` in type [a-z]+\.[A-Z][A-Za-z]*`)
+// goTypeSuffix matches the Go type that a YAML decoder appends to the error of an unknown field.
+var goTypeSuffix = regexp.MustCompile(` in type [a-z]+\.[A-Z][A-Za-z]*`)
 
-// oneLine puts what several errors say, each on its lines, into one line.
+// oneLine joins the lines of a text into one.
 func oneLine(s string) string {
 	var parts []string
 	for line := range strings.Lines(s) {
@@ -90,7 +90,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{suggestFlag(cmd, sayWanted(err))}
+		return usageError{suggestFlag(cmd, explainWanted(err))}
 	})
 	root.PersistentFlags().StringVar(&c.output, "output", "table", "how results are printed: table or json")
 	root.PersistentFlags().StringVar(&c.progress, "progress", "auto",
@@ -135,7 +135,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usagef("%s takes no arguments, got %q", cmd.CommandPath(), args)
 }
 
-// exactArgs wants as many arguments as names.
+// exactArgs refuses any other number of arguments than names.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != len(names) {
@@ -145,7 +145,7 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// group makes a command that only holds others.
+// group returns a command that only holds others.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{
 		Use: use, Short: short, Args: noArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

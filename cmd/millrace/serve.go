@@ -81,8 +81,8 @@ another, the one of --advertise.`,
 	fl.IntVar(&f.unproven, "max-unauthenticated", tcp.DefaultUnauthenticated, "queues of hosts that have not authenticated yet, beside those; the oldest makes room")
 	fl.StringVar(&f.faults, "faults", "", "script of faults to inject, for tests of hosts: blocks that fail, delays, wrong digests, lost connections")
 	fl.StringVar(&f.namespaces, "namespaces", "", "list of further namespaces (namespaces: [{nsid: 4, flash: FILE, size: 1GiB, lba: 512}]), read again on SIGHUP")
-	f.trust.add(cmd)
-	f.log.add(cmd)
+	f.trust.addFlags(cmd)
+	f.log.addFlags(cmd)
 	fl.StringSliceVar(&f.referrals, "referral", nil, "IP:PORT of another discovery service to tell of")
 	return cmd
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// suggestDistance is how many letters may differ between what was typed and what was meant.
+// suggestDistance is the number of letters by which a suggestion may differ from the word that was typed.
 const suggestDistance = 2
 
-// suggestCommand names the commands that may have been meant, or returns "".
+// suggestCommand returns the names of similar commands as a suggestion, or "".
 func suggestCommand(cmd *cobra.Command, typed string) string {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = suggestDistance
@@ -20,13 +20,13 @@ func suggestCommand(cmd *cobra.Command, typed string) string {
 	return didYouMean(cmd.SuggestionsFor(typed))
 }
 
-// suggestFlag adds to the error of a flag that does not exist those that may have been meant.
+// suggestFlag adds similar flags to the error of a flag that does not exist.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	missing := (*pflag.NotExistError)(nil)
 	if !errors.As(err, &missing) {
 		return err
 	}
-	// cobra compares names of commands: the flags are made some.
+	// cobra compares names of commands only, so each flag becomes a command here.
 	names := &cobra.Command{SuggestionsMinimumDistance: suggestDistance}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
@@ -38,15 +38,15 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w%s: see %s --help", err, didYouMean(found), cmd.CommandPath())
 }
 
-// wanted says what flags of a type take, for the types of pflag; our own types say it themselves.
+// wanted maps pflag's types to the values that they take; our own types describe themselves.
 var wanted = map[string]string{
 	"int": "a whole number", "int32": "a whole number", "int64": "a whole number", "uint32": "a whole number from 0 on",
 	"uint64": "a whole number from 0 on", "float64": "a number", "bool": "true or false",
 	"duration": "a time, as 30s or 5m", "intSlice": "whole numbers with commas between",
 }
 
-// sayWanted replaces the reason why a flag's value is none by what the flag takes.
-func sayWanted(err error) error {
+// explainWanted replaces the parser's reason for refusing a flag's value by the values that the flag takes.
+func explainWanted(err error) error {
 	invalid := (*pflag.InvalidValueError)(nil)
 	if !errors.As(err, &invalid) {
 		return err
@@ -58,7 +58,7 @@ func sayWanted(err error) error {
 	return fmt.Errorf("invalid argument %q for --%s: want %s", invalid.GetValue(), name, want)
 }
 
-// didYouMean puts suggestions into words.
+// didYouMean returns suggestions as a question.
 func didYouMean(names []string) string {
 	if len(names) == 0 {
 		return ""

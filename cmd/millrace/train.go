@@ -19,7 +19,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/local"
 )
 
-// jobFlags are the flags of a job.
+// jobFlags are the flags that shape a job.
 type jobFlags struct {
 	batch, splitBatches, window, epochs, maxDrives int
 	tail, shuffle, order, queue, recording         string
@@ -28,7 +28,7 @@ type jobFlags struct {
 	measure                                        time.Duration
 }
 
-func (j *jobFlags) flags(cmd *cobra.Command) {
+func (j *jobFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVar(&j.batch, "batch", 0, "rows of a mini-batch (default: the pipeline's)")
 	f.IntVar(&j.splitBatches, "split-batches", 0, "mini-batches of a split (default 16)")
@@ -76,7 +76,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	if err != nil {
 		return o, nil, usageError{err}
 	}
-	// T is measured on a stand-in of the same speed: the one that trains has its own clock.
+	// T is measured on a second stand-in of the same speed: the one that trains keeps its own clock.
 	dummy, err := standin.New(j.trainer)
 	if err != nil {
 		return o, nil, err
@@ -86,7 +86,7 @@ func (j *jobFlags) options() (trainmgr.Options, *standin.Trainer, error) {
 	return o, trainer, checkPlan(o)
 }
 
-// checkPlan checks what the flags say of the plan, before any file is opened.
+// checkPlan checks the options of the plan before any file is opened.
 func checkPlan(o trainmgr.Options) error {
 	_, err := dataset.NewPlan(&dataset.Manifest{}, dataset.Options{Batch: o.Batch, Tail: o.Tail, Shuffle: o.Shuffle,
 		SplitBatches: o.SplitBatches, Window: o.Window})
@@ -152,9 +152,9 @@ there when it ends.`,
 			"  millrace train --pipeline rm1 --trainer-rows-per-second 500000\n" +
 			"  millrace train --control https://control-0:7460 --ca ca.pem --cert gpu0.pem --key gpu0.key --job ads " +
 			"--rank 3 --checkpoint rank3.token",
-		Args: in.more,
+		Args: in.takeArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			onService, err := service.check(cmd)
+			onService, err := service.isService(cmd)
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ there when it ends.`,
 				log = logger(c.err, "info", "auto")
 			}
 			if onService {
-				return advised(c.runRank(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
+				return withAdvice(c.runRank(cmd.Context(), &service, &jf, pipe, checkpoint, stopAfter, log))
 			}
 			spec, err := loadPipeline(pipe)
 			if err != nil {
@@ -183,7 +183,7 @@ there when it ends.`,
 			if err := checkCheckpoint(checkpoint); err != nil {
 				return err
 			}
-			config, err := in.config(cmd)
+			config, err := in.localConfig(cmd)
 			if err != nil {
 				return err
 			}
@@ -200,15 +200,16 @@ there when it ends.`,
 			}
 			defer func() { err = errors.Join(err, job.Close()) }()
 			a := job.Allocation()
-			c.say(fmt.Sprintf("T %.0f rows/s, %d drives at once: %s", a.RowsPerSecond, a.Drives, a.Note))
+			c.announce(fmt.Sprintf("T %.0f rows/s, %d drives at once: %s", a.RowsPerSecond, a.Drives, a.Note))
 			if a.ExpectedStall > 0 {
-				c.say(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch", a.ExpectedStall.Seconds()))
+				c.announce(fmt.Sprintf("expect the trainer to stand still for %.1f s an epoch",
+					a.ExpectedStall.Seconds()))
 			}
 			if checkpoint != "" {
 				defer func() { err = errors.Join(err, writeToken(checkpoint, job.Checkpoint())) }()
 			}
 			p := c.newProgress("train", "rows", job.Plan().Rows()*int64(o.Epochs))
-			err = c.runTrainer(ctx, job, trainer, stopAfter, p)
+			err = c.takeMiniBatches(ctx, job, trainer, stopAfter, p)
 			p.finish()
 			if err != nil {
 				return err
@@ -220,9 +221,9 @@ there when it ends.`,
 			return c.print(r, func(w io.Writer) { printReport(w, r) })
 		},
 	}
-	in.flags(cmd)
-	jf.flags(cmd)
-	service.flags(cmd)
+	in.addFlags(cmd)
+	jf.addFlags(cmd)
+	service.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVar(&pipe, "pipeline", "", "a YAML file, or the name of a built-in pipeline")
 	f.StringVar(&checkpoint, "checkpoint", "", "file with the job's token: resumed from, and written at the end")
@@ -232,13 +233,13 @@ there when it ends.`,
 	return cmd
 }
 
-// runTrainer takes the job's mini-batches, all of them or the first stopAfter.
-func (c trainCommand) runTrainer(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int,
+// takeMiniBatches trains on the job's mini-batches, all of them or the first stopAfter.
+func (c trainCommand) takeMiniBatches(ctx context.Context, job *trainmgr.Job, trainer *standin.Trainer, stopAfter int,
 	p *progress) error {
 	steps := 0
 	for mb, err := range job.MiniBatches(ctx) {
-		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is of a job that was done
-			fmt.Fprintln(c.err, "millrace:", visible(err.Error()))
+		if errors.Is(err, trainmgr.ErrNothingLeft) { // the checkpoint is that of a finished job
+			fmt.Fprintln(c.err, "millrace:", escapeControls(err.Error()))
 			return nil
 		}
 		if err != nil {
@@ -255,7 +256,7 @@ func (c trainCommand) runTrainer(ctx context.Context, job *trainmgr.Job, trainer
 	return nil
 }
 
-// readToken reads a checkpoint; a file that does not exist is none.
+// readToken reads a checkpoint; it returns nil if the file does not exist.
 func readToken(path string) (*dataset.Token, error) {
 	if path == "" {
 		return nil, nil
@@ -274,7 +275,7 @@ func readToken(path string) (*dataset.Token, error) {
 	return &t, nil
 }
 
-// writeToken writes a job's token.
+// writeToken writes a job's token to a file.
 func writeToken(path string, t dataset.Token) error {
 	b, err := t.MarshalText()
 	if err != nil {
@@ -283,7 +284,7 @@ func writeToken(path string, t dataset.Token) error {
 	return replaceFile(path, b)
 }
 
-// checkCheckpoint finds out before a job runs, not when it has, that its token has no place to go.
+// checkCheckpoint reports before the job runs that its token cannot be written.
 func checkCheckpoint(path string) error {
 	if path == "" {
 		return nil
@@ -299,7 +300,7 @@ func checkCheckpoint(path string) error {
 	return nil
 }
 
-// replaceFile writes a checkpoint by rename.
+// replaceFile replaces a checkpoint in one step.
 func replaceFile(path string, b []byte) error {
 	partial := path + ".partial"
 	err := writeSynced(partial, b)
@@ -307,15 +308,15 @@ func replaceFile(path string, b []byte) error {
 		err = os.Rename(partial, path)
 	}
 	if err != nil {
-		// It may not be there; the error that counts is err.
+		// The file may be absent; err is the error that counts.
 		_ = os.Remove(partial)
 		return fmt.Errorf("checkpoint: %w", err)
 	}
 	return nil
 }
 
-// writeSynced writes a file that is on the disk when it returns: renamed before that, it could be empty after a power
-// cut, and the token it replaces gone.
+// writeSynced writes a file and waits until it is on the disk: a file that is renamed earlier may be empty after a
+// power cut, and the token that it replaced is lost.
 func writeSynced(path string, b []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -328,7 +329,7 @@ func writeSynced(path string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// printReport prints a job's report as a person reads it.
+// printReport prints a job's report as a table.
 func printReport(w io.Writer, r *trainmgr.Report) {
 	fmt.Fprintf(w, "rows\t%d in %d mini-batches, %.2f s, %.0f rows/s\n", r.Rows, r.MiniBatches, r.ElapsedSeconds,
 		r.RowsPerSecond)

@@ -18,7 +18,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/remote"
 )
 
-// serviceFlags are the flags of train that make it a launcher of the service.
+// serviceFlags are the flags of train for a job of a control plane.
 type serviceFlags struct {
 	addressFlags
 	job      string
@@ -31,9 +31,9 @@ type serviceFlags struct {
 	weight   float64
 }
 
-func (s *serviceFlags) flags(cmd *cobra.Command) {
+func (s *serviceFlags) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	s.addressFlags.add(cmd, "for a job of the service: ")
+	s.addressFlags.addFlags(cmd, "for a job of the service: ")
 	f.StringVar(&s.job, "job", "",
 		"for a job of the service: attach to this job, by id or name, instead of submitting one")
 	f.StringVar(&s.name, "name", "",
@@ -65,10 +65,10 @@ var (
 	}
 )
 
-// check decides whether the job is one of the service, and refuses flags that do not go together. It is one of the
-// service if --control or --context says so, or if neither --in nor --drive names data of this machine and there is a
-// control plane to ask.
-func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
+// isService reports whether the job runs on a control plane's nodes, and refuses flags that contradict each other. It
+// does if --control or --context is given, or if neither --in nor --drive names data of this machine and the
+// environment or a context names a control plane.
+func (s *serviceFlags) isService(cmd *cobra.Command) (service bool, err error) {
 	refuse := func(names []string, why string) error {
 		for _, n := range names {
 			if cmd.Flags().Changed(n) {
@@ -114,8 +114,8 @@ func (s *serviceFlags) check(cmd *cobra.Command) (service bool, err error) {
 	return true, nil
 }
 
-// spec is the job that is submitted.
-func (s *serviceFlags) spec(jf *jobFlags, pipe string, token []byte) (*apiv1.JobSpec, error) {
+// jobSpec returns the job that is submitted.
+func (s *serviceFlags) jobSpec(jf *jobFlags, pipe string, token []byte) (*apiv1.JobSpec, error) {
 	document, err := pipelineDocument(pipe)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (s *serviceFlags) spec(jf *jobFlags, pipe string, token []byte) (*apiv1.Job
 	}, nil
 }
 
-// trainRemote runs one rank of a job of the service.
+// runRank runs one rank of a job of a control plane.
 func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags, pipe, checkpoint string,
 	stopAfter int, logger *slog.Logger) (err error) {
 	o, trainer, err := jf.options()
@@ -147,7 +147,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	var spec *apiv1.JobSpec
 	if s.job == "" {
-		if spec, err = s.spec(jf, pipe, token); err != nil {
+		if spec, err = s.jobSpec(jf, pipe, token); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,8 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 		if err != nil {
 			return err
 		}
-		c.say(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
-		id, token = status.Id, nil // the job resumes from it
+		c.announce(fmt.Sprintf("job %s is %s, with id %s", status.Spec.GetName(), status.State, status.Id))
+		id, token = status.Id, nil // the job that was submitted resumes from it
 	}
 	job, err := client.Attach(ctx, id, remote.AttachOptions{Rank: s.rank, Token: token,
 		Run: cmp.Or(s.run, os.Getenv("MILLRACE_RUN")), Resume: s.resume, QueueBytes: o.QueueBytes,
@@ -186,14 +186,14 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	}
 	defer func() { err = errors.Join(err, job.Close()) }()
 	a := job.Allocation()
-	c.say(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
-	c.say(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
+	c.announce(fmt.Sprintf("control plane %s (%s)", strings.Join(to.Control, ", "), to.ControlFrom))
+	c.announce(fmt.Sprintf("rank %d: T %.0f rows/s, %d drives at once: %s", s.rank, a.RowsPerSecond, a.Drives, a.Note))
 	if checkpoint != "" {
 		defer func() { err = errors.Join(err, writeSealed(ctx, checkpoint, job)) }()
 	}
 	left := max(job.Status().GetSpec().GetEpochs(), 1) - job.Token().Epoch
 	p := c.newProgress("train", "rows", job.Rows()*int64(left))
-	err = c.runTrainer(ctx, job.Job, trainer, stopAfter, p)
+	err = c.takeMiniBatches(ctx, job.Job, trainer, stopAfter, p)
 	p.finish()
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (c trainCommand) runRank(ctx context.Context, s *serviceFlags, jf *jobFlags
 	return c.print(r, func(w io.Writer) { printReport(w, r) })
 }
 
-// readSealed reads a token of the service; a file that does not exist is none.
+// readSealed reads a token of a control plane; it returns nil if the file does not exist.
 func readSealed(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -227,7 +227,7 @@ func readSealed(path string) ([]byte, error) {
 	return b, nil
 }
 
-// writeSealed writes what the rank has acknowledged, also when the command was interrupted.
+// writeSealed writes the rank's token, also after the command was interrupted.
 func writeSealed(ctx context.Context, path string, job *remote.Job) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -22,7 +22,7 @@ type upFlags struct {
 	detach, systemd                   bool
 }
 
-// systemSite is the folder of a site that systemd runs.
+// systemSite is the folder of the site that systemd runs.
 const systemSite = "/var/lib/millrace-up"
 
 // siteCommands are the commands that run a small cluster on this machine.
@@ -65,7 +65,7 @@ what is on it.`,
 	return cmd
 }
 
-// options are where the site is, and what it is to be.
+// options returns the site that the flags describe.
 func (f *upFlags) options() (o site.Options, err error) {
 	o = site.Options{Dir: f.dir, Control: f.control, Node: f.node, Context: f.context, Version: buildVersion().Version}
 	if f.detach && f.systemd {
@@ -98,7 +98,7 @@ func (f *upFlags) options() (o site.Options, err error) {
 	return o, err
 }
 
-// siteDir is the folder of a site when none is named.
+// siteDir returns the folder of a site when no flag names it.
 func siteDir(systemd bool) (string, error) {
 	if systemd {
 		return systemSite, nil
@@ -106,7 +106,7 @@ func siteDir(systemd bool) (string, error) {
 	return site.DefaultDir(os.Getenv)
 }
 
-// upView is what up prints.
+// upView is what up and down print.
 type upView struct {
 	Dir     string      `json:"dir"`
 	Control string      `json:"control"`

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// visible shows what people read on a terminal, where names come from files, drives and hosts that are not ours: what
-// is not text, or would steer the terminal, is written as Go writes it in quotes. Lines stay lines.
-func visible(s string) string {
+// escapeControls makes text safe for a terminal, since names come from foreign files, drives and hosts: bytes that are
+// not text, or would control the terminal, are written as Go writes them in quotes. Lines stay lines.
+func escapeControls(s string) string {
 	odd := func(r rune) bool {
 		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 	}
@@ -30,10 +30,10 @@ func visible(s string) string {
 	return b.String()
 }
 
-// cell is a foreign name as a table's cell. One that is not all text is put in quotes: tabs and line ends would make
-// cells and rows of their own, and text/tabwriter gives the byte 0xff a meaning.
-func cell(name string) string {
-	if visible(name) != name || strings.ContainsAny(name, "\n\t") {
+// tableCell returns a foreign name for a table's cell. A name with bytes that are not text is quoted: tabs and line
+// ends would begin cells and rows, and text/tabwriter gives the byte 0xff a meaning.
+func tableCell(name string) string {
+	if escapeControls(name) != name || strings.ContainsAny(name, "\n\t") {
 		return strconv.Quote(name)
 	}
 	return name

@@ -23,10 +23,10 @@ func TestVisible(t *testing.T) {
 		"back\\slash stays\r":        `back\slash stays\r`,
 		"cut in the middle \xe2\x82": `cut in the middle \xe2\x82`,
 	} {
-		assert.Equal(t, want, visible(s))
+		assert.Equal(t, want, escapeControls(s))
 	}
-	assert.Equal(t, "plain name", cell("plain name"))
-	assert.Equal(t, `"a\nb\tc"`, cell("a\nb\tc"))
+	assert.Equal(t, "plain name", tableCell("plain name"))
+	assert.Equal(t, `"a\nb\tc"`, tableCell("a\nb\tc"))
 }
 
 // TestNamesOfFilesDoNotSteerTheTerminal: columns and members are called as somebody else pleased.
