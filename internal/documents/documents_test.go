@@ -3,6 +3,7 @@ package documents
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,6 +57,28 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 	}
 	assert.Greater(t, links, 50)
+}
+
+// placeInTree is a code span that names something of the repository: "sdk/dataset", "fpga/image/layout.go",
+// "trainmgr/allocation.Allocation".
+var placeInTree = regexp.MustCompile(`^(nvme|fpga|sdk|host|trainmgr|bench|internal|cmd|docs|tools)(/[\w.-]+)+$`)
+
+// TestDocumentsNameWhatThereIs: a path or a name of the code between backquotes exists.
+func TestDocumentsNameWhatThereIs(t *testing.T) {
+	tree := NewTree(root)
+	named := 0
+	for _, document := range all(t) {
+		for _, span := range CodeSpans(read(t, document)) {
+			if !placeInTree.MatchString(span) {
+				continue
+			}
+			named++
+			if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(span))); err != nil {
+				assert.NoError(t, tree.Declares(span), "%s: write the new name of what was renamed or moved", document)
+			}
+		}
+	}
+	assert.Greater(t, named, 150)
 }
 
 // TestReadMeNamesEveryDocument: a document that no other document leads to is not read.
