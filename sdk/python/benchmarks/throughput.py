@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """GB/s of the Python consumer, over TCP and unix sockets.
 
-    python throughput.py                 # a server in a process of its own that sends made-up frames: what Python can take
-    python throughput.py --service       # the real control plane and nodes: what the drives of this machine make
+    python throughput.py                 # a server in a process of its own that sends made-up frames: what Python can
+    take python throughput.py --service       # the real control plane and nodes: what the drives of this machine make
 
-Server and consumer share this machine. CPU-s/GB is of the consumer's process alone. ``raw`` reads the same bytes from the same kind of
-socket without HTTP and without frames: the bound. Every row is the best of ``--turns`` turns, taken in turn.
+Server and consumer share this machine. CPU-s/GB is of the consumer's process alone. ``raw`` reads the same bytes from
+the same kind of socket without HTTP and without frames: the bound. Every row is the best of ``--turns`` turns, taken in
+turn.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def one_frame(rows: int) -> bytes:
 
 def serve(listener: socket.socket, body: bytes, context: Optional[ssl.SSLContext] = None) -> None:
     """Answers every GET with the frame; ``raw`` sends it without end. A thread a connection."""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.millrace.minibatch\r\nContent-Length: %d\r\n\r\n" % len(body)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.millrace.minibatch\r\nContent-Length: %d\r\n\r\n" % len(
+        body
+    )
 
     def one(conn: socket.socket) -> None:
         if context is not None:
@@ -160,7 +163,11 @@ def identities(folder: str) -> Optional[dict[str, tuple[str, str, str]]]:
     pki = os.path.join(folder, "pki")
     subprocess.run([program, "pki", "init", "--dir", pki], check=True, capture_output=True)
     for role in ("node", "launcher"):
-        subprocess.run([program, "pki", "issue", "--dir", pki, "--role", role, "--name", "a", "--host", "127.0.0.1"], check=True, capture_output=True)
+        subprocess.run(
+            [program, "pki", "issue", "--dir", pki, "--role", role, "--name", "a", "--host", "127.0.0.1"],
+            check=True,
+            capture_output=True,
+        )
     return {role: (f"{pki}/{role}-a.pem", f"{pki}/{role}-a.key", f"{pki}/ca.pem") for role in ("node", "launcher")}
 
 
@@ -232,7 +239,13 @@ def service(rows: int, turns: int) -> Iterator[dict[str, Any]]:
                         best = gb / took
                         cpu = (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / gb
                     size = job.statistics.nbytes // job.statistics.minibatches
-            yield {"socket": name, "what": "a job over 2 drives", "frame_bytes": size, "gb_per_second": best, "cpu_seconds_per_gb": cpu}
+            yield {
+                "socket": name,
+                "what": "a job over 2 drives",
+                "frame_bytes": size,
+                "gb_per_second": best,
+                "cpu_seconds_per_gb": cpu,
+            }
 
 
 def main() -> None:

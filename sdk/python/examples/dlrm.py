@@ -5,12 +5,13 @@
     python dlrm.py --control URL --job NAME         # trains on a job that was submitted
     python dlrm.py --experiment --out docs          # the same training five times, disturbed in five ways; a picture
 
-Training measures T first, on dummy mini-batches and without harm to the model, and reports how long the trainer stood still. On
-a GPU where there is one, else on the CPU with one thread.
+Training measures T first, on dummy mini-batches and without harm to the model, and reports how long the trainer stood
+still. On a GPU where there is one, else on the CPU with one thread.
 
-The experiment trains on 2 drives, on 1, on 5, on 2 of which one is killed (-9) on the way, and on 2 with a trainer that is
-killed (-9) and started again from its last checkpoint. Order, seeds and algorithms are deterministic, and every mini-batch comes exactly once and byte for
-byte the same, so the five loss curves are equal to the last bit; it fails if they are not.
+The experiment trains on 2 drives, on 1, on 5, on 2 of which one is killed (-9) on the way, and on 2 with a trainer that
+is killed (-9) and started again from its last checkpoint. Order, seeds and algorithms are deterministic, and every
+mini-batch comes exactly once and byte for byte the same, so the five loss curves are equal to the last bit; it fails if
+they are not.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ sparse:
 generated:
   - columns: [int_0..int_12]
     as: "bucket_{{n}}"
-    ops: [fill_null: 0, bucketize: {{borders: {{log_spaced: {{from: 1, to: 1.0e6, count: 1024}}}}}}, sigrid_hash: {{salt: 0, max: 500000}}]
+    ops: [fill_null: 0, bucketize: {{borders: {{log_spaced: {{from: 1, to: 1.0e6, count: 1024}}}}}}, sigrid_hash:
+        {{salt: 0, max: 500000}}]
 """
 
 
@@ -76,7 +78,9 @@ class DLRM(nn.Module):
         lengths = (sparse.lengths() if callable(sparse.lengths) else sparse.lengths).long()
         values = (sparse.values() if callable(sparse.values) else sparse.values).long() % self.rows
         ends = torch.cumsum(lengths, 0)
-        feature = torch.arange(self.features, device=dense.device).repeat_interleave(lengths.view(self.features, b).sum(1))
+        feature = torch.arange(self.features, device=dense.device).repeat_interleave(
+            lengths.view(self.features, b).sum(1)
+        )
         bags = self.tables(values + feature * self.rows, ends - lengths).view(self.features, b, self.dim)
         x = self.bottom(dense)
         all_ = torch.cat([x.unsqueeze(1), bags.transpose(0, 1)], 1)  # [B, 1 + F, dim]
@@ -161,7 +165,12 @@ def train(
                 result.rows += batch.rows
                 done = len(result.losses)
                 if checkpoint and done % every == 0:
-                    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rng": torch.get_rng_state(), "losses": result.losses}
+                    state = {
+                        "model": model.state_dict(),
+                        "optimizer": optimizer.state_dict(),
+                        "rng": torch.get_rng_state(),
+                        "losses": result.losses,
+                    }
                     torch.save({**state, "data": data.state_dict()}, checkpoint + ".part")
                     os.replace(checkpoint + ".part", checkpoint)
                 if on_step is not None:
@@ -177,7 +186,13 @@ def submit(control: str, name: str, *, batch: int, epochs: int, seed: int = 1, t
     """Submits the training's job; returns its id. ``t`` is T where it is to be that, whatever the training measures."""
     with Control(control) as c:
         plan = {"shuffle": "splits", "seed": str(seed), "splitBatches": "4"}
-        spec = {"name": name, "pipeline": PIPELINE.format(batch=batch), "order": "deterministic", "epochs": str(epochs), "plan": plan}
+        spec = {
+            "name": name,
+            "pipeline": PIPELINE.format(batch=batch),
+            "order": "deterministic",
+            "epochs": str(epochs),
+            "plan": plan,
+        }
         if t:
             spec["tRowsPerSecond"] = str(t)
         return str(c.submit(spec)["id"])
@@ -190,11 +205,17 @@ def report(name: str, r: Result) -> str:
         f"{name}: {len(r.losses)} steps on {r.device}, loss {r.losses[0]:.4f} -> {r.losses[-1]:.4f}; T {r.t_rows_per_second:,.0f} rows/s "
         f"({'nothing was touched' if r.untouched else 'SOMETHING WAS TOUCHED'} by measuring); {r.rows / max(r.seconds, 1e-9):,.0f} rows/s trained; "
         f"stood still {r.first_seconds:.2f} s before the first mini-batch, {later:.2f} s of {r.seconds:.2f} s after it"
-        + (f"; fetches that failed: {r.failures}, leases that came back: {r.returned}, all made up for" if r.failures else "")
+        + (
+            f"; fetches that failed: {r.failures}, leases that came back: {r.returned}, all made up for"
+            if r.failures
+            else ""
+        )
     )
 
 
-def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Callable[[str], None] = print) -> dict[str, Result]:
+def experiment(
+    *, rows: int, batch: int, epochs: int, every: int = 10, say: Callable[[str], None] = print
+) -> dict[str, Result]:
     """The five trainings. Raises RuntimeError unless their curves are equal to the last bit."""
     from service import Service
 
@@ -217,7 +238,9 @@ def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Call
             status = data.job.status()
             wanted = int(status.get("drivesWanted", 0))
             if wanted < 2:
-                raise RuntimeError(f"with T at {AS_FAST_AS_ALL_DRIVES:,.0f} rows/s all drives are to run, and {wanted} are wanted")
+                raise RuntimeError(
+                    f"with T at {AS_FAST_AS_ALL_DRIVES:,.0f} rows/s all drives are to run, and {wanted} are wanted"
+                )
             # One mini-batch at most waits in the queue, so that at most one more comes while the node is being killed.
             for node, _, missing in data.job.leases():
                 if len(missing) >= 3:
@@ -231,13 +254,24 @@ def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Call
         node, before = dead[0]
         result.returned -= before
         if result.failures < 1 or result.returned < 1:
-            raise RuntimeError(f"node {node} was killed with mini-batches to make, and {result.failures} fetches failed, {result.returned} leases came back")
+            raise RuntimeError(
+                f"node {node} was killed with mini-batches to make, and {result.failures} fetches failed, {result.returned} leases came back"
+            )
         return result
 
     def resumed(s: Any, job: str) -> Result:
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "result.json")
-            command = [sys.executable, os.path.abspath(__file__), "--control", s.url, "--job", job, "--checkpoint", folder + "/model.pt"]
+            command = [
+                sys.executable,
+                os.path.abspath(__file__),
+                "--control",
+                s.url,
+                "--job",
+                job,
+                "--checkpoint",
+                folder + "/model.pt",
+            ]
             command += ["--every", str(every), "--result", out]
             died = subprocess.run([*command, "--kill-after", str(steps // 2 + 3)], stdout=subprocess.DEVNULL)
             if died.returncode != -signal.SIGKILL:
@@ -256,8 +290,13 @@ def experiment(*, rows: int, batch: int, epochs: int, every: int = 10, say: Call
         if not r.untouched:
             raise RuntimeError(f"{name}: measuring T changed model, optimiser, random state or position")
         if r.losses != first.losses:
-            at = next((i for i, (a, b) in enumerate(zip(r.losses, first.losses)) if a != b), min(len(r.losses), len(first.losses)))
-            raise RuntimeError(f"{name}: the loss differs from step {at} on ({len(r.losses)} and {len(first.losses)} steps)")
+            at = next(
+                (i for i, (a, b) in enumerate(zip(r.losses, first.losses)) if a != b),
+                min(len(r.losses), len(first.losses)),
+            )
+            raise RuntimeError(
+                f"{name}: the loss differs from step {at} on ({len(r.losses)} and {len(first.losses)} steps)"
+            )
     return results
 
 
@@ -276,7 +315,13 @@ def picture(results: dict[str, Result], events: Sequence[tuple[float, str]] = ()
         return top + (height - top - bottom) * (high - v) / (high - low)
 
     # Equal curves lie on each other: the first is the widest, so that all are seen.
-    styles = [("#9ecae1", 9, ""), ("#fdae6b", 6.5, ""), ("#74c476", 4.5, ""), ("#de2d26", 2.2, "7 5"), ("#252525", 1, "2 3")]
+    styles = [
+        ("#9ecae1", 9, ""),
+        ("#fdae6b", 6.5, ""),
+        ("#74c476", 4.5, ""),
+        ("#de2d26", 2.2, "7 5"),
+        ("#252525", 1, "2 3"),
+    ]
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
@@ -290,18 +335,26 @@ def picture(results: dict[str, Result], events: Sequence[tuple[float, str]] = ()
     for k in range(6):
         i = (n - 1) * k / 5
         out.append(f'<text x="{x(i):.1f}" y="{height - bottom + 18}" text-anchor="middle" fill="#555">{i:.0f}</text>')
-    out.append(f'<text x="{(left + width - right) / 2}" y="{height - bottom + 36}" text-anchor="middle" fill="#555">step</text>')
+    out.append(
+        f'<text x="{(left + width - right) / 2}" y="{height - bottom + 36}" text-anchor="middle" fill="#555">step</text>'
+    )
     for i, what in events:
-        out.append(f'<line x1="{x(i):.1f}" x2="{x(i):.1f}" y1="{top}" y2="{height - bottom}" stroke="#888" stroke-dasharray="3 3"/>')
+        out.append(
+            f'<line x1="{x(i):.1f}" x2="{x(i):.1f}" y1="{top}" y2="{height - bottom}" stroke="#888" stroke-dasharray="3 3"/>'
+        )
         out.append(f'<text x="{x(i) + 5:.1f}" y="{top + 12}" fill="#555">{what}</text>')
     for (name, r), (colour, w, dash) in zip(results.items(), styles):
         points = " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in enumerate(r.losses))
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        out.append(f'<polyline fill="none" stroke="{colour}" stroke-width="{w}" stroke-linejoin="round"{dashed} points="{points}"/>')
+        out.append(
+            f'<polyline fill="none" stroke="{colour}" stroke-width="{w}" stroke-linejoin="round"{dashed} points="{points}"/>'
+        )
     for k, ((name, r), (colour, w, dash)) in enumerate(zip(results.items(), styles)):
         at = height - bottom + 58 + 18 * k
         dashed = f' stroke-dasharray="{dash}"' if dash else ""
-        out.append(f'<line x1="{left}" x2="{left + 40}" y1="{at - 4}" y2="{at - 4}" stroke="{colour}" stroke-width="{w}"{dashed}/>')
+        out.append(
+            f'<line x1="{left}" x2="{left + 40}" y1="{at - 4}" y2="{at - 4}" stroke="{colour}" stroke-width="{w}"{dashed}/>'
+        )
         again = f"; fetches failed: {r.failures}, leases returned: {r.returned}" if r.failures else ""
         still = f"stood still {r.first_seconds:.2f} s before the first mini-batch, {r.stall_seconds - r.first_seconds:.2f} s after it"
         out.append(f'<text x="{left + 50}" y="{at}">{name}: T {r.t_rows_per_second:,.0f} rows/s; {still}{again}</text>')

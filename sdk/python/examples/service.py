@@ -1,6 +1,7 @@
 """A whole Millrace on this machine, for examples, tests and benchmarks: data set, drives, storage nodes, control plane.
 
-Everything is the real program (``millrace``), in processes of their own on 127.0.0.1, in a folder that is removed at the end.
+Everything is the real program (``millrace``), in processes of their own on 127.0.0.1, in a folder that is removed at
+the end.
 """
 
 from __future__ import annotations
@@ -111,7 +112,9 @@ class Service:
     ) -> None:
         found = program()
         if found is None:
-            raise RuntimeError("no millrace program: build it (make build) and put it on the path, or name it in MILLRACE_BIN")
+            raise RuntimeError(
+                "no millrace program: build it (make build) and put it on the path, or name it in MILLRACE_BIN"
+            )
         self.program = found
         self._made = folder is None
         self.folder = tempfile.mkdtemp(prefix="millrace-") if folder is None else folder
@@ -121,7 +124,18 @@ class Service:
         self.nodes: list[Optional[Process]] = []
         try:
             self.data = os.path.join(self.folder, "data")
-            self.run("dataset", "generate", "--model", model, "--rows", str(rows), "--partitions", str(partitions), "--out", self.data)
+            self.run(
+                "dataset",
+                "generate",
+                "--model",
+                model,
+                "--rows",
+                str(rows),
+                "--partitions",
+                str(partitions),
+                "--out",
+                self.data,
+            )
             self.partitions = sorted(n for n in os.listdir(self.data) if n.endswith(".parquet"))
             size = sum(os.path.getsize(os.path.join(self.data, n)) for n in self.partitions)
             self._flash(drives, copies, size)
@@ -155,7 +169,10 @@ class Service:
         if n > 1:
             scheme = "https" if self.secure else "http"
             ports = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-            peers = ["--peers", ",".join(f"m{i}={scheme}://127.0.0.1:{s.getsockname()[1]}" for i, s in enumerate(ports))]
+            peers = [
+                "--peers",
+                ",".join(f"m{i}={scheme}://127.0.0.1:{s.getsockname()[1]}" for i, s in enumerate(ports)),
+            ]
             for s in ports:
                 s.close()
         for i in range(n):
@@ -189,7 +206,9 @@ class Service:
 
     def run(self, *arguments: str) -> str:
         """Runs the program to its end; returns what it printed."""
-        done = subprocess.run([self.program, "--progress", "none", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            [self.program, "--progress", "none", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         if done.returncode:
             raise RuntimeError(f"millrace {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
         return done.stdout

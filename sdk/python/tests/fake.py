@@ -1,7 +1,7 @@
 """A control plane and storage nodes for tests: as strict as the real ones, with faults on demand.
 
-The words are those of host/api/v1/millrace.proto. Mini-batches are a function of (epoch, number), so that every test can
-say what must come.
+The words are those of host/api/v1/millrace.proto. Mini-batches are a function of (epoch, number), so that every test
+can say what must come.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def content(epoch: int, number: int, rows: int = 32, schema: Schema = SCHEMA, jo
         if not schema.fixed:
             tensors["kjt.lengths"] = struct.pack(f"<{len(flat)}i", *flat)
     if schema.dense:
-        tensors["dense"] = struct.pack(f"<{rows * len(schema.dense)}f", *[r.gauss(0, 1) for _ in range(rows * len(schema.dense))])
+        tensors["dense"] = struct.pack(
+            f"<{rows * len(schema.dense)}f", *[r.gauss(0, 1) for _ in range(rows * len(schema.dense))]
+        )
     if schema.label:
         tensors["label"] = struct.pack(f"<{rows}f", *[float(r.randrange(2)) for _ in range(rows)])
     return frame.encode(frame.Name(job, epoch, number), schema, rows, tensors)
@@ -215,8 +217,18 @@ def entitles(shown: str, node: str, number: int) -> Optional[int]:
 class Ledger:
     """The state of one job, shared by all members of a fake control plane."""
 
-    def __init__(self, nodes: list[Node], total: int, split: int, epochs: int, ranks: int, order: str, schema: Schema) -> None:
-        self.nodes, self.total, self.split, self.epochs, self.ranks, self.order, self.schema = nodes, total, split, epochs, ranks, order, schema
+    def __init__(
+        self, nodes: list[Node], total: int, split: int, epochs: int, ranks: int, order: str, schema: Schema
+    ) -> None:
+        self.nodes, self.total, self.split, self.epochs, self.ranks, self.order, self.schema = (
+            nodes,
+            total,
+            split,
+            epochs,
+            ranks,
+            order,
+            schema,
+        )
         self.lock = threading.Condition()
         self.epoch = 0
         self.delivered = Ranges()
@@ -252,11 +264,20 @@ class Ledger:
         if run and run != self.runs.get(rank) and not token and not resume and (mine or self.epoch):
             numbers = {2: rank, 3: self.epoch, 4: self.epochs, 5: mine, 6: len(self.owned(rank))}
             value = b"\x0a\x02j1" + b"".join(bytes([n << 3, v]) for n, v in numbers.items() if v)
-            raise Refusal(400, "failed_precondition", "job j1 was partly consumed by another run", [("millrace.v1.PartlyConsumed", value)])
+            raise Refusal(
+                400,
+                "failed_precondition",
+                "job j1 was partly consumed by another run",
+                [("millrace.v1.PartlyConsumed", value)],
+            )
         self.runs[rank] = run
         if token:
             if token[:4] != b"MRT1" or token[-32:] != bytes(range(32)):
-                raise Refusal(400, "invalid_argument", "dataset: checkpoint token: it is not sealed: take the token that Checkpoint returns")
+                raise Refusal(
+                    400,
+                    "invalid_argument",
+                    "dataset: checkpoint token: it is not sealed: take the token that Checkpoint returns",
+                )
             t = Token.from_bytes(token[4:-32])
             if t.job != JOB:
                 raise Refusal(400, "invalid_argument", "dataset: the token is of another job")
@@ -292,7 +313,13 @@ class Ledger:
     def status(self) -> dict[str, Any]:
         return {
             "id": "j1",
-            "spec": {"name": "rm1", "epochs": str(self.epochs), "ranks": self.ranks, "order": self.order, "plan": {"batch": "32"}},
+            "spec": {
+                "name": "rm1",
+                "epochs": str(self.epochs),
+                "ranks": self.ranks,
+                "order": self.order,
+                "plan": {"batch": "32"},
+            },
             "digest": b64(bytes.fromhex(JOB)),
             "state": "done" if self.done() else self.state,
             "epoch": str(self.epoch),
@@ -336,7 +363,9 @@ class Ledger:
         answer: dict[str, Any] = {"fence": str(self.fence)}
         held = [(i, self.leases[int(i)]) for i in m.get("held", ()) if int(i) in self.leases]
         if self.issue and held:
-            answer["tickets"] = [{"lease": i, "ticket": ticket(x["node"], x["from"], x["to"], self.issue)} for i, x in held]
+            answer["tickets"] = [
+                {"lease": i, "ticket": ticket(x["node"], x["from"], x["to"], self.issue)} for i, x in held
+            ]
             self.renewed += 1
         if self.revoke:
             answer["revoked"] = [str(i) for i in self.revoke]
@@ -394,7 +423,14 @@ class Ledger:
         until = time.monotonic() + self.lease_seconds
         self.leases[self.counter] = {"rank": rank, "from": first, "to": end, "until": until, "node": node.name}
         shown = ticket(node.name, first, end, self.issue)
-        g = {"lease": str(self.counter), "ticket": shown, "split": first // self.split, "from": str(first), "to": str(end), "node": node.name}
+        g = {
+            "lease": str(self.counter),
+            "ticket": shown,
+            "split": first // self.split,
+            "from": str(first),
+            "to": str(end),
+            "node": node.name,
+        }
         if self.epoch:
             g["epoch"] = str(self.epoch)
         if not first:
@@ -457,7 +493,8 @@ class Cluster:
         self.down: set[int] = set()
         self.calls: list[str] = []
         self.members = [
-            Serving(lambda h, i=i: self._handle(i, h), f"{unix}/c{i}.sock" if unix else "") for i in range(members)  # type: ignore[misc]
+            Serving(lambda h, i=i: self._handle(i, h), f"{unix}/c{i}.sock" if unix else "")
+            for i in range(members)  # type: ignore[misc]
         ]
         self.urls = [m.url for m in self.members]
         self.rows, self.schema, self.total = rows, schema, total
@@ -509,8 +546,14 @@ class Cluster:
             raise Refusal(404, "not_found", f"no job {m['id']}")
         if method == "Attach":
             if ledger.state.split(":")[0] in ("cancelled", "failed", "abandoned"):
-                raise Refusal(409, "aborted", f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume")
-            return ledger.attach(m.get("rank", 0), base64.b64decode(m.get("token", "")), m.get("run", ""), m.get("resume", False))
+                raise Refusal(
+                    409,
+                    "aborted",
+                    f"job rm1 has ended ({ledger.state}): submit it again, with the trainer's token as resume",
+                )
+            return ledger.attach(
+                m.get("rank", 0), base64.b64decode(m.get("token", "")), m.get("run", ""), m.get("resume", False)
+            )
         if method == "Lease":
             return ledger.lease(m)
         if method == "Acknowledge":

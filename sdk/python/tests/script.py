@@ -1,7 +1,7 @@
 """A training script, ended as it is told: what tests.test_runs starts in processes of their own.
 
-Its argument is JSON. It appends to ``log`` what happens, a line each: ``given EPOCH NUMBER``, ``durable`` (everything before the mini-batch in hand
-is), ``saved`` (the state was), ``over`` (the loop ended by itself), ``refused CLASS``.
+Its argument is JSON. It appends to ``log`` what happens, a line each: ``given EPOCH NUMBER``, ``durable`` (everything
+before the mini-batch in hand is), ``saved`` (the state was), ``over`` (the loop ended by itself), ``refused CLASS``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ class Script:
 
     def open(self) -> Any:
         t = self.told
-        arguments = {"rank": t.get("rank", 0), "resume": t.get("resume", False), "queue_bytes": t.get("queue_bytes", 1 << 20)}
+        arguments = {
+            "rank": t.get("rank", 0),
+            "resume": t.get("resume", False),
+            "queue_bytes": t.get("queue_bytes", 1 << 20),
+        }
         if t["kind"] == "job":
             return Job(t["url"], t["job"], token=self.state(), **arguments)
         from millrace.torch import MiniBatches

@@ -2,9 +2,9 @@
 
     MILLRACE_BIN=bin/millrace PYTHONPATH=sdk/python/src:sdk/python python -m tests.soak --turns 3 --seed 1
 
-A turn runs a job of three epochs while nodes are killed (-9) and started again, the leader of three members is killed, trainers are
-lost and resumed from their last checkpoint, and trainers go back to it. What is left of the mini-batches, bytes included, must be what an
-undisturbed job gives.
+A turn runs a job of three epochs while nodes are killed (-9) and started again, the leader of three members is killed,
+trainers are lost and resumed from their last checkpoint, and trainers go back to it. What is left of the mini-batches,
+bytes included, must be what an undisturbed job gives.
 """
 
 from __future__ import annotations
@@ -39,8 +39,13 @@ class Turn:
                 want = [digest(b) for b in job]
             got = self.disturbed(self.submit("disturbed", 2), want)
             at = self.difference(got, want)
-            assert got == want, f"{len(got)} mini-batches, want {len(want)}; from {at} on {[x[:2] for x in got[at - 3 : at + 6]]}:\n" + "\n".join(self.log)
-        return f"{len(want)} mini-batches in {time.monotonic() - begun:.0f} s: " + ", ".join(f"{n} {what}" for what, n in sorted(self.events.items()))
+            assert got == want, (
+                f"{len(got)} mini-batches, want {len(want)}; from {at} on {[x[:2] for x in got[at - 3 : at + 6]]}:\n"
+                + "\n".join(self.log)
+            )
+        return f"{len(want)} mini-batches in {time.monotonic() - begun:.0f} s: " + ", ".join(
+            f"{n} {what}" for what, n in sorted(self.events.items())
+        )
 
     @staticmethod
     def difference(got: list[Any], want: list[Any]) -> int:
@@ -54,7 +59,14 @@ class Turn:
             return str(c.submit(spec)["id"])
 
     def attach(self, id: str, state: Any = None) -> Job:
-        return Job(self.service.url, id, token=state, check=True, queue_bytes=self.r.choice([1 << 18, 1 << 20, 1 << 24]), credits=self.r.choice([1, 4, 8]))
+        return Job(
+            self.service.url,
+            id,
+            token=state,
+            check=True,
+            queue_bytes=self.r.choice([1 << 18, 1 << 20, 1 << 24]),
+            credits=self.r.choice([1, 4, 8]),
+        )
 
     def disturbed(self, id: str, want: list[Any]) -> list[Any]:
         r, s = self.r, self.service

@@ -33,7 +33,9 @@ class Arrow(unittest.TestCase):
                     self.assertEqual(b.schema.metadata[b"millrace.rows"].decode(), str(rows))
                     for e in mb.extents:
                         got = b.column(e.name)[0].as_py()
-                        flat_view = mb.data[e.offset : e.offset + e.nbytes].cast({"float32": "f", "int32": "i", "int64": "q"}[e.dtype])
+                        flat_view = mb.data[e.offset : e.offset + e.nbytes].cast(
+                            {"float32": "f", "int32": "i", "int64": "q"}[e.dtype]
+                        )
                         self.assertEqual(got, flat_view.tolist())
 
     def test_memory_is_shared_and_kept(self) -> None:
@@ -61,7 +63,10 @@ class Arrow(unittest.TestCase):
                     self.assertEqual(b.num_columns, s.label + len(s.dense) + len(s.keys))
                     if rows and s.dense:
                         at = int(s.label)
-                        self.assertEqual([b.column(at + i).to_pylist() for i in range(len(s.dense))], [list(c) for c in zip(*mb.dense.tolist())])
+                        self.assertEqual(
+                            [b.column(at + i).to_pylist() for i in range(len(s.dense))],
+                            [list(c) for c in zip(*mb.dense.tolist())],
+                        )
                     if rows and s.keys:
                         ids = []
                         for c in b.columns[-len(s.keys) :]:
@@ -72,7 +77,9 @@ class Arrow(unittest.TestCase):
     def test_lengths_that_lie(self) -> None:
         s = Schema(keys=(Key("a", 3, True),))
         for lengths in ((5, 1), (-1, 3)):
-            b = bytearray(frame.encode(frame.Name("0" * 64, 0, 0), s, 2, {"kjt.values": bytes(16), "kjt.lengths": bytes(8)}))
+            b = bytearray(
+                frame.encode(frame.Name("0" * 64, 0, 0), s, 2, {"kjt.values": bytes(16), "kjt.lengths": bytes(8)})
+            )
             b[-8:] = b"".join(n.to_bytes(4, "little", signed=True) for n in lengths)
             with self.assertRaises(FrameError):
                 flat(frame.decode(b, check=False))
@@ -97,7 +104,19 @@ class Arrow(unittest.TestCase):
             run = lambda *a: subprocess.run([binary, *a], check=True, capture_output=True, cwd=folder)  # noqa: E731
             run("dataset", "generate", "--model", "rm1", "--rows", "3000", "--partitions", "1", "--out", "rm1")
             name = next(n for n in sorted(os.listdir(f"{folder}/rm1")) if n.endswith(".parquet"))
-            run("preprocess", "--pipeline", "rm1", "--in", f"rm1/{name}", "--out", "o.arrow", "--format", "arrow", "--batch", "1024")
+            run(
+                "preprocess",
+                "--pipeline",
+                "rm1",
+                "--in",
+                f"rm1/{name}",
+                "--out",
+                "o.arrow",
+                "--format",
+                "arrow",
+                "--batch",
+                "1024",
+            )
             got = list(open_file(f"{folder}/o.arrow"))
             self.assertEqual([rows for _, _, rows, _ in got], [1024, 1024, 952])
             schema = got[0][0]

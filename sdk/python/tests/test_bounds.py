@@ -25,7 +25,24 @@ from .fake import JOB, SCHEMA, Serving, b64, content
 
 class Numbers(unittest.TestCase):
     def test_seconds(self) -> None:
-        for text in ("nan", "NaN", "inf", "-inf", "Infinity", "-1", "1e9", "0x10", "1_0", "", "abc", None, "9" * 400, "1.", ".5", "１"):
+        for text in (
+            "nan",
+            "NaN",
+            "inf",
+            "-inf",
+            "Infinity",
+            "-1",
+            "1e9",
+            "0x10",
+            "1_0",
+            "",
+            "abc",
+            None,
+            "9" * 400,
+            "1.",
+            ".5",
+            "１",
+        ):
             with self.subTest(text):
                 self.assertEqual(seconds(text, 0.1, 0.02, 5.0), 0.1)
         for text, want in {"0": 0.02, "0.001": 0.02, "1": 1.0, " 2.5 ": 2.5, "999999999": 5.0}.items():
@@ -33,10 +50,27 @@ class Numbers(unittest.TestCase):
                 self.assertEqual(seconds(text, 0.1, 0.02, 5.0), want)
 
     def test_integer(self) -> None:
-        for value in (-1, 1.0, True, "-1", "1.0", "", " 1", "１", MAX_COUNT + 1, str(MAX_COUNT + 1), "1" * 5000, float("nan"), [], {}):
+        for value in (
+            -1,
+            1.0,
+            True,
+            "-1",
+            "1.0",
+            "",
+            " 1",
+            "１",
+            MAX_COUNT + 1,
+            str(MAX_COUNT + 1),
+            "1" * 5000,
+            float("nan"),
+            [],
+            {},
+        ):
             with self.subTest(str(value)[:20]), self.assertRaises(ValueError):
                 integer(value, "x")
-        self.assertEqual([integer(v, "x") for v in (None, 0, "7", MAX_COUNT, str(MAX_COUNT))], [0, 0, 7, MAX_COUNT, MAX_COUNT])
+        self.assertEqual(
+            [integer(v, "x") for v in (None, 0, "7", MAX_COUNT, str(MAX_COUNT))], [0, 0, 7, MAX_COUNT, MAX_COUNT]
+        )
         self.assertEqual(integer(5, "x", 5), 5)
         with self.assertRaisesRegex(ValueError, "x: '6' where a number to 5 belongs"):
             integer(6, "x", 5)
@@ -60,9 +94,26 @@ class Numbers(unittest.TestCase):
             Schema.from_json('{"Keys": [{"Name": "a", "NumEmbeddings": true}]}')
 
     def test_leases(self) -> None:
-        good = {"lease": "7", "epoch": "1", "split": 2, "from": "32", "to": "48", "node": "n", "drive": "d", "urls": ["http://h:1"], "ticket": "t"}
+        good = {
+            "lease": "7",
+            "epoch": "1",
+            "split": 2,
+            "from": "32",
+            "to": "48",
+            "node": "n",
+            "drive": "d",
+            "urls": ["http://h:1"],
+            "ticket": "t",
+        }
         self.assertEqual((Lease.of(good).first, Lease.of(good).end, Lease.of(good).ticket), (32, 48, "t"))
-        for field, value in {"lease": -1, "epoch": "x", "split": 1.5, "from": "1" * 5000, "to": 1 << 64, "urls": "http://h:1"}.items():
+        for field, value in {
+            "lease": -1,
+            "epoch": "x",
+            "split": 1.5,
+            "from": "1" * 5000,
+            "to": 1 << 64,
+            "urls": "http://h:1",
+        }.items():
             with self.subTest(field), self.assertRaises(ValueError):
                 Lease.of({**good, field: value})
         for urls in ([7], ["u"] * 1000, {"a": 1}):
@@ -88,8 +139,44 @@ class Numbers(unittest.TestCase):
     def test_anything(self) -> None:
         """Parsers of a peer's words raise what they say they do, and nothing else."""
         r = random.Random(7)
-        atoms: list[Any] = [None, True, -1, 0, 1, 1 << 70, 1.5, float("nan"), "", "1", "x", "NaN", "1" * 30, [], {}, ["a"], {"a": 1}, [[]]]
-        fields = ["lease", "epoch", "split", "from", "to", "node", "drive", "urls", "ticket", "IDs", "Label", "Dense", "Keys", "Weights", "type", "value"]
+        atoms: list[Any] = [
+            None,
+            True,
+            -1,
+            0,
+            1,
+            1 << 70,
+            1.5,
+            float("nan"),
+            "",
+            "1",
+            "x",
+            "NaN",
+            "1" * 30,
+            [],
+            {},
+            ["a"],
+            {"a": 1},
+            [[]],
+        ]
+        fields = [
+            "lease",
+            "epoch",
+            "split",
+            "from",
+            "to",
+            "node",
+            "drive",
+            "urls",
+            "ticket",
+            "IDs",
+            "Label",
+            "Dense",
+            "Keys",
+            "Weights",
+            "type",
+            "value",
+        ]
         for _ in range(5000):
             doc = {f: r.choice(atoms) for f in r.sample(fields, r.randrange(len(fields)))}
             with contextlib.suppress(ValueError):
@@ -123,7 +210,10 @@ class HostileNodes(unittest.TestCase):
     def test_retry_after(self) -> None:
         """A node that is busy for ever, and says so in every way, is given up when the timeout is over."""
         for said in ("nan", "inf", "-inf", "1e308", "-5", "x" * 5000, "0"):
-            with self.subTest(said[:10]), hostile(lambda h: h.refuse(429, "resource_exhausted", "busy", Retry_After=said)) as (n, work, _):
+            with (
+                self.subTest(said[:10]),
+                hostile(lambda h: h.refuse(429, "resource_exhausted", "busy", Retry_After=said)) as (n, work, _),
+            ):
                 ended: list[BaseException] = []
 
                 def run() -> None:
@@ -155,6 +245,7 @@ class HostileNodes(unittest.TestCase):
 
     def test_lengths_that_cannot_be(self) -> None:
         for length in ("-1", "nan", "9" * 5000, str((2 << 30) + 1), "7", ""):
+
             def answers(h: Any) -> None:
                 h.send_response(200)
                 h.send_header("Content-Type", "application/vnd.millrace.minibatch")
@@ -167,15 +258,31 @@ class HostileNodes(unittest.TestCase):
             self.assertEqual(held(n), 0)
 
     def test_refusals(self) -> None:
-        bodies = [b"[" * 200_000, b'{"code": NaN}', b"x" * (2 << 20), b"", b'{"code": {"a": 1}}', b"[]", b"null", b"\xff"]
+        bodies = [
+            b"[" * 200_000,
+            b'{"code": NaN}',
+            b"x" * (2 << 20),
+            b"",
+            b'{"code": {"a": 1}}',
+            b"[]",
+            b"null",
+            b"\xff",
+        ]
         for body in bodies:
-            with self.subTest(body[:10]), hostile(lambda h: h.answer(503, body)) as (n, work, _), self.assertRaises(Failed):
+            with (
+                self.subTest(body[:10]),
+                hostile(lambda h: h.answer(503, body)) as (n, work, _),
+                self.assertRaises(Failed),
+            ):
                 n.fetch(JOB, SCHEMA, work)
 
     def test_large_frames_come_whole(self) -> None:
         """Frames larger than what is believed at once, in the steps in which memory grows; the second is read in one."""
         frame = content(0, 3, rows=4096)
-        with mock.patch.object(nodes_module, "_CREDIBLE", 1000), hostile(lambda h: h.answer(200, frame)) as (n, work, _):
+        with (
+            mock.patch.object(nodes_module, "_CREDIBLE", 1000),
+            hostile(lambda h: h.answer(200, frame)) as (n, work, _),
+        ):
             for _ in range(2):
                 batch = n.fetch(JOB, SCHEMA, work)
                 self.assertEqual(batch.name, (JOB, 0, 3))
@@ -187,7 +294,14 @@ class HostileNodes(unittest.TestCase):
 
 class HostileControl(unittest.TestCase):
     def test_answers(self) -> None:
-        for status, body in ((200, b"[" * 200_000), (200, b'{"a": NaN}'), (200, b"[]"), (500, b"{" * 100), (503, b"1" * 5000), (200, b"")):
+        for status, body in (
+            (200, b"[" * 200_000),
+            (200, b'{"a": NaN}'),
+            (200, b"[]"),
+            (500, b"{" * 100),
+            (503, b"1" * 5000),
+            (200, b""),
+        ):
             with self.subTest(body[:10]):
                 server = Serving(lambda h: h.answer(status, body, Content_Type="application/json"))
                 with Control(server.url, patience=0.2) as c, self.assertRaises((ServiceError, UnreachableError)):

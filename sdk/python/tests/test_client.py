@@ -134,7 +134,10 @@ class Delivery(unittest.TestCase):
 
     def test_the_queue_is_bounded_in_bytes(self) -> None:
         size = len(content(0, 0))
-        with Cluster(nodes=1, total=60, order="deterministic") as c, Job(c.urls, "rm1", queue_bytes=3 * size + size // 2, credits=2) as job:
+        with (
+            Cluster(nodes=1, total=60, order="deterministic") as c,
+            Job(c.urls, "rm1", queue_bytes=3 * size + size // 2, credits=2) as job,
+        ):
             it = job.minibatches()
             next(it)
             for _ in range(50):
@@ -155,7 +158,10 @@ class Delivery(unittest.TestCase):
             with Job(c.urls, "rm1", credits=2) as job:
                 kept = [(b.name.number, b.dense) for b in job]
             for n, dense in kept:
-                self.assertEqual(dense.tobytes(), c.expected(0, n)[-len(content(0, n)) :][self.dense_at(n) : self.dense_at(n) + len(dense.tobytes())])
+                self.assertEqual(
+                    dense.tobytes(),
+                    c.expected(0, n)[-len(content(0, n)) :][self.dense_at(n) : self.dense_at(n) + len(dense.tobytes())],
+                )
 
     @staticmethod
     def dense_at(n: int) -> int:
@@ -281,7 +287,9 @@ class Checkpoints(unittest.TestCase):
             self.assertEqual(b.name.epoch, 1)
             it.close()
             job.load_state_dict(state)
-            self.assertEqual([(b.name.epoch, b.name.number) for b in job], [(0, n) for n in range(2, 6)] + [(1, n) for n in range(6)])
+            self.assertEqual(
+                [(b.name.epoch, b.name.number) for b in job], [(0, n) for n in range(2, 6)] + [(1, n) for n in range(6)]
+            )
 
     def test_tokens_of_others(self) -> None:
         other = Token("ab" * 32, 0, 3)
@@ -369,9 +377,11 @@ class Faults(unittest.TestCase):
             "an error without words": once(500, b"<html>"),
             "a job it forgot": once(404, b'{"code":"not_found","message":"no such job"}'),
             "another kind of answer": once(200, content(0, 3), Content_Type="text/html"),
-            "closing": once(503, b'{"code":"unavailable","message":"the split was closed on the node: ask again"}', Retry_After="1"),
+            "closing": once(
+                503, b'{"code":"unavailable","message":"the split was closed on the node: ask again"}', Retry_After="1"
+            ),
             "busy": once(429, b'{"code":"resource_exhausted","message":"busy"}', Retry_After="0.05"),
-            "words that are none": once(500, b'[1,2]'),
+            "words that are none": once(500, b"[1,2]"),
         }.items():
             with self.subTest(name), Cluster(nodes=2, total=20) as c:
                 c.nodes[0].faults.append(fault)
@@ -446,7 +456,9 @@ class Faults(unittest.TestCase):
                     n.faults.append(lost)
                 with Job(c.urls, "rm1") as job, self.assertRaisesRegex(DataLossError, words):
                     numbers(job)
-                self.assertTrue(any(r.startswith("data: ") and words in r for r in c.ledger.released), c.ledger.released)
+                self.assertTrue(
+                    any(r.startswith("data: ") and words in r for r in c.ledger.released), c.ledger.released
+                )
 
     def test_another_consumer_fences_this_one_off(self) -> None:
         with Cluster(total=40) as c, Job(c.urls, "rm1", queue_bytes=1) as old:
@@ -503,11 +515,15 @@ class Faults(unittest.TestCase):
     def test_an_abandoned_job(self) -> None:
         with Cluster() as c:
             c.ledger.state = "abandoned: no rank has called since 2026-01-02T03:04:05Z, for more than 24h0m0s"
-            with self.assertRaisesRegex(JobAbandonedError, "no rank has called since .*: submit it again, with the trainer's token"):
+            with self.assertRaisesRegex(
+                JobAbandonedError, "no rank has called since .*: submit it again, with the trainer's token"
+            ):
                 Job(c.urls, "rm1")
 
     def test_whoever_ends_says_so(self) -> None:
-        """Closed or thrown away: all that the rank holds comes back at once, whether a lease's grant was heard of or not."""
+        """Closed or thrown away: all that the rank holds comes back at once, whether a lease's grant was heard of or
+        not.
+        """
         for end in ("close", "forget", "exception"):
             with self.subTest(end), Cluster(total=400, split=4) as c:
                 job = Job(c.urls, "rm1")
@@ -564,7 +580,11 @@ class Faults(unittest.TestCase):
             self.assertEqual(e.exception.code, "not_found")
 
     def test_a_socket_of_another_node_is_not_used(self) -> None:
-        with tempfile.TemporaryDirectory() as folder, Cluster(nodes=1, total=8, unix=folder) as c, Cluster(nodes=1) as other:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Cluster(nodes=1, total=8, unix=folder) as c,
+            Cluster(nodes=1) as other,
+        ):
             c.nodes[0].called = "somebody else"
             tcp = other.nodes[0]
             c.nodes[0].urls = [c.nodes[0].serving.url, tcp.serving.url]
@@ -635,7 +655,11 @@ class Failover(unittest.TestCase):
 
     def test_a_new_leader_forgets_acknowledgements_inside_a_split(self) -> None:
         for order in ("deterministic", "fastest"):
-            with self.subTest(order), Cluster(total=80, split=8, order=order) as c, Job(c.urls, "rm1", queue_bytes=1 << 14) as job:
+            with (
+                self.subTest(order),
+                Cluster(total=80, split=8, order=order) as c,
+                Job(c.urls, "rm1", queue_bytes=1 << 14) as job,
+            ):
                 it = job.minibatches()
                 seen = []
                 for b in it:
@@ -696,11 +720,18 @@ class Failover(unittest.TestCase):
             path = os.path.join(folder, "p.yaml")
             with open(path, "w", encoding="utf-8") as f:
                 f.write("name: mine\n")
-            for given, sent in (("rm1", b"rm1"), (path, b"name: mine\n"), (pathlib.Path(path), b"name: mine\n"),
-                                ("name: text", b"name: text"), (b"name: bytes", b"name: bytes")):
+            for given, sent in (
+                ("rm1", b"rm1"),
+                (path, b"name: mine\n"),
+                (pathlib.Path(path), b"name: mine\n"),
+                ("name: text", b"name: text"),
+                (b"name: bytes", b"name: bytes"),
+            ):
                 control.submit({"name": "a", "pipeline": given})
                 self.assertEqual(base64.b64decode(c.spec["pipeline"]), sent)
-            with self.assertRaisesRegex(FileNotFoundError, "no such file; give a path, a YAML document or a pipeline's name"):
+            with self.assertRaisesRegex(
+                FileNotFoundError, "no such file; give a path, a YAML document or a pipeline's name"
+            ):
                 control.submit({"name": "a", "pipeline": "none.yaml"})
 
     def test_submit_refuses_what_is_no_field(self) -> None:
@@ -718,7 +749,9 @@ class Failover(unittest.TestCase):
                 with self.subTest(wrong), self.assertRaisesRegex(TypeError, "want a mapping"):
                     control.submit(wrong)  # type: ignore[arg-type]
             self.assertEqual(c.spec, {})
-            control.submit({"rankTail": "keep", "t_rows_per_second": 1.0, "plan": {"splitBatches": "4", "split_batches": 4}})
+            control.submit(
+                {"rankTail": "keep", "t_rows_per_second": 1.0, "plan": {"splitBatches": "4", "split_batches": 4}}
+            )
 
     def test_fields_are_those_of_the_protocol(self) -> None:
         repository = pathlib.Path(os.environ.get("MILLRACE_REPOSITORY") or pathlib.Path(__file__).parents[3])

@@ -1,4 +1,6 @@
-"""Contexts, and what becomes of an address that is wrong. what would be waited for fails otherwise: patience is two minutes."""
+"""Contexts, and what becomes of an address that is wrong. what would be waited for fails otherwise: patience is two
+minutes.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,13 @@ class Contexts(unittest.TestCase):
         self.assertEqual(self.resolve(), (["https://one:1"], one))
         self.assertEqual(self.resolve("two"), (["https://two:1", "https://two:2"], two))
         self.assertEqual(self.resolve(MILLRACE_CONTEXT="two")[1], two)
-        self.assertEqual(self.resolve("one", MILLRACE_CONTEXT="two", MILLRACE_CONTROL="http://env:1"), (["https://one:1"], one))
-        self.assertEqual(self.resolve(MILLRACE_CONTROL="https://env:1, https://env:2", MILLRACE_CONTEXT="two"), (["https://env:1", "https://env:2"], two))
+        self.assertEqual(
+            self.resolve("one", MILLRACE_CONTEXT="two", MILLRACE_CONTROL="http://env:1"), (["https://one:1"], one)
+        )
+        self.assertEqual(
+            self.resolve(MILLRACE_CONTROL="https://env:1, https://env:2", MILLRACE_CONTEXT="two"),
+            (["https://env:1", "https://env:2"], two),
+        )
         self.assertEqual(self.resolve("https://arg:1/", MILLRACE_CONTROL="http://env:1"), (["https://arg:1"], one))
         self.assertEqual(self.resolve("https://arg:1", ("c", "k", "a")), (["https://arg:1"], ("c", "k", "a")))
         self.assertEqual(self.resolve("plain"), (["http://plain:1"], None))
@@ -73,11 +80,22 @@ class Contexts(unittest.TestCase):
 
     def test_strict(self) -> None:
         for text in (
-            "", "[]", '{"curent": ""}', '{"current": 1}', '{"current": "a"}', '{"current": "", "current": ""}', '{"contexts": []}',
-            '{"contexts": {"a": {}}}', '{"contexts": {"a": {"control": "unix:/s"}}}', '{"contexts": {"a": {"control": []}}}',
-            '{"contexts": {"a": {"control": [1]}}}', '{"contexts": {"a": {"control": ["unix:/s"], "url": ""}}}',
-            '{"contexts": {"a": {"control": ["unix:/s"], "ca": "x"}}}', '{"contexts": {"https://a": {"control": ["unix:/s"]}}}',
-            '{"contexts": {"a": {"control": ["unix:/s"]}}} {}', '{"contexts": {"a": {"control": ["unix:/s"], "cert": null}}}',
+            "",
+            "[]",
+            '{"curent": ""}',
+            '{"current": 1}',
+            '{"current": "a"}',
+            '{"current": "", "current": ""}',
+            '{"contexts": []}',
+            '{"contexts": {"a": {}}}',
+            '{"contexts": {"a": {"control": "unix:/s"}}}',
+            '{"contexts": {"a": {"control": []}}}',
+            '{"contexts": {"a": {"control": [1]}}}',
+            '{"contexts": {"a": {"control": ["unix:/s"], "url": ""}}}',
+            '{"contexts": {"a": {"control": ["unix:/s"], "ca": "x"}}}',
+            '{"contexts": {"https://a": {"control": ["unix:/s"]}}}',
+            '{"contexts": {"a": {"control": ["unix:/s"]}}} {}',
+            '{"contexts": {"a": {"control": ["unix:/s"], "cert": null}}}',
         ):
             with self.subTest(text), self.assertRaises(ValueError):
                 parse(text.encode())
@@ -89,7 +107,14 @@ class Contexts(unittest.TestCase):
 
     def test_a_job_of_the_context(self) -> None:
         with Cluster(total=40, split=4) as c, mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(self.home)}):
-            self.file.write_text(json.dumps({"current": "here", "contexts": {"here": {"control": c.urls}, "away": {"control": ["http://127.0.0.1:9"]}}}))
+            self.file.write_text(
+                json.dumps(
+                    {
+                        "current": "here",
+                        "contexts": {"here": {"control": c.urls}, "away": {"control": ["http://127.0.0.1:9"]}},
+                    }
+                )
+            )
             with Control() as control:
                 self.assertEqual(control.urls, c.urls)
                 control.jobs()
@@ -130,7 +155,11 @@ def listener(said: Optional[bytes]) -> tuple[str, socket.socket]:
 class WrongAddresses(unittest.TestCase):
     def refused(self, url: str, kind: type[Exception], says: str, contact: float = HOUR, timeout: float = 10.0) -> None:
         for call in (lambda c: c.jobs(), lambda c: c.submit({"name": "a", "pipeline": "name: a\n"})):
-            with self.subTest(url), self.assertRaisesRegex(kind, says), Control(url, patience=HOUR, contact=contact, timeout=timeout) as c:
+            with (
+                self.subTest(url),
+                self.assertRaisesRegex(kind, says),
+                Control(url, patience=HOUR, contact=contact, timeout=timeout) as c,
+            ):
                 call(c)
 
     def test_nobody_listens(self) -> None:
@@ -147,7 +176,10 @@ class WrongAddresses(unittest.TestCase):
             self.refused("http://no-such-host.invalid:7460", AddressError, "Temporary failure", contact=0.2)
 
     def test_something_else_listens(self) -> None:
-        for said, says in ((b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"), (b"\x15\x03\x01\x00\x02\x02\x46", "serves TLS.*write https")):
+        for said, says in (
+            (b"SSH-2.0-OpenSSH_9.2\r\n", "does not speak HTTP"),
+            (b"\x15\x03\x01\x00\x02\x02\x46", "serves TLS.*write https"),
+        ):
             url, s = listener(said)
             with s:
                 self.refused(url, AddressError, says)

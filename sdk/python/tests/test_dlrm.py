@@ -49,7 +49,8 @@ class Example(unittest.TestCase):
                 self.assertTrue(r.untouched)
                 self.assertGreater(r.t_rows_per_second, 0)
                 self.assertLessEqual(r.first_seconds, r.stall_seconds)
-        # The killed node held a lease: fetches from it failed, its leases came back, and the loss is the same all the same.
+        # The killed node held a lease: fetches from it failed, its leases came back, and the loss is the same all the
+        # same.
         killed = results["2 drives, one node killed"]
         self.assertGreater(killed.failures, 0)
         self.assertGreater(killed.returned, 0)

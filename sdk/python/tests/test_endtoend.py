@@ -39,7 +39,8 @@ sparse:
 generated:
   - columns: [int_0..int_12]
     as: "bucket_{n}"
-    ops: [fill_null: 0, bucketize: {borders: {log_spaced: {from: 1, to: 1.0e6, count: 1024}}}, sigrid_hash: {salt: 0, max: 500000}]
+    ops: [fill_null: 0, bucketize: {borders: {log_spaced: {from: 1, to: 1.0e6, count: 1024}}}, sigrid_hash: {salt: 0,
+        max: 500000}]
 """
 ROWS, PARTITIONS, BATCH = 30_000, 3, 1000
 
@@ -83,7 +84,9 @@ class EndToEnd(unittest.TestCase):
         type(self).jobs += 1
         with Control(self.service.url) as c:
             plan = {"splitBatches": "4", "shuffle": "none", "seed": str(self.jobs), **spec.pop("plan", {})}
-            id = c.submit({"name": f"job-{self.jobs}", "pipeline": PIPELINE, "order": "deterministic", "plan": plan, **spec})["id"]
+            id = c.submit(
+                {"name": f"job-{self.jobs}", "pipeline": PIPELINE, "order": "deterministic", "plan": plan, **spec}
+            )["id"]
             self.submitted.append(id)
             return id
 
@@ -98,10 +101,15 @@ class EndToEnd(unittest.TestCase):
         with Job(s.url, self.submit(), check=True) as job:
             self.assertEqual(job.batch, BATCH)
             self.assertEqual([p["name"] for p in job.manifest["partitions"]], s.partitions)
-            self.assertEqual((len(job.schema.dense), len(job.schema.keys), job.schema.ids, job.schema.fixed), (13, 39, "int32", True))
+            self.assertEqual(
+                (len(job.schema.dense), len(job.schema.keys), job.schema.ids, job.schema.fixed), (13, 39, "int32", True)
+            )
             for b in job:
                 b.validate()
-                got.append({name: bytes(b.data[e.offset : e.offset + e.nbytes]) for e in b.extents for name in [e.name]} | {"rows": b.rows})
+                got.append(
+                    {name: bytes(b.data[e.offset : e.offset + e.nbytes]) for e in b.extents for name in [e.name]}
+                    | {"rows": b.rows}
+                )
         with tempfile.TemporaryDirectory() as folder:
             pipeline = os.path.join(folder, "p.yaml")
             with open(pipeline, "w") as f:
@@ -109,7 +117,17 @@ class EndToEnd(unittest.TestCase):
             at = 0
             for name in s.partitions:
                 out = os.path.join(folder, name + ".npy")
-                s.run("preprocess", "--pipeline", pipeline, "--in", os.path.join(s.data, name), "--out", out, "--format", "npy")
+                s.run(
+                    "preprocess",
+                    "--pipeline",
+                    pipeline,
+                    "--in",
+                    os.path.join(s.data, name),
+                    "--out",
+                    out,
+                    "--format",
+                    "npy",
+                )
                 (rows, _), dense = npy(f"{out}/dense.npy")
                 _, labels = npy(f"{out}/labels.npy")
                 _, values = npy(f"{out}/values.npy")
@@ -124,7 +142,9 @@ class EndToEnd(unittest.TestCase):
                 self.assertEqual(b"".join(m["dense"] for m in mine), dense)
                 self.assertEqual(b"".join(m["label"] for m in mine), labels)
                 # values.npy is feature-major over all rows of the run, a frame over its own.
-                by_key = b"".join(m["kjt.values"][k * m["rows"] * 4 : (k + 1) * m["rows"] * 4] for k in range(39) for m in mine)
+                by_key = b"".join(
+                    m["kjt.values"][k * m["rows"] * 4 : (k + 1) * m["rows"] * 4] for k in range(39) for m in mine
+                )
                 self.assertEqual(by_key, values)
             self.assertEqual(at, len(got))
 
@@ -266,7 +286,13 @@ class Failover(unittest.TestCase):
     def test_the_leader_is_killed(self) -> None:
         with service.Service(2, rows=ROWS, partitions=PARTITIONS, copies=2, members=3) as s:
             with Control(s.url) as c:
-                spec = {"name": "a", "pipeline": PIPELINE, "order": "deterministic", "epochs": "2", "plan": {"shuffle": "none"}}
+                spec = {
+                    "name": "a",
+                    "pipeline": PIPELINE,
+                    "order": "deterministic",
+                    "epochs": "2",
+                    "plan": {"shuffle": "none"},
+                }
                 id = c.submit(spec)["id"]
             with Job(s.url, id, queue_bytes=1 << 20, check=True) as job:
                 got = []
@@ -302,10 +328,17 @@ class Secure(unittest.TestCase):
                     (s.url, (other.tls[0], other.tls[1], s.tls[2]), "does not know the authority"),
                     (s.url.replace("127.0.0.1", "localhost"), s.tls, "other names"),
                 ):
-                    with self.subTest(says), self.assertRaisesRegex(TLSError, says), Control(url, tls=tls, patience=120, contact=120) as c:
+                    with (
+                        self.subTest(says),
+                        self.assertRaisesRegex(TLSError, says),
+                        Control(url, tls=tls, patience=120, contact=120) as c,
+                    ):
                         c.jobs()
             clear = Serving(lambda h: h.answer(200, b"{}"))
-            with self.assertRaisesRegex(TLSError, "serves in clear"), Control(clear.url.replace("http:", "https:"), tls=s.tls, patience=120, contact=120) as c:
+            with (
+                self.assertRaisesRegex(TLSError, "serves in clear"),
+                Control(clear.url.replace("http:", "https:"), tls=s.tls, patience=120, contact=120) as c,
+            ):
                 c.jobs()
             clear.stop()
             node = s._identity("node", "stranger")
@@ -317,7 +350,10 @@ class Secure(unittest.TestCase):
             context.load_cert_chain(*s._identity("launcher", "rogue")[:2])
             rogue = Serving(lambda h: h.answer(200, b"{}"), ssl_context=context)
             try:
-                with self.assertRaisesRegex(MillraceError, "unsuitable certificate purpose"), Control(rogue.url, tls=s.tls, patience=0.0) as c:
+                with (
+                    self.assertRaisesRegex(MillraceError, "unsuitable certificate purpose"),
+                    Control(rogue.url, tls=s.tls, patience=0.0) as c,
+                ):
                     c.jobs()
             finally:
                 rogue.stop()
@@ -331,7 +367,12 @@ class Secure(unittest.TestCase):
             given = c.submit({"name": "given", "pipeline": PIPELINE, "epochs": 3}, owner="trainer")["id"]
         with Control(s.url, tls=stranger) as c:
             self.assertEqual(c.job(open_to_all)["id"], open_to_all)
-            for refused in (lambda: c.cancel(open_to_all), lambda: c.job(given), lambda: c.cancel(given), lambda: Job(s.url, given, tls=stranger)):
+            for refused in (
+                lambda: c.cancel(open_to_all),
+                lambda: c.job(given),
+                lambda: c.cancel(given),
+                lambda: Job(s.url, given, tls=stranger),
+            ):
                 with self.assertRaises(ServiceError) as e:
                     refused()
                 self.assertEqual(e.exception.code, "permission_denied")
@@ -344,7 +385,11 @@ class Secure(unittest.TestCase):
                 lease = next(x for x in job._session.intake.leases.values() if x.first <= number < x.end)
             url = next(u for u in lease.urls if u.startswith("https://"))
             query = f"{url}/v1/minibatch?job={job.digest}&epoch=0&drive={lease.drive}&number={number}&until={lease.end}"
-            for headers, status in (({}, 401), ({"Millrace-Ticket": lease.ticket}, 403), ({"Millrace-Ticket": "AAAA"}, 401)):
+            for headers, status in (
+                ({}, 401),
+                ({"Millrace-Ticket": lease.ticket}, 403),
+                ({"Millrace-Ticket": "AAAA"}, 401),
+            ):
                 with self.assertRaises(urllib.error.HTTPError) as refusal:
                     urllib.request.urlopen(urllib.request.Request(query, headers=headers), timeout=20, context=context)
                 refusal.exception.close()

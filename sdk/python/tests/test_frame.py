@@ -245,7 +245,23 @@ class Foreign(unittest.TestCase):
 
     def test_nonsense_never_raises_anything_else(self) -> None:
         r = random.Random(2)
-        pieces = [b'"', b"[", b"]", b"{", b"}", b",", b":", b"9", b"-", b"\\", b"null", b"1e9", b"\x00", b"\xc3", b"true"]
+        pieces = [
+            b'"',
+            b"[",
+            b"]",
+            b"{",
+            b"}",
+            b",",
+            b":",
+            b"9",
+            b"-",
+            b"\\",
+            b"null",
+            b"1e9",
+            b"\x00",
+            b"\xc3",
+            b"true",
+        ]
         for _ in range(3000):
             b = bytearray(self.frame)
             for _ in range(r.randrange(1, 4)):

@@ -1,4 +1,6 @@
-"""The way of a new user: up, a Parquet file of their own, a PyTorch loop, run twice, killed, resumed; nothing names an address or a certificate."""
+"""The way of a new user: up, a Parquet file of their own, a PyTorch loop, run twice, killed, resumed; nothing names an
+address or a certificate.
+"""
 
 from __future__ import annotations
 
@@ -57,26 +59,37 @@ class NewUser(unittest.TestCase):
         self.env["HOME"] = folder.name
 
     def millrace(self, *args: str) -> str:
-        done = subprocess.run([MILLRACE, *args], cwd=self.home, env=self.env, capture_output=True, text=True, timeout=170)
+        done = subprocess.run(
+            [MILLRACE, *args], cwd=self.home, env=self.env, capture_output=True, text=True, timeout=170
+        )
         self.assertEqual(done.returncode, 0, f"millrace {' '.join(args)}: {done.stdout}{done.stderr}")
         return done.stdout
 
     def loop(self, die: int = 0, resume: bool = False) -> tuple[list[int], int, str]:
         done = subprocess.run(
-            [sys.executable, "loop.py", str(die), "resume" if resume else "whole"], cwd=self.home, env=self.env, capture_output=True, text=True, timeout=170
+            [sys.executable, "loop.py", str(die), "resume" if resume else "whole"],
+            cwd=self.home,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=170,
         )
         return [int(v) for v in done.stdout.split()], done.returncode, done.stderr
 
     def test_from_up_to_resume(self) -> None:
         rows = 2000
-        self.millrace("up", "--detach", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB")
+        self.millrace(
+            "up", "--detach", "--listen", "127.0.0.1:0", "--node-listen", "127.0.0.1:0", "--drive-size", "64MiB"
+        )
         self.addCleanup(self.millrace, "down", "--purge")
         # Columns of pyarrow are nullable; the label says which row it is.
-        table = pa.table({
-            "clicked": pa.array(range(rows), pa.float32()),
-            "price": pa.array([None if i % 7 == 0 else i / 10 for i in range(rows)], pa.float32()),
-            "item": pa.array([None if i % 5 == 0 else i * 31 for i in range(rows)], pa.int64()),
-        })
+        table = pa.table(
+            {
+                "clicked": pa.array(range(rows), pa.float32()),
+                "price": pa.array([None if i % 7 == 0 else i / 10 for i in range(rows)], pa.float32()),
+                "item": pa.array([None if i % 5 == 0 else i * 31 for i in range(rows)], pa.int64()),
+            }
+        )
         pq.write_table(table, self.home / "day.parquet", row_group_size=700)
         (self.home / "pipeline.yaml").write_text(PIPELINE)
         (self.home / "loop.py").write_text(LOOP)
@@ -92,7 +105,10 @@ class NewUser(unittest.TestCase):
         self.assertEqual(code, -signal.SIGKILL)
         self.assertEqual(len(before), 640)
         after, code, said = self.loop()
-        self.assertTrue(code == 0 and sorted(after) == every or "PartlyConsumedError" in said, f"all rows or an error: {len(after)} rows, {said}")
+        self.assertTrue(
+            code == 0 and sorted(after) == every or "PartlyConsumedError" in said,
+            f"all rows or an error: {len(after)} rows, {said}",
+        )
         if code == 0:  # none of what the killed run saw was durable yet
             return
         after, code, said = self.loop(resume=True)

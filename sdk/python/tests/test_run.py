@@ -29,7 +29,16 @@ def said(env: dict[str, str], *more: str) -> str:
     """What a process of its own calls its run."""
     kept = {k: v for k, v in os.environ.items() if k != "MILLRACE_RUN"}
     path = os.pathsep.join(p for p in sys.path if p)
-    return subprocess.run([sys.executable, "-c", _SAY, *more], env={**kept, "PYTHONPATH": path, **env}, check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+    return (
+        subprocess.run(
+            [sys.executable, "-c", _SAY, *more],
+            env={**kept, "PYTHONPATH": path, **env},
+            check=True,
+            stdout=subprocess.PIPE,
+        )
+        .stdout.decode()
+        .strip()
+    )
 
 
 def _tell(queue: Any) -> None:
@@ -68,7 +77,11 @@ class DefaultRun(unittest.TestCase):
         # Another launcher, with the same name as the one before.
         agent = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)"
         kept = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), **env}
-        other = subprocess.run([sys.executable, "-c", agent, _SAY], env=kept, check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+        other = (
+            subprocess.run([sys.executable, "-c", agent, _SAY], env=kept, check=True, stdout=subprocess.PIPE)
+            .stdout.decode()
+            .strip()
+        )
         self.assertNotEqual(ranks[0], other)
 
     def test_ranks_that_have_nothing_in_common(self) -> None:
@@ -78,7 +91,10 @@ class DefaultRun(unittest.TestCase):
             {"TORCHELASTIC_RUN_ID": "7", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"},
             {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1"},
         ):
-            with self.subTest(env), self.assertRaisesRegex(MillraceError, "init_process_group first, or give all ranks"):
+            with (
+                self.subTest(env),
+                self.assertRaisesRegex(MillraceError, "init_process_group first, or give all ranks"),
+            ):
                 runs._find(env)
         self.assertTrue(runs._find({"WORLD_SIZE": "1"}))
         self.assertTrue(runs._find({"WORLD_SIZE": "many"}))
@@ -167,7 +183,11 @@ class Ending(unittest.TestCase):
             with self.assertRaisesRegex(UnreachableError, "acknowledgements may not be durable"):
                 job.close()
             job.close()  # once is enough
-        with Cluster(total=10) as c, mock.patch("millrace.session._FAREWELL", 0.3), self.assertLogs("millrace", logging.WARNING):
+        with (
+            Cluster(total=10) as c,
+            mock.patch("millrace.session._FAREWELL", 0.3),
+            self.assertLogs("millrace", logging.WARNING),
+        ):
             with self.assertRaisesRegex(RuntimeError, "of the trainer"), Job(c.urls, "rm1") as job:
                 it = job.minibatches()
                 next(it), next(it)
@@ -235,7 +255,13 @@ class Foreign(unittest.TestCase):
     def test_fields_of_anything(self) -> None:
         self.assertEqual(_fields(b"\x0a\x02j1\x20\x03\x28\x96\x01\x38\x01"), {1: b"j1", 4: 3, 5: 150, 7: 1})
         self.assertEqual(_fields(b""), {})
-        for bad in (b"\x0a\x05j1", b"\x20", b"\x0d\x00\x00\x00\x00", b"\x20" + b"\xff" * 11, b"\x0a" + b"\xff" * 9 + b"\x01"):
+        for bad in (
+            b"\x0a\x05j1",
+            b"\x20",
+            b"\x0d\x00\x00\x00\x00",
+            b"\x20" + b"\xff" * 11,
+            b"\x0a" + b"\xff" * 9 + b"\x01",
+        ):
             self.assertEqual(_fields(bad), {}, bad)
         r = random.Random(1)
         for _ in range(20_000):

@@ -1,4 +1,5 @@
-"""Scripts that are ended in any way at any point and run again, against the real control plane: no row is lost without a word.
+"""Scripts that are ended in any way at any point and run again, against the real control plane: no row is lost without
+a word.
 
 ``MILLRACE_RUNS=N`` draws N endings instead of a few; ``MILLRACE_RUNS_SEED=S`` begins with another seed.
 """
@@ -29,7 +30,15 @@ ROWS, PARTITIONS, BATCH = 20_000, 2, 1000
 TOTAL = ROWS // BATCH  # mini-batches of an epoch
 
 KINDS = ("job", "direct", "loader0", "loader1", "loader1p")
-SOFT = ("break", "sys.exit", "exception", "with", "with exception", "close", "gc")  # Python ends the process, or had time to
+SOFT = (
+    "break",
+    "sys.exit",
+    "exception",
+    "with",
+    "with exception",
+    "close",
+    "gc",
+)  # Python ends the process, or had time to
 HARD = ("os._exit", "SIGTERM", "SIGKILL")  # it has not: what was acknowledged last may come again
 
 
@@ -94,7 +103,13 @@ class Runs(unittest.TestCase):
     def start(self, job: str, env: Optional[dict[str, str]] = None, **told: Any) -> tuple[subprocess.Popen[bytes], str]:
         self.logs += 1
         log = os.path.join(self.folder, f"log-{self.logs}")
-        argument = {"url": self.service.url, "job": job, "log": log, "state": os.path.join(self.folder, "state"), **told}
+        argument = {
+            "url": self.service.url,
+            "job": job,
+            "log": log,
+            "state": os.path.join(self.folder, "state"),
+            **told,
+        }
         here = os.path.dirname(os.path.abspath(__file__))
         path = os.pathsep.join(p for p in sys.path if p)
         process = subprocess.Popen(
@@ -140,13 +155,17 @@ class Runs(unittest.TestCase):
 
         def both(name: str, **told: Any) -> list[Log]:
             group = os.path.join(self.folder, f"group-{self.logs}")
-            ranks = [self.start(spec["name"], kind="direct", epochs=1, rank=r, ranks=2, group=group, **told) for r in range(2)]
+            ranks = [
+                self.start(spec["name"], kind="direct", epochs=1, rank=r, ranks=2, group=group, **told)
+                for r in range(2)
+            ]
             return [self.finish(s) for s in ranks]
 
         for turn in range(2):
             with self.subTest(turn=turn):
                 self.assertEqual([log.given for log in both("whole", ending="end", submit=spec)], halves, self.said)
-        # Interrupted, and run again: both ranks hear that another run was there; with resume each gets the rest of its own.
+        # Interrupted, and run again: both ranks hear that another run was there; with resume each gets the rest of its
+        # own.
         self.submit(spec)
         first = both("interrupted", ending="exception", at=4)
         self.assertEqual([len(log.given) for log in first], [4, 4], self.said)
@@ -161,7 +180,9 @@ class Runs(unittest.TestCase):
         with self.assertRaises(PartlyConsumedError) as caught:
             Job(self.service.url, id)
         e = caught.exception
-        self.assertEqual((e.job, e.rank, e.epoch, e.epochs, e.delivered, e.minibatches, e.finished), (id, 0, 0, 1, 5, TOTAL, False))
+        self.assertEqual(
+            (e.job, e.rank, e.epoch, e.epochs, e.delivered, e.minibatches, e.finished), (id, 0, 0, 1, 5, TOTAL, False)
+        )
         for words in ("another run", f"5 of its {TOTAL}", "resume=True", "state=", "another name", "cancel", "run="):
             self.assertIn(words, str(e))
         # The same run, in another process, is no stranger: neither late, nor again.
@@ -179,7 +200,8 @@ class Runs(unittest.TestCase):
                 id = self.submit(self.spec())
                 log = self.script(id, kind=kind, ending="again", at=7, epochs=1)
                 given = [n for _, n in log.given]
-                # A worker that ended with the loop could not be told that the loop went on: its last mini-batch comes again.
+                # A worker that ended with the loop could not be told that the loop went on: its last mini-batch comes
+                # again.
                 twice = [6] if kind == "loader1" else []
                 self.assertEqual(given, [*range(7), *twice, *range(7, TOTAL)], self.said)
 
@@ -207,7 +229,13 @@ class Runs(unittest.TestCase):
         ending = r.choice(SOFT if seed % 3 else HARD)
         everything = [(e, n) for e in range(epochs) for n in range(TOTAL)]
         at = r.randrange(1, len(everything) + 1)
-        told: dict[str, Any] = {"kind": kind, "epochs": epochs, "ending": ending, "at": at, "flush": r.choice([0, 1, 5])}
+        told: dict[str, Any] = {
+            "kind": kind,
+            "epochs": epochs,
+            "ending": ending,
+            "at": at,
+            "flush": r.choice([0, 1, 5]),
+        }
         told["queue_bytes"] = r.choice([1 << 16, 1 << 20, 1 << 24])
         if r.random() < 0.4 and kind in ("job", "direct", "loader0"):
             told["save"] = r.randrange(1, at + 1)
@@ -222,7 +250,13 @@ class Runs(unittest.TestCase):
             assert where is not None
             epoch = min(where // TOTAL, epochs - 1)
             two = self.script(
-                id, kind=kind, epochs=epochs, epoch=epoch, ending="end", resume=again == "resume", use_state=again == "state",
+                id,
+                kind=kind,
+                epochs=epochs,
+                epoch=epoch,
+                ending="end",
+                resume=again == "resume",
+                use_state=again == "state",
             )
             if again == "state":  # what the model of the checkpoint has seen, and the rest, once each
                 if one.saved == len(everything):

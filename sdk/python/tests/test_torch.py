@@ -89,7 +89,11 @@ class Tensors(unittest.TestCase):
     def test_lengths_that_lie(self) -> None:
         s = Schema(keys=(Key("a", 3, True),))
         for lengths in ((2, 1), (-1, 3)):
-            b = bytearray(frame.encode(frame.Name("0" * 64, 0, 0), s, 2, {"kjt.values": bytes(16), "kjt.lengths": struct.pack("<2i", 1, 1)}))
+            b = bytearray(
+                frame.encode(
+                    frame.Name("0" * 64, 0, 0), s, 2, {"kjt.values": bytes(16), "kjt.lengths": struct.pack("<2i", 1, 1)}
+                )
+            )
             b[-8:] = struct.pack("<2i", *lengths)
             mb = frame.decode(b, check=False)
             with self.assertRaises(FrameError):
@@ -114,7 +118,11 @@ class Tensors(unittest.TestCase):
 
     @unittest.skipIf(tensors._KeyedJaggedTensor is None, "torchrec is not installed")
     def test_torchrec_itself(self) -> None:
-        for s in (SCHEMA, Schema(True, (), (Key("a", 9), Key("b", 9)), "int32"), Schema(keys=(Key("a", 3, True), Key("b")), weights=True)):
+        for s in (
+            SCHEMA,
+            Schema(True, (), (Key("a", 9), Key("b", 9)), "int32"),
+            Schema(keys=(Key("a", 3, True), Key("b")), weights=True),
+        ):
             for rows in (1, 7):
                 mb = frame.decode(bytearray(content(0, 5, rows, s)))
                 ours, theirs = mt.batch_of(mb, torchrec=False).sparse, mt.batch_of(mb).sparse
@@ -125,7 +133,9 @@ class Tensors(unittest.TestCase):
                 for key in ours.keys:
                     values, offsets = ours.feature(key)
                     self.assertTrue(torch.equal(theirs[key].values(), values))
-                    self.assertTrue(torch.equal(theirs[key].offsets()[:-1].long() - theirs[key].offsets()[0].long(), offsets))
+                    self.assertTrue(
+                        torch.equal(theirs[key].offsets()[:-1].long() - theirs[key].offsets()[0].long(), offsets)
+                    )
 
     def test_other_devices(self) -> None:
         b = tensors.moved(mt.batch_of(frame.decode(content(0, 5)), torchrec=False), torch.device("meta"))
@@ -299,8 +309,12 @@ class Staging(unittest.TestCase):
 class Model(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.bottom = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1))
-        self.bags = torch.nn.ModuleList([torch.nn.EmbeddingBag(n, 1, mode="sum", sparse=True) for n in SCHEMA.embeddings.values()])
+        self.bottom = torch.nn.Sequential(
+            torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(0.5), torch.nn.Linear(8, 1)
+        )
+        self.bags = torch.nn.ModuleList(
+            [torch.nn.EmbeddingBag(n, 1, mode="sum", sparse=True) for n in SCHEMA.embeddings.values()]
+        )
         self.register_buffer("hidden", torch.zeros(1), persistent=False)
 
     def forward(self, b: mt.Batch) -> torch.Tensor:
@@ -335,7 +349,18 @@ class Throughput(unittest.TestCase):
             grads = [p.grad for p in model.parameters()]
             rng = (torch.get_rng_state(), random.getstate())
             modes = [m.training for m in model.modules()]
-            return fingerprint(model, dense, sparse, scheduler, model.hidden, grads, rng, modes, data.state_dict(), [p.data_ptr() for p in model.parameters()])
+            return fingerprint(
+                model,
+                dense,
+                sparse,
+                scheduler,
+                model.hidden,
+                grads,
+                rng,
+                modes,
+                data.state_dict(),
+                [p.data_ptr() for p in model.parameters()],
+            )
 
         with Cluster(total=10) as c, mt.MiniBatches(c.urls, "rm1", torchrec=False) as data:
             it = iter(data)
@@ -344,7 +369,9 @@ class Throughput(unittest.TestCase):
                     if trained:
                         step(next(it))
                     before = everything(data)
-                    t = data.measure_throughput(step, model=model, optimizer=[dense, sparse], others=[scheduler], seconds=0.05)
+                    t = data.measure_throughput(
+                        step, model=model, optimizer=[dense, sparse], others=[scheduler], seconds=0.05
+                    )
                     self.assertEqual(everything(data), before)
                     self.assertGreater(t.rows_per_second, 0)
                     self.assertGreater(t.steps, 0)
@@ -363,7 +390,12 @@ class Throughput(unittest.TestCase):
 
     def test_dummies(self) -> None:
         state = torch.get_rng_state()
-        for s in (SCHEMA, Schema(label=True), Schema(keys=(Key("a", 3),), ids="int32"), Schema(keys=(Key("a", 0, True),), weights=True)):
+        for s in (
+            SCHEMA,
+            Schema(label=True),
+            Schema(keys=(Key("a", 3),), ids="int32"),
+            Schema(keys=(Key("a", 0, True),), weights=True),
+        ):
             for rows in (0, 1, 100):
                 mb = dummy_frame(s, rows, {"cat_1": 2.5, "a": 0.5}).validate()
                 self.assertEqual((mb.rows, mb.schema), (rows, s))

@@ -1,15 +1,17 @@
 """Mini-batches for pyarrow, without copying.
 
-A mini-batch becomes a record batch of one row, as in Millrace's Arrow files: columns ``dense``, ``label``, ``kjt.values``,
-``kjt.lengths`` and ``kjt.weights``, as far as there are such tensors, each a LargeList of the tensor's elements in memory order.
-Shapes and names are in the schema's metadata; the mini-batch's name and rows are in the fields ``millrace.name`` and
-``millrace.rows`` of the metadata of each record batch's schema.
+A mini-batch becomes a record batch of one row, as in Millrace's Arrow files: columns ``dense``, ``label``,
+``kjt.values``, ``kjt.lengths`` and ``kjt.weights``, as far as there are such tensors, each a LargeList of the tensor's
+elements in memory order. Shapes and names are in the schema's metadata; the mini-batch's name and rows are in the
+fields ``millrace.name`` and ``millrace.rows`` of the metadata of each record batch's schema.
 
 ::
 
     with Job(control, id="rm1") as job:
-        table = pyarrow.Table.from_batches(map(record_batch, job.minibatches()))     # schemas differ in the name: see unnamed
-        frame = flat(next(job.minibatches())).to_pandas()                            # a row a row, a column a feature
+        # Schemas differ in the mini-batch's name: see unnamed.
+        table = pyarrow.Table.from_batches(map(record_batch, job.minibatches()))
+        # One row for each row, one column for each feature.
+        frame = flat(next(job.minibatches())).to_pandas()
 
 Files that nodes and ``millrace preprocess --format arrow`` write are read by :func:`open_file`.
 """
@@ -60,7 +62,10 @@ def schema_of(schema: Schema) -> pa.Schema:
     }
     if schema.keys and schema.fixed:
         metadata["millrace.lengths"] = "ones"
-    fields = [pa.field(name, pa.large_list(pa.field("item", t, nullable=False)), nullable=False) for name, t in _fields(schema)]
+    fields = [
+        pa.field(name, pa.large_list(pa.field("item", t, nullable=False)), nullable=False)
+        for name, t in _fields(schema)
+    ]
     return pa.schema(fields, metadata)
 
 
@@ -86,15 +91,18 @@ def record_batch(mb: MiniBatch, *, named: bool = True) -> pa.RecordBatch:
         kind = schema.field(name).type
         columns.append(pa.Array.from_buffers(kind, 1, [None, offsets.buffers()[1]], children=[values]))
     if named:
-        schema = schema.with_metadata({**(schema.metadata or {}), "millrace.name": str(mb.name), "millrace.rows": str(mb.rows)})
+        schema = schema.with_metadata(
+            {**(schema.metadata or {}), "millrace.name": str(mb.name), "millrace.rows": str(mb.rows)}
+        )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def flat(mb: MiniBatch) -> pa.RecordBatch:
-    """A mini-batch as an analyst wants it: B rows; a column a feature, with its name; ``label`` first where there is one.
+    """A mini-batch as an analyst wants it: B rows; a column a feature, with its name; ``label`` first where there is
+    one.
 
-    Sparse features are integers where a key holds one id a row, else lists. Dense columns are copied (they lie across rows), the
-    others share the mini-batch's memory.
+    Sparse features are integers where a key holds one id a row, else lists. Dense columns are copied (they lie across
+    rows), the others share the mini-batch's memory.
     """
     names: list[str] = []
     columns: list[pa.Array] = []
@@ -134,7 +142,12 @@ def _read_schema(a: pa.Schema) -> Schema:
     if meta.get("millrace.format") != _FORMAT:
         raise FrameError(f"millrace.format is {meta.get('millrace.format')!r}, this version reads {_FORMAT!r}")
     try:
-        keys = map(Key, json.loads(meta["millrace.keys"]), json.loads(meta["millrace.num_embeddings"]), json.loads(meta["millrace.list"]))
+        keys = map(
+            Key,
+            json.loads(meta["millrace.keys"]),
+            json.loads(meta["millrace.num_embeddings"]),
+            json.loads(meta["millrace.list"]),
+        )
         dense = tuple(json.loads(meta["millrace.dense"]))
         names = set(a.names)
         ids = "int64"
@@ -149,8 +162,8 @@ def _read_schema(a: pa.Schema) -> Schema:
 
 
 def open_file(source: Union[str, bytes, pa.Buffer]) -> Iterator[tuple[Schema, str, int, pa.RecordBatch]]:
-    """Yields (schema, name, rows, record batch) of every mini-batch of an Arrow file: a path, or its bytes, such as a node
-    sends for ``Accept: application/vnd.apache.arrow.file``.
+    """Yields (schema, name, rows, record batch) of every mini-batch of an Arrow file: a path, or its bytes, such as a
+    node sends for ``Accept: application/vnd.apache.arrow.file``.
 
     Raises :class:`millrace.errors.FrameError` if the file is not one of mini-batches.
     """

@@ -1,7 +1,8 @@
 """Numbers and documents from a peer, bounded where they are read.
 
-A peer may be broken or hostile: a count of 10^18 must not become a loop or memory, a time that is "nan" must not become a
-wait without end. Everything here raises :class:`ValueError` that says what came, or takes a default where one makes sense.
+A peer may be broken or hostile: a count of 10^18 must not become a loop or memory, a time that is "nan" must not become
+a wait without end. Everything here raises :class:`ValueError` that says what came, or takes a default where one makes
+sense.
 """
 
 from __future__ import annotations

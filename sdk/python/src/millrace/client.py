@@ -1,18 +1,19 @@
 """A training job's mini-batches, from the storage nodes that make them.
 
-:class:`Job` attaches to a job as one of its ranks. One thread asks the control plane for leases and keeps them alive, one
-tells acknowledgements, and ``credits`` threads each have one GET outstanding at a node, which reads into pooled memory
-(:mod:`millrace.nodes`) without holding the interpreter lock. What came waits in a queue that is bounded in bytes; a trainer that
-stops stops the drives.
+:class:`Job` attaches to a job as one of its ranks. One thread asks the control plane for leases and extends them, one
+sends acknowledgements, and ``credits`` threads each have one GET outstanding at a node, which reads into pooled memory
+(:mod:`millrace.nodes`) without holding the interpreter lock. Mini-batches that have come wait in a queue that is
+bounded in bytes. A trainer that stops taking mini-batches stops the drives.
 
-What may fail, and what happens then:
+Failures, and what follows from them:
 
-* a node: its leases go back to the control plane, which has others make what is missing. The same bytes come again;
-  what the trainer was given is never given again.
-* the leader of the control plane: mini-batches keep flowing while the next one is elected; it is told what is held.
-* this process: a new one attaches with the token of its own checkpoint and goes on from there; what still runs of the old
-  one is fenced off.
-* a page, a row or a partition, for good: :class:`millrace.errors.DataLossError`, and the job fails.
+* A node fails: its leases go back to the control plane, which has other nodes make the mini-batches. The bytes are the
+  same, and the trainer gets no mini-batch twice.
+* The leader of the control plane fails: mini-batches keep coming while the members elect another leader, which is told
+  what this rank holds.
+* This process fails: a new process attaches with the token of its own checkpoint and goes on from there. The old
+  session is fenced.
+* A page, a row or a partition is damaged: :class:`millrace.errors.DataLossError`, and the job fails.
 """
 
 from __future__ import annotations
@@ -52,23 +53,28 @@ class Job:
             saved = job.state_dict()
 
     Args:
-        control: URLs of the control plane's members (``http://``, ``https://``, ``unix:PATH``), separated by commas or as a list; or the name of a
-            context (``millrace context list``). None takes the environment's, or the current context's.
+        control: URLs of the control plane's members (``http://``, ``https://``, ``unix:PATH``), as a list or separated
+            by commas; or the name of a context (``millrace context list``). None takes the environment's control
+            plane, or the current context's.
         id: the job's id or name.
         rank: of ``ranks`` in the job's specification.
-        token: where to go on: bytes or text of a token, or what ``state_dict()`` gave. None goes on where the ledger stands.
-        order: ``deterministic`` or ``fastest``; None takes what the job says.
-        queue_bytes: of mini-batches that wait or are under way.
-        credits: requests that are outstanding.
-        splits: that this rank works on at once; the control plane may grant fewer.
-        check: whether CRC32C of every frame is checked; see :func:`millrace.frame.decode`.
+        token: where to go on: bytes or text of a token, or the result of ``state_dict()``. None goes on from what the
+            ledger knows.
+        order: ``deterministic`` or ``fastest``; None takes the job's order.
+        queue_bytes: bound of the mini-batches that wait or are on their way.
+        credits: requests under way.
+        splits: most splits at once for this rank; the control plane may grant fewer.
+        check: whether the CRC32C of every frame is checked; see :func:`millrace.frame.decode`.
         acknowledge: ``auto`` acknowledges a mini-batch when the next one is asked for (and the last when the epoch
             ends); ``manual`` leaves it to :meth:`acknowledge`.
-        tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority); None takes the environment's, or the context's.
-        timeout: seconds without a byte from a node after which it is given up.
+        tls: ``ssl.SSLContext`` or PEM files (certificate, key, authority); None takes the environment's, or the
+            context's.
+        timeout: seconds without a byte from a node after which its answer is given up.
         patience: seconds without a leader after which iteration fails.
-        run: names the training run that this rank is one of; all ranks of a run say the same, two runs never. None finds it: see :mod:`millrace.run`.
-        resume: go on where another run stopped, without the mini-batches that it acknowledged. Else that is :class:`PartlyConsumedError`.
+        run: names the training run of this rank. All ranks of a run give the same name, and no two runs have the same
+            name. None finds a name: see :mod:`millrace.run`.
+        resume: go on where another run stopped, without the mini-batches that it acknowledged. Without it that is a
+            :class:`PartlyConsumedError`.
 
     One thread iterates; every method may be called from any thread.
     """
@@ -105,21 +111,23 @@ class Job:
         self.id = id
         self.rank = rank
         self._manual = acknowledge == "manual"
-        self._last: Optional[int] = None  # yielded and, in auto, not acknowledged
+        self._last: Optional[int] = None  # number that was yielded and, in auto, not acknowledged
         self._iterating = False
         control_ = Control(control, tls=tls, patience=patience)
         nodes = Nodes(tls, check, timeout)
         try:
-            self._session = Session(control_, nodes, id, rank, position, order, queue_bytes, splits, credits, run or default_run(), resume)
+            self._session = Session(
+                control_, nodes, id, rank, position, order, queue_bytes, splits, credits, run or default_run(), resume
+            )
         except BaseException:
             control_.close()
             nodes.close()
             raise
-        self._cond = self._session.cond  # guards what changes here, too
+        self._cond = self._session.cond  # guards the changing fields here, too
         self._session.intake.frame_bytes = self._estimate()
         self._session.start()
-        # Threads and leases of a Job that nobody closed and nobody has any more go, too.
-        weakref.finalize(self, self._session.abandon).atexit = False  # the session sees to that end itself
+        # A Job without references that was not closed ends its threads and gives its leases back.
+        weakref.finalize(self, self._session.abandon).atexit = False  # the session ends itself when the process ends
 
     # --- the job ------------------------------------------------------------------------------------------------------
 
@@ -145,7 +153,7 @@ class Job:
 
     @property
     def batch(self) -> int:
-        """Rows of a mini-batch, as the job says; the last of a partition may have fewer. 0 if it does not say."""
+        """Rows of a mini-batch; the last of a partition may have fewer. 0 if the job does not give it."""
         spec = self._session.spec
         said = integer((spec.get("plan") or {}).get("batch") or 0, "batch of the job", MAX_ROWS)
         if not said:
@@ -160,20 +168,20 @@ class Job:
 
     @property
     def mean_length(self) -> dict[str, float]:
-        """Elements a row of each list column."""
+        """Mean number of elements in a row, by list column."""
         return dict(self._session.mean_length)
 
     def status(self) -> dict[str, Any]:
-        """The job's status as the control plane tells it now (JobStatus)."""
+        """The job's status in the control plane now (JobStatus)."""
         return self._session.control.job(self._session.called)
 
     def _estimate(self) -> int:
-        """Bytes of a mini-batch, before the first one tells."""
+        """An estimate of the bytes of a mini-batch, before the first one has come."""
         s = self.schema
         row = 4 + 4 * len(s.dense) + len(s.keys) * (4 if s.ids == "int32" else 8)
         return self.batch * (row + (0 if s.fixed else 4 * len(s.keys)))
 
-    # --- where it stands ----------------------------------------------------------------------------------------------
+    # --- progress -----------------------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
@@ -189,27 +197,28 @@ class Job:
 
     @property
     def delivered(self) -> bool:
-        """All of the current epoch was yielded."""
+        """Whether every mini-batch of the current epoch was yielded."""
         with self._cond:
             return self._session.intake.delivered
 
     @property
     def over(self) -> bool:
-        """All of the current epoch is acknowledged: :meth:`next_epoch` is next."""
+        """Whether every mini-batch of the current epoch is acknowledged: :meth:`next_epoch` is next."""
         with self._cond:
             return self._session.intake.delivered and not self._session.intake.yielded
 
     @property
     def statistics(self) -> Statistics:
-        """A copy of what was counted so far."""
+        """A copy of the counters."""
         with self._cond:
             s = Statistics()
             vars(s).update(vars(self._session.statistics))
             return s
 
     def leases(self) -> list[tuple[str, str, list[int]]]:
-        """What drives make for this rank now: node and drive of each lease, and the numbers of its mini-batches that are not here yet,
-        in order. Leases of which everything is here are left out; the lease with the least number comes first."""
+        """The leases of this rank: node and drive of each, and in order the numbers of its mini-batches that have not
+        come. Leases whose mini-batches have all come are left out. The lease with the least number comes first.
+        """
         with self._cond:
             held = [(x.node, x.drive, self._session.intake.missing(x)) for x in self._session.intake.leases.values()]
         return sorted((x for x in held if x[2]), key=lambda x: x[2][0])
@@ -223,10 +232,10 @@ class Job:
         if kind is None:
             self.close()
         else:
-            self._session.leave()  # what is under way tells more than what closing may run into
+            self._session.leave()  # the exception under way says more than an error of closing
 
     def __iter__(self) -> Iterator[MiniBatch]:
-        """Yields what is left of the current epoch, then of the next, to the job's end."""
+        """Yields what is left of the current epoch, then every further epoch of the job."""
         before = self._session.statistics.minibatches
         while True:
             yield from self.minibatches()
@@ -236,7 +245,7 @@ class Job:
             self.warn_nothing()
 
     def warn_nothing(self) -> None:
-        """Says why a loop was given no mini-batch, by :class:`NoMiniBatchWarning`."""
+        """Warns that a loop got no mini-batch, and why (:class:`NoMiniBatchWarning`)."""
         with self._cond:
             why = self._session.with_nothing()
         warnings.warn(why, NoMiniBatchWarning, stacklevel=3)
@@ -244,9 +253,9 @@ class Job:
     def minibatches(self) -> Iterator[MiniBatch]:
         """Yields what is left of the current epoch. One iteration at a time.
 
-        In ``auto``, the epoch's end acknowledges its last mini-batch and returns when that is durable. A loop that is left early (``break``, an
-        exception) leaves its last mini-batch unacknowledged: the next loop acknowledges it by asking for the next one; when none follows,
-        it comes again in the next run.
+        In ``auto``, the end of the epoch acknowledges the last mini-batch and returns when that is durable. A loop that
+        ends early (``break``, an exception) leaves its last mini-batch unacknowledged. The next loop acknowledges it
+        by asking for the next one. Without a next loop it comes again in the next run.
         """
         with self._cond:
             if self._iterating:
@@ -263,11 +272,12 @@ class Job:
                 self._iterating = False
 
     def take(self, stop: Optional[Callable[[], bool]] = None, *, stall: bool = True) -> Optional[MiniBatch]:
-        """The next mini-batch of the current epoch, or None when it is over (or ``stop()``, asked every second and on
-        :meth:`wake`). What :meth:`minibatches` does, for those who stage mini-batches themselves.
+        """Returns the next mini-batch of the current epoch, or None when the epoch is over or ``stop()`` is true, which
+        is asked every second and on :meth:`wake`. It is one step of :meth:`minibatches`, for callers that stage
+        mini-batches themselves.
 
         Args:
-            stall: whether waiting counts as the trainer standing still; else tell :meth:`stalled`.
+            stall: whether the wait counts as a stall of the trainer. A caller that passes False calls :meth:`stalled`.
         """
         with self._cond:
             self._session.with_look()
@@ -283,17 +293,17 @@ class Job:
         return None
 
     def wake(self) -> None:
-        """Has a :meth:`take` that waits look at ``stop`` now."""
+        """Makes a :meth:`take` that waits ask ``stop`` now."""
         with self._cond:
             self._cond.notify_all()
 
     def stalled(self, seconds: float) -> None:
-        """Counts time that the trainer stood still, where mini-batches are staged by somebody else."""
+        """Counts a stall of the trainer, for a caller that stages mini-batches itself."""
         with self._cond:
             self._session.with_stalled(seconds)
 
     def next_epoch(self) -> bool:
-        """Goes on to the next epoch when all of this one is acknowledged; False when the job has no other."""
+        """Goes on to the next epoch once this one is acknowledged. Returns False if the job has no other."""
         with self._cond:
             i = self._session.intake
             if not i.delivered:
@@ -306,7 +316,7 @@ class Job:
     # --- acknowledging and checkpoints --------------------------------------------------------------------------------
 
     def acknowledge(self, name: Name) -> None:
-        """Says that the trainer is done with a mini-batch: it is never delivered again. Durable after :meth:`flush`."""
+        """Says that the trainer is done with a mini-batch: it never comes again. Durable after :meth:`flush`."""
         with self._cond:
             epoch = self._session.intake.epoch
             if name.job != self.digest or name.epoch != epoch:
@@ -316,43 +326,44 @@ class Job:
                 self._last = None
 
     def rejoin(self) -> None:
-        """Attaches anew, where the ledger stands: what was yielded and not acknowledged comes again."""
+        """Attaches again, at what the ledger knows: yielded mini-batches without acknowledgement come again."""
         self.flush()
         self._last = None
         self._session.attach(None)
 
     def _acknowledge_last(self) -> None:
-        """What ``auto`` does."""
+        """Acknowledges the mini-batch that was yielded last, in ``auto``."""
         if self._last is not None and not self._manual:
             number, self._last = self._last, None
             self._session.with_acknowledge(number)
 
     def flush(self) -> None:
-        """Waits until what was acknowledged is durable in the control plane."""
+        """Waits until every acknowledgement so far is durable in the control plane."""
         self._session.flush()
 
     @property
     def token(self) -> Token:
-        """What was acknowledged so far, from memory. Attaching wants it sealed (:meth:`checkpoint`); a new job's ``resume``
-        does not."""
+        """The token of what was acknowledged so far, from memory. A new job's ``resume`` takes it; attaching takes a
+        sealed one (:meth:`checkpoint`).
+        """
         with self._cond:
             return self._session.intake.progress.token()
 
     def checkpoint(self) -> bytes:
-        """The token of what this rank has acknowledged, made durable and sealed by the control plane, which thereby
-        takes it back. While the control plane is away it waits.
+        """Makes what this rank has acknowledged durable and returns its token, sealed by the control plane. It waits
+        while the control plane is away.
         """
         with self._cond:
             self._acknowledge_last()
         return self._session.seal()
 
     def state_dict(self) -> dict[str, Any]:
-        """The position: everything that was acknowledged and, in ``auto``, the mini-batch yielded last too, whose step is
-        done when a trainer saves. Plain values, for torch.save or JSON.
+        """The position, as plain values for torch.save or JSON: every acknowledged mini-batch and, in ``auto``, the
+        mini-batch yielded last, whose step the trainer has made when it saves.
 
-        It is made durable and sealed by the control plane, which takes no other token back; a fraction of a second at
-        most, unless a leader is being elected. ``token`` is the same unsealed, for those who want to read it. When the
-        job is done there is nothing to resume, and ``sealed`` is empty.
+        The control plane makes the position durable and seals it, in a fraction of a second unless the members elect a
+        leader. Attaching takes ``sealed``; ``token`` is the same without the seal, to be read. When the job is done
+        nothing is left to resume, and ``sealed`` is empty.
         """
         state = {"version": 1, "job": self.digest, "rank": self.rank}
         try:
@@ -364,7 +375,9 @@ class Job:
         return {**state, "token": str(read_token(sealed)), "sealed": b64(sealed)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a position that :meth:`state_dict` gave, in this process or an earlier one; the loop starts anew after it."""
+        """Goes to a position that :meth:`state_dict` returned, in this process or an earlier one. The next loop starts
+        there.
+        """
         token = _bytes_of(state)
         assert token is not None
         if self._iterating:
@@ -381,9 +394,11 @@ class Job:
             self._session.throughput = float(rows_per_second)
 
     def close(self) -> None:
-        """Makes durable what was acknowledged, gives leases back, ends all threads and connections. Mini-batches that were yielded stay valid.
+        """Makes acknowledgements durable, gives leases back, and ends all threads and connections. Mini-batches that
+        were yielded stay valid.
 
-        The end of a ``with``, of the process, and of the last reference do the same. The mini-batch in hand is not acknowledged by it.
+        The end of a ``with``, of the process, and of the last reference close the job, too. Closing does not
+        acknowledge the mini-batch that was yielded last.
 
         Raises:
             UnreachableError: the last acknowledgements may not be durable.
@@ -392,7 +407,7 @@ class Job:
 
 
 def _bytes_of(position: Position) -> Optional[bytes]:
-    """The token that a position holds, checked as far as it can be here."""
+    """Returns the token that a position holds, without a check of its seal."""
     if position is None:
         return None
     if isinstance(position, Mapping):

@@ -1,8 +1,9 @@
 """Which control plane is meant, and as whom it is asked: what ``millrace context`` and ``millrace up`` keep.
 
-``contexts.yaml`` lies in ``~/.config/millrace`` (or in ``millrace`` of ``XDG_CONFIG_HOME``). It is JSON, which YAML contains, so that the
-standard library reads it. What goes before what is the same as for the commands: what is named here, then the environment
-(``MILLRACE_CONTROL``, ``MILLRACE_CERT``, ``MILLRACE_KEY``, ``MILLRACE_CA``), then a context: the one of ``MILLRACE_CONTEXT``, else the current one.
+``contexts.yaml`` lies in ``~/.config/millrace`` (or in ``millrace`` of ``XDG_CONFIG_HOME``). It is JSON, which YAML
+contains, so that the standard library reads it. What goes before what is the same as for the commands: what is named
+here, then the environment (``MILLRACE_CONTROL``, ``MILLRACE_CERT``, ``MILLRACE_KEY``, ``MILLRACE_CA``), then a context:
+the one of ``MILLRACE_CONTEXT``, else the current one.
 """
 
 from __future__ import annotations
@@ -109,16 +110,25 @@ def _load(environ: Mapping[str, str]) -> tuple[str, dict[str, dict[str, Any]]]:
 def _named(name: str, environ: Mapping[str, str], by: str) -> dict[str, Any]:
     _, found = _load(environ)
     if name not in found:
-        there = f"there are {', '.join(sorted(found))}" if found else "there are none: millrace up makes one, and so does millrace context add"
-        raise ContextError(f"{by}: no context {name!r}; {there}. A URL is https://HOST:PORT, http://HOST:PORT or unix:PATH")
+        there = (
+            f"there are {', '.join(sorted(found))}"
+            if found
+            else "there are none: millrace up makes one, and so does millrace context add"
+        )
+        raise ContextError(
+            f"{by}: no context {name!r}; {there}. A URL is https://HOST:PORT, http://HOST:PORT or unix:PATH"
+        )
     return found[name]
 
 
-def resolve(control: Union[None, str, Iterable[str]], tls: TLS = None, environ: Optional[Mapping[str, str]] = None) -> tuple[list[str], TLS]:
+def resolve(
+    control: Union[None, str, Iterable[str]], tls: TLS = None, environ: Optional[Mapping[str, str]] = None
+) -> tuple[list[str], TLS]:
     """The members of the control plane that is meant, and with what TLS.
 
     Args:
-        control: URLs, separated by commas or as a list; the name of a context; or None for what the environment or the current context says.
+        control: URLs, separated by commas or as a list; the name of a context; or None for what the environment or the
+            current context says.
         tls: if not None, that.
 
     Raises:
@@ -135,14 +145,23 @@ def resolve(control: Union[None, str, Iterable[str]], tls: TLS = None, environ: 
             raise ValueError("no URL of the control plane")
         places.append({"control": urls})
     listed = [u.strip() for u in env.get("MILLRACE_CONTROL", "").split(",") if u.strip()]
-    places.append({"control": listed, "cert": env.get("MILLRACE_CERT"), "key": env.get("MILLRACE_KEY"), "ca": env.get("MILLRACE_CA")})
+    places.append(
+        {
+            "control": listed,
+            "cert": env.get("MILLRACE_CERT"),
+            "key": env.get("MILLRACE_KEY"),
+            "ca": env.get("MILLRACE_CA"),
+        }
+    )
 
     def first(field: str) -> Any:
         return next((p[field] for p in places if p.get(field)), None)
 
     def whole() -> bool:
         at = first("control")
-        return bool(at) and (tls is not None or not any(u.startswith("https:") for u in at) or bool(first("cert") and first("ca")))
+        return bool(at) and (
+            tls is not None or not any(u.startswith("https:") for u in at) or bool(first("cert") and first("ca"))
+        )
 
     if not whole() and not (isinstance(control, str) and _NAME.fullmatch(control)):
         name = env.get("MILLRACE_CONTEXT", "")
@@ -159,5 +178,8 @@ def resolve(control: Union[None, str, Iterable[str]], tls: TLS = None, environ: 
         if all(files):
             tls = files
         elif any(files):
-            raise ContextError("certificate, key and authority go together: name all of MILLRACE_CERT, MILLRACE_KEY and MILLRACE_CA, or use a context")
+            raise ContextError(
+                "certificate, key and authority go together: "
+                "name all of MILLRACE_CERT, MILLRACE_KEY and MILLRACE_CA, or use a context"
+            )
     return urls, tls

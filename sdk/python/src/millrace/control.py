@@ -1,8 +1,8 @@
 """Calls to the control plane: Connect's JSON over HTTP/1.1.
 
-Only the leader answers. The others say who leads, as far as they know; :class:`Control` asks them in turn until somebody
-does, for as long as its ``patience`` lasts. Messages are plain dictionaries with protobuf's JSON names (camelCase;
-64-bit numbers as text; bytes in base64), as in host/api/v1/millrace.proto.
+Only the leader answers. The others say who leads, as far as they know; :class:`Control` asks them in turn until
+somebody does, for as long as its ``patience`` lasts. Messages are plain dictionaries with protobuf's JSON names
+(camelCase; 64-bit numbers as text; bytes in base64), as in host/api/v1/millrace.proto.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from typing import Any, Iterable, Mapping, Optional, Union
 
 from .bounds import document, read_all
 from .contexts import resolve
-from .errors import AddressError, ClosedError, MillraceError, OtherJobError, PartlyConsumedError, ServiceError, TokenError, UnreachableError
+from .errors import (
+    AddressError,
+    ClosedError,
+    MillraceError,
+    OtherJobError,
+    PartlyConsumedError,
+    ServiceError,
+    TokenError,
+    UnreachableError,
+)
 from .wire import BROKEN, TLS, Address, Connections
 
 __all__ = ["Control", "b64", "unb64"]
@@ -26,7 +35,10 @@ __all__ = ["Control", "b64", "unb64"]
 _MAX_ANSWER = 256 << 20  # bytes; a manifest is the largest part of one
 # Fields of JobSpec and of its plan. The service passes over those that it does not know, as a newer client's.
 _SPEC = frozenset(
-    "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume follow exclude abandon_after_seconds".split()
+    (
+        "name pipeline partitions plan epochs ranks rank_tail order weight t_rows_per_second max_drives resume "
+        "follow exclude abandon_after_seconds"
+    ).split()
 )
 _PLAN = frozenset("batch tail shuffle seed split_batches window".split())
 _AGAIN = {"unavailable", "resource_exhausted", "deadline_exceeded", "canceled"}
@@ -51,7 +63,10 @@ def _known(where: str, given: Any, fields: frozenset[str]) -> None:
     for key in given:
         if key not in names:
             near = difflib.get_close_matches(str(key), names, 1)
-            raise ValueError(f"{where}: no field {key!r}" + (f"; did you mean {near[0]!r}?" if near else f"; want one of {', '.join(sorted(fields))}"))
+            raise ValueError(
+                f"{where}: no field {key!r}"
+                + (f"; did you mean {near[0]!r}?" if near else f"; want one of {', '.join(sorted(fields))}")
+            )
 
 
 def _details(said: Any) -> dict[str, bytes]:
@@ -114,7 +129,9 @@ def partly_consumed(e: ServiceError) -> Optional[PartlyConsumedError]:
         return None
     f = _fields(e.details["PartlyConsumed"])
     job = f.get(1, b"")
-    rank, epoch, epochs, delivered, minibatches, finished = (v if isinstance(v := f.get(n, 0), int) else 0 for n in range(2, 8))
+    rank, epoch, epochs, delivered, minibatches, finished = (
+        v if isinstance(v := f.get(n, 0), int) else 0 for n in range(2, 8)
+    )
     return PartlyConsumedError(
         f"{e.message} (here: state= or token=, resume=True, run= or MILLRACE_RUN)",
         job.decode(errors="replace") if isinstance(job, bytes) else "",
@@ -148,16 +165,25 @@ class Control:
     """The control plane, whichever member leads it. Any number of threads may use it.
 
     Args:
-        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by commas, or several. Or the
-            name of a context (``millrace context list``). None takes the environment's, or the current context's.
-        tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority). None takes the environment's, or the context's.
+        urls: of its members: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``unix:PATH``; one text, separated by
+            commas, or several. Or the name of a context (``millrace context list``). None takes the environment's, or
+            the current context's.
+        tls: an ``ssl.SSLContext``, or the PEM files (certificate, key, authority). None takes the environment's, or the
+            context's.
         patience: seconds that a call goes on looking for a leader. An election takes under ten.
         timeout: seconds without an answer after which a member is given up.
-        contact: the same as patience, as long as no member has ever answered. An address or a certificate that is wrong is an error at once.
+        contact: the same as patience, as long as no member has ever answered. An address or a certificate that is wrong
+            is an error at once.
     """
 
     def __init__(
-        self, urls: Union[None, str, Iterable[str]] = None, *, tls: TLS = None, patience: float = 60.0, timeout: float = 10.0, contact: float = 5.0
+        self,
+        urls: Union[None, str, Iterable[str]] = None,
+        *,
+        tls: TLS = None,
+        patience: float = 60.0,
+        timeout: float = 10.0,
+        contact: float = 5.0,
     ) -> None:
         self.urls, tls = resolve(urls, tls)
         for u in self.urls:
@@ -181,7 +207,15 @@ class Control:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def call(self, method: str, message: Mapping[str, Any], *, wait: float = 0.0, patience: Optional[float] = None, busy: float = 0.0) -> dict[str, Any]:
+    def call(
+        self,
+        method: str,
+        message: Mapping[str, Any],
+        *,
+        wait: float = 0.0,
+        patience: Optional[float] = None,
+        busy: float = 0.0,
+    ) -> dict[str, Any]:
         """Calls a method of millrace.v1.Control.
 
         Args:
@@ -219,7 +253,10 @@ class Control:
             except _Alien as e:
                 self._look(url, wrong)
                 if not self._met and e.error.code not in _AGAIN:
-                    raise AddressError(f"{url}: it answers HTTP, but not as a control plane does (status {e.status}): give another URL, or the name of a context")
+                    raise AddressError(
+                        f"{url}: it answers HTTP, but not as a control plane does (status {e.status}): "
+                        "give another URL, or the name of a context"
+                    )
                 if e.error.code not in _AGAIN:
                     raise e.error from None
                 last = str(e.error)
@@ -236,7 +273,10 @@ class Control:
                 if refused is not None:
                     raise refused
                 if not self._met:
-                    raise AddressError(f"{method}: no member of the control plane answers ({', '.join(self.urls)}): {last}: is it started, and is this its URL?")
+                    raise AddressError(
+                        f"{method}: no member of the control plane answers ({', '.join(self.urls)}): {last}: "
+                        "is it started, and is this its URL?"
+                    )
                 raise UnreachableError(f"{method}: nobody leads the control plane ({', '.join(self.urls)}): {last}")
             if said and said.rstrip("/") != url and turn < len(self.urls) + 1:
                 turn, url = turn + 1, said.rstrip("/")
@@ -294,9 +334,16 @@ class Control:
             return doc
         if not isinstance(doc, dict) or not isinstance(doc.get("code"), str):
             code = "unavailable" if response.status in (408, 429, 502, 503, 504) else "unknown"
-            raise _Alien(ServiceError(code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"), response.status)
+            raise _Alien(
+                ServiceError(
+                    code, f"HTTP status {response.status}, {len(data)} bytes that are no answer", f"{url} {method}"
+                ),
+                response.status,
+            )
         details = _details(doc.get("details"))
-        raise _Refused(ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}", details), _leader(details))
+        raise _Refused(
+            ServiceError(doc["code"], str(doc.get("message", "")), f"{url} {method}", details), _leader(details)
+        )
 
     # ---------------------------------------------------------------------------------------------------------------
 
@@ -323,7 +370,9 @@ class Control:
             if isinstance(value, (bytes, bytearray)):
                 doc[field] = b64(bytes(value))
         try:
-            return dict(self.call("SubmitJob", {"spec": doc, **({"owner": owner} if owner else {})}, wait=30).get("job", {}))
+            return dict(
+                self.call("SubmitJob", {"spec": doc, **({"owner": owner} if owner else {})}, wait=30).get("job", {})
+            )
         except ServiceError as e:
             raise of_token(e) from e
 

@@ -8,11 +8,11 @@ Two ways give the same numbers:
   ``google-crc32c`` is (see :func:`millrace.frame.decode`).
 
 How folding works: bit i of a message of N bits (least significant bit of the first byte first) is the coefficient of
-x^(N-1-i), and the remainder modulo the Castagnoli polynomial P is wanted. P divides the sparse polynomial
-x^5685 + x^1362 + x^426 + 1 (found by search; the test divides), and therefore also x^(5685 s) + x^(1362 s) + x^(426 s) + 1
-for every power of two s, since squaring is linear over GF(2). So any run of leading bits may be dropped if it is
-XORed back in at three places further down. Python's integers do that on hundreds of kilobytes at a time, with three
-shifts; the few hundred bytes that stay go through the table.
+x^(N-1-i), and the remainder modulo the Castagnoli polynomial P is wanted. P divides the sparse polynomial x^5685 +
+x^1362 + x^426 + 1 (found by search; the test divides), and therefore also x^(5685 s) + x^(1362 s) + x^(426 s) + 1 for
+every power of two s, since squaring is linear over GF(2). So any run of leading bits may be dropped if it is XORed back
+in at three places further down. Python's integers do that on hundreds of kilobytes at a time, with three shifts; the
+few hundred bytes that stay go through the table.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def _shorten(message: int, bits: int) -> tuple[int, int]:
                 drop, scale = d, s
         low = message & ((1 << drop) - 1)
         message >>= drop
-        message ^= (low << ((_A - _B) * scale - drop)) ^ (low << ((_A - _C) * scale - drop)) ^ (low << (_A * scale - drop))
+        message ^= (
+            (low << ((_A - _B) * scale - drop)) ^ (low << ((_A - _C) * scale - drop)) ^ (low << (_A * scale - drop))
+        )
         bits -= drop
     return message, bits
 

@@ -1,4 +1,4 @@
-"""What can go wrong, one class for each thing that a caller may want to decide by."""
+"""The exceptions of the package: one class for each cause that a caller may handle."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Mapping, Optional
 
 
 class MillraceError(Exception):
-    """The root of every exception that this package raises by itself."""
+    """The base class of every exception of this package."""
 
 
 class FrameError(MillraceError, ValueError):
-    """Bytes are not the whole, untouched frame of a mini-batch."""
+    """Bytes are not the whole, unchanged frame of a mini-batch."""
 
 
 class SchemaError(MillraceError, ValueError):
-    """The control plane's description of the mini-batches makes no sense."""
+    """The control plane's description of the mini-batches contradicts itself."""
 
 
 class TokenError(MillraceError, ValueError):
-    """Bytes are not a whole, untouched checkpoint token."""
+    """Bytes are not a whole, unchanged checkpoint token."""
 
 
 class OtherJobError(TokenError):
@@ -32,8 +32,8 @@ class ClosedError(MillraceError):
 class ServiceError(MillraceError):
     """The control plane or a node answered with an error.
 
-    ``code`` is one of Connect's: ``not_found``, ``failed_precondition``, ``unavailable``, ... ``details`` are the messages that came with it,
-    by type, in protobuf's bytes.
+    ``code`` is one of Connect's: ``not_found``, ``failed_precondition``, ``unavailable``, ... ``details`` are the
+    messages that came with it, by type, in protobuf's bytes.
     """
 
     def __init__(self, code: str, message: str, where: str = "", details: Optional[Mapping[str, bytes]] = None) -> None:
@@ -45,15 +45,15 @@ class ServiceError(MillraceError):
 
 
 class UnreachableError(MillraceError):
-    """No member of the control plane answered, or none of them leads, for as long as the caller was willing to wait."""
+    """No member of the control plane answered as its leader within the caller's patience."""
 
 
 class AddressError(UnreachableError):
-    """The control plane's address is wrong: nobody knows the host, nothing listens there, or what does is no control plane."""
+    """The control plane's address is wrong: the host is unknown, nothing listens there, or another server does."""
 
 
 class TLSError(AddressError):
-    """Address and TLS do not fit: http for https or the reverse, or a certificate that one side does not take."""
+    """Address and TLS do not fit: http for https or the reverse, or a certificate that one side refuses."""
 
 
 class ContextError(MillraceError, ValueError):
@@ -61,27 +61,28 @@ class ContextError(MillraceError, ValueError):
 
 
 class FencedError(MillraceError):
-    """Another consumer attached as this rank: this one no longer gets mini-batches, and must not train on."""
+    """Another consumer attached as this rank: this one gets no further mini-batches and must not train on."""
 
 
 class DataLossError(MillraceError):
-    """A page, a row or a program fails, and would fail again on any drive; the job fails with it."""
+    """A page, a row or a program is at fault and would fail on every drive. The job fails."""
 
 
 class JobEndedError(MillraceError):
-    """The job has ended: it failed or was cancelled while mini-batches were still owed, or it is done and nothing is left of it."""
+    """The job has ended: it failed or was cancelled before every mini-batch was delivered, or it is done."""
 
 
 class JobAbandonedError(JobEndedError):
-    """The job has ended because no rank had called for as long as the job, or the control plane, allows: submit it again, with the
-    trainer's token as ``resume``."""
+    """The job has ended because no rank called for longer than the job, or the control plane, allows. Submit it again,
+    with the trainer's token as ``resume``.
+    """
 
 
 class PartlyConsumedError(MillraceError):
-    """Another run has acknowledged mini-batches of this rank, which would never come to this one.
+    """Another run has acknowledged mini-batches of this rank, and this run would never get them.
 
-    Say ``resume=True`` to go on without them, or give the state of a checkpoint; for all of the data, submit the job under another
-    name, or cancel it first. Ranks of one run say the same ``run``.
+    Pass ``resume=True`` to go on without them, or the state of a checkpoint. For all of the data, submit the job under
+    another name, or cancel it first. All ranks of a run pass the same ``run``.
 
     Attributes:
         job: the job's id.
@@ -90,11 +91,20 @@ class PartlyConsumedError(MillraceError):
         epochs: of the job.
         delivered: mini-batches of that epoch that the rank has acknowledged.
         minibatches: of that epoch, of the rank.
-        finished: everything was acknowledged by every rank; the job waits for its trainers to say that they are through.
+        finished: everything was acknowledged by every rank; the job waits for its trainers to say that they are
+            through.
     """
 
     def __init__(
-        self, message: str, job: str = "", rank: int = 0, epoch: int = 0, epochs: int = 0, delivered: int = 0, minibatches: int = 0, finished: bool = False
+        self,
+        message: str,
+        job: str = "",
+        rank: int = 0,
+        epoch: int = 0,
+        epochs: int = 0,
+        delivered: int = 0,
+        minibatches: int = 0,
+        finished: bool = False,
     ) -> None:
         super().__init__(message)
         self.job = job

@@ -14,8 +14,9 @@ __all__ = ["AtExit", "Leaving"]
 
 
 class AtExit:
-    """Has ``leave`` called when this process ends, however Python ends it: the end of the script, ``sys.exit``, an exception, Ctrl-C, the end of
-    a process of ``multiprocessing`` (which runs no ``atexit``). Not by a signal that Python does not handle, nor by ``os._exit``.
+    """Has ``leave`` called when this process ends, however Python ends it: the end of the script, ``sys.exit``, an
+    exception, Ctrl-C, the end of a process of ``multiprocessing`` (which runs no ``atexit``). Not by a signal that
+    Python does not handle, nor by ``os._exit``.
 
     Threads still run then, and no new ones can be started.
     """
@@ -43,7 +44,9 @@ class AtExit:
 
 
 class Leaving:
-    """The ranks whose sessions are being closed in this process, so that a new session of the same rank can wait for that."""
+    """The ranks whose sessions are being closed in this process, so that a new session of the same rank can wait for
+    that.
+    """
 
     def __init__(self) -> None:
         self._cond = threading.Condition()

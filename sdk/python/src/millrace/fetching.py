@@ -26,7 +26,10 @@ class Fetchers:
     def __init__(self, session: "Session", count: int) -> None:
         self._session = session
         self._sick: dict[str, tuple[float, float]] = {}  # of nodes: not before, last pause
-        self._threads = [threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True) for i in range(count)]
+        self._threads = [
+            threading.Thread(target=session.guard, args=(self._loop,), name=f"millrace-fetch-{i}", daemon=True)
+            for i in range(count)
+        ]
 
     def start(self) -> None:
         """Starts the threads."""
@@ -80,7 +83,14 @@ class Fetchers:
             held = s.intake.failed(work)
             s.statistics.failures += 1
             if held and not e.final:
-                log.warning("job %s: mini-batch %d from drive %s of node %s: %s; another makes it", s.id, work.number, lease.drive, lease.node, e)
+                log.warning(
+                    "job %s: mini-batch %d from drive %s of node %s: %s; another makes it",
+                    s.id,
+                    work.number,
+                    lease.drive,
+                    lease.node,
+                    e,
+                )
                 # The leader may hand the same node's to us at once.
                 _, pause = self._sick.get(lease.node, (0.0, 0.05))
                 pause = min(2 * pause, 2.0)

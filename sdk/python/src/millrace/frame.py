@@ -5,10 +5,10 @@ A frame is a safetensors file whose data starts at a 64-byte boundary (any safet
     length of the JSON, u64 little-endian | JSON, ended by spaces | tensors without gaps
 
 The tensors lie in the order ``kjt.values``, ``dense``, ``kjt.lengths``, ``label``, ``kjt.weights``. The JSON's
-``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys`` (names),
-``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and ``kjt.lengths`` is
-left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the header again and
-refuses one that differs.
+``__metadata__`` holds, all as strings: ``format``, ``name`` (JOB/EPOCH/NUMBER), ``shapes``, ``dense`` and ``keys``
+(names), ``num_embeddings``, ``list``, ``ids``, ``lengths`` ("ones" where every row has exactly one id of every key and
+``kjt.lengths`` is left out) and ``crc32c`` of the data. One mini-batch has exactly one frame: :func:`decode` writes the
+header again and refuses one that differs.
 
 Frames are foreign bytes. Every length, offset, type and shape is checked before it is used, nothing is allocated beyond
 the frame's own length, and whatever is wrong is a :class:`millrace.errors.FrameError`.
@@ -133,7 +133,9 @@ class MiniBatch:
             if e.name == name:
                 view = self.data[e.offset : e.offset + e.nbytes]
                 letter: Any = _TYPES[e.dtype][0]
-                shaped: memoryview = view.cast(letter) if len(e.shape) == 1 or not e.nbytes else view.cast(letter, e.shape)
+                shaped: memoryview = (
+                    view.cast(letter) if len(e.shape) == 1 or not e.nbytes else view.cast(letter, e.shape)
+                )
                 return shaped
         return None
 
@@ -163,8 +165,8 @@ class MiniBatch:
         return self.tensor("kjt.weights")
 
     def validate(self) -> "MiniBatch":
-        """Looks at every length (some ten milliseconds a million): none is negative, keys that hold one id a row do, and
-        they add up to the values. Returns itself or raises :class:`FrameError`.
+        """Looks at every length (some ten milliseconds a million): none is negative, keys that hold one id a row do,
+        and they add up to the values. Returns itself or raises :class:`FrameError`.
 
         :func:`decode` does not do this; :mod:`millrace.torch` does it with tensors, which is quick.
         """
@@ -212,12 +214,16 @@ def _lists(schema: Schema) -> str:
     return text
 
 
-def _header(name: Name, schema: Schema, lists: str, rows: int, values: int, extents: Sequence[Extent], crc: int) -> bytes:
+def _header(
+    name: Name, schema: Schema, lists: str, rows: int, values: int, extents: Sequence[Extent], crc: int
+) -> bytes:
     shapes = f'{{"rows":{rows},"dense":{len(schema.dense)},"keys":{len(schema.keys)},"values":{values}}}'
-    text = f'{{"__metadata__":{{"format":"{FORMAT}","name":"{name}","shapes":"{_escape(shapes)}"{lists},"crc32c":"{crc:08x}"}}'
+    text = f'{{"__metadata__":{{"format":"{FORMAT}","name":"{name}","shapes":"{_escape(shapes)}"'
+    text += f'{lists},"crc32c":"{crc:08x}"}}'
     for e in extents:
         dims = ",".join(map(str, e.shape))
-        text += f',"{e.name}":{{"dtype":"{_TYPES[e.dtype][2]}","shape":[{dims}],"data_offsets":[{e.offset},{e.offset + e.nbytes}]}}'
+        text += f',"{e.name}":{{"dtype":"{_TYPES[e.dtype][2]}","shape":[{dims}],'
+        text += f'"data_offsets":[{e.offset},{e.offset + e.nbytes}]}}'
     raw = (text + "}").encode()
     raw += b" " * (-(len(raw) + 8) % ALIGN)
     return struct.pack("<Q", len(raw)) + raw

@@ -1,12 +1,13 @@
 """What a DataLoader's worker knows of the trainer.
 
-A worker asks for mini-batches ahead of the trainer. If that acknowledged them, those that wait between the two processes when the trainer
-dies would be lost. So the trainer's process says over a pipe what the trainer was given: a mini-batch is acknowledged when the trainer
-was given the next one, and the last when the trainer has asked beyond the epoch's end, which returns when that is durable.
+A worker asks for mini-batches ahead of the trainer. If that acknowledged them, those that wait between the two
+processes when the trainer dies would be lost. So the trainer's process says over a pipe what the trainer was given: a
+mini-batch is acknowledged when the trainer was given the next one, and the last when the trainer has asked beyond the
+epoch's end, which returns when that is durable.
 
-Nothing of the trainer's process is ours but what is unpickled there: a mini-batch's name travels as :class:`Handed`, the epoch's end as torch's
-own marker, and both say so to the worker as they are unpickled. A mini-batch that is unpickled for nobody (what a loop that was left early had
-asked for) does not count.
+Nothing of the trainer's process is ours but what is unpickled there: a mini-batch's name travels as :class:`Handed`,
+the epoch's end as torch's own marker, and both say so to the worker as they are unpickled. A mini-batch that is
+unpickled for nobody (what a loop that was left early had asked for) does not count.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ __all__ = ["Handed", "Handover"]
 log = logging.getLogger("millrace")
 
 _TAKEN, _OVER, _FLUSH, _AHEAD = b"t", b"o", b"f", b"a"  # what the trainer's process says
-_DURABLE = 120.0  # seconds that the trainer's process waits for the worker: longer than the control plane may be without a leader
+# Seconds that the trainer's process waits for the worker: longer than the control plane may be without a leader.
+_DURABLE = 120.0
 
 
 class Handed:
@@ -96,7 +98,8 @@ class Handover:
         if self._ahead:
             raise MillraceError(
                 "DataLoader(pin_memory=True) with a worker takes mini-batches that the trainer has not asked for: "
-                "use num_workers=0, or leave pin_memory and give MiniBatches device='cuda', which stages them in pinned memory by itself"
+                "use num_workers=0, or leave pin_memory and give MiniBatches device='cuda', "
+                "which stages them in pinned memory by itself"
             )
 
     def all(self) -> None:
@@ -105,8 +108,8 @@ class Handover:
             self._acknowledge(self._turn)
 
     def restart(self) -> None:
-        """Another loop begins in the trainer's process: it asks for what comes after the last mini-batch that the trainer was given. What was
-        given away behind that is lost on its way, and comes again.
+        """Another loop begins in the trainer's process: it asks for what comes after the last mini-batch that the
+        trainer was given. What was given away behind that is lost on its way, and comes again.
         """
         with self._lock:
             self._hear()
@@ -158,7 +161,7 @@ class Handover:
             self._ours.send_bytes(said)
 
 
-# --- the trainer's process ------------------------------------------------------------------------------------------------
+# --- the trainer's process ---------------------------------------------------------------------------------
 
 
 class _Workers:
@@ -205,7 +208,9 @@ _workers = _Workers()
 def _ask(pipe: Connection, kind: bytes, seconds: float) -> None:
     pipe.send_bytes(kind)
     if not pipe.poll(seconds):
-        raise MillraceError(f"the DataLoader's worker says nothing for {seconds:.0f} s: its last acknowledgements may not be durable")
+        raise MillraceError(
+            f"the DataLoader's worker says nothing for {seconds:.0f} s: its last acknowledgements may not be durable"
+        )
     said = pipe.recv_bytes(1 << 20)
     if said:
         raise MillraceError(f"the DataLoader's worker: {said.decode(errors='replace')}")
@@ -222,7 +227,9 @@ def _tell(id: str, brought: Optional[Connection], say: Callable[[Connection], No
 
 
 def _asked() -> bool:
-    """Whether somebody asked an iterator for what is being unpickled: not a thread that reads ahead, nor what throws away."""
+    """Whether somebody asked an iterator for what is being unpickled: not a thread that reads ahead, nor what throws
+    away.
+    """
     f = sys._getframe(1)
     while f is not None:
         if f.f_code.co_name == "__next__":
@@ -251,7 +258,7 @@ def _pins() -> bool:
 
 
 def _ended(id: str, brought: Optional[Connection], worker_id: int) -> Any:
-    """What the end of a worker's epoch becomes where the trainer is: the trainer has asked beyond the last mini-batch."""
+    """The end of a worker's epoch in the trainer's process: the trainer has asked beyond the last mini-batch."""
     if _asked():
         _tell(id, brought, lambda pipe: _ask(pipe, _OVER, _DURABLE))
     return _torch_worker._IterableDatasetStopIteration(worker_id)

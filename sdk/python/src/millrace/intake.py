@@ -5,9 +5,13 @@ No threads, no clock and no network in here: :class:`Intake` is told what happen
 
 The life of a mini-batch::
 
-    owed --granted--> leased --next_fetch--> fetching --fetched--> waiting --take--> yielded --acknowledge--> acknowledged --durable--> gone
-      ^                 |                        |
-      +---- revoked, failed, lost session -------+        (waiting and yielded ones stay: the same bytes would come again)
+    owed --granted--> leased --next_fetch--> fetching --fetched--> waiting --take--> yielded
+      ^                 |                        |                                      |
+      +---- revoked, failed, lost session -------+                                 acknowledge
+                                                                                        |
+                                                            gone <--durable-- acknowledged
+
+A lost session keeps mini-batches that wait or were yielded, since the same bytes would come again.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ _MAX_URLS = 64  # of a node
 
 @dataclass
 class Lease:
-    """A split, or a part of one, that the control plane granted: numbers [first, end), made by ``drive`` of ``node``."""
+    """A lease: a split, or a part of one, with the numbers [first, end), which ``drive`` of ``node`` makes."""
 
     id: int
     epoch: int
@@ -102,7 +106,9 @@ class Intake:
         self.begin("0" * 64, 0, Ranges(), Ranges())
 
     def begin(self, job: str, epoch: int, owned: Ranges, acknowledged: Ranges) -> None:
-        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten. ``owned`` are this rank's numbers."""
+        """Starts an epoch, or goes back (or forward) in one. What waits is forgotten. ``owned`` are this rank's
+        numbers.
+        """
         self.progress = Progress(job, epoch, acknowledged)
         self.owned = owned
         self.unsent = Ranges()  # acknowledged, and the control plane was not told

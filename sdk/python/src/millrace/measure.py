@@ -42,8 +42,8 @@ def _raw(t: torch.Tensor) -> bytes:
 def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], seed: int = 0) -> frame.MiniBatch:
     """A mini-batch with made-up content.
 
-    Ids are spread over each key's embeddings (or the first million), lists have their mean length in turn rounded up and
-    down, dense features lie between 0 and 16, half the labels are 1.
+    Ids are spread over each key's embeddings (or the first million), lists have their mean length in turn rounded up
+    and down, dense features lie between 0 and 16, half the labels are 1.
     """
     g = torch.Generator().manual_seed(seed)
     tensors: dict[str, bytes] = {}
@@ -74,7 +74,9 @@ def dummy_frame(schema: Schema, rows: int, mean_length: Mapping[str, float], see
 
 
 @contextlib.contextmanager
-def untouched(models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], others: Sequence[Any] = ()) -> Iterator[None]:
+def untouched(
+    models: Sequence[torch.nn.Module], optimizers: Sequence[torch.optim.Optimizer], others: Sequence[Any] = ()
+) -> Iterator[None]:
     """Whatever happens inside, afterwards all of these, and the random states, are as before: the same tensors with the
     same bits. Holds a copy of the weights and of the optimiser's state meanwhile.
     """
@@ -114,7 +116,11 @@ def _random_states() -> Any:
 def _module(m: torch.nn.Module) -> Any:
     weights = [(p, p.detach().clone(), None if p.grad is None else p.grad.detach().clone()) for p in m.parameters()]
     # Every buffer, those that state_dict leaves out too.
-    buffers = [(sub, name, b, None if b is None else b.detach().clone()) for sub in m.modules() for name, b in sub._buffers.items()]
+    buffers = [
+        (sub, name, b, None if b is None else b.detach().clone())
+        for sub in m.modules()
+        for name, b in sub._buffers.items()
+    ]
     modes = [(sub, sub.training) for sub in m.modules()]
 
     def restore() -> None:

@@ -32,7 +32,8 @@ _CONTENT = "application/vnd.millrace.minibatch"
 class Failed(Exception):
     """A mini-batch was not to be had from a node.
 
-    ``code`` is one of Connect's. ``final``: it would fail again anywhere; a partition that changed is not the job's any more.
+    ``code`` is one of Connect's. ``final``: it would fail again anywhere; a partition that changed is not the job's any
+    more.
     """
 
     def __init__(self, code: str, message: str, retry_after: float = 0.1) -> None:
@@ -70,7 +71,8 @@ class Nodes:
         lease = work.lease
         urls = [u for u in lease.urls if u.startswith("unix:") and self._is_near(u, lease.node)]
         urls += [u for u in lease.urls if not u.startswith("unix:")]
-        path = f"/v1/minibatch?job={job}&epoch={lease.epoch}&drive={quote(lease.drive, safe='')}&number={work.number}&until={lease.end}"
+        path = f"/v1/minibatch?job={job}&epoch={lease.epoch}&drive={quote(lease.drive, safe='')}"
+        path += f"&number={work.number}&until={lease.end}"
         failure = Failed("unavailable", f"node {lease.node} is not reached at any of {list(lease.urls)}")
         for url in urls:
             try:

@@ -1,8 +1,9 @@
 """Memory for frames, used again as soon as nobody looks at it.
 
-A frame's tensors are memoryviews into a pooled bytearray, and tensors of PyTorch or Arrow made from them hold those views.
-When the last of them is gone, Python takes the views down by itself; the pool notices because a bytearray that somebody
-looks at refuses to change its length. So nobody has to give memory back, and nobody can give it back too early.
+A frame's tensors are memoryviews into a pooled bytearray, and tensors of PyTorch or Arrow made from them hold those
+views. When the last of them is gone, Python takes the views down by itself; the pool notices because a bytearray that
+somebody looks at refuses to change its length. So nobody has to give memory back, and nobody can give it back too
+early.
 """
 
 from __future__ import annotations

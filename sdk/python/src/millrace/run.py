@@ -1,17 +1,18 @@
 """Which training run this process belongs to.
 
-What one run acknowledged never comes to another: the control plane refuses a run that would go on, without knowing, where
-another one stopped. So all ranks of a run, and the processes that a rank starts, must say the same, and two runs must never.
-:func:`default_run` finds such a name, in this order:
+What one run acknowledged never comes to another: the control plane refuses a run that would go on, without knowing,
+where another one stopped. So all ranks of a run, and the processes that a rank starts, must say the same, and two runs
+must never. :func:`default_run` finds such a name, in this order:
 
-1. ``MILLRACE_RUN`` of the environment.
-2. The launcher that started the ranks of one machine (torchrun, mpirun): the process that is this one's parent. torchrun's
-   ``TORCHELASTIC_RUN_ID`` alone does not tell two runs apart: it is "none", or what the user types again the next time. A restart by
-   torchrun is another run: its model begins anew, or from a checkpoint, which brings its state.
+1. ``MILLRACE_RUN`` of the environment. 2. The launcher that started the ranks of one machine (torchrun, mpirun): the
+process that is this one's parent. torchrun's
+   ``TORCHELASTIC_RUN_ID`` alone does not tell two runs apart: it is "none", or what the user types again the next time.
+   A restart by torchrun is another run: its model begins anew, or from a checkpoint, which brings its state.
 3. The process group of ``torch.distributed``: the first rank that asks leaves a name in its store for the others.
 4. Otherwise this process, and those that it starts by ``multiprocessing``: they share a key that is random.
 
-Ranks that are started one by one on several machines, before there is a process group, have nothing in common: that is an error.
+Ranks that are started one by one on several machines, before there is a process group, have nothing in common: that is
+an error.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def _find(env: Mapping[str, str]) -> str:
         found = _process_group()
     if found is None and world > 1:
         raise MillraceError(
-            f"this process is one of {world} ranks, and nothing says which run they are: call torch.distributed.init_process_group first, "
+            f"this process is one of {world} ranks, and nothing says which run they are: "
+            "call torch.distributed.init_process_group first, "
             "or give all ranks of the run the same run= or MILLRACE_RUN, and every run another one"
         )
     return found or _name("process", bytes(current_process().authkey).hex())
@@ -68,15 +70,22 @@ def _launcher(env: Mapping[str, str]) -> Optional[str]:
     if parent_process() is not None:
         return None  # a rank started this process: its parent is that rank
     # Of others that set WORLD_SIZE the parent may be a shell, which starts one run after the other.
-    launchers = (("TORCHELASTIC_RUN_ID", "WORLD_SIZE", "LOCAL_WORLD_SIZE"), ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"))
-    if not any(env.get(mark) and _count(env, size) > 1 and _count(env, size) == _count(env, local) for mark, size, local in launchers):
+    launchers = (
+        ("TORCHELASTIC_RUN_ID", "WORLD_SIZE", "LOCAL_WORLD_SIZE"),
+        ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    )
+    if not any(
+        env.get(mark) and _count(env, size) > 1 and _count(env, size) == _count(env, local)
+        for mark, size, local in launchers
+    ):
         return None
     parent = os.getppid()
     try:
         with open("/proc/sys/kernel/random/boot_id") as f:
             boot = f.read()
         with open(f"/proc/{parent}/stat") as f:
-            # The command's name stands in parentheses and may hold anything; the start time is the 20th field behind it.
+            # The command's name stands in parentheses and may hold anything; the start time is the 20th field behind
+            # it.
             started = f.read().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
         return None

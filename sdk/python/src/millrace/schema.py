@@ -93,7 +93,9 @@ class Schema:
             return cls(
                 label=bool(doc.get("Label", False)),
                 dense=tuple(doc.get("Dense") or ()),
-                keys=tuple(Key(k["Name"], k.get("NumEmbeddings", 0), bool(k.get("List", False))) for k in doc.get("Keys") or ()),
+                keys=tuple(
+                    Key(k["Name"], k.get("NumEmbeddings", 0), bool(k.get("List", False))) for k in doc.get("Keys") or ()
+                ),
                 ids=_DTYPES.get(ids, ids) if ids else "int64",
                 weights=bool(doc.get("Weights", False)),
             ).validate()

@@ -1,8 +1,8 @@
 """One rank's session with the control plane: the threads behind :class:`millrace.client.Job`.
 
-One thread asks for leases and keeps them alive, one tells acknowledgements and gives leases back, and ``credits`` threads
-fetch. What they know is an :class:`millrace.intake.Intake`; one condition guards it and everything else here that changes. The first
-error of any thread ends the session, and is raised to whoever waits.
+One thread asks for leases and extends them, one sends acknowledgements and gives leases back, and ``credits``
+threads fetch. Their state is an :class:`millrace.intake.Intake`; one condition guards it and every other field that
+changes. The first error of a thread ends the session and is raised in every thread that waits.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ log = logging.getLogger("millrace")
 
 _MAX_MEAN = 1e6  # elements a row of a list column
 _MAX_LEASE = 1 << 20  # mini-batches; a split has 16
-_HEARTBEAT = 0.5  # seconds: leases that are held want to be named every second
+_HEARTBEAT = 0.5  # seconds: a rank must name the leases that it holds every second
 _COMPANY = 0.1  # seconds that an acknowledgement waits for others
-_RETELL = 5.0  # seconds that the next epoch may not begin before acknowledgements are told again
-_STUCK = 2.0  # seconds that the mini-batch that is due may be in nobody's hands
+_RETELL = 5.0  # seconds without the next epoch after which acknowledgements are sent again
+_STUCK = 2.0  # seconds without a lease for the mini-batch that is due, before a later lease is given back
 _FAREWELL = 20.0  # seconds that closing waits for the last acknowledgements to be durable: longer than an election
 _SILENCE = 10.0  # seconds without a mini-batch after which the log says why
 _leaving = Leaving()  # sessions of this process that are being closed
 
 
 class _NotYet(Exception):
-    """The next epoch does not begin."""
+    """The next epoch has not begun."""
 
 
 class Session:
     """Attaches when it is made. ``order``, ``queue_bytes``, ``splits``, ``credits`` as in :class:`millrace.client.Job`.
 
-    Methods whose names begin with ``with_`` want :attr:`cond` to be held.
+    The caller of a method whose name begins with ``with_`` holds :attr:`cond`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Session:
         self.id = id
         self.rank = rank
         self._run = run
-        self._resume = resume  # until the rank is this run's
+        self._resume = resume  # until this run has attached
         self._splits = splits
         self._pid = os.getpid()
 
@@ -89,20 +89,20 @@ class Session:
         self._closed = False
         self._gone = threading.Event()  # closing is over
         self._at_exit: Optional[AtExit] = None
-        self._waiting = ""  # why the control plane granted nothing, as it said last
+        self._waiting = ""  # why the control plane granted no lease last
         self._job_done = False
-        self._attaching = False  # what the old session is answered does not count
-        self._generation = 0  # of attaching
+        self._attaching = False  # answers to the old session do not count
+        self._generation = 0  # counts attachments
         self._fence: Any = None  # of the leader that answered last
-        self._adopt = False  # a new leader wants to hear what is held
-        self._hurry = False  # somebody waits for acknowledgements to be durable
-        self._again = False  # something was given back: ask for it anew
+        self._adopt = False  # a new leader asks which leases this rank holds
+        self._hurry = False  # a thread waits for acknowledgements to be durable
+        self._again = False  # a lease was given back: ask for another
         self._stuck_since: Optional[float] = None
-        self._waited_from: Optional[float] = None  # since when the trainer stands still
+        self._waited_from: Optional[float] = None  # since when the trainer waits
         self._releases: list[tuple[int, str]] = []
         self._releasing = False  # a Release call with what was taken from _releases has not returned
 
-        _leaving.wait(id, rank)  # what an earlier session of this process acknowledged is told before it is fenced off
+        _leaving.wait(id, rank)  # an earlier session of this process sends its acknowledgements first
         answer = self._attach(token)
         self._resume = False
         self.spec: dict[str, Any] = (answer.get("job") or {}).get("spec") or {}
@@ -111,12 +111,14 @@ class Session:
         self.intake = Intake(self.order == "deterministic", queue_bytes)
         self._with_begin(answer)
 
-        self._leasing = threading.Thread(target=self.guard, args=(self._lease_loop,), name="millrace-lease", daemon=True)
+        self._leasing = threading.Thread(
+            target=self.guard, args=(self._lease_loop,), name="millrace-lease", daemon=True
+        )
         self._telling = threading.Thread(target=self.guard, args=(self._tell_loop,), name="millrace-tell", daemon=True)
         self._fetchers = Fetchers(self, credits)
 
     def start(self) -> None:
-        """Starts the threads. From here on the end of the process closes the session."""
+        """Starts the threads. From now on the end of the process closes the session."""
         self._leasing.start()
         self._telling.start()
         self._fetchers.start()
@@ -157,7 +159,9 @@ class Session:
         self._session = b64(unb64(answer.get("session")))
         # A job that follows a growing data set has others with its next generation.
         self.manifest = unb64(answer.get("manifest"))
-        self.mean_length = {str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()}
+        self.mean_length = {
+            str(k): real(v, f"mean length of {k!r}", _MAX_MEAN) for k, v in (answer.get("meanLength") or {}).items()
+        }
         epoch = integer(answer.get("epoch"), "epoch")
         acknowledged = Ranges()
         raw = unb64(answer.get("token"))
@@ -167,14 +171,18 @@ class Session:
                 raise OtherJobError(f"attached to job {self.digest[:12]}, its token is of {t.job[:12]}")
             if t.epoch == epoch:
                 acknowledged = Ranges([(0, t.mark), *t.runs])
-        owned = Ranges((integer(r.get("from"), "owned from"), integer(r.get("to"), "owned to")) for r in answer.get("owned") or ())
+        owned = Ranges(
+            (integer(r.get("from"), "owned from"), integer(r.get("to"), "owned to")) for r in answer.get("owned") or ()
+        )
         self.intake.begin(self.digest, epoch, owned, acknowledged)
         self._adopt = False
         self._stuck_since = None
         self._generation += 1
 
     def attach(self, token: Optional[bytes]) -> None:
-        """Attaches anew, where the token says; None goes to where the ledger stands, and gets again what was yielded and not acknowledged."""
+        """Attaches anew, where the token says; None goes to where the ledger stands, and gets again what was yielded
+        and not acknowledged.
+        """
         self._replace(lambda: self._attach(token))
 
     def _replace(self, attach: Callable[[], Optional[dict[str, Any]]]) -> bool:
@@ -204,7 +212,8 @@ class Session:
             try:
                 return self._replace(lambda: self._begin_epoch(following))
             except _NotYet:
-                # A leader that is new knows of whole splits only: it may wait for what was acknowledged to the one before.
+                # A leader that is new knows of whole splits only: it may wait for what was acknowledged to the one
+                # before.
                 with self.cond:
                     self.intake.retell()
                 self.flush()
@@ -213,7 +222,13 @@ class Session:
         pause, begun, silence = 0.05, time.monotonic(), _SILENCE
         while True:
             # To ask for a lease of the next epoch is what begins it.
-            message = {"id": self.called, "session": self._session, "epoch": str(following), "want": 1, "waitSeconds": _HEARTBEAT}
+            message = {
+                "id": self.called,
+                "session": self._session,
+                "epoch": str(following),
+                "want": 1,
+                "waitSeconds": _HEARTBEAT,
+            }
             try:
                 answer = self.control.call("Lease", message, wait=_HEARTBEAT)
             except ServiceError as e:
@@ -229,7 +244,8 @@ class Session:
                 if fence not in (None, self._fence) or time.monotonic() - begun > _RETELL:
                     raise _NotYet
             if answer.get("grants") or answer.get("epochDone"):
-                # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just granted.
+                # Which numbers are this rank's is in the answer to Attach, whose new session gets what was just
+                # granted.
                 attached = self._attach(None)
                 if integer(attached.get("epoch"), "epoch") >= following:
                     return attached
@@ -242,15 +258,25 @@ class Session:
             silence = self._speak(f"epoch {following} does not begin", time.monotonic() - begun, silence)
 
     def _speak(self, what: str, waited: float, silence: float) -> float:
-        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it again."""
+        """Says in the log what the trainer waits for, when it has for longer than ``silence``. Returns when to say it
+        again.
+        """
         if waited < silence:
             return silence
-        log.warning("job %s, rank %d: %s for %.0f s: %s", self.id, self.rank, what, waited, self._waiting or "mini-batches are leased and under way")
+        log.warning(
+            "job %s, rank %d: %s for %.0f s: %s",
+            self.id,
+            self.rank,
+            what,
+            waited,
+            self._waiting or "mini-batches are leased and under way",
+        )
         return 3 * silence
 
     def _fenced(self, why: str) -> FencedError:
         return FencedError(
-            f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back (ranks of one run say the same run=)"
+            f"rank {self.rank} of job {self.id}: {why}: attach again with the trainer's token to take it back "
+            "(ranks of one run say the same run=)"
         )
 
     def named(self, e: ServiceError) -> MillraceError:
@@ -351,13 +377,15 @@ class Session:
         i = self.intake
         who = f"rank {self.rank} of job {self.id}"
         if self._job_done:
-            return f"{who}: the job is over, every epoch was acknowledged: submit it again to go over the data once more"
+            return (
+                f"{who}: the job is over, every epoch was acknowledged: submit it again to go over the data once more"
+            )
         if not i.owned:
             return f"{who} owns no mini-batch of epoch {i.epoch}: there are fewer of them than ranks"
         return f"{who}: every mini-batch of epoch {i.epoch} was acknowledged before this loop began"
 
     def abandon(self) -> None:
-        """Closes in the background. The caller may be any thread, also one of the session's, in the middle of anything."""
+        """Closes in the background. Any thread may call it at any time, the session's own threads included."""
         if self._closed or os.getpid() != self._pid:
             return
         _leaving.begin(self.id, self.rank)
@@ -381,7 +409,8 @@ class Session:
             log.warning("%s", e)
 
     def close(self) -> None:
-        """Makes durable what was acknowledged, gives leases back and ends the threads. Who calls while another closes waits for its end.
+        """Makes durable what was acknowledged, gives leases back and ends the threads. Who calls while another closes
+        waits for its end.
 
         Raises:
             UnreachableError: the last acknowledgements may not be durable.
@@ -426,7 +455,8 @@ class Session:
                 return
             patience = 2.0 if isinstance(self._error, UnreachableError) else _FAREWELL
             body = self._acknowledgement(undurable)
-            # An answer says nothing of what a leader before had in its memory: what is told here is all that is not durable.
+            # An answer says nothing of what a leader before had in its memory: what is told here is all that is not
+            # durable.
             self.intake.sending()
         try:
             self.control.call("Acknowledge", body, patience=patience)
@@ -437,7 +467,8 @@ class Session:
             log.info("job %s, rank %d: closing: %s", self.id, self.rank, named)
         except UnreachableError as e:
             raise UnreachableError(
-                f"job {self.id}, rank {self.rank}: the last {len(undurable)} acknowledgements may not be durable: these mini-batches would come again: {e}"
+                f"job {self.id}, rank {self.rank}: the last {len(undurable)} acknowledgements may not be durable: "
+                f"these mini-batches would come again: {e}"
             ) from e
         else:
             with self.cond:
@@ -504,15 +535,17 @@ class Session:
                 i = self.intake
                 ended = self._job_done and not granted and not i.delivered and i.idle
                 if not (granted and granted == message.get("want") or self._adopt or ended):
-                    # Nothing to be had, or nothing wanted: until a lease is fetched or used up, or those held want to be
-                    # extended.
+                    # Nothing to be had, or nothing wanted: until a lease is fetched or used up, or those held want to
+                    # be extended.
                     content = "want" not in message
                     self.cond.wait_for(
-                        lambda: self.ending
-                        or self._again
-                        or self._attaching
-                        or i.news
-                        or (content and not i.all_granted and i.lacking(self._splits) > 0),
+                        lambda: (
+                            self.ending
+                            or self._again
+                            or self._attaching
+                            or i.news
+                            or (content and not i.all_granted and i.lacking(self._splits) > 0)
+                        ),
                         max(0.0, _HEARTBEAT / 2 - (time.monotonic() - begun)),
                     )
             if ended:
@@ -553,8 +586,9 @@ class Session:
         return message
 
     def _with_unstick(self) -> None:
-        """Gives the last lease back when the mini-batch that is due is in nobody's hands for a while: the drive that could
-        make it may be busy with leases whose mini-batches no longer fit into the queue."""
+        """Gives the last lease back when the mini-batch that is due is in nobody's hands for a while: the drive that
+        could make it may be busy with leases whose mini-batches no longer fit into the queue.
+        """
         i = self.intake
         if i.due is None:
             self._stuck_since = None
@@ -613,11 +647,16 @@ class Session:
     def _tell_loop(self) -> None:
         while True:
             with self.cond:
-                self.cond.wait_for(lambda: self.ending or self._releases or (self.intake.unsent and not self._attaching))
+                self.cond.wait_for(
+                    lambda: self.ending or self._releases or (self.intake.unsent and not self._attaching)
+                )
                 if self.ending:
                     return
                 # A little patience makes one message of many.
-                self.cond.wait_for(lambda: self._closed or self._hurry or bool(self._releases) or len(self.intake.unsent) > 1024, _COMPANY)
+                self.cond.wait_for(
+                    lambda: self._closed or self._hurry or bool(self._releases) or len(self.intake.unsent) > 1024,
+                    _COMPANY,
+                )
                 if self._attaching and not self._releases:
                     continue
                 message = self._with_acknowledgement() if not self._attaching else None
@@ -628,7 +667,9 @@ class Session:
             for reason in sorted({r for _, r in releases}):
                 ids = [str(i) for i, r in releases if r == reason]
                 try:
-                    self.control.call("Release", {"id": self.called, "session": session, "leases": ids, "reason": reason})
+                    self.control.call(
+                        "Release", {"id": self.called, "session": session, "leases": ids, "reason": reason}
+                    )
                 except ServiceError as e:
                     log.info("release leases %s: %s", ids, e)  # they expire by themselves
             if releases:

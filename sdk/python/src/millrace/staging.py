@@ -26,12 +26,16 @@ class Staged(NamedTuple):
 
 
 class Pinned:
-    """Copies mini-batches to a CUDA device through a ring of pinned buffers, on a stream of its own. One thread uses it."""
+    """Copies mini-batches to a CUDA device through a ring of pinned buffers, on a stream of its own. One thread uses
+    it.
+    """
 
     def __init__(self, device: torch.device, slots: int) -> None:
         self.device = device
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call, unused-ignore]
-        self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque([(None, None)] * max(slots, 2))
+        self._ring: deque[tuple[Optional[torch.Tensor], Optional[torch.cuda.Event]]] = deque(
+            [(None, None)] * max(slots, 2)
+        )
 
     def copy(self, data: torch.Tensor) -> tuple[torch.Tensor, torch.cuda.Event]:
         """Starts the copy; wait for the event, on the stream that uses the tensor, before its first use."""

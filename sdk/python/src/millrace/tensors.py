@@ -122,7 +122,9 @@ def assemble(mb: frame.MiniBatch, blob: torch.Tensor, torchrec: bool, named: boo
         weights = parts.get("kjt.weights")
         lengths = _ones.take(len(keys) * mb.rows, blob.device) if schema.fixed else parts["kjt.lengths"].view(-1)
         if torchrec:
-            sparse = _KeyedJaggedTensor(keys=list(keys), values=values, weights=weights, lengths=lengths, stride=mb.rows)
+            sparse = _KeyedJaggedTensor(
+                keys=list(keys), values=values, weights=weights, lengths=lengths, stride=mb.rows
+            )
         else:
             sparse = Jagged(keys, values, lengths, weights, mb.rows, schema.fixed)
     return Batch(parts.get("dense"), sparse, parts.get("label"), mb.name if named else None)

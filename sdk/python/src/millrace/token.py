@@ -5,8 +5,8 @@ A token counts mini-batches, not rows or bytes, so that it holds on any number o
     "MRCT" | version, u8 = 1 | job digest, 32 bytes | epoch | mark | number of runs |
     for each run: gap since the mark or the last run's end, length | CRC32C of all before it, u32 little-endian
 
-where the unnamed fields are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that. The control plane
-seals one as ``MRT1 | token | tag``, where only it can make and check the 32 bytes of tag.
+where the unnamed fields are unsigned LEB128 in the fewest bytes. Its text is the unpadded URL-safe base64 of that. The
+control plane seals one as ``MRT1 | token | tag``, where only it can make and check the 32 bytes of tag.
 """
 
 from __future__ import annotations
@@ -122,7 +122,12 @@ class Token:
         return bytes(b) + struct.pack("<I", crc32c.fold(b))
 
     def _check(self) -> None:
-        if len(self.job) != 64 or len(self.runs) > _MAX_RUNS or not 0 <= self.epoch < 1 << 64 or not 0 <= self.mark < 1 << 64:
+        if (
+            len(self.job) != 64
+            or len(self.runs) > _MAX_RUNS
+            or not 0 <= self.epoch < 1 << 64
+            or not 0 <= self.mark < 1 << 64
+        ):
             raise TokenError(f"job {self.job[:80]!r}, epoch {self.epoch}, mark {self.mark}, {len(self.runs)} runs")
         end = self.mark
         for first, last in self.runs:

@@ -10,13 +10,14 @@
             step(batch)
         torch.save({"model": model.state_dict(), "data": data.state_dict()}, path)
 
-One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None)`` (or
-torchdata's ``StatefulDataLoader``, which saves and restores the position by itself) with ``num_workers`` 0 or 1: the threads behind it
-fetch without holding the interpreter lock, so more processes gain nothing, and a rank has one consumer.
+One ``for`` is one epoch, or what is left of it. Iterate it directly, or through ``DataLoader(data, batch_size=None)``
+(or torchdata's ``StatefulDataLoader``, which saves and restores the position by itself) with ``num_workers`` 0 or 1:
+the threads behind it fetch without holding the interpreter lock, so more processes gain nothing, and a rank has one
+consumer.
 
 On the CPU tensors are views of the bytes that came from the socket. With a CUDA device a thread copies each mini-batch
-once, in one piece, into pinned memory, and from there asynchronously to the device, ahead of the trainer; tensors are views of
-that piece.
+once, in one piece, into pinned memory, and from there asynchronously to the device, ahead of the trainer; tensors are
+views of that piece.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
     It attaches when it is first needed, in the process that needs it, so it may be pickled before that.
 
     Args:
-        control: URLs of the control plane's members, separated by commas or as a list; or the name of a context. None takes the environment's, or
-            the current context's (``millrace context list``).
+        control: URLs of the control plane's members, separated by commas or as a list; or the name of a context. None
+            takes the environment's, or the current context's (``millrace context list``).
         id: the job's id or name.
         rank: of the job's ranks.
         device: where tensors are wanted; None is the CPU. A CUDA device brings pinned staging.
@@ -60,9 +61,11 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         state: where to go on: what :meth:`state_dict` gave, or a token.
         torchrec: whether ``sparse`` is TorchRec's KeyedJaggedTensor; None means where it is installed.
         validate: whether the lengths of every mini-batch are checked.
-        run: names the training run; None finds it, in the process that makes this object where it can: see :mod:`millrace.run`.
+        run: names the training run; None finds it, in the process that makes this object where it can: see
+            :mod:`millrace.run`.
         resume: go on where another run stopped; see :class:`millrace.client.Job`.
-        job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout, patience.
+        job: more arguments of :class:`millrace.client.Job`: order, queue_bytes, credits, splits, check, tls, timeout,
+            patience.
     """
 
     def __init__(
@@ -183,12 +186,13 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         warmup: int = 3,
         rows: Optional[int] = None,
     ) -> Throughput:
-        """Measures T, the trainer's highest throughput, over its step on dummy mini-batches, and tells the control plane.
+        """Measures T, the trainer's highest throughput, over its step on dummy mini-batches, and tells the control
+        plane.
 
         Nothing is different afterwards: weights, gradients, buffers and modes of ``model``, state and settings of
         ``optimizer``, the state of ``others`` (anything with ``state_dict`` and ``load_state_dict``: schedulers,
-        scalers), the random states of torch, CUDA, Python and NumPy, and the position in the data are as before. With several
-        ranks T is the slowest rank's, times the ranks.
+        scalers), the random states of torch, CUDA, Python and NumPy, and the position in the data are as before. With
+        several ranks T is the slowest rank's, times the ranks.
 
         Args:
             step: what the trainer does with a batch, its optimiser's step included.
@@ -278,7 +282,8 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         info = get_worker_info()
         if info is not None and info.num_workers > 1:
             raise MillraceError(
-                f"num_workers={info.num_workers}: a rank has one consumer; use 0 or 1, and credits= for more requests at once"
+                f"num_workers={info.num_workers}: a rank has one consumer; "
+                "use 0 or 1, and credits= for more requests at once"
             )
         job = self.job
         if self._handover is not None:
@@ -293,7 +298,9 @@ class MiniBatches(IterableDataset):  # type: ignore[misc, type-arg, unused-ignor
         return self._staging(job) if self._device.type == "cuda" or self._pinned is not None else self._plain(job)
 
     def _handing(self, job: Job) -> Iterator[Batch]:
-        """In a worker of a DataLoader, which asks ahead of the trainer: the trainer's process says what the trainer has gone on from."""
+        """In a worker of a DataLoader, which asks ahead of the trainer: the trainer's process says what the trainer has
+        gone on from.
+        """
         if self._handover is None:
             self._handover = Handover(job)
         handover = self._handover

@@ -100,15 +100,21 @@ class _Secure(http.client.HTTPSConnection):
         uris = [v for k, v in names if k == "URI"]
         if sum(bool(_SERVER.fullmatch(u)) for u in uris) != 1:
             self.close()
-            raise ssl.SSLError(f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}")
+            raise ssl.SSLError(
+                f"{self.host}:{self.port}: its certificate is neither a node's nor the control plane's: {uris}"
+            )
 
 
-_FILES = "tls=(certificate, key, authority), MILLRACE_CERT, MILLRACE_KEY and MILLRACE_CA, or a context (millrace context show)"
+_FILES = (
+    "tls=(certificate, key, authority), MILLRACE_CERT, MILLRACE_KEY and MILLRACE_CA, "
+    "or a context (millrace context show)"
+)
 
 
 def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> Optional[AddressError]:
-    """Connects once, asks for /readyz and looks at what comes. Returns what is wrong with the address or with TLS; None if nothing says so: the
-    server may be away for a moment, or answer by now."""
+    """Connects once, asks for /readyz and looks at what comes. Returns what is wrong with the address or with TLS; None
+    if nothing says so: the server may be away for a moment, or answer by now.
+    """
     if a.path:
         return None
     if a.secure and context is None:
@@ -119,7 +125,9 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
     except socket.gaierror as e:
         if e.errno == socket.EAI_AGAIN:
             return None
-        return AddressError(f"{a.url}: nobody knows the host {a.host} ({e.strerror}): give another URL, or the name of a context")
+        return AddressError(
+            f"{a.url}: nobody knows the host {a.host} ({e.strerror}): give another URL, or the name of a context"
+        )
     except OSError:
         return None
     with sock:
@@ -128,7 +136,8 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
                 assert context is not None
                 sock = context.wrap_socket(sock, server_hostname=a.host)
             with sock:
-                if a.secure:  # a server that refuses says so at once and closes, which may cut what is sent and take the word with it
+                # A server that refuses answers at once and closes, which may cut the request and lose the answer.
+                if a.secure:
                     select.select([sock], [], [], 0.1)
                 try:
                     sock.sendall(f"GET /readyz HTTP/1.1\r\nHost: {a.host}\r\nConnection: close\r\n\r\n".encode())
@@ -143,13 +152,18 @@ def diagnose(a: Address, context: Optional[ssl.SSLContext], timeout: float) -> O
         except ssl.SSLError as e:
             return _tls(a, e, timeout)
         except TimeoutError:
-            return AddressError(f"{a.url}: something listens there and does not answer: give another URL, or the name of a context")
+            return AddressError(
+                f"{a.url}: something listens there and does not answer: give another URL, or the name of a context"
+            )
         except OSError:
             return None
     if not a.secure and (b"HTTPS server" in said or b"HTTPS port" in said or said.startswith(b"\x15\x03")):
         return TLSError(f"{a.url}: it serves TLS, and was addressed with http: write https:// and give {_FILES}")
     if said and not said.startswith(b"HTTP/1."):
-        return AddressError(f"{a.url}: what listens there does not speak HTTP ({said[:40]!r}): give another URL, or the name of a context")
+        return AddressError(
+            f"{a.url}: what listens there does not speak HTTP ({said[:40]!r}): "
+            "give another URL, or the name of a context"
+        )
     return None
 
 
@@ -166,9 +180,15 @@ def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
     """Sorts the errors of a TLS connection; None for those that may pass."""
     if isinstance(e, ssl.SSLCertVerificationError):
         if e.verify_code in (9, 10):
-            why = "its certificate is not valid now: have a new one issued for it (millrace pki issue), and look at this machine's clock"
+            why = (
+                "its certificate is not valid now: have a new one issued for it (millrace pki issue), "
+                "and look at this machine's clock"
+            )
         elif e.verify_code in (62, 64):
-            why = "its certificate is for other names than this: call it by one of those, or issue a certificate for this one (millrace pki issue --host)"
+            why = (
+                "its certificate is for other names than this: call it by one of those, "
+                "or issue a certificate for this one (millrace pki issue --host)"
+            )
         elif e.verify_code in (18, 19, 20, 21):
             why = f"its certificate is signed by another authority than the one that was given: give {_FILES}"
         else:
@@ -180,11 +200,18 @@ def _tls(a: Address, e: ssl.SSLError, timeout: float) -> Optional[AddressError]:
             if part in reason:
                 return TLSError(f"{a.url}: {says}: give {_FILES}")
         return None
-    if "WRONG_VERSION_NUMBER" in reason or "HTTP_REQUEST" in reason or "RECORD_LAYER" in reason or "PACKET_LENGTH" in reason:
+    if (
+        "WRONG_VERSION_NUMBER" in reason
+        or "HTTP_REQUEST" in reason
+        or "RECORD_LAYER" in reason
+        or "PACKET_LENGTH" in reason
+    ):
         plain = Address("http" + a.url[len("https") :])
         other = diagnose(plain, None, timeout)
         if other is None:
-            return TLSError(f"{a.url}: it serves in clear, and was addressed with https: write http://, or have it serve TLS")
+            return TLSError(
+                f"{a.url}: it serves in clear, and was addressed with https: write http://, or have it serve TLS"
+            )
         return AddressError(str(other).replace(plain.url, a.url))
     return None
 
