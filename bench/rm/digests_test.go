@@ -121,7 +121,9 @@ func digest(t *testing.T, name string, source program.Source, batch int, data []
 		}
 		require.NoError(t, err)
 		m.Name.Number = number
-		_, err = tensor.WriteFrame(h, m)
+		frame, err := tensor.EncodeFrame(m)
+		require.NoError(t, err)
+		_, err = frame.WriteTo(h)
 		require.NoError(t, err)
 		rows += int64(m.Rows)
 		m.Release()

@@ -15,7 +15,7 @@
 // The package also holds the forms in which a mini-batch is stored or sent:
 //
 //   - [Layout]: each tensor at a 64-byte boundary, without a header, in a drive's memory.
-//   - the frame ([WriteFrame], [AppendFrame], [ReadFrame]): a safetensors file whose data starts at a 64-byte
+//   - the frame ([EncodeFrame], [AppendFrame], [ReadFrame]): a safetensors file whose data starts at a 64-byte
 //     boundary. A mini-batch has exactly one frame, so that a mini-batch delivered again is byte for byte the same.
 //   - npy ([NpyWriter]): all mini-batches of a run as one keyed jagged tensor in a folder of .npy files.
 //

@@ -96,15 +96,6 @@ func (f Frame) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// WriteFrame writes a mini-batch's frame and returns its length.
-func WriteFrame(w io.Writer, m *MiniBatch) (int64, error) {
-	f, err := EncodeFrame(m)
-	if err != nil {
-		return 0, err
-	}
-	return f.WriteTo(w)
-}
-
 // AppendFrame appends a mini-batch's frame to dst, which it may grow.
 func AppendFrame(dst []byte, m *MiniBatch) ([]byte, error) {
 	f, err := EncodeFrame(m)

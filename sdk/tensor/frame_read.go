@@ -41,7 +41,7 @@ type frameTensor struct {
 // ReadFrame reads a whole frame. The tensors are views of b if its memory is aligned to their elements, and copies
 // otherwise; b must not change while the mini-batch is used. Frames are foreign bytes: ReadFrame checks every length,
 // offset, type and shape, the CRC32C, the rules of the keyed jagged tensor, and that the header is the one that
-// WriteFrame writes. The length of b bounds what is allocated. The error wraps ErrFrame.
+// EncodeFrame makes. The length of b bounds what is allocated. The error wraps ErrFrame.
 func ReadFrame(b []byte) (*MiniBatch, error) { return readSummed(b, nil) }
 
 // ReadFrameOf is ReadFrame for a caller that knows which mini-batch it asked for, and that has computed the CRC32C of

@@ -18,6 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// writeFrame encodes a mini-batch's frame and writes it.
+func writeFrame(w io.Writer, m *MiniBatch) (int64, error) {
+	f, err := EncodeFrame(m)
+	if err != nil {
+		return 0, err
+	}
+	return f.WriteTo(w)
+}
+
 func TestFrameRoundTrip(t *testing.T) {
 	for name, s := range schemas() {
 		for _, rows := range []int{0, 1, 5, 100} {
@@ -27,7 +36,7 @@ func TestFrameRoundTrip(t *testing.T) {
 				require.NoError(t, err)
 				b = b[len("before"):]
 				var w bytes.Buffer
-				n, err := WriteFrame(&w, m)
+				n, err := writeFrame(&w, m)
 				require.NoError(t, err)
 				assert.EqualValues(t, len(b), n)
 				require.Equal(t, b, w.Bytes())
@@ -120,7 +129,7 @@ func TestWriteFrameOverTCP(t *testing.T) {
 	go func() {
 		c, err := l.Accept()
 		if err == nil {
-			_, err = WriteFrame(c, m)
+			_, err = writeFrame(c, m)
 			err = errors.Join(err, c.Close())
 		}
 		sent <- err
@@ -150,12 +159,12 @@ func (w *fullWriter) Write(b []byte) (int, error) {
 
 func TestWriteFrameErrors(t *testing.T) {
 	m := random(t, schemas()["fixed int32"], 3, 1)
-	_, err := WriteFrame(&fullWriter{room: 2000}, m)
+	_, err := writeFrame(&fullWriter{room: 2000}, m)
 	require.NoError(t, err)
-	_, err = WriteFrame(&fullWriter{room: 10}, m)
+	_, err = writeFrame(&fullWriter{room: 10}, m)
 	require.ErrorIs(t, err, errFull)
 	m.Rows++
-	_, err = WriteFrame(io.Discard, m)
+	_, err = writeFrame(io.Discard, m)
 	require.ErrorIs(t, err, ErrShape)
 	_, err = AppendFrame(nil, m)
 	require.ErrorIs(t, err, ErrShape)
@@ -397,7 +406,7 @@ func BenchmarkFrame(b *testing.B) {
 	b.Run("write", func(b *testing.B) {
 		b.SetBytes(int64(len(frame)))
 		for b.Loop() {
-			_, err := WriteFrame(io.Discard, m)
+			_, err := writeFrame(io.Discard, m)
 			require.NoError(b, err)
 		}
 	})
