@@ -5,19 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"strings"
-	"time"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace/millrace/fpga/csd"
+	"github.com/millrace/millrace/host/target"
 	"github.com/millrace/millrace/internal/quantity"
 	"github.com/millrace/millrace/nvme/auth"
-	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/fabrics"
+	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
@@ -35,9 +37,6 @@ type serveFlags struct {
 	trust                 trustFlags
 	log                   logFlags
 }
-
-// shutdownTime is how long commands that run when the target is told to stop may take to complete.
-const shutdownTime = 10 * time.Second
 
 func (c *command) driveServe() *cobra.Command {
 	var f serveFlags
@@ -103,123 +102,41 @@ type serving struct {
 }
 
 func (c *command) serve(ctx context.Context, f serveFlags) (err error) {
-	o, err := f.drive()
+	o, err := f.options()
 	if err != nil {
 		return usageError{err}
 	}
-	hosts, err := f.hosts()
-	if err != nil {
-		return usageError{err}
-	}
-	if o.Create && !f.create {
+	if o.Drive.Create && !f.create {
 		return fmt.Errorf("there is no drive %s: with --create it is made; else look at the path", f.flash)
 	}
-	advertise, err := parseAdvertise(f.advertise)
-	if err != nil {
-		return usageError{err}
-	}
-	authentication, err := f.authentication()
-	if err != nil {
-		return usageError{err}
-	}
-	if f.connections < 1 || f.unproven < 1 {
-		return usagef("--max-connections %d, --max-unauthenticated %d: want 1 at least", f.connections, f.unproven)
-	}
-	var referrals []fabrics.Entry
-	for _, r := range f.referrals {
-		at, err := netip.ParseAddrPort(r)
-		if err != nil {
-			return usagef("--referral %q: want IP:PORT", r)
-		}
-		referrals = append(referrals, fabrics.Entry{Type: fabrics.Referral, Address: at, NQN: fabrics.DiscoveryNQN})
-	}
-	log := c.log(f.log)
-	o.Logger = log
-	injector, err := f.injector(log)
-	if err != nil {
+	o.Logger = c.log(f.log)
+	if o.Faults, err = f.script(); err != nil {
 		return err
 	}
-	if injector != nil {
-		o.WrapFlash = injector.Flash
+	if o.Namespaces, err = f.readNamespaces(); err != nil {
+		return err
 	}
-
-	// The port first: a drive is not made for a target that cannot be reached.
-	main, err := listen("--listen", f.listen)
+	t, err := target.Start(o)
 	if err != nil {
-		return err
+		return f.explain(err)
 	}
-	defer main.Close()
-	listeners := []net.Listener{main}
-	if f.discovery != "" {
-		second, err := listen("--discovery-listen", f.discovery)
-		if err != nil {
-			return err
-		}
-		defer second.Close()
-		listeners = append(listeners, second)
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if f.namespaces != "" {
+		defer c.followNamespaces(ctx, t, f)()
 	}
-	drive, err := csd.Open(o)
-	if err != nil {
-		return err
+	sub := t.Drive().Subsystem()
+	s := serving{
+		NQN: sub.NQN(), Address: t.Address(), Discovery: t.DiscoveryAddresses(), URI: t.URI(), Hosts: o.Hosts,
+		Size: int64(sub.Blocks()) * int64(sub.BlockSize()), BlockSize: int(sub.BlockSize()), SLM: o.Drive.SLMBytes,
+		Threads: o.Drive.Threads, Faults: f.faults, Added: t.Namespaces(),
 	}
-	defer func() { err = errors.Join(err, drive.Close()) }()
-	sub := drive.Subsystem()
-	if injector != nil {
-		injector.SetBlockSize(int(sub.BlockSize()))
-	}
-
-	ids, stop, err := c.addNamespaces(ctx, f.namespaces, sub, log)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-
-	entries, err := discoveryEntries(sub.NQN(), listeners, advertise)
-	if err != nil {
-		return err
-	}
-	target, err := tcp.NewTarget(tcp.TargetOptions{
-		Hosts: hosts, Auth: authentication, Logger: log, MaxConnections: f.connections, Unauthenticated: f.unproven,
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
-		defer cancel()
-		err = errors.Join(err, target.Shutdown(ctx))
-	}()
-	discovery := controller.NewDiscovery(controller.DiscoveryOptions{Entries: append(entries, referrals...), Logger: log})
-	if err := errors.Join(target.Add(sub), target.Add(discovery)); err != nil {
-		return err
-	}
-	ended := make(chan error, len(listeners))
-	s := serving{NQN: sub.NQN(), Address: main.Addr().String(), Hosts: hosts, BlockSize: int(sub.BlockSize()), Size: int64(sub.Blocks()) * int64(sub.BlockSize()), SLM: o.SLMBytes, Threads: o.Threads, Faults: f.faults, Added: ids}
 	if s.Hosts == nil {
 		s.Hosts = []string{}
-	}
-	s.URI = "tcp://" + s.Address + "/" + s.NQN
-	for _, l := range listeners {
-		served := l
-		if injector != nil {
-			served = injector.Listener(l)
-		}
-		go func() { ended <- target.Serve(served) }()
-		s.Discovery = append(s.Discovery, l.Addr().String())
-	}
-	// Those who find the flash open are sent to where it is served. A disk that is full keeps nobody from serving.
-	if err := drive.Own(csd.Owner{Name: "millrace drive serve", Drive: s.NQN, URLs: []string{s.URI}}); err != nil {
-		log.Warn("others who find the drive open are not told by whom", "drive", f.flash, "error", err)
 	}
 	if err := c.ready(s); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case err := <-ended:
-		return err
-	}
+	return t.Wait(ctx)
 }
 
 // ready prints the one line.
@@ -240,6 +157,68 @@ func (c *command) ready(s serving) error {
 		fmt.Fprintf(w, "serving %s: %d bytes in blocks of %d, %d bytes of memory, %d engine threads, to %s; discovery at %s%s%s\n",
 			s.URI, s.Size, s.BlockSize, s.SLM, s.Threads, hosts, strings.Join(s.Discovery, ", "), added, faults)
 	})
+}
+
+// options reads the flags but for those that name documents.
+func (f *serveFlags) options() (o target.Options, err error) {
+	o = target.Options{
+		Name: "millrace drive serve", Listen: f.listen, DiscoveryListen: f.discovery,
+		MaxConnections: f.connections, MaxUnauthenticated: f.unproven,
+	}
+	if o.Drive, err = f.drive(); err != nil {
+		return o, err
+	}
+	switch f.allow {
+	case "any":
+		o.AnyHost = true
+	case "":
+	default:
+		o.Hosts = strings.Split(f.allow, ",")
+	}
+	for _, h := range o.Hosts {
+		if err := fabrics.CheckNQN(h); err != nil {
+			return o, fmt.Errorf("--allow: %w", err)
+		}
+	}
+	if o.Advertise, err = parseAdvertise(f.advertise); err != nil {
+		return o, err
+	}
+	if o.Auth, err = f.authentication(); err != nil {
+		return o, err
+	}
+	if f.connections < 1 || f.unproven < 1 {
+		return o, fmt.Errorf("--max-connections %d, --max-unauthenticated %d: want 1 at least", f.connections, f.unproven)
+	}
+	for _, r := range f.referrals {
+		at, err := netip.ParseAddrPort(r)
+		if err != nil {
+			return o, fmt.Errorf("--referral %q: want IP:PORT", r)
+		}
+		o.Referrals = append(o.Referrals, at)
+	}
+	return o, nil
+}
+
+// explain says in terms of the flags why the drive cannot be served.
+func (f *serveFlags) explain(err error) error {
+	if refused, ok := errors.AsType[*target.ListenError](err); ok {
+		flag := map[string]string{"Listen": "--listen", "DiscoveryListen": "--discovery-listen"}[refused.Option]
+		return fmt.Errorf("%s %s: %w; choose another address or port", flag, refused.Address, refused.Err)
+	}
+	refused, ok := errors.AsType[*target.OptionError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, target.ErrOpenToAll):
+		return usagef("--listen %s is not loopback: say with --allow which hosts are served, NQN[,NQN], or any", f.listen)
+	case errors.Is(err, target.ErrEveryAddress):
+		return fmt.Errorf("--listen %s is every address of this machine: say with --advertise IP which of them hosts reach it by", f.listen)
+	case refused.Option == "Listen":
+		return usagef("--listen %w", refused.Err)
+	case refused.Option == "Namespaces":
+		return fmt.Errorf("--namespaces: %s: %w", f.namespaces, refused.Err)
+	}
+	return err
 }
 
 // drive reads the flags that describe the drive.
@@ -264,7 +243,7 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	case "512":
 		o.LBA = csd.LBA512
 	case "4096":
-		o.LBA = 4096
+		o.LBA = csd.LBA4096
 	default:
 		return o, fmt.Errorf("--lba %s: a block has 512 or 4096 bytes", f.lba)
 	}
@@ -281,28 +260,68 @@ func (f *serveFlags) drive() (o csd.Options, err error) {
 	return o, nil
 }
 
-// hosts reads the allow-list; nil means any.
-func (f *serveFlags) hosts() ([]string, error) {
-	switch f.allow {
-	case "any":
+// script reads the script of --faults; nil without one.
+func (f *serveFlags) script() (*faults.Script, error) {
+	if f.faults == "" {
 		return nil, nil
-	case "":
-		host, _, err := net.SplitHostPort(f.listen)
-		if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() || host == "localhost" {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--listen %q: want HOST:PORT", f.listen)
-		}
-		return nil, fmt.Errorf("--listen %s is not loopback: say with --allow which hosts are served, NQN[,NQN], or any", f.listen)
 	}
-	hosts := strings.Split(f.allow, ",")
-	for _, h := range hosts {
-		if err := fabrics.CheckNQN(h); err != nil {
-			return nil, fmt.Errorf("--allow: %w", err)
-		}
+	document, err := readDocument(f.faults)
+	if err != nil {
+		return nil, fmt.Errorf("--faults: %w", err)
 	}
-	return hosts, nil
+	script, err := faults.Parse(document)
+	if err != nil {
+		return nil, fmt.Errorf("--faults: %s:%w", f.faults, err)
+	}
+	return script, nil
+}
+
+// readNamespaces reads the list of --namespaces; nil without one.
+func (f *serveFlags) readNamespaces() ([]target.Namespace, error) {
+	if f.namespaces == "" {
+		return nil, nil
+	}
+	document, err := readDocument(f.namespaces)
+	if err != nil {
+		return nil, fmt.Errorf("--namespaces: %w", err)
+	}
+	list, err := target.ParseNamespaces(document, filepath.Dir(f.namespaces))
+	if err != nil {
+		return nil, fmt.Errorf("--namespaces: %s: %w", f.namespaces, err)
+	}
+	return list, nil
+}
+
+// followNamespaces reads the list of --namespaces again on every SIGHUP, until ctx ends or stop is called.
+func (c *command) followNamespaces(ctx context.Context, t *target.Target, f serveFlags) (stop func()) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+			}
+			list, err := f.readNamespaces()
+			if err == nil {
+				if err = t.SetNamespaces(list); err != nil {
+					err = fmt.Errorf("--namespaces: %s: %w", f.namespaces, err)
+				}
+			}
+			if err != nil {
+				fmt.Fprintf(c.err, "millrace drive serve: namespaces stay as they are: %v\n", err)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		cancel()
+		<-done
+	}
 }
 
 // authentication reads the keys; nil means that hosts need not authenticate.
@@ -350,45 +369,4 @@ func parseAdvertise(s string) (netip.AddrPort, error) {
 		return at, fmt.Errorf("--advertise %q: want IP or IP:PORT", s)
 	}
 	return at, nil
-}
-
-// listen opens a port, and says what to do where it is not to be had.
-func listen(flag, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w; choose another address or port", flag, address, err)
-	}
-	return l, nil
-}
-
-// discoveryEntries are what discovery tells: the drive at the first listener, and discovery itself at the last.
-func discoveryEntries(nqn string, listeners []net.Listener, advertise netip.AddrPort) ([]fabrics.Entry, error) {
-	address := func(l net.Listener, port uint16) (netip.AddrPort, error) {
-		at := l.Addr().(*net.TCPAddr).AddrPort()
-		ip := at.Addr().Unmap()
-		if advertise.IsValid() {
-			ip = advertise.Addr()
-		}
-		if ip.IsUnspecified() {
-			return at, fmt.Errorf("--listen %s is every address of this machine: say with --advertise IP which of them hosts reach it by", at)
-		}
-		if port == 0 {
-			port = at.Port()
-		}
-		return netip.AddrPortFrom(ip, port), nil
-	}
-	drive, err := address(listeners[0], advertise.Port())
-	if err != nil {
-		return nil, err
-	}
-	own := drive
-	if len(listeners) > 1 {
-		if own, err = address(listeners[len(listeners)-1], 0); err != nil {
-			return nil, err
-		}
-	}
-	return []fabrics.Entry{
-		{Type: fabrics.CurrentDiscovery, Port: 1, Address: own, NQN: fabrics.DiscoveryNQN},
-		{Type: fabrics.NVM, Port: 1, Address: drive, NQN: nqn},
-	}, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
@@ -66,61 +63,6 @@ func TestServeNamespaces(t *testing.T) {
 	assert.Contains(t, line, "; with further namespaces 7, 9\n")
 }
 
-// TestNamespacesFollowTheList: one list after the other, as they are read.
-func TestNamespacesFollowTheList(t *testing.T) {
-	dir := t.TempDir()
-	must(t, "drive", "create", "file:"+dir+"/old?size=1MiB&lba=4096")
-	own, err := csd.Open(csd.Options{Plain: true, Size: 1 << 20})
-	require.NoError(t, err)
-	a := newAddedNamespaces(filepath.Join(dir, "list"), own.Subsystem(), slog.New(slog.DiscardHandler))
-	for _, step := range []struct {
-		name, list string
-		want       []uint32
-		says       string // the error; empty: none
-	}{
-		{"nothing", "", []uint32{}, ""},
-		{"a drive that exists", "namespaces: [{nsid: 5, flash: old}]", []uint32{5}, ""},
-		{"the same again", "namespaces: [{nsid: 5, flash: old, size: 1MiB, lba: 4096}]", []uint32{5}, ""},
-		{"another size", "namespaces: [{nsid: 5, flash: old, size: 2MiB}]", []uint32{5}, "keeps them"},
-		{"not YAML", "namespaces: [", []uint32{5}, "line 1"},
-		{"not a list", "namespaces: 3", []uint32{5}, "cannot unmarshal"},
-		{"an unknown key", "namespaces: [{nsid: 5, flash: old, lab: 512}]", []uint32{5}, "field lab not found: want namespaces"},
-		{"the drive's own", "namespaces: [{nsid: 1, flash: old}]", []uint32{5}, "from 4 to 128"},
-		{"no flash", "namespaces: [{nsid: 6}]", []uint32{5}, "flash is wanted"},
-		{"a block of a kilobyte", "namespaces: [{nsid: 6, flash: x, lba: 1024}]", []uint32{5}, "512 or 4096"},
-		{"a size that is none", "namespaces: [{nsid: 6, flash: x, size: 1XB}]", []uint32{5}, "size"},
-		{"twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 5, flash: x, size: 1MiB}]", []uint32{5}, "twice"},
-		{"flash twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 6, flash: ./old}]", []uint32{5}, "twice"},
-		{"flash that is not there", "namespaces: [{nsid: 6, flash: new, size: 1MiB}, {nsid: 7, flash: none}]", []uint32{5}, "or give its size here"},
-		{"moved, and one more", "namespaces: [{nsid: 6, flash: old}, {nsid: 5, flash: new, size: 1MiB}]", []uint32{5, 6}, ""},
-		{"exchanged", "namespaces: [{nsid: 5, flash: old}, {nsid: 6, flash: new}]", []uint32{5, 6}, ""},
-		{"one gone", "namespaces: [{nsid: 6, flash: new}]", []uint32{6}, ""},
-		{"all gone", "namespaces: []", []uint32{}, ""},
-		{"back", "namespaces: [{nsid: 128, flash: old}]", []uint32{128}, ""},
-	} {
-		require.NoError(t, os.WriteFile(a.list, []byte(step.list), 0o600))
-		err := a.read()
-		if step.says == "" {
-			require.NoError(t, err, step.name)
-		} else {
-			require.ErrorContains(t, err, step.says, step.name)
-			require.NotContains(t, err.Error(), "\n", step.name)
-		}
-		require.Equal(t, step.want, a.ids(), step.name)
-		require.Len(t, a.flash, len(step.want), step.name)
-	}
-	require.NoError(t, os.Remove(a.list))
-	require.ErrorContains(t, a.read(), "no such file")
-	require.Equal(t, []uint32{128}, a.ids())
-	require.NoError(t, a.close())
-	require.NoError(t, own.Close())
-	for _, path := range []string{"/old", "/new"} { // nothing holds them any more
-		d, err := csd.Open(csd.Options{Path: dir + path, Plain: true})
-		require.NoError(t, err)
-		require.NoError(t, d.Close())
-	}
-}
-
 func TestServeRefusesNamespaces(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ list, says string }{
@@ -136,22 +78,4 @@ func TestServeRefusesNamespaces(t *testing.T) {
 			assert.Empty(t, out)
 		})
 	}
-}
-
-func FuzzNamespaces(f *testing.F) {
-	f.Add([]byte("namespaces: [{nsid: 4, flash: a, size: 1MiB, lba: 4096}]"))
-	f.Add([]byte("namespaces:\n- {nsid: 4}\n- 3"))
-	f.Fuzz(func(t *testing.T, document []byte) {
-		entries, err := parseNamespaces(document, "/folder")
-		if err != nil {
-			return
-		}
-		ids := map[uint32]bool{}
-		for _, e := range entries {
-			if ids[e.NSID] || e.NSID < controller.FirstAddedNSID || e.NSID > controller.MaxNSID || !filepath.IsAbs(e.Flash) {
-				t.Fatalf("%+v", e)
-			}
-			ids[e.NSID] = true
-		}
-	})
 }

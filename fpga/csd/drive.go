@@ -257,6 +257,31 @@ func (d *Drive) giveUp() error {
 	return err
 }
 
+// Created reports whether this Open has made the drive.
+func (d *Drive) Created() bool { return d.created }
+
+// Remove closes a drive that this Open has made, and removes its files: for a caller that has made a drive and cannot use
+// it. It refuses a drive that was there before, and then neither closes it nor changes it.
+func (d *Drive) Remove() error {
+	if !d.created {
+		return fmt.Errorf("drive %s: remove: this process has not made it", d.name())
+	}
+	err := d.Close()
+	if errors.Is(err, ErrBusy) {
+		return err
+	}
+	paths := []string{d.opt.Path, statePath(d.opt.Path)}
+	for slot := range slotCount {
+		paths = append(paths, slotPath(d.opt.Path, slot))
+	}
+	for _, path := range paths {
+		if e := os.Remove(path); !errors.Is(e, os.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
 // Subsystem is the drive's NVMe side.
 func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
 

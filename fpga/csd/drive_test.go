@@ -55,6 +55,37 @@ func read(t testing.TB, c nvme.Conn, lba uint64, n int) []byte {
 	return p
 }
 
+// TestRemove: a drive that was made goes with its files; one that was there before is neither closed nor changed.
+func TestRemove(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "drive")
+	o := Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM}
+	d, err := Open(o)
+	require.NoError(t, err)
+	require.True(t, d.Created())
+	require.NoError(t, d.Own(Owner{Name: "a test", Drive: "d"}))
+	c, err := controller.Local(d.Subsystem(), controller.HostID{})
+	require.NoError(t, err)
+	require.ErrorIs(t, d.Remove(), ErrBusy)
+	require.FileExists(t, path)
+	require.NoError(t, c.Close())
+	require.NoError(t, d.Remove())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	d, err = Open(o)
+	require.NoError(t, err)
+	require.NoError(t, d.Close())
+	o.Create = false
+	d = openDrive(t, o)
+	require.False(t, d.Created())
+	require.ErrorContains(t, d.Remove(), "has not made it")
+	require.FileExists(t, path)
+	require.FileExists(t, statePath(path))
+	write(t, connect(t, d), 0, make([]byte, 512), false)
+}
+
 func TestDataSurvivesCloseAndOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")
 	data := bytes.Repeat([]byte("flash"), 512)

@@ -2,8 +2,8 @@
 //
 // A Subsystem is a drive. Namespace 1 holds blocks (NVM command set) over a Flash. A drive that computes has two more
 // over a Compute: namespace 2, subsystem local memory, and namespace 3, computational programs. Without a Compute it is
-// a plain drive and answers as one. Further namespaces of blocks come and go with AddNamespace and RemoveNamespace while
-// hosts are connected.
+// a plain drive and answers as one. Further namespaces of blocks come and go with ChangeNamespaces while hosts are
+// connected.
 //
 // A Controller is one host's association with the drive (dynamic controller model). A transport drives it: properties
 // by PropertyGet and PropertySet, queues by OpenQueue and CloseQueue, and every command in two steps, Parse, which says

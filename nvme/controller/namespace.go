@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -13,13 +14,13 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Identifiers of namespaces that AddNamespace adds. Those below are the drive's own.
+// Identifiers of namespaces that ChangeNamespaces adds. Those below are the drive's own.
 const (
 	FirstAddedNSID = cs.NamespaceCompute + 1
 	MaxNSID        = 128 // NN, as Identify tells it
 )
 
-// Errors of AddNamespace and RemoveNamespace.
+// Errors of ChangeNamespaces.
 var (
 	ErrNamespaceExists = errors.New("there is a namespace with this identifier")
 	ErrNoNamespace     = errors.New("no namespace with this identifier was added")
@@ -138,76 +139,103 @@ func (s *Subsystem) sync() error {
 	})
 }
 
-// AddNamespace adds a namespace while the drive runs, tells the hosts that asked for such events, and returns its
-// identifier. The drive uses its flash until RemoveNamespace has returned, or every association is closed. The error wraps
-// ErrNamespaceExists where that is the cause; nothing has changed then.
-func (s *Subsystem) AddNamespace(n Namespace) (uint32, error) {
+// ChangeNamespaces removes and adds namespaces while the drive runs, in one step: hosts see the namespaces of before or
+// those of after, and an error means that nothing has changed. It returns the identifiers of those that were added, in
+// the order of add, and tells the hosts that asked for such events.
+//
+// An identifier of remove may be used again in add. Commands to a removed namespace end with Invalid Namespace or
+// Format from then on, and so do commands that run and take long; ChangeNamespaces waits for the others. When it returns,
+// the drive uses the flash of the removed namespaces no longer. The caller syncs what was written there and not flushed.
+// The drive uses the flash of an added namespace until it is removed, or every association is closed.
+//
+// The error wraps ErrNamespaceExists or ErrNoNamespace where that is the cause.
+func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32, error) {
+	if s.discovery != nil {
+		return nil, errors.New("change namespaces: a discovery subsystem has no namespaces")
+	}
+	added := make([]*namespace, len(add))
+	for i, n := range add {
+		var err error
+		if added[i], err = n.open(); err != nil {
+			return nil, fmt.Errorf("add namespace %d: %w", n.NSID, err)
+		}
+	}
+	removed, err := s.replaceSpaces(remove, added)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]uint32, len(added))
+	for i, ns := range added {
+		ids[i] = ns.id
+		s.log.Info("namespace added", "nsid", ns.id, "bytes", ns.flash.Size(), "block_bytes", 1<<ns.shift)
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(remove, ids)))) {
+		s.NamespaceChanged(id)
+	}
+	for _, ns := range removed {
+		ns.retire()
+		s.log.Info("namespace removed", "nsid", ns.id)
+	}
+	return ids, nil
+}
+
+// open makes the namespace that n describes. Its identifier is 0 where n leaves the choice.
+func (n Namespace) open() (*namespace, error) {
+	if n.NSID != 0 && (n.NSID < FirstAddedNSID || n.NSID > MaxNSID) {
+		return nil, fmt.Errorf("use an identifier from %d to %d: those below are the drive's own", FirstAddedNSID, MaxNSID)
+	}
+	if n.Flash == nil {
+		return nil, errors.New("no flash: Namespace.Flash is required")
+	}
 	if n.BlockSize == 0 {
 		n.BlockSize = 512
 	}
-	id, err := s.addNamespace(n)
-	if err != nil {
-		return 0, fmt.Errorf("add namespace %d: %w", n.NSID, err)
-	}
-	s.log.Info("namespace added", "nsid", id, "bytes", n.Flash.Size(), "block_bytes", n.BlockSize)
-	s.NamespaceChanged(id)
-	return id, nil
-}
-
-func (s *Subsystem) addNamespace(n Namespace) (uint32, error) {
-	if s.discovery != nil {
-		return 0, errors.New("a discovery subsystem has no namespaces")
-	}
-	if n.NSID != 0 && (n.NSID < FirstAddedNSID || n.NSID > MaxNSID) {
-		return 0, fmt.Errorf("use an identifier from %d to %d: those below are the drive's own", FirstAddedNSID, MaxNSID)
-	}
-	if n.Flash == nil {
-		return 0, errors.New("no flash: Namespace.Flash is required")
-	}
 	ns, err := newNamespace(n.NSID, n.Flash, n.BlockSize)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if ns.uuid = n.UUID; ns.uuid == (uuid.UUID{}) {
 		if ns.uuid, err = uuid.NewRandom(); err != nil {
-			return 0, fmt.Errorf("random uuid: %w", err)
+			return nil, fmt.Errorf("random uuid: %w", err)
 		}
 	}
+	return ns, nil
+}
+
+// replaceSpaces replaces the namespaces with blocks, and returns those that are gone. Where it fails, nothing has changed.
+func (s *Subsystem) replaceSpaces(remove []uint32, added []*namespace) (removed []*namespace, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	next := *s.spaces.Load()
-	if ns.id == 0 {
-		for ns.id = FirstAddedNSID; ns.id <= MaxNSID && next[ns.id] != nil; ns.id++ {
+	for _, id := range remove {
+		ns := next.find(id)
+		if ns == nil || id < FirstAddedNSID {
+			return nil, fmt.Errorf("remove namespace %d: %w", id, ErrNoNamespace)
 		}
-		if ns.id > MaxNSID {
-			return 0, fmt.Errorf("there are %d already: %w", MaxNSID-FirstAddedNSID+1, ErrNamespaceExists)
+		removed = append(removed, ns)
+		next[id] = nil
+	}
+	// Identifiers that were asked for first: a free one must not be taken from under them.
+	for _, ns := range added {
+		if ns.id == 0 {
+			continue
 		}
+		if next[ns.id] != nil {
+			return nil, fmt.Errorf("add namespace %d: %w", ns.id, ErrNamespaceExists)
+		}
+		next[ns.id] = ns
 	}
-	if next[ns.id] != nil {
-		return 0, ErrNamespaceExists
+	for _, ns := range added {
+		if ns.id != 0 {
+			continue
+		}
+		free := slices.Index(next[FirstAddedNSID:], nil)
+		if free < 0 {
+			return nil, fmt.Errorf("add a namespace: there are %d already: %w", MaxNSID-FirstAddedNSID+1, ErrNamespaceExists)
+		}
+		ns.id = uint32(FirstAddedNSID + free)
+		next[ns.id] = ns
 	}
-	next[ns.id] = ns
 	s.spaces.Store(&next)
-	return ns.id, nil
-}
-
-// RemoveNamespace takes a namespace that was added away while the drive runs, and tells the hosts that asked for such
-// events. Commands to it from then on end with Invalid Namespace or Format, and so do those that run and take long; it waits for
-// the others. When it returns, nothing uses the flash any more. What was written and not flushed is the caller's to sync.
-// The error wraps ErrNoNamespace.
-func (s *Subsystem) RemoveNamespace(nsid uint32) error {
-	s.changing.Lock()
-	next := *s.spaces.Load()
-	ns := next.find(nsid)
-	if ns == nil || nsid < FirstAddedNSID {
-		s.changing.Unlock()
-		return fmt.Errorf("remove namespace %d: %w", nsid, ErrNoNamespace)
-	}
-	next[nsid] = nil
-	s.spaces.Store(&next)
-	s.changing.Unlock()
-	s.NamespaceChanged(nsid)
-	ns.retire()
-	s.log.Info("namespace removed", "nsid", nsid)
-	return nil
+	return removed, nil
 }

@@ -16,11 +16,24 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
+func addNamespace(s *Subsystem, n Namespace) (uint32, error) {
+	ids, err := s.ChangeNamespaces(nil, []Namespace{n})
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
+}
+
+func removeNamespace(s *Subsystem, nsid uint32) error {
+	_, err := s.ChangeNamespaces([]uint32{nsid}, nil)
+	return err
+}
+
 // add adds a namespace of blocks of 4096 bytes.
 func (d *drive) add(nsid uint32, size int) (*memFlash, uint32) {
 	d.t.Helper()
 	f := newFlash(size)
-	id, err := d.AddNamespace(Namespace{NSID: nsid, Flash: f, BlockSize: 4096, UUID: uuid.NewSHA1(uuid.UUID{}, []byte("added"))})
+	id, err := addNamespace(d.Subsystem, Namespace{NSID: nsid, Flash: f, BlockSize: 4096, UUID: uuid.NewSHA1(uuid.UUID{}, []byte("added"))})
 	require.NoError(d.t, err)
 	return f, id
 }
@@ -89,7 +102,7 @@ func TestComputeOverAddedNamespace(t *testing.T) {
 	got := make([]byte, 8192)
 	io(t, c, cs.Fetch(at, 8192), got, nvme.Success)
 	require.Equal(t, f.data[4096:][:8192], got)
-	require.NoError(t, d.RemoveNamespace(id))
+	require.NoError(t, removeNamespace(d.Subsystem, id))
 	io(t, c, cs.PreprocessCommand(uint32(len(b))), b, nvme.InvalidNamespace)
 }
 
@@ -105,7 +118,7 @@ func TestRemoveNamespace(t *testing.T) {
 	require.Equal(t, []uint32{5}, nvme.UnmarshalNamespaceList(page))
 
 	next = waitEvent(c)
-	require.NoError(t, d.RemoveNamespace(id))
+	require.NoError(t, removeNamespace(d.Subsystem, id))
 	require.Equal(t, nvme.EventNamespaceChanged, <-next)
 	admin(t, c, nvme.GetLog(nvme.LogChangedNamespaces, 0, 0, nvme.ChangedLogSize), page, nvme.Success)
 	require.Equal(t, []uint32{5}, nvme.UnmarshalNamespaceList(page))
@@ -118,10 +131,10 @@ func TestRemoveNamespace(t *testing.T) {
 	io(t, c, nvme.Read(1, 0, 1, 512), make([]byte, 512), nvme.Success)
 
 	f := newFlash(8192)
-	_, err := d.AddNamespace(Namespace{NSID: 5, Flash: f})
+	_, err := addNamespace(d.Subsystem, Namespace{NSID: 5, Flash: f})
 	require.NoError(t, err)
 	io(t, c, nvme.Read(5, 15, 1, 512), make([]byte, 512), nvme.Success)
-	require.NoError(t, d.RemoveNamespace(5))
+	require.NoError(t, removeNamespace(d.Subsystem, 5))
 }
 
 func TestNamespacesThatCannotBe(t *testing.T) {
@@ -139,26 +152,70 @@ func TestNamespacesThatCannotBe(t *testing.T) {
 		"one that is there":    {Namespace{NSID: 4, Flash: newFlash(512)}, ErrNamespaceExists.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := d.AddNamespace(c.n)
+			_, err := addNamespace(d.Subsystem, c.n)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
 	for nsid := uint32(FirstAddedNSID + 1); nsid <= MaxNSID; nsid++ {
-		_, err := d.AddNamespace(Namespace{Flash: newFlash(512)})
+		_, err := addNamespace(d.Subsystem, Namespace{Flash: newFlash(512)})
 		require.NoError(t, err)
 	}
-	_, err := d.AddNamespace(Namespace{Flash: newFlash(512)})
+	_, err := addNamespace(d.Subsystem, Namespace{Flash: newFlash(512)})
 	require.ErrorIs(t, err, ErrNamespaceExists)
 	for _, nsid := range []uint32{0, 1, 2, MaxNSID + 1, nvme.AllNamespaces} {
-		require.ErrorIs(t, d.RemoveNamespace(nsid), ErrNoNamespace)
+		require.ErrorIs(t, removeNamespace(d.Subsystem, nsid), ErrNoNamespace)
 	}
-	require.NoError(t, d.RemoveNamespace(50))
-	require.ErrorIs(t, d.RemoveNamespace(50), ErrNoNamespace)
-	id, err := d.AddNamespace(Namespace{Flash: newFlash(512)})
+	require.NoError(t, removeNamespace(d.Subsystem, 50))
+	require.ErrorIs(t, removeNamespace(d.Subsystem, 50), ErrNoNamespace)
+	id, err := addNamespace(d.Subsystem, Namespace{Flash: newFlash(512)})
 	require.NoError(t, err)
 	require.EqualValues(t, 50, id, "the first that is free")
-	_, err = NewDiscovery(DiscoveryOptions{}).AddNamespace(Namespace{Flash: newFlash(512)})
+	_, err = addNamespace(NewDiscovery(DiscoveryOptions{}), Namespace{Flash: newFlash(512)})
 	require.ErrorContains(t, err, "discovery")
+}
+
+// TestChangeNamespacesIsAllOrNothing makes a change fail at each of its parts: the namespaces stay as they were.
+func TestChangeNamespacesIsAllOrNothing(t *testing.T) {
+	d := newDrive(t)
+	c := d.connect()
+	kept, _ := d.add(4, 4096)
+	copy(kept.data, "kept")
+	d.add(6, 4096)
+	active := func() []uint32 {
+		return nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0, 0, nvme.Success))
+	}
+	fine := Namespace{NSID: 9, Flash: newFlash(4096)}
+	for name, change := range map[string]struct {
+		remove []uint32
+		add    []Namespace
+		want   error
+	}{
+		"one to remove is not there":  {[]uint32{4, 5}, []Namespace{fine}, ErrNoNamespace},
+		"one is removed twice":        {[]uint32{4, 4}, []Namespace{fine}, ErrNoNamespace},
+		"one to add is there":         {[]uint32{4}, []Namespace{fine, {NSID: 6, Flash: newFlash(4096)}}, ErrNamespaceExists},
+		"one is added twice":          {[]uint32{4}, []Namespace{fine, fine}, ErrNamespaceExists},
+		"one to add has no flash":     {[]uint32{4}, []Namespace{fine, {NSID: 7}}, nil},
+		"one to add is the drive's":   {[]uint32{4}, []Namespace{fine, {NSID: 1, Flash: newFlash(4096)}}, nil},
+		"one to remove is the drives": {[]uint32{4, 1}, []Namespace{fine}, ErrNoNamespace},
+	} {
+		_, err := d.ChangeNamespaces(change.remove, change.add)
+		require.Error(t, err, name)
+		if change.want != nil {
+			require.ErrorIs(t, err, change.want, name)
+		}
+		require.Equal(t, []uint32{1, 2, 3, 4, 6}, active(), name)
+		got := make([]byte, 4096)
+		io(t, c, nvme.Read(4, 0, 1, 4096), got, nvme.Success)
+		require.Equal(t, kept.data, got, name)
+	}
+	// A free identifier is not one that the same change asks for by number.
+	ids, err := d.ChangeNamespaces([]uint32{4, 6}, []Namespace{{Flash: newFlash(4096)}, {NSID: 4, Flash: newFlash(8192)}})
+	require.NoError(t, err)
+	require.Equal(t, []uint32{5, 4}, ids)
+	require.Equal(t, []uint32{1, 2, 3, 4, 5}, active())
+	var ns nvme.IdentifyNamespace
+	require.NoError(t, ns.Unmarshal(identify(t, c, nvme.CNSNamespace, 4, 0, nvme.Success)))
+	require.EqualValues(t, 16, ns.Size, "the identifier names the new namespace")
 }
 
 // heldFlash holds reads up, and fails the test when it is used after its owner closed it.
@@ -221,14 +278,14 @@ func TestRemoveNamespaceWaits(t *testing.T) {
 			d := newDrive(t)
 			conn := d.connect()
 			f := &heldFlash{memFlash: newFlash(4 << 20), t: t, entered: make(chan struct{}), hold: make(chan struct{})}
-			id, err := d.AddNamespace(Namespace{Flash: f})
+			id, err := addNamespace(d.Subsystem, Namespace{Flash: f})
 			require.NoError(t, err)
 			cmd, data := c.cmd(d, conn, id)
 			done := make(chan error, 1)
 			go func() { _, err := conn.IO(context.Background(), &cmd, data); done <- err }()
 			<-f.entered
 			removed := make(chan error, 1)
-			go func() { removed <- d.RemoveNamespace(id) }()
+			go func() { removed <- removeNamespace(d.Subsystem, id) }()
 			until(t, func() bool { _, ok := d.commandSet(id); return !ok })
 			io(t, conn, nvme.Read(id, 0, 1, 512), make([]byte, 512), nvme.InvalidNamespace)
 			select {
@@ -304,13 +361,13 @@ func TestNamespacesComeAndGo(t *testing.T) {
 			defer changes.Done()
 			for range 200 {
 				f := &heldFlash{memFlash: newFlash(1 << 16), t: t}
-				if _, err := d.AddNamespace(Namespace{NSID: 4, Flash: f}); err != nil {
+				if _, err := addNamespace(d.Subsystem, Namespace{NSID: 4, Flash: f}); err != nil {
 					assert.ErrorIs(t, err, ErrNamespaceExists)
 					continue
 				}
 				for before := did.Load(); did.Load() < before+3; runtime.Gosched() {
 				}
-				assert.NoError(t, d.RemoveNamespace(4))
+				assert.NoError(t, removeNamespace(d.Subsystem, 4))
 				f.closed.Store(true)
 			}
 		}()

@@ -1,0 +1,31 @@
+// Package target serves a drive over NVMe/TCP, as `millrace drive serve` does: it opens the drive, listens, answers
+// discovery, adds further namespaces of blocks, and injects faults where a script says so.
+//
+// # Overview
+//
+// Start takes Options and returns a Target that accepts hosts. Target.Wait returns when a listener fails, or when its
+// context ends; Target.Close lets running commands complete, ends the associations and closes the drive.
+// Target.SetNamespaces replaces the namespaces that the drive has beside its own while hosts are connected.
+// ParseNamespaces reads their list from YAML.
+//
+// # All or nothing
+//
+// Start that fails leaves nothing behind: the ports are free, the drive is closed, and files that Start made are removed.
+// SetNamespaces that fails changes nothing that a host or the file system shows: everything that can fail happens before
+// the one step in which the namespaces are replaced, and files that it made are removed.
+//
+// # Concurrency
+//
+// Methods of a Target are safe for concurrent use. Target.mu guards the namespaces; it is held during SetNamespaces, so
+// that one list follows the other. The goroutines of a Target end before Close returns.
+//
+// # Errors
+//
+// An OptionError names the field of Options that cannot be; a ListenError names the address that cannot be listened at.
+// Errors of the drive are those of package csd.
+//
+// # Debugging
+//
+// Options.Logger receives what the drive, the transport and the fault injector log: hosts that come and go, refusals,
+// namespaces that are added and removed, each injected fault.
+package target
