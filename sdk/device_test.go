@@ -3,7 +3,6 @@ package sdk
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +23,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/faults"
 )
 
 func openDevice(t testing.TB, uri string, o DeviceOptions) *Device {
@@ -241,20 +240,34 @@ func TestBlockBounds(t *testing.T) {
 }
 
 func TestFaultsAreNamed(t *testing.T) {
-	d := openDevice(t, "mem:bad?size=4MiB&slm=64KiB", DeviceOptions{WrapFlash: func(f controller.Flash) controller.Flash {
-		return &csd.Faulty{Flash: f, Read: csd.FailLBA(5000, errors.New("worn")), Write: csd.FailLBA(10, syscall.ENOSPC)}
-	}})
-	err := d.ReadBlocks(t.Context(), make([]byte, 4<<20), 0)
+	script, err := faults.Parse([]byte(
+		"fail: [{operation: read, lba: 5000}, {operation: write, lba: 10, status: capacity_exceeded}]"))
+	require.NoError(t, err)
+	injector, err := faults.New(script, faults.Options{})
+	require.NoError(t, err)
+	d := openDevice(t, "mem:bad?size=4MiB&slm=64KiB", DeviceOptions{WrapFlash: injector.Flash})
+	err = d.ReadBlocks(t.Context(), make([]byte, 4<<20), 0)
 	require.ErrorIs(t, err, nvme.UnrecoveredReadError)
 	assert.Contains(t, err.Error(), "mem:bad")
 	_, err = d.WriteAt(make([]byte, 100), 10*512)
 	require.ErrorIs(t, err, nvme.CapacityExceeded, "a full disk under the drive")
 }
 
+// countedFlash counts what reaches the disk.
+type countedFlash struct {
+	controller.Flash
+	syncs *int
+}
+
+func (f countedFlash) Sync() error {
+	*f.syncs++
+	return f.Flash.Sync()
+}
+
 func TestForceUnitAccessAndFlush(t *testing.T) {
 	syncs := 0
 	d := openDevice(t, "mem:?size=1MiB&slm=64KiB", DeviceOptions{WrapFlash: func(f controller.Flash) controller.Flash {
-		return &csd.Faulty{Flash: f, Flush: func() error { syncs++; return nil }}
+		return countedFlash{f, &syncs}
 	}})
 	require.NoError(t, d.WriteBlocks(t.Context(), make([]byte, 512), 0, false))
 	assert.Equal(t, 0, syncs)
@@ -579,11 +592,13 @@ func TestImages(t *testing.T) {
 
 func TestExecutionsThatFailOnTheDrive(t *testing.T) {
 	for _, set := range []string{"vendor", "standard"} {
-		var f controller.Faults
-		d := openDevice(t, "mem:?size=1MiB&slm=1MiB&commands="+set, DeviceOptions{WrapCompute: f.Compute})
+		injector, err := faults.New(new(faults.Script), faults.Options{})
+		require.NoError(t, err)
+		d := openDevice(t, "mem:?size=1MiB&slm=1MiB&commands="+set, DeviceOptions{WrapCompute: injector.Compute})
 		slm, err := d.ReserveSLM(t.Context(), 512<<10)
 		require.NoError(t, err)
-		f.FailExecute(1, nvme.InternalError, 0)
+		second := faults.Execute{Status: nvme.InternalError, Count: faults.Count{After: 1, Times: 1}}
+		require.NoError(t, injector.Replace(&faults.Script{Execute: []faults.Execute{second}}))
 		v := stockAnswers(t)[0]
 		_, _, err = answer(t, d, slm, &v)
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package sdk_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +14,7 @@ import (
 
 	"github.com/millrace/millrace/fpga/program"
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/partition"
 	"github.com/millrace/millrace/sdk/processor"
@@ -101,19 +100,27 @@ func TestDriveFaults(t *testing.T) {
 	data := write(t, l)
 	prog, schema := jagged()
 	for name, c := range map[string]struct {
-		fault func(f *controller.Faults)
-		want  error
+		script faults.Script
+		want   error
 	}{
-		"a read fails":       {func(f *controller.Faults) { f.FailRead(8192, int64(len(data)/2), errors.New("worn out")) }, nvme.UnrecoveredReadError},
-		"an execution fails": {func(f *controller.Faults) { f.FailExecute(2, nvme.InternalError, 0) }, nvme.InternalError},
+		"a read fails": {faults.Script{Fail: []faults.Fail{{
+			Operation: faults.Read, LBA: 16, Blocks: uint64(len(data) / 1024), Status: nvme.UnrecoveredReadError,
+			Count: faults.Count{Times: faults.Always},
+		}}}, nvme.UnrecoveredReadError},
+		"an execution fails": {faults.Script{Execute: []faults.Execute{{
+			Status: nvme.InternalError, Count: faults.Count{After: 2, Times: 1},
+		}}}, nvme.InternalError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var f controller.Faults
-			dev, part := onDrive(t, data, sdk.FilesOptions{SLM: 16 << 20, DeviceOptions: sdk.DeviceOptions{WrapFlash: f.Flash, WrapCompute: f.Compute}})
+			injector, err := faults.New(new(faults.Script), faults.Options{})
+			require.NoError(t, err)
+			dev, part := onDrive(t, data, sdk.FilesOptions{
+				SLM: 16 << 20, DeviceOptions: sdk.DeviceOptions{WrapFlash: injector.Flash, WrapCompute: injector.Compute},
+			})
 			p := startOn(t, dev, prog, schema, processor.Options{})
 			defer p.Close()
-			c.fault(&f)
-			_, err := collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 100})
+			require.NoError(t, injector.Replace(&c.script))
+			_, err = collect(p, processor.Run{Partition: part, Rows: part.Rows, Batch: 100})
 			require.ErrorIs(t, err, c.want)
 			assert.ErrorContains(t, err, part.Name)
 		})

@@ -43,6 +43,6 @@
 //
 // # Debugging
 //
-// Options.Logger tells why an image was refused, and so do the refusals of [Drive.Images]. Vendor log C0h has the counters. [Faulty] injects faults. Built with
+// Options.Logger tells why an image was refused, and so do the refusals of [Drive.Images]. Vendor log C0h has the counters. Package nvme/faults injects faults through [Options].WrapFlash. Built with
 // -tags debug, memory that a closed drive had is unmapped, so that a view kept too long faults instead of reading zeros.
 package csd

@@ -49,8 +49,7 @@ type Options struct {
 	NoMap  bool         // hosts in the process get no views of the memory
 	Logger *slog.Logger // nil: no log
 
-	// WrapFlash and WrapCompute put something between the controller and what it drives: faults, in tests. See Faulty
-	// and controller.Faults.
+	// WrapFlash and WrapCompute put something between the controller and what it drives: an injector of package faults.
 	WrapFlash   func(controller.Flash) controller.Flash
 	WrapCompute func(controller.Compute) controller.Compute
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/faults"
 )
 
 const testSLM = 4 << 20
@@ -291,11 +292,20 @@ func FuzzState(f *testing.F) {
 	})
 }
 
+// countedFlash counts what reaches the disk.
+type countedFlash struct {
+	controller.Flash
+	syncs *int
+}
+
+func (f countedFlash) Sync() error {
+	*f.syncs++
+	return f.Flash.Sync()
+}
+
 func TestFlushAndFUAReachTheDisk(t *testing.T) {
 	syncs := 0
-	o := Options{Size: 1 << 20, WrapFlash: func(f controller.Flash) controller.Flash {
-		return &Faulty{Flash: f, Flush: func() error { syncs++; return nil }}
-	}}
+	o := Options{Size: 1 << 20, WrapFlash: func(f controller.Flash) controller.Flash { return countedFlash{f, &syncs} }}
 	c := connect(t, openDrive(t, o))
 	write(t, c, 0, make([]byte, 512), false)
 	assert.Equal(t, 0, syncs)
@@ -308,13 +318,14 @@ func TestFlushAndFUAReachTheDisk(t *testing.T) {
 }
 
 func TestFaultsComeOutAsStatuses(t *testing.T) {
-	bad := errors.New("bad block")
-	o := Options{Size: 1 << 20, WrapFlash: func(f controller.Flash) controller.Flash {
-		return &Faulty{Flash: f, Read: FailLBA(7, bad), Write: FailLBA(9, bad), Flush: func() error { return bad }}
-	}}
-	c := connect(t, openDrive(t, o))
+	script, err := faults.Parse([]byte(
+		"fail: [{operation: read, lba: 7}, {operation: write, lba: 9}, {operation: flush}]"))
+	require.NoError(t, err)
+	injector, err := faults.New(script, faults.Options{})
+	require.NoError(t, err)
+	c := connect(t, openDrive(t, Options{Size: 1 << 20, WrapFlash: injector.Flash}))
 	cmd := nvme.Read(1, 6, 2, 512)
-	_, err := c.IO(t.Context(), &cmd, make([]byte, 1024))
+	_, err = c.IO(t.Context(), &cmd, make([]byte, 1024))
 	require.ErrorIs(t, err, nvme.UnrecoveredReadError)
 	cmd = nvme.Write(1, 9, 1, 512, false)
 	_, err = c.IO(t.Context(), &cmd, make([]byte, 512))

@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	"github.com/millrace/millrace/nvme/controller"
 )
 
 // Why a flash cannot be opened.
@@ -128,62 +126,3 @@ func inside(f Flash, off, n int64) error {
 }
 
 var errOutside = errors.New("out of range")
-
-// Faulty wraps a flash with faults for tests of what lies above it. The hooks run before the flash is touched, with
-// the block that the transfer begins at and the number of blocks; an error they return is the transfer's, and nothing
-// is read or written. Set them before the drive is opened, with [Options].WrapFlash.
-type Faulty struct {
-	controller.Flash
-	LBA   int           // bytes of a block; 0 means 512
-	Delay time.Duration // before every read and write
-	Read  func(lba, blocks int64) error
-	Write func(lba, blocks int64) error
-	Flush func() error
-}
-
-// FailLBA returns a hook that fails transfers that touch block n with err.
-func FailLBA(n int64, err error) func(lba, blocks int64) error {
-	return func(lba, blocks int64) error {
-		if lba <= n && n < lba+blocks {
-			return err
-		}
-		return nil
-	}
-}
-
-func (f *Faulty) blocks(p []byte, off int64) (int64, int64) {
-	size := int64(f.LBA)
-	if size == 0 {
-		size = LBA512
-	}
-	return off / size, (int64(len(p)) + size - 1) / size
-}
-
-func (f *Faulty) ReadAt(p []byte, off int64) (int, error) {
-	time.Sleep(f.Delay)
-	if f.Read != nil {
-		if err := f.Read(f.blocks(p, off)); err != nil {
-			return 0, err
-		}
-	}
-	return f.Flash.ReadAt(p, off)
-}
-
-func (f *Faulty) WriteAt(p []byte, off int64) (int, error) {
-	time.Sleep(f.Delay)
-	if f.Write != nil {
-		if err := f.Write(f.blocks(p, off)); err != nil {
-			return 0, err
-		}
-	}
-	return f.Flash.WriteAt(p, off)
-}
-
-func (f *Faulty) Sync() error {
-	if f.Flush != nil {
-		if err := f.Flush(); err != nil {
-			return err
-		}
-	}
-	return f.Flash.Sync()
-}

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace/millrace/fpga/csd"
 	"github.com/millrace/millrace/host/volume"
 	"github.com/millrace/millrace/nvme"
-	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/sdk"
 )
 
@@ -91,23 +91,29 @@ func TestVolumeOnAFileDrive(t *testing.T) {
 }
 
 func TestPutOnADriveThatFails(t *testing.T) {
-	var faults controller.Faults
-	d, err := sdk.Open(t.Context(), "mem:?size=4MiB&slm=64KiB", sdk.DeviceOptions{WrapFlash: faults.Flash})
+	injector, err := faults.New(new(faults.Script), faults.Options{})
+	require.NoError(t, err)
+	fail := func(document string) {
+		script, err := faults.Parse([]byte(document))
+		require.NoError(t, err)
+		require.NoError(t, injector.Replace(script))
+	}
+	d, err := sdk.Open(t.Context(), "mem:?size=4MiB&slm=64KiB", sdk.DeviceOptions{WrapFlash: injector.Flash})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
 	v, err := volume.Open(t.Context(), d)
 	require.NoError(t, err)
 	data := pattern(100_000)
 	require.NoError(t, v.Put(t.Context(), "old", int64(len(data)), bytes.NewReader(data)))
-	faults.FailWrite(150_000, 1, io.ErrUnexpectedEOF)
+	fail("fail: [{operation: write, lba: 292}]")
 	require.ErrorIs(t, v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data)), nvme.WriteFault)
 	all, err := v.List(t.Context())
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	faults.Clear()
+	require.NoError(t, injector.Replace(new(faults.Script)))
 	require.NoError(t, v.Put(t.Context(), "new", int64(len(data)), bytes.NewReader(data)))
 	assert.Equal(t, data, readAll(t, v, "new"))
-	faults.FailRead(120_000, 1, io.ErrUnexpectedEOF)
+	fail("fail: [{operation: read, lba: 234}]")
 	r, err := v.Open(t.Context(), "new")
 	require.NoError(t, err)
 	_, err = io.ReadAll(r)

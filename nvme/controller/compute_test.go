@@ -273,18 +273,18 @@ func TestNumberOfRangesAtItsLimits(t *testing.T) {
 }
 
 func TestPreprocessStopsAtAReadError(t *testing.T) {
-	var f Faults
-	d := newDrive(t, func(o *Options) { o.Flash, o.Compute = f.Flash(o.Flash), f.Compute(o.Compute) })
+	var broken brokenParts
+	d := newDrive(t, func(o *Options) { o.Flash, o.Compute = broken.wrapFlash(o.Flash), broken.wrapCompute(o.Compute) })
 	c := d.connect()
 	at := reserve(t, c, 64<<10)
-	f.FailRead(3*512, 512, errors.New("worn out"))
+	broken.failRead(3*512, 512, errors.New("worn out"))
 	p := cs.Preprocess{Copies: []cs.Copy{{NSID: 1, NLB: 8, Dest: at}}}
 	preprocess(t, c, p, nvme.UnrecoveredReadError)
 	page := make([]byte, 4096)
 	admin(t, c, nvme.GetLog(nvme.LogErrors, 0, 0, 4096), page, nvme.Success)
 	assert.Equal(t, uint64(3), nvme.UnmarshalErrors(page)[0].LBA)
-	f.Clear()
-	f.FailExecute(1, cs.StatusProgramFault, 0x1122334455667788)
+	broken.mend()
+	broken.failExecute(1, cs.StatusProgramFault, 0x1122334455667788)
 	preprocess(t, c, p, nvme.Success)
 	b, _ := p.Marshal()
 	cmd := cs.PreprocessCommand(uint32(len(b)))

@@ -48,6 +48,6 @@
 //
 // # Debugging
 //
-// Options.Logger gets changes of state at debug level, failures of the flash at error level. Faults wraps a Flash and a Compute
-// to make a drive go wrong where a test wants it to.
+// Options.Logger gets changes of state at debug level, failures of the flash at error level. Package faults wraps a
+// Flash and a Compute to make a drive go wrong.
 package controller

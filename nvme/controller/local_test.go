@@ -76,11 +76,14 @@ func TestCancelledContextEndsACommandThatWaits(t *testing.T) {
 }
 
 func TestCancelledContextEndsAMove(t *testing.T) {
-	var f Faults
-	d := newDrive(t, func(o *Options) { o.Flash = f.Flash(o.Flash); o.Compute.(*stubCompute).slm = make([]byte, testFlash) })
+	var broken brokenParts
+	d := newDrive(t, func(o *Options) {
+		o.Flash = broken.wrapFlash(o.Flash)
+		o.Compute.(*stubCompute).slm = make([]byte, testFlash)
+	})
 	c := d.connect()
 	reserve(t, c, testFlash)
-	f.DelayReads(time.Millisecond)
+	broken.delayReads(time.Millisecond)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	p := cs.Preprocess{Copies: []cs.Copy{{NSID: 1, NLB: testFlash / 512}}}

@@ -223,12 +223,12 @@ func TestReadOnlyFlashRefusesWrites(t *testing.T) {
 }
 
 func TestMediaErrorsAreReportedLoggedAndCounted(t *testing.T) {
-	var f Faults
-	d := newDrive(t, func(o *Options) { o.Flash = f.Flash(o.Flash) })
+	var broken brokenParts
+	d := newDrive(t, func(o *Options) { o.Flash = broken.wrapFlash(o.Flash) })
 	c := d.connect()
-	f.FailRead(10*512, 512, errors.New("worn out"))
-	f.FailWrite(20*512+7, 1, errors.New("stuck"))
-	f.FailWrite(30*512, 1, syscall.ENOSPC)
+	broken.failRead(10*512, 512, errors.New("worn out"))
+	broken.failWrite(20*512+7, 1, errors.New("stuck"))
+	broken.failWrite(30*512, 1, syscall.ENOSPC)
 	b := make([]byte, 4*512)
 	io(t, c, nvme.Read(1, 6, 4, 512), b, nvme.Success)
 	io(t, c, nvme.Read(1, 8, 4, 512), b, nvme.UnrecoveredReadError)
@@ -250,15 +250,18 @@ func TestMediaErrorsAreReportedLoggedAndCounted(t *testing.T) {
 	require.NoError(t, smart.Unmarshal(page))
 	assert.Equal(t, uint64(2), smart.MediaErrors)
 	assert.Equal(t, uint64(2), smart.ErrorEntries)
-	f.Clear()
+	broken.mend()
 	io(t, c, nvme.Read(1, 8, 4, 512), b, nvme.Success)
 }
 
 func TestErrorLogKeepsTheLatest(t *testing.T) {
-	var f Faults
-	d := newDrive(t, func(o *Options) { o.Flash = f.Flash(o.Flash); o.Counters = Counters{Errors: 5, MediaErrors: 5} })
+	var broken brokenParts
+	d := newDrive(t, func(o *Options) {
+		o.Flash = broken.wrapFlash(o.Flash)
+		o.Counters = Counters{Errors: 5, MediaErrors: 5}
+	})
 	c := d.connect()
-	f.FailRead(0, testFlash, errors.New("dead"))
+	broken.failRead(0, testFlash, errors.New("dead"))
 	for range errorEntries + 3 {
 		io(t, c, nvme.Read(1, 0, 1, 512), make([]byte, 512), nvme.UnrecoveredReadError)
 	}

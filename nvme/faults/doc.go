@@ -3,7 +3,8 @@
 //
 // A [Script] says what goes wrong, and is data: [Parse] reads one from YAML. An [Injector] does it. It sits around what a
 // drive is made of, so that neither the controller nor the transport knows of it: Injector.Flash wraps the flash
-// (csd.Options.WrapFlash), Injector.Listener what tcp.Target serves.
+// (csd.Options.WrapFlash), Injector.Compute the compute device (csd.Options.WrapCompute), Injector.Listener the listener
+// that tcp.Target serves. Injector.Replace changes the script under a drive that runs.
 //
 //	fail:                                    # what the flash does; a transfer is one read or write of the flash
 //	  - {operation: read, lba: 1000, blocks: 8, times: 3}

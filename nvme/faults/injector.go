@@ -32,19 +32,20 @@ type Stats struct {
 	Drops                      uint64 // connections
 	Absences                   uint64 // times that the drive went away
 	Reset                      uint64 // connections refused meanwhile
+	Executions                 uint64 // that ended with the status of a rule
 }
 
 // Injector does what a script says to a drive.
 type Injector struct {
-	script    Script
 	log       *slog.Logger
 	blockSize atomic.Int64 // bytes of a block
 
-	mu                              sync.Mutex
-	fail, delay, flip, drops, aways []counter
-	stats                           Stats
-	conns                           map[*conn]struct{}
-	back                            time.Time // when the drive is there again
+	mu                                       sync.Mutex
+	script                                   Script
+	fail, delay, flip, drops, aways, execute []counter
+	stats                                    Stats
+	conns                                    map[*conn]struct{}
+	back                                     time.Time // when the drive is there again
 }
 
 // counter is the state of a rule.
@@ -60,21 +61,29 @@ func (c *counter) hit(n Count) bool {
 	return true
 }
 
-// New makes an injector of a script. The error says what of the script Parse would have refused.
+// New makes an injector of a script. It refuses what Parse refuses.
 func New(s *Script, o Options) (*Injector, error) {
-	if err := s.check(); err != nil {
-		return nil, fmt.Errorf("faults: %w", err)
-	}
-	in := &Injector{
-		script: *s, log: o.Logger, conns: map[*conn]struct{}{},
-		fail: make([]counter, len(s.Fail)), delay: make([]counter, len(s.Delay)), flip: make([]counter, len(s.Flip)),
-		drops: make([]counter, len(s.Drop)), aways: make([]counter, len(s.Away)),
-	}
+	in := &Injector{log: o.Logger, conns: map[*conn]struct{}{}}
 	if in.log == nil {
 		in.log = slog.New(slog.DiscardHandler)
 	}
 	in.blockSize.Store(DefaultBlockSize)
-	return in, nil
+	return in, in.Replace(s)
+}
+
+// Replace makes the injector follow another script from now on, whose rules count from zero; Stats go on. An empty script
+// injects nothing. It refuses what Parse refuses, and then goes on with the script that it has.
+func (in *Injector) Replace(s *Script) error {
+	if err := s.check(); err != nil {
+		return fmt.Errorf("faults: %w", err)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.script = *s
+	in.fail, in.delay, in.flip = make([]counter, len(s.Fail)), make([]counter, len(s.Delay)), make([]counter, len(s.Flip))
+	in.drops, in.aways = make([]counter, len(s.Drop)), make([]counter, len(s.Away))
+	in.execute = make([]counter, len(s.Execute))
+	return nil
 }
 
 // SetBlockSize says how many bytes a block has, from 1; by default DefaultBlockSize. Whoever opens a drive knows it only after

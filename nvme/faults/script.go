@@ -26,11 +26,12 @@ type Count struct {
 
 // Script says what goes wrong. Make one with Parse, or fill it in and let New check it.
 type Script struct {
-	Fail  []Fail
-	Delay []Delay
-	Flip  []Flip
-	Drop  []Drop
-	Away  []Away
+	Fail    []Fail
+	Delay   []Delay
+	Flip    []Flip
+	Drop    []Drop
+	Away    []Away
+	Execute []Execute // not in a document that Parse reads: for a drive in the same process
 }
 
 // Operation is what a drive does to its flash.
@@ -147,6 +148,14 @@ type Away struct {
 	Times   int64
 }
 
+// Execute makes executions of programs end at once, with a status and a result, on a drive whose compute device
+// Injector.Compute wraps. Where several rules meet one execution, the first decides and the others do not count it.
+type Execute struct {
+	Status nvme.Status // not Success
+	Result uint64
+	Count
+}
+
 func name(names []string, i int) string {
 	if i < 0 || i >= len(names) {
 		return fmt.Sprint(i)
@@ -156,7 +165,7 @@ func name(names []string, i int) string {
 
 // check refuses what Parse would have.
 func (s *Script) check() error {
-	for _, n := range []int{len(s.Fail), len(s.Delay), len(s.Flip), len(s.Drop), len(s.Away)} {
+	for _, n := range []int{len(s.Fail), len(s.Delay), len(s.Flip), len(s.Drop), len(s.Away), len(s.Execute)} {
 		if n > MaxRules {
 			return fmt.Errorf("%d rules of a kind: want at most %d", n, MaxRules)
 		}
@@ -184,6 +193,11 @@ func (s *Script) check() error {
 	for i := range s.Away {
 		if err := s.Away[i].check(); err != nil {
 			return fmt.Errorf("away[%d]: %w", i, err)
+		}
+	}
+	for i := range s.Execute {
+		if err := s.Execute[i].check(); err != nil {
+			return fmt.Errorf("execute[%d]: %w", i, err)
 		}
 	}
 	return nil
@@ -296,4 +310,11 @@ func (a *Away) check() error {
 		return err
 	}
 	return checkTimes(a.Times)
+}
+
+func (e *Execute) check() error {
+	if e.Status.OK() {
+		return fmt.Errorf("status %v: an execution that fails needs another", e.Status)
+	}
+	return e.Count.check()
 }

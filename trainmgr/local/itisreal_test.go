@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/controller"
 	"github.com/millrace/millrace/nvme/cs"
+	"github.com/millrace/millrace/nvme/faults"
 	"github.com/millrace/millrace/sdk"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/sdk/partition"
@@ -274,12 +275,20 @@ func failure(t *testing.T, c Config, o trainmgr.Options, opened func()) error {
 	return err
 }
 
+// newInjector makes an injector that injects nothing yet.
+func newInjector(t *testing.T) *faults.Injector {
+	t.Helper()
+	in, err := faults.New(new(faults.Script), faults.Options{})
+	require.NoError(t, err)
+	return in
+}
+
 // failFrom makes executions fail after skip that do not. One failure alone may meet a mini-batch made ahead that nobody
 // asks for, as when measuring ends, and then the job goes on rightly.
-func failFrom(f *controller.Faults, skip int, status nvme.Status, result uint64) {
-	for range 100 {
-		f.FailExecute(skip, status, result)
-	}
+func failFrom(t *testing.T, in *faults.Injector, skip int64, status nvme.Status, result uint64) {
+	t.Helper()
+	rule := faults.Execute{Status: status, Result: result, Count: faults.Count{After: skip, Times: 100}}
+	require.NoError(t, in.Replace(&faults.Script{Execute: []faults.Execute{rule}}))
 }
 
 // TestFaultsOfADriveEndTheJob: reads that fail and executions that fail, on either command set, while P is measured
@@ -287,7 +296,8 @@ func failFrom(f *controller.Faults, skip int, status nvme.Status, result uint64)
 func TestFaultsOfADriveEndTheJob(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 1203, 800)
 	held := [][]int{{0}, {1}}
-	broken := errors.New("the flash wore out")
+	worn, err := faults.Parse([]byte("fail: [{operation: read, lba: 32}]"))
+	require.NoError(t, err)
 	for _, commands := range []sdk.Commands{sdk.Vendor, sdk.Standard} {
 		for _, measured := range []bool{false, true} {
 			o := trainmgr.Options{Pipeline: pipelineOf(t, "lists"), AllDrives: !measured}
@@ -297,36 +307,33 @@ func TestFaultsOfADriveEndTheJob(t *testing.T) {
 			query := "?slm=32MiB&commands=" + string(commands)
 			t.Run(fmt.Sprintf("a read fails, %s, measured %t", commands, measured), func(t *testing.T) {
 				c := Config{Drives: d.onFiles(t, held, 512, query)}
-				var faults controller.Faults
-				c.Device.WrapFlash = faults.Flash
+				in := newInjector(t)
+				c.Device.WrapFlash = in.Flash
 				c.Manager.MeasureTime = time.Millisecond
-				err := failure(t, c, o, func() { faults.FailRead(16<<10, 512, broken) })
+				err := failure(t, c, o, func() { assert.NoError(t, in.Replace(worn)) })
 				assert.ErrorIs(t, err, nvme.UnrecoveredReadError)
 				assert.ErrorContains(t, err, ".flash")
 				assert.ErrorContains(t, err, "part-0000")
 			})
 			for _, skip := range []int{0, 3} {
-				t.Run(fmt.Sprintf("an execution fails, %s, measured %t, after %d", commands, measured, skip),
-					func(t *testing.T) {
-						c := Config{Drives: d.onFiles(t, held, 512, query)}
-						var faults controller.Faults
-						c.Device.WrapCompute = faults.Compute
-						c.Manager.MeasureTime = time.Millisecond
-						err := failure(t, c, o, func() { failFrom(&faults, skip, nvme.InternalError, 0) })
-						assert.ErrorIs(t, err, nvme.InternalError)
-						assert.ErrorContains(t, err, ".flash")
-						assert.ErrorContains(t, err, "part-0000")
-					})
+				name := fmt.Sprintf("an execution fails, %s, measured %t, after %d", commands, measured, skip)
+				t.Run(name, func(t *testing.T) {
+					c := Config{Drives: d.onFiles(t, held, 512, query)}
+					in := newInjector(t)
+					c.Device.WrapCompute = in.Compute
+					c.Manager.MeasureTime = time.Millisecond
+					err := failure(t, c, o, func() { failFrom(t, in, int64(skip), nvme.InternalError, 0) })
+					assert.ErrorIs(t, err, nvme.InternalError)
+					assert.ErrorContains(t, err, ".flash")
+					assert.ErrorContains(t, err, "part-0000")
+				})
 			}
 			t.Run(fmt.Sprintf("an execution ends in a fault, %s, measured %t", commands, measured), func(t *testing.T) {
 				c := Config{Drives: d.onFiles(t, held, 512, query)}
-				var faults controller.Faults
-				c.Device.WrapCompute = faults.Compute
+				in := newInjector(t)
+				c.Device.WrapCompute = in.Compute
 				c.Manager.MeasureTime = time.Millisecond
-				err := failure(t, c, o, func() {
-					failFrom(&faults, 1, cs.StatusProgramFault,
-						uint64(program.BadSlice))
-				})
+				err := failure(t, c, o, func() { failFrom(t, in, 1, cs.StatusProgramFault, uint64(program.BadSlice)) })
 				assert.ErrorIs(t, err, target.ErrEngine)
 				assert.ErrorContains(t, err, "part-0000")
 			})
@@ -337,15 +344,16 @@ func TestFaultsOfADriveEndTheJob(t *testing.T) {
 // TestAFaultDoesNotPoisonTheDrive: after a job that failed, the same manager runs the next one.
 func TestAFaultDoesNotPoisonTheDrive(t *testing.T) {
 	d := newDataSet(t, 300, 2000, 1203, 800)
-	var faults controller.Faults
+	in := newInjector(t)
 	c := Config{Drives: d.onFiles(t, [][]int{{0}, {1}}, 512, "")}
-	c.Device.WrapCompute = faults.Compute
+	c.Device.WrapCompute = in.Compute
 	m, err := Open(t.Context(), c)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, m.Close()) }()
 	o := trainmgr.Options{Pipeline: pipelineOf(t, "lists"), AllDrives: true}
 	want := runOn(t, m, o, nil)
-	faults.FailExecute(4, nvme.InternalError, 0)
+	fifth := faults.Execute{Status: nvme.InternalError, Count: faults.Count{After: 4, Times: 1}}
+	require.NoError(t, in.Replace(&faults.Script{Execute: []faults.Execute{fifth}}))
 	j, err := trainmgr.Submit(t.Context(), m, o)
 	require.NoError(t, err)
 	var last error

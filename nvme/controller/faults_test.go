@@ -9,9 +9,10 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Faults makes a drive that goes wrong where a test says so: wrap its flash and its compute device, then set the faults
-// at any time. The zero value injects nothing. Methods are safe for concurrent use.
-type Faults struct {
+// brokenParts make a drive go wrong where a test of this package says so. Other packages use package faults, which
+// imports this one. A test wraps the flash and the compute device, and sets the faults at any time; the zero value injects
+// nothing. Methods are safe for concurrent use.
+type brokenParts struct {
 	mu      sync.Mutex
 	reads   []flashFault
 	writes  []flashFault
@@ -30,50 +31,50 @@ type executeFault struct {
 	result uint64
 }
 
-// FailRead makes every read that touches bytes [off, off+n) of flash stop there with err.
-func (f *Faults) FailRead(off, n int64, err error) {
+// failRead makes every read that touches bytes [off, off+n) of flash stop there with err.
+func (f *brokenParts) failRead(off, n int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads = append(f.reads, flashFault{off, off + n, err})
 }
 
-// FailWrite makes every write that touches bytes [off, off+n) of flash stop there with err.
-func (f *Faults) FailWrite(off, n int64, err error) {
+// failWrite makes every write that touches bytes [off, off+n) of flash stop there with err.
+func (f *brokenParts) failWrite(off, n int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes = append(f.writes, flashFault{off, off + n, err})
 }
 
-// DelayReads makes every read of flash take at least d.
-func (f *Faults) DelayReads(d time.Duration) {
+// delayReads makes every read of flash take at least d.
+func (f *brokenParts) delayReads(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.delay = d
 }
 
-// FailExecute makes one execution fail with a status and a result, after skip more that do not.
-func (f *Faults) FailExecute(skip int, status nvme.Status, result uint64) {
+// failExecute makes one execution fail with a status and a result, after skip more that do not.
+func (f *brokenParts) failExecute(skip int, status nvme.Status, result uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.execute = append(f.execute, executeFault{skip, status, result})
 }
 
-// Clear takes all faults away.
-func (f *Faults) Clear() {
+// mend takes all faults away.
+func (f *brokenParts) mend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads, f.writes, f.delay, f.execute = nil, nil, 0, nil
 }
 
-// Flash wraps flash.
-func (f *Faults) Flash(flash Flash) Flash { return faultyFlash{flash, f} }
+// wrapFlash wraps flash.
+func (f *brokenParts) wrapFlash(flash Flash) Flash { return faultyFlash{flash, f} }
 
-// Compute wraps a compute device.
-func (f *Faults) Compute(c Compute) Compute { return faultyCompute{c, f} }
+// wrapCompute wraps a compute device.
+func (f *brokenParts) wrapCompute(c Compute) Compute { return faultyCompute{c, f} }
 
 type faultyFlash struct {
 	Flash
-	f *Faults
+	f *brokenParts
 }
 
 // first is the fault that a transfer of [off, off+n) meets first.
@@ -120,7 +121,7 @@ func (x faultyFlash) WriteAt(p []byte, off int64) (int, error) {
 
 type faultyCompute struct {
 	Compute
-	f *Faults
+	f *brokenParts
 }
 
 func (x faultyCompute) Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status) {

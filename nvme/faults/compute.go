@@ -1,0 +1,38 @@
+package faults
+
+import (
+	"context"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/controller"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// Compute wraps the compute device of a drive.
+func (in *Injector) Compute(c controller.Compute) controller.Compute { return &compute{c, in} }
+
+type compute struct {
+	controller.Compute
+	in *Injector
+}
+
+func (c *compute) Execute(ctx context.Context, ranges []cs.Range, arguments []byte) (uint64, nvme.Status) {
+	if result, st := c.in.endExecution(); !st.OK() {
+		c.in.log.Warn("fault: execution", "status", st, "result", result)
+		return result, st
+	}
+	return c.Compute.Execute(ctx, ranges, arguments)
+}
+
+// endExecution counts an execution, and returns how it ends where a rule meets it; otherwise the status is Success.
+func (in *Injector) endExecution() (result uint64, st nvme.Status) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range in.script.Execute {
+		if e := &in.script.Execute[i]; in.execute[i].hit(e.Count) {
+			in.stats.Executions++
+			return e.Result, e.Status
+		}
+	}
+	return 0, nvme.Success
+}
