@@ -123,10 +123,11 @@ func obey(line string, drive *controller.Subsystem, flash string, tape *recorder
 		if err != nil {
 			return err
 		}
-		_, err = drive.AddNamespace(controller.Namespace{NSID: nsid, Flash: more})
+		_, err = drive.ChangeNamespaces(nil, []controller.Namespace{{NSID: nsid, Flash: more}})
 		return err // the file is closed with the process
 	case "remove":
-		return drive.RemoveNamespace(nsid)
+		_, err := drive.ChangeNamespaces([]uint32{nsid}, nil)
+		return err
 	}
 	return errors.New("no such command")
 }
