@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
 )
 
 // Why a flash cannot be opened.

@@ -97,7 +97,10 @@ func (s *slots) report() (*image.Report, uint64) {
 		r.Keys = append(r.Keys, image.KeyOf(k))
 	}
 	for i := range s.slots {
-		t := image.SlotReport{Slot: i, Role: role(i), Active: i == s.active, Tested: s.slots[i].tested, Reason: s.slots[i].reason}
+		state := s.slots[i].state
+		t := image.SlotReport{
+			Slot: i, Role: role(i), Active: state.executes(), Tested: state.tested(), Reason: s.slots[i].reason,
+		}
 		if m := s.slots[i].img; m != nil {
 			t.Image, t.Interface, t.Bytes = m.ID, m.Interface(), len(m.Bytes())
 			t.Boot, t.Previous = s.boot == mark{i, m.ID}, s.previous == mark{i, m.ID}

@@ -21,6 +21,9 @@ import (
 // one to try images in (3).
 const slotCount = 4
 
+// noSlot is the active slot of a drive without an active image.
+const noSlot = -1
+
 // role says what a slot is for.
 func role(slot int) image.Role {
 	switch slot {
@@ -34,8 +37,8 @@ func role(slot int) image.Role {
 
 // slot is what a program slot holds.
 type slot struct {
+	state  slotState
 	img    *image.Image // nil: empty
-	tested bool         // passed its self-test since it came here
 	reason string       // why the slot is empty though it held an image, or why the image does not run
 }
 
@@ -50,7 +53,7 @@ type slots struct {
 	mu         sync.RWMutex // guards what follows: List and Report run beside everything
 	trust      image.Trust
 	slots      [slotCount]slot
-	active     int            // -1: none
+	active     int            // the slot whose image executes; noSlot: none
 	engine     *engine.Engine // of the active image; nil: none
 	boot       mark           // the last image that was active and good: the drive starts with it
 	previous   mark           // the one before it: rollback goes there
@@ -68,23 +71,24 @@ type mark struct {
 // newSlots makes slots with the stock image in slot 0 and what a drive in a file kept in the others, and starts the last good
 // image.
 func newSlots(o *Options, st *state) (*slots, error) {
-	s := &slots{log: o.Logger, path: o.Path, active: -1, save: func() error { return nil }, step: o.atStep, trust: st.Trust}
+	s := &slots{log: o.Logger, path: o.Path, active: noSlot, save: func() error { return nil }, step: o.atStep, trust: st.Trust}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
 	}
-	if s.slots[0].img, err = image.Parse(b); err != nil {
+	stock, err := image.Parse(b)
+	if err != nil {
 		return nil, err
 	}
+	s.hold(0, stock)
 	if o.Trust != nil {
-		stock := s.slots[0].img.ID
-		had := slices.Contains(s.trust.RevokedImages, stock)
+		had := slices.Contains(s.trust.RevokedImages, stock.ID)
 		if err := o.Trust(&s.trust); err != nil {
 			return nil, fmt.Errorf("image trust: %w", err)
 		}
 		// It is what runs where no other may: it would be called revoked and go on running.
-		if !had && slices.Contains(s.trust.RevokedImages, stock) {
-			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be revoked; load another image and activate it", stock.Short())
+		if !had && slices.Contains(s.trust.RevokedImages, stock.ID) {
+			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be revoked; load another image and activate it", stock.ID.Short())
 		}
 	}
 	if err := s.trust.Check(); err != nil {
@@ -111,13 +115,22 @@ func (s *slots) restore(i int) {
 	if errors.Is(err, os.ErrNotExist) {
 		return
 	}
+	var m *image.Image
 	if err == nil {
-		s.slots[i].img, err = s.judge(b)
+		m, err = s.judge(b)
 	}
 	if err != nil {
-		s.slots[i] = slot{reason: err.Error()}
+		s.slots[i].reason = err.Error()
 		s.log.Warn("image of a slot is unusable, the slot is empty", "slot", i, "error", err)
+		return
 	}
+	s.hold(i, m)
+}
+
+// hold puts an image into a slot. s.mu is held, or the drive is being opened.
+func (s *slots) hold(i int, m *image.Image) {
+	s.slots[i].img, s.slots[i].reason = m, ""
+	s.transition(i, slotLoad)
 }
 
 // start activates the last good image: the one that was active, else the one before it, else the stock image.
@@ -223,8 +236,11 @@ func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 	}
 	err = selfTest(ctx, e, m.Spec.SelfTest)
 	s.mu.Lock()
-	s.slots[i].tested = err == nil
-	s.generation++
+	if err == nil {
+		s.transition(i, slotPass)
+	} else {
+		s.transition(i, slotFail)
+	}
 	s.mu.Unlock()
 	if err != nil {
 		return fail(image.StepSelfTest, err)
@@ -256,12 +272,11 @@ func (s *slots) running() *engine.Engine {
 	return s.engine
 }
 
-// run makes an engine the one that executes.
-func (s *slots) run(active int, e *engine.Engine) {
+// run makes the image of a slot the one that executes, with its engine.
+func (s *slots) run(i int, e *engine.Engine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active, s.engine = active, e
-	s.generation++
+	s.execute(i, e)
 }
 
 // Limits implements controller.Programs.
@@ -311,8 +326,7 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	s.step("image: kept")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[i] = slot{img: m}
-	s.generation++
+	s.hold(i, m)
 	return nvme.Success
 }
 
@@ -345,8 +359,8 @@ func (s *slots) Unload(i int) nvme.Status {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.slots[i] = slot{}
-	s.generation++
+	s.slots[i].img, s.slots[i].reason = nil, ""
+	s.transition(i, slotUnload)
 	return nvme.Success
 }
 
@@ -372,9 +386,8 @@ func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
 	if m != s.boot {
 		s.previous, s.boot = s.boot, m
 	}
-	s.active, s.engine = i, e
+	s.execute(i, e)
 	s.slots[i].reason = ""
-	s.generation++
 	img := s.slots[i].img
 	s.mu.Unlock()
 	if err := s.save(); err != nil {
@@ -387,7 +400,7 @@ func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
 
 // Deactivate implements controller.Programs. It is not kept: a drive starts with its last good image.
 func (s *slots) Deactivate(int) nvme.Status {
-	s.run(-1, nil)
+	s.run(noSlot, nil)
 	return nvme.Success
 }
 
@@ -404,8 +417,8 @@ func (s *slots) position() position { return position{s.active, s.engine, s.boot
 func (s *slots) back(p position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.active, s.engine, s.boot, s.previous = p.active, p.engine, p.boot, p.previous
-	s.generation++
+	s.execute(p.active, p.engine)
+	s.boot, s.previous = p.boot, p.previous
 }
 
 // keep puts into the state what the drive starts with next time.

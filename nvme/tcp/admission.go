@@ -8,34 +8,20 @@ import (
 	"github.com/millrace/millrace/internal/admission"
 )
 
-// share is the part of a target's connections that a connection counts for. A connection whose host has proven nothing
-// yet counts for a share of its own, so that it takes no place of those that have; where such a share is full its
-// oldest connection makes room.
-type share uint8
-
-const (
-	shareOpening         share = iota // before Connect
-	shareUnauthenticated              // a queue whose host must authenticate and has not yet
-	shareDiscovery                    // a discovery association, for which nobody authenticates
-	shareAdmitted                     // a queue of a drive that may be used
-	shareLeaving                      // cut off to make room; counts for nothing
-	shares
-)
-
 // Reasons to cut a connection that makes room, and to end one that there is no room for.
 var (
 	errEvicted = errors.New("it made room for a newer connection, as its share of the connections is full")
 	errFull    = errors.New("the target has as many connections as it takes")
 )
 
-// limit returns how many connections of a share there may be.
-func (t *Target) limit(s share) int {
+// limit returns how many connections may be in a state.
+func (t *Target) limit(s state) int {
 	switch s {
-	case shareOpening:
+	case stateOpening:
 		return t.opt.MaxOpening
-	case shareUnauthenticated:
+	case stateUnauthenticated:
 		return t.opt.Unauthenticated
-	case shareDiscovery:
+	case stateDiscovery:
 		return t.opt.MaxDiscovery
 	}
 	return t.opt.MaxConnections
@@ -47,7 +33,7 @@ func (t *Target) full() error { return fmt.Errorf("%w: %d", errFull, t.opt.MaxCo
 // accept begins a connection, or closes it where the target has as many queues as it takes.
 func (t *Target) accept(nc net.Conn) {
 	t.mu.Lock()
-	if t.closing || t.held[shareAdmitted] >= t.opt.MaxConnections {
+	if t.closing || t.held[stateAdmitted] >= t.opt.MaxConnections {
 		closing := t.closing
 		t.mu.Unlock()
 		if n, ok := t.refusals.Allow(); ok && !closing {
@@ -61,8 +47,8 @@ func (t *Target) accept(nc net.Conn) {
 	t.arrivals++
 	c.arrival = t.arrivals
 	t.conns[c] = struct{}{}
-	t.held[shareOpening]++
-	evicted := t.makeRoom(shareOpening, c)
+	t.held[stateOpening]++
+	evicted := t.makeRoom(stateOpening, c)
 	t.running.Add(1)
 	t.mu.Unlock()
 	t.evict(evicted)
@@ -71,39 +57,38 @@ func (t *Target) accept(nc net.Conn) {
 		c.serve()
 		t.mu.Lock()
 		delete(t.conns, c)
-		t.held[c.share]--
+		t.transition(c, eventEnd)
 		t.quiet.Broadcast()
 		t.mu.Unlock()
 	}()
 }
 
-// makeRoom chooses the connection that leaves where a share is over its limit: the oldest of the peer that holds most
-// of the share, but not newest. nil: there is room. mu is held.
-func (t *Target) makeRoom(s share, newest *connection) *connection {
+// makeRoom chooses the connection that leaves where more connections are in a state than its limit allows: the oldest of
+// the peer that has most of them, but not newest. It returns nil where there is room. mu is held.
+func (t *Target) makeRoom(s state, newest *connection) *connection {
 	if t.held[s] <= t.limit(s) {
 		return nil
 	}
 	count := map[string]int{}
 	for c := range t.conns {
-		if c.share == s {
+		if c.state == s {
 			count[c.peer]++
 		}
 	}
-	var out *connection
+	var chosen *connection
 	for c := range t.conns {
-		if c.share != s || c == newest {
+		if c.state != s || c == newest {
 			continue
 		}
-		if out == nil || count[c.peer] > count[out.peer] || count[c.peer] == count[out.peer] && c.arrival < out.arrival {
-			out = c
+		if chosen == nil || count[c.peer] > count[chosen.peer] ||
+			count[c.peer] == count[chosen.peer] && c.arrival < chosen.arrival {
+			chosen = c
 		}
 	}
-	if out != nil {
-		t.held[s]--
-		t.held[shareLeaving]++
-		out.share = shareLeaving
+	if chosen != nil {
+		t.transition(chosen, eventEvict)
 	}
-	return out
+	return chosen
 }
 
 // evict cuts off the connection that makeRoom chose, if any. mu is not held.
@@ -113,25 +98,29 @@ func (t *Target) evict(c *connection) {
 	}
 }
 
-// count moves a connection to another share, and makes room there. It fails with errFull where a share has none to
-// make, and with errEvicted where the connection itself has made room for another. mu is not held.
-func (t *Target) count(c *connection, to share) error {
+// advance changes a connection's state on an event, and makes room among those that are in its new state. It fails with
+// errFull where there is no room to make, and with errEvicted where the connection itself has made room for another. mu
+// is not held.
+func (t *Target) advance(c *connection, on event) error {
 	t.mu.Lock()
+	before := c.state
+	next, ok := transitions.Next(before, on)
 	switch {
-	case c.share == shareLeaving:
+	case before == stateEvicted:
 		t.mu.Unlock()
 		return errEvicted
-	case c.share == to:
+	case !ok:
+		t.mu.Unlock()
+		return fmt.Errorf("event %q is not possible for a connection that is %s", on, before)
+	case next == before:
 		t.mu.Unlock()
 		return nil
-	case to == shareAdmitted && t.held[to] >= t.limit(to):
+	case next == stateAdmitted && t.held[next] >= t.limit(next):
 		t.mu.Unlock()
 		return t.full()
 	}
-	t.held[c.share]--
-	c.share = to
-	t.held[to]++
-	evicted := t.makeRoom(to, c)
+	t.transition(c, on)
+	evicted := t.makeRoom(next, c)
 	t.mu.Unlock()
 	t.evict(evicted)
 	return nil
@@ -145,5 +134,5 @@ func (c *connection) admit() error {
 			return err
 		}
 	}
-	return c.target.count(c, shareAdmitted)
+	return c.target.advance(c, eventAuthenticated)
 }

@@ -169,12 +169,12 @@ func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem
 		return 0, invalidParameter(fabrics.ParameterQueueSize, "an admin queue of %d entries, want %d at most", int(req.Size)+1, controller.AdminDepth)
 	}
 	t := c.target
-	begin, part := sub.Connect, shareAdmitted
+	begin, connected := sub.Connect, eventConnect
 	switch {
 	case sub.IsDiscovery():
-		begin, part = sub.ConnectPending, shareDiscovery
+		begin, connected = sub.ConnectPending, eventConnectDiscovery
 	case t.opt.Auth != nil:
-		begin, part = sub.ConnectPending, shareUnauthenticated
+		begin, connected = sub.ConnectPending, eventConnectSecured
 	}
 	ctrl, err := begin(host, req.KeepAlive)
 	if errors.Is(err, controller.ErrBusy) {
@@ -188,7 +188,7 @@ func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem
 	if err != nil {
 		return 0, &refusal{0, nvme.InternalError, errors.Join(err, ctrl.Close())}
 	}
-	if err := t.count(c, part); err != nil {
+	if err := t.advance(c, connected); err != nil {
 		return 0, busy(errors.Join(err, ctrl.Close()))
 	}
 	t.mu.Lock()
@@ -217,16 +217,16 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 	if err != nil {
 		return 0, &refusal{0, nvme.InternalError, err}
 	}
-	part := shareAdmitted
+	connected := eventConnect
 	if c.auth != nil {
-		part = shareUnauthenticated
+		connected = eventConnectSecured
 	}
-	if err := c.target.count(c, part); err != nil {
+	if err := c.target.advance(c, connected); err != nil {
 		return 0, busy(err)
 	}
 	st := a.join(c, req.Queue, int(req.Size)+1)
 	if !st.OK() {
-		if err := c.target.count(c, shareOpening); err != nil {
+		if err := c.target.advance(c, eventRefuse); err != nil {
 			return 0, busy(err)
 		}
 	}

@@ -28,10 +28,10 @@ type connection struct {
 	tx     pdu.Rules
 	out    *outbox[message]
 	born   time.Time
-	peer   string // whose connection it is, for shares
+	peer   string // the address that the connection counts for where connections must make room
 
 	// The target's mu guards these.
-	share   share
+	state   state
 	arrival uint64
 
 	ctx    context.Context // ends with the connection: commands are given up
@@ -192,7 +192,7 @@ func (c *connection) end(header []byte, err error) {
 // out. Hosts that have proven nothing come and go in floods.
 func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
 	c.target.mu.Lock()
-	proven := c.share == shareAdmitted
+	proven := c.state == stateAdmitted
 	c.target.mu.Unlock()
 	if proven {
 		return 0, true

@@ -67,7 +67,7 @@ type Target struct {
 	subsystems   map[string]*controller.Subsystem
 	listeners    map[net.Listener]struct{}
 	conns        map[*connection]struct{}
-	held         [shares]int // connections of each share
+	held         [states]int // connections in each state
 	arrivals     uint64      // connections that ever came
 	associations map[associationKey]*association
 	closing      bool
