@@ -9,7 +9,8 @@ func Identify(cns uint8, nsid uint32, csi uint8) Command {
 	return c
 }
 
-// GetLog builds a Get Log Page for n bytes (a multiple of 4, above 0) from byte offset off (a multiple of 4) of log lid.
+// GetLog builds a Get Log Page for n bytes (a multiple of 4, above 0) from byte offset off (a multiple of 4) of log
+// lid.
 func GetLog(lid uint8, nsid uint32, off uint64, n uint32) Command {
 	c := New(AdminGetLogPage, nsid)
 	numd := n/4 - 1
@@ -55,7 +56,7 @@ func KeepAlive() Command { return New(AdminKeepAlive, 0) }
 // AsyncEventRequest builds an Asynchronous Event Request.
 func AsyncEventRequest() Command { return New(AdminAsyncEventRequest, 0) }
 
-// AsyncEvent is what the completion of an Asynchronous Event Request says.
+// AsyncEvent is an event, as the completion of an Asynchronous Event Request names it.
 type AsyncEvent struct {
 	Type uint8 // 0 error, 1 SMART and health, 2 notice, 7 vendor
 	Info uint8

@@ -24,7 +24,7 @@ func New(opcode uint8, nsid uint32) Command {
 	return c
 }
 
-// Direction tells which way a command's data goes. Its values are the low two bits of every opcode.
+// Direction is the direction of a command's data. Its values are the low two bits of every opcode.
 type Direction uint8
 
 // Directions of transfer. Bidirectional commands do not exist here: Linux resets a controller that answers one.
@@ -43,13 +43,13 @@ func (d Direction) String() string {
 // Opcode is byte 0.
 func (c *Command) Opcode() uint8 { return c[0] }
 
-// Direction is what the opcode's low two bits say.
+// Direction returns the low two bits of the opcode.
 func (c *Command) Direction() Direction { return Direction(c[0] & 3) }
 
 // Fuse is the fused operation field; nothing here supports fused commands, so it must be 0.
 func (c *Command) Fuse() uint8 { return c[1] & 3 }
 
-// PSDT tells how the data pointer is written: 1 is SGL, the only form here.
+// PSDT returns the form of the data pointer: 1 is SGL, the only form here.
 func (c *Command) PSDT() uint8 { return c[1] >> 6 }
 
 // CID is the command identifier, unique among the outstanding commands of a queue. It is not an index.
@@ -128,7 +128,8 @@ func (c *Command) DataLength() uint32 { return binary.LittleEndian.Uint32(c[32:]
 
 // String shows the command for a log: opcode, identifier, namespace, length, and dwords 10 to 15.
 func (c *Command) String() string {
-	return fmt.Sprintf("opcode %02xh cid %d nsid %d len %d cdw10..15 %08x %08x %08x %08x %08x %08x", c.Opcode(), c.CID(), c.NSID(),
+	return fmt.Sprintf("opcode %02xh cid %d nsid %d len %d cdw10..15 %08x %08x %08x %08x %08x %08x", c.Opcode(), c.CID(),
+		c.NSID(),
 		c.DataLength(), c.DW(10), c.DW(11), c.DW(12), c.DW(13), c.DW(14), c.DW(15))
 }
 

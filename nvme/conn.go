@@ -8,10 +8,10 @@ import (
 // ErrClosed is returned for a command on a Conn that was closed.
 var ErrClosed = errors.New("the association is closed")
 
-// Conn is a host's association with one controller. Methods are safe for concurrent use; a call returns when its
-// command has completed, and until then data belongs to the drive. data is the command's buffer, in the direction
-// that the opcode's low two bits tell (01b host to controller, 10b controller to host); its length is the length in
-// the command's data descriptor. The connection chooses the command identifier in a copy of the command.
+// Conn is a host's association with one controller. Methods are safe for concurrent use. A call returns when its
+// command has completed; until then data belongs to the drive. data is the command's buffer, in the direction of the
+// low two bits of the opcode (01b host to controller, 10b controller to host); its length is the length in the
+// command's data descriptor. The connection chooses the command identifier, in a copy of the command.
 //
 // A non-nil error is a failure of the transport, ErrClosed, ctx's end, or a Status that is not success (errors.As).
 // Implementations: controller.Local in process; transports over a wire or a kernel driver.
@@ -37,15 +37,16 @@ type Limiter interface {
 	MaxTransfer() int
 }
 
-// Lasting is implemented by a Conn whose association goes on after Close, as the one of an operating system's driver does.
-// What a host reserved there it gives back itself.
+// Lasting is implemented by a Conn whose association continues after Close, as that of an operating system's driver
+// does. The host itself gives back what it reserved in such an association.
 type Lasting interface {
-	// Lasts tells whether the association outlives the Conn.
+	// Lasts reports whether the association outlives the Conn.
 	Lasts() bool
 }
 
-// Associated is implemented by a Conn that makes a new association when one is lost. What an association held of the drive is gone
-// with it, and its addresses may mean something else in the next: whoever holds something binds its commands with InAssociation.
+// Associated is implemented by a Conn that makes a new association when one is lost. What the lost association held of
+// the drive is gone, and its addresses may mean something else in the next one: a host that holds memory of the drive
+// binds its commands to the association with InAssociation.
 type Associated interface {
 	// Association numbers the association that commands go to, from 1 up. It waits while there is none.
 	Association(ctx context.Context) (uint64, error)
@@ -53,8 +54,8 @@ type Associated interface {
 
 type associationKey struct{}
 
-// InAssociation binds the commands under a context to one association of a Conn that is Associated: once that is over they fail
-// instead of going to the next.
+// InAssociation binds the commands under a context to one association of a Conn that is Associated: once that is over
+// they fail instead of going to the next.
 func InAssociation(ctx context.Context, n uint64) context.Context {
 	return context.WithValue(ctx, associationKey{}, n)
 }

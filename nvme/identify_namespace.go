@@ -67,8 +67,8 @@ func (id *IdentifyNamespace) Unmarshal(b []byte) error {
 	return nil
 }
 
-// BlockSize is the size in bytes of a logical block in the format in use. It is an error where the structure does not say
-// one from 512 bytes to 64 KiB.
+// BlockSize is the size in bytes of a logical block in the format in use. It is an error where the structure does not
+// say one from 512 bytes to 64 KiB.
 func (id *IdentifyNamespace) BlockSize() (uint32, error) {
 	i := int(id.Format & 0xf)
 	if i >= len(id.Formats) || id.Formats[i].BlockShift < 9 || id.Formats[i].BlockShift > 16 {
@@ -102,8 +102,8 @@ func (id *IndependentNamespace) Unmarshal(b []byte) error {
 	return nil
 }
 
-// NamespaceIDs are what the Namespace Identification Descriptor list (CNS 03h) tells: globally unique and the same after
-// every reconnection, or Linux refuses the namespace.
+// NamespaceIDs are the identifiers of the Namespace Identification Descriptor list (CNS 03h). They are globally unique,
+// and the same after every reconnection; otherwise Linux refuses the namespace.
 type NamespaceIDs struct {
 	NGUID [16]byte // all zeros: none
 	UUID  [16]byte // all zeros: none

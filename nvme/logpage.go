@@ -91,7 +91,8 @@ func (l *SMARTLog) Unmarshal(b []byte) error {
 	return nil
 }
 
-// ErrorEntry is one entry of log page 01h. Count is 1 for the first error of a drive's life; an entry with count 0 is empty.
+// ErrorEntry is one entry of log page 01h. Count is 1 for the first error of a drive's life; an entry with count 0 is
+// empty.
 type ErrorEntry struct {
 	Count     uint64
 	SQID, CID uint16
@@ -163,7 +164,8 @@ func (l *FirmwareLog) Unmarshal(b []byte) error {
 	return nil
 }
 
-// Effects of a command in log page 05h. Bits beyond these make Linux freeze queues or warn when the command is sent from user space.
+// Effects of a command in log page 05h. Bits beyond these make Linux freeze queues or warn when the command is sent
+// from user space.
 const (
 	EffectSupported    = 1 << 0 // CSUPP
 	EffectBlocksChange = 1 << 1 // LBCC

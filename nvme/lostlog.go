@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// LostRange is a run of blocks of namespace 1 that a drive has lost: they read as zeros, which nobody wrote.
+// LostRange is a run of blocks of namespace 1 that a drive has lost: they read as zeros that no host wrote.
 type LostRange struct {
 	SLBA   uint64 // first block
 	Blocks uint64 // at least 1

@@ -42,7 +42,7 @@ func Compare(nsid uint32, slba uint64, blocks, blockSize uint32) Command {
 	return c
 }
 
-// WriteZeroes builds a Write Zeroes; with deallocate the blocks give their space back.
+// WriteZeroes builds a Write Zeroes; with deallocate the drive may free the space of the blocks.
 func WriteZeroes(nsid uint32, slba uint64, blocks uint32, deallocate bool) Command {
 	c := blockCommand(NVMWriteZeroes, nsid, slba, blocks)
 	if deallocate {
@@ -85,5 +85,6 @@ func Deallocate(nsid uint32, ranges []DatasetRange) (Command, []byte) {
 // ParseDatasetRange reads range i of the data of a Dataset Management command that holds it whole.
 func ParseDatasetRange(data []byte, i int) DatasetRange {
 	b := data[i*DatasetRangeSize:][:DatasetRangeSize]
-	return DatasetRange{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])}
+	return DatasetRange{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]),
+		binary.LittleEndian.Uint64(b[8:])}
 }

@@ -1,6 +1,6 @@
 package nvme
 
-// Admin opcodes that a controller here implements, and those that hosts are known to send.
+// Admin opcodes that the controller of this module implements, and further ones that hosts are known to send.
 const (
 	AdminGetLogPage           = 0x02
 	AdminIdentify             = 0x06

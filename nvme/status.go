@@ -156,17 +156,18 @@ func (s Status) Code() Status { return s & codeMask }
 // Type is the status code type, 0 to 7.
 func (s Status) Type() int { return int(s>>8) & 7 }
 
-// OK tells whether the command succeeded.
+// OK reports whether the command succeeded.
 func (s Status) OK() bool { return s.Code() == Success }
 
-// DNR tells whether the do-not-retry bit is set.
+// DNR reports whether the do-not-retry bit is set.
 func (s Status) DNR() bool { return s&StatusDNR != 0 }
 
-// More tells whether the error information log holds more about the failure.
+// More reports whether the error information log holds more about the failure.
 func (s Status) More() bool { return s&StatusMore != 0 }
 
 // Final sets the do-not-retry bit where the specification's meaning of the code says that a retry cannot help, and
-// leaves a success, a transient failure, and a path or vendor status as it is. A controller applies it once, to every completion.
+// leaves a success, a transient failure, and a path or vendor status as it is. A controller applies it once, to every
+// completion.
 func (s Status) Final() Status {
 	if t := s.Type(); s.OK() || t == TypePath || t == TypeVendor || retryHelps[s.Code()] {
 		return s

@@ -38,7 +38,8 @@ func requireFields(t *testing.T, b []byte, fields []at) {
 
 func TestIdentifyControllerOffsets(t *testing.T) {
 	id := IdentifyController{
-		VendorID: 1, SubsystemVendorID: 2, Serial: "SN", Model: "MN", Firmware: "FR", IEEE: [3]byte{1, 2, 3}, MultiPath: 4, MDTS: 5,
+		VendorID: 1, SubsystemVendorID: 2, Serial: "SN", Model: "MN", Firmware: "FR", IEEE: [3]byte{1, 2,
+			3}, MultiPath: 4, MDTS: 5,
 		ControllerID: 6, Version: 7, AsyncEvents: 8, Attributes: 9, ControllerType: 10, AdminCommands: 11, AbortLimit: 12,
 		AsyncEventLimit: 13, FirmwareUpdates: 14, LogAttributes: 15, ErrorEntries: 16, AdminVendorFormat: 17, WarningTemperature: 18,
 		CriticalTemperature: 19, TotalCapacity: 20, KeepAliveGranularity: 21, SQES: 22, CQES: 23, MaxCommands: 24, Namespaces: 25,
@@ -48,10 +49,14 @@ func TestIdentifyControllerOffsets(t *testing.T) {
 	b := id.Marshal()
 	fields := []at{
 		{"VID", 0, 2, 1}, {"SSVID", 2, 2, 2}, {"IEEE", 73, 3, 0x030201}, {"CMIC", 76, 1, 4}, {"MDTS", 77, 1, 5},
-		{"CNTLID", 78, 2, 6}, {"VER", 80, 4, 7}, {"OAES", 92, 4, 8}, {"CTRATT", 96, 4, 9}, {"CNTRLTYPE", 111, 1, 10}, {"OACS", 256, 2, 11},
-		{"ACL", 258, 1, 12}, {"AERL", 259, 1, 13}, {"FRMW", 260, 1, 14}, {"LPA", 261, 1, 15}, {"ELPE", 262, 1, 16}, {"AVSCC", 264, 1, 17},
-		{"WCTEMP", 266, 2, 18}, {"CCTEMP", 268, 2, 19}, {"TNVMCAP", 280, 8, 20}, {"KAS", 320, 2, 21}, {"SQES", 512, 1, 22}, {"CQES", 513, 1, 23},
-		{"MAXCMD", 514, 2, 24}, {"NN", 516, 4, 25}, {"ONCS", 520, 2, 26}, {"VWC", 525, 1, 27}, {"ICSVSCC", 530, 1, 28}, {"SGLS", 536, 4, 29},
+		{"CNTLID", 78, 2, 6}, {"VER", 80, 4, 7}, {"OAES", 92, 4, 8}, {"CTRATT", 96, 4, 9}, {"CNTRLTYPE", 111, 1, 10}, {"OACS",
+			256, 2, 11},
+		{"ACL", 258, 1, 12}, {"AERL", 259, 1, 13}, {"FRMW", 260, 1, 14}, {"LPA", 261, 1, 15}, {"ELPE", 262, 1, 16}, {"AVSCC",
+			264, 1, 17},
+		{"WCTEMP", 266, 2, 18}, {"CCTEMP", 268, 2, 19}, {"TNVMCAP", 280, 8, 20}, {"KAS", 320, 2, 21}, {"SQES", 512, 1,
+			22}, {"CQES", 513, 1, 23},
+		{"MAXCMD", 514, 2, 24}, {"NN", 516, 4, 25}, {"ONCS", 520, 2, 26}, {"VWC", 525, 1, 27}, {"ICSVSCC", 530, 1,
+			28}, {"SGLS", 536, 4, 29},
 		{"SUBNQN", 768, 3, 'n' | 'q'<<8 | 'n'<<16}, {"IOCCSZ", 1792, 4, 30}, {"IORCSZ", 1796, 4, 31}, {"ICDOFF", 1800, 2, 32},
 		{"FCATT", 1802, 1, 33}, {"MSDBD", 1803, 1, 34},
 	}
@@ -82,7 +87,8 @@ func TestIdentifyNamespaceOffsets(t *testing.T) {
 	}
 	b := id.Marshal()
 	requireFields(t, b, []at{
-		{"NSZE", 0, 8, 1}, {"NCAP", 8, 8, 2}, {"NUSE", 16, 8, 3}, {"NSFEAT", 24, 1, 4}, {"NLBAF", 25, 1, 1}, {"FLBAS", 26, 1, 1}, {"NMIC", 30, 1, 6},
+		{"NSZE", 0, 8, 1}, {"NCAP", 8, 8, 2}, {"NUSE", 16, 8, 3}, {"NSFEAT", 24, 1, 4}, {"NLBAF", 25, 1, 1}, {"FLBAS", 26, 1,
+			1}, {"NMIC", 30, 1, 6},
 		{"DLFEAT", 33, 1, 7}, {"NVMCAP", 48, 8, 8}, {"NSATTR", 99, 1, 9}, {"NGUID", 104, 8, 1}, {"NGUID", 112, 8, 2 << 56},
 		{"EUI64", 120, 8, 3 | 4<<56}, {"LBAF0", 128, 4, 9 << 16}, {"LBAF1", 132, 4, 12<<16 | 8},
 	})
@@ -152,9 +158,11 @@ func TestSMARTLogOffsets(t *testing.T) {
 	}
 	b := l.Marshal()
 	requireFields(t, b, []at{
-		{"critical warning", 0, 1, 1}, {"temperature", 1, 2, 300}, {"spare", 3, 1, 3}, {"threshold", 4, 1, 4}, {"used", 5, 1, 5},
+		{"critical warning", 0, 1, 1}, {"temperature", 1, 2, 300}, {"spare", 3, 1, 3}, {"threshold", 4, 1, 4}, {"used", 5, 1,
+			5},
 		{"units read", 32, 8, 6}, {"units written", 48, 8, 7}, {"reads", 64, 8, 8}, {"writes", 80, 8, 9}, {"busy", 96, 8, 10},
-		{"cycles", 112, 8, 11}, {"hours", 128, 8, 12}, {"unsafe", 144, 8, 13}, {"media errors", 160, 8, 14}, {"entries", 176, 8, 15},
+		{"cycles", 112, 8, 11}, {"hours", 128, 8, 12}, {"unsafe", 144, 8, 13}, {"media errors", 160, 8, 14}, {"entries", 176,
+			8, 15},
 		{"warning time", 192, 4, 16}, {"critical time", 196, 4, 17}, {"sensor 1", 200, 2, 18}, {"sensor 8", 214, 2, 19},
 	})
 	var back SMARTLog
@@ -170,7 +178,8 @@ func TestErrorEntryOffsets(t *testing.T) {
 	e := ErrorEntry{Count: 1, SQID: 2, CID: 3, Status: 0x281, Location: 5, LBA: 6, NSID: 7, CSI: 8, Opcode: 9}
 	b := e.AppendTo(nil)
 	requireFields(t, b, []at{
-		{"count", 0, 8, 1}, {"SQID", 8, 2, 2}, {"CID", 10, 2, 3}, {"status", 12, 2, 0x502}, {"location", 14, 2, 5}, {"LBA", 16, 8, 6},
+		{"count", 0, 8, 1}, {"SQID", 8, 2, 2}, {"CID", 10, 2, 3}, {"status", 12, 2, 0x502}, {"location", 14, 2, 5}, {"LBA",
+			16, 8, 6},
 		{"NSID", 24, 4, 7}, {"CSI", 30, 1, 8}, {"opcode", 31, 1, 9},
 	})
 	f := ErrorEntry{Count: 2}
@@ -225,12 +234,16 @@ func TestLostBlocks(t *testing.T) {
 	}
 	good := MarshalLost([]LostRange{{1, 2}})
 	for name, change := range map[string]func(b []byte) []byte{
-		"nothing":              func([]byte) []byte { return nil },
-		"another vendor's":     func(b []byte) []byte { b[0]++; return b },
-		"cut":                  func(b []byte) []byte { return b[:LostHeaderSize+LostRangeSize-1] },
-		"more than there are":  func(b []byte) []byte { b[8] = MaxLost + 1; return b },
-		"no block":             func(b []byte) []byte { b[LostHeaderSize+8] = 0; return b },
-		"past the last number": func(b []byte) []byte { copy(b[LostHeaderSize:], "\xff\xff\xff\xff\xff\xff\xff\xff"); return b },
+		"nothing":             func([]byte) []byte { return nil },
+		"another vendor's":    func(b []byte) []byte { b[0]++; return b },
+		"cut":                 func(b []byte) []byte { return b[:LostHeaderSize+LostRangeSize-1] },
+		"more than there are": func(b []byte) []byte { b[8] = MaxLost + 1; return b },
+		"no block":            func(b []byte) []byte { b[LostHeaderSize+8] = 0; return b },
+		"past the last number": func(b []byte) []byte {
+			copy(b[LostHeaderSize:],
+				"\xff\xff\xff\xff\xff\xff\xff\xff")
+			return b
+		},
 	} {
 		_, err := UnmarshalLost(change(bytes.Clone(good)))
 		assert.ErrorIs(t, err, ErrNoLostLog, name)

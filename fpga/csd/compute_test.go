@@ -114,7 +114,8 @@ func TestStockImageRunsAndIsCounted(t *testing.T) {
 	}
 	assert.Equal(t, uint64(3), byName["text"].Runs)
 	assert.Equal(t, uint64(9), byName["parquet"].Runs, "a block of each of two columns and one of a map, three times")
-	assert.Equal(t, uint64(18+45), byName["parquet"].Rows, "two rows of one value, two of lists with four, and a map of three times five, three times")
+	assert.Equal(t, uint64(18+45), byName["parquet"].Rows,
+		"two rows of one value, two of lists with four, and a map of three times five, three times")
 	assert.Equal(t, uint64(9), byName[TransformName].Runs)
 	assert.Equal(t, uint64(3), byName["log"].Runs)
 	assert.Equal(t, uint64(6), byName["log"].Rows)
@@ -175,7 +176,8 @@ func load(t testing.TB, c nvme.Conn, slot uint16, b []byte, puid uint64) error {
 	const chunk = 5000
 	for off := 0; off < len(b); off += chunk {
 		part := b[off:min(len(b), off+chunk)]
-		cmd := cs.ImageDownload(cs.Chunk{Slot: slot, Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)), PUID: puid})
+		cmd := cs.ImageDownload(cs.Chunk{Slot: slot, Size: uint32(len(b)), Offset: uint32(off), Len: uint32(len(part)),
+			PUID: puid})
 		if _, err := c.Admin(t.Context(), &cmd, part); err != nil {
 			return err
 		}

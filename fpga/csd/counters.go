@@ -10,14 +10,14 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// maxPrograms bounds how many programs the drive counts apart; the one that ran longest ago makes room.
+// maxPrograms bounds the number of programs with counters of their own; the program that ran longest ago makes room.
 const maxPrograms = 64
 
-// TransformName is the counter of the operators' time together, an execution a run: the runs of each operator, which are
-// blocks of values, and the writing of tensors behind them.
+// TransformName is the counter of the operators' time together, an execution a run: the runs of each operator, which
+// are blocks of values, and the writing of tensors behind them.
 const TransformName = "transform"
 
-// counters are what the engine did since power on.
+// counters count what the engine has done since power on.
 type counters struct {
 	start time.Time
 

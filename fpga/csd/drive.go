@@ -24,24 +24,25 @@ const (
 	MaxThreads = 256
 )
 
-// Options say what drive to open. The zero value is a new drive in memory.
+// Options describe a drive to open. The zero value is a new drive in memory.
 type Options struct {
-	// Path names a drive in a file; Flash gives flash of one's own, which the drive closes. Neither: flash in memory.
+	// Path names a drive in a file. Flash is the caller's own flash, which the drive closes. Without either the flash is
+	// in memory.
 	Path  string
 	Flash Flash
-	// Create makes the drive in a file. There must be none.
+	// Create makes the drive in a file. The drive must not exist.
 	Create bool
-	// Size is the capacity in bytes; 0 means DefaultSize for a new drive and whatever it has for one that exists.
+	// Size is the capacity in bytes. 0 means DefaultSize for a new drive, and the size that it has for one that exists.
 	Size int64
-	// LBA is the block size, 512 or 4096; 0 means 512 for a new drive and whatever it has for one that exists.
+	// LBA is the block size, 512 or 4096. 0 means 512 for a new drive, and the block size that it has for one that exists.
 	LBA int
 
 	Plain    bool  // no computation: namespace 1 only
 	SLMBytes int64 // device memory; 0 means DefaultSLM
 	Threads  int   // engine threads; 0 means 1
 
-	// Trust changes which images the drive takes, from what it kept, or from none: any image. nil leaves it. What it makes
-	// of it is kept and holds from the start: also for images that the drive has.
+	// Trust changes which images the drive takes. It gets the trust that the drive kept; a new drive takes any image. nil
+	// leaves the trust as it is. The result is kept, and holds from the start, also for images that the drive has.
 	Trust func(*image.Trust) error
 
 	UUID   uuid.UUID    // of a drive not in a file; zero: random
@@ -49,7 +50,8 @@ type Options struct {
 	NoMap  bool         // hosts in the process get no views of the memory
 	Logger *slog.Logger // nil: no log
 
-	// WrapFlash and WrapCompute put something between the controller and what it drives: an injector of package faults.
+	// WrapFlash and WrapCompute wrap the flash and the compute device that the controller uses: for an injector of package
+	// nvme/faults.
 	WrapFlash   func(controller.Flash) controller.Flash
 	WrapCompute func(controller.Compute) controller.Compute
 
@@ -106,7 +108,8 @@ func (d *Drive) open() error {
 		o.Threads = 1
 	}
 	if o.SLMBytes < MinSLM || o.SLMBytes > MaxSLM || o.SLMBytes%4096 != 0 {
-		return fmt.Errorf("local memory of %d bytes: want a multiple of 4096 from %d to %d", o.SLMBytes, MinSLM, int64(MaxSLM))
+		return fmt.Errorf("local memory of %d bytes: want a multiple of 4096 from %d to %d", o.SLMBytes, MinSLM,
+			int64(MaxSLM))
 	}
 	if o.Threads < 1 || o.Threads > MaxThreads {
 		return fmt.Errorf("%d engine threads: want 1 to %d", o.Threads, MaxThreads)
@@ -193,7 +196,7 @@ func (d *Drive) openFile() error {
 	}
 	d.flash = f
 	d.created = o.Create
-	// What an owner that was killed left would send those who ask to nobody.
+	// An owner that was killed has left its file, which would send others to a process that is gone.
 	if err := disown(o.Path); err != nil {
 		o.Logger.Warn("what the last owner of a drive said of itself stays", "file", ownerPath(o.Path), "error", err)
 	}
@@ -203,7 +206,8 @@ func (d *Drive) openFile() error {
 			return err
 		}
 		if o.Size != 0 && o.Size != s.Size || o.LBA != 0 && o.LBA != s.LBA {
-			return fmt.Errorf("size %d and block size %d, the drive has %d and %d: %w", d.state.Size, d.state.LBA, s.Size, s.LBA, ErrGeometry)
+			return fmt.Errorf("size %d and block size %d, the drive has %d and %d: %w", d.state.Size, d.state.LBA, s.Size, s.LBA,
+				ErrGeometry)
 		}
 		d.state = *s
 		if d.kept, err = s.essence(); err != nil {
@@ -227,7 +231,8 @@ func (d *Drive) openCompute() error {
 	if err != nil {
 		return err
 	}
-	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), stats: newCounters(), log: d.opt.Logger}
+	d.comp = &compute{slm: mem, slots: s, threads: make(chan struct{}, d.opt.Threads), stats: newCounters(),
+		log: d.opt.Logger}
 	if d.opt.Path != "" {
 		s.save = func() error {
 			d.mu.Lock()
@@ -238,7 +243,7 @@ func (d *Drive) openCompute() error {
 	return nil
 }
 
-// giveUp undoes what a failed open has done.
+// giveUp undoes a failed open.
 func (d *Drive) giveUp() error {
 	err := d.free()
 	if d.flash != nil {
@@ -247,7 +252,7 @@ func (d *Drive) giveUp() error {
 		err = errors.Join(err, d.opt.Flash.Close())
 	}
 	if d.created {
-		// Half a drive would stand in the way of the next try.
+		// A drive that was made in part would be in the way of the next attempt.
 		err = errors.Join(err, os.Remove(d.opt.Path))
 		if e := os.Remove(statePath(d.opt.Path)); !errors.Is(e, os.ErrNotExist) {
 			err = errors.Join(err, e)
@@ -259,8 +264,8 @@ func (d *Drive) giveUp() error {
 // Created reports whether this Open has made the drive.
 func (d *Drive) Created() bool { return d.created }
 
-// Remove closes a drive that this Open has made, and removes its files: for a caller that has made a drive and cannot use
-// it. It refuses a drive that was there before, and then neither closes it nor changes it.
+// Remove closes a drive that this Open has made, and removes its files. It is for a caller that has made a drive and
+// cannot use it. It refuses a drive that existed before, and then neither closes nor changes it.
 func (d *Drive) Remove() error {
 	if !d.created {
 		return fmt.Errorf("drive %s: remove: this process has not made it", d.name())
@@ -281,17 +286,17 @@ func (d *Drive) Remove() error {
 	return err
 }
 
-// Subsystem is the drive's NVMe side.
+// Subsystem returns the drive's NVMe side.
 func (d *Drive) Subsystem() *controller.Subsystem { return d.sub }
 
 // Geometry returns the capacity of namespace 1 and the block size, in bytes.
 func (d *Drive) Geometry() (size int64, lba int) { return d.flash.Size(), d.state.LBA }
 
-// Flash is what the blocks of namespace 1 are stored in: for a drive that lends it to another's subsystem, and has no
-// associations of its own. It is the drive's to close.
+// Flash returns the flash that stores the blocks of namespace 1: for a drive whose flash is a namespace of another
+// subsystem, and which has no associations of its own. The drive closes it.
 func (d *Drive) Flash() Flash { return d.flash }
 
-// UUID identifies the drive.
+// UUID returns the drive's identity.
 func (d *Drive) UUID() uuid.UUID { return d.state.UUID }
 
 // ActiveImage returns the id of the active image, and whether there is one.
@@ -308,8 +313,8 @@ func (d *Drive) ActiveImage() (image.ID, bool) {
 	return s.slots[s.active].img.ID, true
 }
 
-// Close puts everything on the disk and closes the drive. Associations must be closed first: while there are some it
-// fails and changes nothing. Further calls do nothing.
+// Close writes the drive's state, flushes the flash and closes the drive. Associations must be closed first: while
+// there are some, it fails and changes nothing. Further calls do nothing.
 func (d *Drive) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

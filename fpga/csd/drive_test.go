@@ -201,9 +201,10 @@ func TestKilledDriveCountsAnUnsafeShutdown(t *testing.T) {
 func TestFailedCreateLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "drive")
-	_, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM, WrapCompute: func(c controller.Compute) controller.Compute {
-		return manySlots{c}
-	}})
+	_, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM,
+		WrapCompute: func(c controller.Compute) controller.Compute {
+			return manySlots{c}
+		}})
 	require.Error(t, err)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
@@ -211,17 +212,18 @@ func TestFailedCreateLeavesNothing(t *testing.T) {
 	openDrive(t, Options{Path: path, Create: true, Size: 1 << 20})
 }
 
-// TestKilledCreate looks at what a creation leaves when it is killed: before PATH.json an empty file, which the next one
-// takes; with it a drive, however short its file.
+// TestKilledCreate looks at what a creation leaves when it is killed: before PATH.json an empty file, which the next
+// one takes; with it a drive, however short its file.
 func TestKilledCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "drive")
-	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM, WrapFlash: func(f controller.Flash) controller.Flash {
-		st, err := os.Stat(path)
-		require.NoError(t, err)
-		assert.Zero(t, st.Size())
-		assert.NoFileExists(t, statePath(path))
-		return f
-	}})
+	d, err := Open(Options{Path: path, Create: true, Size: 1 << 20, SLMBytes: testSLM,
+		WrapFlash: func(f controller.Flash) controller.Flash {
+			st, err := os.Stat(path)
+			require.NoError(t, err)
+			assert.Zero(t, st.Size())
+			assert.NoFileExists(t, statePath(path))
+			return f
+		}})
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	st, err := os.Stat(path)

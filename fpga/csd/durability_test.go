@@ -29,8 +29,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
-// What a process of its own serves: the drive at a path, over flash that keeps what it is told, or that has a cache which
-// goes with the process.
+// What a process of its own serves: the drive at a path, over flash that keeps what it is told, or that has a cache
+// which goes with the process.
 const (
 	servePath  = "MILLRACE_TEST_SERVE"
 	serveCache = "MILLRACE_TEST_SERVE_CACHE"
@@ -83,8 +83,8 @@ func serveVictim(path string, cache bool) error {
 	return errors.Join(err, target.Close(), drive.Close())
 }
 
-// volatileFlash is flash behind a cache in memory, as drives have it: what is written comes to the flash with Sync, or when the cache likes,
-// a block at a time and in any order.
+// volatileFlash is flash behind a cache in memory, as drives have it: what is written comes to the flash with Sync, or
+// when the cache likes, a block at a time and in any order.
 type volatileFlash struct {
 	controller.Flash
 	mu    sync.Mutex
@@ -196,7 +196,8 @@ func (v *victim) dial(o tcp.DialOptions) *tcp.Host {
 	return h
 }
 
-// fillBlock makes a version of a block, which tells what it is, and whether it is whole. Version 0 is what was never written.
+// fillBlock makes a version of a block, which tells what it is, and whether it is whole. Version 0 is what was never
+// written.
 func fillBlock(b []byte, block, version uint64) {
 	for i := 0; i < len(b); i += 8 {
 		binary.LittleEndian.PutUint64(b[i:], (block<<32|version)*0x9e3779b97f4a7c15+uint64(i))
@@ -216,8 +217,8 @@ func blockVersion(b []byte, block uint64) (version uint64, whole bool) {
 	return version, bytes.Equal(want, b)
 }
 
-// ledger is what a host knows of every block: the versions that it has sent, that the drive has said are written, and that must be on
-// stable storage.
+// ledger is what a host knows of every block: the versions that it has sent, that the drive has said are written, and
+// that must be on stable storage.
 type ledger struct {
 	mu                     sync.Mutex
 	sent, written, durable [victimBlocks]uint64
@@ -266,8 +267,8 @@ func (l *ledger) flush(do func() error) error {
 	return nil
 }
 
-// check holds what is on the drive after a kill against the ledger. It returns how many versions that were written are lost, which
-// nobody had flushed.
+// check holds what is on the drive after a kill against the ledger. It returns how many versions that were written are
+// lost, which nobody had flushed.
 func (l *ledger) check(t *testing.T, data []byte, keepsWritten bool) (lost int) {
 	t.Helper()
 	for b := range uint64(victimBlocks) {
@@ -275,7 +276,8 @@ func (l *ledger) check(t *testing.T, data []byte, keepsWritten bool) (lost int) 
 		require.True(t, whole, "block %d is torn", b)
 		require.GreaterOrEqual(t, v, l.durable[b], "block %d: what was flushed is lost", b)
 		require.LessOrEqual(t, v, l.sent[b], "block %d: a version that nobody wrote", b)
-		require.False(t, v != l.found[b] && v <= l.before[b], "block %d: version %d was lost by an earlier kill, when %d was found of %d", b, v, l.found[b], l.before[b])
+		require.False(t, v != l.found[b] && v <= l.before[b],
+			"block %d: version %d was lost by an earlier kill, when %d was found of %d", b, v, l.found[b], l.before[b])
 		if v < l.written[b] {
 			require.False(t, keepsWritten, "block %d: a kill of the process loses nothing that a completed command wrote", b)
 			lost++
@@ -330,7 +332,8 @@ func kills(n int) int {
 	return n
 }
 
-// TestKill kills the target under write load: nothing that was flushed, or written with FUA, is lost, and no block is torn.
+// TestKill kills the target under write load: nothing that was flushed, or written with FUA, is lost, and no block is
+// torn.
 func TestKill(t *testing.T) {
 	for name, c := range map[string]struct {
 		kills        int
@@ -368,7 +371,8 @@ func TestKill(t *testing.T) {
 			require.EqualValues(t, n, log.UnsafeShutdowns)
 			require.EqualValues(t, n+1, log.PowerCycles)
 			require.NoError(t, h.Close())
-			t.Logf("%d kills, %d writes, %d commands cut off, %d versions of blocks lost that nobody had flushed", n, l.writes, cut, lost)
+			t.Logf("%d kills, %d writes, %d commands cut off, %d versions of blocks lost that nobody had flushed", n, l.writes,
+				cut, lost)
 			require.Positive(t, cut, "the kills came under load")
 			if c.cache && !c.off {
 				require.Positive(t, lost, "the cache is volatile, or this test shows nothing")
@@ -401,7 +405,8 @@ func writeCache(t *testing.T, h *tcp.Host, on bool) {
 	require.Zero(t, cpl.DW0())
 }
 
-// killUnderLoad writes until so many writes are done as the seeds say, kills the target, and returns how many commands that cut off.
+// killUnderLoad writes until so many writes are done as the seeds say, kills the target, and returns how many commands
+// that cut off.
 func killUnderLoad(t *testing.T, v *victim, h *tcp.Host, l *ledger, seeds *rand.Rand, through bool) int {
 	t.Helper()
 	var killed atomic.Bool
@@ -468,7 +473,8 @@ func TestKillIsNotSeen(t *testing.T) {
 	n := kills(5)
 	for i := range n {
 		more := done.Load() + 50
-		require.Eventually(t, func() bool { return done.Load() >= more && h.Stats().Reconnects == uint64(i) }, 30*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return done.Load() >= more && h.Stats().Reconnects == uint64(i) }, 30*time.Second,
+			time.Millisecond)
 		v.kill()
 		v.start()
 	}

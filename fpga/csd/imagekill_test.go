@@ -20,15 +20,16 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// What a process of its own does: open the drive at a path and put images on it, until it kills itself at a step, or is killed.
+// What a process of its own does: open the drive at a path and put images on it, until it kills itself at a step, or is
+// killed.
 const (
 	loadPath   = "MILLRACE_TEST_LOAD"
 	loadImages = "MILLRACE_TEST_LOAD_IMAGES" // files, separated by the list separator
 	loadKill   = "MILLRACE_TEST_LOAD_KILL"   // the step at which to die; empty: never, and go round and round
 )
 
-// TestImageVictim is that process. Tests that start it do not run beside others: a process that is being started holds, until it runs, every lock that
-// this one has, and a drive that was closed meanwhile would seem open elsewhere.
+// TestImageVictim is that process. Tests that start it do not run beside others: a process that is being started holds,
+// until it runs, every lock that this one has, and a drive that was closed meanwhile would seem open elsewhere.
 func TestImageVictim(t *testing.T) {
 	path := os.Getenv(loadPath)
 	if path == "" {
@@ -63,7 +64,8 @@ func TestImageVictim(t *testing.T) {
 
 func victimOf(path string, images []string, kill string) (*exec.Cmd, io.Reader, error) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestImageVictim$", "-test.v")
-	cmd.Env = append(os.Environ(), loadPath+"="+path, loadImages+"="+strings.Join(images, string(os.PathListSeparator)), loadKill+"="+kill)
+	cmd.Env = append(os.Environ(), loadPath+"="+path, loadImages+"="+strings.Join(images, string(os.PathListSeparator)),
+		loadKill+"="+kill)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, err
@@ -97,7 +99,8 @@ func TestKillAtEveryStepOfLoading(t *testing.T) {
 			step string
 			new  bool // runs afterwards
 		}{
-			{"image: judged", false}, {"image: written", false}, {"image: renamed", false}, {"image: kept", false}, {"image: tested", false},
+			{"image: judged", false}, {"image: written", false}, {"image: renamed", false}, {"image: kept",
+				false}, {"image: tested", false},
 			{"state: written", false}, {"state: renamed", true}, {"image: active", true},
 		} {
 			t.Run(before.name+", "+at.step, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// refuse notes why a command about images fails, and gives its status.
+// refuse records why a command about images fails, and returns its status.
 func (s *slots) refuse(operation string, i int, err error) nvme.Status {
 	var e *image.LoadError
 	if errors.As(err, &e) {
@@ -19,7 +19,7 @@ func (s *slots) refuse(operation string, i int, err error) nvme.Status {
 	return st
 }
 
-// note remembers a refusal for the report.
+// note records a refusal for the report.
 func (s *slots) note(f image.Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *slots) note(f image.Refusal) {
 	s.refusals = append([]image.Refusal{f}, s.refusals[:min(len(s.refusals), image.MaxRefusals-1)]...)
 }
 
-// refusalStatus is the status by which a host that reads no report learns the kind of a refusal.
+// refusalStatus returns the status by which a host that reads no report learns the kind of a refusal.
 func refusalStatus(err error) nvme.Status {
 	var e *image.LoadError
 	if !errors.As(err, &e) {
@@ -57,8 +57,8 @@ func (s *slots) Busy(operation string, i int, holders []string) {
 	s.refuse(operation, i, e)
 }
 
-// Firmware implements controller.ProgramReporter: the revision of an image is the first 8 hexadecimal digits of its id. A drive without
-// an active image runs what slot 1 stands for, its own firmware.
+// Firmware implements controller.ProgramReporter: the revision of an image is the first 8 hexadecimal digits of its id.
+// A drive without an active image runs what slot 1 stands for, its own firmware.
 func (s *slots) Firmware() nvme.FirmwareLog {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -85,7 +85,7 @@ func (s *slots) Report() []byte {
 	return b
 }
 
-// report is what the drive tells of its images now.
+// report returns the drive's report of its images, and the report's generation.
 func (s *slots) report() (*image.Report, uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -117,7 +117,7 @@ func (s *slots) report() (*image.Report, uint64) {
 	return r, s.generation
 }
 
-// Images is what the drive tells of its images; nil for a plain drive.
+// Images returns the drive's report of its images; nil for a plain drive.
 func (d *Drive) Images() *image.Report {
 	if d.comp == nil {
 		return nil

@@ -82,12 +82,18 @@ func TestARefusalTellsStepAndBothInterfaces(t *testing.T) {
 		says    string
 		onStart bool // refused when it is activated, and when it is tested
 	}{
-		{name: "foreign interface", key: key, change: func(s *image.Spec) { s.Interface = other }, step: image.StepInterface, status: nvme.InvalidProgramData, says: other.String()},
-		{name: "unsigned", change: func(s *image.Spec) { s.Partition.Slots = 8 }, step: image.StepSignature, status: nvme.OperationDenied, says: "missing"},
-		{name: "revoked key", key: gone, change: func(s *image.Spec) { s.Partition.Slots = 8 }, step: image.StepRevocation, status: nvme.OperationDenied, says: "revoked"},
-		{name: "revoked image", key: key, change: func(s *image.Spec) { s.Partition.Slots = 9 }, step: image.StepRevocation, status: nvme.OperationDenied, says: "revoked"},
-		{name: "unit without backend", key: key, change: func(s *image.Spec) { s.Units[0].Version = 9 }, step: image.StepBackend, status: nvme.InvalidProgramData, says: "version 9", onStart: true},
-		{name: "wrong answer", key: key, change: func(s *image.Spec) { s.SelfTest = wrongAnswer(s.SelfTest[0]) }, step: image.StepSelfTest, status: nvme.InvalidProgramData, says: "other bytes", onStart: true},
+		{name: "foreign interface", key: key, change: func(s *image.Spec) { s.Interface = other }, step: image.StepInterface,
+			status: nvme.InvalidProgramData, says: other.String()},
+		{name: "unsigned", change: func(s *image.Spec) { s.Partition.Slots = 8 }, step: image.StepSignature,
+			status: nvme.OperationDenied, says: "missing"},
+		{name: "revoked key", key: gone, change: func(s *image.Spec) { s.Partition.Slots = 8 }, step: image.StepRevocation,
+			status: nvme.OperationDenied, says: "revoked"},
+		{name: "revoked image", key: key, change: func(s *image.Spec) { s.Partition.Slots = 9 }, step: image.StepRevocation,
+			status: nvme.OperationDenied, says: "revoked"},
+		{name: "unit without backend", key: key, change: func(s *image.Spec) { s.Units[0].Version = 9 },
+			step: image.StepBackend, status: nvme.InvalidProgramData, says: "version 9", onStart: true},
+		{name: "wrong answer", key: key, change: func(s *image.Spec) { s.SelfTest = wrongAnswer(s.SelfTest[0]) },
+			step: image.StepSelfTest, status: nvme.InvalidProgramData, says: "other bytes", onStart: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			b, m := variant(t, tt.change)
@@ -214,7 +220,8 @@ func TestFirmwareSlotLogTellsTheSlots(t *testing.T) {
 	_, err := c.Admin(t.Context(), &off, nil)
 	require.NoError(t, err)
 	l, id = firmware(t, c)
-	assert.Equal(t, nvme.FirmwareLog{Active: 1, Next: 3, Revisions: [7]string{"1.0", "", rev}}, l, "nothing runs, the next start boots slot 3")
+	assert.Equal(t, nvme.FirmwareLog{Active: 1, Next: 3, Revisions: [7]string{"1.0", "", rev}}, l,
+		"nothing runs, the next start boots slot 3")
 	assert.Equal(t, "1.0", id.Firmware)
 }
 
@@ -286,8 +293,14 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 				require.ErrorIs(t, err, nvme.ProgramInUse)
 			})
 		}},
-		{name: "its file was cut", want: am, reason: "damaged", happens: func(t *testing.T, path string) { require.NoError(t, os.Truncate(slotPath(path, 2), 100)) }},
-		{name: "its file is gone", want: am, reason: "empty", happens: func(t *testing.T, path string) { require.NoError(t, os.Remove(slotPath(path, 2))) }},
+		{name: "its file was cut", want: am, reason: "damaged", happens: func(t *testing.T,
+			path string) {
+			require.NoError(t, os.Truncate(slotPath(path, 2), 100))
+		}},
+		{name: "its file is gone", want: am, reason: "empty", happens: func(t *testing.T,
+			path string) {
+			require.NoError(t, os.Remove(slotPath(path, 2)))
+		}},
 		{name: "its file is another image's", want: am, reason: "which ran", happens: func(t *testing.T, path string) {
 			require.NoError(t, os.WriteFile(slotPath(path, 2), foreign(t), 0o644))
 		}},
@@ -311,12 +324,13 @@ func TestBootsTheLastGoodImage(t *testing.T) {
 				delete(m, "trust")
 			})
 		}},
-		{name: "the state is of version 1 and nothing was active", want: stockImage, happens: func(t *testing.T, path string) {
-			edit(t, path, func(m map[string]any) {
-				m["version"], m["active_slot"] = 1, -1
-				delete(m, "active_image")
-			})
-		}},
+		{name: "the state is of version 1 and nothing was active", want: stockImage,
+			happens: func(t *testing.T, path string) {
+				edit(t, path, func(m map[string]any) {
+					m["version"], m["active_slot"] = 1, -1
+					delete(m, "active_image")
+				})
+			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := with(t)
@@ -376,7 +390,10 @@ func TestTrustIsKept(t *testing.T) {
 	})
 	_, err := Open(Options{Path: path, Trust: func(t *image.Trust) error { t.Keys = nil; return nil }})
 	require.ErrorContains(t, err, "would refuse every image")
-	session(t, Options{Path: path}, func(d *Drive, _ nvme.Conn) { assert.Len(t, d.Images().Keys, 1, "what was refused is not kept") })
+	session(t, Options{Path: path}, func(d *Drive, _ nvme.Conn) {
+		assert.Len(t, d.Images().Keys, 1,
+			"what was refused is not kept")
+	})
 }
 
 func TestImagesOfAPlainDrive(t *testing.T) {
@@ -435,7 +452,8 @@ func TestChunksOfAHostThatGoes(t *testing.T) {
 	_, err = first.Admin(t.Context(), &cmd, b[:5000])
 	require.NoError(t, err)
 	c := connect(t, d)
-	require.ErrorIs(t, load(t, c, 1, b, m.ID.PUID()), nvme.InsufficientProgramSpace, "one host at a time loads into a slot")
+	require.ErrorIs(t, load(t, c, 1, b, m.ID.PUID()), nvme.InsufficientProgramSpace,
+		"one host at a time loads into a slot")
 	require.NoError(t, first.Close())
 	put(t, c, 1, b, m)
 	activeIs(t, d, c, m)

@@ -8,7 +8,7 @@ import (
 
 const mapNoReserve = unix.MAP_NORESERVE
 
-// zeroMemory makes b, part of a memory that newMemory gave, read as zeros and gives whole pages back to the system.
+// zeroMemory makes b, a part of memory from newMemory, read as zeros, and returns whole pages to the system.
 func zeroMemory(b []byte) {
 	page := os.Getpagesize()
 	head := min(len(b), -int(addressOf(b))&(page-1))

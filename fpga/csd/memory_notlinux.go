@@ -4,5 +4,5 @@ package csd
 
 const mapNoReserve = 0
 
-// zeroMemory makes b read as zeros. Only on Linux does it also give pages back to the system.
+// zeroMemory makes b read as zeros. Only on Linux does it also return pages to the system.
 func zeroMemory(b []byte) { clear(b) }

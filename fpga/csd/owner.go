@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-// Owner says which process has a drive in a file open, and where it answers questions about the drive. It is in
-// PATH.owner while the drive is open, and there is none where nobody is to be asked.
+// Owner names the process that has a drive in a file open, and where that process answers questions about the drive.
+// PATH.owner holds it while the drive is open; there is no file where no process answers.
 type Owner struct {
 	Process int      `json:"process"` // its number
 	Name    string   `json:"name"`    // what it is, as "node n0"
@@ -26,8 +26,8 @@ const (
 
 func ownerPath(path string) string { return path + ".owner" }
 
-// BusyError says that a drive is open already. Owner is nil where the process that has it told nobody. It wraps
-// ErrBusy.
+// BusyError says that a drive is open already. Owner is nil where the process that has it open has not called Own. It
+// wraps ErrBusy.
 type BusyError struct {
 	Path  string
 	Owner *Owner
@@ -56,14 +56,15 @@ func busy(path string) error {
 // parseOwner reads what an owner has written; nil where that makes no sense.
 func parseOwner(b []byte) *Owner {
 	o := new(Owner)
-	if err := json.Unmarshal(b, o); err != nil || o.Process <= 0 || o.Name == "" || o.Drive == "" || len(o.URLs) > maxOwnerURLs {
+	if err := json.Unmarshal(b, o); err != nil || o.Process <= 0 || o.Name == "" || o.Drive == "" ||
+		len(o.URLs) > maxOwnerURLs {
 		return nil
 	}
 	return o
 }
 
-// Own tells others, who find the drive open, whom to ask about it. Close takes it back. Only a drive in a file can be
-// found so.
+// Own writes PATH.owner, so that processes that find the drive open can ask this one about it. Close removes the file.
+// For a drive that is not in a file it does nothing.
 func (d *Drive) Own(o Owner) error {
 	if d.opt.Path == "" {
 		return nil
@@ -79,7 +80,7 @@ func (d *Drive) Own(o Owner) error {
 	return nil
 }
 
-// disown removes what an owner has said. Whoever calls it holds the drive's lock; one that was killed leaves the file.
+// disown removes PATH.owner. The caller holds the drive's lock; a process that was killed leaves the file.
 func disown(path string) error {
 	if err := os.Remove(ownerPath(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -96,5 +97,5 @@ func inheritor(path, folder string) string {
 	return folder
 }
 
-// settle gives what root has made to whom it belongs.
+// settle gives a file that root has made to the owner of the file that it replaces, or of its folder.
 func settle(made, path, folder string) error { return ownership.Inherit(made, inheritor(path, folder)) }

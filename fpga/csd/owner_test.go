@@ -31,7 +31,8 @@ func TestOwner(t *testing.T) {
 	_, err = Open(o)
 	require.ErrorAs(t, err, &b)
 	require.NotNil(t, b.Owner)
-	assert.Equal(t, Owner{Process: os.Getpid(), Name: "node n0", Drive: "d0", URLs: []string{"unix:/run/n0.sock"}}, *b.Owner)
+	assert.Equal(t, Owner{Process: os.Getpid(), Name: "node n0", Drive: "d0", URLs: []string{"unix:/run/n0.sock"}},
+		*b.Owner)
 	assert.ErrorContains(t, err, "node n0")
 	left, err := os.ReadFile(ownerPath(path))
 	require.NoError(t, err)

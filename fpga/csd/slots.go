@@ -17,14 +17,14 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// slotCount is the number of program slots: the stock image's (0), two for the image deployed and the one before it (1 and 2), and
-// one to try images in (3).
+// slotCount is the number of image slots: one for the stock image (0), two for the deployed image and the one before it
+// (1 and 2), and one for trials (3).
 const slotCount = 4
 
 // noSlot is the active slot of a drive without an active image.
 const noSlot = -1
 
-// role says what a slot is for.
+// role returns the purpose of a slot.
 func role(slot int) image.Role {
 	switch slot {
 	case 0:
@@ -35,15 +35,15 @@ func role(slot int) image.Role {
 	return image.RoleTrial
 }
 
-// slot is what a program slot holds.
+// slot is an image slot.
 type slot struct {
 	state  slotState
 	img    *image.Image // nil: empty
 	reason string       // why the slot is empty though it held an image, or why the image does not run
 }
 
-// slots are the drive's program slots. The controller calls one method that changes them at a time, activation never beside an
-// execution.
+// slots are the drive's image slots. The controller calls one method that changes them at a time, and activates no
+// image beside an execution.
 type slots struct {
 	log  *slog.Logger
 	path string            // of a drive in a file, else empty
@@ -62,16 +62,16 @@ type slots struct {
 	generation uint64 // of the report
 }
 
-// mark names an image in a slot. A slot that holds another image by now is not meant.
+// mark names an image in a slot. It means nothing where the slot holds another image by now.
 type mark struct {
 	Slot  int      `json:"slot"`
 	Image image.ID `json:"image"`
 }
 
-// newSlots makes slots with the stock image in slot 0 and what a drive in a file kept in the others, and starts the last good
-// image.
+// newSlots puts the stock image into slot 0 and the kept images into the others, and starts the last good image.
 func newSlots(o *Options, st *state) (*slots, error) {
-	s := &slots{log: o.Logger, path: o.Path, active: noSlot, save: func() error { return nil }, step: o.atStep, trust: st.Trust}
+	s := &slots{log: o.Logger, path: o.Path, active: noSlot, save: func() error { return nil }, step: o.atStep,
+		trust: st.Trust}
 	b, err := image.Stock()
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func newSlots(o *Options, st *state) (*slots, error) {
 		if err := o.Trust(&s.trust); err != nil {
 			return nil, fmt.Errorf("image trust: %w", err)
 		}
-		// It is what runs where no other may: it would be called revoked and go on running.
+		// The stock image runs where no other image may: it would be called revoked and continue to run.
 		if !had && slices.Contains(s.trust.RevokedImages, stock.ID) {
 			return nil, fmt.Errorf("image trust: image %s is the stock image, which runs where no other may: it cannot be revoked; load another image and activate it", stock.ID.Short())
 		}
@@ -104,7 +104,8 @@ func newSlots(o *Options, st *state) (*slots, error) {
 
 // restore reads the image that a slot held when the drive was closed.
 func (s *slots) restore(i int) {
-	// What a load that was cut off left. A file system that cannot be written says so even where there is nothing.
+	// A load that was interrupted has left part of a file. On a file system that cannot be written, Remove fails even
+	// where there is no such file.
 	rest := slotPath(s.path, i) + partial
 	if _, err := os.Lstat(rest); err == nil {
 		if err := os.Remove(rest); err != nil {
@@ -163,7 +164,7 @@ func (s *slots) start(ctx context.Context, st *state) error {
 	return nil
 }
 
-// lastGood is the image to start with.
+// lastGood returns the image to start with.
 func (s *slots) lastGood(st *state) mark {
 	m := mark{max(st.Active, 0), st.Image}
 	if img := s.slots[m.Slot].img; img != nil && (m.Slot == 0 || m.Image == (image.ID{})) {
@@ -172,7 +173,7 @@ func (s *slots) lastGood(st *state) mark {
 	return m
 }
 
-// ready tests the image that a mark names.
+// ready tests the image that a mark names, and returns its engine.
 func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
 	switch img := s.slots[m.Slot].img; {
 	case img == nil && s.slots[m.Slot].reason != "":
@@ -185,7 +186,7 @@ func (s *slots) ready(ctx context.Context, m mark) (*engine.Engine, error) {
 	return s.prepare(ctx, m.Slot)
 }
 
-// judge decides whether the drive takes an image. Its error is a LoadError.
+// judge reports whether the drive takes an image. Its error is a LoadError.
 func (s *slots) judge(b []byte) (*image.Image, error) {
 	m, err := image.Parse(b)
 	if err != nil {
@@ -194,11 +195,12 @@ func (s *slots) judge(b []byte) (*image.Image, error) {
 	return m, s.admit(m)
 }
 
-// admit holds an image against the drive's interface and its trust.
+// admit compares an image with the drive's interface and its trust.
 func (s *slots) admit(m *image.Image) error {
 	have := image.StockInterface()
 	if m.Interface() != have {
-		return &image.LoadError{Step: image.StepInterface, Image: m.ID, Want: m.Interface(), Have: have, Err: image.ErrInterface}
+		return &image.LoadError{Step: image.StepInterface, Image: m.ID, Want: m.Interface(), Have: have,
+			Err: image.ErrInterface}
 	}
 	s.mu.RLock()
 	warning, err := s.trust.Judge(m)
@@ -213,8 +215,8 @@ func (s *slots) admit(m *image.Image) error {
 	return err
 }
 
-// prepare judges the image in a slot once more, makes an engine with its units and runs its self-test. The active image is left
-// alone. The error is a LoadError.
+// prepare judges the image in a slot once more, makes an engine with its units and runs its self-test. The active image
+// does not change. The error is a LoadError.
 func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 	s.mu.RLock()
 	m := s.slots[i].img
@@ -228,7 +230,8 @@ func (s *slots) prepare(ctx context.Context, i int) (*engine.Engine, error) {
 		}
 	}
 	fail := func(step image.Step, err error) (*engine.Engine, error) {
-		return nil, &image.LoadError{Step: step, Slot: i, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(), Err: err}
+		return nil, &image.LoadError{Step: step, Slot: i, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(),
+			Err: err}
 	}
 	e, err := newEngine(m)
 	if err != nil {
@@ -302,7 +305,8 @@ func (s *slots) List() []cs.Program {
 	return list
 }
 
-// Load implements controller.Programs. The slot's file is replaced by a rename: a kill leaves the old image in it or the new one.
+// Load implements controller.Programs. The slot's file is replaced by a rename: a kill leaves the old image in it or
+// the new one.
 func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	m, err := s.judge(b)
 	if err == nil && puid != m.ID.PUID() {
@@ -320,7 +324,8 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	s.step("image: judged")
 	if s.path != "" {
 		if err := replaceFile(slotPath(s.path, i), b, s.step, "image"); err != nil {
-			return s.refuse("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(), Have: image.StockInterface(), Err: err})
+			return s.refuse("load", i, &image.LoadError{Step: image.StepStore, Image: m.ID, Want: m.Interface(),
+				Have: image.StockInterface(), Err: err})
 		}
 	}
 	s.step("image: kept")
@@ -330,7 +335,8 @@ func (s *slots) Load(i int, puid uint64, b []byte) nvme.Status {
 	return nvme.Success
 }
 
-// vacant refuses a slot whose image the drive would start with: it is not active only because a host deactivated it.
+// vacant refuses to change the slot of the image that the drive would start with. The controller refuses the active
+// slot itself; this is the case where a host has deactivated the image.
 func (s *slots) vacant(i int) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -372,8 +378,8 @@ func (s *slots) Test(ctx context.Context, i int) nvme.Status {
 	return nvme.Success
 }
 
-// Activate implements controller.Programs. Nothing executes meanwhile. The old image is the active one until the new one has passed its
-// self-test; the write of PATH.json is the moment from which the drive starts with the new one.
+// Activate implements controller.Programs. No program executes meanwhile. The old image stays active until the new one
+// has passed its self-test; the write of PATH.json is the moment from which on the drive starts with the new one.
 func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
 	e, err := s.prepare(ctx, i)
 	if err != nil {
@@ -392,7 +398,8 @@ func (s *slots) Activate(ctx context.Context, i int) nvme.Status {
 	s.mu.Unlock()
 	if err := s.save(); err != nil {
 		s.back(before)
-		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(), Have: image.StockInterface(), Err: err})
+		return s.refuse("activate", i, &image.LoadError{Step: image.StepCommit, Image: m.Image, Want: img.Interface(),
+			Have: image.StockInterface(), Err: err})
 	}
 	s.step("image: active")
 	return nvme.Success
@@ -404,14 +411,14 @@ func (s *slots) Deactivate(int) nvme.Status {
 	return nvme.Success
 }
 
-// position is what an activation that fails is taken back to.
+// position is the state that a failed activation is taken back to.
 type position struct {
 	active         int
 	engine         *engine.Engine
 	boot, previous mark
 }
 
-// position is where the slots stand. s.mu is held.
+// position returns the current state of the slots. s.mu is held.
 func (s *slots) position() position { return position{s.active, s.engine, s.boot, s.previous} }
 
 func (s *slots) back(p position) {

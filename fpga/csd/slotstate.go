@@ -20,7 +20,7 @@ var slotStateNames = [...]string{"empty", "loaded", "tested", "active", "suspect
 
 func (s slotState) String() string { return slotStateNames[s] }
 
-// slotEvent is what happens to an image slot.
+// slotEvent is an event of an image slot.
 type slotEvent uint8
 
 const (
@@ -65,7 +65,8 @@ func (s *slots) transition(i int, on slotEvent) {
 	s.generation++
 }
 
-// execute makes the image of a slot the one that executes, with its engine; noSlot and nil: none executes. s.mu is held.
+// execute makes the image of a slot the one that executes, with its engine; noSlot and nil: none executes. s.mu is
+// held.
 func (s *slots) execute(i int, e *engine.Engine) {
 	if s.active != i {
 		if s.active != noSlot {

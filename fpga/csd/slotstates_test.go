@@ -16,14 +16,14 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// States of image slot 1, as log page C1h tells them.
+// States of image slot 1, as a host sees them in log page C1h.
 const (
-	slotEmpty       = "empty"
-	slotLoaded      = "loaded"      // holds an image that was not tested since it came, or since the drive was opened
-	slotTested      = "tested"      // its image passed the self-test
-	slotActive      = "active"      // its image runs, and runs again after a restart
-	slotDeactivated = "deactivated" // its image does not run, and runs again after a restart
-	slotPrevious    = "previous"    // its image ran before the active one: a rollback activates it
+	hostSeesEmpty       = "empty"
+	hostSeesLoaded      = "loaded"      // holds an image that was not tested since it came, or since the drive was opened
+	hostSeesTested      = "tested"      // its image passed the self-test
+	hostSeesActive      = "active"      // its image runs, and runs again after a restart
+	hostSeesDeactivated = "deactivated" // its image does not run, and runs again after a restart
+	hostSeesPrevious    = "previous"    // its image ran before the active one: a rollback activates it
 )
 
 // slotWorld is a drive with an image for slot 1 and two others in slots 2 and 3.
@@ -96,17 +96,17 @@ var slotEvents = map[string]func(*slotWorld) error{
 func (w *slotWorld) state() string {
 	switch s := reportOf(w.t, w.conn).Slots[1]; {
 	case s.Image == image.ID{}:
-		return slotEmpty
+		return hostSeesEmpty
 	case s.Active:
-		return slotActive
+		return hostSeesActive
 	case s.Boot:
-		return slotDeactivated
+		return hostSeesDeactivated
 	case s.Previous:
-		return slotPrevious
+		return hostSeesPrevious
 	case s.Tested:
-		return slotTested
+		return hostSeesTested
 	default:
-		return slotLoaded
+		return hostSeesLoaded
 	}
 }
 
@@ -120,8 +120,8 @@ func TestStatesOfAnImageSlot(t *testing.T) {
 	}
 	slices.Sort(events)
 	seen := transition.Table[string, string]{}
-	ways := map[string][]string{slotEmpty: nil} // the events that lead to a state
-	pending := []string{slotEmpty}
+	ways := map[string][]string{hostSeesEmpty: nil} // the events that lead to a state
+	pending := []string{hostSeesEmpty}
 	for len(pending) > 0 {
 		from := pending[0]
 		pending = pending[1:]
@@ -150,6 +150,6 @@ func TestStatesOfAnImageSlot(t *testing.T) {
 		}
 	}
 	statediagram.Picture[string, string]{
-		File: "../../docs/architecture.md", Name: "an image slot", Table: seen, Start: []string{slotEmpty},
+		File: "../../docs/architecture.md", Name: "an image slot", Table: seen, Start: []string{hostSeesEmpty},
 	}.Document(t)
 }

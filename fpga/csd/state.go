@@ -17,17 +17,18 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// StateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images only the
-// active slot.
+// StateVersion is the version of PATH.json that this build writes; it reads those from 1 on. Version 1 knew of images
+// only the active slot.
 const StateVersion = 2
 
-// state is what a drive in a file remembers beside its flash: PATH.json, always replaced by a rename.
+// state is what a drive in a file keeps beside its flash, in PATH.json, which is always replaced by a rename.
 type state struct {
-	Version  int                 `json:"version"`
-	UUID     uuid.UUID           `json:"uuid"`
-	Size     int64               `json:"size_bytes"`
-	LBA      int                 `json:"lba_bytes"`
-	Active   int                 `json:"active_slot"`  // of the last good image, which the drive starts with; version 1 wrote -1 for none
+	Version int       `json:"version"`
+	UUID    uuid.UUID `json:"uuid"`
+	Size    int64     `json:"size_bytes"`
+	LBA     int       `json:"lba_bytes"`
+	// of the last good image, which the drive starts with; version 1 wrote -1 for none
+	Active   int                 `json:"active_slot"`
 	Image    image.ID            `json:"active_image"` // zero, of version 1: whatever the slot holds
 	Previous mark                `json:"previous"`     // the image that was active before; zero: none
 	Trust    image.Trust         `json:"trust"`
@@ -82,7 +83,7 @@ func parseState(b []byte) (*state, error) {
 	return s, s.Lost.check(s.Size)
 }
 
-// essence is what of a state has to be kept, as text to compare: all but the counters.
+// essence returns the part of a state that must be kept, as text to compare: all but the counters.
 func (s state) essence() ([]byte, error) {
 	s.Counters, s.Clean = controller.Counters{}, false
 	return json.Marshal(s)
@@ -96,7 +97,8 @@ func (s *state) write(path string, step func(string)) error {
 	return replaceFile(statePath(path), append(b, '\n'), step, "state")
 }
 
-// replaceFile puts b in the place of a file so that a crash leaves the old one or the new one. step is told where it stands.
+// replaceFile replaces a file so that a crash leaves the old content or the new one. step is called after each step of
+// it.
 func replaceFile(path string, b []byte, step func(string), what string) error {
 	if err := writePartial(path, b); err != nil {
 		return err
@@ -109,11 +111,12 @@ func replaceFile(path string, b []byte, step func(string), what string) error {
 	return syncDir(path)
 }
 
-// partial ends the name of a file that is being written. There is one writer: the process that holds the drive's lock. So the name
-// is always the same, and what a kill left is written over.
+// partial is the suffix of a file that is being written. There is one writer, the process that holds the drive's lock:
+// so the name is always the same, and the rest of an interrupted write is overwritten.
 const partial = ".new"
 
-// writePartial puts b on the disk beside path. What it replaces keeps its owner, its group and its mode.
+// writePartial writes the new content of a file beside it. The new file keeps the owner, the group and the mode of the
+// old one.
 func writePartial(path string, b []byte) error {
 	f, err := os.OpenFile(path+partial, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
@@ -129,7 +132,7 @@ func writePartial(path string, b []byte) error {
 	return nil
 }
 
-// syncDir makes a change of the directory that path lies in last.
+// syncDir makes a change of the file's directory durable.
 func syncDir(path string) error {
 	d, err := os.Open(filepath.Dir(path))
 	if err != nil {

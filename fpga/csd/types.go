@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/nvme/controller"
 )
 
-// Flash is what a drive stores its blocks in.
+// Flash stores the blocks of a drive.
 type Flash interface {
 	controller.Flash
 	io.Closer

@@ -2,9 +2,9 @@
 //
 // # Overview
 //
-// A [Spec] is plain data that says what an image holds. [Build] lays it out; the same Spec always gives the same
-// bytes. [Parse] reads such bytes back and refuses everything that Build would not have written, so that two
-// different files never mean the same image. [Stock] is the image a drive leaves the factory with.
+// A [Spec] is plain data that says what an image holds. [Build] encodes it; the same Spec always gives the same bytes.
+// [Parse] decodes them, and refuses every file that Build would not have written, so that two different files never
+// mean the same image. [Stock] builds the image that a new drive has.
 //
 //	header     200 bytes: magic, sizes, version, time, image id, interface UUID, platform, number of sections, CRC32C
 //	table      80 bytes a section: kind, flags, codec, name, offset, size, SHA-256
@@ -16,14 +16,15 @@
 // section except BUILD, USER and SIGNATURE. So a rebuild with other tools, or a signature, leaves the id alone.
 // [ID.UUID] shows it as a UUIDv8.
 //
-// The payload of a structured section is the one JSON text that encoding/json gives for its Go type: whoever reads
-// it needs no second parser, and a text that differs from its own re-encoding is refused.
+// The payload of a structured section is the JSON text that encoding/json writes for its Go type. A reader needs no
+// second parser, and a text that differs from its own re-encoding is refused.
 //
 // # On a drive
 //
-// [Trust] is what a drive goes by: a [Policy], the keys that sign, what is revoked. A [LoadError] says at which [Step] an image was refused, and
-// holds the interface that it needs beside the one that the drive has; a [BusyError] names who uses the drive. A [Report] is what a drive tells of
-// all that: vendor log page C1h. [Diff] compares two images, and package document reads the file that one is built from.
+// [Trust] is what a drive judges images by: a [Policy], the keys that it trusts, and the revoked keys and images. A
+// [LoadError] names the [Step] at which an image was refused, and the interface that the image needs beside the one
+// that the drive has; a [BusyError] names the hosts that use the drive. A [Report] is a drive's account of its images:
+// vendor log page C1h. [Diff] compares two images, and package document reads the file from which an image is built.
 //
 // # Concurrency
 //
@@ -36,6 +37,7 @@
 //
 // # Debugging
 //
-// `millrace image info` prints what Parse sees. A file that Parse refuses with ErrCorrupt was damaged on its way;
-// with ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what it refused lately.
+// `millrace image info` prints what Parse sees. A file that Parse refuses with ErrCorrupt was damaged on its way; with
+// ErrLayout it was not written by Build. `millrace image list URI` prints a drive's report, with what it refused
+// lately.
 package image

@@ -61,8 +61,8 @@ const MaxKeyFile = 64 << 10
 // MaxKeys is the most public keys that a file, or a drive, holds.
 const MaxKeys = 64
 
-// ParsePrivateKey reads an Ed25519 key in PEM (PKCS #8), as "openssl genpkey -algorithm ed25519" writes it. There must be
-// exactly one.
+// ParsePrivateKey reads an Ed25519 key in PEM (PKCS #8), as "openssl genpkey -algorithm ed25519" writes it. There must
+// be exactly one.
 func ParsePrivateKey(b []byte) (ed25519.PrivateKey, error) {
 	if len(b) > MaxKeyFile {
 		return nil, fmt.Errorf("private key: %d bytes, at most %d", len(b), MaxKeyFile)
@@ -89,7 +89,8 @@ func ParsePrivateKey(b []byte) (ed25519.PrivateKey, error) {
 	return ed, nil
 }
 
-// ParsePublicKeys reads the Ed25519 keys of a PEM file (SPKI, as "openssl pkey -pubout" writes it): one or more, each once.
+// ParsePublicKeys reads the Ed25519 keys of a PEM file (SPKI, as "openssl pkey -pubout" writes it): one or more, each
+// once.
 func ParsePublicKeys(b []byte) ([]ed25519.PublicKey, error) {
 	if len(b) > MaxKeyFile {
 		return nil, fmt.Errorf("public keys: %d bytes, at most %d", len(b), MaxKeyFile)

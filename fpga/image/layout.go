@@ -107,10 +107,10 @@ func (k Kind) String() string {
 	return fmt.Sprintf("section kind %d", uint32(k))
 }
 
-// canonical says whether the section is part of the image's identity.
+// canonical reports whether the section is part of the image's identity.
 func (k Kind) canonical() bool { return k != KindBuild && k != KindUser && k != KindSignature }
 
-// required says whether Build marks the section as one that a reader must understand.
+// required reports whether Build marks the section as one that a reader must understand.
 func (k Kind) required() bool {
 	switch k {
 	case KindUnits, KindPartition, KindKernels, KindSelfTest, KindSignature:
@@ -122,7 +122,7 @@ func (k Kind) required() bool {
 // Flags of a section.
 type Flags uint16
 
-// Required marks a section that a reader must understand; one that is unknown and not required is kept and skipped.
+// Required marks a section that a reader must understand. A reader keeps and skips an unknown section without the mark.
 const Required Flags = 1
 
 // Codec says how a section's bytes are packed. Only CodecNone exists: images compress badly and are small.
@@ -159,7 +159,7 @@ var (
 	ErrUnsigned = errors.New("image carries no signature of a trusted key") // Verify
 )
 
-// Error tells which section was refused and why.
+// Error names the section that was refused, and the cause.
 type Error struct {
 	Section string // empty: the header or the table
 	Detail  string
@@ -185,8 +185,8 @@ type section struct {
 	data  []byte
 }
 
-// digest is what the table says about the section's bytes. The signature's entry holds zeros, because the table is
-// part of what is signed.
+// digest returns the section's digest for the table. The signature's entry holds zeros, because the table is part of
+// what is signed.
 func (s *section) digest() [32]byte {
 	if s.kind == KindSignature {
 		return [32]byte{}

@@ -35,7 +35,7 @@ var (
 	ErrInUse      = errors.New("in use")
 )
 
-// kind is the sentinel of a step; nil where the cause itself tells.
+// kind returns the sentinel of a step; nil where the cause itself is one.
 func (s Step) kind() error {
 	switch s {
 	case StepInterface:
@@ -60,8 +60,8 @@ func (s Step) kind() error {
 	return nil
 }
 
-// LoadError says why a drive did not take, or not activate, an image: the step, and the interface that the image needs beside the
-// one that the drive has. What was active before is active still. It wraps the step's sentinel and the cause.
+// LoadError says why a drive refused to load or to activate an image: the step, and the interface that the image needs
+// beside the one that the drive has. The active image has not changed. It wraps the step's sentinel and the cause.
 type LoadError struct {
 	Step  Step
 	Slot  int       // the program slot, 0 if none is concerned
@@ -103,7 +103,8 @@ func (e *LoadError) Unwrap() []error {
 // Short is the id's first 16 hexadecimal digits, which are the program unique identifier.
 func (id ID) Short() string { return id.String()[:16] }
 
-// BusyError names the hosts that use what would be replaced: they hold memory of the drive, or run on it. It wraps ErrInUse.
+// BusyError names the hosts that use what would be replaced: they hold memory of the drive, or run on it. It wraps
+// ErrInUse.
 type BusyError struct {
 	Holders []string // qualified names of hosts, sorted; empty if the drive does not tell
 	What    string   // what is in use, if it is not the drive

@@ -17,12 +17,13 @@ import (
 type Role string
 
 const (
-	RoleStock Role = "stock" // slot 0: the image that the drive came with; cannot be replaced, booted when nothing else can
+	// slot 0: the image that the drive came with; cannot be replaced, booted when nothing else can
+	RoleStock Role = "stock"
 	RoleField Role = "field" // slots 1 and 2: the image deployed and the one before it
 	RoleTrial Role = "trial" // slot 3: an operator's to try images in; rollouts leave it alone
 )
 
-// Report is what a drive tells of its images: vendor log page C1h.
+// Report is a drive's account of its images: vendor log page C1h.
 type Report struct {
 	Platform      string       `json:"platform"`
 	Interface     uuid.UUID    `json:"interface"` // that the drive has
@@ -50,7 +51,7 @@ type SlotReport struct {
 	Reason    string    `json:"reason"`    // why the slot is empty though it held an image, or why that one does not run
 }
 
-// Refusal is what a drive remembers of a command that it refused.
+// Refusal records a command about images that the drive refused.
 type Refusal struct {
 	Number    uint64    `json:"refusal_number"` // 1 for the first since the drive was opened
 	Operation string    `json:"operation"`      // load, test, activate, deactivate, unload
@@ -76,7 +77,8 @@ const (
 //
 //	0 magic "MIMGLOG1", 8 length of the JSON u32, 12 CRC32C of the JSON u32, 16 generation u64, 24 reserved
 //
-// The generation changes with whatever the page tells, so that a host that reads it in pieces notices a change between two.
+// The generation changes whenever the content of the page does, so that a host that reads the page in parts notices a
+// change between two.
 const (
 	reportMagic = "MIMGLOG1"
 	// ReportHeader is the size of the header in bytes.
@@ -160,7 +162,8 @@ func ParseReport(b []byte) (*Report, error) {
 	if err := d.Decode(r); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrReport, err)
 	}
-	if len(r.Slots) > maxSlots || len(r.Keys) > MaxKeys || len(r.RevokedKeys) > MaxRevoked || len(r.RevokedImages) > MaxRevoked || len(r.Refusals) > MaxRefusals {
+	if len(r.Slots) > maxSlots || len(r.Keys) > MaxKeys || len(r.RevokedKeys) > MaxRevoked ||
+		len(r.RevokedImages) > MaxRevoked || len(r.Refusals) > MaxRefusals {
 		return nil, fmt.Errorf("%w: a list is longer than it may be", ErrReport)
 	}
 	for i := range r.Slots {
@@ -168,7 +171,7 @@ func ParseReport(b []byte) (*Report, error) {
 			return nil, fmt.Errorf("%w: slot %d in place %d", ErrReport, r.Slots[i].Slot, i)
 		}
 	}
-	// A drive of a newer build may leave a list out; whoever prints the report finds none null.
+	// A drive of a newer build may leave a list out; no list is null when the report is printed.
 	r.Keys, r.RevokedKeys, r.RevokedImages = list(r.Keys), list(r.RevokedKeys), list(r.RevokedImages)
 	r.Slots, r.Refusals = list(r.Slots), list(r.Refusals)
 	for i := range r.Refusals {
@@ -197,7 +200,8 @@ func (r *Report) Find(id ID) (SlotReport, bool) {
 	return found, ok
 }
 
-// Free is the slot that the next image is loaded into: the field slot that is neither active nor booted, an empty one first. -1: there is none.
+// Free is the slot that the next image is loaded into: the field slot that is neither active nor booted, an empty one
+// first. -1: there is none.
 func (r *Report) Free() int {
 	free := -1
 	for _, s := range r.Slots {
@@ -214,8 +218,8 @@ func (r *Report) Free() int {
 	return free
 }
 
-// Rollback is the slot that a rollback activates: the image that ran before the active one if it is there still, else the stock
-// image. There is none when the stock image runs and nothing ran before it.
+// Rollback is the slot that a rollback activates: the image that ran before the active one if it is there still, else
+// the stock image. There is none when the stock image runs and nothing ran before it.
 func (r *Report) Rollback() (SlotReport, bool) {
 	for _, s := range r.Slots {
 		if s.Previous && !s.Active && s.Image != (ID{}) {
@@ -230,7 +234,7 @@ func (r *Report) Rollback() (SlotReport, bool) {
 	return SlotReport{}, false
 }
 
-// NoteRefusal makes a Refusal of an error; one that is no LoadError is of step commit.
+// NoteRefusal makes a Refusal from an error. An error that is no LoadError gets the step commit.
 func NoteRefusal(operation string, slot int, err error) Refusal {
 	f := Refusal{Operation: operation, Slot: slot, Step: StepCommit, Detail: err.Error()}
 	var e *LoadError
@@ -244,12 +248,12 @@ func NoteRefusal(operation string, slot int, err error) Refusal {
 	return f
 }
 
-// refused is the cause that a drive told of.
+// refused is the cause that a drive reported.
 type refused struct{ text string }
 
 func (r refused) Error() string { return r.text }
 
-// Err is the error that a drive refused with, as far as it told.
+// Err returns the error with which the drive refused, as far as the report has it.
 func (f *Refusal) Err() error {
 	e := &LoadError{Step: f.Step, Slot: f.Slot, Image: f.Image, Want: f.Want, Have: f.Have, Err: refused{f.Detail}}
 	if f.Step == StepInUse {

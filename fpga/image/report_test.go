@@ -20,7 +20,8 @@ func sampleReport() *Report {
 			{Slot: 2, Role: RoleField, Image: ID{6}, Previous: true, Standing: StandingTrusted},
 			{Slot: 3, Role: RoleTrial, Reason: "damaged"},
 		},
-		Refusals: []Refusal{{Number: 2, Operation: "load", Slot: 1, Step: StepInterface, Image: ID{7}, Want: sample().Interface, Have: StockInterface(), Detail: "no", Holders: []string{"h"}}},
+		Refusals: []Refusal{{Number: 2, Operation: "load", Slot: 1, Step: StepInterface, Image: ID{7},
+			Want: sample().Interface, Have: StockInterface(), Detail: "no", Holders: []string{"h"}}},
 	}
 }
 
@@ -113,7 +114,8 @@ func TestWhereTheNextImageGoes(t *testing.T) {
 }
 
 func TestRefusalsBecomeErrorsAgain(t *testing.T) {
-	busy := &LoadError{Step: StepInUse, Slot: 1, Image: ID{1}, Want: sample().Interface, Have: StockInterface(), Err: &BusyError{Holders: []string{"a", "b"}}}
+	busy := &LoadError{Step: StepInUse, Slot: 1, Image: ID{1}, Want: sample().Interface, Have: StockInterface(),
+		Err: &BusyError{Holders: []string{"a", "b"}}}
 	f := NoteRefusal("activate", 1, busy)
 	assert.Equal(t, busy.Error(), f.Err().Error())
 	var b *BusyError

@@ -77,5 +77,6 @@ func (m *Image) Verify(trusted []ed25519.PublicKey) error {
 		}
 		return &Error{Section: "SIGNATURE", Detail: "does not match the bytes", Err: ErrCorrupt}
 	}
-	return &Error{Section: "SIGNATURE", Detail: fmt.Sprintf("key %x is not trusted", m.Signature.Key[:8]), Err: ErrUnsigned}
+	return &Error{Section: "SIGNATURE", Detail: fmt.Sprintf("key %x is not trusted", m.Signature.Key[:8]),
+		Err: ErrUnsigned}
 }

@@ -43,7 +43,7 @@ type ComputeUnit struct {
 	IRQ     int16  `json:"irq"`     // -1: none
 }
 
-// Memory is one that kernels reach.
+// Memory is a memory that kernels can address.
 type Memory struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // "ddr4", "uram"
@@ -78,7 +78,7 @@ type Partition struct {
 	Children []uuid.UUID `json:"children"` // interfaces that it exports
 }
 
-// Kernel tells a host how a unit is fed and what it costs.
+// Kernel describes to a host the inputs of a unit, and its cost.
 type Kernel struct {
 	Unit    uint16   `json:"unit"`
 	Name    string   `json:"name"`
@@ -89,7 +89,7 @@ type Kernel struct {
 	Latency uint16   `json:"latency_cycles"`      // 0: no tool reported it
 }
 
-// Resources is what synthesis reported.
+// Resources are what synthesis reported.
 type Resources struct {
 	Tool    string         `json:"tool"`
 	Version string         `json:"version"`

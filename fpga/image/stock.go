@@ -14,7 +14,8 @@ import (
 // StockPlatform is the platform of the stock image.
 const StockPlatform = "millrace-csd"
 
-// StockInterface is the shell's interface that the stock image needs and that drives of this project have: a UUIDv5 of its name.
+// StockInterface is the shell's interface that the stock image needs and that drives of this project have: a UUIDv5 of
+// its name.
 func StockInterface() uuid.UUID {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("millrace csd shell interface 1"))
 }
@@ -115,7 +116,8 @@ func rowsVector() Vector {
 		&program.Bucketize{Borders32: []float32{0, 10, 20}}))
 	column("label", 0, program.Sink{To: program.ToLabel, Ops: []program.Op{program.Convert{To: program.Float32}}})
 	column("int_0", 1, program.Sink{To: program.ToDense, Ops: []program.Op{
-		program.FillNull{Int: 0}, program.Clamp{IntLo: 0, IntHi: math.MaxInt64}, program.Convert{To: program.Float32}, program.Log{Add: 1},
+		program.FillNull{Int: 0}, program.Clamp{IntLo: 0,
+			IntHi: math.MaxInt64}, program.Convert{To: program.Float32}, program.Log{Add: 1},
 	}})
 	p.Output = program.Output{Label: true, Dense: 1, Keys: 4, IDs: program.IDs64, Fixed: true}
 
@@ -156,8 +158,10 @@ func chunksVector() Vector {
 	p := &program.Program{
 		Source: program.Parquet,
 		Columns: []program.Column{
-			{Name: "hex", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse, Ops: []program.Op{program.HexToInt{}}}}},
-			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1, Ops: []program.Op{program.FirstX{N: 2}}}}},
+			{Name: "hex", Kind: program.Bytes, Sinks: []program.Sink{{To: program.ToSparse,
+				Ops: []program.Op{program.HexToInt{}}}}},
+			{Name: "ids", Kind: program.Int64, List: true, Sinks: []program.Sink{{To: program.ToSparse, Index: 1,
+				Ops: []program.Op{program.FirstX{N: 2}}}}},
 		},
 		Output: program.Output{Keys: 2, IDs: program.IDs64},
 	}
@@ -188,7 +192,8 @@ func chunksVector() Vector {
 	slice := &program.Slice{
 		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: uint64(len(values)),
 		Tasks: []program.Task{
-			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h}, ChunkLen: h},
+			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 6, Values: 2}, Window: program.Span{Len: h},
+				ChunkLen: h},
 			{Column: 1, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 4},
 				Window: program.Span{Off: h, Len: n}, ChunkLen: n},
 		},
@@ -199,8 +204,8 @@ func chunksVector() Vector {
 	}
 }
 
-// mapsVector is a known answer for maps: one of ids to scored lists, by hand. Row 0 is {4: {50: 0.5, 60: 1.5}, 9: {70: 2}},
-// row 1 is {9: {}}, row 2 is {9: {80: 3}, 4: {90: 4}}.
+// mapsVector is a known answer for maps: one of ids to scored lists, by hand. Row 0 is {4: {50: 0.5, 60: 1.5}, 9: {70:
+// 2}}, row 1 is {9: {}}, row 2 is {9: {80: 3}, 4: {90: 4}}.
 func mapsVector() Vector {
 	const rows = 3
 	sink := func(key uint32, ops ...program.Op) program.Sink {
@@ -211,7 +216,8 @@ func mapsVector() Vector {
 		Columns: []program.Column{
 			{Name: "m.key_value.key", Kind: program.Int64, Part: program.MapKeys},
 			{Name: "m.key_value.value.key_value.key", Kind: program.Int64, List: true, Part: program.MapValues,
-				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})}, Picks: []program.Pick{{Key: 9, Scored: true}, {Key: 4}}},
+				Sinks: []program.Sink{sink(0), sink(1, program.FirstX{N: 1})}, Picks: []program.Pick{{Key: 9, Scored: true},
+					{Key: 4}}},
 			{Name: "m.key_value.value.key_value.value", Kind: program.Float32, List: true, Part: program.MapScores},
 		},
 		Output: program.Output{Keys: 2, IDs: program.IDs64, Weights: true},
@@ -257,7 +263,8 @@ func mapsVector() Vector {
 	slice := &program.Slice{
 		Digest: sha256.Sum256(body), Program: uint64(len(body)), Rows: rows, Place: place, ValueCap: room,
 		Tasks: []program.Task{
-			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 5}, Window: program.Span{Len: k}, ChunkLen: k},
+			{Column: 0, Count: rows, Chunk: program.ChunkType{Physical: 2, MaxDef: 1, MaxRep: 1, ElementDef: 1, Values: 5},
+				Window: program.Span{Len: k}, ChunkLen: k},
 			{Column: 1, Count: rows, Chunk: nested, Window: program.Span{Off: k, Len: i}, ChunkLen: i},
 			{Column: 2, Count: rows, Chunk: reals, Window: program.Span{Off: k + i, Len: s}, ChunkLen: s},
 		},

@@ -50,7 +50,7 @@ func (p *Policy) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Standing is what a drive thinks of an image's signature.
+// Standing is a drive's verdict on an image's signature.
 type Standing string
 
 const (
@@ -65,7 +65,7 @@ const (
 // MaxRevoked is the most keys, and the most images, that a drive holds as revoked.
 const MaxRevoked = 1024
 
-// Trust is what a drive goes by when it judges an image. The zero value takes any image.
+// Trust is what a drive judges an image by. The zero value accepts any image.
 type Trust struct {
 	Policy        Policy
 	Keys          []ed25519.PublicKey // that sign images, at most MaxKeys
@@ -96,8 +96,8 @@ func (t *Trust) Standing(m *Image) (Standing, error) {
 	return StandingBad, err
 }
 
-// Judge says whether the policy takes an image. The error says why not: it is of step StepRevocation or StepSignature and wraps
-// ErrRevoked, ErrUnsigned or ErrCorrupt. warning is what a policy that only warns found.
+// Judge reports by its error whether the policy accepts an image. The error is of step StepRevocation or StepSignature,
+// and wraps ErrRevoked, ErrUnsigned or ErrCorrupt. warning is the finding of a policy that only warns.
 func (t *Trust) Judge(m *Image) (warning, err error) {
 	standing, why := t.Standing(m)
 	step := StepSignature
@@ -123,7 +123,8 @@ func (t *Trust) Check() error {
 	case len(t.Keys) > MaxKeys:
 		return fmt.Errorf("%d image keys, at most %d", len(t.Keys), MaxKeys)
 	case len(t.RevokedKeys) > MaxRevoked || len(t.RevokedImages) > MaxRevoked:
-		return fmt.Errorf("%d keys and %d images revoked, at most %d each", len(t.RevokedKeys), len(t.RevokedImages), MaxRevoked)
+		return fmt.Errorf("%d keys and %d images revoked, at most %d each", len(t.RevokedKeys), len(t.RevokedImages),
+			MaxRevoked)
 	case t.Policy == PolicyRequire && len(t.Keys) == 0:
 		return errors.New("image policy require without a key would refuse every image: give a key")
 	}
@@ -135,7 +136,7 @@ func (t *Trust) Check() error {
 	return nil
 }
 
-// Revoke adds keys and images to what is revoked; those that are already stay once.
+// Revoke adds keys and images to the revoked ones, each once.
 func (t *Trust) Revoke(keys []KeyID, images []ID) {
 	for _, k := range keys {
 		if !slices.Contains(t.RevokedKeys, k) {
@@ -149,7 +150,7 @@ func (t *Trust) Revoke(keys []KeyID, images []ID) {
 	}
 }
 
-// trustText is how a Trust is kept in a file.
+// trustText is the form in which a Trust is kept in a file.
 type trustText struct {
 	Policy        Policy   `json:"policy"`
 	Keys          []string `json:"keys"` // 32 bytes each, in hexadecimal
@@ -159,7 +160,8 @@ type trustText struct {
 
 // MarshalJSON writes the keys in hexadecimal.
 func (t Trust) MarshalJSON() ([]byte, error) {
-	x := trustText{Policy: t.Policy, Keys: []string{}, RevokedKeys: append([]KeyID{}, t.RevokedKeys...), RevokedImages: append([]ID{}, t.RevokedImages...)}
+	x := trustText{Policy: t.Policy, Keys: []string{}, RevokedKeys: append([]KeyID{}, t.RevokedKeys...),
+		RevokedImages: append([]ID{}, t.RevokedImages...)}
 	for _, k := range t.Keys {
 		x.Keys = append(x.Keys, hex.EncodeToString(k))
 	}

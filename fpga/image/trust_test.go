@@ -42,7 +42,8 @@ func TestTrust(t *testing.T) {
 	revoked.Partition.Slots++
 	banned := parsed(t, built(t, revoked))
 
-	trust := Trust{Keys: []ed25519.PublicKey{gonePub, pub}, RevokedKeys: []KeyID{KeyOf(gonePub)}, RevokedImages: []ID{banned.ID}}
+	trust := Trust{Keys: []ed25519.PublicKey{gonePub, pub}, RevokedKeys: []KeyID{KeyOf(gonePub)},
+		RevokedImages: []ID{banned.ID}}
 	for _, tt := range []struct {
 		name     string
 		image    *Image
@@ -95,12 +96,13 @@ func TestTrustInText(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"policy": "off", "keys": [], "revoked_keys": [], "revoked_images": []}`, string(b))
 	for name, text := range map[string]string{
-		"policy":  `{"policy": "sometimes"}`,
-		"hex":     `{"keys": ["xy"]}`,
-		"length":  `{"keys": ["0102"]}`,
-		"no key":  `{"policy": "require"}`,
-		"key id":  `{"revoked_keys": ["01"]}`,
-		"too big": `{"revoked_images": [` + strings.Repeat(`"`+strings.Repeat("0", 64)+`",`, MaxRevoked) + `"` + strings.Repeat("0", 64) + `"]}`,
+		"policy": `{"policy": "sometimes"}`,
+		"hex":    `{"keys": ["xy"]}`,
+		"length": `{"keys": ["0102"]}`,
+		"no key": `{"policy": "require"}`,
+		"key id": `{"revoked_keys": ["01"]}`,
+		"too big": `{"revoked_images": [` + strings.Repeat(`"`+strings.Repeat("0", 64)+`",`,
+			MaxRevoked) + `"` + strings.Repeat("0", 64) + `"]}`,
 	} {
 		before := got
 		require.Error(t, json.Unmarshal([]byte(text), &got), name)
@@ -122,8 +124,9 @@ func TestLoadErrorTellsBothInterfaces(t *testing.T) {
 	want, have := sample().Interface, StockInterface()
 	cause := errors.New("nothing came out")
 	e := &LoadError{Step: StepSelfTest, Slot: 2, Image: ID{0xab}, Want: want, Have: have, Err: cause}
-	assert.Equal(t, "image ab00000000000000 for slot 2 refused at step self-test: nothing came out (the image needs interface "+
-		want.String()+", the drive has "+have.String()+")", e.Error())
+	assert.Equal(t,
+		"image ab00000000000000 for slot 2 refused at step self-test: nothing came out (the image needs interface "+
+			want.String()+", the drive has "+have.String()+")", e.Error())
 	require.ErrorIs(t, e, ErrSelfTest)
 	require.ErrorIs(t, e, cause)
 	for step, kind := range map[Step]error{

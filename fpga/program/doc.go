@@ -33,13 +33,14 @@
 //	header   magic "MILLPROG", major, minor, length of the whole, CRC32C of all other bytes
 //	section  id, flags (bit 0: required), length of the payload; payload, padded to 8
 //
-// A reader skips an unknown section that is not required and refuses one that is. Operators are (unit, version,
-// parameters); a unit or version that is unknown is refused. A slice is a header of 128 bytes and 128 bytes a task; a
-// result is a header of 128 bytes, 64 bytes a task, and a message. They carry no checksum: they live as long as one
-// command, whose transport has its own.
+// A reader skips an unknown section that is not required and refuses an unknown section that is required. Operators are
+// (unit, version, parameters); an unknown unit or version is refused. A slice is a header of 128 bytes and 128 bytes
+// for each task; a result is a header of 128 bytes, 64 bytes for each task, and a message. They carry no checksum: they
+// live as long as one command, whose transport has its own.
 //
-// [Program.Marshal], [Slice.AppendTo] and [Result.AppendTo] write; [Unmarshal], [Slice.DecodeFrom] and [Result.DecodeFrom]
-// read. AppendTo and DecodeFrom of slices and results reuse what they are given and allocate nothing once it has grown.
+// [Program.Marshal], [Slice.AppendTo] and [Result.AppendTo] write; [Unmarshal], [Slice.DecodeFrom] and
+// [Result.DecodeFrom] read. AppendTo and DecodeFrom of slices and results reuse what they are given and allocate
+// nothing once it has grown.
 //
 // # Concurrency
 //

@@ -29,7 +29,8 @@ func (e *UnknownError) Error() string {
 		return fmt.Sprintf("program: section %d is %v", e.Section, ErrUnknown)
 	}
 	if have := e.Unit.Version(); have != 0 {
-		return fmt.Sprintf("program: version %d of unit %v is %v; this build has version %d", e.Version, e.Unit, ErrUnknown, have)
+		return fmt.Sprintf("program: version %d of unit %v is %v; this build has version %d", e.Version, e.Unit, ErrUnknown,
+			have)
 	}
 	return fmt.Sprintf("program: unit %d (version %d) is %v", uint16(e.Unit), e.Version, ErrUnknown)
 }

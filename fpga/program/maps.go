@@ -2,10 +2,10 @@ package program
 
 import "fmt"
 
-// A map of the source (feature id to value, to list, or to scored list) is two or three columns that follow each other: its
-// keys, its values, and where scores are wanted its scores. They are read together, a row's keys beside its values; the
-// values' sinks each take what one key has. Which columns are a map's is a section of its own, so that a program without
-// maps is what it always was.
+// A map of the source (feature id to value, to list, or to scored list) is two or three consecutive columns: its keys,
+// its values, and its scores where they are wanted. They are read together, a row's keys beside its values; each sink
+// of the values takes the value of one key. A section of its own says which columns belong to a map, so that the bytes
+// of a program without maps do not change.
 
 // Part says which leaf of a map a column is.
 type Part uint8
@@ -33,8 +33,8 @@ func (p Part) String() string {
 	return fmt.Sprintf("part(%d)", uint8(p))
 }
 
-// Pick is what a sink of a map's values takes: the value of the last entry with a key; a null, or where values are lists one
-// of length 0, when there is none.
+// Pick is the key that a sink of a map's values takes: the value of the last entry with that key. Without such an entry
+// it takes a null, or a list of length 0 where values are lists.
 type Pick struct {
 	Key int64
 	// Scored: the list's scores become the weights of its ids, rounded to float32, and a list with a null among its scores
@@ -42,7 +42,7 @@ type Pick struct {
 	Scored bool
 }
 
-// Parts is how many columns the map that begins at column i has: 1 for a column by itself.
+// Parts returns the number of columns of the map that begins at column i: 1 for a column by itself.
 func (p *Program) Parts(i int) int {
 	if p.Columns[i].Part != MapKeys {
 		return 1
@@ -54,7 +54,7 @@ func (p *Program) Parts(i int) int {
 	return n
 }
 
-// maps tells whether a column is a map's.
+// maps reports whether a column is a map's.
 func (p *Program) maps() bool {
 	for i := range p.Columns {
 		if p.Columns[i].Part != NoPart {
@@ -64,7 +64,7 @@ func (p *Program) maps() bool {
 	return false
 }
 
-// scored tells whether a sink takes scores.
+// scored reports whether a sink takes scores.
 func (p *Program) scored() bool {
 	for i := range p.Columns {
 		for _, k := range p.Columns[i].Picks {
@@ -76,8 +76,8 @@ func (p *Program) scored() bool {
 	return false
 }
 
-// PlaceIn is Place in an output range of size bytes, and how many elements of kjt.values it holds. Where there are weights
-// they lie behind the room for the values, element by element; how much room that is, the size says.
+// PlaceIn is Place in an output range of size bytes, and how many elements of kjt.values it holds. Where there are
+// weights they lie behind the room for the values, element by element; how much room that is, the size says.
 func (o Output) PlaceIn(rows uint32, size uint64) (p Placement, values uint64) {
 	p = o.Place(rows)
 	if o.Keys == 0 || size < p.Values {
@@ -93,7 +93,7 @@ func (o Output) PlaceIn(rows uint32, size uint64) (p Placement, values uint64) {
 	return p, values
 }
 
-// Size is how many bytes of an output range a mini-batch of rows rows and so many values takes at most.
+// Size returns the most bytes that a mini-batch with the given numbers of rows and values takes in an output range.
 func (o Output) Size(rows uint32, values uint64) uint64 {
 	at := o.Place(rows).Values
 	switch {

@@ -120,7 +120,8 @@ func TestMapsString(t *testing.T) {
 	} {
 		assert.Contains(t, text, s)
 	}
-	assert.Equal(t, "none keys values scores part(4)", NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(4).String())
+	assert.Equal(t, "none keys values scores part(4)",
+		NoPart.String()+" "+MapKeys.String()+" "+MapValues.String()+" "+MapScores.String()+" "+Part(4).String())
 }
 
 func TestMapsValidate(t *testing.T) {
@@ -128,27 +129,37 @@ func TestMapsValidate(t *testing.T) {
 		edit func(p *Program)
 		want string
 	}{
-		"no part":            {func(p *Program) { p.Columns[0].Part = 4 }, "part(4) is no part of a map"},
-		"of text":            {func(p *Program) { p.Source = CriteoTSV }, "a map with source criteo-tsv"},
-		"a plain pick":       {func(p *Program) { p.Columns[5].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
-		"keys with a sink":   {func(p *Program) { p.Columns[0].Sinks = []Sink{{To: ToSparse}} }, "the keys of a map feed 1 sinks, want none"},
-		"scores with a sink": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToSparse}} }, "the scores of a map feed 1 sinks, want none"},
-		"keys of reals":      {func(p *Program) { p.Columns[0].Kind = Float32 }, "keys are float32 (list: false), want int64"},
-		"lists of keys":      {func(p *Program) { p.Columns[0].List = true }, "keys are int64 (list: true), want int64"},
-		"keys alone":         {func(p *Program) { p.Columns[4].Part = NoPart; p.Columns[4].Picks = nil }, "keys of a map without its values"},
-		"values alone":       {func(p *Program) { p.Columns[3].Part = NoPart; p.Columns[3].Sinks = p.Columns[4].Sinks }, "values of a map without its keys"},
-		"values of bytes":    {func(p *Program) { p.Columns[4].Kind = Bytes }, "values of a map are bytes, want numbers"},
-		"a pick too few":     {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
-		"scores not there":   {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
-		"scores of scalars":  {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil }, "scores of a map without"},
-		"scores alone":       {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},
-		"scores of bytes":    {func(p *Program) { p.Columns[2].Kind = Bytes }, "scores are bytes (list: true), want lists of numbers"},
-		"scores of scalar":   {func(p *Program) { p.Columns[2].List = false }, "scores are float64 (list: false), want lists of numbers"},
-		"no scores":          {func(p *Program) { p.Columns[1].Picks[0].Scored = false }, "weights, and no scores to make them of"},
-		"no tensor":          {func(p *Program) { p.Output.Weights = false }, "sink 0: scores that are not read, or have no tensor"},
-		"no sinks":           {func(p *Program) { p.Columns[7].Sinks, p.Columns[7].Picks = nil, nil }, "no sinks"},
-		"a list in dense":    {func(p *Program) { p.Columns[7].List = true }, "cannot be"},
-		"fixed lists":        {func(p *Program) { p.Output.Fixed = true }, "a list in an output where every length is 1"},
+		"no part":      {func(p *Program) { p.Columns[0].Part = 4 }, "part(4) is no part of a map"},
+		"of text":      {func(p *Program) { p.Source = CriteoTSV }, "a map with source criteo-tsv"},
+		"a plain pick": {func(p *Program) { p.Columns[5].Picks = []Pick{{}} }, "picks keys, and is no map's values"},
+		"keys with a sink": {func(p *Program) { p.Columns[0].Sinks = []Sink{{To: ToSparse}} },
+			"the keys of a map feed 1 sinks, want none"},
+		"scores with a sink": {func(p *Program) { p.Columns[2].Sinks = []Sink{{To: ToSparse}} },
+			"the scores of a map feed 1 sinks, want none"},
+		"keys of reals": {func(p *Program) { p.Columns[0].Kind = Float32 },
+			"keys are float32 (list: false), want int64"},
+		"lists of keys": {func(p *Program) { p.Columns[0].List = true }, "keys are int64 (list: true), want int64"},
+		"keys alone": {func(p *Program) { p.Columns[4].Part = NoPart; p.Columns[4].Picks = nil },
+			"keys of a map without its values"},
+		"values alone": {func(p *Program) { p.Columns[3].Part = NoPart; p.Columns[3].Sinks = p.Columns[4].Sinks },
+			"values of a map without its keys"},
+		"values of bytes":  {func(p *Program) { p.Columns[4].Kind = Bytes }, "values of a map are bytes, want numbers"},
+		"a pick too few":   {func(p *Program) { p.Columns[1].Picks = p.Columns[1].Picks[:1] }, "1 keys for 2 sinks"},
+		"scores not there": {func(p *Program) { p.Columns[4].Picks[0].Scored = true }, "sink 0: scores that are not read"},
+		"scores of scalars": {func(p *Program) { p.Columns[1].List = false; p.Columns[1].Sinks[0].Ops = nil },
+			"scores of a map without"},
+		"scores alone": {func(p *Program) { p.Columns[0].Part = MapScores }, "scores of a map without"},
+		"scores of bytes": {func(p *Program) { p.Columns[2].Kind = Bytes },
+			"scores are bytes (list: true), want lists of numbers"},
+		"scores of scalar": {func(p *Program) { p.Columns[2].List = false },
+			"scores are float64 (list: false), want lists of numbers"},
+		"no scores": {func(p *Program) { p.Columns[1].Picks[0].Scored = false },
+			"weights, and no scores to make them of"},
+		"no tensor": {func(p *Program) { p.Output.Weights = false },
+			"sink 0: scores that are not read, or have no tensor"},
+		"no sinks":        {func(p *Program) { p.Columns[7].Sinks, p.Columns[7].Picks = nil, nil }, "no sinks"},
+		"a list in dense": {func(p *Program) { p.Columns[7].List = true }, "cannot be"},
+		"fixed lists":     {func(p *Program) { p.Output.Fixed = true }, "a list in an output where every length is 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := mapProgram()
@@ -164,7 +175,8 @@ func TestMapsValidate(t *testing.T) {
 func TestPlaceIn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Output{
-			Label: rapid.Bool().Draw(t, "label"), Dense: rapid.Uint32Range(0, 3).Draw(t, "dense"), Keys: rapid.Uint32Range(0, 3).Draw(t, "keys"),
+			Label: rapid.Bool().Draw(t, "label"), Dense: rapid.Uint32Range(0, 3).Draw(t, "dense"), Keys: rapid.Uint32Range(0,
+				3).Draw(t, "keys"),
 			IDs: IDs(rapid.IntRange(0, 1).Draw(t, "ids")), Weights: rapid.Bool().Draw(t, "weights"),
 		}
 		rows, values := rapid.Uint32Range(1, 1000).Draw(t, "rows"), rapid.Uint64Range(0, 5000).Draw(t, "values")

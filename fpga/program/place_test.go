@@ -8,7 +8,8 @@ import (
 )
 
 func TestPlace(t *testing.T) {
-	for _, p := range []Place{{}, {"c", 3, 4023}, {`a "b": page 1 at byte 2 of its chunk: `, 1<<32 - 1, 1<<64 - 1}, {"a\x00é\n", 1, 2}} {
+	for _, p := range []Place{{}, {"c", 3, 4023}, {`a "b": page 1 at byte 2 of its chunk: `, 1<<32 - 1, 1<<64 - 1},
+		{"a\x00é\n", 1, 2}} {
 		got, fault, ok := CutPlace(p.String() + ": why: page 1 at byte 2 of its chunk: ")
 		assert.True(t, ok, p)
 		assert.Equal(t, p, got)
@@ -19,7 +20,8 @@ func TestPlace(t *testing.T) {
 	got, _, ok := CutPlace(long.String() + ": why")
 	assert.True(t, ok)
 	assert.Equal(t, long.Column[:80], got.Column)
-	for _, message := range []string{"", "column", `column "c`, `column "c": why`, `column "c": page 3 at byte x of its chunk: why`, "slice: why",
+	for _, message := range []string{"", "column", `column "c`, `column "c": why`,
+		`column "c": page 3 at byte x of its chunk: why`, "slice: why",
 		`column "c": page 3 at byte 4 of its chunk`} {
 		_, fault, ok := CutPlace(message)
 		assert.False(t, ok, message)

@@ -33,8 +33,10 @@ type Program struct {
 	Source    Source
 	Label     bool      // text: rows begin with a label field (the 39-field form has none)
 	Malformed Malformed // text
-	Columns   []Column  // in order of execution: first those that feed keys, in key order; then what only feeds dense or label
-	Output    Output
+	// Columns are in the order of their execution: first those that feed keys, in key order, and then those that feed only
+	// dense or label.
+	Columns []Column
+	Output  Output
 }
 
 // Column is one leaf column of the source, read once, and where its values go.
@@ -227,7 +229,8 @@ func (Clamp) Out(in Kind) Kind    { return numeric(in) }
 func (Log) Out(in Kind) Kind      { return only(in, Float32, Float32) }
 func (b *Bucketize) Out(in Kind) Kind {
 	switch {
-	case in == Float32 && len(b.Borders32) > 0, in == Float64 && len(b.Borders64) > 0, in == Int64 && len(b.BordersInt) > 0:
+	case in == Float32 && len(b.Borders32) > 0, in == Float64 && len(b.Borders64) > 0, in == Int64 &&
+		len(b.BordersInt) > 0:
 		return Int64
 	}
 	return 0

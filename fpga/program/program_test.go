@@ -49,7 +49,8 @@ func everyOp() *Program {
 				{To: ToSparse, Index: 1, Ops: []Op{FirstX{N: 3}, ZeroExtend{}, PositiveModulus{M: 1 << 20}}},
 			}},
 			{Name: "hex", Kind: Bytes, Sinks: []Sink{
-				{To: ToSparse, Index: 2, Ops: []Op{HexToInt{}, Clamp{IntLo: 0, IntHi: 99, FloatLo: math.Inf(-1), FloatHi: math.Inf(1)}}},
+				{To: ToSparse, Index: 2, Ops: []Op{HexToInt{}, Clamp{IntLo: 0, IntHi: 99, FloatLo: math.Inf(-1),
+					FloatHi: math.Inf(1)}}},
 			}},
 			{Name: "int_0", Kind: Int64, Sinks: []Sink{
 				{To: ToSparse, Index: 3, Ops: []Op{FillNull{}, Convert{To: Float32}, &Bucketize{Borders32: borders}}},
@@ -74,7 +75,8 @@ func textProgram() *Program {
 	return &Program{
 		Source: CriteoTSV, Label: true, Malformed: MalformedDrop,
 		Columns: []Column{
-			{Name: "cat_0", Field: 14, Kind: Int64, Sinks: []Sink{{To: ToSparse, Ops: []Op{FillNull{}, PositiveModulus{M: 5000}}}}},
+			{Name: "cat_0", Field: 14, Kind: Int64, Sinks: []Sink{{To: ToSparse,
+				Ops: []Op{FillNull{}, PositiveModulus{M: 5000}}}}},
 			{Name: "label", Kind: Int64, Sinks: []Sink{{To: ToLabel, Ops: []Op{Convert{To: Float32}}}}},
 		},
 		Output: Output{Label: true, Keys: 1, Fixed: true},
@@ -185,7 +187,8 @@ func TestProgramVersions(t *testing.T) {
 		var unknown *UnknownError
 		require.ErrorAs(t, err, &unknown)
 		assert.Equal(t, UnknownError{Unit: UnitPositiveModulus, Version: 4}, *unknown)
-		assert.EqualError(t, err, "program: version 4 of unit positive_modulus is unknown and required; this build has version 1")
+		assert.EqualError(t, err,
+			"program: version 4 of unit positive_modulus is unknown and required; this build has version 1")
 	})
 	t.Run("a decoding unit is no operator", func(t *testing.T) {
 		b := textProgram().Marshal()
@@ -256,7 +259,8 @@ func TestProgramHostileCounts(t *testing.T) {
 }
 
 func TestUnits(t *testing.T) {
-	assert.Equal(t, []UnitRef{{UnitFillNull, 1}, {UnitPositiveModulus, 1}, {UnitConvert, 1}, {UnitText, 1}}, textProgram().Units())
+	assert.Equal(t, []UnitRef{{UnitFillNull, 1}, {UnitPositiveModulus, 1}, {UnitConvert, 1}, {UnitText, 1}},
+		textProgram().Units())
 	known := Known()
 	for _, ref := range everyOp().Units() {
 		assert.Contains(t, known, ref)

@@ -16,11 +16,12 @@ import (
 //
 // Wait, move, ready and page are zero in version 1.0.
 
-// ResultSize returns the bytes that the result of a slice with so many tasks can take: room for its longest message
-// included.
+// ResultSize returns the most bytes that the result of a slice with the given number of tasks can take, with its
+// longest message.
 func ResultSize(tasks int) int { return ResultHeader + ResultTask*tasks + MaxMessage }
 
-// Marshal returns the result's wire form, at most ResultSize(len(Tasks)) bytes. A message longer than MaxMessage is cut.
+// Marshal returns the result's wire form, at most ResultSize(len(Tasks)) bytes. A message longer than MaxMessage is
+// cut.
 func (r *Result) Marshal() []byte { return r.AppendTo(nil) }
 
 // AppendTo appends the result's wire form to b.
@@ -53,7 +54,7 @@ func (r *Result) AppendTo(b []byte) []byte {
 // waitOffset is where a result has Wait, and Move behind it.
 const waitOffset = 72
 
-// Stamp writes Wait and Move, in nanoseconds, into a marshalled result: they are known to who runs the engine, not to the
+// Stamp writes Wait and Move, in nanoseconds, into a marshalled result: the caller of the engine measures them, not the
 // engine. It does nothing where b does not begin with a result.
 func Stamp(b []byte, wait, move uint64) {
 	if len(b) >= ResultHeader && string(b[:4]) == resultMagic {

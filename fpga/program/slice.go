@@ -59,15 +59,17 @@ type ChunkType struct {
 // Cursor is a place in a column chunk between two rows.
 type Cursor struct {
 	Page uint64 // chunk offset of a page header (text: partition offset of a row)
-	Skip uint64 // rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier page
+	// rows to pass over from that page on. A fresh task ignores leading elements that continue a row begun on an earlier
+	// page
+	Skip uint64
 	Seen uint64 // values (levels) of the chunk in the pages before Page
-	// Unpacked: the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor. The
-	// window need not hold the page then, and may begin behind it; where the engine finds another page in Scratch it
+	// Unpacked: the page at Page lies unpacked at the start of Scratch, left there by the task that returned this cursor.
+	// The window need not hold the page then, and may begin behind it; where the engine finds another page in Scratch it
 	// clears the flag and wants the window.
 	Unpacked bool
 	Dict     bool // the chunk's dictionary lies decoded in Dict
-	// Checked: the checksum of the page at Page was verified over the bytes that lie in the window, and is not verified
-	// again. Whoever moves those bytes again, or looks at them in another place, clears it.
+	// Checked says that the checksum of the page at Page was verified over the bytes in the window, and need not be
+	// verified again. A host that moves those bytes again, or names another window, clears it.
 	Checked bool
 	Ordinal uint32 // number of the page in its chunk, for errors (text: number of the line)
 }
@@ -91,8 +93,8 @@ const (
 
 // Result is the engine's answer to a slice. Before anything is written the engine checks every task against its
 // window's page headers; when one lacks something the slice's state is the first such task's, every task reports its
-// own need, and nothing has been executed (all Rows are 0). A list column may still run out of input while executing; then the
-// tasks behind it are Idle and the host continues with a new slice from there.
+// own need, and nothing has been executed (all Rows are 0). A list column may still run out of input while executing;
+// then the tasks behind it are Idle and the host continues with a new slice from there.
 type Result struct {
 	State     State
 	Values    uint64 // elements of kjt.values written for the mini-batch, earlier slices included
@@ -110,14 +112,14 @@ type Result struct {
 // MaxMessage bounds Result.Message.
 const MaxMessage = 512
 
-// TaskResult tells how far a task came.
+// TaskResult is the progress of one task.
 type TaskResult struct {
 	State  State
 	Rows   uint32 // whole rows written
 	Values uint64 // elements appended to kjt.values by this task
 	Need   uint64 // see State
-	// Ready, with MoreInput: how many rows from Cursor on the window holds for sure. A host that cannot give the window more
-	// asks for these; 0 says nothing.
+	// Ready, with MoreInput, is the number of rows from Cursor on that the window is known to hold. A host that cannot
+	// enlarge the window asks for these rows; 0 means unknown.
 	Ready  uint32
 	Cursor Cursor // where to continue
 	Page   uint32 // bytes of the page at Cursor, header included, where the task left off inside it; else 0

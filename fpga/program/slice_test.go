@@ -37,7 +37,8 @@ func someResult() *Result {
 	return &Result{
 		State: BadData, Values: 1, Decode: 2, Transform: 3, BytesIn: 4, BytesOut: 5, Dropped: 6, Wait: 14, Move: 15,
 		Tasks: []TaskResult{
-			{State: Done, Rows: 7, Values: 8, Need: 9, Ready: 16, Page: 17, Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
+			{State: Done, Rows: 7, Values: 8, Need: 9, Ready: 16, Page: 17,
+				Cursor: Cursor{Page: 10, Skip: 11, Seen: 12, Unpacked: true, Checked: true, Ordinal: 13}},
 			{State: BadData, Need: 1 << 50},
 		},
 		Message: "column int_0: page 3: checksum",

@@ -95,7 +95,8 @@ func (s *Slice) DecodeFrom(b []byte) error {
 	copy(s.Digest[:], h[16:48])
 	s.Program = le.Uint64(h[48:])
 	s.Rows = le.Uint32(h[56:])
-	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]), Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
+	s.Place = Placement{Dense: le.Uint64(h[64:]), Lengths: le.Uint64(h[72:]), Label: le.Uint64(h[80:]),
+		Values: le.Uint64(h[88:]), Weights: le.Uint64(h[112:])}
 	s.Values = le.Uint64(h[96:])
 	s.ValueCap = le.Uint64(h[104:])
 	r.zeros(h[60:64], "header")

@@ -6,12 +6,14 @@ import (
 	"math"
 )
 
-// The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least minor
-// version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program only if it has maps.
+// The versions of the wire forms. A reader takes any minor version of its major version. A writer writes the least
+// minor version that says what it says: a slice is 1.1 only if it has a cursor that is Checked, a program only if it
+// has maps.
 const (
-	Major       = 1
-	Minor       = 1 // of programs. 1: maps
-	SliceMinor  = 3 // 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
+	Major = 1
+	Minor = 1 // of programs. 1: maps
+	// 1: Cursor.Checked. 2: ChunkType.EntryDef, Placement.Weights. 3: ChunkType.RowsUncounted, AlwaysCompressed
+	SliceMinor  = 3
 	ResultMinor = 1 // 1: Cursor.Checked, Result.Wait and Move, TaskResult.Ready and Page
 )
 
@@ -114,8 +116,8 @@ func bit(on bool) byte {
 	return 0
 }
 
-// reader takes little-endian fields off the front of bytes. Its first failure sticks: every later read gives zeros,
-// so that callers check once behind a structure.
+// reader reads little-endian fields from the front of bytes. After its first failure every read returns zeros, so that
+// callers check once after a structure.
 type reader struct {
 	what string // what is read, for errors
 	b    []byte
@@ -169,7 +171,7 @@ func (r *reader) flag(c byte, of string) bool {
 	return c == 1
 }
 
-// count reads a number of items of at least size bytes each and refuses one that cannot be.
+// count reads a number of items of at least size bytes each, and refuses a number for which there are not enough bytes.
 func (r *reader) count(n, limit, size uint64, of string) int {
 	if r.err != nil {
 		return 0

@@ -2,16 +2,16 @@
 //
 // # Overview
 //
-// A [Workload] is what a row costs (values decoded, hashed, logged, bucketized; bytes in and out). A [Device] is a clock,
-// three bandwidths and a number of processing elements a unit. [Device.Batch] gives the time that each stage takes for
-// a mini-batch; the stages run one after the other (PreSto's measured latency) or overlap (throughput: the slowest
-// stage bounds it, and [Times.Bottleneck] names it).
+// A [Workload] is the cost of a row (values decoded, hashed, logged, bucketized; bytes in and out). A [Device] is a
+// clock, three bandwidths, and the number of processing elements of each unit. [Device.Batch] returns the time of each
+// stage for a mini-batch; the stages run one after the other (PreSto's measured latency) or overlap (throughput: the
+// slowest stage bounds it, and [Times.Bottleneck] names it).
 //
-// The constants are PreSto's where it states them (223 MHz, 25 W), assumptions where it does not (3.0 GB/s of P2P, 80 %
-// of DDR4-2400's 19.2 GB/s), and one is fitted: [FittedOutput], 2.0 GB/s from device memory to the host, was chosen so
-// that Extract takes the share of the time that the paper reports. That share is therefore no evidence for the model.
-// A public benchmark of the board reads 2.2 GB/s on average over P2P ([SmartSSDMeasuredP2P]). It is a model of a drive
-// that nobody here has run: every report that uses it says so.
+// The constants are PreSto's where the paper states them (223 MHz, 25 W), and assumptions where it does not (3.0 GB/s
+// of P2P, 80 % of DDR4-2400's 19.2 GB/s). One is fitted: [FittedOutput], 2.0 GB/s from device memory to the host, was
+// chosen so that Extract takes the share of the time that the paper reports. That share is therefore no evidence for
+// the model. A public benchmark of the board measured 2.2 GB/s on average over P2P ([SmartSSDMeasuredP2P]). The model
+// has not been compared with a drive; every report that uses it says so.
 //
 // # Concurrency
 //

@@ -1,6 +1,6 @@
 package timing
 
-// Workload is what one row costs, on average.
+// Workload is the cost of one row, on average.
 type Workload struct {
 	Dense     int     // dense features, float32 or int32
 	Sparse    int     // sparse features, int64 or int32 ids
@@ -11,7 +11,7 @@ type Workload struct {
 	IDBytes   int     // bytes of an id in the file: 8, or 4
 }
 
-// InBytes is what a row occupies in a file that is PLAIN and uncompressed, its label included.
+// InBytes is the size of a row in a file that is PLAIN and uncompressed, its label included.
 func (w Workload) InBytes() float64 {
 	b := 4*float64(w.Dense) + w.ids()*float64(w.IDBytes) + 4
 	if !w.Fixed {
@@ -102,10 +102,11 @@ func (d Device) Batch(w Workload, rows int) Times {
 		decoded += 4 * float64(w.Sparse)
 	}
 	return Times{
-		Rows:      rows,
-		Move:      n * w.InBytes() / d.P2P,
-		Decode:    cycles(n*w.Decoded()/d.Lanes, d.Decoders),
-		Bucketize: cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders), d.Buckets), // values, and loading the borders
+		Rows:   rows,
+		Move:   n * w.InBytes() / d.P2P,
+		Decode: cycles(n*w.Decoded()/d.Lanes, d.Decoders),
+		// values, and loading the borders
+		Bucketize: cycles(n*float64(w.Generated)+float64(w.Generated*w.Borders), d.Buckets),
 		Hash:      cycles(n*w.Hashed(), d.Hashers),
 		Log:       cycles(n*float64(w.Dense), d.Loggers),
 		Output:    n * w.OutBytes() / d.Output,
@@ -121,8 +122,8 @@ func (t Times) Serial() float64 {
 // ExtractShare is the part of the serial time that PreSto calls Extract: moving and decoding.
 func (t Times) ExtractShare() float64 { return (t.Move + t.Decode) / t.Serial() }
 
-// Bottleneck names the stage that bounds the throughput when all overlap, units streaming into each other on chip, and its time.
-// The output counts only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
+// Bottleneck names the stage that bounds the throughput when all overlap, units streaming into each other on chip, and
+// its time. The output counts only where withOutput says so: a drive on the trainer's own machine writes at PCIe speed.
 func (t Times) Bottleneck(withOutput bool) (string, float64) {
 	name, most := "move", t.Move
 	for _, s := range []struct {

@@ -30,7 +30,8 @@ func TestStagesOfRM5(t *testing.T) {
 	ms(38.6, got.Output)
 	ms(75.9, got.Serial())
 	ms(29.0, got.DDR)
-	assert.InDelta(t, 0.404, got.ExtractShare(), 0.001, "fitted by FittedOutput to PreSto's 40.8 %, so no evidence for the model")
+	assert.InDelta(t, 0.404, got.ExtractShare(), 0.001,
+		"fitted by FittedOutput to PreSto's 40.8 %, so no evidence for the model")
 }
 
 func TestThroughputAndBottleneck(t *testing.T) {

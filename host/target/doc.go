@@ -10,9 +10,9 @@
 //
 // # All or nothing
 //
-// Start that fails leaves nothing behind: the ports are free, the drive is closed, and files that Start made are removed.
-// SetNamespaces that fails changes nothing that a host or the file system shows: everything that can fail happens before
-// the one step in which the namespaces are replaced, and files that it made are removed.
+// Start that fails leaves nothing behind: the ports are free, the drive is closed, and files that Start made are
+// removed. SetNamespaces that fails changes nothing that a host or the file system shows: everything that can fail
+// happens before the one step in which the namespaces are replaced, and files that it made are removed.
 //
 // # Concurrency
 //

@@ -39,7 +39,8 @@ func closeAll(listeners []net.Listener) (err error) {
 
 // discoveryAddresses returns the addresses that discovery names: of the drive, which is at the first listener, and of
 // discovery itself, which is at the last.
-func discoveryAddresses(listeners []net.Listener, advertise netip.AddrPort) (drive, discovery netip.AddrPort, err error) {
+func discoveryAddresses(listeners []net.Listener, advertise netip.AddrPort) (drive, discovery netip.AddrPort,
+	err error) {
 	if drive, err = reachedBy(listeners[0], advertise, advertise.Port()); err != nil {
 		return drive, discovery, err
 	}
@@ -50,8 +51,8 @@ func discoveryAddresses(listeners []net.Listener, advertise netip.AddrPort) (dri
 	return drive, discovery, err
 }
 
-// reachedBy returns the address by which hosts reach a listener: the advertised one, or the listener's own. Port 0 means
-// the listener's.
+// reachedBy returns the address by which hosts reach a listener: the advertised one, or the listener's own. Port 0
+// means the listener's.
 func reachedBy(l net.Listener, advertise netip.AddrPort, port uint16) (netip.AddrPort, error) {
 	at := l.Addr().(*net.TCPAddr).AddrPort()
 	ip := at.Addr().Unmap()

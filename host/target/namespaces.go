@@ -28,8 +28,8 @@ func (a *addedNamespaces) identifiers() []uint32 {
 	return slices.AppendSeq([]uint32{}, slices.Values(slices.Sorted(maps.Keys(a.paths))))
 }
 
-// set makes the namespaces those of a checked list. An error means that nothing has changed: flash is opened first, then
-// the namespaces are replaced in one step, and only then flash that is not needed any more is closed.
+// set makes the namespaces those of a checked list. An error means that nothing has changed: flash is opened first,
+// then the namespaces are replaced in one step, and only then flash that is not needed any more is closed.
 func (a *addedNamespaces) set(list []Namespace) error {
 	opened, err := a.openFlash(list)
 	if err != nil {
@@ -66,8 +66,8 @@ func (a *addedNamespaces) set(list []Namespace) error {
 	return nil
 }
 
-// openFlash opens the flash that the list names and that is not open yet. Where it fails it leaves none open, and no file
-// that it made.
+// openFlash opens the flash that the list names and that is not open yet. Where it fails it leaves none open, and no
+// file that it made.
 func (a *addedNamespaces) openFlash(list []Namespace) (opened map[string]*csd.Drive, err error) {
 	opened = map[string]*csd.Drive{}
 	defer func() {
@@ -105,7 +105,7 @@ func (a *addedNamespaces) closeUnused() {
 		}
 		delete(a.flash, path)
 		if err := d.Close(); err != nil {
-			a.log.Error("close the flash of a removed namespace", "flash", path, "error", err)
+			a.log.Error("close the flash of a removed namespace", "drive", path, "error", err)
 		}
 	}
 }

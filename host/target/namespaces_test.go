@@ -31,8 +31,8 @@ func plainSubsystem(t *testing.T) *controller.Subsystem {
 	return d.Subsystem()
 }
 
-// TestNamespacesFollowTheList sets one list after the other. A list that is refused leaves the namespaces, the open flash
-// and the files of the folder as they were.
+// TestNamespacesFollowTheList sets one list after the other. A list that is refused leaves the namespaces, the open
+// flash and the files of the folder as they were.
 func TestNamespacesFollowTheList(t *testing.T) {
 	dir := t.TempDir()
 	makeFlash(t, filepath.Join(dir, "old"), 1<<20, csd.LBA4096)
@@ -55,14 +55,16 @@ func TestNamespacesFollowTheList(t *testing.T) {
 		{"another size", "namespaces: [{nsid: 5, flash: old, size: 2MiB}]", []uint32{5}, "keeps them"},
 		{"not YAML", "namespaces: [", []uint32{5}, "line 1"},
 		{"not a list", "namespaces: 3", []uint32{5}, "cannot unmarshal"},
-		{"an unknown key", "namespaces: [{nsid: 5, flash: old, lab: 512}]", []uint32{5}, "field lab not found: want namespaces"},
+		{"an unknown key", "namespaces: [{nsid: 5, flash: old, lab: 512}]", []uint32{5},
+			"field lab not found: want namespaces"},
 		{"the drive's own", "namespaces: [{nsid: 1, flash: old}]", []uint32{5}, "from 4 to 128"},
 		{"no flash", "namespaces: [{nsid: 6}]", []uint32{5}, "flash is wanted"},
 		{"a block of a kilobyte", "namespaces: [{nsid: 6, flash: x, lba: 1024}]", []uint32{5}, "512 or 4096"},
 		{"a size that is none", "namespaces: [{nsid: 6, flash: x, size: 1XB}]", []uint32{5}, "size"},
 		{"twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 5, flash: x, size: 1MiB}]", []uint32{5}, "twice"},
 		{"flash twice", "namespaces: [{nsid: 5, flash: old}, {nsid: 6, flash: ./old}]", []uint32{5}, "twice"},
-		{"flash that is not there", "namespaces: [{nsid: 6, flash: new, size: 1MiB}, {nsid: 7, flash: none}]", []uint32{5}, "or give its size here"},
+		{"flash that is not there", "namespaces: [{nsid: 6, flash: new, size: 1MiB}, {nsid: 7, flash: none}]", []uint32{5},
+			"or give its size here"},
 		{"moved, and one more", "namespaces: [{nsid: 6, flash: old}, {nsid: 5, flash: new, size: 1MiB}]", []uint32{5, 6}, ""},
 		{"exchanged", "namespaces: [{nsid: 5, flash: old}, {nsid: 6, flash: new}]", []uint32{5, 6}, ""},
 		{"one gone", "namespaces: [{nsid: 6, flash: new}]", []uint32{6}, ""},

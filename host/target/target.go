@@ -28,8 +28,8 @@ type Target struct {
 	closed bool
 }
 
-// Start opens the drive, listens, and begins to serve. Where it fails nothing is left behind: ports, open files, or files
-// that it made.
+// Start opens the drive, listens, and begins to serve. Where it fails nothing is left behind: ports, open files, or
+// files that it made.
 func Start(o Options) (t *Target, err error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -124,8 +124,8 @@ func (t *Target) Wait(ctx context.Context) error {
 	}
 }
 
-// Close stops serving: commands that run complete, for at most Options.ShutdownTime, the associations end, and the drive
-// and the flash of further namespaces are closed. Further calls do nothing.
+// Close stops serving: commands that run complete, for at most Options.ShutdownTime, the associations end, and the
+// drive and the flash of further namespaces are closed. Further calls do nothing.
 func (t *Target) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,9 +140,9 @@ func (t *Target) Close() error {
 	return errors.Join(err, t.added.close(), t.drive.Close())
 }
 
-// SetNamespaces makes the namespaces that the drive has beside its own those of the list, while hosts are connected: flash
-// that stays keeps its data, and may have another identifier. Hosts see the namespaces of before, or those of the list.
-// An error means that nothing has changed.
+// SetNamespaces makes the namespaces that the drive has beside its own those of the list, while hosts are connected:
+// flash that stays keeps its data, and may have another identifier. Hosts see the namespaces of before, or those of the
+// list. An error means that nothing has changed.
 func (t *Target) SetNamespaces(list []Namespace) error {
 	list, err := checkNamespaces(list)
 	if err != nil {

@@ -88,9 +88,12 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}{
 		"an address without a port": {target.Options{Listen: "4420"}, "Listen", nil},
 		"open to all":               {target.Options{Listen: "0.0.0.0:0"}, "Hosts", target.ErrOpenToAll},
-		"every address":             {target.Options{Listen: "0.0.0.0:0", AnyHost: true}, "Advertise", target.ErrEveryAddress},
-		"a namespace of the drive":  {target.Options{Listen: "127.0.0.1:0", Namespaces: []target.Namespace{{NSID: 1, Flash: "x"}}}, "Namespaces", nil},
-		"a fault that cannot be":    {target.Options{Listen: "127.0.0.1:0", Faults: &faults.Script{Drop: []faults.Drop{{}}}}, "Faults", nil},
+		"every address": {target.Options{Listen: "0.0.0.0:0", AnyHost: true}, "Advertise",
+			target.ErrEveryAddress},
+		"a namespace of the drive": {target.Options{Listen: "127.0.0.1:0",
+			Namespaces: []target.Namespace{{NSID: 1, Flash: "x"}}}, "Namespaces", nil},
+		"a fault that cannot be": {target.Options{Listen: "127.0.0.1:0", Faults: &faults.Script{Drop: []faults.Drop{{}}}},
+			"Faults", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.o.Drive = memoryDrive
@@ -105,8 +108,8 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestStartLeavesNothingBehind makes Start fail at each of its steps: the port is free again, the drive can be opened, and
-// files that were made for it are gone.
+// TestStartLeavesNothingBehind makes Start fail at each of its steps: the port is free again, the drive can be opened,
+// and files that were made for it are gone.
 func TestStartLeavesNothingBehind(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -140,7 +143,8 @@ func TestStartLeavesNothingBehind(t *testing.T) {
 			address := port.Addr().String()
 			require.NoError(t, port.Close())
 			o := target.Options{
-				Listen: address, Drive: csd.Options{Path: filepath.Join(dir, "drive"), Create: true, Size: 1 << 20, SLMBytes: 1 << 20},
+				Listen: address, Drive: csd.Options{Path: filepath.Join(dir, "drive"), Create: true, Size: 1 << 20,
+					SLMBytes: 1 << 20},
 			}
 			c.change(&o, dir)
 			_, err = target.Start(o)
@@ -163,7 +167,8 @@ func TestStartLeavesNothingBehind(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, d.Close())
 		o.Create = false
-		_, err = target.Start(target.Options{Listen: "127.0.0.1:0", Drive: o, Namespaces: []target.Namespace{{NSID: 4, Flash: path + "none"}}})
+		_, err = target.Start(target.Options{Listen: "127.0.0.1:0", Drive: o,
+			Namespaces: []target.Namespace{{NSID: 4, Flash: path + "none"}}})
 		require.ErrorIs(t, err, csd.ErrNoDrive)
 		d, err = csd.Open(o)
 		require.NoError(t, err)
@@ -191,7 +196,8 @@ func TestSetNamespaces(t *testing.T) {
 	require.Equal(t, []uint32{4}, s.Namespaces())
 	require.Equal(t, []uint32{1, 2, 3, 4}, active(t, h))
 
-	require.NoError(t, s.SetNamespaces([]target.Namespace{moved, {NSID: 5, Flash: filepath.Join(dir, "b"), Size: 1 << 20}}))
+	require.NoError(t, s.SetNamespaces([]target.Namespace{moved,
+		{NSID: 5, Flash: filepath.Join(dir, "b"), Size: 1 << 20}}))
 	require.Equal(t, nvme.EventNamespaceChanged, <-events)
 	require.Equal(t, []uint32{5, 9}, s.Namespaces())
 	require.Equal(t, []uint32{1, 2, 3, 5, 9}, active(t, h))

@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// ControllerOptions say which host is expected and what the controller accepts. The NQNs and Key are needed.
+// ControllerOptions describe the expected host, and what the controller accepts. The NQNs and Key are required.
 type ControllerOptions struct {
 	HostNQN, SubsystemNQN string
 	Key                   Key // the host's: what the host must prove to hold
-	// ControllerKey answers a host that challenges the controller; without it such a host is refused.
+	// ControllerKey answers a host that challenges the controller. Without it such a host is refused.
 	ControllerKey Key
 	Hashes        []Hash    // acceptable, most wanted first; empty: all three, SHA-512 first
 	Groups        []Group   // acceptable, most wanted first; empty: all, ffdhe3072 first and the null group last
@@ -34,16 +34,16 @@ func NewController(o ControllerOptions) (*Controller, error) {
 	return c, nil
 }
 
-// State tells where the transaction stands.
+// State returns the state of the transaction.
 func (c *Controller) State() State { return c.state }
 
-// Agreed is what was chosen; meaningful once the negotiation was taken.
+// Agreed returns what was chosen, once the negotiation was taken.
 func (c *Controller) Agreed() Agreed { return c.agreed }
 
-// Step goes on with the transaction: in is what an Authentication Send brought, whole. out, if not nil, is what the next
-// Authentication Receive fetches. done with a nil error means that the host is authenticated (and the controller, if the
-// host wanted that): the queue may be used. An error is a *Failure and done is true: out, if not nil, is the AUTH_Failure1
-// that tells the host, and after it was fetched the connection is to be closed.
+// Step takes the next step of the transaction. in is the whole message of an Authentication Send. out, if not nil, is
+// the message that the next Authentication Receive fetches. done with a nil error means that the host is authenticated,
+// and the controller too if the host challenged it: the queue may be used. Every error is a *TransactionError, and then
+// done is true: out, if not nil, is the AUTH_Failure1 for the host, after which the connection is to be closed.
 func (c *Controller) Step(in []byte) (out []byte, done bool, err error) {
 	if c.ended() {
 		return nil, true, c.over()
@@ -70,7 +70,7 @@ func (c *Controller) Step(in []byte) (out []byte, done bool, err error) {
 
 // negotiate takes the host's offer and makes the challenge.
 func (c *Controller) negotiate(in []byte) ([]byte, error) {
-	// Known first, so that a refusal of what follows names the transaction it is about.
+	// The transaction is set first, so that a refusal of the rest names it.
 	if _, t, ok := Header(in); ok {
 		c.terms.transaction = t
 	}
@@ -79,15 +79,17 @@ func (c *Controller) negotiate(in []byte) ([]byte, error) {
 		return nil, err
 	}
 	if n.Concatenation != noConcatenation {
-		return nil, &Failure{Reason: ConcatMismatch, Detail: "secure channel concatenation is not offered"}
+		return nil, &TransactionError{Reason: ConcatMismatch, Detail: "secure channel concatenation is not offered"}
 	}
 	i := slices.IndexFunc(c.hashes, func(h Hash) bool { return slices.Contains(n.Hashes, h) })
 	if i < 0 {
-		return nil, &Failure{Reason: HashUnusable, Detail: fmt.Sprintf("the host offers %v, we accept %v", n.Hashes, c.hashes)}
+		return nil, &TransactionError{Reason: HashUnusable, Detail: fmt.Sprintf("the host offers %v, we accept %v", n.Hashes,
+			c.hashes)}
 	}
 	j := slices.IndexFunc(c.groups, func(g Group) bool { return slices.Contains(n.Groups, g) })
 	if j < 0 {
-		return nil, &Failure{Reason: GroupUnusable, Detail: fmt.Sprintf("the host offers %v, we accept %v", n.Groups, c.groups)}
+		return nil, &TransactionError{Reason: GroupUnusable, Detail: fmt.Sprintf("the host offers %v, we accept %v", n.Groups,
+			c.groups)}
 	}
 	c.agreed = Agreed{Hash: c.hashes[i], Group: c.groups[j]}
 	c.terms.hash = c.agreed.Hash
@@ -123,17 +125,19 @@ func (c *Controller) verify(in []byte) ([]byte, error) {
 	}
 	expected := c.terms.hostResponse(c.key, c.challenge, c.number)
 	if subtle.ConstantTimeCompare(r.Response, expected) != 1 {
-		return nil, &Failure{Reason: NotAuthenticated, Detail: "the response of host " + c.terms.host + " is not that of its key"}
+		return nil, &TransactionError{Reason: NotAuthenticated,
+			Detail: "the response of host " + c.terms.host + " is not that of its key"}
 	}
 	s := Success1{Transaction: c.terms.transaction, Hash: c.agreed.Hash}
 	proved := eventReply
 	if r.Challenge != nil {
 		if c.ctrlKey.IsZero() {
-			return nil, &Failure{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " challenges the controller, which has no key"}
+			return nil, &TransactionError{Reason: NotAuthenticated,
+				Detail: "host " + c.terms.host + " challenges the controller, which has no key"}
 		}
-		// A host that hands our own challenge back would have us answer for it.
+		// A host that returns our own challenge wants us to compute the response that it owes.
 		if bytes.Equal(r.Challenge, c.challenge) {
-			return nil, &Failure{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own challenge"}
+			return nil, &TransactionError{Reason: NotAuthenticated, Detail: "host " + c.terms.host + " returned our own challenge"}
 		}
 		s.Response = c.terms.controllerResponse(c.ctrlKey, r.Challenge, r.Sequence)
 		proved = eventReplyMutual

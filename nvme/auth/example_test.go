@@ -12,12 +12,14 @@ func Example() {
 	hostKey, _ := auth.GenerateKey(auth.SHA256)
 	driveKey, _ := auth.GenerateKey(auth.SHA256)
 
-	host, err := auth.NewHost(auth.HostOptions{HostNQN: hostNQN, SubsystemNQN: subsystemNQN, Key: hostKey, ControllerKey: driveKey})
+	host, err := auth.NewHost(auth.HostOptions{HostNQN: hostNQN, SubsystemNQN: subsystemNQN, Key: hostKey,
+		ControllerKey: driveKey})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	queue, err := auth.NewResponder(auth.ControllerOptions{HostNQN: hostNQN, SubsystemNQN: subsystemNQN, Key: hostKey, ControllerKey: driveKey})
+	queue, err := auth.NewResponder(auth.ControllerOptions{HostNQN: hostNQN, SubsystemNQN: subsystemNQN, Key: hostKey,
+		ControllerKey: driveKey})
 	if err != nil {
 		fmt.Println(err)
 		return

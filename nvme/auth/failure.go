@@ -2,7 +2,8 @@ package auth
 
 import "fmt"
 
-// reasonCode is the reason code of AUTH_Failure1 and AUTH_Failure2: authentication failure, the only one that is defined.
+// reasonCode is the reason code of AUTH_Failure1 and AUTH_Failure2: authentication failure, the only code that is
+// defined.
 const reasonCode = 1
 
 // Reason is the reason code explanation of AUTH_Failure1 and AUTH_Failure2. It implements error, so that
@@ -40,15 +41,15 @@ func (r Reason) Error() string {
 	return fmt.Sprintf("reason %02Xh", uint8(r))
 }
 
-// Failure is a transaction that failed.
-type Failure struct {
+// TransactionError says why a transaction failed.
+type TransactionError struct {
 	Reason Reason
 	Remote bool   // the peer reported it
 	State  State  // in which this side was
 	Detail string // what was wrong, in words; empty where only the reason is known
 }
 
-func (f *Failure) Error() string {
+func (f *TransactionError) Error() string {
 	s := "dh-hmac-chap: " + f.State.String() + ": "
 	if f.Remote {
 		s += "the peer reports: "
@@ -60,10 +61,11 @@ func (f *Failure) Error() string {
 	return s
 }
 
-// Unwrap gives the Reason.
-func (f *Failure) Unwrap() error { return f.Reason }
+// Unwrap returns the Reason.
+func (f *TransactionError) Unwrap() error { return f.Reason }
 
-// malformed is a Failure for a message whose bytes are wrong; the machine that met it fills in its state.
-func malformed(format string, args ...any) *Failure {
-	return &Failure{Reason: IncorrectPayload, Detail: fmt.Sprintf(format, args...)}
+// malformed makes the TransactionError of a message whose bytes are wrong. The machine that took the message fills in
+// its state.
+func malformed(format string, args ...any) *TransactionError {
+	return &TransactionError{Reason: IncorrectPayload, Detail: fmt.Sprintf(format, args...)}
 }

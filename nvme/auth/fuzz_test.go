@@ -19,12 +19,12 @@ func addMessages(f *testing.F) {
 	f.Add((&FailureMessage{MessageFailure2, 1, GroupUnusable}).Marshal())
 }
 
-// No bytes make a parser do more than fail with a *Failure, and what it accepts it can lay out and read again.
+// No bytes make a parser do more than fail with a *TransactionError, and what it accepts it can lay out and read again.
 func FuzzMessages(f *testing.F) {
 	addMessages(f)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		failure := func(err error) {
-			var f *Failure
+			var f *TransactionError
 			require.ErrorAs(t, err, &f)
 			require.NotZero(t, f.Reason)
 		}
@@ -80,8 +80,9 @@ func FuzzResponder(f *testing.F) {
 	}
 	key, ctrlKey := newTestKey(f, SHA256), newTestKey(f, NoHash)
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {
-		r, err := NewResponder(ControllerOptions{HostNQN: testHost, SubsystemNQN: testSubsys, Key: key, ControllerKey: ctrlKey,
-			Groups: []Group{FFDHE2048, NullGroup}})
+		r, err := NewResponder(ControllerOptions{HostNQN: testHost, SubsystemNQN: testSubsys, Key: key,
+			ControllerKey: ctrlKey,
+			Groups:        []Group{FFDHE2048, NullGroup}})
 		require.NoError(t, err)
 		for _, in := range [][]byte{first, second, third, first} {
 			_ = r.Send(in)

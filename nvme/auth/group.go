@@ -39,7 +39,7 @@ var groups = map[Group]groupParameters{
 
 var errPublicValue = errors.New("the public value is not between 2 and p-2")
 
-// Known tells whether the group is one of those above.
+// Known reports whether the group is one of those above.
 func (g Group) Known() bool { return g <= FFDHE8192 }
 
 // Len is the length in bytes of the group's public values and shared secrets; 0 for NullGroup and unknown groups.
@@ -86,9 +86,9 @@ func newExchange(g Group, random io.Reader) (*exchange, error) {
 	return e, nil
 }
 
-// shared is the secret that the peer's public value makes: Len bytes with leading zeros kept. A value outside 2..p-2,
-// which would make a secret that anyone knows, is errPublicValue. As p is a safe prime, what remains of small subgroups
-// tells an attacker at most one bit of an exponent that is used once.
+// shared computes the secret from the peer's public value: Len bytes, with leading zeros kept. A value outside 2..p-2
+// would make a secret that anyone knows, and is errPublicValue. As p is a safe prime, what remains of small subgroups
+// reveals at most one bit of an exponent that is used once.
 func (e *exchange) shared(public []byte) ([]byte, error) {
 	y := new(big.Int).SetBytes(public)
 	last := new(big.Int).Sub(e.p, big.NewInt(2))

@@ -26,7 +26,8 @@ func eTimesTwoTo(bits uint) *big.Int {
 
 // RFC 7919, appendix A, gives each prime by a formula and the X that makes it a safe prime.
 func TestPrimesAreThoseOfTheFormula(t *testing.T) {
-	offsets := map[Group]int64{FFDHE2048: 560316, FFDHE3072: 2625351, FFDHE4096: 5736041, FFDHE6144: 15705020, FFDHE8192: 10965728}
+	offsets := map[Group]int64{FFDHE2048: 560316, FFDHE3072: 2625351, FFDHE4096: 5736041, FFDHE6144: 15705020,
+		FFDHE8192: 10965728}
 	one := big.NewInt(1)
 	for g, x := range offsets {
 		bits := uint(groups[g].bits)
@@ -37,7 +38,8 @@ func TestPrimesAreThoseOfTheFormula(t *testing.T) {
 		want.Sub(want, one)
 		assert.Equal(t, want.Text(16), g.prime().Text(16), g.String())
 		assert.Equal(t, int(bits), g.prime().BitLen())
-		assert.GreaterOrEqual(t, groups[g].exponent*8, map[Group]int{FFDHE2048: 225, FFDHE3072: 275, FFDHE4096: 325, FFDHE6144: 375, FFDHE8192: 400}[g])
+		assert.GreaterOrEqual(t, groups[g].exponent*8, map[Group]int{FFDHE2048: 225, FFDHE3072: 275, FFDHE4096: 325,
+			FFDHE6144: 375, FFDHE8192: 400}[g])
 	}
 }
 
@@ -87,7 +89,8 @@ func TestPublicValuesOutOfRange(t *testing.T) {
 	small := func(v byte) []byte { return append(make([]byte, g.Len()-1), v) }
 	for name, v := range map[string][]byte{
 		"0": small(0), "1": small(1), "p-1": fill(-1), "p": fill(0), "p+1": fill(1),
-		"all ones": bytes.Repeat([]byte{0xff}, g.Len()), "short": small(2)[1:], "long": append([]byte{0}, small(2)...), "none": nil,
+		"all ones": bytes.Repeat([]byte{0xff}, g.Len()), "short": small(2)[1:], "long": append([]byte{0},
+			small(2)...), "none": nil,
 	} {
 		_, err := e.shared(v)
 		require.ErrorIs(t, err, errPublicValue, name)

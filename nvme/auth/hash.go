@@ -22,7 +22,8 @@ const (
 // maxHashLen is the length in bytes of the longest response and challenge.
 const maxHashLen = 64
 
-// Len is the length in bytes of the hash's values, and so of challenges and responses: 32, 48 or 64; 0 if it is unknown.
+// Len is the length in bytes of the hash's values, and so of challenges and responses: 32, 48 or 64; 0 if it is
+// unknown.
 func (h Hash) Len() int {
 	switch h {
 	case SHA256:

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// HostOptions say who a host is and what it demands. The NQNs and Key are needed.
+// HostOptions describe a host and its demands. The NQNs and Key are required.
 type HostOptions struct {
 	HostNQN, SubsystemNQN string
 	Key                   Key // the host's: proves the host to the controller
-	// ControllerKey, if not zero, makes the host challenge the controller: one that does not hold this key is refused.
+	// ControllerKey, if not zero, makes the host challenge the controller. A controller without this key is refused.
 	ControllerKey Key
 	Hashes        []Hash  // offered, most wanted first; empty: all three
 	Groups        []Group // offered, most wanted first; empty: all, the null group last
@@ -36,17 +36,17 @@ func NewHost(o HostOptions) (*Host, error) {
 	return h, nil
 }
 
-// State tells where the transaction stands.
+// State returns the state of the transaction.
 func (h *Host) State() State { return h.state }
 
-// Agreed is what the controller chose; meaningful once the challenge was taken.
+// Agreed returns what the controller chose, once the challenge was taken.
 func (h *Host) Agreed() Agreed { return h.agreed }
 
-// Step goes on with the transaction: in is nil the first time, then what an Authentication Receive brought (with whatever
-// follows the message in its buffer). out, if not nil, is to be sent by an Authentication Send; unless done, an
-// Authentication Receive comes next. done with a nil error means that the queue may be used once out was sent. An error is
-// a *Failure and done is true: out, if not nil, is the AUTH_Failure2 that tells the controller, and the connection is to
-// be closed.
+// Step takes the next step of the transaction. in is nil the first time, and then the data of an Authentication
+// Receive, which may be longer than its message. out, if not nil, is to be sent by an Authentication Send; unless done,
+// an Authentication Receive follows. done with a nil error means that the queue may be used once out was sent. Every
+// error is a *TransactionError, and then done is true: out, if not nil, is the AUTH_Failure2 for the controller, after
+// which the connection is to be closed.
 func (h *Host) Step(in []byte) (out []byte, done bool, err error) {
 	if h.ended() {
 		return nil, true, h.over()
@@ -88,12 +88,12 @@ func (h *Host) reply(in []byte) ([]byte, error) {
 	if err := h.sameTransaction(c.Transaction); err != nil {
 		return nil, err
 	}
-	// A controller that chooses what was not offered is wrong, or somebody changed the offer on its way.
+	// The controller is wrong to choose what was not offered, or the offer was changed on its way.
 	if !slices.Contains(h.hashes, c.Hash) {
-		return nil, &Failure{Reason: HashUnusable, Detail: fmt.Sprintf("%v was not offered", c.Hash)}
+		return nil, &TransactionError{Reason: HashUnusable, Detail: fmt.Sprintf("%v was not offered", c.Hash)}
 	}
 	if !slices.Contains(h.groups, c.Group) {
-		return nil, &Failure{Reason: GroupUnusable, Detail: fmt.Sprintf("%v was not offered", c.Group)}
+		return nil, &TransactionError{Reason: GroupUnusable, Detail: fmt.Sprintf("%v was not offered", c.Group)}
 	}
 	if c.Sequence == 0 {
 		return nil, malformed("%v with sequence number 0", MessageChallenge)
@@ -125,7 +125,8 @@ func (h *Host) reply(in []byte) ([]byte, error) {
 	return r.Marshal(), h.transition(eventChallenge)
 }
 
-// finish takes the controller's word that the host is authenticated, and its response if it was challenged.
+// finish takes the controller's message that the host is authenticated, and the controller's response if it was
+// challenged.
 func (h *Host) finish(in []byte) ([]byte, error) {
 	s, err := ParseSuccess1(in, h.agreed.Hash)
 	if err != nil {
@@ -140,10 +141,11 @@ func (h *Host) finish(in []byte) ([]byte, error) {
 	case h.expected == nil:
 		return nil, h.transition(eventSuccess1)
 	case s.Response == nil:
-		return nil, &Failure{Reason: NotAuthenticated, Detail: "the controller did not answer our challenge"}
+		return nil, &TransactionError{Reason: NotAuthenticated, Detail: "the controller did not answer our challenge"}
 	case subtle.ConstantTimeCompare(s.Response, h.expected) != 1:
-		return nil, &Failure{Reason: NotAuthenticated, Detail: "the controller's response is not that of its key; check the " +
-			"controller key of " + h.terms.subsys}
+		return nil, &TransactionError{Reason: NotAuthenticated,
+			Detail: "the controller's response is not that of its key; check the " +
+				"controller key of " + h.terms.subsys}
 	}
 	if err := h.transition(eventSuccess1); err != nil {
 		return nil, err

@@ -11,28 +11,28 @@ import (
 	"strings"
 )
 
-// ErrKey is what every error of ParseKey and GenerateKey wraps.
+// ErrKey is wrapped by every error of ParseKey and GenerateKey.
 var ErrKey = errors.New("not a DH-HMAC-CHAP key")
 
 const (
 	keyPrefix = "DHHC-1:"
 	// maxKeyText is the length of the longest key: prefix, hh, two colons, and base64 of 64 bytes and their CRC.
 	maxKeyText = len(keyPrefix) + 3 + 92 + 1
-	// transformSuffix is what a key is bound to beside the NQN of its owner.
+	// transformSuffix is bound into a transformed key, after the NQN of its owner.
 	transformSuffix = "NVMe-over-Fabrics"
 )
 
-// Key is the secret of a host or of a subsystem: 32, 48 or 64 bytes, and the hash by which its owner's NQN transforms it.
-// The zero Key is no key. A Key is immutable; it prints without its secret.
+// Key is the secret of a host or of a subsystem: 32, 48 or 64 bytes, and the hash by which its owner's NQN transforms
+// it. The zero Key is no key. A Key is immutable; it prints without its secret.
 type Key struct {
 	hash   Hash
 	secret string
 }
 
 // ParseKey reads a key as nvme-cli's gen-dhchap-key writes it: "DHHC-1:hh:base64(secret || CRC-32):", hh the hash that
-// transforms it (00 none, 01 SHA-256, 02 SHA-384, 03 SHA-512), the CRC that of RFC 1952, little endian. The form is taken
-// strictly, as nvme-cli's check-dhchap-key does: no white space, and a secret of the hash's length (any of the three where
-// hh is 00). The error wraps ErrKey, and holds no part of the text.
+// transforms it (00 none, 01 SHA-256, 02 SHA-384, 03 SHA-512), the CRC that of RFC 1952, little endian. The form is
+// taken strictly, as nvme-cli's check-dhchap-key does: no white space, and a secret of the hash's length (any of the
+// three where hh is 00). The error wraps ErrKey, and holds no part of the text.
 func ParseKey(text string) (Key, error) {
 	fail := func(format string, args ...any) (Key, error) {
 		return Key{}, fmt.Errorf("%w: %s; `nvme gen-dhchap-key` makes one", ErrKey, fmt.Sprintf(format, args...))
@@ -101,7 +101,7 @@ func GenerateKey(hash Hash) (Key, error) {
 	return NewKey(hash, secret)
 }
 
-// IsZero tells whether there is no key.
+// IsZero reports whether there is no key.
 func (k Key) IsZero() bool { return k.secret == "" }
 
 // Text is the key in the form that ParseKey reads: the secret in clear. It is "" for the zero Key.
@@ -114,7 +114,7 @@ func (k Key) Text() string {
 	return fmt.Sprintf("%s%02d:%s:", keyPrefix, k.hash, base64.StdEncoding.EncodeToString(raw))
 }
 
-// String tells the kind of the key, not its secret.
+// String describes the kind of the key, and not its secret.
 func (k Key) String() string {
 	if k.IsZero() {
 		return "no key"

@@ -11,10 +11,10 @@ import (
 	"github.com/millrace/millrace/internal/transition"
 )
 
-// ErrOptions is what errors of NewHost, NewController and NewResponder wrap.
+// ErrOptions is wrapped by the errors of NewHost, NewController and NewResponder.
 var ErrOptions = errors.New("cannot authenticate so")
 
-// Agreed is what the controller chose of what the host offered.
+// Agreed is the controller's choice from the host's offer.
 type Agreed struct {
 	Hash  Hash
 	Group Group
@@ -22,14 +22,14 @@ type Agreed struct {
 
 func (a Agreed) String() string { return fmt.Sprintf("%v, %v", a.Hash, a.Group) }
 
-// Defaults of the options' Hashes and Groups, which for a controller are in the order of its preference: the longest hash,
-// and of the groups the one that has RFC 7919's strength for today's use before those that cost more and give no more here.
+// Defaults of the options' Hashes and Groups, in the order of a controller's preference: the longest hash first; and
+// first the group whose strength RFC 7919 gives for today's use, before those that cost more and gain nothing here.
 var (
 	defaultHashes = []Hash{SHA512, SHA384, SHA256}
 	defaultGroups = []Group{FFDHE3072, FFDHE4096, FFDHE6144, FFDHE8192, FFDHE2048, NullGroup}
 )
 
-// machine is what both sides have.
+// machine is the part that both sides have in common.
 type machine struct {
 	table    transition.Table[State, event]
 	state    State
@@ -47,8 +47,9 @@ type machine struct {
 // maxNQN is the length in bytes of the longest NQN (Base Specification 2.x, 4.7).
 const maxNQN = 223
 
-// configure checks and takes what the options of both sides have in common.
-func (m *machine) configure(host, subsystem string, key, ctrlKey Key, hashes []Hash, groups []Group, s *Sequence) error {
+// configure checks and sets the options that both sides have in common.
+func (m *machine) configure(host, subsystem string, key, ctrlKey Key, hashes []Hash, groups []Group,
+	s *Sequence) error {
 	for _, nqn := range []string{host, subsystem} {
 		if nqn == "" || len(nqn) > maxNQN || strings.ContainsRune(nqn, 0) {
 			return fmt.Errorf("%w: NQN %q: 1 to %d bytes, none of them 00h, are needed", ErrOptions, nqn, maxNQN)
@@ -89,7 +90,7 @@ func (m *machine) configure(host, subsystem string, key, ctrlKey Key, hashes []H
 	return nil
 }
 
-// transition is the only place where a machine's state changes.
+// transition is the only function that changes a machine's state.
 func (m *machine) transition(on event) error {
 	next, ok := m.table.Next(m.state, on)
 	if !ok {
@@ -108,12 +109,12 @@ func (m *machine) transition(on event) error {
 // ended reports whether the transaction is over.
 func (m *machine) ended() bool { return m.table.Final(m.state) }
 
-// fail ends the transaction. The answer, if it is not 0, is the failure message that tells the peer; it is left out when
-// the peer itself reported the failure.
+// fail ends the transaction. If answer is not 0, out is the failure message for the peer; there is none when the peer
+// itself reported the failure.
 func (m *machine) fail(err error, answer MessageID) (out []byte, done bool, failure error) {
-	f, ok := errors.AsType[*Failure](err)
+	f, ok := errors.AsType[*TransactionError](err)
 	if !ok {
-		f = &Failure{Reason: NotAuthenticated, Detail: err.Error()}
+		f = &TransactionError{Reason: NotAuthenticated, Detail: err.Error()}
 	}
 	f.State = m.state
 	if !m.ended() {
@@ -130,10 +131,10 @@ func (m *machine) fail(err error, answer MessageID) (out []byte, done bool, fail
 
 // over is the error of a step after the end.
 func (m *machine) over() error {
-	return &Failure{Reason: IncorrectMessage, State: m.state, Detail: "the transaction is over"}
+	return &TransactionError{Reason: IncorrectMessage, State: m.state, Detail: "the transaction is over"}
 }
 
-// reported is the failure that the peer's message tells, or nil if it is another message.
+// reported returns the failure that the peer's message reports, or nil if it is another message.
 func (m *machine) reported(in []byte, id MessageID) error {
 	if got, _, ok := Header(in); !ok || got != id {
 		return nil
@@ -142,7 +143,7 @@ func (m *machine) reported(in []byte, id MessageID) error {
 	if err != nil {
 		return err
 	}
-	return &Failure{Reason: f.Reason, Remote: true}
+	return &TransactionError{Reason: f.Reason, Remote: true}
 }
 
 // sameTransaction checks a message's transaction identifier.
@@ -153,7 +154,7 @@ func (m *machine) sameTransaction(t uint16) error {
 	return nil
 }
 
-// draw is n random bytes.
+// draw returns n random bytes.
 func (m *machine) draw(n int) ([]byte, error) {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(m.random, b); err != nil {

@@ -113,7 +113,8 @@ func TestNegotiation(t *testing.T) {
 		{name: "defaults", want: Agreed{SHA512, FFDHE3072}},
 		{name: "the controller's order counts", host: []Hash{SHA512, SHA256}, ctrl: []Hash{SHA256, SHA512},
 			hostG: []Group{FFDHE2048, NullGroup}, ctrlG: []Group{NullGroup, FFDHE2048}, want: Agreed{SHA256, NullGroup}},
-		{name: "what both have", host: []Hash{SHA256, SHA384}, ctrl: []Hash{SHA512, SHA384}, hostG: []Group{NullGroup, FFDHE2048},
+		{name: "what both have", host: []Hash{SHA256, SHA384}, ctrl: []Hash{SHA512, SHA384},
+			hostG: []Group{NullGroup, FFDHE2048},
 			ctrlG: []Group{FFDHE3072, FFDHE2048}, want: Agreed{SHA384, FFDHE2048}},
 		{name: "no hash", host: []Hash{SHA256}, ctrl: []Hash{SHA512}, wantFailure: HashUnusable},
 		{name: "no group", hostG: []Group{NullGroup}, ctrlG: []Group{FFDHE2048, FFDHE3072}, wantFailure: GroupUnusable},
@@ -125,7 +126,7 @@ func TestNegotiation(t *testing.T) {
 			if c.wantFailure != 0 {
 				require.ErrorIs(t, r.ctrlErr, c.wantFailure)
 				require.ErrorIs(t, r.hostErr, c.wantFailure)
-				var f *Failure
+				var f *TransactionError
 				require.ErrorAs(t, r.hostErr, &f)
 				assert.True(t, f.Remote)
 				require.ErrorAs(t, r.ctrlErr, &f)
@@ -261,8 +262,8 @@ func free(id MessageID, at int) bool {
 	return false
 }
 
-// Whatever byte of whatever message is changed on its way, the two sides do not both end authenticated; and where the byte
-// says nothing, nothing changes.
+// Whatever byte of whatever message is changed on its way, the two sides do not both end authenticated; and where the
+// byte says nothing, nothing changes.
 func TestTampering(t *testing.T) {
 	for _, group := range []Group{NullGroup, FFDHE2048} {
 		h, c := keysOf(t, true)
@@ -386,7 +387,8 @@ func TestReflection(t *testing.T) {
 		challenge, err := ParseChallenge(out)
 		require.NoError(t, err)
 		terms := terms{hash: SHA256, host: testHost, subsys: testSubsys}
-		r := Reply{Response: terms.hostResponse(c.Key, challenge.Value, challenge.Sequence), Challenge: challenge.Value, Sequence: 1}
+		r := Reply{Response: terms.hostResponse(c.Key, challenge.Value, challenge.Sequence), Challenge: challenge.Value,
+			Sequence: 1}
 		_, _, err = ctrl.Step(r.Marshal())
 		require.ErrorIs(t, err, NotAuthenticated)
 		require.ErrorContains(t, err, "our own challenge")
@@ -418,7 +420,7 @@ func TestMessagesOutOfTurn(t *testing.T) {
 			}
 			out, done, err := r.controller.Step(m)
 			require.True(t, done)
-			var f *Failure
+			var f *TransactionError
 			require.ErrorAs(t, err, &f, "%v message %d", state, sent)
 			assert.Contains(t, []Reason{IncorrectMessage, IncorrectPayload}, f.Reason)
 			assert.Equal(t, state, f.State)
@@ -548,8 +550,8 @@ func TestSequence(t *testing.T) {
 	assert.NotEqual(t, a, b)
 }
 
-// TestStateTables holds the tables together, and against docs/architecture.md: every state is reached, each but the final
-// ones may fail, and the final ones take nothing.
+// TestStateTables holds the tables together, and against docs/architecture.md: every state is reached, each but the
+// final ones may fail, and the final ones take nothing.
 func TestStateTables(t *testing.T) {
 	const file = "../../docs/architecture.md"
 	type picture = statediagram.Picture[State, event]

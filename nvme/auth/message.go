@@ -82,16 +82,16 @@ func message(id MessageID, transaction uint16, n int) []byte {
 	return b
 }
 
-// checkHeader is the start of every parser: the message is id and has at least n bytes, or exactly n if exact. What a host
-// receives lies in a buffer longer than the message, so only what a controller is sent has an exact length. Reserved bytes
-// are not looked at, as the specification wants it of a recipient.
+// checkHeader is the start of every parser: the message is id and has at least n bytes, or exactly n if exact. What a
+// host receives lies in a buffer longer than the message, so only what a controller is sent has an exact length.
+// Reserved bytes are not looked at, as the specification wants it of a recipient.
 func checkHeader(b []byte, id MessageID, n int, exact bool) (transaction uint16, err error) {
 	got, transaction, ok := Header(b)
 	switch {
 	case !ok:
 		return 0, malformed("a message of %d bytes has no header", len(b))
 	case got != id:
-		return 0, &Failure{Reason: IncorrectMessage, Detail: fmt.Sprintf("%v where %v is due", got, id)}
+		return 0, &TransactionError{Reason: IncorrectMessage, Detail: fmt.Sprintf("%v where %v is due", got, id)}
 	case len(b) > MaxMessage:
 		return 0, malformed("%v of %d bytes, more than %d", id, len(b), MaxMessage)
 	case len(b) < n || exact && len(b) != n:
@@ -128,7 +128,7 @@ func (m *Negotiate) Marshal() ([]byte, error) {
 	return b, nil
 }
 
-// ParseNegotiate reads an AUTH_Negotiate of exactly len(b) bytes. The error is a *Failure.
+// ParseNegotiate reads an AUTH_Negotiate of exactly len(b) bytes. The error is a *TransactionError.
 func ParseNegotiate(b []byte) (*Negotiate, error) {
 	t, err := checkHeader(b, MessageNegotiate, negotiateLen, false)
 	if err != nil {
@@ -145,7 +145,8 @@ func ParseNegotiate(b []byte) (*Negotiate, error) {
 		}
 		hashes, groups := int(d[2]), int(d[3])
 		if hashes > maxIdentities || groups > maxIdentities {
-			return nil, malformed("%v offers %d hashes and %d groups, more than %d", MessageNegotiate, hashes, groups, maxIdentities)
+			return nil, malformed("%v offers %d hashes and %d groups, more than %d", MessageNegotiate, hashes, groups,
+				maxIdentities)
 		}
 		for _, id := range d[4 : 4+hashes] {
 			m.Hashes = append(m.Hashes, Hash(id))
@@ -155,7 +156,7 @@ func ParseNegotiate(b []byte) (*Negotiate, error) {
 		}
 		return m, nil
 	}
-	return nil, &Failure{Reason: ProtocolUnusable, Detail: fmt.Sprintf("%v does not offer DH-HMAC-CHAP", MessageNegotiate)}
+	return nil, &TransactionError{Reason: ProtocolUnusable, Detail: fmt.Sprintf("%v does not offer DH-HMAC-CHAP", MessageNegotiate)}
 }
 
 // Challenge is DH-HMAC-CHAP_Challenge: what the controller chose, and its challenge.
@@ -177,8 +178,8 @@ func (m *Challenge) Marshal() []byte {
 	return append(append(b, m.Value...), m.Public...)
 }
 
-// ParseChallenge reads a DH-HMAC-CHAP_Challenge, which b may exceed. The lengths are those of the hash and the group. The
-// error is a *Failure. Value and Public share b's memory.
+// ParseChallenge reads a DH-HMAC-CHAP_Challenge, which b may exceed. The lengths are those of the hash and the group.
+// The error is a *TransactionError. Value and Public share b's memory.
 func ParseChallenge(b []byte) (*Challenge, error) {
 	t, err := checkHeader(b, MessageChallenge, challengeLen, false)
 	if err != nil {
@@ -188,11 +189,11 @@ func ParseChallenge(b []byte) (*Challenge, error) {
 	n, public := int(b[6]), int(binary.LittleEndian.Uint16(b[10:]))
 	switch {
 	case m.Hash.Len() == 0:
-		return nil, &Failure{Reason: HashUnusable, Detail: m.Hash.String() + " is not known"}
+		return nil, &TransactionError{Reason: HashUnusable, Detail: m.Hash.String() + " is not known"}
 	case n != m.Hash.Len():
 		return nil, malformed("%v of %v with a hash length of %d", MessageChallenge, m.Hash, n)
 	case !m.Group.Known():
-		return nil, &Failure{Reason: GroupUnusable, Detail: m.Group.String() + " is not known"}
+		return nil, &TransactionError{Reason: GroupUnusable, Detail: m.Group.String() + " is not known"}
 	case public != m.Group.Len():
 		return nil, malformed("%v of %v with a public value of %d bytes", MessageChallenge, m.Group, public)
 	case len(b) < challengeLen+n+public:
@@ -227,8 +228,8 @@ func (m *Reply) Marshal() []byte {
 	return append(b, m.Public...)
 }
 
-// ParseReply reads a DH-HMAC-CHAP_Reply of exactly len(b) bytes, for the hash and group that were chosen. The error is a
-// *Failure. The slices share b's memory.
+// ParseReply reads a DH-HMAC-CHAP_Reply of exactly len(b) bytes, for the hash and group that were chosen. The error is
+// a *TransactionError. The slices share b's memory.
 func ParseReply(b []byte, hash Hash, group Group) (*Reply, error) {
 	n, public := hash.Len(), group.Len()
 	t, err := checkHeader(b, MessageReply, replyLen+2*n+public, true)
@@ -270,8 +271,8 @@ func (m *Success1) Marshal() []byte {
 	return b
 }
 
-// ParseSuccess1 reads a DH-HMAC-CHAP_Success1 for the hash that was chosen; b may exceed it. Without a response the place
-// of one may be missing: targets differ. The error is a *Failure. Response shares b's memory.
+// ParseSuccess1 reads a DH-HMAC-CHAP_Success1 for the hash that was chosen; b may exceed it. Without a response the
+// place of one may be missing: targets differ. The error is a *TransactionError. Response shares b's memory.
 func ParseSuccess1(b []byte, hash Hash) (*Success1, error) {
 	t, err := checkHeader(b, MessageSuccess1, success1Len, false)
 	if err != nil {
@@ -298,7 +299,7 @@ type Success2 struct{ Transaction uint16 }
 // Marshal lays the message out.
 func (m *Success2) Marshal() []byte { return message(MessageSuccess2, m.Transaction, success2Len) }
 
-// ParseSuccess2 reads a DH-HMAC-CHAP_Success2 of exactly len(b) bytes. The error is a *Failure.
+// ParseSuccess2 reads a DH-HMAC-CHAP_Success2 of exactly len(b) bytes. The error is a *TransactionError.
 func ParseSuccess2(b []byte) (*Success2, error) {
 	t, err := checkHeader(b, MessageSuccess2, success2Len, true)
 	if err != nil {
@@ -321,8 +322,8 @@ func (m *FailureMessage) Marshal() []byte {
 	return b
 }
 
-// ParseFailure reads an AUTH_Failure1 or AUTH_Failure2; b may exceed it. The reason may be one that this package does not
-// name. The error is a *Failure.
+// ParseFailure reads an AUTH_Failure1 or AUTH_Failure2; b may be longer. The reason may be one without a name here. The
+// error is a *TransactionError.
 func ParseFailure(b []byte) (*FailureMessage, error) {
 	id, _, _ := Header(b)
 	if id != MessageFailure2 {

@@ -18,14 +18,18 @@ func TestLayouts(t *testing.T) {
 
 	c := Challenge{Transaction: 0x0201, Hash: SHA256, Group: NullGroup, Sequence: 0x04030201, Value: make([]byte, 32)}
 	c.Value[0], c.Value[31] = 0xaa, 0xbb
-	assert.Equal(t, "0101"+"0000"+"0102"+"20"+"00"+"01"+"00"+"0000"+"01020304"+"aa"+zeros(30)+"bb", hex.EncodeToString(c.Marshal()))
+	assert.Equal(t, "0101"+"0000"+"0102"+"20"+"00"+"01"+"00"+"0000"+"01020304"+"aa"+zeros(30)+"bb",
+		hex.EncodeToString(c.Marshal()))
 
-	r := Reply{Transaction: 0x0201, Response: c.Value, Challenge: append([]byte{0xcc}, make([]byte, 31)...), Sequence: 0x04030201,
-		Public: make([]byte, 0x100)}
-	assert.Equal(t, "0102"+"0000"+"0102"+"20"+"00"+"01"+"00"+"0001"+"01020304"+"aa"+zeros(30)+"bb"+"cc"+zeros(31)+zeros(0x100),
+	r := Reply{Transaction: 0x0201, Response: c.Value, Challenge: append([]byte{0xcc}, make([]byte, 31)...),
+		Sequence: 0x04030201,
+		Public:   make([]byte, 0x100)}
+	assert.Equal(t,
+		"0102"+"0000"+"0102"+"20"+"00"+"01"+"00"+"0001"+"01020304"+"aa"+zeros(30)+"bb"+"cc"+zeros(31)+zeros(0x100),
 		hex.EncodeToString(r.Marshal()))
 	r = Reply{Transaction: 0x0201, Response: c.Value}
-	assert.Equal(t, "0102"+"0000"+"0102"+"20"+"00"+"00"+"00"+"0000"+"00000000"+"aa"+zeros(30)+"bb"+zeros(32), hex.EncodeToString(r.Marshal()))
+	assert.Equal(t, "0102"+"0000"+"0102"+"20"+"00"+"00"+"00"+"0000"+"00000000"+"aa"+zeros(30)+"bb"+zeros(32),
+		hex.EncodeToString(r.Marshal()))
 
 	s := Success1{Transaction: 0x0201, Hash: SHA256, Response: c.Value}
 	assert.Equal(t, "0103"+"0000"+"0102"+"20"+"00"+"01"+zeros(7)+"aa"+zeros(30)+"bb", hex.EncodeToString(s.Marshal()))
@@ -33,8 +37,10 @@ func TestLayouts(t *testing.T) {
 	assert.Equal(t, "0103"+"0000"+"0102"+"20"+"00"+"00"+zeros(7)+zeros(32), hex.EncodeToString(s.Marshal()))
 
 	assert.Equal(t, "0104"+"0000"+"0102"+zeros(10), hex.EncodeToString((&Success2{Transaction: 0x0201}).Marshal()))
-	assert.Equal(t, "00f1"+"0000"+"0102"+"01"+"04", hex.EncodeToString((&FailureMessage{MessageFailure1, 0x0201, HashUnusable}).Marshal()))
-	assert.Equal(t, "00f0"+"0000"+"0102"+"01"+"01", hex.EncodeToString((&FailureMessage{MessageFailure2, 0x0201, NotAuthenticated}).Marshal()))
+	assert.Equal(t, "00f1"+"0000"+"0102"+"01"+"04", hex.EncodeToString((&FailureMessage{MessageFailure1, 0x0201,
+		HashUnusable}).Marshal()))
+	assert.Equal(t, "00f0"+"0000"+"0102"+"01"+"01", hex.EncodeToString((&FailureMessage{MessageFailure2, 0x0201,
+		NotAuthenticated}).Marshal()))
 }
 
 func zeros(n int) string { return hex.EncodeToString(make([]byte, n)) }
@@ -50,7 +56,8 @@ func TestLongestMessages(t *testing.T) {
 // hashes, six groups, one descriptor. The bytes are put together here; package nvme/tcp/kerneltest authenticates with a
 // kernel.
 func TestParseNegotiateWithTheOfferOfLinux(t *testing.T) {
-	b, err := hex.DecodeString("0000" + "0000" + "0000" + "00" + "01" + "01000306" + "010203" + zeros(27) + "000102030405" + zeros(24))
+	b, err := hex.DecodeString("0000" + "0000" + "0000" + "00" + "01" + "01000306" + "010203" + zeros(27) +
+		"000102030405" + zeros(24))
 	require.NoError(t, err)
 	n, err := ParseNegotiate(b)
 	require.NoError(t, err)
@@ -106,7 +113,8 @@ func TestParseNegotiate(t *testing.T) {
 }
 
 func TestParseChallenge(t *testing.T) {
-	good := (&Challenge{Transaction: 5, Hash: SHA384, Group: FFDHE2048, Sequence: 1, Value: make([]byte, 48), Public: make([]byte, 256)}).Marshal()
+	good := (&Challenge{Transaction: 5, Hash: SHA384, Group: FFDHE2048, Sequence: 1, Value: make([]byte, 48),
+		Public: make([]byte, 256)}).Marshal()
 	with := func(at int, v byte) []byte {
 		b := append([]byte(nil), good...)
 		b[at] = v

@@ -1,7 +1,7 @@
 package auth
 
-// The safe primes of RFC 7919, appendix A: p = 2^b - 2^(b-64) + (floor(2^(b-130) e) + X) 2^64 - 1, X the least number that
-// makes p and (p-1)/2 prime. A test computes them anew from that formula.
+// The safe primes of RFC 7919, appendix A: p = 2^b - 2^(b-64) + (floor(2^(b-130) e) + X) 2^64 - 1, X the least number
+// that makes p and (p-1)/2 prime. A test computes them from that formula.
 const ffdhe2048 = "" +
 	"FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1D8B9C583CE2D3695A9E13641146433FBCC939DCE249B3EF9" +
 	"7D2FE363630C75D8F681B202AEC4617AD3DF1ED5D5FD65612433F51F5F066ED0856365553DED1AF3B557135E7F57C935" +

@@ -2,7 +2,7 @@ package auth
 
 import "encoding/binary"
 
-// terms are what a response is computed over, beside the key.
+// terms are the inputs of a response, beside the key.
 type terms struct {
 	hash         Hash
 	shared       []byte // the Diffie-Hellman shared secret; nil with the null group

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Sequence numbers challenges: it starts at random, counts up, and is never 0, which in a message means that there is no
-// challenge. The zero Sequence works; it is safe for concurrent use. A target shares one among its queues.
+// Sequence numbers challenges: it starts at random, counts up, and is never 0, which in a message means that there is
+// no challenge. The zero Sequence works; it is safe for concurrent use. A target shares one among its queues.
 type Sequence struct {
 	mu   sync.Mutex
 	last uint32

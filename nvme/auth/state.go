@@ -6,10 +6,10 @@ import (
 	"github.com/millrace/millrace/internal/transition"
 )
 
-// State is where a transaction stands on one side.
+// State is a state of a transaction on one side.
 type State uint8
 
-// States of a host, of a controller, and the two in which both end.
+// States of a host, of a controller, and the two final states of both.
 const (
 	HostIdle               State = iota // nothing was sent; Step(nil) starts
 	HostAwaitChallenge                  // AUTH_Negotiate was sent
@@ -34,7 +34,7 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// event is what happens in a transaction: a message that was taken and found right, or a failure.
+// event is an event of a transaction: a message that was taken and found right, or a failure.
 type event uint8
 
 const (

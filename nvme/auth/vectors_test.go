@@ -63,8 +63,9 @@ func (v *vector) machines(t testing.TB) (*Host, *Controller) {
 		Hashes: []Hash{v.Hash}, Groups: []Group{v.Group}, Transaction: v.Transaction, Sequence: &Sequence{last: v.S2 - 1}})
 	require.NoError(t, err)
 	h.random = bytes.NewReader(v.HostRandom)
-	c, err := NewController(ControllerOptions{HostNQN: v.HostNQN, SubsystemNQN: v.SubsystemNQN, Key: key, ControllerKey: ctrlKey,
-		Sequence: &Sequence{last: v.S1 - 1}})
+	c, err := NewController(ControllerOptions{HostNQN: v.HostNQN, SubsystemNQN: v.SubsystemNQN, Key: key,
+		ControllerKey: ctrlKey,
+		Sequence:      &Sequence{last: v.S1 - 1}})
 	require.NoError(t, err)
 	c.random = bytes.NewReader(v.ControllerRandom)
 	return h, c

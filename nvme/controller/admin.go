@@ -10,8 +10,8 @@ func runAsyncEventRequest(r *request) nvme.Status {
 	return st
 }
 
-// runAbort cancels an outstanding command. Bit 0 of dword 0 is 0 when it was found: it then completes with Command Abort
-// Requested, at once where it waits and as soon as it looks where it works, whatever it did until then.
+// runAbort cancels an outstanding command. Bit 0 of dword 0 is 0 when it was found: it then completes with Command
+// Abort Requested, at once where it waits and as soon as it looks where it works, whatever it did until then.
 func runAbort(r *request) nvme.Status {
 	c := r.c
 	c.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// onCompute tells whether an admin command of the Computational Programs set names its namespace.
+// onCompute reports whether an admin command of the Computational Programs set names its namespace.
 func onCompute(cmd *nvme.Command) bool { return cmd.NSID() == cs.NamespaceCompute }
 
 func checkLoadProgram(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
@@ -40,7 +40,7 @@ func checkImageDownload(_ *Controller, _ *namespace, cmd *nvme.Command) (uint64,
 	return uint64(k.Len), nvme.Success
 }
 
-// tellWhy has the error information log name the page that tells why a command about images was refused.
+// tellWhy makes the error information log name the log page that says why a command about images was refused.
 func (r *request) tellWhy() {
 	if r.c.sub.prog.more != nil {
 		r.more = nvme.LogImages

@@ -2,7 +2,7 @@ package controller
 
 import "github.com/millrace/millrace/nvme"
 
-// features are what a host has set for its controller. The controller's mu guards them.
+// features are the features that a host has set for its controller. The controller's mu guards them.
 type features struct {
 	arbitration, recovery, atomicity, progress uint32
 	over, under                                uint16 // temperature thresholds, kelvin
@@ -18,7 +18,7 @@ func defaultFeatures(kato uint32) features {
 	return features{over: warningTemperature, writeCache: true, queues: MaxQueues, kato: roundKATO(kato)}
 }
 
-// roundKATO rounds a keep alive timeout up to the granularity that Identify tells.
+// roundKATO rounds a keep alive timeout up to the granularity that Identify reports.
 func roundKATO(ms uint32) uint32 {
 	const g = katoGranularity * 100
 	return uint32(min((uint64(ms)+g-1)/g*g, 0xffffffff/g*g))
@@ -32,7 +32,7 @@ const (
 	selectCapabilities = 3
 )
 
-// Capabilities of a feature, as Get Features tells them.
+// Capabilities of a feature, as Get Features reports them.
 const (
 	capNamespace  = 1 << 1
 	capChangeable = 1 << 2

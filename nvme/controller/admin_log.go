@@ -6,7 +6,7 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// logRequest is what a Get Log Page asks for.
+// logRequest holds the fields of a Get Log Page.
 type logRequest struct {
 	lid    uint8
 	csi    uint8
@@ -40,7 +40,8 @@ func (s *Subsystem) logPages() []uint8 {
 	if s.discovery != nil {
 		return []uint8{nvme.LogSupported, fabrics.LogDiscovery}
 	}
-	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces, nvme.LogEffects, nvme.LogLost}
+	lids := []uint8{nvme.LogSupported, nvme.LogErrors, nvme.LogSMART, nvme.LogFirmware, nvme.LogChangedNamespaces,
+		nvme.LogEffects, nvme.LogLost}
 	if s.opt.Compute != nil {
 		lids = append(lids, nvme.LogPrograms, nvme.LogProgramTypes, nvme.LogMemoryRangeSets, nvme.LogVendor)
 		if s.prog.more != nil {
@@ -107,7 +108,7 @@ func (c *Controller) logPage(l logRequest, nsid uint32) ([]byte, nvme.Status) {
 	return nil, nvme.InvalidLogPage
 }
 
-// currentHealth is what the sensors say, and that a drive which lost blocks has degraded.
+// currentHealth returns what the sensors measure, with a warning where the drive has lost blocks.
 func (s *Subsystem) currentHealth() Health {
 	h := s.health.current()
 	h.Unreliable = h.Unreliable || len(s.lost()) > 0
@@ -134,13 +135,14 @@ func (s *Subsystem) firmware() nvme.FirmwareLog {
 	return f
 }
 
-// revision is the firmware revision that Identify tells: that of the active slot.
+// revision returns the firmware revision that Identify reports: that of the active slot.
 func (s *Subsystem) revision() string {
 	f := s.firmware()
 	return f.Revisions[max(f.Active, 1)-1]
 }
 
-// firmwareUpdates is FRMW: the first slot is read only; where program slots are firmware slots, activation needs no reset.
+// firmwareUpdates is FRMW: the first slot is read only; where program slots are firmware slots, activation needs no
+// reset.
 func (s *Subsystem) firmwareUpdates() uint8 {
 	if s.prog == nil || s.prog.more == nil {
 		return frmw

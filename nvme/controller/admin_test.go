@@ -54,7 +54,8 @@ func TestIdentifyNamespaces(t *testing.T) {
 	d := newDrive(t, func(o *Options) { o.BlockSize = 4096 })
 	c := d.connect()
 	for from, want := range [][]uint32{{1, 2, 3}, {2, 3}, {3}, nil} {
-		assert.Equal(t, want, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, uint32(from), 0, nvme.Success)))
+		assert.Equal(t, want, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, uint32(from), 0,
+			nvme.Success)))
 	}
 	identify(t, c, nvme.CNSActiveNamespaces, nvme.AllNamespaces-2, 0, nvme.Success)
 	identify(t, c, nvme.CNSActiveNamespaces, nvme.AllNamespaces-1, 0, nvme.InvalidNamespace)
@@ -72,7 +73,8 @@ func TestIdentifyNamespaces(t *testing.T) {
 	size, err := ns.BlockSize()
 	require.NoError(t, err)
 	assert.Equal(t, uint32(4096), size)
-	assert.Equal(t, make([]byte, 4096), identify(t, c, nvme.CNSNamespace, 2, 0, nvme.Success), "zeros, no error: not an NVM namespace")
+	assert.Equal(t, make([]byte, 4096), identify(t, c, nvme.CNSNamespace, 2, 0, nvme.Success),
+		"zeros, no error: not an NVM namespace")
 
 	seen := map[[16]byte]bool{}
 	for nsid, csi := range map[uint32]uint8{1: nvme.CSINVM, 2: nvme.CSISLM, 3: nvme.CSICompute} {
@@ -96,7 +98,8 @@ func TestIdentifyNamespaces(t *testing.T) {
 	identify(t, c, nvme.CNSSetNamespace, 1, nvme.CSINVM, nvme.Success)
 	identify(t, c, nvme.CNSSetNamespace, 1, nvme.CSISLM, nvme.InvalidCommandSet)
 	identify(t, c, nvme.CNSSetNamespace, 1, 2, nvme.InvalidField)
-	for _, cns := range []uint8{nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace, nvme.CNSIndependentNamespace} {
+	for _, cns := range []uint8{nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSSetNamespace,
+		nvme.CNSIndependentNamespace} {
 		for _, nsid := range []uint32{0, 4, nvme.AllNamespaces} {
 			identify(t, c, cns, nsid, 0, nvme.InvalidNamespace)
 		}
@@ -175,7 +178,8 @@ func TestLogPageOffsetsAtTheirLimits(t *testing.T) {
 		n    uint32
 		want nvme.Status
 	}{
-		{8, 8, nvme.Success}, {508, 4, nvme.Success}, {508, 8, nvme.Success}, {512, 4, nvme.Success}, {516, 4, nvme.InvalidField},
+		{8, 8, nvme.Success}, {508, 4, nvme.Success}, {508, 8, nvme.Success}, {512, 4, nvme.Success}, {516, 4,
+			nvme.InvalidField},
 		{510, 4, nvme.InvalidField}, {^uint64(3), 4, nvme.InvalidField},
 	} {
 		b := make([]byte, x.n)
@@ -209,7 +213,8 @@ func TestFeatures(t *testing.T) {
 		return out.DW0()
 	}
 	for fid, v := range map[uint8][2]uint32{ // default, and what is set
-		nvme.FeatureArbitration: {0, 0x01020307}, nvme.FeatureTemperature: {warningTemperature, 350}, nvme.FeatureErrorRecovery: {0, 7},
+		nvme.FeatureArbitration: {0, 0x01020307}, nvme.FeatureTemperature: {warningTemperature,
+			350}, nvme.FeatureErrorRecovery: {0, 7},
 		nvme.FeatureWriteCache: {1, 0}, nvme.FeatureWriteAtomicity: {0, 1}, nvme.FeatureAsyncEvents: {0, 0x300},
 		nvme.FeatureKeepAlive: {0, 5000}, nvme.FeatureSoftwareProgress: {0, 3}, nvme.FeaturePowerManagement: {0, 0},
 		nvme.FeatureCommandSets: {0, 0},
@@ -261,7 +266,8 @@ func TestFeatures(t *testing.T) {
 	cmd.SetNSID(1)
 	admin(t, c, cmd, nil, nvme.FeatureNotNamespaced)
 	cmd = nvme.GetFeature(nvme.FeatureErrorRecovery)
-	for nsid, want := range map[uint32]nvme.Status{0: nvme.Success, 1: nvme.Success, 2: nvme.InvalidNamespace, 4: nvme.InvalidNamespace} {
+	for nsid, want := range map[uint32]nvme.Status{0: nvme.Success, 1: nvme.Success, 2: nvme.InvalidNamespace,
+		4: nvme.InvalidNamespace} {
 		cmd.SetNSID(nsid)
 		admin(t, c, cmd, nil, want)
 	}
@@ -299,7 +305,8 @@ func TestNumberOfQueues(t *testing.T) {
 	for _, x := range []struct {
 		v    uint32
 		want int // queues, 0: refused
-	}{{0, 1}, {3 | 7<<16, 4}, {7 | 3<<16, 4}, {62 | 62<<16, 63}, {63 | 63<<16, 64}, {64 | 64<<16, 64}, {0x3ff03ff, 64}, {0xfffe, 1}, {0xffff, 0}, {0xffff0000, 0}} {
+	}{{0, 1}, {3 | 7<<16, 4}, {7 | 3<<16, 4}, {62 | 62<<16, 63}, {63 | 63<<16, 64}, {64 | 64<<16, 64}, {0x3ff03ff,
+		64}, {0xfffe, 1}, {0xffff, 0}, {0xffff0000, 0}} {
 		c, err := d.Connect(HostID{}, 0)
 		require.NoError(t, err)
 		require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
@@ -319,7 +326,8 @@ func TestNumberOfQueues(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	d := newDrive(t, func(o *Options) {
-		o.Counters = Counters{SectorsRead: 1999, SectorsWritten: 1, HostReads: 10, PowerCycles: 3, UnsafeShutdowns: 2, PowerOn: 3600e9 * 5, Busy: 60e9 * 7}
+		o.Counters = Counters{SectorsRead: 1999, SectorsWritten: 1, HostReads: 10, PowerCycles: 3, UnsafeShutdowns: 2,
+			PowerOn: 3600e9 * 5, Busy: 60e9 * 7}
 	})
 	c := d.connect()
 	smart := func() (l nvme.SMARTLog) {
@@ -340,7 +348,8 @@ func TestHealth(t *testing.T) {
 	l = smart()
 	assert.Equal(t, uint64(3), l.DataUnitsRead)
 	assert.Equal(t, uint64(11), l.HostReads)
-	d.SetHealth(Health{Temperature: warningTemperature, AvailableSpare: 9, SpareThreshold: 10, PercentageUsed: 77, Unreliable: true})
+	d.SetHealth(Health{Temperature: warningTemperature, AvailableSpare: 9, SpareThreshold: 10, PercentageUsed: 77,
+		Unreliable: true})
 	l = smart()
 	assert.Equal(t, uint8(nvme.WarningSpare|nvme.WarningTemperature|nvme.WarningReliability), l.CriticalWarning)
 	assert.Equal(t, uint8(77), l.PercentageUsed)

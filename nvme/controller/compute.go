@@ -7,18 +7,17 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Compute is what the controller needs of the device behind namespaces 2 (subsystem local memory) and 3 (computational
-// programs). It knows nothing of preprocessing: images, arguments and results are opaque bytes. Methods are safe for
-// concurrent use.
+// Compute is the device behind namespaces 2 (subsystem local memory) and 3 (computational programs). It does not
+// interpret images, arguments and results. Methods are safe for concurrent use.
 type Compute interface {
-	// SLM is the device DRAM of the memory namespace: the same slice on every call. Only the controller decides who may
-	// touch which byte; it reads and writes without further locks, as a DMA engine does.
+	// SLM returns the device DRAM of the memory namespace: the same slice on every call. Only the controller decides which
+	// association may touch which byte; the device reads and writes without further locks, as a DMA engine does.
 	SLM() []byte
-	// Execute runs the active program over the memory ranges (0 to cs.MaxRanges of them, inside SLM, disjoint, held by one
-	// association for the length of the call) with args, and returns its 64-bit result. It waits for an engine thread
-	// and gives up with nvme.CommandAborted when ctx ends first. ranges and args are not to be kept after the return.
-	// Moved tells from ctx what the command's copies took. A program that fails says so with cs.StatusProgramFault and a result of its own, or with a status of the
-	// specification; the controller adds the do-not-retry bit to the latter.
+	// Execute runs the active program over the memory ranges with args, and returns its 64-bit result. There are 0 to
+	// cs.MaxRanges ranges; they lie inside SLM, are disjoint, and are held by one association for the length of the call.
+	// Execute waits for an engine thread, and returns nvme.CommandAborted when ctx ends first. It does not keep ranges and
+	// args. Moved returns from ctx how long the command's copies took. A program that fails returns cs.StatusProgramFault
+	// and a result of its own, or a status of the specification; the controller adds the do-not-retry bit to the latter.
 	Execute(ctx context.Context, ranges []cs.Range, args []byte) (uint64, nvme.Status)
 	// Programs is the device's program slots: the same on every call.
 	Programs() Programs
@@ -29,37 +28,38 @@ type Compute interface {
 	BackendName() string
 }
 
-// Programs is the device's program slots. Slot 0 holds the device-defined stock program, which can not be replaced and is
-// active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. Exactly one program is active
-// at a time, or none after Deactivate.
+// Programs is the device's program slots. Slot 0 holds the device-defined stock program, which can not be replaced and
+// is active when the device is new; slots 1 and up take images of type cs.ProgramTypeImage. Exactly one program is
+// active at a time, or none after Deactivate.
 //
-// The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs, and only
-// after checking what it can: the slot exists, is downloadable, is not active where it must not be, the image is not
-// larger than Limits say. The device judges the image itself. A call that fails changes nothing.
+// The controller calls Load, Unload, Activate and Deactivate one at a time, the last two never while an Execute runs,
+// and only after checking what it can: the slot exists, is downloadable, is not active where it must not be, the image
+// is not larger than Limits say. The device judges the image itself. A call that fails changes nothing.
 type Programs interface {
 	// Limits says how many slots there are and how much an image may hold: constants.
 	Limits() ProgramLimits
 	// List describes every slot, in order; its length is Limits().Slots.
 	List() []cs.Program
-	// Load puts a whole image, which the controller gathered from its chunks, into an inactive slot, replacing what was there.
-	// image is the device's to keep. A malformed image is nvme.InvalidProgramData; too many bytes over all slots
+	// Load puts a whole image, which the controller gathered from its chunks, into an inactive slot, replacing what was
+	// there. image is the device's to keep. A malformed image is nvme.InvalidProgramData; too many bytes over all slots
 	// nvme.ProgramBytesExceeded; a signature that the device's policy refuses nvme.OperationDenied.
 	Load(slot int, puid uint64, image []byte) nvme.Status
 	// Unload empties an inactive slot.
 	Unload(slot int) nvme.Status
-	// Activate verifies the slot's image, tests it, and makes it the active program in place of the one that was, which
-	// stays active when this fails. Activating the active slot succeeds and does nothing.
+	// Activate verifies the slot's image, tests it, and makes it the active program. When this fails, the program that was
+	// active stays so. To activate the active slot succeeds and does nothing.
 	Activate(ctx context.Context, slot int) nvme.Status
 	// Deactivate leaves no program active.
 	Deactivate(slot int) nvme.Status
 }
 
-// ProgramReporter is implemented by Programs that tell more of their slots than the program list does.
+// ProgramReporter is implemented by Programs that report more of their slots than the program list does.
 type ProgramReporter interface {
-	// Firmware is log page 03h: program slot n is firmware slot n + 1. The first revision is the controller's own and left empty.
+	// Firmware is log page 03h: program slot n is firmware slot n + 1. The first revision is the controller's own and left
+	// empty.
 	Firmware() nvme.FirmwareLog
-	// Report is vendor log page C1h. It tells why the latest commands about images were refused; the entry of the error
-	// information log for such a command names it.
+	// Report returns vendor log page C1h. It says why the latest commands about images were refused; the entry of such a
+	// command in the error information log names the page.
 	Report() []byte
 	// Test verifies the image in a slot and runs its self-test. Nothing changes; executions go on beside it.
 	Test(ctx context.Context, slot int) nvme.Status

@@ -135,9 +135,12 @@ func TestMemoryCopyFromBlocks(t *testing.T) {
 		"unknown format":     {func(m *cs.MemoryCopy) { m.Format = 3 }, data, nvme.InvalidField},
 		"past the memory":    {func(m *cs.MemoryCopy) { m.Dest = testSLM - 2556 }, data, nvme.LBAOutOfRange},
 		"up to memory's end": {func(m *cs.MemoryCopy) { m.Dest = testSLM - 2560 }, data, nvme.AccessDenied},
-		"source not there":   {nil, append(data[:32:32], cs.BlockSource{NSID: 9, Blocks: 3}.AppendTo(nil)...), nvme.InvalidNamespace},
-		"source is memory":   {nil, append(data[:32:32], cs.BlockSource{NSID: 2, Blocks: 3}.AppendTo(nil)...), nvme.IncompatibleNamespace},
-		"source out of range": {nil, append(data[:32:32], cs.BlockSource{NSID: 1, Blocks: 3, SLBA: d.Blocks() - 2}.AppendTo(nil)...),
+		"source not there": {nil, append(data[:32:32], cs.BlockSource{NSID: 9, Blocks: 3}.AppendTo(nil)...),
+			nvme.InvalidNamespace},
+		"source is memory": {nil, append(data[:32:32], cs.BlockSource{NSID: 2, Blocks: 3}.AppendTo(nil)...),
+			nvme.IncompatibleNamespace},
+		"source out of range": {nil, append(data[:32:32], cs.BlockSource{NSID: 1, Blocks: 3,
+			SLBA: d.Blocks() - 2}.AppendTo(nil)...),
 			nvme.LBAOutOfRange},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +172,8 @@ func TestMemoryCopyInsideMemory(t *testing.T) {
 	io(t, c, m.Command(), append(bad, src(at, 4)...), nvme.InvalidMemoryNamespace)
 }
 
-// The two command sets are two faces of one core: the same copies, ranges and arguments leave the same bytes and result.
+// The two command sets are two faces of one core: the same copies, ranges and arguments leave the same bytes and
+// result.
 func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 	image := pattern(testFlash, 1)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -183,7 +187,8 @@ func TestPreprocessEqualsCopyAndExecute(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 6).Draw(rt, "copies") {
 			p.Copies = append(p.Copies, cs.Copy{
-				NSID: 1, NLB: uint32(rapid.IntRange(1, 300).Draw(rt, "blocks")), SLBA: uint64(rapid.IntRange(0, 7000).Draw(rt, "lba")),
+				NSID: 1, NLB: uint32(rapid.IntRange(1, 300).Draw(rt, "blocks")), SLBA: uint64(rapid.IntRange(0, 7000).Draw(rt,
+					"lba")),
 				Dest: uint64(rapid.IntRange(0, 200000).Draw(rt, "destination")) * 4,
 			})
 		}
@@ -226,16 +231,24 @@ func TestPreprocessChecksEverythingBeforeItMoves(t *testing.T) {
 		p    cs.Preprocess
 		want nvme.Status
 	}{
-		"range past the memory":    {cs.Preprocess{Ranges: []cs.Range{{Addr: testSLM - 1, Len: 2}}}, nvme.InvalidMemoryRangeSet},
-		"range wraps":              {cs.Preprocess{Ranges: []cs.Range{{Addr: ^uint64(0), Len: 2}}}, nvme.InvalidMemoryRangeSet},
-		"range not reserved":       {cs.Preprocess{Ranges: []cs.Range{{Addr: at + 64<<10 - 1, Len: 2}}}, nvme.AccessDenied},
-		"ranges overlap":           {cs.Preprocess{Ranges: []cs.Range{{Addr: at, Len: 8}, {Addr: at + 7, Len: 8}}}, nvme.OverlappingMemoryRanges},
-		"copy of no blocks":        {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, Dest: at}}}, nvme.InvalidField},
-		"copy from no namespace":   {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 4, NLB: 1, Dest: at}}}, nvme.InvalidNamespace},
-		"copy from memory":         {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 2, NLB: 1, Dest: at}}}, nvme.IncompatibleNamespace},
-		"copy past the flash":      {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 2, SLBA: d.Blocks() - 1, Dest: at}}}, nvme.LBAOutOfRange},
-		"copy past the memory":     {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 1, Dest: testSLM - 511}}}, nvme.LBAOutOfRange},
-		"copy to what is not ours": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 2, Dest: at + 64<<10 - 512}}}, nvme.AccessDenied},
+		"range past the memory": {cs.Preprocess{Ranges: []cs.Range{{Addr: testSLM - 1, Len: 2}}},
+			nvme.InvalidMemoryRangeSet},
+		"range wraps": {cs.Preprocess{Ranges: []cs.Range{{Addr: ^uint64(0), Len: 2}}},
+			nvme.InvalidMemoryRangeSet},
+		"range not reserved": {cs.Preprocess{Ranges: []cs.Range{{Addr: at + 64<<10 - 1, Len: 2}}}, nvme.AccessDenied},
+		"ranges overlap": {cs.Preprocess{Ranges: []cs.Range{{Addr: at, Len: 8}, {Addr: at + 7, Len: 8}}},
+			nvme.OverlappingMemoryRanges},
+		"copy of no blocks": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, Dest: at}}}, nvme.InvalidField},
+		"copy from no namespace": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 4, NLB: 1, Dest: at}}},
+			nvme.InvalidNamespace},
+		"copy from memory": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 2, NLB: 1, Dest: at}}},
+			nvme.IncompatibleNamespace},
+		"copy past the flash": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 2, SLBA: d.Blocks() - 1, Dest: at}}},
+			nvme.LBAOutOfRange},
+		"copy past the memory": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 1, Dest: testSLM - 511}}},
+			nvme.LBAOutOfRange},
+		"copy to what is not ours": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: 2, Dest: at + 64<<10 - 512}}},
+			nvme.AccessDenied},
 		"more than the memory": {cs.Preprocess{Copies: []cs.Copy{ok, {NSID: 1, NLB: testSLM / 512, Dest: 0}}},
 			nvme.SizeLimitExceeded},
 	} {
@@ -361,7 +374,8 @@ func TestMemoryRangeSets(t *testing.T) {
 	sets, err := cs.UnmarshalRangeSets(page)
 	require.NoError(t, err)
 	assert.Equal(t, []cs.MemoryRangeSet{
-		{ID: 1, Ranges: []cs.Range{{Addr: 0, Len: 4096}, {Addr: 8192, Len: 4096}}}, {ID: 2, Ranges: []cs.Range{{Addr: 0, Len: 16}}},
+		{ID: 1, Ranges: []cs.Range{{Addr: 0, Len: 4096}, {Addr: 8192, Len: 4096}}}, {ID: 2,
+			Ranges: []cs.Range{{Addr: 0, Len: 16}}},
 	}, sets)
 
 	admin(t, a, cs.DeleteRangeSet(id), nil, nvme.Success)

@@ -12,7 +12,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// HostID says which host an association belongs to.
+// HostID identifies the host of an association.
 type HostID struct {
 	NQN string
 	ID  [16]byte
@@ -61,7 +61,7 @@ type request struct {
 	result uint64
 	lba    uint64 // for the error information log: the block that failed
 	more   uint8  // for it too: the log page that tells why the command was refused, 0 if none does
-	lease  lease
+	access access
 
 	// The controller's mu guards these.
 	ctx     context.Context // ends with caller, and when the command is aborted; nil until somebody wants it
@@ -69,10 +69,10 @@ type request struct {
 	aborted nvme.Status // why it was cancelled
 }
 
-// requests are such that nothing uses: most commands want no context, and then take no memory either.
+// requests holds unused requests. A request without a context allocates nothing, and most commands need none.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// context ends when the command is to be given up.
+// context returns a context that ends when the command is aborted or its caller's context ends.
 func (r *request) context() context.Context {
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
@@ -85,11 +85,11 @@ func (r *request) context() context.Context {
 	return r.ctx
 }
 
-// ErrBusy says that the subsystem has as many associations as it takes.
+// ErrBusy says that the subsystem has as many associations as it may have.
 var ErrBusy = errors.New("the drive has as many associations as it takes: close one, or raise MaxAssociations")
 
-// Connect begins an association. kato is the keep alive timeout in milliseconds, 0 for none; it is up to the transport
-// to ask Expired.
+// Connect begins an association. kato is the keep alive timeout in milliseconds, 0 for none; the transport calls
+// Expired to enforce it.
 func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
 	c, err := s.ConnectPending(host, kato)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *Subsystem) Connect(host HostID, kato uint32) (*Controller, error) {
 }
 
 // ConnectPending begins an association that takes none of MaxAssociations' places until Admit: that of a host which has
-// not authenticated yet. It fails with ErrBusy where there is no place now. It is up to the transport to bound how many
-// are pending.
+// not authenticated yet. It fails with ErrBusy where there is no place now. The transport bounds the number of pending
+// associations.
 func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *Subsystem) ConnectPending(host HostID, kato uint32) (*Controller, error
 }
 
 // Admit gives the association one of MaxAssociations' places, which it keeps until Close. It fails with ErrBusy where
-// none is left. To admit an association twice does nothing.
+// none is left. Further calls do nothing.
 func (c *Controller) Admit() error {
 	s := c.sub
 	s.mu.Lock()
@@ -145,20 +145,20 @@ func (c *Controller) Admit() error {
 	return nil
 }
 
-// ID is the controller identifier, CNTLID.
+// ID returns the controller identifier, CNTLID.
 func (c *Controller) ID() uint16 { return c.id }
 
-// Host is who the association belongs to.
+// Host returns the host of the association.
 func (c *Controller) Host() HostID { return c.host }
 
-// State names the state that the controller is in, for a log.
+// State returns the name of the controller's state, for a log.
 func (c *Controller) State() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state.String()
 }
 
-// commandSet is the command set of a namespace that is active for this host.
+// commandSet returns the command set of a namespace that is active for this host.
 func (c *Controller) commandSet(nsid uint32) (csi uint8, ok bool) {
 	csi, ok = c.sub.commandSet(nsid)
 	if ok && csi != nvme.CSINVM && c.plain.Load() {
@@ -197,8 +197,8 @@ func (c *Controller) CloseQueue(id uint16) {
 	}
 }
 
-// Expired tells whether the host has been silent for longer than its keep alive timeout at the time now. The controller counts every
-// command as a sign of life (traffic based keep alive).
+// Expired reports whether the host has been silent for longer than its keep alive timeout at the time now. The controller
+// counts every command as a sign of life (traffic based keep alive).
 func (c *Controller) Expired(now time.Time) bool {
 	c.mu.Lock()
 	kato := c.features.kato
@@ -213,8 +213,8 @@ func (c *Controller) Fail(why string) {
 	c.fail(why)
 }
 
-// Close ends the association: no command is taken any more, those that run are waited for (waiting event requests and
-// commands that a reset had cancelled end at once), and what the association held of the drive is given back.
+// Close ends the association. It waits for running commands (waiting event requests, and commands that a reset had
+// cancelled, end at once), and gives back what the association held of the drive.
 func (c *Controller) Close() error {
 	c.mu.Lock()
 	c.transition(eventClose)
@@ -238,7 +238,7 @@ func (c *Controller) Close() error {
 	return nil
 }
 
-// dropHoldings gives back memory, range sets and half-loaded images. c.mu is held and no command runs.
+// dropHoldings gives back memory, range sets and images that were loaded in part. c.mu is held and no command runs.
 func (c *Controller) dropHoldings() {
 	clear(c.sets)
 	if c.sub.slm != nil {

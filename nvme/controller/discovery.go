@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// DiscoveryOptions describe a discovery subsystem. The zero value works and tells of nothing.
+// DiscoveryOptions describe a discovery subsystem. The zero value works and has no entries.
 type DiscoveryOptions struct {
 	Entries         []fabrics.Entry
 	MaxAssociations int              // default 64, at most 1024
@@ -18,7 +18,7 @@ type DiscoveryOptions struct {
 	Logger          *slog.Logger     // default: no log
 }
 
-// discovery is what a discovery subsystem knows beside what every subsystem does.
+// discovery is the part of a subsystem that only a discovery subsystem has.
 type discovery struct {
 	mu  sync.Mutex
 	log fabrics.DiscoveryLog
@@ -32,8 +32,9 @@ var eventDiscoveryChanged = nvme.AsyncEvent{Type: 2, Info: 0xf0, Log: fabrics.Lo
 
 const controllerTypeDiscovery = 2
 
-// NewDiscovery makes a discovery subsystem: one without namespaces and I/O queues, whose log page 70h says where subsystems
-// can be reached. Everything else about an association, its states, events, keep alive and Abort, is as with a drive.
+// NewDiscovery makes a discovery subsystem: one without namespaces and I/O queues, whose log page 70h says where
+// subsystems can be reached. Everything else about an association, its states, events, keep alive and Abort, is as with
+// a drive.
 func NewDiscovery(o DiscoveryOptions) *Subsystem {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -59,17 +60,19 @@ func NewDiscovery(o DiscoveryOptions) *Subsystem {
 func discoveryTables() tables {
 	all := newTables(false)
 	t := tables{io: map[uint8]*table{}}
-	for _, op := range []uint8{nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures, nvme.AdminGetFeatures,
+	for _, op := range []uint8{nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures,
+		nvme.AdminGetFeatures,
 		nvme.AdminAsyncEventRequest, nvme.AdminKeepAlive} {
 		t.admin[op] = all.admin[op]
 	}
 	return t
 }
 
-// IsDiscovery tells whether this is a discovery subsystem.
+// IsDiscovery reports whether this is a discovery subsystem.
 func (s *Subsystem) IsDiscovery() bool { return s.discovery != nil }
 
-// SetEntries changes what a discovery subsystem tells, and lets the hosts that asked for it know. It does nothing to a drive.
+// SetEntries replaces the entries of a discovery subsystem, and reports the change to the hosts that asked for such
+// events. It does nothing to a drive.
 func (s *Subsystem) SetEntries(entries []fabrics.Entry) {
 	d := s.discovery
 	if d == nil {
@@ -88,7 +91,7 @@ func (d *discovery) page() []byte {
 	return d.log.Marshal()
 }
 
-// discoveryFeature tells whether a discovery controller has a feature.
+// discoveryFeature reports whether a discovery controller has a feature.
 func discoveryFeature(fid uint8) bool {
 	return fid == nvme.FeatureAsyncEvents || fid == nvme.FeatureKeepAlive
 }

@@ -13,7 +13,8 @@ import (
 )
 
 func TestDiscovery(t *testing.T) {
-	entry := fabrics.Entry{Type: fabrics.NVM, Address: netip.MustParseAddrPort("127.0.0.1:4420"), NQN: "nqn.2024-01.io.millrace:d"}
+	entry := fabrics.Entry{Type: fabrics.NVM, Address: netip.MustParseAddrPort("127.0.0.1:4420"),
+		NQN: "nqn.2024-01.io.millrace:d"}
 	s := NewDiscovery(DiscoveryOptions{Entries: []fabrics.Entry{entry}})
 	c, err := s.Connect(HostID{NQN: "nqn.2024-01.io.millrace:h"}, 0)
 	require.NoError(t, err)
@@ -43,7 +44,8 @@ func TestDiscovery(t *testing.T) {
 	assert.NotZero(t, id.KeepAliveGranularity)
 
 	for name, cmd := range map[string]nvme.Command{
-		"identify namespace": nvme.Identify(nvme.CNSNamespace, 1, 0), "namespace list": nvme.Identify(nvme.CNSActiveNamespaces, 0, 0),
+		"identify namespace": nvme.Identify(nvme.CNSNamespace, 1,
+			0), "namespace list": nvme.Identify(nvme.CNSActiveNamespaces, 0, 0),
 		"queues feature": nvme.SetFeature(nvme.FeatureQueues, 0), "SMART": nvme.GetLog(nvme.LogSMART, 0, 0, 512),
 	} {
 		cpl, _ := do(cmd)

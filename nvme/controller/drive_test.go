@@ -58,8 +58,8 @@ func (f *memFlash) synced() int {
 	return f.syncs
 }
 
-// stubCompute writes the sum of input, arguments and place over the output (the second to last range), and the result is a hash of all.
-// Where it is held, executions wait until ctx ends or the hold is closed.
+// stubCompute writes the sum of input, arguments and place over the output (the second to last range), and the result
+// is a hash of all. Where it is held, executions wait until ctx ends or the hold is closed.
 type stubCompute struct {
 	slm     []byte
 	slots   stubPrograms
@@ -69,7 +69,8 @@ type stubCompute struct {
 
 func newStub(slm int) *stubCompute {
 	s := &stubCompute{slm: make([]byte, slm)}
-	s.slots.list = []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 100}, {}, {}, {}}
+	s.slots.list = []cs.Program{{Occupancy: cs.SlotDevice, Active: true, Type: cs.ProgramTypeImage, PUID: 1, Bytes: 100},
+		{}, {}, {}}
 	return s
 }
 
@@ -138,7 +139,8 @@ func (p *stubPrograms) Load(slot int, puid uint64, image []byte) nvme.Status {
 		p.images = map[int]string{}
 	}
 	p.images[slot] = string(image)
-	p.list[slot] = cs.Program{Occupancy: cs.SlotDownloaded, Type: cs.ProgramTypeImage, PUID: puid, Bytes: uint64(len(image))}
+	p.list[slot] = cs.Program{Occupancy: cs.SlotDownloaded, Type: cs.ProgramTypeImage, PUID: puid,
+		Bytes: uint64(len(image))}
 	return nvme.Success
 }
 

@@ -43,7 +43,7 @@ func (e *events) enabled(ev nvme.AsyncEvent) bool {
 }
 
 // raise reports an event to the oldest waiting request, or keeps it for the next. An event whose log page has not been
-// read since it was last reported is not reported again: the page will tell.
+// read since its last report is not reported again: the page will have it.
 func (c *Controller) raise(ev nvme.AsyncEvent) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *Controller) raise(ev nvme.AsyncEvent) {
 	e.waiting = e.waiting[1:]
 }
 
-// logRead re-arms the events that a log page tells of. c.mu is held.
+// logRead re-arms the events that a log page reports. c.mu is held.
 func (e *events) logRead(lid uint8) {
 	e.masked = slices.DeleteFunc(e.masked, func(ev nvme.AsyncEvent) bool { return ev.Log == lid })
 	e.pending = slices.DeleteFunc(e.pending, func(ev nvme.AsyncEvent) bool { return ev.Log == lid })

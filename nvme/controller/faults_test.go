@@ -10,8 +10,8 @@ import (
 )
 
 // brokenParts make a drive go wrong where a test of this package says so. Other packages use package faults, which
-// imports this one. A test wraps the flash and the compute device, and sets the faults at any time; the zero value injects
-// nothing. Methods are safe for concurrent use.
+// imports this one. A test wraps the flash and the compute device, and sets the faults at any time; the zero value
+// injects nothing. Methods are safe for concurrent use.
 type brokenParts struct {
 	mu      sync.Mutex
 	reads   []flashFault

@@ -11,8 +11,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/trace"
 )
 
-// FuzzController feeds any submission entry and any data to the admin queue and to an I/O queue. Every command must complete with
-// its identifier, nothing may panic, and memory that another association holds must stay as it is.
+// FuzzController feeds any submission entry and any data to the admin queue and to an I/O queue. Every command must
+// complete with its identifier, nothing may panic, and memory that another association holds must stay as it is.
 func FuzzController(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add(s.queue, s.cmd[:], s.data)
@@ -35,7 +35,8 @@ func FuzzController(f *testing.F) {
 		q := uint16(queue & 1)
 		tr, st := c.Parse(q, &cmd)
 		if st.OK() {
-			if tr.Length > MDTS || tr.Length > 0 && tr.Direction != nvme.HostToController && tr.Direction != nvme.ControllerToHost {
+			if tr.Length > MDTS || tr.Length > 0 && tr.Direction != nvme.HostToController &&
+				tr.Direction != nvme.ControllerToHost {
 				t.Fatalf("transfer of %d bytes, %s", tr.Length, tr.Direction)
 			}
 			buf := make([]byte, tr.Length)
@@ -52,8 +53,8 @@ func FuzzController(f *testing.F) {
 		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if len(d.slm.leases) != 0 || d.slm.reserved() != 64<<10 {
-			t.Fatalf("%d leases and %d bytes are left", len(d.slm.leases), d.slm.reserved())
+		if len(d.slm.accesses) != 0 || d.slm.reserved() != 64<<10 {
+			t.Fatalf("%d accesses and %d bytes are left", len(d.slm.accesses), d.slm.reserved())
 		}
 	})
 }
@@ -90,7 +91,8 @@ type seed struct {
 // seeds has every command once.
 func seeds() []seed {
 	p := cs.Preprocess{
-		Ranges: []cs.Range{{Addr: 128 << 10, Len: 64}, {Addr: 129 << 10, Len: 64}}, Copies: []cs.Copy{{NSID: 1, NLB: 2, SLBA: 3, Dest: 140 << 10}},
+		Ranges: []cs.Range{{Addr: 128 << 10, Len: 64}, {Addr: 129 << 10, Len: 64}}, Copies: []cs.Copy{{NSID: 1, NLB: 2,
+			SLBA: 3, Dest: 140 << 10}},
 		Args: []byte("args"),
 	}
 	pre, _ := p.Marshal()
@@ -108,11 +110,14 @@ func seeds() []seed {
 	out := []seed{
 		{1, nvme.Read(1, 0, 1, 512), nil}, {1, nvme.Write(1, 0, 1, 512, true), block}, {1, nvme.Compare(1, 0, 1, 512), block},
 		{1, nvme.WriteZeroes(1, 0, 9, true), nil}, {1, nvme.Flush(nvme.AllNamespaces), nil}, {1, dsm, ranges},
-		{1, cs.PreprocessCommand(uint32(len(pre))), pre}, {1, cs.Fetch(128<<10, 5), nil}, {1, cs.Store(128<<10, 5), []byte("hello")},
+		{1, cs.PreprocessCommand(uint32(len(pre))), pre}, {1, cs.Fetch(128<<10, 5), nil}, {1, cs.Store(128<<10, 5),
+			[]byte("hello")},
 		{1, exec.Command, exec.Data}, {1, copies[0].Command, copies[0].Data}, {1, cs.MemoryRead(128<<10, 8), nil},
-		{1, cs.MemoryWrite(128<<10, 8), block[:8]}, {1, cs.MemoryFill(128<<10, 8, 1), nil}, {1, cs.ExecuteSet(0, 1, nil).Command, nil},
+		{1, cs.MemoryWrite(128<<10, 8), block[:8]}, {1, cs.MemoryFill(128<<10, 8, 1), nil}, {1,
+			cs.ExecuteSet(0, 1, nil).Command, nil},
 		{1, mem.Command(), cs.MemorySource{NSID: 2, Addr: 128 << 10, Len: 8}.AppendTo(nil)},
-		{0, set.Command, set.Data}, {0, cs.DeleteRangeSet(1), nil}, {0, cs.Activation(0, false), nil}, {0, cs.Activation(0, true), nil},
+		{0, set.Command, set.Data}, {0, cs.DeleteRangeSet(1), nil}, {0, cs.Activation(0, false), nil}, {0,
+			cs.Activation(0, true), nil},
 		{0, cs.LoadProgram(cs.Chunk{Slot: 1, Size: 4, Len: 4}), block[:4]}, {0, cs.UnloadProgram(1), nil},
 		{0, cs.ImageDownload(cs.Chunk{Slot: 1, Size: 4, Len: 4}), block[:4]}, {0, cs.ImageActivate(1), nil},
 		{0, cs.SLMReserve(cs.AnyAddress, 4096), nil}, {0, cs.SLMRelease(128<<10, 128<<10), nil}, {0, nvme.KeepAlive(), nil},

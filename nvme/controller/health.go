@@ -9,9 +9,11 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Counters are what a drive counts over its life. A drive that persists keeps them and gives them back in Options.
+// Counters are a drive's counts over its life. A drive that persists keeps them, and sets them in Options when it
+// starts.
 type Counters struct {
-	SectorsRead     uint64        `json:"sectors_read"`    // of 512 bytes, read by Read, Compare and copies into subsystem local memory
+	// of 512 bytes, read by Read, Compare and copies into subsystem local memory
+	SectorsRead     uint64        `json:"sectors_read"`
 	SectorsWritten  uint64        `json:"sectors_written"` // of 512 bytes
 	HostReads       uint64        `json:"host_reads"`      // Read and Compare commands
 	HostWrites      uint64        `json:"host_writes"`     // Write commands
@@ -23,7 +25,7 @@ type Counters struct {
 	Errors          uint64        `json:"errors"` // entries ever made in the error information log
 }
 
-// Health is what a drive's sensors say.
+// Health is what a drive's sensors measure.
 type Health struct {
 	Temperature    uint16 // kelvin
 	AvailableSpare uint8  // percent
@@ -32,7 +34,8 @@ type Health struct {
 	Unreliable     bool // the drive has degraded: critical warning bit 2
 }
 
-// Thresholds in Identify Controller, in kelvin. A drive without a sensor reports 0, which readers take for not available.
+// Thresholds in Identify Controller, in kelvin. A drive without a sensor reports 0, which readers take for not
+// available.
 const (
 	warningTemperature  = 273 + 70
 	criticalTemperature = 273 + 80

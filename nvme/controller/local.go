@@ -9,8 +9,8 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// urgentDepth is how many Keep Alive and Abort commands have a place of their own in the admin queue, so that they wait
-// behind nothing.
+// urgentDepth is the number of entries of the admin queue that are reserved for Keep Alive and Abort, so that these
+// commands do not wait.
 const urgentDepth = AbortLimit + 2
 
 // local is a host in the same process: what a driver and a transport are elsewhere. Free command identifiers wait in
@@ -30,7 +30,7 @@ const localQueue = 1 // the I/O queue of a local host
 type mapped struct{ *local }
 
 // Local begins an association of a host in this process: it enables a controller and opens an I/O queue of MaxDepth
-// commands. Unless Options.NoMap is set, a drive that computes gives a connection that implements nvme.Mapper.
+// commands. For a drive that computes, the connection implements nvme.Mapper unless Options.NoMap is set.
 func Local(s *Subsystem, host HostID) (nvme.Conn, error) {
 	c, err := s.Connect(host, 0)
 	if err != nil {
@@ -76,7 +76,8 @@ func (l *local) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Co
 	return l.submit(ctx, localQueue, l.io, cmd, data)
 }
 
-func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
+func (l *local) submit(ctx context.Context, queue uint16, free chan uint16, cmd *nvme.Command,
+	data []byte) (nvme.Completion, error) {
 	if err := ctx.Err(); err != nil {
 		return nvme.Completion{}, fmt.Errorf("submit %s: %w", l.name(queue, cmd), err)
 	}

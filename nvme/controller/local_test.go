@@ -166,5 +166,5 @@ func TestManyHostsAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Zero(t, d.slm.reserved())
-	assert.Empty(t, d.slm.leases)
+	assert.Empty(t, d.slm.accesses)
 }

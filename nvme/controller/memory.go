@@ -1,245 +1,340 @@
 package controller
 
 import (
-	"encoding/binary"
+	"slices"
+	"sync"
 
 	"github.com/millrace/millrace/nvme"
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// lend leases ranges for the length of the command, once a command.
-func (r *request) lend(ranges []cs.Range) nvme.Status { return r.lendSet(0, ranges) }
+// maxClaims bounds the claims of all associations together: every access walks the list.
+const maxClaims = 4096
 
-// lendSet leases the ranges of a memory range set.
-func (r *request) lendSet(set uint16, ranges []cs.Range) nvme.Status {
-	r.lease = lease{owner: r.c, ranges: ranges, set: set}
-	st := r.c.sub.slm.lend(&r.lease)
-	if !st.OK() {
-		r.lease.owner = nil
-	}
-	return st
+// claim is a range of subsystem local memory that an association holds: by a reservation of the vendor set (set 0), or
+// by a memory range set. Claims of different associations never overlap. Claims of one association may, so that a range
+// set can name memory that is reserved already.
+type claim struct {
+	off, end uint64
+	owner    *Controller
+	set      uint16
 }
 
-// checkMemory checks Fetch and Store, or Memory Read and Memory Write, of addresses and lengths that are multiples of granularity.
-func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status) {
-	return func(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-		m := cs.ParseMemory(cmd)
-		n := uint64(m.Len)
-		switch {
-		case n == 0 || n > MDTS || n%granularity != 0 || m.Addr%granularity != 0:
-			return 0, nvme.InvalidField
-		case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: n}):
-			return 0, nvme.LBAOutOfRange
-		}
-		return n, nvme.Success
-	}
+// access is a running command's use of ranges that its association holds. The ranges stay claimed, by one claim or
+// another, until the access ends.
+type access struct {
+	owner  *Controller
+	ranges []cs.Range
+	set    uint16 // the memory range set that the command named; 0: none
 }
 
-func runFetch(r *request) nvme.Status {
-	m := cs.ParseMemory(r.cmd)
-	start := r.c.sub.opt.Now()
-	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
-		return st
-	}
-	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
-	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
-	return nvme.Success
+// memory decides which association may touch which byte of subsystem local memory.
+type memory struct {
+	bytes []byte // not guarded: claims and leases keep commands apart
+
+	mu       sync.Mutex
+	claims   []claim // sorted by off
+	accesses map[*access]struct{}
+	dirty    []cs.Range // holds the bytes of an earlier holder; sorted, apart
 }
 
-func runStore(r *request) nvme.Status {
-	m := cs.ParseMemory(r.cmd)
-	start := r.c.sub.opt.Now()
-	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
-		return st
-	}
-	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
-	r.c.sub.moves.hostToDRAM.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
-	return nvme.Success
+func (m *memory) size() uint64 { return uint64(len(m.bytes)) }
+
+// inside reports whether the range lies in the memory.
+func (m *memory) inside(r cs.Range) bool {
+	end, ok := r.Ends()
+	return ok && end <= m.size()
 }
 
-func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-	m := cs.ParseMemory(cmd)
-	switch {
-	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
+// reserve claims a range for the vendor set, or with cs.AnyAddress the first that is free, and returns its address.
+func (m *memory) reserve(owner *Controller, r cs.Range) (uint64, nvme.Status) {
+	if r.Len == 0 || r.Len%cs.ReserveGranularity != 0 {
 		return 0, nvme.InvalidField
-	case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.Addr == cs.AnyAddress {
+		addr, ok := m.firstFree(r.Len)
+		if !ok {
+			return 0, nvme.InsufficientResources
+		}
+		r.Addr = addr
+	}
+	if r.Addr%cs.ReserveGranularity != 0 {
+		return 0, nvme.InvalidField
+	}
+	if !m.inside(r) {
 		return 0, nvme.LBAOutOfRange
 	}
-	return 0, nvme.Success
+	for _, c := range m.claims {
+		if r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off}) {
+			if c.owner == owner {
+				return 0, nvme.OverlappingMemoryRanges
+			}
+			return 0, nvme.InsufficientResources
+		}
+	}
+	return r.Addr, m.add(owner, 0, []cs.Range{r})
 }
 
-func runMemoryFill(r *request) nvme.Status {
-	m := cs.ParseMemory(r.cmd)
-	if st := r.lend([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
-		return st
+func (m *memory) firstFree(n uint64) (uint64, bool) {
+	const g = cs.ReserveGranularity
+	at := uint64(0)
+	for _, c := range m.claims {
+		if c.off >= at && c.off-at >= n {
+			break
+		}
+		at = max(at, (c.end+g-1)/g*g)
 	}
-	b := r.c.sub.slm.bytes[m.Addr:][:m.Len]
-	binary.LittleEndian.PutUint32(b, r.cmd.DW(13))
-	for n := cs.SLMGranularity; n < len(b); n *= 2 {
-		copy(b[n:], b[:n])
+	return at, at <= m.size() && m.size()-at >= n
+}
+
+// claimSet claims the ranges of a memory range set, which lie inside the memory.
+func (m *memory) claimSet(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.claims {
+		for _, r := range ranges {
+			if c.owner != owner && r.Overlaps(cs.Range{Addr: c.off, Len: c.end - c.off}) {
+				return nvme.InsufficientResources
+			}
+		}
+	}
+	return m.add(owner, set, ranges)
+}
+
+// add puts claims into the list and clears the bytes of earlier holders in them. m.mu is held.
+func (m *memory) add(owner *Controller, set uint16, ranges []cs.Range) nvme.Status {
+	if len(m.claims)+len(ranges) > maxClaims {
+		return nvme.InsufficientResources
+	}
+	for _, r := range ranges {
+		if r.Len == 0 {
+			continue
+		}
+		m.clearDirty(r)
+		c := claim{r.Addr, r.Addr + r.Len, owner, set}
+		at, _ := slices.BinarySearchFunc(m.claims, c, func(a, b claim) int {
+			if a.off < b.off {
+				return -1
+			}
+			return 1
+		})
+		m.claims = slices.Insert(m.claims, at, c)
 	}
 	return nvme.Success
 }
 
-// source finds the namespace that blocks are copied from.
-func (s *Subsystem) source(from *spaces, nsid uint32) (*namespace, nvme.Status) {
-	if ns := from.find(nsid); ns != nil {
-		return ns, nvme.Success
+// release ends the reservation that is exactly r.
+func (m *memory) release(owner *Controller, r cs.Range) nvme.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, c := range m.claims {
+		if c.owner == owner && c.set == 0 && c.off == r.Addr && c.end-c.off == r.Len {
+			if m.needed(owner, func(o claim) bool { return o == c }) {
+				return nvme.MemoryRangeSetInUse
+			}
+			m.claims = slices.Delete(m.claims, i, i+1)
+			m.markDirty(r)
+			return nvme.Success
+		}
 	}
-	if _, ok := s.computeSet(nsid); ok {
-		return nil, nvme.IncompatibleNamespace
-	}
-	return nil, nvme.InvalidNamespace
+	return nvme.AccessDenied
 }
 
-// checkCopies checks copies of blocks of some namespaces into memory, and returns where they land.
-func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvme.Status) {
-	dests := make([]cs.Range, len(copies))
-	var total uint64
-	for i, k := range copies {
-		ns, st := s.source(from, k.NSID)
-		if !st.OK() {
-			return nil, st
-		}
-		if k.NLB == 0 {
-			return nil, nvme.InvalidField
-		}
-		if st := ns.span(k.SLBA, uint64(k.NLB)); !st.OK() {
-			return nil, st
-		}
-		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
-		if !s.slm.inside(dests[i]) {
-			return nil, nvme.LBAOutOfRange
-		}
-		// What is copied more than once over would only keep the drive busy.
-		if total += dests[i].Len; total > s.slm.size() {
-			return nil, nvme.SizeLimitExceeded
+// releaseSet ends the claims of a memory range set.
+func (m *memory) releaseSet(owner *Controller, set uint16) nvme.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ofSet := func(c claim) bool { return c.owner == owner && c.set == set }
+	for l := range m.accesses {
+		if l.owner == owner && l.set == set {
+			return nvme.MemoryRangeSetInUse
 		}
 	}
-	return dests, nvme.Success
-}
-
-// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched. from is what checkCopies saw.
-func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
-	s := r.c.sub
-	start := s.opt.Now()
-	var moved uint64
-	defer func() { s.moves.flashToDRAM.add(moved, s.opt.Now().Sub(start)) }()
-	for _, k := range copies {
-		n, st := r.copyFrom(from.find(k.NSID), k)
-		moved += n
-		if !st.OK() {
-			return st
-		}
+	if m.needed(owner, ofSet) {
+		return nvme.MemoryRangeSetInUse
 	}
+	m.drop(ofSet)
 	return nvme.Success
 }
 
-// copyFrom does one copy, and tells how many bytes it moved.
-func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved uint64, st nvme.Status) {
-	if !ns.enter() {
-		return 0, nvme.InvalidNamespace
-	}
-	defer ns.leave()
-	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.bytes[k.Dest:][:uint64(k.NLB)<<ns.shift]
-	for len(dst) > 0 {
-		if st := r.interrupted(ns); !st.OK() {
-			return moved, st
-		}
-		n := min(len(dst), piece)
-		if st := r.readFlash(ns, dst[:n], off); !st.OK() {
-			return moved, st
-		}
-		dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
-	}
-	return moved, nvme.Success
+// releaseAll ends every claim of an association. No command of it runs.
+func (m *memory) releaseAll(owner *Controller) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.drop(func(c claim) bool { return c.owner == owner })
 }
 
-func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
-	m := cs.ParseMemoryCopy(cmd)
-	switch {
-	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
-		m.Len == 0, m.Len%cs.SLMGranularity != 0, m.Dest%cs.SLMGranularity != 0:
-		return 0, nvme.InvalidField
-	case !c.sub.slm.inside(cs.Range{Addr: m.Dest, Len: m.Len}):
-		return 0, nvme.LBAOutOfRange
+func (m *memory) drop(which func(claim) bool) {
+	for _, c := range m.claims {
+		if which(c) {
+			m.markDirty(cs.Range{Addr: c.off, Len: c.end - c.off})
+		}
 	}
-	return uint64(m.Sources) * cs.CopySourceSize, nvme.Success
+	m.claims = slices.DeleteFunc(m.claims, which)
 }
 
-func runMemoryCopy(r *request) nvme.Status {
-	m := cs.ParseMemoryCopy(r.cmd)
-	if m.Format == cs.CopyFormatMemory {
-		return r.copyMemory(m)
-	}
-	from := r.c.sub.spaces.Load()
-	copies := make([]cs.Copy, m.Sources)
-	dest, left := m.Dest, m.Len
-	for i := range copies {
-		b := cs.ParseBlockSource(r.data, i)
-		ns, st := r.c.sub.source(from, b.NSID)
-		if !st.OK() {
-			return st
+// reserved returns the number of bytes that associations hold.
+func (m *memory) reserved() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sum, at uint64
+	for _, c := range m.claims {
+		if from := max(at, c.off); from < c.end {
+			sum += c.end - from
+			at = c.end
 		}
-		n := uint64(b.Blocks) << ns.shift
-		if n > left {
-			return nvme.InvalidField
-		}
-		copies[i] = cs.Copy{NSID: b.NSID, NLB: b.Blocks, SLBA: b.SLBA, Dest: dest}
-		dest, left = dest+n, left-n
 	}
-	if left != 0 {
-		return nvme.InvalidField
-	}
-	dests, st := r.c.sub.checkCopies(from, copies)
-	if !st.OK() {
-		return st
-	}
-	if st := r.lend(dests); !st.OK() {
-		return st
-	}
-	return r.copyBlocks(from, copies)
+	return sum
 }
 
-// copyMemory moves bytes inside memory.
-func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
-	dest, left := cs.Range{Addr: m.Dest, Len: m.Len}, m.Len
-	ranges := make([]cs.Range, m.Sources, m.Sources+1)
-	for i := range ranges {
-		b := cs.ParseMemorySource(r.data, i)
-		ranges[i] = cs.Range{Addr: b.Addr, Len: uint64(b.Len)}
-		switch {
-		case b.NSID != cs.NamespaceSLM:
-			return nvme.InvalidMemoryNamespace
-		case uint64(b.Len) > left || b.Len == 0 || b.Len%cs.SLMGranularity != 0 || b.Addr%cs.SLMGranularity != 0:
-			return nvme.InvalidField
-		case !r.c.sub.slm.inside(ranges[i]):
-			return nvme.LBAOutOfRange
-		case ranges[i].Overlaps(dest):
-			return nvme.OverlappingIORange
+// holders returns the names of the hosts whose associations hold memory, each once, sorted.
+func (m *memory) holders() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []string
+	for _, c := range m.claims {
+		name := c.owner.host.NQN
+		if name == "" {
+			name = "a host without a name"
 		}
-		left -= uint64(b.Len)
+		all = append(all, name)
 	}
-	if left != 0 {
-		return nvme.InvalidField
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// holds reports whether the association holds every byte of the range, which lies inside the memory. m.mu is held.
+func (m *memory) holds(owner *Controller, r cs.Range) bool {
+	return m.holdsWithout(owner, r, func(claim) bool { return false })
+}
+
+// holdsWithout reports whether the association would hold the range if the claims that ended chooses were gone. m.mu is
+// held.
+func (m *memory) holdsWithout(owner *Controller, r cs.Range, ended func(claim) bool) bool {
+	at, end := r.Addr, r.Addr+r.Len
+	for _, c := range m.claims {
+		if at >= end || c.off > at {
+			break
+		}
+		if c.owner == owner && c.end > at && !ended(c) {
+			at = c.end
+		}
 	}
-	if st := r.lend(append(ranges, dest)); !st.OK() {
-		return st
+	return at >= end
+}
+
+// view returns the bytes of a range that the association holds.
+func (m *memory) view(owner *Controller, r cs.Range) ([]byte, bool) {
+	if !m.inside(r) {
+		return nil, false
 	}
-	at := m.Dest
-	for _, src := range ranges {
-		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
-		at += src.Len
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.holds(owner, r) {
+		return nil, false
 	}
+	return m.bytes[r.Addr : r.Addr+r.Len : r.Addr+r.Len], true
+}
+
+// beginAccess checks that the association holds the ranges, which lie inside the memory, and keeps them claimed until
+// endAccess.
+func (m *memory) beginAccess(a *access) nvme.Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range a.ranges {
+		if r.Len > 0 && !m.holds(a.owner, r) {
+			return nvme.AccessDenied
+		}
+	}
+	m.accesses[a] = struct{}{}
 	return nvme.Success
 }
 
-func runReserve(r *request) nvme.Status {
-	addr, st := r.c.sub.slm.reserve(r.c, cs.ParseReservation(r.cmd))
-	r.result = addr
-	return st
+func (m *memory) endAccess(a *access) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.accesses, a)
 }
 
-func runRelease(r *request) nvme.Status {
-	return r.c.sub.slm.release(r.c, cs.ParseReservation(r.cmd))
+// needed reports whether a running command of the association accesses bytes that it holds only by the given claims.
+// m.mu is held.
+func (m *memory) needed(owner *Controller, claims func(claim) bool) bool {
+	only := func(r cs.Range) bool { return r.Len > 0 && !m.holdsWithout(owner, r, claims) }
+	for a := range m.accesses {
+		if a.owner == owner && slices.ContainsFunc(a.ranges, only) {
+			return true
+		}
+	}
+	return false
+}
+
+// markDirty notes that a range was given back with the bytes of its holder in it. m.mu is held.
+func (m *memory) markDirty(r cs.Range) {
+	if r.Len == 0 {
+		return
+	}
+	// Ranges that touch or overlap are merged, so the list stays sorted and disjoint, and has no more elements than there
+	// could be gaps between claims.
+	keep := m.dirty[:0:0]
+	lo, hi := r.Addr, r.Addr+r.Len
+	for _, d := range m.dirty {
+		if d.Addr <= hi && lo <= d.Addr+d.Len {
+			lo, hi = min(lo, d.Addr), max(hi, d.Addr+d.Len)
+		} else {
+			keep = append(keep, d)
+		}
+	}
+	at, _ := slices.BinarySearchFunc(keep, lo, func(d cs.Range, a uint64) int {
+		if d.Addr < a {
+			return -1
+		}
+		return 1
+	})
+	m.dirty = slices.Insert(keep, at, cs.Range{Addr: lo, Len: hi - lo})
+}
+
+// clearDirty zeroes the dirty parts of a range that is about to be claimed, so that its new holder reads nothing of an
+// earlier one. Bytes that another claim of the same owner covers are in use and stay; they become dirty again when that
+// claim ends. m.mu is held.
+func (m *memory) clearDirty(r cs.Range) {
+	var keep []cs.Range
+	for _, d := range m.dirty {
+		lo, hi := max(d.Addr, r.Addr), min(d.Addr+d.Len, r.Addr+r.Len)
+		if lo >= hi {
+			keep = append(keep, d)
+			continue
+		}
+		if d.Addr < lo {
+			keep = append(keep, cs.Range{Addr: d.Addr, Len: lo - d.Addr})
+		}
+		if hi < d.Addr+d.Len {
+			keep = append(keep, cs.Range{Addr: hi, Len: d.Addr + d.Len - hi})
+		}
+		m.clearUnheld(lo, hi)
+	}
+	m.dirty = keep
+}
+
+// clearUnheld zeroes [lo, hi) except for bytes that are claimed now, which belong to their holder.
+func (m *memory) clearUnheld(lo, hi uint64) {
+	for _, c := range m.claims {
+		if c.off >= hi {
+			break
+		}
+		if c.end <= lo {
+			continue
+		}
+		if c.off > lo {
+			clear(m.bytes[lo:c.off])
+		}
+		lo = max(lo, c.end)
+		if lo >= hi {
+			return
+		}
+	}
+	if lo < hi {
+		clear(m.bytes[lo:hi])
+	}
 }

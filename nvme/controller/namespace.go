@@ -26,16 +26,16 @@ var (
 	ErrNoNamespace     = errors.New("no namespace with this identifier was added")
 )
 
-// Namespace is one of blocks (NVM command set) that a drive has beside its own. Flash is required.
+// Namespace describes a namespace of blocks (NVM command set) that a drive has beside its own. Flash is required.
 type Namespace struct {
 	NSID      uint32 // FirstAddedNSID to MaxNSID; 0: the first that is free
 	Flash     Flash
 	BlockSize uint32 // bytes of a logical block: 512 (default) or 4096
-	// UUID is that of what Flash holds: hosts know a namespace by it. Zero: a random one.
+	// UUID identifies the content of Flash: hosts recognise a namespace by it. Zero: a random one.
 	UUID uuid.UUID
 }
 
-// namespace is one with blocks, while it is there.
+// namespace is a namespace with blocks.
 type namespace struct {
 	id     uint32
 	flash  Flash
@@ -45,7 +45,8 @@ type namespace struct {
 
 	readOnly bool // the flash is
 
-	// users is how many use the flash; from retirement on less than 0, by so much more than retired.
+	// users is the number of users of the flash. When the namespace is retired, the constant retired is added to it, so
+	// that it is below 0.
 	users atomic.Int64
 	once  sync.Once
 	idle  chan struct{} // closed when it is retired and nobody uses the flash
@@ -71,7 +72,7 @@ func newNamespace(id uint32, flash Flash, blockSize uint32) (*namespace, error) 
 	return ns, nil
 }
 
-// enter keeps the flash until leave, unless the namespace is retired.
+// enter reports whether the caller may use the flash, which then stays until leave: the namespace is not retired.
 func (ns *namespace) enter() bool {
 	if ns.users.Add(1) > 0 {
 		return true
@@ -86,7 +87,8 @@ func (ns *namespace) leave() {
 	}
 }
 
-// retire lets nobody in any more, and waits until those who are have left. It is called once.
+// retire ends the use of the flash: enter fails from now on, and retire waits until all users have left. It is called
+// once.
 func (ns *namespace) retire() {
 	ns.users.Add(1) // so that leave is what finds nobody left
 	ns.users.Add(retired)
@@ -94,10 +96,10 @@ func (ns *namespace) retire() {
 	<-ns.idle
 }
 
-// retiring tells those who entered that they should leave.
+// retiring reports whether the namespace is being retired, so that its users should leave.
 func (ns *namespace) retiring() bool { return ns.users.Load() < 0 }
 
-// span checks that n blocks from slba on exist.
+// span checks that the n blocks from slba on exist.
 func (ns *namespace) span(slba, n uint64) nvme.Status {
 	if slba > ns.blocks || n > ns.blocks-slba {
 		return nvme.LBAOutOfRange
@@ -115,10 +117,10 @@ func (s *spaces) find(nsid uint32) *namespace {
 	return nil
 }
 
-// space is a namespace with blocks, or nil.
+// space returns a namespace with blocks, or nil.
 func (s *Subsystem) space(nsid uint32) *namespace { return s.spaces.Load().find(nsid) }
 
-// each calls f for each namespace with blocks, which stays while it does; the errors are joined.
+// each calls f for each namespace with blocks, which is not retired meanwhile. The errors are joined.
 func (s *spaces) each(f func(*namespace) error) (err error) {
 	for _, ns := range s {
 		if ns != nil && ns.enter() {
@@ -140,13 +142,13 @@ func (s *Subsystem) sync() error {
 }
 
 // ChangeNamespaces removes and adds namespaces while the drive runs, in one step: hosts see the namespaces of before or
-// those of after, and an error means that nothing has changed. It returns the identifiers of those that were added, in
-// the order of add, and tells the hosts that asked for such events.
+// those of after, and an error means that nothing has changed. It returns the identifiers of the added namespaces in
+// the order of add, and reports the change to the hosts that asked for such events.
 //
 // An identifier of remove may be used again in add. Commands to a removed namespace end with Invalid Namespace or
-// Format from then on, and so do commands that run and take long; ChangeNamespaces waits for the others. When it returns,
-// the drive uses the flash of the removed namespaces no longer. The caller syncs what was written there and not flushed.
-// The drive uses the flash of an added namespace until it is removed, or every association is closed.
+// Format from then on, and so do commands that run and take long; ChangeNamespaces waits for the others. When it
+// returns, the drive uses the flash of the removed namespaces no longer. The caller syncs what was written there and
+// not flushed. The drive uses the flash of an added namespace until it is removed, or every association is closed.
 //
 // The error wraps ErrNamespaceExists or ErrNoNamespace where that is the cause.
 func (s *Subsystem) ChangeNamespaces(remove []uint32, add []Namespace) ([]uint32, error) {
@@ -202,7 +204,8 @@ func (n Namespace) open() (*namespace, error) {
 	return ns, nil
 }
 
-// replaceSpaces replaces the namespaces with blocks, and returns those that are gone. Where it fails, nothing has changed.
+// replaceSpaces replaces the namespaces with blocks, and returns those that are gone. Where it fails, nothing has
+// changed.
 func (s *Subsystem) replaceSpaces(remove []uint32, added []*namespace) (removed []*namespace, err error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()

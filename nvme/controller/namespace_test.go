@@ -33,7 +33,8 @@ func removeNamespace(s *Subsystem, nsid uint32) error {
 func (d *drive) add(nsid uint32, size int) (*memFlash, uint32) {
 	d.t.Helper()
 	f := newFlash(size)
-	id, err := addNamespace(d.Subsystem, Namespace{NSID: nsid, Flash: f, BlockSize: 4096, UUID: uuid.NewSHA1(uuid.UUID{}, []byte("added"))})
+	id, err := addNamespace(d.Subsystem, Namespace{NSID: nsid, Flash: f, BlockSize: 4096,
+		UUID: uuid.NewSHA1(uuid.UUID{}, []byte("added"))})
 	require.NoError(d.t, err)
 	return f, id
 }
@@ -48,9 +49,12 @@ func TestAddedNamespace(t *testing.T) {
 	_, far := d.add(MaxNSID, 8192)
 	require.Equal(t, uint32(MaxNSID), far)
 
-	assert.Equal(t, []uint32{1, 2, 3, 4, MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0, 0, nvme.Success)))
-	assert.Equal(t, []uint32{1, 4, MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSSetActiveNamespaces, 0, nvme.CSINVM, nvme.Success)))
-	assert.Equal(t, []uint32{MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 4, 0, nvme.Success)))
+	assert.Equal(t, []uint32{1, 2, 3, 4, MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0,
+		0, nvme.Success)))
+	assert.Equal(t, []uint32{1, 4, MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSSetActiveNamespaces, 0,
+		nvme.CSINVM, nvme.Success)))
+	assert.Equal(t, []uint32{MaxNSID}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 4, 0,
+		nvme.Success)))
 	var ctrl nvme.IdentifyController
 	require.NoError(t, ctrl.Unmarshal(identify(t, c, nvme.CNSController, 0, 0, nvme.Success)))
 	assert.EqualValues(t, testFlash+1<<20+8192, ctrl.TotalCapacity)
@@ -122,7 +126,8 @@ func TestRemoveNamespace(t *testing.T) {
 	require.Equal(t, nvme.EventNamespaceChanged, <-next)
 	admin(t, c, nvme.GetLog(nvme.LogChangedNamespaces, 0, 0, nvme.ChangedLogSize), page, nvme.Success)
 	require.Equal(t, []uint32{5}, nvme.UnmarshalNamespaceList(page))
-	require.Equal(t, []uint32{1, 2, 3}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0, 0, nvme.Success)))
+	require.Equal(t, []uint32{1, 2, 3}, nvme.UnmarshalNamespaceList(identify(t, c, nvme.CNSActiveNamespaces, 0, 0,
+		nvme.Success)))
 	for _, cns := range []uint8{nvme.CNSNamespace, nvme.CNSNamespaceDescriptors, nvme.CNSIndependentNamespace} {
 		identify(t, c, cns, id, 0, nvme.InvalidNamespace)
 	}
@@ -254,7 +259,8 @@ func (f *heldFlash) Sync() error {
 	return f.memFlash.Sync()
 }
 
-// What runs when a namespace is removed is waited for; what takes long ends at its next step, and what comes is refused meanwhile.
+// What runs when a namespace is removed is waited for; what takes long ends at its next step, and what comes is refused
+// meanwhile.
 func TestRemoveNamespaceWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		cmd  func(d *drive, c nvme.Conn, id uint32) (nvme.Command, []byte)
@@ -311,8 +317,8 @@ func TestRemoveNamespaceWaits(t *testing.T) {
 	}
 }
 
-// Namespaces come and go under hosts that read, write, flush and identify: each command is done or refused, and a flash that
-// was given back is not touched.
+// Namespaces come and go under hosts that read, write, flush and identify: each command is done or refused, and a flash
+// that was given back is not touched.
 func TestNamespacesComeAndGo(t *testing.T) {
 	d := newDrive(t)
 	done := make(chan struct{})

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// piece is how many bytes a long operation does between looks at whether it is still wanted.
-const piece = 1 << 20
+// transferChunk is the number of bytes that a long operation moves before it checks again whether it was cancelled.
+const transferChunk = 1 << 20
 
 var zeros [128 << 10]byte
 
@@ -56,7 +56,7 @@ const maxDatasetRanges = 256
 
 func datasetRanges(cmd *nvme.Command) int { return int(cmd.DW(10)&0xff) + 1 }
 
-// interrupted tells whether a command that takes long is to end, and with what.
+// interrupted reports whether a command that takes long is to end, and with what.
 func (r *request) interrupted(ns *namespace) nvme.Status {
 	switch {
 	case r.context().Err() != nil:

@@ -151,7 +151,8 @@ func TestWriteZeroesAndDeallocate(t *testing.T) {
 		"write zeroes":            func() (nvme.Command, []byte) { return nvme.WriteZeroes(1, 1, 600, false), nil },
 		"write zeroes deallocate": func() (nvme.Command, []byte) { return nvme.WriteZeroes(1, 1, 600, true), nil },
 		"dataset management": func() (nvme.Command, []byte) {
-			return nvme.Deallocate(1, []nvme.DatasetRange{{SLBA: 1, Blocks: 100}, {SLBA: 101, Blocks: 500}, {SLBA: 0, Blocks: 0}})
+			return nvme.Deallocate(1, []nvme.DatasetRange{{SLBA: 1, Blocks: 100}, {SLBA: 101, Blocks: 500},
+				{SLBA: 0, Blocks: 0}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,7 +37,8 @@ func TestAnImageIsLoadedInChunks(t *testing.T) {
 				k.Offset += k.Len
 			}
 			assert.Equal(t, string(image), d.compute.slots.images[2])
-			assert.Equal(t, cs.Program{Occupancy: cs.SlotDownloaded, Type: cs.ProgramTypeImage, PUID: 0xabcdef, Bytes: uint64(len(image))},
+			assert.Equal(t, cs.Program{Occupancy: cs.SlotDownloaded, Type: cs.ProgramTypeImage, PUID: 0xabcdef,
+				Bytes: uint64(len(image))},
 				programList(t, c)[2])
 		})
 	}
@@ -104,7 +105,8 @@ func TestActivation(t *testing.T) {
 	d := newDrive(t)
 	c := d.connect()
 	for slot := uint16(1); slot <= 2; slot++ {
-		admin(t, c, cs.ImageDownload(cs.Chunk{Slot: slot, Size: 4, Len: 4}), bytes.Repeat([]byte{byte(slot)}, 4), nvme.Success)
+		admin(t, c, cs.ImageDownload(cs.Chunk{Slot: slot, Size: 4, Len: 4}), bytes.Repeat([]byte{byte(slot)}, 4),
+			nvme.Success)
 	}
 	run := func(slot uint16, want nvme.Status) { t.Helper(); execute(t, c, slot, nil, nil, want) }
 	run(0, nvme.Success)

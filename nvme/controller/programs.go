@@ -27,7 +27,7 @@ type programs struct {
 	loads map[uint16]*loading
 }
 
-// loading is an image of which not all chunks have come.
+// loading is an image that has arrived in part.
 type loading struct {
 	owner *Controller
 	chunk cs.Chunk // size and identity, as in the first chunk
@@ -41,7 +41,8 @@ func newPrograms(device Programs, holders func() []string) (*programs, error) {
 		return nil, fmt.Errorf("compute device: %d program slots: 1 to %d are possible", p.limits.Slots, cs.MaxPrograms)
 	}
 	if p.limits.MaxBytes > maxImageBytes {
-		return nil, fmt.Errorf("compute device: images of %d bytes: at most %d are possible", p.limits.MaxBytes, maxImageBytes)
+		return nil, fmt.Errorf("compute device: images of %d bytes: at most %d are possible", p.limits.MaxBytes,
+			maxImageBytes)
 	}
 	p.noteActive()
 	return p, nil
@@ -65,7 +66,7 @@ func (p *programs) slot(slot uint16) (cs.Program, nvme.Status) {
 	return list[slot], nvme.Success
 }
 
-// downloadable says whether a slot can be loaded or emptied now. p.mu is held.
+// downloadable reports whether a slot can be loaded or emptied now. p.mu is held.
 func (p *programs) downloadable(slot uint16) nvme.Status {
 	e, st := p.slot(slot)
 	switch {
@@ -157,8 +158,8 @@ func (p *programs) activate(ctx context.Context, slot uint16, replace bool) nvme
 	return p.device.Activate(ctx, int(slot))
 }
 
-// close locks the gate for a change of the active program, unless a host uses it: it executes, or holds memory in which a program is
-// made ready for it.
+// close locks the gate for a change of the active program, unless a host uses it: it executes, or holds memory in which
+// a program is made ready for it.
 func (p *programs) close(operation string, slot uint16) nvme.Status {
 	holders := p.holders()
 	if len(holders) == 0 && p.gate.TryLock() {

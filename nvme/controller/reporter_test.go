@@ -47,7 +47,8 @@ func TestADeviceThatTellsMoreOfItsPrograms(t *testing.T) {
 	admin(t, c, nvme.GetLog(nvme.LogFirmware, nvme.AllNamespaces, 0, 512), b, nvme.Success)
 	var fw nvme.FirmwareLog
 	require.NoError(t, fw.Unmarshal(b))
-	assert.Equal(t, nvme.FirmwareLog{Active: 2, Next: 3, Revisions: [7]string{"9.9", "two", "three"}}, fw, "the first is the controller's own")
+	assert.Equal(t, nvme.FirmwareLog{Active: 2, Next: 3, Revisions: [7]string{"9.9", "two", "three"}}, fw,
+		"the first is the controller's own")
 	page := make([]byte, nvme.IdentifySize)
 	admin(t, c, nvme.Identify(nvme.CNSController, 0, 0), page, nvme.Success)
 	var id nvme.IdentifyController

@@ -5,28 +5,28 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// state is where a controller is in its life, as CC and CSTS tell it.
+// state is a controller's state, as CC and CSTS show it.
 type state uint8
 
 const (
-	stateDisabled     state = iota // CC.EN 0, CSTS.RDY 0: waits to be enabled
-	stateReady                     // takes commands
-	stateDraining                  // reset: commands are being ended, RDY goes 0 with the last
-	stateShuttingDown              // commands are being ended and flash is being flushed, SHST 01b
-	stateShutDown                  // it is safe to take power away, SHST 10b
-	stateFailed                    // CSTS.CFS: only a reset leads on
+	stateDisabled     state = iota // CC.EN 0, CSTS.RDY 0: not enabled yet
+	stateReady                     // CSTS.RDY 1: executes commands
+	stateDraining                  // reset: commands end; RDY becomes 0 after the last
+	stateShuttingDown              // commands end and the flash is flushed, SHST 01b
+	stateShutDown                  // SHST 10b: the power may go
+	stateFailed                    // CSTS.CFS: only a reset leads out
 	stateClosed                    // the association is over
 )
 
 type event uint8
 
 const (
-	eventEnable   event = iota // CC.EN goes 1 with a configuration we can do
-	eventDisable               // CC.EN goes 0
+	eventEnable   event = iota // CC.EN becomes 1 with a configuration that this controller can run with
+	eventDisable               // CC.EN becomes 0
 	eventDrained               // the last outstanding command has ended
-	eventShutdown              // CC.SHN goes non-zero
+	eventShutdown              // CC.SHN becomes non-zero
 	eventFlushed               // flash is flushed after the last command
-	eventFail                  // keep alive expired, or a configuration we cannot do
+	eventFail                  // the keep alive timer expired, or the configuration is not possible
 	eventClose                 // the association ends
 )
 
@@ -101,17 +101,17 @@ func (v cc) enable() bool  { return v&1 != 0 }
 func (v cc) css() int      { return int(v >> 4 & 7) }
 func (v cc) shutdown() int { return int(v >> 14 & 3) }
 
-// possible tells whether this controller can run with the configuration: queue entries of 64 and 16 bytes, pages of 4 KiB,
-// round robin arbitration, and a command set selection that CAP offers.
+// possible reports whether this controller can run with the configuration: queue entries of 64 and 16 bytes, pages of 4
+// KiB, round robin arbitration, and a command set selection that CAP offers.
 func (v cc) possible() bool {
 	mps, ams, sq, cq := v>>7&15, v>>11&7, v>>16&15, v>>20&15
 	return mps == 0 && ams == 0 && sq == 6 && cq == 4 && (v.css() == cssNVM || v.css() == cssMany || v.css() == cssAdmin)
 }
 
-// DefaultCC enables a controller with every command set: what Linux writes.
+// DefaultCC enables a controller with every command set. Linux writes this value.
 const DefaultCC = 6<<16 | 4<<20 | cssMany<<4 | 1
 
-// PropertyGet reads a property as the Fabrics command of that name does; size is 4 or 8 bytes.
+// PropertyGet reads a property, as the Fabrics command Property Get does; size is 4 or 8 bytes.
 func (c *Controller) PropertyGet(offset uint32, size int) (uint64, nvme.Status) {
 	if offset == PropertyCAP {
 		if size != 8 {
@@ -137,7 +137,7 @@ func (c *Controller) PropertyGet(offset uint32, size int) (uint64, nvme.Status) 
 	return 0, nvme.InvalidField.Final()
 }
 
-// csts is the controller status property. c.mu is held.
+// csts returns the controller status property. c.mu is held.
 func (c *Controller) csts() uint32 {
 	const rdy, cfs, shst = 1, 1 << 1, 2
 	switch c.state {
@@ -153,8 +153,8 @@ func (c *Controller) csts() uint32 {
 	return 0
 }
 
-// PropertySet writes a property as the Fabrics command of that name does. Only CC can be written. It returns at once;
-// CSTS tells when a reset or a shutdown is done.
+// PropertySet writes a property, as the Fabrics command Property Set does. Only CC can be written. It returns at once;
+// CSTS shows when a reset or a shutdown is done.
 func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Status {
 	if offset != PropertyCC || size != 4 || value>>32 != 0 {
 		return nvme.InvalidField.Final()
@@ -185,7 +185,7 @@ func (c *Controller) PropertySet(offset uint32, size int, value uint64) nvme.Sta
 	return nvme.Success
 }
 
-// drain ends every command after a reset. What the association held is given back with the last.
+// drain ends every command after a reset, and then gives back what the association held.
 func (c *Controller) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +212,7 @@ func (c *Controller) shutdown() {
 	c.transition(eventFlushed)
 }
 
-// fail ends the controller's life but for a reset. c.mu is held.
+// fail puts the controller into the failed state, from which only a reset leads on. c.mu is held.
 func (c *Controller) fail(why string) {
 	if c.transition(eventFail) {
 		c.sub.log.Warn("controller failed", "cntlid", c.id, "why", why)

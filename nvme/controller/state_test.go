@@ -130,8 +130,10 @@ func TestProperties(t *testing.T) {
 		size   int
 		ok     bool
 	}{
-		{PropertyCAP, 8, true}, {PropertyCAP, 4, false}, {PropertyVS, 4, true}, {PropertyVS, 8, false}, {PropertyCC, 4, true}, {PropertyCSTS, 4, true},
-		{PropertyNSSR, 4, true}, {PropertyCMBSZ, 4, true}, {PropertyPMR, 4, true}, {PropertyCRTO, 4, false}, {0x28, 4, false}, {1, 4, false},
+		{PropertyCAP, 8, true}, {PropertyCAP, 4, false}, {PropertyVS, 4, true}, {PropertyVS, 8, false}, {PropertyCC, 4,
+			true}, {PropertyCSTS, 4, true},
+		{PropertyNSSR, 4, true}, {PropertyCMBSZ, 4, true}, {PropertyPMR, 4, true}, {PropertyCRTO, 4, false}, {0x28, 4,
+			false}, {1, 4, false},
 	} {
 		_, st := c.PropertyGet(x.offset, x.size)
 		assert.Equal(t, x.ok, st.OK(), "property %#x of %d bytes", x.offset, x.size)
@@ -209,7 +211,8 @@ func TestQueueDepthAtItsLimits(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	require.True(t, c.PropertySet(PropertyCC, 4, DefaultCC).OK())
-	for size, want := range map[int]nvme.Status{0: nvme.InvalidQueueSize, 1: nvme.InvalidQueueSize, MaxDepth + 1: nvme.InvalidQueueSize} {
+	for size, want := range map[int]nvme.Status{0: nvme.InvalidQueueSize, 1: nvme.InvalidQueueSize,
+		MaxDepth + 1: nvme.InvalidQueueSize} {
 		assert.ErrorIs(t, c.OpenQueue(1, size), want)
 	}
 	assert.ErrorIs(t, c.OpenQueue(0, 2), nvme.InvalidQueueID)

@@ -19,7 +19,7 @@ const MDTS = 1 << (mdtsShift + 12)
 
 const mdtsShift = 8
 
-// Limits of a controller, as Identify tells them.
+// Limits of a controller, as Identify reports them.
 const (
 	AbortLimit      = 4   // Abort commands at a time
 	AsyncEventLimit = 4   // Asynchronous Event Requests at a time
@@ -30,7 +30,7 @@ const (
 	maxControllerID = 0xffef
 )
 
-// Options describe a subsystem. Flash is required; the zero value of everything else works.
+// Options describe a subsystem. Flash is required; the zero value of every other field works.
 type Options struct {
 	Flash     Flash
 	BlockSize uint32  // bytes of a logical block: 512 (default) or 4096
@@ -46,17 +46,17 @@ type Options struct {
 	MaxAssociations int      // that are admitted; default 64, at most 1024
 	Counters        Counters // what the drive counted before it was powered on
 
-	// Lost returns bytes of namespace 1 that the drive has lost, n from off on: whole blocks cover them, and they read
-	// as zeros until they are written again. n 0: none. nil: a drive that loses nothing. SMART and log page C2h tell of
-	// them.
+	// Lost returns the bytes of namespace 1 that the drive has lost, n from off on. They are whole blocks, and read as
+	// zeros until they are written again. n is 0 where no bytes are lost. SMART and log page C2h report them. nil: a drive
+	// that loses nothing.
 	Lost func() (off, n int64)
 
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: no log
 }
 
-// Subsystem is a drive: its namespaces, its computation, its health. It is shared by the controllers of its associations.
-// Methods are safe for concurrent use.
+// Subsystem is a drive: its namespaces, its computation, its health. It is shared by the controllers of its
+// associations. Methods are safe for concurrent use.
 type Subsystem struct {
 	opt       Options
 	tables    tables
@@ -102,7 +102,8 @@ func New(opt Options) (*Subsystem, error) {
 	for _, f := range []struct {
 		name, value string
 		most        int
-	}{{"NQN", opt.NQN, 223}, {"serial number", opt.Serial, 20}, {"model", opt.Model, 40}, {"firmware revision", opt.Firmware, 8}} {
+	}{{"NQN", opt.NQN, 223}, {"serial number", opt.Serial, 20}, {"model", opt.Model, 40}, {"firmware revision",
+		opt.Firmware, 8}} {
 		if len(f.value) > f.most {
 			return nil, fmt.Errorf("new subsystem: %s %q has more than %d bytes", f.name, f.value, f.most)
 		}
@@ -129,7 +130,7 @@ func New(opt Options) (*Subsystem, error) {
 	own.uuid = s.namespaceUUID(own.id)
 	s.spaces.Store(&spaces{cs.NamespaceNVM: own})
 	if opt.Compute != nil {
-		s.slm = &memory{bytes: opt.Compute.SLM(), leases: map[*lease]struct{}{}}
+		s.slm = &memory{bytes: opt.Compute.SLM(), accesses: map[*access]struct{}{}}
 		p, err := newPrograms(opt.Compute.Programs(), s.slm.holders)
 		if err != nil {
 			return nil, fmt.Errorf("new subsystem: %w", err)
@@ -145,30 +146,30 @@ func setDefault(s *string, v string) {
 	}
 }
 
-// NQN is the subsystem's qualified name.
+// NQN returns the subsystem's qualified name.
 func (s *Subsystem) NQN() string { return s.opt.NQN }
 
-// BlockSize is the size in bytes of a logical block of namespace 1.
+// BlockSize returns the size in bytes of a logical block of namespace 1.
 func (s *Subsystem) BlockSize() uint32 { return s.opt.BlockSize }
 
-// Blocks is the number of logical blocks of namespace 1.
+// Blocks returns the number of logical blocks of namespace 1.
 func (s *Subsystem) Blocks() uint64 { return s.space(cs.NamespaceNVM).blocks }
 
-// Counters are what the drive counted in its life, for whoever keeps them while it is off.
+// Counters returns what the drive has counted in its life, for the owner of the drive to keep while it is off.
 func (s *Subsystem) Counters() Counters { return s.health.counters() }
 
-// SetHealth tells what the drive's sensors say now, and lets the hosts that asked for it know of a warning.
+// SetHealth sets what the drive's sensors measure now, and reports a warning to the hosts that asked for such events.
 func (s *Subsystem) SetHealth(h Health) {
 	s.health.set(h)
 	s.eachController(func(c *Controller) { c.healthChanged(h) })
 }
 
-// NamespaceChanged lets hosts know that what Identify says of a namespace is different now.
+// NamespaceChanged reports to the hosts that Identify of a namespace has changed.
 func (s *Subsystem) NamespaceChanged(nsid uint32) {
 	s.eachController(func(c *Controller) { c.namespaceChanged(nsid) })
 }
 
-// FirmwareActivating lets hosts know that firmware is about to be activated; they wait until it is done.
+// FirmwareActivating reports to the hosts that firmware is about to be activated. They wait until that is done.
 func (s *Subsystem) FirmwareActivating() {
 	s.eachController(func(c *Controller) { c.raise(nvme.EventFirmware) })
 }
@@ -185,14 +186,14 @@ func (s *Subsystem) eachController(f func(*Controller)) {
 	}
 }
 
-// Associations is the number of hosts' associations that are open.
+// Associations returns the number of open associations.
 func (s *Subsystem) Associations() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.live)
 }
 
-// namespaces are the identifiers of the active namespaces, in order.
+// namespaces returns the identifiers of the active namespaces, in order.
 func (s *Subsystem) namespaces() (ids []uint32) {
 	for id, ns := range s.spaces.Load() {
 		_, computes := s.computeSet(uint32(id))
@@ -203,7 +204,7 @@ func (s *Subsystem) namespaces() (ids []uint32) {
 	return ids
 }
 
-// commandSet is the command set of an active namespace.
+// commandSet returns the command set of an active namespace.
 func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
 	if s.space(nsid) != nil {
 		return nvme.CSINVM, true
@@ -211,7 +212,7 @@ func (s *Subsystem) commandSet(nsid uint32) (csi uint8, ok bool) {
 	return s.computeSet(nsid)
 }
 
-// computeSet is the command set of a namespace for computation.
+// computeSet returns the command set of a namespace for computation.
 func (s *Subsystem) computeSet(nsid uint32) (csi uint8, ok bool) {
 	switch {
 	case s.opt.Compute == nil:
@@ -223,7 +224,7 @@ func (s *Subsystem) computeSet(nsid uint32) (csi uint8, ok bool) {
 	return 0, false
 }
 
-// namespaceUUID is the same for the same drive and namespace for ever, and different for any other.
+// namespaceUUID returns a UUID that is always the same for the same drive and namespace, and different for any other.
 func (s *Subsystem) namespaceUUID(nsid uint32) uuid.UUID {
 	return uuid.NewSHA1(s.opt.UUID, []byte{byte(nsid), byte(nsid >> 8), byte(nsid >> 16), byte(nsid >> 24)})
 }

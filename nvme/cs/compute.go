@@ -47,7 +47,7 @@ func appendRanges(b []byte, ranges []Range) ([]byte, error) {
 	return b, nil
 }
 
-// Execution is what an Execute Program says outside its data: the data is Ranges inline descriptors and then the arguments.
+// Execution holds the fields of an Execute Program. Its data is Ranges inline descriptors, and then the arguments.
 type Execution struct {
 	Slot    uint16 // PIND
 	Set     uint16 // RSID of a memory range set; 0: none
@@ -103,7 +103,7 @@ const (
 	SelectDelete     = 1
 )
 
-// Load is what a Load Program says.
+// Load holds the fields of a Load Program.
 type Load struct {
 	Chunk
 	Type     uint8 // PTYPE
@@ -155,7 +155,8 @@ func ParseActivation(c *nvme.Command) (slot uint16, sel uint8) {
 // not yet the association's. The completion's dword 0 is the set's identifier, 1 or above.
 func CreateRangeSet(ranges []Range) (Transfer, error) {
 	if len(ranges) == 0 || len(ranges) > MaxRanges {
-		return Transfer{}, fmt.Errorf("create memory range set: %d memory ranges, 1 to %d are possible", len(ranges), MaxRanges)
+		return Transfer{}, fmt.Errorf("create memory range set: %d memory ranges, 1 to %d are possible", len(ranges),
+			MaxRanges)
 	}
 	data, err := appendRanges(nil, ranges)
 	if err != nil {
@@ -174,7 +175,7 @@ func DeleteRangeSet(rsid uint16) nvme.Command {
 	return c
 }
 
-// RangeSet is what a Memory Range Set Management says outside its data.
+// RangeSet holds the fields of a Memory Range Set Management.
 type RangeSet struct {
 	Select uint8
 	ID     uint16 // RSID, for a deletion

@@ -83,8 +83,10 @@ func TestGoldenEntries(t *testing.T) {
 	first, second := "0200000020000000"+"0000000001000000"+zeros(16), "0200000000000000"+"4000000000000000"+zeros(16)
 	assert.Equal(t, first+second+"6162", hex.EncodeToString(must(Execute(3, ranges, []byte("ab"))).Data))
 	assert.Equal(t, first+second, hex.EncodeToString(must(CreateRangeSet(ranges)).Data))
-	assert.Equal(t, "0100000000000000"+"0900000000000000"+"0700"+zeros(14), hex.EncodeToString(BlockSource{NSID: 1, Blocks: 8, SLBA: 9}.AppendTo(nil)))
-	assert.Equal(t, "0200000000000000"+"0900000000000000"+"08000000"+zeros(12), hex.EncodeToString(MemorySource{NSID: 2, Addr: 9, Len: 8}.AppendTo(nil)))
+	assert.Equal(t, "0100000000000000"+"0900000000000000"+"0700"+zeros(14),
+		hex.EncodeToString(BlockSource{NSID: 1, Blocks: 8, SLBA: 9}.AppendTo(nil)))
+	assert.Equal(t, "0200000000000000"+"0900000000000000"+"08000000"+zeros(12),
+		hex.EncodeToString(MemorySource{NSID: 2, Addr: 9, Len: 8}.AppendTo(nil)))
 }
 
 func TestParsersUndoBuilders(t *testing.T) {
@@ -157,7 +159,8 @@ func TestRange(t *testing.T) {
 		a, b Range
 		want bool
 	}{
-		{Range{0, 4}, Range{4, 4}, false}, {Range{0, 5}, Range{4, 4}, true}, {Range{4, 4}, Range{0, 5}, true}, {Range{0, 10}, Range{3, 1}, true},
+		{Range{0, 4}, Range{4, 4}, false}, {Range{0, 5}, Range{4, 4}, true}, {Range{4, 4}, Range{0, 5}, true}, {Range{0, 10},
+			Range{3, 1}, true},
 		{Range{3, 0}, Range{0, 10}, false}, {Range{0, 10}, Range{3, 0}, false}, {Range{5, 1}, Range{5, 1}, true},
 	} {
 		assert.Equal(t, x.want, x.a.Overlaps(x.b), "%v %v", x.a, x.b)

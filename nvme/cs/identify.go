@@ -6,8 +6,8 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// ComputeNamespace is the Identify Namespace structure of the Computational Programs command set (CNS 05h, CSI 4). The order and
-// the offsets have one public source, so they are provisional.
+// ComputeNamespace is the Identify Namespace structure of the Computational Programs command set (CNS 05h, CSI 4). The
+// order and the offsets have one public source, so they are provisional.
 type ComputeNamespace struct {
 	MaxActive        uint16 // programs active at a time
 	MaxRangeSets     uint16

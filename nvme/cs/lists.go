@@ -2,8 +2,8 @@ package cs
 
 import "fmt"
 
-// The layouts of log pages 82h, 83h and 84h are in no public source. These are ours, a header of 64 bytes with the number of
-// entries first, and provisional; log page C0h is the stable contract.
+// The layouts of log pages 82h, 83h and 84h are in no public source. These are ours, a header of 64 bytes with the
+// number of entries first, and provisional; log page C0h is the stable contract.
 
 const listHeader = 64
 
@@ -31,7 +31,8 @@ func UnmarshalPrograms(b []byte) ([]Program, error) {
 	out := make([]Program, n)
 	for i := range out {
 		e := b[i*ProgramSize:]
-		out[i] = Program{Occupancy: Occupancy(e[0] & 3), Active: e[0]>>2&1 != 0, Type: e[1], PUID: le64(e[8:]), Bytes: le64(e[16:])}
+		out[i] = Program{Occupancy: Occupancy(e[0] & 3), Active: e[0]>>2&1 != 0, Type: e[1], PUID: le64(e[8:]),
+			Bytes: le64(e[16:])}
 	}
 	return out, nil
 }
@@ -86,8 +87,8 @@ const MaxRangeSets = 256
 
 const rangeSetSize = 16 + MaxRanges*MemoryRangeSize
 
-// MarshalRangeSets writes log page 84h, the memory range sets of the association that asks: each {identifier u16, ranges
-// u16, 12 reserved} and MaxRanges descriptors of memory ranges.
+// MarshalRangeSets writes log page 84h, the memory range sets of the association that asks: each {identifier u16,
+// ranges u16, 12 reserved} and MaxRanges descriptors of memory ranges.
 func MarshalRangeSets(sets []MemoryRangeSet) []byte {
 	sets = sets[:min(len(sets), MaxRangeSets)]
 	b := make([]byte, listHeader, listHeader+len(sets)*rangeSetSize)

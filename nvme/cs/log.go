@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Log is vendor log page C0h: what the drive counted since it was powered on. The counters are those that SNIA's
-// computational storage architecture lists. Times are in nanoseconds.
+// Log is vendor log page C0h: what the drive has counted since it was powered on. The counters are those of SNIA's
+// computational storage architecture. Times are in nanoseconds.
 //
 // On the wire, little endian: a header of LogHeaderSize bytes {version u16 = 1, units u16, programs u16, threads u16,
 // uptime u64, rows u64, executions u64, backend 32 bytes of text padded with zeros; from byte 64 on three movements of
-// {bytes u64, commands u64, nanoseconds u64}: flash to DRAM, DRAM to host, host to DRAM; SLM bytes u64, of them reserved
-// u64; reserved up to 256}, the units and then the programs, each of LogEntrySize bytes:
-// {name or identity 32 bytes, runs u64, total u64, shortest u64, longest u64, average u64, rows u64, rows a second f64, version u32, reserved}.
+// {bytes u64, commands u64, nanoseconds u64}: flash to DRAM, DRAM to host, host to DRAM; SLM bytes u64, of them
+// reserved u64; reserved up to 256}, the units and then the programs, each of LogEntrySize bytes: {name or identity 32
+// bytes, runs u64, total u64, shortest u64, longest u64, average u64, rows u64, rows a second f64, version u32,
+// reserved}.
 type Log struct {
 	Backend     string // at most 32 bytes: functional, rtl-sim or bitstream
 	Threads     uint16 // engine threads
@@ -53,7 +54,7 @@ func (t *Timing) Average() uint64 {
 	return t.Total / t.Runs
 }
 
-// UnitCounter is what one unit of the engine did.
+// UnitCounter counts the work of one unit of the engine.
 type UnitCounter struct {
 	Name    string // at most 32 bytes
 	Version uint32
@@ -61,7 +62,7 @@ type UnitCounter struct {
 	Timing
 }
 
-// ProgramCounter is what the executions of one device program did; the program's identity is its digest.
+// ProgramCounter counts the executions of one device program, which its digest identifies.
 type ProgramCounter struct {
 	ID   [32]byte
 	Rows uint64
@@ -69,7 +70,7 @@ type ProgramCounter struct {
 	Timing
 }
 
-// Sizes of the parts of a Log in bytes, and how many units and programs it tells of.
+// Sizes of the parts of a Log in bytes, and the numbers of units and programs that it can hold.
 const (
 	LogVersion    = 1
 	LogHeaderSize = 256
@@ -145,14 +146,15 @@ func (l *Log) Unmarshal(b []byte) error {
 		e = e[LogEntrySize:]
 	}
 	for range programs {
-		l.Programs = append(l.Programs, ProgramCounter{[32]byte(e[:32]), le64(e[72:]), math.Float64frombits(le64(e[80:])), timing(e[32:])})
+		l.Programs = append(l.Programs, ProgramCounter{[32]byte(e[:32]), le64(e[72:]), math.Float64frombits(le64(e[80:])),
+			timing(e[32:])})
 		e = e[LogEntrySize:]
 	}
 	return nil
 }
 
-// LogSize is the length of the marshalled page that b's header describes, so that a host can read the header first; 0 where
-// b is no header.
+// LogSize is the length of the marshalled page that b's header describes, so that a host can read the header first; 0
+// where b is no header.
 func LogSize(b []byte) int {
 	if len(b) < 8 || le16(b) != LogVersion || le16(b[2:]) > MaxLogEntries || le16(b[4:]) > MaxLogEntries {
 		return 0

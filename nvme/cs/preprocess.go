@@ -8,12 +8,12 @@ import (
 // ErrRanges says that a descriptor names more than MaxRanges memory ranges.
 var ErrRanges = errors.New("too many memory ranges")
 
-// Preprocess is the data of the vendor command of that name: copies from namespaces into subsystem local memory, in order,
-// then one execution of the active program over Ranges with Args.
+// Preprocess is the data of the vendor command of that name: copies from namespaces into subsystem local memory, in
+// order, then one execution of the active program over Ranges with Args.
 //
 // On the wire, little endian: a 16-byte header {version u16 = 1, ranges u16, copies u32, argument bytes u32, reserved
-// u32 = 0}, the ranges {address u64, length u64}, the copies {namespace u32, blocks u32, first LBA u64, destination u64,
-// reserved u64 = 0}, and the arguments. Nothing follows.
+// u32 = 0}, the ranges {address u64, length u64}, the copies {namespace u32, blocks u32, first LBA u64, destination
+// u64, reserved u64 = 0}, and the arguments. Nothing follows.
 type Preprocess struct {
 	Ranges []Range // at most MaxRanges
 	Copies []Copy

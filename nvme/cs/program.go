@@ -10,11 +10,11 @@ import (
 // ProgramTypeImage is the program type of a Millrace image, in the vendor specific range C0h to FFh.
 const ProgramTypeImage = 0xc1
 
-// StatusProgramFault (type 7h vendor, code C1h) completes an execution that the program itself gave up; the completion's
-// 64-bit result says why, in the program's own codes.
+// StatusProgramFault (type 7h vendor, code C1h) completes an execution that the program itself gave up; the
+// completion's 64-bit result says why, in the program's own codes.
 const StatusProgramFault nvme.Status = 0x7c1
 
-// Occupancy tells what a program index holds.
+// Occupancy says what a program index holds.
 type Occupancy uint8
 
 // What a program index holds (PEOCC).
@@ -37,7 +37,7 @@ func (o Occupancy) String() string {
 	return fmt.Sprintf("reserved occupancy %d", uint8(o))
 }
 
-// Program is what the program list tells of one program index.
+// Program is the entry of one program index in the program list.
 type Program struct {
 	Occupancy Occupancy
 	Active    bool

@@ -18,12 +18,13 @@ func (r Range) Ends() (uint64, bool) {
 	return end, carry == 0
 }
 
-// Overlaps tells whether the two ranges share a byte. Neither may run past 2^64.
+// Overlaps reports whether the two ranges share a byte. Neither may run past 2^64.
 func (r Range) Overlaps(o Range) bool {
 	return r.Len > 0 && o.Len > 0 && r.Addr < o.Addr+o.Len && o.Addr < r.Addr+r.Len
 }
 
-// Copy moves NLB logical blocks (a count, not 0's based) of namespace NSID from block SLBA on to byte Dest of subsystem local memory.
+// Copy moves NLB logical blocks (a count, not 0's based) of namespace NSID from block SLBA on to byte Dest of subsystem
+// local memory.
 type Copy struct {
 	NSID uint32
 	NLB  uint32

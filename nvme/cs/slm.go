@@ -6,7 +6,8 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// Opcodes of the Subsystem Local Memory command set. Memory Fill's opcode and layout are provisional: the sources differ.
+// Opcodes of the Subsystem Local Memory command set. Memory Fill's opcode and layout are provisional: the sources
+// differ.
 const (
 	SLMCopy  = 0x01
 	SLMRead  = 0x02
@@ -44,7 +45,7 @@ func MemoryFill(addr uint64, n, pattern uint32) nvme.Command {
 	return c
 }
 
-// MemoryCopy is what a Memory Copy says outside its data.
+// MemoryCopy holds the fields of a Memory Copy.
 type MemoryCopy struct {
 	Len     uint64 // bytes, the sum over the sources
 	Dest    uint64 // first byte of the destination
@@ -90,7 +91,8 @@ func ParseBlockSource(data []byte, i int) BlockSource {
 	return BlockSource{le32(b), uint32(le16(b[16:])) + 1, le64(b[8:])}
 }
 
-// MemorySource is a source of CopyFormatMemory. On the wire {namespace u32, reserved u32, address u64, bytes u32, 12 reserved}.
+// MemorySource is a source of CopyFormatMemory. On the wire {namespace u32, reserved u32, address u64, bytes u32, 12
+// reserved}.
 type MemorySource struct {
 	NSID uint32
 	Addr uint64
@@ -118,8 +120,9 @@ type Transfer struct {
 	Data    []byte
 }
 
-// MemoryCopies builds the Memory Copy commands that do what a Preprocess does with copies: the blocks of namespaces with
-// blocks of blockSize bytes, in order, neighbours in memory joined into one command where they fit. A copy of no blocks is an error.
+// MemoryCopies builds the Memory Copy commands that do what a Preprocess does with copies: the blocks of namespaces
+// with blocks of blockSize bytes, in order, neighbours in memory joined into one command where they fit. A copy of no
+// blocks is an error.
 func MemoryCopies(copies []Copy, blockSize uint32) ([]Transfer, error) {
 	var out []Transfer
 	var m MemoryCopy

@@ -24,10 +24,11 @@ const (
 // AnyAddress asks SLM Reserve for the first range that is free.
 const AnyAddress = ^uint64(0)
 
-// ReserveGranularity is what the address and length of a reservation are multiples of, in bytes.
+// ReserveGranularity is the granularity of the address and length of a reservation, in bytes.
 const ReserveGranularity = 4096
 
-// PreprocessCommand builds a Preprocess whose marshalled descriptor has n bytes. The completion's result is the program's.
+// PreprocessCommand builds a Preprocess whose marshalled descriptor has n bytes. The completion's result is the
+// program's.
 func PreprocessCommand(n uint32) nvme.Command {
 	c := nvme.New(IOPreprocess, NamespaceNVM)
 	c.SetData(n)
@@ -48,7 +49,7 @@ func memory(opcode uint8, nsid uint32, addr uint64, n uint32) nvme.Command {
 	return c
 }
 
-// Memory is what Fetch, Store, Memory Read and Memory Write say: Len bytes from Addr on.
+// Memory holds the fields of Fetch, Store, Memory Read and Memory Write: Len bytes from Addr on.
 type Memory struct {
 	Addr uint64
 	Len  uint32
@@ -74,8 +75,8 @@ func reservation(opcode uint8, addr, length uint64) nvme.Command {
 // ParseReservation reads the fields of SLM Reserve and SLM Release.
 func ParseReservation(c *nvme.Command) Range { return Range{c.QW(10), c.QW(12)} }
 
-// Chunk is one piece of an image on its way into a program slot, in either command set. Chunks come in order: Offset is
-// what has been loaded so far, and 0 starts again.
+// Chunk is a part of an image that is being loaded into an image slot, in either command set. Chunks come in order:
+// Offset is the number of bytes that were loaded before, and 0 starts again.
 type Chunk struct {
 	Slot   uint16
 	Size   uint32 // of the whole image
@@ -108,8 +109,8 @@ func ImageActivate(slot uint16) nvme.Command {
 	return c
 }
 
-// ImageTest builds an Image Activate that only tests: the drive verifies the image in a slot and runs its self-test, and the
-// active image stays. Bit 0 of dword 11 says so.
+// ImageTest builds an Image Activate that only tests: the drive verifies the image in a slot and runs its self-test,
+// and the active image stays. Bit 0 of dword 11 says so.
 func ImageTest(slot uint16) nvme.Command {
 	c := ImageActivate(slot)
 	c.SetDW(11, 1)

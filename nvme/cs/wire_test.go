@@ -17,7 +17,8 @@ func drawPreprocess(t *rapid.T) Preprocess {
 	}
 	for range rapid.IntRange(0, 20).Draw(t, "copies") {
 		p.Copies = append(p.Copies, Copy{
-			rapid.Uint32().Draw(t, "nsid"), rapid.Uint32().Draw(t, "blocks"), rapid.Uint64().Draw(t, "lba"), rapid.Uint64().Draw(t, "dest"),
+			rapid.Uint32().Draw(t, "nsid"), rapid.Uint32().Draw(t, "blocks"), rapid.Uint64().Draw(t,
+				"lba"), rapid.Uint64().Draw(t, "dest"),
 		})
 	}
 	p.Args = rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "args")
@@ -45,7 +46,8 @@ func TestPreprocessRoundTrip(t *testing.T) {
 
 // The layout is the stable contract: a change of these bytes is a change of the version.
 func TestPreprocessGolden(t *testing.T) {
-	p := Preprocess{Ranges: []Range{{1, 2}}, Copies: []Copy{{NSID: 1, NLB: 8, SLBA: 9, Dest: 10}}, Args: []byte{0xaa, 0xbb}}
+	p := Preprocess{Ranges: []Range{{1, 2}}, Copies: []Copy{{NSID: 1, NLB: 8, SLBA: 9, Dest: 10}},
+		Args: []byte{0xaa, 0xbb}}
 	b, err := p.Marshal()
 	require.NoError(t, err)
 	assert.Equal(t, "01000100"+"01000000"+"02000000"+"00000000"+
@@ -76,7 +78,8 @@ func TestPreprocessRefusesWhatItDoesNotKnow(t *testing.T) {
 
 func TestLogRoundTrip(t *testing.T) {
 	l := Log{
-		Backend: "functional", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7, 8}, DRAMToHost: Movement{9, 10, 11},
+		Backend: "functional", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7,
+			8}, DRAMToHost: Movement{9, 10, 11},
 		HostToDRAM: Movement{12, 13, 14}, SLMBytes: 15, SLMReserved: 16,
 		Units: []UnitCounter{
 			{Name: "sigridhash", Version: 17, Rows: 18, Timing: Timing{2, 21, 10, 11}},
@@ -105,7 +108,8 @@ func TestLogRoundTrip(t *testing.T) {
 
 func TestLogOffsets(t *testing.T) {
 	l := Log{
-		Backend: "rtl-sim", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7, 8}, DRAMToHost: Movement{9, 10, 11},
+		Backend: "rtl-sim", Threads: 2, Uptime: 3, Rows: 4, Executions: 5, FlashToDRAM: Movement{6, 7,
+			8}, DRAMToHost: Movement{9, 10, 11},
 		HostToDRAM: Movement{12, 13, 14}, SLMBytes: 15, SLMReserved: 16,
 		Units: []UnitCounter{{Name: "u", Version: 23, Rows: 22, Timing: Timing{2, 21, 17, 18}}},
 	}

@@ -30,7 +30,7 @@ func authCommand(fctype uint8, n uint32) nvme.Command {
 }
 
 // ParseAuth reads the length of an Authentication Send or Receive. ok is false where the entry is of another security
-// protocol, its length is 0, or its data descriptor tells another length.
+// protocol, its length is 0, or its data descriptor has another length.
 func ParseAuth(e *nvme.Command) (n uint32, ok bool) {
 	n = le.Uint32(e[44:])
 	return n, le.Uint16(e[41:]) == authSpecific && e[43] == authProtocol && n != 0 && e.SGL().Length == n

@@ -7,10 +7,10 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// Opcode is that of every Fabrics command; byte 4 of the entry tells them apart.
+// Opcode is the opcode of every Fabrics command; byte 4 of the entry is the command's type.
 const Opcode = 0x7f
 
-// Fabrics command types. The low bit tells whether data goes from host to controller.
+// Fabrics command types. The low bit reports whether data goes from host to controller.
 const (
 	TypePropertySet = 0x00
 	TypeConnect     = 0x01
@@ -76,7 +76,8 @@ const (
 	ParameterHostID       = inData
 )
 
-var parameterNames = map[uint32]string{ParameterSubsystemNQN: "subsystem NQN", ParameterControllerID: "controller identifier"}
+var parameterNames = map[uint32]string{ParameterSubsystemNQN: "subsystem NQN",
+	ParameterControllerID: "controller identifier"}
 
 // Name names a Fabrics command type.
 func Name(fctype uint8) string {
@@ -170,7 +171,7 @@ func (d *ConnectData) Unmarshal(b []byte) error {
 	return nil
 }
 
-// nqn reads a name; one that CheckNQN refuses reads as it is, for whoever reports it.
+// nqn reads a name. A name that CheckNQN refuses is returned as it is, so that an error can report it.
 func nqn(b []byte) string {
 	for i, c := range b {
 		if c == 0 {
@@ -204,7 +205,7 @@ func propertySize(size int) uint8 {
 	return 0
 }
 
-// ParseProperty reads the entry of a Property Get or Set. Size is 0 where the entry asks for one that there is not.
+// ParseProperty reads the entry of a Property Get or Set. Size is 0 where the entry asks for an undefined size.
 func ParseProperty(e *nvme.Command) (offset uint32, size int, value uint64) {
 	switch e[40] & 7 {
 	case 0:

@@ -90,8 +90,8 @@ func pad(b []byte, s string) {
 	copy(b, s)
 }
 
-// Unmarshal reads a page of which b may hold the header and the first entries only. Entries of other transports than TCP, and
-// such with an address that cannot be read, are left out.
+// Unmarshal reads a page. b may hold only the header and the first entries. Entries of transports other than TCP, and
+// entries whose address cannot be read, are left out.
 func (l *DiscoveryLog) Unmarshal(b []byte) error {
 	if len(b) < DiscoveryHeaderSize {
 		return fmt.Errorf("discovery log: %d bytes where %d belong at least", len(b), DiscoveryHeaderSize)

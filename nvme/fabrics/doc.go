@@ -1,6 +1,6 @@
-// Package fabrics holds the words of NVMe over Fabrics that are the same on every transport: the Fabrics commands Connect,
-// Property Get, Property Set and Disconnect with their builders and parsers, the data of Connect, and the entries of the
-// discovery log (Base Specification 2.0, sections 3.1.2, 5.16.1.23 and 6).
+// Package fabrics holds the words of NVMe over Fabrics that are the same on every transport: the Fabrics commands
+// Connect, Property Get, Property Set and Disconnect with their builders and parsers, the data of Connect, and the
+// entries of the discovery log (Base Specification 2.0, sections 3.1.2, 5.16.1.23 and 6).
 //
 // # Concurrency
 //

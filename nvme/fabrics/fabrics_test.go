@@ -22,7 +22,8 @@ func TestConnectRoundTrip(t *testing.T) {
 	assert.Equal(t, uint8(1), e.PSDT())
 	assert.Equal(t, []byte{1, 0, 2, 0, 127, 0, 4, 0, 0x88, 0x13, 0, 0}, e[40:52])
 
-	d := ConnectData{HostID: [16]byte{1, 2, 3}, ControllerID: AnyController, SubsystemNQN: "nqn.2024-01.org.example:s", HostNQN: "nqn.2024-01.org.example:h"}
+	d := ConnectData{HostID: [16]byte{1, 2, 3}, ControllerID: AnyController, SubsystemNQN: "nqn.2024-01.org.example:s",
+		HostNQN: "nqn.2024-01.org.example:h"}
 	b := d.Marshal()
 	require.Len(t, b, ConnectDataSize)
 	assert.Equal(t, "nqn.2024-01.org.example:s\x00", string(b[256:282]))
@@ -55,10 +56,12 @@ func TestProperties(t *testing.T) {
 }
 
 func TestNQN(t *testing.T) {
-	for _, s := range []string{DiscoveryNQN, "nqn.2014-08.org.nvmexpress:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "nqn.2024-01.io.millrace:drive-0"} {
+	for _, s := range []string{DiscoveryNQN, "nqn.2014-08.org.nvmexpress:uuid:f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
+		"nqn.2024-01.io.millrace:drive-0"} {
 		assert.NoError(t, CheckNQN(s), s)
 	}
-	for _, s := range []string{"", "iqn.2024-01.io.x:y", "nqn.2024-1.io.x:y", "nqn.2024-01io.x", "nqn.2024-01.", "nqn.2024-01.:y", "nqn.2024-01.io x", "nqn.2024-01.io.x\n", "nqn.2024-01.\xff\xfe", "nqn.2024-01.io." + strings.Repeat("x", 223)} {
+	for _, s := range []string{"", "iqn.2024-01.io.x:y", "nqn.2024-1.io.x:y", "nqn.2024-01io.x", "nqn.2024-01.",
+		"nqn.2024-01.:y", "nqn.2024-01.io x", "nqn.2024-01.io.x\n", "nqn.2024-01.\xff\xfe", "nqn.2024-01.io." + strings.Repeat("x", 223)} {
 		assert.Error(t, CheckNQN(s), "%q", s)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// CheckNQN says what is wrong with a qualified name: nqn.YYYY-MM.DOMAIN, and what the domain's owner adds behind a colon.
+// CheckNQN says what is wrong with a qualified name: nqn.YYYY-MM.DOMAIN, and what the domain's owner adds behind a
+// colon.
 func CheckNQN(s string) error {
 	switch {
 	case s == "":

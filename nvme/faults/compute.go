@@ -18,7 +18,7 @@ type compute struct {
 
 func (c *compute) Execute(ctx context.Context, ranges []cs.Range, arguments []byte) (uint64, nvme.Status) {
 	if result, st := c.in.endExecution(); !st.OK() {
-		c.in.log.Warn("fault: execution", "status", st, "result", result)
+		c.in.log.Warn("fault: execution", "status", st)
 		return result, st
 	}
 	return c.Compute.Execute(ctx, ranges, arguments)

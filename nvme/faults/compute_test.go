@@ -34,7 +34,8 @@ func TestExecutionsFailByCount(t *testing.T) {
 	for i, want := range []struct {
 		result uint64
 		st     nvme.Status
-	}{{1, nvme.Success}, {0, nvme.InternalError}, {0, nvme.InternalError}, {2, nvme.Success}, {7, cs.StatusProgramFault}, {3, nvme.Success}} {
+	}{{1, nvme.Success}, {0, nvme.InternalError}, {0, nvme.InternalError}, {2, nvme.Success}, {7,
+		cs.StatusProgramFault}, {3, nvme.Success}} {
 		result, st := wrapped.Execute(t.Context(), nil, nil)
 		require.Equal(t, want.result, result, i)
 		require.Equal(t, want.st, st, i)
@@ -58,7 +59,8 @@ func TestReplaceCountsFromZero(t *testing.T) {
 	require.Error(t, in.Replace(&Script{Execute: []Execute{{Count: Count{Times: 1}}}}), "a success is no fault")
 	_, err = f.ReadAt(make([]byte, 512), 0)
 	require.ErrorIs(t, err, ErrInjected, "the script stays")
-	require.NoError(t, in.Replace(&Script{Fail: []Fail{{Operation: Read, Blocks: 1, Status: nvme.UnrecoveredReadError, Count: Count{Times: Always}}}}))
+	require.NoError(t, in.Replace(&Script{Fail: []Fail{{Operation: Read, Blocks: 1, Status: nvme.UnrecoveredReadError,
+		Count: Count{Times: Always}}}}))
 	require.NoError(t, in.Replace(&Script{}))
 	_, err = f.ReadAt(make([]byte, 512), 0)
 	require.NoError(t, err)

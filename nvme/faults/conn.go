@@ -24,7 +24,7 @@ const (
 
 var errDropped = fmt.Errorf("the connection is dropped: %w: %w", ErrInjected, net.ErrClosed)
 
-// conn is a connection of a target, seen from the drive.
+// conn is a connection of a target, as the drive sees it.
 type conn struct {
 	net.Conn
 	in    *Injector
@@ -36,7 +36,7 @@ type conn struct {
 	sent stream
 	buf  []byte
 
-	// The reader's, of which there is one.
+	// These belong to the reader, of which there is one.
 	br       *bufio.Reader
 	received stream
 	dropped  bool
@@ -49,14 +49,15 @@ type conn struct {
 	wake time.Time  // when the reader looks for commands whose time has come; zero: never
 }
 
-// kept is a command that is kept from the drive.
+// kept is a command that is delayed on its way to the drive.
 type kept struct {
 	due time.Time
 	pdu []byte
 }
 
 func newConn(in *Injector, nc net.Conn) *conn {
-	c := &conn{Conn: nc, in: in, br: bufio.NewReaderSize(nc, 64<<10), sent: stream{in: in, dir: Sent}, received: stream{in: in, dir: Received}}
+	c := &conn{Conn: nc, in: in, br: bufio.NewReaderSize(nc, 64<<10), sent: stream{in: in, dir: Sent},
+		received: stream{in: in, dir: Received}}
 	c.queue.Store(noQueue)
 	return c
 }
@@ -70,7 +71,7 @@ func (c *conn) Close() error {
 	return c.err
 }
 
-// CloseWrite tells the other side that nothing more comes.
+// CloseWrite ends the sending direction.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return w.CloseWrite()
@@ -79,7 +80,8 @@ func (c *conn) CloseWrite() error {
 }
 
 func (c *conn) drop(s *stream) error {
-	c.in.log.Warn("fault: connection dropped", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus, "direction", s.dir.String())
+	c.in.log.Warn("fault: connection dropped", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus,
+		"direction", s.dir.String())
 	_ = c.Close()
 	return errDropped
 }
@@ -88,7 +90,7 @@ func (c *conn) drop(s *stream) error {
 func (c *conn) Write(p []byte) (done int, err error) {
 	c.wmu.Lock()
 	defer c.wmu.Unlock()
-	// What is to be written is gathered: p is not ours to change, and a write for each PDU would be slow.
+	// The bytes are gathered: p must not be changed, and one write for each PDU would be slow.
 	c.buf = c.buf[:0]
 	over := false
 	for rest := p; len(rest) > 0 && !over; {
@@ -109,7 +111,8 @@ func (c *conn) Write(p []byte) (done int, err error) {
 }
 
 func (c *conn) flipped(s *stream) {
-	c.in.log.Warn("fault: digest made wrong", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus, "direction", s.dir.String())
+	c.in.log.Warn("fault: digest made wrong", "from", c.RemoteAddr().String(), "queue", c.queue.Load(), "pdu", s.pdus,
+		"direction", s.dir.String())
 }
 
 // Read implements net.Conn. One goroutine calls it at a time.
@@ -162,7 +165,7 @@ func (c *conn) pass(p []byte) (int, error) {
 	return n, err
 }
 
-// command looks at the PDU that comes next. again says that the reader must look at what there is anew.
+// command examines the next PDU. again means that the reader must look again at the bytes that are there.
 func (c *conn) command() (again bool, err error) {
 	h, again, err := c.peek(pdu.CommonSize)
 	if h == nil {
@@ -191,8 +194,8 @@ func (c *conn) command() (again bool, err error) {
 	return false, nil
 }
 
-// peek waits for the first n bytes of a PDU. They are nil where the stream ends before, and what there is of it passes. again says
-// that the time of a command has come meanwhile.
+// peek waits for the first n bytes of a PDU. It returns nil where the stream ends before, and the bytes that there are
+// pass. again means that the time of a kept command has come.
 func (c *conn) peek(n int) (b []byte, again bool, err error) {
 	defer c.alarm(time.Time{})
 	for {
@@ -218,7 +221,7 @@ func (c *conn) peek(n int) (b []byte, again bool, err error) {
 	}
 }
 
-// keep takes the command that comes next out of the stream; again says that it did.
+// keep takes the next command out of the stream. again reports whether it did.
 func (c *conn) keep(length int, d time.Duration) (again bool, err error) {
 	if length > maxKept || c.keeping+length > maxKeeping {
 		return false, nil
@@ -245,7 +248,7 @@ func (c *conn) keep(length int, d time.Duration) (again bool, err error) {
 	return true, nil
 }
 
-// alarm has the reader woken at a time, or, if it is zero, not at all.
+// alarm wakes the reader at a time; the zero time means never.
 func (c *conn) alarm(t time.Time) {
 	c.dmu.Lock()
 	defer c.dmu.Unlock()
@@ -255,7 +258,7 @@ func (c *conn) alarm(t time.Time) {
 	}
 }
 
-// earliest is when reading ends at the latest; c.dmu is held.
+// earliest returns when reading ends at the latest; c.dmu is held.
 func (c *conn) earliest() time.Time {
 	if c.user.IsZero() || !c.wake.IsZero() && c.wake.Before(c.user) {
 		return c.wake
@@ -263,7 +266,7 @@ func (c *conn) earliest() time.Time {
 	return c.user
 }
 
-// expired tells whether the target's own deadline has passed.
+// expired reports whether the target's own deadline has passed.
 func (c *conn) expired() bool {
 	c.dmu.Lock()
 	defer c.dmu.Unlock()

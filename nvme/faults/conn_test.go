@@ -98,7 +98,8 @@ func capsule(r pdu.Rules, cmd nvme.Command, data []byte) []byte {
 func session() (b []byte, header, data []int) {
 	for i, u := range [][]byte{
 		(&pdu.ICResp{HeaderDigest: true, DataDigest: true, MaxH2CData: 4096}).Put(new([pdu.ICSize]byte)),
-		unit(both, pdu.TypeCapsuleResp, 0), unit(both, pdu.TypeC2HData, 512), unit(both, pdu.TypeR2T, 0), unit(both, pdu.TypeC2HData, 5), unit(both, pdu.TypeCapsuleResp, 0),
+		unit(both, pdu.TypeCapsuleResp, 0), unit(both, pdu.TypeC2HData, 512), unit(both, pdu.TypeR2T, 0), unit(both,
+			pdu.TypeC2HData, 5), unit(both, pdu.TypeCapsuleResp, 0),
 	} {
 		if i > 0 {
 			header = append(header, len(b)+int(u[2]))
@@ -121,7 +122,9 @@ func TestFlipsWhereDigestsAre(t *testing.T) {
 	want[header[2]] ^= 0xff
 	want[data[1]] ^= 0xff
 	script := func(direction string) *Injector {
-		return injector(t, fmt.Sprintf("flip: [{digest: header, pdu: 2, times: 2, direction: %[1]s}, {digest: data, pdu: 2, direction: %[1]s}]", direction))
+		return injector(t,
+			fmt.Sprintf("flip: [{digest: header, pdu: 2, times: 2, direction: %[1]s}, {digest: data, pdu: 2, direction: %[1]s}]",
+				direction))
 	}
 	for piece := 1; piece <= len(b); piece++ {
 		w := &wire{}
@@ -175,8 +178,10 @@ func TestDropsWhereSaid(t *testing.T) {
 
 // What is not NVMe/TCP passes as it is.
 func TestStrangersPass(t *testing.T) {
-	for _, s := range []string{"GET / HTTP/1.1\r\n\r\n", "\x04\x03\x48\x4c\x08\x00\x00\x00 a length with nothing behind it", "short", "\x00\x00\xff\x00\x20\x00\x00\x00 a header longer than all of it"} {
-		in := injector(t, "flip: [{digest: header, times: always, direction: received}, {digest: data, times: always}]\ndelay: [{by: 1h}]")
+	for _, s := range []string{"GET / HTTP/1.1\r\n\r\n",
+		"\x04\x03\x48\x4c\x08\x00\x00\x00 a length with nothing behind it", "short", "\x00\x00\xff\x00\x20\x00\x00\x00 a header longer than all of it"} {
+		in := injector(t,
+			"flip: [{digest: header, times: always, direction: received}, {digest: data, times: always}]\ndelay: [{by: 1h}]")
 		w := &wire{in: []byte(s), piece: 3}
 		c := newConn(in, w)
 		got, err := io.ReadAll(c)
@@ -197,14 +202,16 @@ func commands() [][]byte {
 	for i, x := range []struct {
 		cmd  nvme.Command
 		data []byte
-	}{{connect.Command(), data}, {nvme.Write(1, 0, 1, 512, false), make([]byte, 512)}, {nvme.Read(1, 0, 1, 512), nil}, {nvme.Flush(1), nil}} {
+	}{{connect.Command(), data}, {nvme.Write(1, 0, 1, 512, false), make([]byte, 512)}, {nvme.Read(1, 0, 1, 512),
+		nil}, {nvme.Flush(1), nil}} {
 		x.cmd.SetCID(uint16(i))
 		us = append(us, capsule(r, x.cmd, x.data))
 	}
 	return us
 }
 
-// A command that is kept comes whole, between two others, when its time has come; the other side's silence does not hold it up.
+// A command that is kept comes whole, between two others, when its time has come; the other side's silence does not
+// hold it up.
 func TestKeptCommandComesLater(t *testing.T) {
 	us := commands()
 	for name, c := range map[string]struct {
@@ -294,8 +301,8 @@ func TestAwayBeforeTheCommand(t *testing.T) {
 	require.Nil(t, in.join(&wire{}), "it is away")
 }
 
-// Whatever a host sends, in whatever pieces: nothing is added, and without drops, delays and absences nothing is lost; how it comes in
-// pieces makes no difference.
+// Whatever a host sends, in whatever pieces: nothing is added, and without drops, delays and absences nothing is lost;
+// how it comes in pieces makes no difference.
 func FuzzReceived(f *testing.F) {
 	b, _, _ := session()
 	f.Add(b, uint16(1))
@@ -325,7 +332,8 @@ func FuzzReceived(f *testing.F) {
 			}
 			require.Equal(t, first, got)
 		}
-		everything := injector(t, flips+"\ndrop: [{pdu: 5, direction: received, torn: true}]\ndelay: [{by: 1h, after: 1}]\naway: [{for: 1h, command: 4}]")
+		everything := injector(t,
+			flips+"\ndrop: [{pdu: 5, direction: received, torn: true}]\ndelay: [{by: 1h, after: 1}]\naway: [{for: 1h, command: 4}]")
 		got, _ := io.ReadAll(newConn(everything, &wire{in: b, piece: int(piece) + 1}))
 		require.LessOrEqual(t, len(got), len(b))
 	})
@@ -340,7 +348,8 @@ func TestKeptCommandOfADroppedConnection(t *testing.T) {
 	require.ErrorIs(t, err, ErrInjected)
 	require.Equal(t, bytes.Join([][]byte{us[0], us[1], us[2][:len(us[2])/2]}, nil), got)
 
-	c = newConn(injector(t, "delay: [{by: 1h, opcode: write}]"), &wire{in: bytes.Join(us[:3], nil)[:len(us[0])+len(us[1])+100], piece: 50})
+	c = newConn(injector(t, "delay: [{by: 1h, opcode: write}]"),
+		&wire{in: bytes.Join(us[:3], nil)[:len(us[0])+len(us[1])+100], piece: 50})
 	got, err = io.ReadAll(c)
 	require.NoError(t, err, "nor is one that does not come to its end")
 	require.Equal(t, bytes.Join(us[:2], nil), got)
@@ -358,7 +367,8 @@ delay: [{by: 1s, after: 2, times: 3}, {by: 2s, opcode: flush, times: always}, {b
 		got = append(got, keep-away)
 	}
 	s := time.Second
-	require.Equal(t, []time.Duration{2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -5 * s, 2 * s, 2 * s}, got)
+	require.Equal(t, []time.Duration{2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -3 * s, 2 * s, 2 * s, 2 * s, -5 * s,
+		2 * s, 2 * s}, got)
 	require.EqualValues(t, 11, in.Stats().Delays)
 	require.EqualValues(t, 3, in.delay[0].done)
 

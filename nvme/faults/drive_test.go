@@ -170,7 +170,8 @@ func mediaErrors(t *testing.T, c nvme.Conn) (uint64, nvme.ErrorEntry) {
 	return log.MediaErrors, entries[0]
 }
 
-// A block that cannot be read fails the commands that touch it, as often as the script says, and no others; the error log names it.
+// A block that cannot be read fails the commands that touch it, as often as the script says, and no others; the error
+// log names it.
 func TestFailRead(t *testing.T) {
 	d := serve(t, "fail: [{operation: read, lba: 1000, blocks: 2, after: 1, times: 3}]")
 	h := d.dial(tcp.DialOptions{})
@@ -247,7 +248,8 @@ func TestFailFirst(t *testing.T) {
 	require.Equal(t, 4096, n)
 }
 
-// A command that is kept does not keep others: here one for an hour, which its host sends again when the connection is gone.
+// A command that is kept does not keep others: here one for an hour, which its host sends again when the connection is
+// gone.
 func TestDelay(t *testing.T) {
 	d := serve(t, `delay:
 - {by: 1h, opcode: read, after: 1, times: 1}
@@ -327,7 +329,8 @@ func TestFlipDataDigestReceived(t *testing.T) {
 func TestFlipHeaderDigest(t *testing.T) {
 	for _, direction := range []string{"sent", "received"} {
 		t.Run(direction, func(t *testing.T) {
-			d := serve(t, "flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: "+direction+"}, {digest: header, pdu: 20, queue: io, direction: "+direction+"}]")
+			d := serve(t,
+				"flip: [{digest: header, pdu: 8, times: 1, queue: io, direction: "+direction+"}, {digest: header, pdu: 20, queue: io, direction: "+direction+"}]")
 			h := d.dial(tcp.DialOptions{HeaderDigest: true})
 			for i := range uint64(30) {
 				readBack(t, h, i, 1)
@@ -373,7 +376,8 @@ func TestDrop(t *testing.T) {
 // dialAgain dials until it succeeds: a script may drop the connection that is being made.
 func dialAgain(t *testing.T, d *drive) (h *tcp.Host, err error) {
 	for range 5 {
-		h, err = tcp.Dial(t.Context(), tcp.DialOptions{Address: d.address, Subsystem: testNQN, FirstDelay: time.Millisecond, DataDigest: true})
+		h, err = tcp.Dial(t.Context(), tcp.DialOptions{Address: d.address, Subsystem: testNQN, FirstDelay: time.Millisecond,
+			DataDigest: true})
 		if err == nil {
 			t.Cleanup(func() { require.NoError(t, h.Close()) })
 			return h, nil

@@ -13,10 +13,10 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// ErrInjected says that something went wrong because a script said so.
+// ErrInjected is wrapped by every error that an injector causes.
 var ErrInjected = errors.New("injected fault")
 
-// DefaultBlockSize is what an Injector takes a block for until it is told.
+// DefaultBlockSize is the block size of an Injector before SetBlockSize.
 const DefaultBlockSize = 512
 
 // Options of an Injector. The zero value works.
@@ -24,7 +24,7 @@ type Options struct {
 	Logger *slog.Logger // a line for each fault; nil: no log
 }
 
-// Stats count the faults that were injected.
+// Stats count the injected faults.
 type Stats struct {
 	Reads, Writes, Flushes     uint64 // that failed
 	Delays                     uint64 // commands that were kept
@@ -35,7 +35,7 @@ type Stats struct {
 	Executions                 uint64 // that ended with the status of a rule
 }
 
-// Injector does what a script says to a drive.
+// Injector injects the faults of a script into a drive.
 type Injector struct {
 	log       *slog.Logger
 	blockSize atomic.Int64 // bytes of a block
@@ -48,10 +48,10 @@ type Injector struct {
 	back                                     time.Time // when the drive is there again
 }
 
-// counter is the state of a rule.
+// counter counts the matches of a rule.
 type counter struct{ seen, done int64 }
 
-// hit counts a match, and tells whether it goes wrong.
+// hit counts a match, and reports whether it goes wrong.
 func (c *counter) hit(n Count) bool {
 	c.seen++
 	if c.seen <= n.After || n.Times != Always && c.done >= n.Times {
@@ -71,8 +71,8 @@ func New(s *Script, o Options) (*Injector, error) {
 	return in, in.Replace(s)
 }
 
-// Replace makes the injector follow another script from now on, whose rules count from zero; Stats go on. An empty script
-// injects nothing. It refuses what Parse refuses, and then goes on with the script that it has.
+// Replace makes the injector follow another script from now on, whose rules count from zero; Stats go on. An empty
+// script injects nothing. It refuses what Parse refuses, and then goes on with the script that it has.
 func (in *Injector) Replace(s *Script) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("faults: %w", err)
@@ -86,18 +86,18 @@ func (in *Injector) Replace(s *Script) error {
 	return nil
 }
 
-// SetBlockSize says how many bytes a block has, from 1; by default DefaultBlockSize. Whoever opens a drive knows it only after
-// the flash was wrapped.
+// SetBlockSize sets the bytes of a block, from 1; the default is DefaultBlockSize. A drive's block size is known only
+// after its flash was wrapped.
 func (in *Injector) SetBlockSize(n int) { in.blockSize.Store(int64(max(n, 1))) }
 
-// Stats counts what was injected.
+// Stats returns the counts of injected faults.
 func (in *Injector) Stats() Stats {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return in.stats
 }
 
-// GoAway closes all connections, and has those that are made for as long as d reset.
+// GoAway closes all connections, and resets new ones for the time d.
 func (in *Injector) GoAway(d time.Duration) {
 	in.mu.Lock()
 	in.stats.Absences++
@@ -113,7 +113,8 @@ func (in *Injector) GoAway(d time.Duration) {
 	}
 }
 
-// Listener wraps what a target takes connections from. Where the script has nothing for connections it still serves GoAway.
+// Listener wraps the listener from which a target accepts connections. It also serves GoAway where the script has no
+// rule for connections.
 func (in *Injector) Listener(l net.Listener) net.Listener { return &listener{l, in} }
 
 type listener struct {
@@ -157,7 +158,8 @@ func (in *Injector) leave(c *conn) {
 	delete(in.conns, c)
 }
 
-// command is told of every command that comes: for how long it is kept, and whether the drive goes away with it.
+// command counts a command that arrives. It returns for how long the command is delayed, and for how long the drive
+// goes away with it.
 func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -189,7 +191,7 @@ func (in *Injector) command(queue int32, cmd *nvme.Command) (keep, away time.Dur
 	return keep, 0
 }
 
-// flips tells which digests of a PDU are made wrong.
+// flips returns which digests of a PDU are made wrong.
 func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHeader, flipData bool) {
 	if !header && !data {
 		return false, false
@@ -210,7 +212,7 @@ func (in *Injector) flips(queue int32, dir Direction, header, data bool) (flipHe
 	return flipHeader, flipData
 }
 
-// drop tells whether a connection ends with its PDU number n, and whether in the middle of it.
+// drop reports whether a connection ends with its PDU number n, and whether in the middle of it.
 func (in *Injector) drop(queue int32, dir Direction, n int64) (drop, torn bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

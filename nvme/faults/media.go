@@ -16,7 +16,7 @@ type flash struct {
 	in *Injector
 }
 
-// meet counts a transfer of bytes [off, off+n), and tells where and why it stops; nil: it does not.
+// meet counts a transfer of bytes [off, off+n). It returns where the transfer stops, and why; nil: it does not.
 func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
 	size := in.blockSize.Load()
 	first, end := uint64(off/size), uint64((off+n+size-1)/size)
@@ -49,7 +49,7 @@ func (in *Injector) meet(op Operation, off, n int64) (stop int64, err error) {
 	return max(off, int64(lba)*size), err
 }
 
-// errno is what the controller takes a status from.
+// errno returns the error from which the controller makes the status.
 func errno(s nvme.Status) error {
 	if s == nvme.CapacityExceeded {
 		return syscall.ENOSPC
@@ -73,7 +73,7 @@ func (f *flash) WriteAt(p []byte, off int64) (int, error) {
 	return f.upTo(f.Flash.WriteAt, p[:stop-off], off, fault)
 }
 
-// upTo does what comes before a fault.
+// upTo makes the part of a transfer that comes before the fault.
 func (f *flash) upTo(do func([]byte, int64) (int, error), p []byte, off int64, fault error) (int, error) {
 	f.in.log.Warn("fault: flash", "error", fault)
 	if len(p) == 0 {

@@ -34,7 +34,7 @@ type Script struct {
 	Execute []Execute // not in a document that Parse reads: for a drive in the same process
 }
 
-// Operation is what a drive does to its flash.
+// Operation is an operation of a drive on its flash.
 type Operation int
 
 // The operations that fail. A Write Zeroes or a deallocation writes.
@@ -49,7 +49,8 @@ var operations = []string{Read: "read", Write: "write", Flush: "flush"}
 // String names the operation as scripts do.
 func (o Operation) String() string { return name(operations, int(o)) }
 
-// Fail makes transfers of flash that touch blocks [LBA, LBA+Blocks) stop there; with Flush, putting what was written on stable storage.
+// Fail makes transfers of flash that touch blocks [LBA, LBA+Blocks) stop there; with Flush, putting what was written on
+// stable storage.
 type Fail struct {
 	Operation   Operation
 	LBA, Blocks uint64 // not of Flush
@@ -61,8 +62,8 @@ type Fail struct {
 // Queues chooses connections by the queue that they are.
 type Queues int32
 
-// AnyQueue means every connection, also before it says Connect; IOQueue every queue but the admin queue. 0 is the admin queue, and
-// what is above an I/O queue's identifier.
+// AnyQueue means every connection, also before it says Connect; IOQueue every queue but the admin queue. 0 is the admin
+// queue, and what is above an I/O queue's identifier.
 const (
 	AnyQueue Queues = -1
 	IOQueue  Queues = -2
@@ -88,7 +89,8 @@ const AnyOpcode = -1
 type Delay struct {
 	By     time.Duration
 	Opcode int // AnyOpcode, or 0 to 255
-	// Blocks says that Opcode is one of the NVM command set: commands to memory and to programs with the same are not meant.
+	// Blocks says that Opcode is one of the NVM command set: commands to memory and to programs with the same are not
+	// meant.
 	Blocks bool
 	Queue  Queues
 	Count
@@ -130,8 +132,8 @@ type Flip struct {
 	Count
 }
 
-// Drop closes a connection behind its PDU number PDU (from 1), or, if Torn, in the middle of it. The PDUs of each connection are counted on
-// their own, from its first; Times is the number of connections that are dropped.
+// Drop closes a connection behind its PDU number PDU (from 1), or, if Torn, in the middle of it. The PDUs of each
+// connection are counted on their own, from its first; Times is the number of connections that are dropped.
 type Drop struct {
 	PDU       int64
 	Queue     Queues
@@ -140,8 +142,8 @@ type Drop struct {
 	Times     int64
 }
 
-// Away closes all connections when command number Command (from 1) comes, which the drive does not see any more, and serves none
-// for a while. With Times above 1 the count begins again.
+// Away closes all connections when command number Command (from 1) comes, which the drive does not see any more, and
+// serves none for a while. With Times above 1 the count begins again.
 type Away struct {
 	For     time.Duration
 	Command int64
@@ -163,7 +165,7 @@ func name(names []string, i int) string {
 	return names[i]
 }
 
-// check refuses what Parse would have.
+// check refuses what Parse refuses.
 func (s *Script) check() error {
 	for _, n := range []int{len(s.Fail), len(s.Delay), len(s.Flip), len(s.Drop), len(s.Away), len(s.Execute)} {
 		if n > MaxRules {
@@ -238,7 +240,7 @@ func checkName(what string, names []string, i int) error {
 	return nil
 }
 
-// statuses are those that a failed operation can have, the usual one first.
+// statuses are the possible statuses of a failed operation, the usual one first.
 var statuses = [][]nvme.Status{
 	Read:  {nvme.UnrecoveredReadError},
 	Write: {nvme.WriteFault, nvme.CapacityExceeded},

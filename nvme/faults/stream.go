@@ -21,10 +21,10 @@ type stream struct {
 	cut          uint32 // the offset at which the connection ends; 0: none
 }
 
-// between tells whether the next byte begins a PDU.
+// between reports whether the next byte begins a PDU.
 func (s *stream) between() bool { return s.at == 0 && !s.lost }
 
-// left is how many bytes of this PDU are still to come, as far as is known.
+// left is the number of bytes of this PDU that have not arrived, as far as is known.
 func (s *stream) left() uint32 {
 	if s.at < pdu.CommonSize {
 		return pdu.CommonSize - s.at
@@ -32,8 +32,8 @@ func (s *stream) left() uint32 {
 	return s.length - s.at
 }
 
-// pass takes the next bytes of the stream, of which it tells how many may pass now, from 1: those of one PDU. flip is which of
-// them must be made wrong, -1 for none. over says that the connection ends behind them.
+// pass takes the next bytes of the stream. It returns how many may pass now, from 1: those of one PDU. flip is the
+// index of the byte that must be made wrong, -1 for none. over means that the connection ends after them.
 func (s *stream) pass(p []byte, queue int32) (n int, flip int, over bool) {
 	if s.lost {
 		return len(p), -1, false
@@ -68,7 +68,7 @@ func (s *stream) pass(p []byte, queue int32) (n int, flip int, over bool) {
 	return n, flip, over
 }
 
-// begin decides what becomes of a PDU of which the common header has come.
+// begin decides on the faults of a PDU whose common header has arrived.
 func (s *stream) begin(queue int32) {
 	flags, size, offset := s.head[1], uint32(s.head[2]), uint32(s.head[3])
 	s.length = binary.LittleEndian.Uint32(s.head[4:])

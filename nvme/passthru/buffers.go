@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// aligned tells whether b begins at a multiple of pageSize, where the kernel takes it without a copy of its own.
+// aligned reports whether b begins at a multiple of pageSize, where the kernel takes it without a copy of its own.
 func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%pageSize == 0 }
 
 // buffers are aligned buffers for data that is not. They are made when they are first wanted, outside of Go's heap.
@@ -45,7 +45,7 @@ func (p *buffers) get(n int) (*buffer, error) {
 	return &buffer{b, free}, nil
 }
 
-// put takes a buffer back. The unmapping of one that is not kept cannot fail in a way that anybody could mend.
+// put takes a buffer back. No caller could repair a failure to unmap one that is not kept.
 func (p *buffers) put(b *buffer) {
 	p.mu.Lock()
 	if len(b.bytes) == p.size && len(p.free) < p.most {
@@ -58,7 +58,7 @@ func (p *buffers) put(b *buffer) {
 	}
 }
 
-// close gives all buffers back; none is out.
+// close frees all buffers; none is in use.
 func (p *buffers) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,16 +1,17 @@
-// Package passthru talks to a drive behind the Linux kernel's NVMe driver, local or over fabrics, and gives what the
-// other transports give: an [nvme.Conn].
+// Package passthru talks to a drive behind the Linux kernel's NVMe driver, local or over fabrics. Like the other
+// transports it implements [nvme.Conn].
 //
 // # Overview
 //
 // [Open] takes the controller's device, /dev/nvme0. Its namespaces are found through sysfs, by their own words: device
 // names follow neither the namespace identifier nor the controller's. Admin commands go to the controller's device, I/O
-// commands to the generic device (/dev/ng0n1) of the namespace that the command names, so the kernel needs no driver for
-// the command sets of computation. Under a kernel that has no generic devices the namespace's block device takes them.
+// commands to the generic device (/dev/ng0n1) of the namespace that the command names, so the kernel needs no driver
+// for the command sets of computation. Under a kernel that has no generic devices the namespace's block device takes
+// them.
 //
-// A command goes by io_uring where a probe at Open shows that the kernel carries NVMe commands by it (one ring a
-// connection, owned by one goroutine), else by a 64-bit ioctl, which occupies a thread while it runs. Conn.Carrier tells
-// which, and why. The data pointer of the command is not sent: the kernel writes its own.
+// A command goes through io_uring if a probe at Open shows that the kernel supports NVMe commands there (one ring for
+// each connection, owned by one goroutine), else through a 64-bit ioctl, which occupies a thread while it runs.
+// Conn.Carrier returns which, and why. The data pointer of the command is not sent: the kernel writes its own.
 //
 // [Controllers] lists what the kernel has. [Reset] resets a controller.
 //
@@ -27,16 +28,16 @@
 //
 // # Concurrency
 //
-// A Conn is safe for concurrent use. Close waits for the commands that run. A caller's buffer that begins at a multiple of
-// 4 KiB is given to the kernel as it is, pinned while the command runs; any other goes through an aligned buffer of the
-// Conn's.
+// A Conn is safe for concurrent use. Close waits for the commands that run. A caller's buffer that begins at a multiple
+// of 4 KiB is given to the kernel as it is, pinned while the command runs; any other goes through an aligned buffer of
+// the Conn's.
 //
 // # Errors
 //
-// What the drive answered is an [nvme.Status]; the kernel returns it as a positive number, which is never taken for
-// success. While a controller reconnects, commands that were not sent are tried again for Options.Reconnect, and so are
-// those that were cut off and may be repeated; others that were cut off end with [ErrReset]. [ErrNotFound],
-// [ErrNoNamespace], [ErrUnsupported] say what they say; the rest wraps the kernel's errno.
+// The drive's answer is an [nvme.Status]; the kernel returns it as a positive number, which is never taken for success.
+// While a controller reconnects, commands that were not sent are tried again for Options.Reconnect, and so are
+// interrupted commands that may be repeated; other interrupted commands end with [ErrReset]. The other errors are
+// [ErrNotFound], [ErrNoNamespace], [ErrUnsupported], and errors that wrap the kernel's errno.
 //
 // # Debugging
 //

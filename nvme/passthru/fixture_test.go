@@ -79,8 +79,8 @@ var computing = map[string]string{
 	"class/nvme-subsystem/nvme-subsys3/subsysnqn":                             "nqn.2014-08.org.nvmexpress:uuid:1",
 }
 
-// shared is a subsystem that the kernel reaches by two controllers: the devices are the subsystem's. A third namespace is
-// reached by the other controller only.
+// shared is a subsystem that the kernel reaches by two controllers: the devices are the subsystem's. A third namespace
+// is reached by the other controller only.
 var shared = map[string]string{
 	"class/nvme/nvme0/model":        "Model",
 	"class/nvme/nvme0/dev":          "237:0",

@@ -55,7 +55,8 @@ func issued() []struct {
 		{"get log SMART", true, nvme.GetLog(nvme.LogSMART, nvme.AllNamespaces, 0, 512), 512},
 		{"get log firmware", true, nvme.GetLog(nvme.LogFirmware, nvme.AllNamespaces, 0, 512), 512},
 		{"get log programs", true, nvme.GetLog(nvme.LogPrograms, 3, 0, 64+64*32), 64 + 64*32},
-		{"get log vendor at an offset", true, nvme.GetLog(nvme.LogVendor, nvme.AllNamespaces, 0x1_0000_0004, 0x50000), 0x50000},
+		{"get log vendor at an offset", true, nvme.GetLog(nvme.LogVendor, nvme.AllNamespaces, 0x1_0000_0004, 0x50000),
+			0x50000},
 		{"set features", true, nvme.SetFeature(nvme.FeatureWriteCache, 1), 0},
 		{"get features", true, nvme.GetFeature(nvme.FeatureWriteCache), 0},
 		{"keep alive", true, nvme.KeepAlive(), 0},
@@ -135,7 +136,8 @@ func TestLayout(t *testing.T) {
 	w.setResult(0x1122334455667788)
 	var want bytes.Buffer
 	for _, v := range []any{
-		uint8(0x85), uint8(0), uint16(0), uint32(0x01020304), uint32(0x22222222), uint32(0x33333333), // opcode flags rsvd1 nsid cdw2 cdw3
+		// opcode flags rsvd1 nsid cdw2 cdw3
+		uint8(0x85), uint8(0), uint16(0), uint32(0x01020304), uint32(0x22222222), uint32(0x33333333),
 		uint64(0), uint64(0xaabbccddeeff0011), uint32(0), uint32(0x1000), // metadata addr metadata_len data_len
 		uint32(0x10101010), uint32(0x11111111), uint32(0x12121212), uint32(0x13131313), uint32(0x14141414), uint32(0x15151515),
 		uint32(2), uint32(0), uint64(0x1122334455667788), // timeout_ms rsvd2 result

@@ -24,8 +24,8 @@ const inGuest = "MILLRACE_IN_GUEST"
 // badSector is the sector of 512 bytes whose reading QEMU fails.
 const badSector = 2048
 
-// TestGuestQEMU boots kernels with QEMU's NVMe controller and runs this package's TestInGuest there. Two namespaces, the
-// first with a sector that cannot be read.
+// TestGuestQEMU boots kernels with QEMU's NVMe controller and runs this package's TestInGuest there. Two namespaces,
+// the first with a sector that cannot be read.
 func TestGuestQEMU(t *testing.T) {
 	kernels := guest.Kernels(t)
 	dir := t.TempDir()
@@ -37,7 +37,8 @@ func TestGuestQEMU(t *testing.T) {
 	program, err := os.ReadFile(binary)
 	require.NoError(t, err)
 	config := filepath.Join(dir, "blkdebug")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "[inject-error]\nevent = \"read_aio\"\nerrno = \"5\"\nsector = \"%d\"\n", badSector), 0o644))
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
+		"[inject-error]\nevent = \"read_aio\"\nerrno = \"5\"\nsector = \"%d\"\n", badSector), 0o644))
 	for i := range 2 {
 		disk := filepath.Join(dir, fmt.Sprintf("disk%d", i))
 		require.NoError(t, os.WriteFile(disk, nil, 0o644))

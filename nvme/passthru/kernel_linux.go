@@ -25,7 +25,7 @@ const (
 type system struct{}
 
 func (system) open(path, dev string) (node, error) {
-	// The kernel wants no more than the right to open; reading is asked for so that an unreadable node is told apart.
+	// The kernel demands only the right to open. Reading is requested so that an unreadable node is recognised.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -40,7 +40,8 @@ func (system) open(path, dev string) (node, error) {
 		return nil, errors.Join(fmt.Errorf("%s is no device node", path), n.Close())
 	}
 	if got := fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)); dev != "" && got != dev {
-		return nil, errors.Join(fmt.Errorf("%s is device %s, though sysfs says %s: it is a stale node", path, got, dev), n.Close())
+		return nil, errors.Join(fmt.Errorf("%s is device %s, though sysfs says %s: it is a stale node", path, got, dev),
+			n.Close())
 	}
 	return n, nil
 }

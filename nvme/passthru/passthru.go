@@ -35,8 +35,8 @@ type Options struct {
 	// Timeout and AdminTimeout are the kernel's timers for a command. When one runs out the kernel resets the whole
 	// controller. 0 leaves what the driver has (30 and 60 seconds unless its parameters say otherwise).
 	Timeout, AdminTimeout time.Duration
-	// Reconnect is how long commands are tried again while the controller is away; 0 means DefaultReconnect, less than 0
-	// not at all.
+	// Reconnect bounds how long commands are tried again while the controller is away. 0 means DefaultReconnect, and a
+	// negative value that they are not tried again.
 	Reconnect time.Duration
 	// NoRing sends everything by ioctl.
 	NoRing bool
@@ -57,7 +57,8 @@ const (
 	adminDepth = 8
 )
 
-// defaultMost is what one command carries where the kernel does not say: 127 scattered pages, the least of any transport.
+// defaultMost is the most data of a command where the kernel does not report a limit: 127 scattered pages, the least of
+// any transport.
 const defaultMost = 127 * pageSize
 
 func (o *Options) sysfs() sysfs {
@@ -92,13 +93,13 @@ func (o *Options) fill() error {
 	return nil
 }
 
-// kernel is what this package asks of the operating system.
+// kernel is the part of the operating system that this package uses.
 type kernel interface {
 	// open opens a device node, which must be the device that sysfs calls major:minor; an empty dev is not checked.
 	open(path, dev string) (node, error)
 	// ring makes an io_uring for depth commands at a time.
 	ring(depth int) (carrier, error)
-	// memory makes a buffer that begins at a multiple of pageSize. free gives it back.
+	// memory makes a buffer that begins at a multiple of pageSize. free frees it.
 	memory(n int) (b []byte, free func() error, err error)
 }
 
@@ -112,8 +113,8 @@ type node interface {
 	reset() error
 }
 
-// carrier takes a command to the drive and returns when it has completed. It writes the result into w and returns what the
-// kernel did: an errno, or the command's status.
+// carrier takes a command to the drive and returns when it has completed. It writes the result into w and returns what
+// the kernel did: an errno, or the command's status.
 type carrier interface {
 	carry(n node, r request, w *wire, data []byte) (nvme.Status, error)
 	Close() error
@@ -129,7 +130,7 @@ type Conn struct {
 	how        string  // Carrier's answer
 	buffers    buffers
 
-	adminSlots, ioSlots chan struct{}
+	adminPermits, ioPermits chan struct{}
 
 	mu      sync.Mutex // guards what follows
 	nodes   map[uint32]*space
@@ -166,7 +167,7 @@ func open(path string, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		o: o, nodes: map[uint32]*space{}, most: defaultMost,
-		adminSlots: make(chan struct{}, adminDepth), ioSlots: make(chan struct{}, o.Depth),
+		adminPermits: make(chan struct{}, adminDepth), ioPermits: make(chan struct{}, o.Depth),
 	}
 	if c.controller, err = o.sysfs().controller(name); err != nil {
 		return nil, err
@@ -245,10 +246,10 @@ func (c *Conn) probe(ring carrier) error {
 	return err
 }
 
-// Controller is what sysfs said when the device was opened.
+// Controller returns what sysfs reported when the device was opened.
 func (c *Conn) Controller() Controller { return c.controller }
 
-// Carrier tells how I/O commands go: "io_uring", or "ioctl" and why.
+// Carrier returns how I/O commands are sent: "io_uring", or "ioctl" and why.
 func (c *Conn) Carrier() string { return c.how }
 
 // MaxTransfer is the most bytes that the kernel carries in one command, whatever the drive takes. It implements
@@ -260,28 +261,31 @@ func (c *Conn) Lasts() bool { return true }
 
 // Admin implements nvme.Conn.
 func (c *Conn) Admin(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return c.submit(ctx, adminRequest, c.adminSlots, cmd, data)
+	return c.submit(ctx, adminRequest, c.adminPermits, cmd, data)
 }
 
 // IO implements nvme.Conn.
 func (c *Conn) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	return c.submit(ctx, ioRequest, c.ioSlots, cmd, data)
+	return c.submit(ctx, ioRequest, c.ioPermits, cmd, data)
 }
 
 // submit waits for room and runs the command.
-func (c *Conn) submit(ctx context.Context, r request, slots chan struct{}, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
-	cpl, err := c.bounded(ctx, r, slots, cmd, data)
+func (c *Conn) submit(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
+	data []byte) (nvme.Completion, error) {
+	cpl, err := c.bounded(ctx, r, permits, cmd, data)
 	if err != nil {
 		what := "I/O"
 		if r == adminRequest {
 			what = "admin"
 		}
-		return cpl, fmt.Errorf("%s: %s command %02xh on namespace %d: %w", c.controller.Name, what, cmd.Opcode(), cmd.NSID(), err)
+		return cpl, fmt.Errorf("%s: %s command %02xh on namespace %d: %w", c.controller.Name, what, cmd.Opcode(), cmd.NSID(),
+			err)
 	}
 	return cpl, nil
 }
 
-func (c *Conn) bounded(ctx context.Context, r request, slots chan struct{}, cmd *nvme.Command, data []byte) (none nvme.Completion, err error) {
+func (c *Conn) bounded(ctx context.Context, r request, permits chan struct{}, cmd *nvme.Command,
+	data []byte) (none nvme.Completion, err error) {
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
@@ -289,14 +293,15 @@ func (c *Conn) bounded(ctx context.Context, r request, slots chan struct{}, cmd 
 		return none, errors.New("bidirectional commands make Linux reset the controller: not sent")
 	}
 	if len(data) != int(cmd.DataLength()) {
-		return none, fmt.Errorf("%d bytes of data where the command names %d: %w", len(data), cmd.DataLength(), nvme.InvalidSGLLength)
+		return none, fmt.Errorf("%d bytes of data where the command names %d: %w", len(data), cmd.DataLength(),
+			nvme.InvalidSGLLength)
 	}
 	select {
-	case slots <- struct{}{}:
+	case permits <- struct{}{}:
 	case <-ctx.Done():
 		return none, fmt.Errorf("wait for room: %w", ctx.Err())
 	}
-	defer func() { <-slots }()
+	defer func() { <-permits }()
 	if !c.enter() {
 		return none, nvme.ErrClosed
 	}
@@ -379,7 +384,7 @@ func failure(status nvme.Status, err error) error {
 	return status
 }
 
-// gone tells whether an errno says that the device is no more.
+// gone reports whether an errno says that the device is no more.
 func gone(err error) bool { return errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) }
 
 // explain adds what to do to an errno that has an answer.
@@ -458,7 +463,8 @@ func (c *Conn) forget(nsid uint32, s *space) {
 	}
 }
 
-// Close waits for the commands that run and closes the devices. The kernel's association stays. Closing twice is no error.
+// Close waits for the commands that run and closes the devices. The kernel's association stays. Closing twice is no
+// error.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -485,8 +491,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Reset resets the controller whose device is path: the association ends and a new one begins, commands that run are cut
-// off, and local memory that was held is free. It returns when the controller works again.
+// Reset resets the controller whose device is path: the association ends and a new one begins, commands that run are
+// cut off, and local memory that was held is free. It returns when the controller works again.
 func Reset(path string, o Options) (err error) {
 	defer func() {
 		if err != nil {

@@ -88,7 +88,8 @@ func TestPositiveReturnIsAStatus(t *testing.T) {
 	assert.Equal(t, pattern(512, 3), data, "a refused read leaves the buffer")
 	got := cpl.Status()
 	assert.True(t, got.DNR())
-	assert.ErrorContains(t, err, "nvme3: I/O command 02h on namespace 1: nvme status: address out of range (0/80h, do not retry)")
+	assert.ErrorContains(t, err,
+		"nvme3: I/O command 02h on namespace 1: nvme status: address out of range (0/80h, do not retry)")
 
 	// Every positive number is one, success or not.
 	for _, s := range []nvme.Status{1, 0x4001, 0x2281, 0x7fff, 0x371 + 1} {

@@ -48,12 +48,12 @@ const (
 	uringAdmin = 0xc0484e82
 )
 
-// wakeID is the user data of the poll for more work; others are slots.
+// wakeID is the user data of the poll for more work; others are indices of ops.
 const wakeID = 1 << 32
 
 // ring is an io_uring that carries NVMe commands. One goroutine, bound to its thread, owns both queues: it alone writes
-// submissions and reads completions, and waits in the kernel for completions and for more work at once, the latter through
-// an event descriptor that the ring polls.
+// submissions and reads completions, and waits in the kernel for completions and for more work at once, the latter
+// through an event descriptor that the ring polls.
 type ring struct {
 	fd, wakeFD int
 	memory     []byte // both rings
@@ -65,17 +65,18 @@ type ring struct {
 	sqArray                []uint32
 	cqes                   []byte
 
-	slots chan uint32 // free slots of ops: a token a command
-	ops   []ringOp
-	ended chan struct{} // closed when the owner has returned
+	freeOps chan uint32 // indices of free ops
+	ops     []ringOp
+	ended   chan struct{} // closed when the owner has returned
 
 	mu      sync.Mutex // guards what follows
-	queued  []uint32   // slots that wait for the owner
+	queued  []uint32   // indices of ops that wait for the owner
 	closing bool
 	broken  error // why the ring takes nothing any more
 }
 
-// ringOp is a command on its way. Whoever holds the slot owns it until it is queued, then the owner until it sends on done.
+// ringOp is a command in the ring. The goroutine that holds its index owns it until it is queued; then the ring's owner
+// does, until it sends on done.
 type ringOp struct {
 	fd     int32
 	op     uint32
@@ -88,13 +89,14 @@ type ringOp struct {
 
 // ring makes a ring for depth commands at a time and starts its owner.
 func (system) ring(depth int) (carrier, error) {
-	r := &ring{fd: -1, wakeFD: -1, ended: make(chan struct{}), slots: make(chan uint32, depth), ops: make([]ringOp, depth)}
+	r := &ring{fd: -1, wakeFD: -1, ended: make(chan struct{}), freeOps: make(chan uint32, depth),
+		ops: make([]ringOp, depth)}
 	if err := r.setup(depth + 1); err != nil { // one more for the poll
 		return nil, errors.Join(err, r.release())
 	}
 	for i := range r.ops {
 		r.ops[i].done = make(chan struct{}, 1)
-		r.slots <- uint32(i)
+		r.freeOps <- uint32(i)
 	}
 	go r.own()
 	return r, nil
@@ -127,10 +129,12 @@ func (r *ring) setup(n int) error {
 	const head, tail, mask, sqArray, cqCQEs = 0, 1, 2, 6, 5
 	bytes := max(int(sq(sqArray))+4*int(sqEntries), int(cq(cqCQEs))+cqeSize*int(cqEntries))
 	var err error
-	if r.memory, err = unix.Mmap(r.fd, mapRing, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.memory, err = unix.Mmap(r.fd, mapRing, bytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("map a ring: %w", err)
 	}
-	if r.entries, err = unix.Mmap(r.fd, mapEntries, sqeSize*int(sqEntries), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
+	if r.entries, err = unix.Mmap(r.fd, mapEntries, sqeSize*int(sqEntries), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_POPULATE); err != nil {
 		return fmt.Errorf("map a ring's entries: %w", err)
 	}
 	at := func(off uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.memory[off])) }
@@ -147,7 +151,8 @@ func (r *ring) setup(n int) error {
 // probe asks whether the kernel passes commands through to drivers.
 func (r *ring) probe() error {
 	var b [probeHeader + 8*probeOps]byte
-	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerProbe, uintptr(unsafe.Pointer(&b)), probeOps, 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerProbe, uintptr(unsafe.Pointer(&b)),
+		probeOps, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("probe a ring: %w", errno)
 	}
@@ -187,18 +192,18 @@ func (r *ring) carry(n node, req request, w *wire, data []byte) (nvme.Status, er
 	return nvme.Status(res), nil
 }
 
-// submit gives a command to the owner and waits for it. The error says that the kernel has not seen the command.
+// submit gives a command to the owner and waits for it. An error means that the kernel has not seen the command.
 func (r *ring) submit(fd int32, op uint32, w *wire) (int32, uint64, error) {
-	slot := <-r.slots
-	defer func() { r.slots <- slot }()
-	o := &r.ops[slot]
+	index := <-r.freeOps
+	defer func() { r.freeOps <- index }()
+	o := &r.ops[index]
 	o.fd, o.op, o.w, o.res, o.result, o.err = fd, op, *w, 0, 0, nil
 	r.mu.Lock()
 	if r.broken != nil || r.closing {
 		defer r.mu.Unlock()
 		return 0, 0, errors.Join(errors.New("the ring is closed"), r.broken)
 	}
-	r.queued = append(r.queued, slot)
+	r.queued = append(r.queued, index)
 	first := len(r.queued) == 1
 	r.mu.Unlock()
 	if first {
@@ -242,15 +247,15 @@ func (r *ring) release() error {
 	return errors.Join(errs...)
 }
 
-// owner is what only the owner's goroutine touches.
+// owner is the state that only the owner's goroutine touches.
 type owner struct {
 	*ring
-	placed  []uint32 // slots whose entries the kernel has not taken yet, in order; wakeSlot for the poll
+	placed  []uint32 // indices of ops whose entries the kernel has not taken yet, in order; wakeIndex for the poll
 	running int      // commands with the kernel or placed
 	polling bool     // the poll for work is with the kernel or placed
 }
 
-const wakeSlot = 1<<32 - 1
+const wakeIndex = 1<<32 - 1
 
 // own serves the ring until it is closed and nothing runs.
 func (r *ring) own() {
@@ -265,8 +270,8 @@ func (r *ring) own() {
 		batch, r.queued = append(batch[:0], r.queued...), r.queued[:0]
 		closing := r.closing
 		r.mu.Unlock()
-		for _, slot := range batch {
-			o.place(slot)
+		for _, index := range batch {
+			o.place(index)
 		}
 		if closing && o.running == 0 {
 			return
@@ -282,28 +287,28 @@ func (r *ring) own() {
 	}
 }
 
-// entry is the next free submission queue entry, cleared. There is always one: there are more than slots.
-func (o *owner) entry(slot uint32) []byte {
+// entry is the next free submission queue entry, cleared. There is always one: there are more than ops.
+func (o *owner) entry(index uint32) []byte {
 	tail := atomic.LoadUint32(o.sqTail)
 	i := tail & o.sqMask
 	e := o.entries[int(i)*sqeSize:][:sqeSize]
 	clear(e)
 	o.sqArray[i] = i
-	o.placed = append(o.placed, slot)
+	o.placed = append(o.placed, index)
 	return e
 }
 
 // publish shows the entry to the kernel.
 func (o *owner) publish() { atomic.AddUint32(o.sqTail, 1) }
 
-func (o *owner) place(slot uint32) {
-	op := &o.ops[slot]
-	e := o.entry(slot)
+func (o *owner) place(index uint32) {
+	op := &o.ops[index]
+	e := o.entry(index)
 	ne := binary.NativeEndian
 	e[0] = opUringCmd
 	ne.PutUint32(e[sqeFD:], uint32(op.fd))
 	ne.PutUint32(e[sqeCommand:], op.op)
-	ne.PutUint64(e[sqeData:], uint64(slot))
+	ne.PutUint64(e[sqeData:], uint64(index))
 	copy(e[sqeNVMe:], op.w[:ringSize])
 	o.running++
 	o.publish()
@@ -311,7 +316,7 @@ func (o *owner) place(slot uint32) {
 
 // placePoll asks to be woken when there is more work.
 func (o *owner) placePoll() {
-	e := o.entry(wakeSlot)
+	e := o.entry(wakeIndex)
 	ne := binary.NativeEndian
 	e[0] = opPollAdd
 	ne.PutUint32(e[sqeFD:], uint32(o.wakeFD))
@@ -331,7 +336,7 @@ func (o *owner) enter() error {
 	case unix.EINTR:
 		return nil
 	case unix.EAGAIN, unix.EBUSY:
-		// Short of memory, or of room for completions: reading those that are there helps.
+		// The kernel is short of memory, or of room for completions: it helps to read the completions.
 		time.Sleep(time.Millisecond)
 		return nil
 	}
@@ -360,7 +365,8 @@ func (o *owner) reap() {
 	atomic.StoreUint32(o.cqHead, head)
 }
 
-// fail ends a ring that the kernel serves no more: commands that it has not seen fail, those that it has are waited for.
+// fail ends a ring that the kernel no longer serves: commands that the kernel has not seen fail, and the others are
+// waited for.
 func (o *owner) fail(err error) {
 	o.mu.Lock()
 	o.broken = err
@@ -369,15 +375,15 @@ func (o *owner) fail(err error) {
 	o.queued = nil
 	o.mu.Unlock()
 	atomic.AddUint32(o.sqTail, -uint32(unseen))
-	for i, slot := range lost {
-		if slot == wakeSlot {
+	for i, index := range lost {
+		if index == wakeIndex {
 			continue
 		}
 		if i < unseen {
 			o.running--
 		}
-		o.ops[slot].err = err
-		o.ops[slot].done <- struct{}{}
+		o.ops[index].err = err
+		o.ops[index].done <- struct{}{}
 	}
 	for o.running > 0 {
 		time.Sleep(time.Millisecond)

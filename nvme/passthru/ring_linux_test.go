@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/nvme"
 )
 
-// makeRing makes a real ring, or skips where the kernel has none to give. /dev/null takes any command that is passed through
-// (since Linux 6.1) and answers 0.
+// makeRing makes a real ring, or skips where the kernel has none to give. /dev/null takes any command that is passed
+// through (since Linux 6.1) and answers 0.
 func makeRing(t *testing.T, depth int) (*ring, *device) {
 	t.Helper()
 	c, err := system{}.ring(depth)
@@ -120,8 +120,8 @@ func TestRingThatDies(t *testing.T) {
 		batch := r.queued
 		r.queued = nil
 		r.mu.Unlock()
-		for _, slot := range batch {
-			o.place(slot)
+		for _, index := range batch {
+			o.place(index)
 			placed++
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Controller is what the kernel says of one controller. Strings that it does not tell are empty.
+// Controller is a controller as sysfs describes it. Strings that sysfs does not have are empty.
 type Controller struct {
 	Name       string      `json:"name"` // nvme0
 	Model      string      `json:"model"`
@@ -29,11 +29,12 @@ type Controller struct {
 	dev string // major:minor of the character device
 }
 
-// Namespace is what the kernel says of one namespace of a controller.
+// Namespace is a namespace of a controller as sysfs describes it.
 type Namespace struct {
-	ID        uint32 `json:"nsid"`         // 0 where the kernel is too old to say it in sysfs
-	Generic   string `json:"generic"`      // ng0n1; empty where the kernel makes no generic devices
-	Block     string `json:"block"`        // nvme0n1; empty where no block device is visible, as for the sets of computation
+	ID      uint32 `json:"nsid"`    // 0 where the kernel is too old to say it in sysfs
+	Generic string `json:"generic"` // ng0n1; empty where the kernel makes no generic devices
+	// nvme0n1; empty where no block device is visible, as for the sets of computation
+	Block     string `json:"block"`
 	Size      int64  `json:"size_bytes"`   // of the block device
 	BlockSize int    `json:"lba_bytes"`    // of the block device
 	Multipath bool   `json:"multipath"`    // the devices are the subsystem's, over several possible paths
@@ -94,7 +95,8 @@ func (s sysfs) controller(name string) (Controller, error) {
 	}
 	c := Controller{
 		Name: name, Model: s.text(dir, "model"), Serial: s.text(dir, "serial"), Firmware: s.text(dir, "firmware_rev"),
-		NQN: s.text(dir, "subsysnqn"), Transport: s.text(dir, "transport"), Address: s.text(dir, "address"), State: s.text(dir, "state"),
+		NQN: s.text(dir, "subsysnqn"), Transport: s.text(dir, "transport"), Address: s.text(dir,
+			"address"), State: s.text(dir, "state"),
 		Paths: 1, dev: s.text(dir, "dev"),
 	}
 	// Disks of one path say which of the subsystem's shared ones lead here.
@@ -137,7 +139,7 @@ func (s sysfs) controller(name string) (Controller, error) {
 }
 
 // namespaces reads the namespaces whose devices lie in a folder of sysfs. A generic device and a disk with the same
-// numbers are of one namespace; only the disk's folder tells its identifier.
+// numbers belong to one namespace; only the disk's folder has its identifier.
 func (s sysfs) namespaces(dir string, wanted func(key string) bool) []Namespace {
 	entries, err := s.list(dir)
 	if err != nil {
@@ -186,7 +188,7 @@ func (s sysfs) namespaces(dir string, wanted func(key string) bool) []Namespace 
 	return all
 }
 
-// mostBytes is how much one command of a disk carries when every page of the data lies elsewhere in memory.
+// mostBytes returns the most data of a command of a disk if every page of the data lies elsewhere in memory.
 func (s sysfs) mostBytes(dir, disk string) int {
 	sectors := s.number(dir, disk, "queue/max_hw_sectors_kb")
 	if sectors <= 0 || sectors > 1<<20 {

@@ -22,7 +22,8 @@ func TestControllersComeFromSysfs(t *testing.T) {
 			{ID: 3, Generic: "ng3n7", dev: "236:2"},
 		},
 	}, all[1])
-	assert.Equal(t, []Namespace{{ID: 1, Block: "nvme10n1", Most: 127 * 4096, dev: "259:0"}}, all[2].Namespaces, "no generic device")
+	assert.Equal(t, []Namespace{{ID: 1, Block: "nvme10n1", Most: 127 * 4096, dev: "259:0"}}, all[2].Namespaces,
+		"no generic device")
 }
 
 func TestSharedNamespacesAreTheSubsystems(t *testing.T) {
@@ -30,10 +31,12 @@ func TestSharedNamespacesAreTheSubsystems(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	assert.Equal(t, 2, all[0].Paths)
-	first := Namespace{ID: 1, Generic: "ng0n1", Block: "nvme0n1", Size: 2 << 20, BlockSize: 4096, Multipath: true, dev: "236:0"}
+	first := Namespace{ID: 1, Generic: "ng0n1", Block: "nvme0n1", Size: 2 << 20, BlockSize: 4096, Multipath: true,
+		dev: "236:0"}
 	assert.Equal(t, []Namespace{first, {ID: 7, Generic: "ng0n2", Multipath: true, dev: "236:1"}}, all[0].Namespaces,
 		"the third is another controller's")
-	assert.Equal(t, []Namespace{first, {ID: 8, Generic: "ng0n3", Block: "nvme0n3", Multipath: true, dev: "236:2"}}, all[1].Namespaces)
+	assert.Equal(t, []Namespace{first, {ID: 8, Generic: "ng0n3", Block: "nvme0n3", Multipath: true, dev: "236:2"}},
+		all[1].Namespaces)
 	assert.Equal(t, "connecting", all[1].State)
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // wire is a command as the kernel takes it: struct nvme_passthru_cmd64 of include/uapi/linux/nvme_ioctl.h, in the
-// machine's byte order. Its first 72 bytes are struct nvme_uring_cmd, so that both ways share it. All reserved bytes and
-// the flags are 0: the kernel refuses anything else.
+// machine's byte order. Its first 72 bytes are struct nvme_uring_cmd, so that both ways share it. All reserved bytes
+// and the flags are 0: the kernel refuses anything else.
 type wire [wireSize]byte
 
 // Sizes of the two structures, and where their fields lie, in bytes.
@@ -36,9 +36,9 @@ const (
 	ioRequest
 )
 
-// encode writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. What else a submission queue
-// entry has (identifier, data pointer, metadata pointer) is the kernel's. The address of the data is filled in where it is
-// pinned.
+// encode writes a command for the kernel: its opcode, namespace and dwords 2, 3 and 10 to 15. What else a submission
+// queue entry has (identifier, data pointer, metadata pointer) is the kernel's. The address of the data is filled in
+// where it is pinned.
 func encode(cmd *nvme.Command, dataLen int, timeout time.Duration) wire {
 	var w wire
 	ne := binary.NativeEndian
@@ -69,7 +69,7 @@ func milliseconds(d time.Duration) uint32 {
 // result is the 64-bit result that the kernel wrote.
 func (w *wire) result() uint64 { return binary.NativeEndian.Uint64(w[wireResult:]) }
 
-// setResult is what the kernel does, where it arrives by other means.
+// setResult sets the result as the kernel does.
 func (w *wire) setResult(v uint64) { binary.NativeEndian.PutUint64(w[wireResult:], v) }
 
 // setAddress writes the data's address.

@@ -8,7 +8,7 @@ import (
 	"github.com/millrace/millrace/internal/admission"
 )
 
-// Reasons to cut a connection that makes room, and to end one that there is no room for.
+// Reasons to cut a connection that makes room for another, and to refuse one for which there is no room.
 var (
 	errEvicted = errors.New("it made room for a newer connection, as its share of the connections is full")
 	errFull    = errors.New("the target has as many connections as it takes")
@@ -27,10 +27,10 @@ func (t *Target) limit(s state) int {
 	return t.opt.MaxConnections
 }
 
-// full says that every place of hosts that may use a drive is taken.
+// full returns the error for a target that has MaxConnections connections.
 func (t *Target) full() error { return fmt.Errorf("%w: %d", errFull, t.opt.MaxConnections) }
 
-// accept begins a connection, or closes it where the target has as many queues as it takes.
+// accept begins a connection, or closes it where the target has as many queues as it may have.
 func (t *Target) accept(nc net.Conn) {
 	t.mu.Lock()
 	if t.closing || t.held[stateAdmitted] >= t.opt.MaxConnections {
@@ -63,8 +63,8 @@ func (t *Target) accept(nc net.Conn) {
 	}()
 }
 
-// makeRoom chooses the connection that leaves where more connections are in a state than its limit allows: the oldest of
-// the peer that has most of them, but not newest. It returns nil where there is room. mu is held.
+// makeRoom chooses the connection that leaves where more connections are in a state than its limit allows: the oldest
+// of the peer that has most of them, but not newest. It returns nil where there is room. mu is held.
 func (t *Target) makeRoom(s state, newest *connection) *connection {
 	if t.held[s] <= t.limit(s) {
 		return nil
@@ -127,10 +127,10 @@ func (t *Target) advance(c *connection, on event) error {
 }
 
 // admit lets the host of a queue that has just authenticated use it: the connection, and with the admin queue the
-// association, take the places of those that have.
+// association, take one of the places of admitted hosts.
 func (c *connection) admit() error {
 	if c.queue == 0 {
-		if err := c.assoc.ctrl.Admit(); err != nil {
+		if err := c.association.ctrl.Admit(); err != nil {
 			return err
 		}
 	}

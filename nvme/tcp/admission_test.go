@@ -135,7 +135,8 @@ func TestHostConnectsDuringAFlood(t *testing.T) {
 		})
 	}
 	for range 10 {
-		h, err := Dial(ctx, DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 2, DialContext: elsewhere})
+		h, err := Dial(ctx, DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 2,
+			ConnectTimeout: time.Minute, DialContext: elsewhere})
 		require.NoError(t, err)
 		require.NoError(t, read(ctx, h, 0, make([]byte, 512)))
 		require.NoError(t, h.Close())
@@ -189,7 +190,8 @@ func TestHostsWithoutAKeyTakeNoPlace(t *testing.T) {
 	assert.LessOrEqual(t, len(log.with("host connected")), 4*lograte.DefaultBurst)
 
 	// The other side: with every place taken by hosts that have a key, the next is told so, key or not.
-	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 1})
+	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host,
+		Queues: 1})
 	require.Error(t, err)
 	require.NotEmpty(t, log.with("the target has as many connections as it takes"))
 }
@@ -211,7 +213,8 @@ func TestAssociationsOfAuthenticatedHostsAreBounded(t *testing.T) {
 	cpl := late.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController})
 	require.True(t, cpl.Status().OK(), cpl.String())
 	s.dial(DialOptions{Key: k.Host, Queues: 1})
-	_, err = Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, Queues: 1})
+	_, err = Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host,
+		Queues: 1})
 	require.ErrorContains(t, err, "busy")
 	require.NotEmpty(t, log.with("raise MaxAssociations"))
 	for _, c := range s.target.all() {
@@ -231,7 +234,8 @@ func TestDiscoveryHasItsShare(t *testing.T) {
 	for range 5 {
 		r := s.dialRaw()
 		r.initialise(pdu.ICReq{})
-		cpl := r.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: fabrics.DiscoveryNQN})
+		cpl := r.connect(fabrics.Connect{Size: 31}, fabrics.ConnectData{ControllerID: fabrics.AnyController,
+			SubsystemNQN: fabrics.DiscoveryNQN})
 		require.True(t, cpl.Status().OK(), cpl.String())
 		all = append(all, r)
 	}
@@ -249,22 +253,29 @@ func TestDiscoveryHasItsShare(t *testing.T) {
 func TestRefusedConnectIsLogged(t *testing.T) {
 	const stranger = "nqn.2014-08.org.nvmexpress:uuid:stranger"
 	admin := fabrics.Connect{Size: 31}
-	whole := fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN, HostID: [16]byte{0xab, 0xcd}}
+	whole := fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN,
+		HostID: [16]byte{0xab, 0xcd}}
 	for name, c := range map[string]struct {
 		connect fabrics.Connect
 		data    func(d *fabrics.ConnectData)
 		host    string
 		says    string
 	}{
-		"unknown subsystem":   {admin, func(d *fabrics.ConnectData) { d.SubsystemNQN = testNQN + "x" }, hostNQN, "there is no such subsystem"},
-		"not on the list":     {admin, func(d *fabrics.ConnectData) { d.HostNQN = stranger }, stranger, "not on the allow-list"},
-		"without a key":       {admin, func(d *fabrics.ConnectData) { d.HostNQN = hostNQN + "2" }, hostNQN + "2", "there is no key of the host"},
-		"no NQN":              {admin, func(d *fabrics.ConnectData) { d.HostNQN = "no\nlevel=INFO msg=forged" }, "no\\nlevel", "host NQN"},
-		"named controller":    {admin, func(d *fabrics.ConnectData) { d.ControllerID = 7 }, hostNQN, "controller 7 is asked for by name"},
+		"unknown subsystem": {admin, func(d *fabrics.ConnectData) { d.SubsystemNQN = testNQN + "x" }, hostNQN,
+			"there is no such subsystem"},
+		"not on the list": {admin, func(d *fabrics.ConnectData) { d.HostNQN = stranger }, stranger,
+			"not on the allow-list"},
+		"without a key": {admin, func(d *fabrics.ConnectData) { d.HostNQN = hostNQN + "2" }, hostNQN + "2",
+			"there is no key of the host"},
+		"no NQN": {admin, func(d *fabrics.ConnectData) { d.HostNQN = "no\nlevel=INFO msg=forged" }, "no\\nlevel",
+			"host NQN"},
+		"named controller": {admin, func(d *fabrics.ConnectData) { d.ControllerID = 7 }, hostNQN,
+			"controller 7 is asked for by name"},
 		"admin queue too big": {fabrics.Connect{Size: 100}, nil, hostNQN, "an admin queue of 101 entries"},
 		"queue of one":        {fabrics.Connect{}, nil, hostNQN, "a queue of one entry"},
 		"format":              {fabrics.Connect{Size: 31, Format: 1}, nil, hostNQN, "record format 1"},
-		"I/O queue of nobody": {fabrics.Connect{Size: 31, Queue: 1}, nil, hostNQN, "there is no association with controller 65535"},
+		"I/O queue of nobody": {fabrics.Connect{Size: 31, Queue: 1}, nil, hostNQN,
+			"there is no association with controller 65535"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, o := keys(t)
@@ -308,7 +319,8 @@ func TestWrongKeyIsLogged(t *testing.T) {
 	var log lines
 	o.Logger = log.logger()
 	s := serve(t, o)
-	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: newKey(t, auth.SHA256)})
+	_, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN,
+		Key: newKey(t, auth.SHA256)})
 	require.ErrorIs(t, err, auth.NotAuthenticated)
 	got := log.with("authentication failed")
 	require.NotEmpty(t, got)

@@ -10,8 +10,8 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// association is a host's with a subsystem: a controller, and the connections that are its queues. It begins with the Connect
-// of an admin queue and ends with that queue's connection.
+// association is an association of a host with a subsystem: a controller, and the connections that are its queues. It
+// begins with the Connect of an admin queue and ends with that queue's connection.
 type association struct {
 	sub  *controller.Subsystem
 	ctrl *controller.Controller
@@ -48,7 +48,7 @@ func (a *association) leave(c *connection) {
 	}
 }
 
-// left says that nothing of a connection runs any more.
+// left notes that nothing of a connection runs any more.
 func (a *association) left(c *connection) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -58,23 +58,24 @@ func (a *association) left(c *connection) {
 	}
 }
 
-// authenticating tells whether a queue of the association waits for the host to authenticate. A host computes for as long as its
-// machine takes, and is given TargetOptions.Handshake for that; it does not keep its association alive beside it.
+// authenticating reports whether a queue of the association waits for the host to authenticate. A host may compute for
+// as long as TargetOptions.Handshake allows, and does not keep its association alive meanwhile.
 func (a *association) authenticating(admin *connection) bool {
-	if admin.authBy.Load() != 0 {
+	if admin.authDeadline.Load() != 0 {
 		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for c := range a.queues {
-		if c.authBy.Load() != 0 {
+		if c.authDeadline.Load() != 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// cutQueues closes the connections of the I/O queues, as a reset of the controller does; last means for good.
+// cutQueues closes the connections of the I/O queues, as a reset of the controller does. last means that no queue may
+// be opened again.
 func (a *association) cutQueues(last bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -84,7 +85,7 @@ func (a *association) cutQueues(last bool) {
 	}
 }
 
-// end waits for the connections of the I/O queues, which were cut for good, and ends the controller.
+// end waits for the end of the I/O queues, whose connections were closed, and ends the controller.
 func (a *association) end() error {
 	a.mu.Lock()
 	for len(a.queues) > 0 {
@@ -94,7 +95,8 @@ func (a *association) end() error {
 	return a.ctrl.Close()
 }
 
-// refusal is how a Connect is refused: dword 0 and the status of its completion, and why, for the log.
+// refusal is the answer to a Connect that is refused: dword 0 and the status of its completion, and the reason, for the
+// log.
 type refusal struct {
 	dw0 uint32
 	st  nvme.Status
@@ -109,8 +111,8 @@ func invalidParameter(parameter uint32, format string, a ...any) *refusal {
 // busy refuses a Connect that may succeed later.
 func busy(why error) *refusal { return &refusal{0, fabrics.ControllerBusy, why} }
 
-// connect does a Connect on a connection that is no queue yet, and logs it where it is refused. It returns dword 0 of
-// the completion.
+// connect executes a Connect on a connection that is no queue yet, and logs a refusal. It returns dword 0 of the
+// completion.
 func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Status) {
 	var d fabrics.ConnectData
 	dw0, r := c.establish(req, &d, data)
@@ -118,13 +120,14 @@ func (c *connection) connect(req fabrics.Connect, data []byte) (uint32, nvme.Sta
 		return dw0, nvme.Success
 	}
 	if n, ok := c.target.refusals.Allow(); ok {
-		c.log.Warn("connect refused", "host", d.HostNQN, "host_id", hostID(&d), "subsystem", d.SubsystemNQN, "queue", req.Queue,
+		c.log.Warn("connect refused", "host", d.HostNQN, "host_id", hostID(&d), "subsystem", d.SubsystemNQN, "queue",
+			req.Queue,
 			"error", r.why, "suppressed", n)
 	}
 	return r.dw0, r.st
 }
 
-// hostID is a host's identifier as Linux prints it.
+// hostID formats a host's identifier as Linux does.
 func hostID(d *fabrics.ConnectData) string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", d.HostID[:4], d.HostID[4:6], d.HostID[6:8], d.HostID[8:10], d.HostID[10:])
 }
@@ -138,7 +141,7 @@ func (c *connection) establish(req fabrics.Connect, d *fabrics.ConnectData, data
 	sub := t.subsystems[d.SubsystemNQN]
 	t.mu.Unlock()
 	switch err := fabrics.CheckNQN(d.HostNQN); {
-	case c.assoc != nil:
+	case c.association != nil:
 		return 0, &refusal{0, nvme.CommandSequenceError.Final(), errors.New("the connection is a queue already")}
 	case req.Format != 0:
 		return 0, &refusal{0, fabrics.IncompatibleFormat | nvme.StatusDNR, fmt.Errorf("record format %d, want 0", req.Format)}
@@ -161,12 +164,14 @@ func (c *connection) establish(req fabrics.Connect, d *fabrics.ConnectData, data
 }
 
 // connectAdmin begins an association.
-func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, *refusal) {
+func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID,
+	id uint16) (uint32, *refusal) {
 	switch {
 	case id < fabrics.AnyController-1: // FFFEh asks for any static controller: there are none, so any will do
 		return 0, invalidParameter(fabrics.ParameterControllerID, "controller %d is asked for by name, want any (FFFFh)", id)
 	case int(req.Size)+1 > controller.AdminDepth:
-		return 0, invalidParameter(fabrics.ParameterQueueSize, "an admin queue of %d entries, want %d at most", int(req.Size)+1, controller.AdminDepth)
+		return 0, invalidParameter(fabrics.ParameterQueueSize, "an admin queue of %d entries, want %d at most",
+			int(req.Size)+1, controller.AdminDepth)
 	}
 	t := c.target
 	begin, connected := sub.Connect, eventConnect
@@ -196,12 +201,14 @@ func (c *connection) connectAdmin(req fabrics.Connect, sub *controller.Subsystem
 	t.mu.Unlock()
 	c.join(a, req)
 	if n, ok := c.mayLogHost(); ok {
-		c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms", req.KeepAlive, "suppressed", n)
+		c.log.Info("host connected", "host", host.NQN, "subsystem", sub.NQN(), "cntlid", ctrl.ID(), "keep_alive_ms",
+			req.KeepAlive, "suppressed", n)
 	}
 	return uint32(ctrl.ID()) | wants, nil
 }
 
-func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID, id uint16) (uint32, *refusal) {
+func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, host controller.HostID,
+	id uint16) (uint32, *refusal) {
 	c.target.mu.Lock()
 	a := c.target.associations[associationKey{sub, id}]
 	c.target.mu.Unlock()
@@ -211,7 +218,8 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 	case a.host.NQN != host.NQN:
 		return 0, invalidParameter(fabrics.ParameterHostNQN, "the association with controller %d is another host's", id)
 	case a.host.ID != host.ID:
-		return 0, invalidParameter(fabrics.ParameterHostID, "the association with controller %d has another host identifier", id)
+		return 0, invalidParameter(fabrics.ParameterHostID, "the association with controller %d has another host identifier",
+			id)
 	}
 	wants, err := c.demand(a)
 	if err != nil {
@@ -234,9 +242,11 @@ func (c *connection) connectIO(req fabrics.Connect, sub *controller.Subsystem, h
 	case st.Is(nvme.InvalidQueueID):
 		return 0, invalidParameter(fabrics.ParameterQueueID, "queue %d, want 1 to %d", req.Queue, controller.MaxQueues)
 	case st.Is(nvme.InvalidQueueSize):
-		return 0, invalidParameter(fabrics.ParameterQueueSize, "a queue of %d entries, want 2 to %d", int(req.Size)+1, controller.MaxDepth)
+		return 0, invalidParameter(fabrics.ParameterQueueSize, "a queue of %d entries, want 2 to %d", int(req.Size)+1,
+			controller.MaxDepth)
 	case !st.OK():
-		return 0, &refusal{0, st, fmt.Errorf("the controller does not take queue %d now: it is %s, or has the queue already", req.Queue, a.ctrl.State())}
+		return 0, &refusal{0, st, fmt.Errorf("the controller does not take queue %d now: it is %s, or has the queue already",
+			req.Queue, a.ctrl.State())}
 	}
 	c.join(a, req)
 	return uint32(id) | wants, nil

@@ -26,7 +26,7 @@ type buffers [bufferClasses]sync.Pool
 
 func bufferClass(n int) int { return max(bits.Len(uint(max(n, 1)-1))-minBufferShift, 0) }
 
-// get returns a buffer of at least n bytes, n at most controller.MDTS. What it holds is what others left there.
+// get returns a buffer of at least n bytes, n at most controller.MDTS. It still holds the bytes of its last use.
 func (p *buffers) get(n int) *buffer {
 	c := bufferClass(n)
 	if b, ok := p[c].Get().(*buffer); ok {
@@ -37,8 +37,8 @@ func (p *buffers) get(n int) *buffer {
 
 func (p *buffers) put(b *buffer) { p[b.class].Put(b) }
 
-// budget is the bytes of buffers that a connection may still take. It serves in the order of asking, so that a large
-// command is not passed by small ones for ever.
+// budget is the bytes of buffers that a connection may still take. Waiters are served in the order in which they asked,
+// so that small commands cannot pass a large one for ever.
 type budget struct {
 	mu          sync.Mutex
 	free        int
@@ -46,7 +46,7 @@ type budget struct {
 	over        bool
 }
 
-// waiter waits for bytes of a budget; it is used again and again. The zero waiter works.
+// waiter waits for bytes of a budget. It is reused. The zero waiter works.
 type waiter struct {
 	n     int
 	next  *waiter
@@ -68,7 +68,7 @@ func (b *budget) takeNow(n int) bool {
 	return true
 }
 
-// take waits for n bytes, n at most what the budget began with, and tells whether it got them: not after end.
+// take waits for n bytes, n at most what the budget began with. It reports whether it got them; after end it gets none.
 func (b *budget) take(n int, w *waiter) bool {
 	b.mu.Lock()
 	if b.over || b.takeNow(n) {
@@ -101,7 +101,7 @@ func (b *budget) give(n int) {
 	}
 }
 
-// end sends everybody away.
+// end wakes every waiter without bytes.
 func (b *budget) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *budget) end() {
 	b.first = nil
 }
 
-// waiting is how many wait.
+// waiting returns the number of waiters.
 func (b *budget) waiting() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

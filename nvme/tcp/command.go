@@ -10,7 +10,7 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// command is one that a target was sent, from its capsule to the last byte of its answer.
+// command is a command of a host, from its capsule to the last byte of its answer.
 type command struct {
 	cmd    nvme.Command
 	tag    uint16 // its place in connection.tags, for good
@@ -27,12 +27,12 @@ type command struct {
 
 func (cmd *command) hold(b *buffer, n int) { cmd.buf, cmd.data = b, b.b[:n] }
 
-// brings tells whether the answer carries data.
+// brings reports whether the answer carries data.
 func (cmd *command) brings() bool {
 	return cmd.want.Direction == nvme.ControllerToHost && cmd.cpl.Status().OK()
 }
 
-// isEvent tells whether this is an Asynchronous Event Request, which may wait for ever.
+// isEvent reports whether this is an Asynchronous Event Request, which may wait for ever.
 func (cmd *command) isEvent(queue uint16) bool {
 	return queue == 0 && cmd.cmd.Opcode() == nvme.AdminAsyncEventRequest
 }
@@ -45,7 +45,7 @@ func (cmd *command) endedByController(queue uint16) bool {
 	return cmd.isEvent(queue) && (st.Is(nvme.QueueDeleted) || st.Is(nvme.CommandSequenceError))
 }
 
-// message is something to send: bytes, or of a command its request for data or its answer.
+// message is what a connection sends: bytes as they are, a command's request for data (R2T), or a command's answer.
 type message struct {
 	raw      []byte
 	cmd      *command
@@ -53,39 +53,39 @@ type message struct {
 	withheld bool // the command ends, and nothing is sent
 }
 
-// postMessage is post for use beside send.
+// postMessage is post in the form of send.
 func (o *outbox[M]) postMessage(m M) error { return o.post(m, false) }
 
-// put is one of the outbox's ways to take a message: postMessage for the goroutine that receives, send for others.
+// put is a way to give a message to the outbox: postMessage for the goroutine that receives, send for the runners.
 type put = func(*outbox[message], message) error
 
-// run hands a command to a worker.
+// run gives a command to a runner, and starts one if none is free.
 func (c *connection) run(cmd *command) {
 	select {
-	case c.jobs <- cmd:
+	case c.runnable <- cmd:
 		return
 	default:
 	}
 	if c.started < 2*c.depth { // as many as there are commands, so that this never waits
 		c.started++
-		c.workers.Add(1)
-		go c.worker(cmd)
+		c.runners.Add(1)
+		go c.runCommands(cmd)
 		return
 	}
-	c.jobs <- cmd
+	c.runnable <- cmd
 }
 
-func (c *connection) worker(cmd *command) {
-	defer c.workers.Done()
-	for ok := true; ok; cmd, ok = <-c.jobs {
-		c.work(cmd)
+func (c *connection) runCommands(cmd *command) {
+	defer c.runners.Done()
+	for ok := true; ok; cmd, ok = <-c.runnable {
+		c.proceed(cmd)
 	}
 }
 
-// work does what is next to be done for a command.
-func (c *connection) work(cmd *command) {
+// proceed takes the next step of a command: it waits for memory, requests data, or executes the command and answers it.
+func (c *connection) proceed(cmd *command) {
 	if cmd.cmd.Opcode() == fabrics.Opcode {
-		c.workAuthentication(cmd)
+		c.proceedAuthentication(cmd)
 		return
 	}
 	n := int(cmd.want.Length)
@@ -107,7 +107,7 @@ func (c *connection) work(cmd *command) {
 	if cmd.broken {
 		cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), nvme.TransientTransportError)
 	} else {
-		cmd.cpl = c.assoc.ctrl.Execute(c.ctx, c.queue, &cmd.cmd, cmd.data)
+		cmd.cpl = c.association.ctrl.Execute(c.ctx, c.queue, &cmd.cmd, cmd.data)
 		if cmd.endedByController(c.queue) {
 			c.withhold(cmd)
 			return
@@ -116,15 +116,15 @@ func (c *connection) work(cmd *command) {
 	_ = c.answer(cmd, (*outbox[message]).send)
 }
 
-// ask asks the host for a command's data, all of it at once. The budget has been taken.
+// ask requests all of a command's data with one R2T. The budget has been taken.
 func (c *connection) ask(cmd *command, put put) {
 	n := int(cmd.want.Length)
 	cmd.budget = n
 	cmd.hold(c.target.pool.get(n), n)
 	c.mu.Lock()
 	c.tags[cmd.tag] = cmd
-	if c.wait++; c.wait == 1 {
-		c.asked = time.Now()
+	if c.awaitingData++; c.awaitingData == 1 {
+		c.awaitingSince = time.Now()
 	}
 	c.mu.Unlock()
 	_ = put(c.out, message{cmd: cmd, r2t: true}) // where it is not taken the connection ends, and the command with it
@@ -136,13 +136,13 @@ func (c *connection) refuse(cmd *command, st nvme.Status) error {
 	return c.answer(cmd, (*outbox[message]).postMessage)
 }
 
-// answer sends a command's completion, and its data where it read any. The host may send the next command as soon as it
-// sees it, so the place in the queue is free before.
+// answer sends a command's completion, and the data that it read. The host may send its next command as soon as it sees
+// the completion, so the command's place in the queue is free before.
 func (c *connection) answer(cmd *command, put put) error {
 	if c.tx.DataDigest && cmd.brings() {
 		cmd.digest = pdu.Digest(cmd.data) // here, as encode does one command after another
 	}
-	c.inflight.Add(-1)
+	c.unanswered.Add(-1)
 	err := put(c.out, message{cmd: cmd})
 	if err != nil {
 		c.settle(&message{cmd: cmd}, err)
@@ -150,11 +150,12 @@ func (c *connection) answer(cmd *command, put put) error {
 	return err
 }
 
-// withhold ends a command without an answer. A reset stops the processing of what is outstanding (Base Specification 2.0, 3.7.2),
-// and a shutdown does not wait for event requests; the targets of Linux and SPDK end both with the connection. SPDK's host forgets its
-// event requests before it writes CC.SHN and uses their identifiers for its next commands, which a late answer would end.
+// withhold ends a command without an answer. A reset stops the processing of what is outstanding (Base Specification
+// 2.0, 3.7.2), and a shutdown does not wait for event requests; the targets of Linux and SPDK end both with the
+// connection. SPDK's host forgets its event requests before it writes CC.SHN and uses their identifiers for its next
+// commands, which a late answer would end.
 func (c *connection) withhold(cmd *command) {
-	c.inflight.Add(-1)
+	c.unanswered.Add(-1)
 	if err := c.out.send(message{cmd: cmd, withheld: true}); err != nil {
 		c.settle(&message{cmd: cmd}, err)
 	}
@@ -178,12 +179,12 @@ func (c *connection) encode(b *batch, m *message) {
 }
 
 // advance counts a command that has left the submission queue.
-func (c *connection) advance() { c.sqhd = uint16((int(c.sqhd) + 1) % c.depth) }
+func (c *connection) advance() { c.queueHead = uint16((int(c.queueHead) + 1) % c.depth) }
 
 func (c *connection) encodeAnswer(b *batch, cmd *command) {
 	if cmd.brings() {
 		// What a flag says instead of a completion can carry neither a result nor a queue head.
-		short := c.noFlow && cmd.cpl.Result() == 0
+		short := c.noFlowControl && cmd.cpl.Result() == 0
 		flags := uint8(pdu.FlagLast)
 		if short {
 			flags |= pdu.FlagSuccess
@@ -201,10 +202,10 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 			return
 		}
 	}
-	if c.advance(); c.noFlow {
+	if c.advance(); c.noFlowControl {
 		cmd.cpl.SetSQHead(0xffff)
 	} else {
-		cmd.cpl.SetSQHead(c.sqhd)
+		cmd.cpl.SetSQHead(c.queueHead)
 	}
 	f := c.tx.Layout(pdu.TypeCapsuleResp, 0, 0)
 	p := b.reserve(f.Prefix())
@@ -212,7 +213,7 @@ func (c *connection) encodeAnswer(b *batch, cmd *command) {
 	f.Seal(p)
 }
 
-// settle gives back what a command holds, once its answer is sent or will never be.
+// settle gives back the memory of a command whose answer was sent or will never be sent.
 func (c *connection) settle(m *message, _ error) {
 	cmd := m.cmd
 	if cmd == nil || m.r2t {
@@ -224,14 +225,14 @@ func (c *connection) settle(m *message, _ error) {
 	if cmd.budget > 0 {
 		c.budget.give(cmd.budget)
 	}
-	if !cmd.isEvent(c.queue) && c.busy.Add(-1) == 0 && c.draining.Load() {
+	if !cmd.isEvent(c.queue) && c.unsettled.Add(-1) == 0 && c.draining.Load() {
 		c.cut(nil)
 	}
 	*cmd = command{tag: cmd.tag, waiter: cmd.waiter}
 	c.free <- cmd // has room for every command there is
 }
 
-// abandonWaiting settles the commands whose data never came.
+// abandonWaiting settles the commands that still wait for data.
 func (c *connection) abandonWaiting() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

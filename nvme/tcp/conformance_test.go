@@ -33,8 +33,8 @@ func (l *locked) WriteAt(p []byte, off int64) (int, error) {
 	return l.ram.WriteAt(p, off)
 }
 
-// The initiator against our target, with little and much data in a PDU and both sizes of block. Package kerneltest has it judged by the
-// kernel's.
+// The initiator against our target, with little and much data in a PDU and both sizes of block. Package kerneltest has
+// it judged by the kernel's.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	const friend = "nqn.2024-01.io.millrace:friend"
@@ -44,7 +44,8 @@ func TestHost(t *testing.T) {
 	}{{0, 512}, {4096, 4096}, {65536, 512}} {
 		t.Run(fmt.Sprintf("MAXH2CDATA %d, blocks of %d", c.most, c.block), func(t *testing.T) {
 			t.Parallel()
-			drive, err := controller.New(controller.Options{Flash: &locked{ram: make(ram, hosttest.MinSize)}, BlockSize: c.block})
+			drive, err := controller.New(controller.Options{Flash: &locked{ram: make(ram, hosttest.MinSize)},
+				BlockSize: c.block})
 			require.NoError(t, err)
 			target, err := tcp.NewTarget(tcp.TargetOptions{Hosts: []string{friend}, MaxH2CData: c.most})
 			require.NoError(t, err)
@@ -52,7 +53,8 @@ func TestHost(t *testing.T) {
 			require.NoError(t, err)
 			at := netip.MustParseAddrPort(l.Addr().String())
 			discovery := controller.NewDiscovery(controller.DiscoveryOptions{Entries: []fabrics.Entry{
-				{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN}, {Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
+				{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN}, {Type: fabrics.NVM, Port: 1,
+					Address: at, NQN: drive.NQN()},
 			}})
 			require.NoError(t, target.Add(drive))
 			require.NoError(t, target.Add(discovery))

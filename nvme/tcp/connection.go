@@ -17,55 +17,54 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// connection is one of a target's: a queue of an association, once it has said Connect. One goroutine receives. Commands
-// that may wait, for memory, an engine, a disk or an event, run in workers, as many as the queue is deep, which are started when they
-// are needed and end with the connection.
+// connection is a connection of a target. After Connect it is a queue of an association. One goroutine receives.
+// Commands that may wait for memory, an engine, a disk or an event run in goroutines of their own, the runners. A
+// connection starts runners when it needs them, at most as many as there are commands; they end with the connection.
 type connection struct {
-	target *Target
-	nc     net.Conn
-	log    *slog.Logger
-	rx     *reader
-	tx     pdu.Rules
-	out    *outbox[message]
-	born   time.Time
-	peer   string // the address that the connection counts for where connections must make room
+	target   *Target
+	nc       net.Conn
+	log      *slog.Logger
+	rx       *reader
+	tx       pdu.Rules
+	out      *outbox[message]
+	accepted time.Time
+	peer     string // the address that the connection counts for where connections must make room
 
 	// The target's mu guards these.
 	state   state
 	arrival uint64
 
-	ctx    context.Context // ends with the connection: commands are given up
+	ctx    context.Context // ends with the connection, and with it the commands that run
 	cancel context.CancelFunc
-	cutBy  atomic.Pointer[error] // why cut was called, nil for no fault
+	cutBy  atomic.Pointer[error] // why cut was called; nil where there was no fault
 
-	// Of the queue; set by the receiving goroutine before anything runs.
-	assoc  *association
-	queue  uint16
-	depth  int
-	noFlow bool            // submission queue flow control is off
-	auth   *auth.Responder // nil: the host need not authenticate
-	authBy atomic.Int64    // when it must have, in nanoseconds; 0: no hurry
-	// authBusy is whoever's turn it is with auth: the worker that does an authentication command, or the receiving goroutine.
-	authBusy      atomic.Bool
-	authenticates atomic.Bool // the queue may be used
+	// These describe the queue. The receiving goroutine sets them before any command runs.
+	association   *association
+	queue         uint16
+	depth         int
+	noFlowControl bool            // the host turned submission queue flow control off
+	auth          *auth.Responder // nil: the host need not authenticate
+	authDeadline  atomic.Int64    // when the host must have authenticated, in nanoseconds of Unix time; 0: no deadline
+	authBusy      atomic.Bool     // an authentication command is worked on: its runner owns auth
+	usable        atomic.Bool     // the host has authenticated
 
-	budget  budget
-	free    chan *command
-	made    int // commands there are; the receiving goroutine's
-	jobs    chan *command
-	workers sync.WaitGroup
-	started int // workers; the receiving goroutine's
+	budget   budget
+	free     chan *command // commands that no request uses
+	commands int           // commands that were made; the receiving goroutine's
+	runnable chan *command
+	runners  sync.WaitGroup
+	started  int // runners that were started; the receiving goroutine's
 
-	inflight atomic.Int32 // commands taken and not yet answered
-	busy     atomic.Int32 // commands taken and not yet settled, but for waiting event requests
-	draining atomic.Bool
+	unanswered atomic.Int32 // commands that were received and not answered yet
+	unsettled  atomic.Int32 // commands that were received and not settled yet, without waiting event requests
+	draining   atomic.Bool
 
-	sqhd uint16 // whoever writes has it
+	queueHead uint16 // SQHD; the goroutine that writes owns it
 
-	mu    sync.Mutex
-	tags  []*command // by transfer tag: those that wait for data
-	asked time.Time  // when data was last asked for or came; zero while none is awaited
-	wait  int        // commands that wait for data
+	mu            sync.Mutex
+	tags          []*command // by transfer tag: the commands that wait for data
+	awaitingSince time.Time  // when data was last requested or received; zero while no command waits for data
+	awaitingData  int        // commands that wait for data
 }
 
 // Reasons to cut a connection.
@@ -78,8 +77,9 @@ var (
 
 func newConnection(t *Target, nc net.Conn) *connection {
 	c := &connection{
-		target: t, nc: nc, log: t.log.With("from", nc.RemoteAddr().String()), born: time.Now(), depth: 1,
-		budget: budget{free: t.opt.ConnectionMemory}, free: make(chan *command, 2*controller.MaxDepth), jobs: make(chan *command),
+		target: t, nc: nc, log: t.log.With("from", nc.RemoteAddr().String()), accepted: time.Now(), depth: 1,
+		budget: budget{free: t.opt.ConnectionMemory}, free: make(chan *command, 2*controller.MaxDepth),
+		runnable: make(chan *command),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.rx = newReader(nc, pdu.Rules{MaxData: uint32(max(t.opt.MaxH2CData, inCapsule))})
@@ -89,9 +89,9 @@ func newConnection(t *Target, nc net.Conn) *connection {
 
 // join makes the connection a queue of an association.
 func (c *connection) join(a *association, req fabrics.Connect) {
-	c.queue, c.depth, c.noFlow = req.Queue, int(req.Size)+1, req.Attributes&fabrics.DisableFlowControl != 0
+	c.queue, c.depth, c.noFlowControl = req.Queue, int(req.Size)+1, req.Attributes&fabrics.DisableFlowControl != 0
 	c.target.mu.Lock() // watch reads it
-	c.assoc = a
+	c.association = a
 	c.target.mu.Unlock()
 }
 
@@ -104,7 +104,7 @@ func (c *connection) serve() {
 	c.end(header, err)
 }
 
-// handshake does the initialisation of a connection.
+// handshake initialises the connection: it receives ICReq and sends ICResp.
 func (c *connection) handshake() (header []byte, err error) {
 	f, header, err := c.rx.next()
 	if err != nil {
@@ -119,7 +119,8 @@ func (c *connection) handshake() (header []byte, err error) {
 	}
 	c.rx.rules.HeaderDigest, c.rx.rules.DataDigest = req.HeaderDigest, req.DataDigest
 	c.tx = pdu.Rules{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest, Align: 4 * (int(req.Alignment) + 1)}
-	resp := pdu.ICResp{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest, MaxH2CData: uint32(c.target.opt.MaxH2CData)}
+	resp := pdu.ICResp{HeaderDigest: req.HeaderDigest, DataDigest: req.DataDigest,
+		MaxH2CData: uint32(c.target.opt.MaxH2CData)}
 	return nil, c.out.post(message{raw: resp.Put(new([pdu.ICSize]byte))}, false)
 }
 
@@ -142,7 +143,8 @@ func (c *connection) receive() (header []byte, err error) {
 	return header, pdu.Invalid(0, "a %s from a host", f.Type)
 }
 
-// end ends the connection after err: the other side is told where it broke the protocol, and whatever runs is ended.
+// end ends the connection after err. If err is a breach of the protocol, the host is sent a termination request that
+// names it. Commands that run are cancelled.
 func (c *connection) end(header []byte, err error) {
 	c.rx.waiting()
 	var breach *pdu.Error
@@ -158,7 +160,7 @@ func (c *connection) end(header []byte, err error) {
 		c.log.Info("connection ended", "queue", c.queue, "error", err)
 	}
 	c.cut(nil)
-	a := c.assoc
+	a := c.association
 	if a != nil {
 		if c.queue == 0 {
 			a.cutQueues(true)
@@ -167,8 +169,8 @@ func (c *connection) end(header []byte, err error) {
 		}
 	}
 	c.budget.end()
-	close(c.jobs)
-	c.workers.Wait()
+	close(c.runnable)
+	c.runners.Wait()
 	c.out.stop(net.ErrClosed)
 	c.abandonWaiting()
 	switch {
@@ -188,8 +190,8 @@ func (c *connection) end(header []byte, err error) {
 	}
 }
 
-// mayLogHost reports whether a line may say now that the host of the association comes or goes, and how many were left
-// out. Hosts that have proven nothing come and go in floods.
+// mayLogHost reports whether the log may have a line now for a host that comes or goes, and how many lines were
+// suppressed before. Hosts that have not authenticated come and go in floods.
 func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
 	c.target.mu.Lock()
 	proven := c.state == stateAdmitted
@@ -200,8 +202,8 @@ func (c *connection) mayLogHost() (suppressed uint64, ok bool) {
 	return c.target.strangers.Allow()
 }
 
-// logCut says why the connection was cut off. Peers that are cut off for want of room or time come in floods, so those
-// are counted.
+// logCut logs why the connection was cut off. Connections that are cut off for want of room or time come in floods:
+// their lines are limited, and the number of suppressed lines is logged.
 func (c *connection) logCut(why error) {
 	var suppressed uint64
 	if errors.Is(why, errEvicted) || errors.Is(why, errHandshake) || errors.Is(why, errUnauthenticated) {
@@ -212,13 +214,14 @@ func (c *connection) logCut(why error) {
 		suppressed = n
 	}
 	host := ""
-	if c.assoc != nil {
-		host = c.assoc.host.NQN
+	if c.association != nil {
+		host = c.association.host.NQN
 	}
 	c.log.Warn("connection cut off", "queue", c.queue, "host", host, "error", why, "suppressed", suppressed)
 }
 
-// lingerClose lets the other side read what was written last: closing with bytes unread would throw it away.
+// lingerClose lets the other side read the last bytes that were written. Closing a connection that has unread bytes
+// would discard them.
 func (c *connection) lingerClose() {
 	const (
 		longest = time.Second
@@ -230,39 +233,39 @@ func (c *connection) lingerClose() {
 	}
 }
 
-// cut closes the connection under whatever it does. why is nil where it is nobody's fault.
+// cut closes the connection whatever it does. why is nil where no side is at fault.
 func (c *connection) cut(why error) {
 	c.cutBy.CompareAndSwap(nil, &why)
 	c.cancel()
 	_ = c.nc.Close()
 }
 
-// drain takes no more commands, and ends the connection when those that run are answered.
+// drain receives no more commands, and closes the connection when the commands that run are answered.
 func (c *connection) drain() {
 	c.draining.Store(true)
-	if c.busy.Load() == 0 {
+	if c.unsettled.Load() == 0 {
 		c.cut(nil)
 	}
 }
 
-// watch cuts the connection off where its other side made no progress, or fell silent.
+// watch cuts the connection off if the host made no progress or fell silent.
 func (c *connection) watch(now time.Time) {
 	old := func(ns int64, most time.Duration) bool { return ns != 0 && now.UnixNano()-ns > int64(most) }
 	c.mu.Lock()
-	asked := c.asked
+	asked := c.awaitingSince
 	c.mu.Unlock()
 	c.target.mu.Lock()
-	a := c.assoc
+	a := c.association
 	c.target.mu.Unlock()
 	stall := c.target.opt.Stall
 	switch {
 	case old(c.rx.since.Load(), stall), old(c.out.since.Load(), stall), !asked.IsZero() && now.Sub(asked) > stall:
 		c.cut(errStalled)
 	case a == nil:
-		if now.Sub(c.born) > c.target.opt.Handshake {
+		if now.Sub(c.accepted) > c.target.opt.Handshake {
 			c.cut(errHandshake)
 		}
-	case old(c.authBy.Load(), 0):
+	case old(c.authDeadline.Load(), 0):
 		c.cut(errUnauthenticated)
 	case c.queue == 0 && a.ctrl.Expired(now) && !a.authenticating(c):
 		a.ctrl.Fail(errKeepAlive.Error())

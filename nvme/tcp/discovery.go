@@ -16,8 +16,8 @@ const (
 	discoveryTries   = 5    // a log that changes while it is read is read again
 )
 
-// Discover asks the discovery subsystem at o.Address where subsystems can be reached. o.Subsystem may be empty: the well-known one.
-// The association ends before Discover returns.
+// Discover asks the discovery subsystem at o.Address where subsystems can be reached. o.Subsystem may be empty: the
+// well-known one. The association ends before Discover returns.
 func Discover(ctx context.Context, o DialOptions) (entries []fabrics.Entry, err error) {
 	if o.Subsystem == "" {
 		o.Subsystem = fabrics.DiscoveryNQN
@@ -39,7 +39,7 @@ func Discover(ctx context.Context, o DialOptions) (entries []fabrics.Entry, err 
 	return nil, fmt.Errorf("discover: the log of %s changed each of %d times while it was read", o.Address, discoveryTries)
 }
 
-// discoveryLog reads log page 70h, and tells whether it stayed the same meanwhile.
+// discoveryLog reads log page 70h, and reports whether it stayed the same meanwhile.
 func (h *Host) discoveryLog(ctx context.Context) (log fabrics.DiscoveryLog, whole bool, err error) {
 	page := make([]byte, fabrics.DiscoveryHeaderSize)
 	get := func(b []byte, off uint64) error {

@@ -63,7 +63,8 @@ func TestAWriteThatFailsIsExplainedByWhatTheDriveSaid(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
 	var conns []*lateReader
-	h := s.dial(DialOptions{GiveUp: -1, KeepAlive: -1, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+	h := s.dial(DialOptions{GiveUp: -1, KeepAlive: -1, DialContext: func(ctx context.Context, network,
+		address string) (net.Conn, error) {
 		nc, err := new(net.Dialer).DialContext(ctx, network, address)
 		c := &lateReader{Conn: nc, came: make(chan struct{}), failed: make(chan struct{})}
 		conns = append(conns, c)

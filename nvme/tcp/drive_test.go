@@ -155,7 +155,8 @@ func noLeaks(t *testing.T) {
 			stacks = string(b[:runtime.Stack(b, true)])
 			left := 0
 			for _, g := range strings.Split(stacks, "\n\n") {
-				if strings.Contains(g, "nvme/tcp.") && !strings.Contains(g, "testing.tRunner") || strings.Contains(g, "nvme/controller.") {
+				if strings.Contains(g, "nvme/tcp.") && !strings.Contains(g, "testing.tRunner") ||
+					strings.Contains(g, "nvme/controller.") {
 					left++
 				}
 			}

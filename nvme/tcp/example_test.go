@@ -34,7 +34,8 @@ func Example() {
 	go func() { served <- target.Serve(l) }()
 
 	ctx := context.Background()
-	host, err := tcp.Dial(ctx, tcp.DialOptions{Address: l.Addr().String(), Subsystem: drive.NQN(), HeaderDigest: true, DataDigest: true})
+	host, err := tcp.Dial(ctx, tcp.DialOptions{Address: l.Addr().String(), Subsystem: drive.NQN(), HeaderDigest: true,
+		DataDigest: true})
 	check(err)
 	block := make([]byte, 512)
 	copy(block, "hello")

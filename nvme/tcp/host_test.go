@@ -22,7 +22,8 @@ import (
 func TestReconnect(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
-	h := s.dial(DialOptions{Queues: 2, FirstDelay: time.Millisecond, LongestDelay: 20 * time.Millisecond, KeepAlive: 2 * time.Second})
+	h := s.dial(DialOptions{Queues: 2, FirstDelay: time.Millisecond, LongestDelay: 20 * time.Millisecond,
+		KeepAlive: 2 * time.Second})
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	for w := range 8 {
@@ -62,9 +63,9 @@ func TestLost(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { _, err := h.Admin(context.Background(), &event, nil); done <- err }()
 	admin := h.link.Load().admin
-	require.Eventually(t, func() bool { // it was written: its message has let go of the slot, and the answer is awaited
-		for i := range admin.slots {
-			if s := &admin.slots[i]; s.event.Load() && s.cid.Load() != 0 && s.holds.Load() == 1 {
+	require.Eventually(t, func() bool { // it was written: its message has let go of the entry, and the answer is awaited
+		for i := range admin.entries {
+			if s := &admin.entries[i]; s.event.Load() && s.cid.Load() != 0 && s.holds.Load() == 1 {
 				return true
 			}
 		}
@@ -80,9 +81,12 @@ func TestLost(t *testing.T) {
 		cmd   nvme.Command
 		want  bool
 	}{
-		{false, nvme.Read(1, 0, 1, 512), true}, {false, nvme.Write(1, 0, 1, 512, false), true}, {false, nvme.New(nvme.NVMFlush, nvme.AllNamespaces), true},
-		{false, nvme.New(cs.IOPreprocess, 1), false}, {false, nvme.New(cs.SLMRead, 2), false}, {false, nvme.New(cs.ExecuteProgram, 3), false},
-		{true, nvme.Identify(1, 0, 0), true}, {true, nvme.SetFeature(7, 0), false}, {true, nvme.New(cs.AdminSLMReserve, 0), false},
+		{false, nvme.Read(1, 0, 1, 512), true}, {false, nvme.Write(1, 0, 1, 512, false), true}, {false,
+			nvme.New(nvme.NVMFlush, nvme.AllNamespaces), true},
+		{false, nvme.New(cs.IOPreprocess, 1), false}, {false, nvme.New(cs.SLMRead, 2), false}, {false,
+			nvme.New(cs.ExecuteProgram, 3), false},
+		{true, nvme.Identify(1, 0, 0), true}, {true, nvme.SetFeature(7, 0), false}, {true, nvme.New(cs.AdminSLMReserve, 0),
+			false},
 	} {
 		assert.Equal(t, c.want, idempotent(c.admin, &c.cmd), c.cmd.String())
 	}
@@ -134,7 +138,7 @@ func TestCancellationLeaksNoIdentifier(t *testing.T) {
 	l := h.link.Load()
 	assert.Eventually(t, func() bool {
 		return len(l.io[0].free) == 2 && len(l.admin.free) == cap(l.admin.free) && len(l.admin.urgent) == cap(l.admin.urgent)
-	}, 20*time.Second, time.Millisecond, "every slot is free")
+	}, 20*time.Second, time.Millisecond, "every entry is free")
 	assert.Zero(t, h.Stats().Reconnects)
 	require.NoError(t, read(t.Context(), h, 0, make([]byte, 512)))
 	require.NoError(t, h.Close())
@@ -178,7 +182,8 @@ func TestNoAllocationPerCommand(t *testing.T) {
 	s := serve(t, TargetOptions{})
 	h := s.dial(DialOptions{})
 	b := make([]byte, 65536)
-	for _, c := range []nvme.Command{nvme.Read(1, 0, 8, 512), nvme.Write(1, 0, 8, 512, false), nvme.Write(1, 0, 128, 512, false)} {
+	for _, c := range []nvme.Command{nvme.Read(1, 0, 8, 512), nvme.Write(1, 0, 8, 512, false),
+		nvme.Write(1, 0, 128, 512, false)} {
 		data := b[:c.DataLength()]
 		got := testing.AllocsPerRun(2000, func() {
 			if _, err := h.IO(context.Background(), &c, data); err != nil {
@@ -292,7 +297,8 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 					}
 				}
 			}()
-			_, err = Dial(t.Context(), DialOptions{Address: l.Addr().String(), Subsystem: testNQN, ConnectTimeout: 5 * time.Second})
+			_, err = Dial(t.Context(), DialOptions{Address: l.Addr().String(), Subsystem: testNQN,
+				ConnectTimeout: 5 * time.Second})
 			require.Error(t, err)
 			require.False(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 			e := <-said
@@ -302,8 +308,8 @@ func TestDriveThatBreaksTheProtocol(t *testing.T) {
 	}
 }
 
-// A command that comes when the connection is lost already was never sent: it waits for the next association, whatever it is. What
-// is counted is counted by then.
+// A command that comes when the connection is lost already was never sent: it waits for the next association, whatever
+// it is. What is counted is counted by then.
 func TestCommandsAfterALoss(t *testing.T) {
 	noLeaks(t)
 	s := serve(t, TargetOptions{})
@@ -360,7 +366,8 @@ func TestUnwrittenIsUnsent(t *testing.T) {
 	defer b.Close()
 	settled := make(chan error, 3)
 	entered := make(chan struct{}, 3)
-	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.data(make([]byte, 100)) }, func(_ *int, err error) { settled <- err })
+	o := newOutbox(a, func(b *batch, m *int) { entered <- struct{}{}; b.data(make([]byte, 100)) },
+		func(_ *int, err error) { settled <- err })
 	require.NoError(t, o.post(1, false))
 	<-entered // its write waits, as nobody reads
 	require.NoError(t, o.post(2, false))
@@ -380,9 +387,12 @@ func TestRepeatable(t *testing.T) {
 		cmd   nvme.Command
 		want  bool
 	}{
-		{false, nvme.New(cs.IOFetch, 1), true}, {false, nvme.New(cs.IOStore, 1), true}, {false, nvme.New(cs.IOPreprocess, 1), false},
-		{false, nvme.New(cs.SLMRead, 2), true}, {false, nvme.New(cs.SLMWrite, 2), true}, {false, nvme.New(cs.SLMCopy, 2), false},
-		{false, nvme.New(cs.ExecuteProgram, 3), false}, {true, nvme.New(cs.IOFetch, 1), false}, {true, nvme.New(cs.AdminSLMReserve, 0), false},
+		{false, nvme.New(cs.IOFetch, 1), true}, {false, nvme.New(cs.IOStore, 1), true}, {false, nvme.New(cs.IOPreprocess, 1),
+			false},
+		{false, nvme.New(cs.SLMRead, 2), true}, {false, nvme.New(cs.SLMWrite, 2), true}, {false, nvme.New(cs.SLMCopy, 2),
+			false},
+		{false, nvme.New(cs.ExecuteProgram, 3), false}, {true, nvme.New(cs.IOFetch, 1), false}, {true,
+			nvme.New(cs.AdminSLMReserve, 0), false},
 	} {
 		assert.Equal(t, c.want, repeatable(c.admin, &c.cmd), c.cmd.String())
 		assert.False(t, c.want && idempotent(c.admin, &c.cmd), "not in another association")

@@ -30,14 +30,16 @@ const (
 	DefaultGiveUp         = time.Minute
 )
 
-// ErrLost says that the connection was lost while the command ran. What the command did is not known, and what the association held
-// of the drive, memory above all, is gone; the next command waits for a new association and goes to it.
+// ErrLost says that the connection was lost while the command ran. Whether the drive executed the command is not known.
+// What the association held of the drive is gone, above all reserved memory; the next command waits for a new
+// association.
 var ErrLost = errors.New("the connection to the drive was lost while the command ran")
 
 // ErrTimeout says that a command took longer than DialOptions.CommandTimeout. It has ended.
 var ErrTimeout = errors.New("the command took too long")
 
-// DialOptions say how a host connects. Address and Subsystem are required; the zero value of everything else works.
+// DialOptions describe a connection to a drive. Address and Subsystem are required; the zero value of every other field
+// works.
 type DialOptions struct {
 	Address   string // host:port
 	Subsystem string // NQN
@@ -45,9 +47,9 @@ type DialOptions struct {
 	HostNQN string    // default nqn.2014-08.org.nvmexpress:uuid:HostID
 	HostID  uuid.UUID // default random
 
-	// Key is the host's, with which it authenticates where the drive demands it. With ControllerKey the host demands that the
-	// drive authenticates too, whether the drive asks or not. The hashes and groups offered are auth.HostOptions' defaults
-	// where none are given.
+	// Key is the host's key. The host authenticates with it where the drive demands it. With ControllerKey the host
+	// demands that the drive authenticates too. The hashes and groups that are offered are those of auth.HostOptions where
+	// none are given.
 	Key, ControllerKey auth.Key
 	AuthHashes         []auth.Hash
 	AuthGroups         []auth.Group
@@ -62,14 +64,15 @@ type DialOptions struct {
 	CommandTimeout time.Duration // for a command to complete; 0 means DefaultCommandTimeout; below 0 none
 	ConnectTimeout time.Duration // for an association to be made; 0 means DefaultConnectTimeout
 
-	// When a connection is lost it is made anew: after FirstDelay, then after twice as long each time but at most
-	// LongestDelay, for as long as GiveUp, after which every command fails. Below 0, GiveUp means at once. 0 means the defaults.
+	// A lost connection is made again: after FirstDelay, then after pauses of twice the length, at most LongestDelay, for
+	// as long as GiveUp. After that every command fails. A negative GiveUp means that no attempt is made. 0 means the
+	// defaults.
 	FirstDelay, LongestDelay, GiveUp time.Duration
 
-	// OnEvent is called with the events of the drive that are told asynchronously; nil: none are asked for. It must not wait.
+	// OnEvent is called with the asynchronous events of the drive, and must not wait. nil: the host requests no events.
 	OnEvent func(nvme.AsyncEvent)
 
-	// DialContext makes connections; nil means net.Dialer's.
+	// DialContext connects; nil means net.Dialer's DialContext.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Logger *slog.Logger // connections lost and made; nil: no log
@@ -106,12 +109,13 @@ func (o *DialOptions) defaults() error {
 	if o.Depth <= 0 {
 		o.Depth = DefaultDepth
 	}
-	o.Queues, o.Depth = min(o.Queues, 1<<10), min(max(o.Depth, 2), maxSlots)
+	o.Queues, o.Depth = min(o.Queues, 1<<10), min(max(o.Depth, 2), maxEntries)
 	for _, d := range []struct {
 		v    *time.Duration
 		zero time.Duration
 	}{
-		{&o.KeepAlive, DefaultKeepAlive}, {&o.CommandTimeout, DefaultCommandTimeout}, {&o.ConnectTimeout, DefaultConnectTimeout},
+		{&o.KeepAlive, DefaultKeepAlive}, {&o.CommandTimeout, DefaultCommandTimeout}, {&o.ConnectTimeout,
+			DefaultConnectTimeout},
 		{&o.FirstDelay, DefaultFirstDelay}, {&o.LongestDelay, DefaultLongestDelay}, {&o.GiveUp, DefaultGiveUp},
 	} {
 		if *d.v == 0 {
@@ -127,7 +131,7 @@ func (o *DialOptions) defaults() error {
 	return nil
 }
 
-// Stats count what an initiator met with since Dial.
+// Stats count what an initiator has met since Dial.
 type Stats struct {
 	Reconnects   uint64 // associations made after the first
 	Requeued     uint64 // commands sent again, as their connection was lost or their data arrived broken
@@ -135,8 +139,8 @@ type Stats struct {
 	Aborted      uint64 // commands that were asked to end early, as their context or their time ended
 }
 
-// Host is a host's association with a subsystem over NVMe/TCP, and those that follow it when a connection is lost. It implements
-// nvme.Conn.
+// Host is a host's association with a subsystem over NVMe/TCP. When a connection is lost, a new association takes its
+// place. Host implements nvme.Conn.
 type Host struct {
 	opt DialOptions
 	log *slog.Logger
@@ -163,13 +167,14 @@ var (
 	_ nvme.Associated = (*Host)(nil)
 )
 
-// Dial connects to a subsystem. It tries once; a connection that is lost later is made anew. The error wraps ErrLost
-// where the drive took the connection and ended it before the association was made.
+// Dial connects to a subsystem. It tries once; a connection that is lost later is made again. The error wraps ErrLost
+// if the drive accepted the connection and closed it before the association was made.
 func Dial(ctx context.Context, o DialOptions) (*Host, error) {
 	if err := o.defaults(); err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	h := &Host{opt: o, log: o.Logger.With("subsystem", o.Subsystem, "address", o.Address), changed: make(chan struct{}), done: make(chan struct{})}
+	h := &Host{opt: o, log: o.Logger.With("subsystem", o.Subsystem, "address", o.Address), changed: make(chan struct{}),
+		done: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	l, err := h.connect(ctx)
 	if err != nil {
@@ -181,12 +186,12 @@ func Dial(ctx context.Context, o DialOptions) (*Host, error) {
 	return h, nil
 }
 
-// Stats counts what happened.
+// Stats returns the counts since Dial.
 func (h *Host) Stats() Stats {
 	return Stats{h.reconnects.Load(), h.requeued.Load(), h.digests.Load(), h.aborts.Load()}
 }
 
-// HostNQN is the name under which the host connected.
+// HostNQN returns the name under which the host connected.
 func (h *Host) HostNQN() string { return h.opt.HostNQN }
 
 // Admin implements nvme.Conn.
@@ -199,7 +204,7 @@ func (h *Host) IO(ctx context.Context, cmd *nvme.Command, data []byte) (nvme.Com
 	return h.do(ctx, false, cmd, data)
 }
 
-// digestRetries is how often a command is sent again whose data arrived broken.
+// digestRetries is how many times a command is sent again because a data digest did not match.
 const digestRetries = 3
 
 func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byte) (nvme.Completion, error) {
@@ -213,7 +218,8 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 			if h.isClosed() {
 				return nvme.Completion{}, named(cmd, nvme.ErrClosed)
 			}
-			return nvme.Completion{}, named(cmd, fmt.Errorf("%w, or before: it is for association %d, which is over", ErrLost, number))
+			return nvme.Completion{}, named(cmd, fmt.Errorf("%w, or before: it is for association %d, which is over", ErrLost,
+				number))
 		}
 		if l == nil {
 			var err error
@@ -241,26 +247,28 @@ func (h *Host) do(ctx context.Context, admin bool, cmd *nvme.Command, data []byt
 	}
 }
 
-// try does a command in one association, again where its data arrived broken and doing it twice there is doing it once. sent
-// tells whether the drive may have seen it.
-func (h *Host) try(ctx context.Context, l *link, admin bool, cmd *nvme.Command, data []byte) (cpl nvme.Completion, sent bool, err error) {
+// try sends a command in one association. It sends the command again if its data arrived broken and the command can be
+// repeated. sent reports whether the drive may have received it.
+func (h *Host) try(ctx context.Context, l *link, admin bool, cmd *nvme.Command, data []byte) (cpl nvme.Completion,
+	sent bool, err error) {
 	for broken := 0; ; broken++ {
 		cpl, err = l.submit(ctx, admin, cmd, data)
 		sent = sent || !errors.Is(err, errUnsent)
-		if broken == digestRetries || !errors.Is(err, nvme.TransientTransportError) || !idempotent(admin, cmd) && !repeatable(admin, cmd) {
+		if broken == digestRetries || !errors.Is(err, nvme.TransientTransportError) || !idempotent(admin, cmd) &&
+			!repeatable(admin, cmd) {
 			return cpl, sent, err
 		}
 		h.requeued.Add(1)
 	}
 }
 
-// named says in an error which command it is about.
+// named adds to an error which command it is about.
 func named(cmd *nvme.Command, err error) error {
 	return fmt.Errorf("command %02xh on namespace %d: %w", cmd.Opcode(), cmd.NSID(), err)
 }
 
-// idempotent tells whether doing a command twice is doing it once, and doing it in another association the same as in this
-// one: commands to blocks, and questions. What works on the drive's memory is not: a new association holds none of it.
+// idempotent reports whether a command may be executed twice, also in another association: commands to blocks, and
+// queries. Commands that use the drive's memory may not, because a new association holds none of it.
 func idempotent(admin bool, cmd *nvme.Command) bool {
 	if admin {
 		switch cmd.Opcode() {
@@ -279,7 +287,8 @@ func idempotent(admin bool, cmd *nvme.Command) bool {
 	return false
 }
 
-// repeatable tells whether doing a command twice in one association is doing it once: reads and writes of the drive's memory.
+// repeatable reports whether a command may be executed twice within one association: reads and writes of the drive's
+// memory.
 func repeatable(admin bool, cmd *nvme.Command) bool {
 	switch {
 	case admin:
@@ -308,7 +317,7 @@ func (h *Host) isClosed() bool {
 	return h.closed
 }
 
-// wait waits for a link other than old.
+// wait returns a link other than old, as soon as there is one.
 func (h *Host) wait(ctx context.Context, old *link) (*link, error) {
 	for {
 		h.mu.Lock()
@@ -331,8 +340,8 @@ func (h *Host) wait(ctx context.Context, old *link) (*link, error) {
 	}
 }
 
-// Close implements nvme.Conn: it waits for the commands that run, shuts the controller down and ends the association. Closing
-// twice is no error.
+// Close implements nvme.Conn: it waits for the commands that run, shuts the controller down and ends the association.
+// Further calls wait for the first and do nothing.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	if h.closed {
@@ -353,7 +362,7 @@ func (h *Host) Close() error {
 	return nil
 }
 
-// change wakes those who wait for a change. h.mu is held.
+// change wakes the goroutines that wait for a change. h.mu is held.
 func (h *Host) change() {
 	close(h.changed)
 	h.changed = make(chan struct{})

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// link is one association of a Host: its controller and queues. When any connection of it fails all are closed and every
-// command ends; a link is not mended but replaced.
+// link is one association of a Host: its controller and queues. When any of its connections fails, all are closed and
+// every command ends; a link is not repaired but replaced.
 type link struct {
 	h      *Host
 	number uint64 // of the association, from 1
@@ -43,7 +43,7 @@ type link struct {
 // errLinkLost ends the commands of a link that is lost.
 var errLinkLost = errors.New("the connection was lost")
 
-// errUnsent is an errLinkLost of which not a byte was written: the drive has not seen the command.
+// errUnsent is an errLinkLost for a command of which no byte was written: the drive has not received it.
 var errUnsent = fmt.Errorf("%w before the command was sent", errLinkLost)
 
 func newLink(h *Host) *link {
@@ -66,7 +66,7 @@ func (l *link) lose(cause error) {
 	}
 }
 
-// queues are those that there are; l.mu is held, or the link is open.
+// queues are the queues that are open; l.mu is held, or the link is open.
 func (l *link) queues() []*queue {
 	if l.admin == nil {
 		return nil
@@ -80,7 +80,7 @@ func (l *link) why() error {
 	return l.cause
 }
 
-// task runs f in a goroutine that belongs to the link, and tells whether it did: not once the link is lost.
+// task runs f in a goroutine that belongs to the link, and reports whether it did: not once the link is lost.
 func (l *link) task(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +95,7 @@ func (l *link) task(f func()) bool {
 	return true
 }
 
-// abandon is for a link that open did not finish: nobody else sees to its end.
+// abandon ends a link that open did not finish.
 func (l *link) abandon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,8 +132,8 @@ func (l *link) submit(ctx context.Context, admin bool, cmd *nvme.Command, data [
 	return q.do(ctx, q.free, cmd, data, l.h.opt.CommandTimeout)
 }
 
-// pick returns an I/O queue, of which there is one at least: each has its turn, but one that is full is passed over while another has
-// room.
+// pick returns an I/O queue; there is at least one. The queues take turns, but a full queue is passed over while
+// another has room.
 func (l *link) pick() *queue {
 	n := uint32(len(l.io))
 	if n == 1 {
@@ -148,7 +148,7 @@ func (l *link) pick() *queue {
 	return l.io[turn%n]
 }
 
-// finish waits for the commands that run, and shuts the controller down. Nothing new is submitted by the Host any more.
+// finish waits for the commands that run, and shuts the controller down. The Host submits no further commands.
 func (l *link) finish() {
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
@@ -173,8 +173,8 @@ func (l *link) finish() {
 	if err != nil {
 		return
 	}
-	// After a shutdown everything written is on stable storage. After the reset that follows, the drive has freed what
-	// the association held, so that who opens the drive next finds it free.
+	// After a shutdown all writes are on stable storage. After the reset that follows, the drive has freed what the
+	// association held, so that the next host that opens the drive finds it free.
 	l.ending.Store(true)
 	const shutdown, complete, ready, fatal = 1 << 14, 2 << 2, 1, 1 << 1
 	for _, step := range []struct {
@@ -260,7 +260,7 @@ func (l *link) housekeep() {
 	}
 }
 
-// breach ends the link because the drive broke the protocol, and tells it why.
+// breach ends the link because the drive broke the protocol, and sends the drive a termination request that says why.
 func (l *link) breach(q *queue, e *pdu.Error, header []byte) {
 	if q.out.post(hostMessage{raw: pdu.Terminate(pdu.TypeH2CTermReq, e, header)}, true) == nil {
 		_ = q.nc.SetWriteDeadline(time.Now().Add(time.Second))

@@ -17,15 +17,18 @@ const (
 	flushRounds = 4       // batches that a sender writes for others before it goes on its way
 )
 
-// errOutboxClosed is returned for a message after the last one, and wrapped in what settle is told of a message of which not a
-// byte was written.
+// errOutboxClosed is returned for a message after the last one. The error that settle gets for a message of which no
+// byte was written wraps it.
 var errOutboxClosed = errors.New("nothing more is sent on this connection")
 
-// outbox sends messages on a connection in the order in which they come. A sender who finds nobody writing does it, for
-// itself and for those that come while it writes; so a busy connection writes many PDUs at a time, and an idle one hands
-// nothing over. Whoever receives must not be held up by writing, or two sides that do both wait for each other: for it,
-// post leaves the writing to a goroutine that ends with stop. encode turns a message into bytes; settle is called once for every message that
-// send took, when its bytes have been written or will never be. Both are called by one goroutine at a time.
+// outbox sends messages on a connection in the order in which it takes them. There is no goroutine that all senders
+// hand over to: a sender that finds no write in progress writes its own message and those that arrive meanwhile. So a
+// busy connection writes many PDUs at a time, and an idle connection switches no goroutine. A goroutine that receives
+// must not write, or two sides that both write and do not read would wait for each other: it calls post, which leaves
+// the writing to a goroutine that ends with stop.
+//
+// encode turns a message into bytes. settle is called once for every message that was taken, when its bytes have been
+// written or will never be. Both are called by one goroutine at a time.
 type outbox[M any] struct {
 	encode func(*batch, *M)
 	settle func(*M, error)
@@ -59,7 +62,7 @@ func newOutbox[M any](conn net.Conn, encode func(*batch, *M), settle func(*M, er
 	return o
 }
 
-// send takes a message, and may write. The error says that it was not taken.
+// send takes a message, and may write. An error means that the message was not taken.
 func (o *outbox[M]) send(m M) error {
 	write, err := o.take(m, false)
 	if write {
@@ -70,7 +73,7 @@ func (o *outbox[M]) send(m M) error {
 	return err
 }
 
-// post takes a message and does not write; last makes it the last.
+// post takes a message and does not write. last makes it the last message.
 func (o *outbox[M]) post(m M, last bool) error {
 	write, err := o.take(m, last)
 	if write {
@@ -79,7 +82,7 @@ func (o *outbox[M]) post(m M, last bool) error {
 	return err
 }
 
-// take queues a message, and tells whether its sender has to see to the writing.
+// take queues a message. It reports whether its sender has to write.
 func (o *outbox[M]) take(m M, last bool) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -96,7 +99,7 @@ func (o *outbox[M]) take(m M, last bool) (write bool, err error) {
 	return write, nil
 }
 
-// flush writes until nothing is left, or for so many rounds, after which the goroutine goes on.
+// flush writes until the queue is empty, or for the given number of rounds; then the outbox's own goroutine continues.
 func (o *outbox[M]) flush(rounds int) {
 	for ; ; rounds-- {
 		o.mu.Lock()
@@ -137,7 +140,7 @@ func (o *outbox[M]) flush(rounds int) {
 	}
 }
 
-// wait returns when everything taken is written, or will never be.
+// wait returns when every message that was taken is written, or will never be.
 func (o *outbox[M]) wait() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -146,8 +149,8 @@ func (o *outbox[M]) wait() {
 	}
 }
 
-// stop takes no more messages and waits until those that were taken are settled. The connection must have been closed, or
-// the other side be reading. It is called once.
+// stop refuses further messages, and waits until those that were taken are settled. The connection must have been
+// closed, or the other side must be reading. stop is called once.
 func (o *outbox[M]) stop(err error) {
 	o.mu.Lock()
 	if o.err == nil {
@@ -161,7 +164,7 @@ func (o *outbox[M]) stop(err error) {
 	<-o.gone
 }
 
-// batch gathers bytes to write at a time.
+// batch gathers the bytes of one write.
 type batch struct {
 	conn  net.Conn
 	buf   []byte // what is copied; it never grows, as parts refer to it
@@ -171,7 +174,7 @@ type batch struct {
 	err   error
 }
 
-// reserve gives n contiguous bytes to fill, n at most a few hundred.
+// reserve returns n contiguous bytes to fill, n at most a few hundred.
 func (b *batch) reserve(n int) []byte {
 	if len(b.buf)+n > cap(b.buf) {
 		b.write()
@@ -181,7 +184,7 @@ func (b *batch) reserve(n int) []byte {
 	return b.buf[l : l+n : l+n]
 }
 
-// data adds bytes that stay as they are until the batch is flushed.
+// data adds bytes. They must not change until the batch is flushed.
 func (b *batch) data(p []byte) {
 	if len(p) <= copyLimit {
 		copy(b.reserve(len(p)), p)
@@ -191,7 +194,7 @@ func (b *batch) data(p []byte) {
 	b.parts = append(b.parts, p)
 }
 
-// cut makes a part of what was copied since the last.
+// cut makes a part of the bytes that were copied since the last part.
 func (b *batch) cut() {
 	if b.from < len(b.buf) {
 		b.parts = append(b.parts, b.buf[b.from:len(b.buf):len(b.buf)])
@@ -199,7 +202,7 @@ func (b *batch) cut() {
 	}
 }
 
-// write writes everything gathered; the first error stays.
+// write writes all parts. The first error is kept, and later writes do nothing.
 func (b *batch) write() {
 	b.cut()
 	if b.err == nil {

@@ -69,7 +69,8 @@ func TestBreachesOfProtocol(t *testing.T) {
 			r.send((&pdu.ICReq{}).Put(new([pdu.ICSize]byte)))
 			return r
 		}, pdu.FatalSequence, -1},
-		"unknown type": {func(t *testing.T) *rawHost { r := ready(t, pdu.ICReq{}); r.send(header(8, 24, 0, 24)); return r }, pdu.FatalHeader, 0},
+		"unknown type": {func(t *testing.T) *rawHost { r := ready(t, pdu.ICReq{}); r.send(header(8, 24, 0, 24)); return r },
+			pdu.FatalHeader, 0},
 		"a controller's": {func(t *testing.T) *rawHost {
 			r := ready(t, pdu.ICReq{})
 			r.send(header(pdu.TypeR2T, 24, 0, 24))
@@ -187,21 +188,28 @@ func TestMalformedCommands(t *testing.T) {
 		data  []byte
 		want  nvme.Status
 	}{
-		"data in a read's capsule":     {r, nvme.Read(1, 0, 1, 512), block, nvme.InvalidField},
-		"data of another length":       {r, nvme.Write(1, 0, 2, 512, false), block, nvme.InvalidSGLLength},
-		"no PSDT":                      {r, with(nvme.Read(1, 0, 1, 512), func(c *nvme.Command) { c[1] = 0 }), nil, nvme.InvalidField},
-		"unknown descriptor":           {r, with(nvme.Read(1, 0, 1, 512), func(c *nvme.Command) { c[39] = 0x30 }), nil, nvme.InvalidSGLType},
-		"in a capsule without data":    {r, with(wr, func(c *nvme.Command) { c[39] = nvme.SGLDataBlockOffset }), nil, nvme.InvalidSGLLength},
-		"4 GiB of data":                {r, with(wr, func(c *nvme.Command) { c.SetData(0xffffffff) }), nil, nvme.InvalidSGLLength},
-		"unknown opcode":               {r, nvme.New(0x7e, 1), nil, nvme.InvalidOpcode},
-		"unknown namespace":            {r, nvme.Read(9, 0, 1, 512), nil, nvme.InvalidNamespace},
-		"property on an I/O queue":     {r, fabrics.PropertyGet(0, 8), nil, nvme.InvalidOpcode},
-		"unknown property":             {admin, fabrics.PropertyGet(0x1000, 4), nil, nvme.InvalidField},
-		"property of 16 bytes":         {admin, with(fabrics.PropertyGet(0, 8), func(c *nvme.Command) { c[40] = 2 }), nil, nvme.InvalidField},
-		"authentication":               {admin, with(fabrics.PropertyGet(0, 8), func(c *nvme.Command) { c[4] = fabrics.TypeAuthSend }), nil, nvme.InvalidOpcode},
+		"data in a read's capsule": {r, nvme.Read(1, 0, 1, 512), block, nvme.InvalidField},
+		"data of another length":   {r, nvme.Write(1, 0, 2, 512, false), block, nvme.InvalidSGLLength},
+		"no PSDT": {r, with(nvme.Read(1, 0, 1, 512), func(c *nvme.Command) { c[1] = 0 }), nil,
+			nvme.InvalidField},
+		"unknown descriptor": {r, with(nvme.Read(1, 0, 1, 512), func(c *nvme.Command) { c[39] = 0x30 }), nil,
+			nvme.InvalidSGLType},
+		"in a capsule without data": {r, with(wr, func(c *nvme.Command) { c[39] = nvme.SGLDataBlockOffset }), nil,
+			nvme.InvalidSGLLength},
+		"4 GiB of data": {r, with(wr, func(c *nvme.Command) { c.SetData(0xffffffff) }), nil,
+			nvme.InvalidSGLLength},
+		"unknown opcode":           {r, nvme.New(0x7e, 1), nil, nvme.InvalidOpcode},
+		"unknown namespace":        {r, nvme.Read(9, 0, 1, 512), nil, nvme.InvalidNamespace},
+		"property on an I/O queue": {r, fabrics.PropertyGet(0, 8), nil, nvme.InvalidOpcode},
+		"unknown property":         {admin, fabrics.PropertyGet(0x1000, 4), nil, nvme.InvalidField},
+		"property of 16 bytes": {admin, with(fabrics.PropertyGet(0, 8), func(c *nvme.Command) { c[40] = 2 }), nil,
+			nvme.InvalidField},
+		"authentication": {admin, with(fabrics.PropertyGet(0, 8),
+			func(c *nvme.Command) { c[4] = fabrics.TypeAuthSend }), nil, nvme.InvalidOpcode},
 		"disconnect of an admin queue": {admin, fabrics.Disconnect(), nil, fabrics.InvalidQueueType},
-		"a second connect":             {admin, fabrics.Connect{Size: 31}.Command(), make([]byte, 1024), nvme.CommandSequenceError},
-		"log past its end":             {admin, nvme.GetLog(nvme.LogSMART, 0, 4096, 512), nil, nvme.InvalidField},
+		"a second connect": {admin, fabrics.Connect{Size: 31}.Command(), make([]byte, 1024),
+			nvme.CommandSequenceError},
+		"log past its end": {admin, nvme.GetLog(nvme.LogSMART, 0, 4096, 512), nil, nvme.InvalidField},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.queue.t = t
@@ -233,17 +241,28 @@ func TestConnectRefused(t *testing.T) {
 		want nvme.Status
 		dw0  uint32
 	}{
-		"format":                   {fabrics.Connect{Format: 1, Size: 31}, fabrics.ConnectData{ControllerID: 0xffff}, fabrics.IncompatibleFormat, 0},
-		"subsystem":                {admin, fabrics.ConnectData{ControllerID: 0xffff, SubsystemNQN: testNQN + "x"}, fabrics.InvalidParameters, fabrics.ParameterSubsystemNQN},
-		"host on no list":          {admin, fabrics.ConnectData{ControllerID: 0xffff, HostNQN: hostNQN + "x"}, fabrics.InvalidHost, 0},
-		"host without a name":      {admin, fabrics.ConnectData{ControllerID: 0xffff, HostNQN: "x"}, fabrics.InvalidParameters, fabrics.ParameterHostNQN},
-		"a controller of its wish": {admin, fabrics.ConnectData{ControllerID: 1}, fabrics.InvalidParameters, fabrics.ParameterControllerID},
-		"admin queue of 1":         {fabrics.Connect{}, fabrics.ConnectData{ControllerID: 0xffff}, fabrics.InvalidParameters, fabrics.ParameterQueueSize},
-		"admin queue too deep":     {fabrics.Connect{Size: 32}, fabrics.ConnectData{ControllerID: 0xffff}, fabrics.InvalidParameters, fabrics.ParameterQueueSize},
-		"queue of no controller":   {io, fabrics.ConnectData{ControllerID: id + 1}, fabrics.InvalidParameters, fabrics.ParameterControllerID},
-		"queue of another host":    {io, fabrics.ConnectData{ControllerID: id, HostID: [16]byte{1}}, fabrics.InvalidParameters, fabrics.ParameterHostID},
-		"queue too deep":           {fabrics.Connect{Size: controller.MaxDepth, Queue: 1}, fabrics.ConnectData{ControllerID: id}, fabrics.InvalidParameters, fabrics.ParameterQueueSize},
-		"queue too far":            {fabrics.Connect{Size: 7, Queue: 1000}, fabrics.ConnectData{ControllerID: id}, fabrics.InvalidParameters, fabrics.ParameterQueueID},
+		"format": {fabrics.Connect{Format: 1, Size: 31}, fabrics.ConnectData{ControllerID: 0xffff},
+			fabrics.IncompatibleFormat, 0},
+		"subsystem": {admin, fabrics.ConnectData{ControllerID: 0xffff, SubsystemNQN: testNQN + "x"},
+			fabrics.InvalidParameters, fabrics.ParameterSubsystemNQN},
+		"host on no list": {admin, fabrics.ConnectData{ControllerID: 0xffff, HostNQN: hostNQN + "x"},
+			fabrics.InvalidHost, 0},
+		"host without a name": {admin, fabrics.ConnectData{ControllerID: 0xffff, HostNQN: "x"},
+			fabrics.InvalidParameters, fabrics.ParameterHostNQN},
+		"a controller of its wish": {admin, fabrics.ConnectData{ControllerID: 1}, fabrics.InvalidParameters,
+			fabrics.ParameterControllerID},
+		"admin queue of 1": {fabrics.Connect{}, fabrics.ConnectData{ControllerID: 0xffff}, fabrics.InvalidParameters,
+			fabrics.ParameterQueueSize},
+		"admin queue too deep": {fabrics.Connect{Size: 32}, fabrics.ConnectData{ControllerID: 0xffff},
+			fabrics.InvalidParameters, fabrics.ParameterQueueSize},
+		"queue of no controller": {io, fabrics.ConnectData{ControllerID: id + 1}, fabrics.InvalidParameters,
+			fabrics.ParameterControllerID},
+		"queue of another host": {io, fabrics.ConnectData{ControllerID: id, HostID: [16]byte{1}},
+			fabrics.InvalidParameters, fabrics.ParameterHostID},
+		"queue too deep": {fabrics.Connect{Size: controller.MaxDepth, Queue: 1},
+			fabrics.ConnectData{ControllerID: id}, fabrics.InvalidParameters, fabrics.ParameterQueueSize},
+		"queue too far": {fabrics.Connect{Size: 7, Queue: 1000}, fabrics.ConnectData{ControllerID: id},
+			fabrics.InvalidParameters, fabrics.ParameterQueueID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := s.dialRaw()
@@ -294,7 +313,8 @@ func TestWritesSplitAnywhere(t *testing.T) {
 		r.h2c(pdu.Data{CID: cid, Tag: tag, Offset: 8192, Length: 512}, pdu.FlagLast, large[8192:])
 		cpl, _ = r.completion(cid)
 		require.True(t, cpl.Status().OK())
-		require.True(t, bytes.Equal(s.flash.data[:512], small) && bytes.Equal(s.flash.data[4096:4096+17*512], large), "split %d", split)
+		require.True(t, bytes.Equal(s.flash.data[:512], small) && bytes.Equal(s.flash.data[4096:4096+17*512], large),
+			"split %d", split)
 	}
 }
 

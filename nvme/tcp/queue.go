@@ -16,18 +16,19 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// A command identifier is a slot's index and, above it, how often the slot was used, so that a late answer finds nobody.
+// A command identifier is the index of an entry, and above it a count of the entry's uses: a late answer to an earlier
+// command matches no entry.
 const (
-	slotBits = 10
-	maxSlots = 1 << slotBits
+	entryBits  = 10
+	maxEntries = 1 << entryBits
 )
 
-// urgentSlots is how many commands of the admin queue have a place of their own, so that they wait behind nothing: Keep Alive, Abort,
-// and the properties of a shutdown.
-const urgentSlots = controller.AbortLimit + 2
+// urgentEntries is the number of entries of the admin queue that are reserved for commands that must not wait: Keep
+// Alive, Abort, and the properties of a shutdown.
+const urgentEntries = controller.AbortLimit + 2
 
-// An aborted command is asked to end again after abortAgain, then after twice as long each time; when the next pause would be
-// abortGrace, as much time has passed and the association is given up.
+// A command that does not end after an Abort is aborted again after abortAgain, and then after pauses of twice the
+// length. When the next pause would be abortGrace, as much time has passed, and the association is given up.
 const (
 	abortAgain = 5 * time.Millisecond
 	abortGrace = 5 * time.Second
@@ -36,7 +37,7 @@ const (
 // errUnresponsive says that a command did not end although it was aborted.
 var errUnresponsive = errors.New("a command that was aborted did not end")
 
-// queue is a host's queue: a connection, and a slot for every command that may be outstanding.
+// queue is a host's side of a queue: a connection, and an entry for every command that may be outstanding.
 type queue struct {
 	l       *link
 	id      uint16
@@ -48,20 +49,20 @@ type queue struct {
 	maxData uint32 // MAXH2CDATA
 	most    int    // admin queue: entries that an I/O queue may have
 
-	// unwritable is why nothing can be written any more. What the drive sent before is still received.
+	// unwritable is the error after which nothing can be written. What the drive sent before is still received.
 	unwritable atomic.Pointer[error]
 
-	slots  []slot
-	free   chan uint16 // indices of slots that nothing uses
-	urgent chan uint16 // of the admin queue, for urgent commands
-	ended  chan struct{}
+	entries []entry
+	free    chan uint16 // indices of entries that nothing uses
+	urgent  chan uint16 // of the admin queue, for urgent commands
+	ended   chan struct{}
 }
 
-// slot is the place of an outstanding command. From the moment when cid is set until done is signalled, the fields belong
-// to the goroutine that receives, but for cmd and data, which then only the drive's answers change.
-type slot struct {
-	cid      atomic.Uint32 // slotUsed and the command identifier; 0 when no answer is awaited
-	holds    atomic.Int32  // the answer, and every message that refers to the slot
+// entry holds an outstanding command. From the moment when cid is set until done is signalled, the fields belong to the
+// receiving goroutine; cmd does not change, and only the drive's answers change data.
+type entry struct {
+	cid      atomic.Uint32 // entryUsed and the command identifier; 0 when no answer is awaited
+	holds    atomic.Int32  // the answer, and every message that refers to the entry
 	deadline atomic.Int64  // nanoseconds of Unix time; 0 none
 	done     chan struct{} // signalled when holds falls to 0
 	late     chan struct{} // signalled when the deadline is over
@@ -80,30 +81,30 @@ type slot struct {
 	err    error
 }
 
-const slotUsed = 1 << 16
+const entryUsed = 1 << 16
 
-// hostMessage is something to send: bytes, a command's capsule, or data that was asked for.
+// hostMessage is what a host sends: bytes as they are, a command's capsule, or data that the drive requested.
 type hostMessage struct {
-	raw  []byte
-	slot *slot
-	r2t  pdu.R2T // Length 0: the capsule
+	raw   []byte
+	entry *entry
+	r2t   pdu.R2T // Length 0: the capsule
 }
 
-// newQueue does the initialisation of a connection.
+// newQueue initialises a connection: it sends ICReq and receives ICResp.
 func (l *link) newQueue(ctx context.Context, nc net.Conn, id uint16, depth int, capsule uint32) (*queue, error) {
 	o := &l.h.opt
-	q := &queue{l: l, id: id, nc: nc, capsule: capsule, slots: make([]slot, depth), ended: make(chan struct{})}
+	q := &queue{l: l, id: id, nc: nc, capsule: capsule, entries: make([]entry, depth), ended: make(chan struct{})}
 	q.rx = newReader(nc, pdu.Rules{MaxData: 1 << 30}) // what a command asked for bounds it further
 	if err := q.initialise(ctx, pdu.ICReq{HeaderDigest: o.HeaderDigest, DataDigest: o.DataDigest}); err != nil {
 		return nil, err
 	}
 	urgent := 0
 	if id == 0 {
-		urgent = urgentSlots
+		urgent = urgentEntries
 	}
 	q.free, q.urgent = make(chan uint16, depth-urgent), make(chan uint16, urgent)
-	for i := range q.slots {
-		q.slots[i].done, q.slots[i].late = make(chan struct{}, 1), make(chan struct{}, 1)
+	for i := range q.entries {
+		q.entries[i].done, q.entries[i].late = make(chan struct{}, 1), make(chan struct{}, 1)
 		if i < depth-urgent {
 			q.free <- uint16(i)
 		} else {
@@ -147,7 +148,7 @@ func (q *queue) initialise(ctx context.Context, req pdu.ICReq) error {
 	return q.nc.SetDeadline(time.Time{})
 }
 
-// direction is which way a command's data goes.
+// direction returns the direction of a command's data.
 func direction(cmd *nvme.Command) nvme.Direction {
 	if cmd.DataLength() == 0 {
 		return nvme.NoData
@@ -158,9 +159,11 @@ func direction(cmd *nvme.Command) nvme.Direction {
 	return cmd.Direction()
 }
 
-// do sends a command and waits for its end, taking a slot from free. With timeout 0, while an association is made, the link is lost when ctx
-// ends; else the command is aborted when ctx ends or it takes longer than timeout, which below 0 means never.
-func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte, timeout time.Duration) (nvme.Completion, error) {
+// do sends a command and waits for its end. It takes an entry from free. If ctx ends or the command takes longer than
+// timeout, the command is aborted; a negative timeout means no limit. With timeout 0, for commands that make an
+// association, the link is lost instead when ctx ends.
+func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, data []byte,
+	timeout time.Duration) (nvme.Completion, error) {
 	dir := direction(cmd)
 	if len(data) != int(cmd.DataLength()) || dir == nvme.Bidirectional {
 		return nvme.Completion{}, nvme.InvalidSGLLength.Final()
@@ -182,9 +185,9 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 			return nvme.Completion{}, errUnsent
 		}
 	}
-	s := &q.slots[i]
+	s := &q.entries[i]
 	s.used++
-	cid := s.used<<slotBits | i
+	cid := s.used<<entryBits | i
 	s.cmd, s.data, s.dir = *cmd, data, dir
 	s.inline = dir == nvme.HostToController && uint32(len(data)) <= q.capsule
 	s.got, s.asked, s.broken, s.unsent, s.cpl, s.err = 0, 0, false, false, nvme.Completion{}, nil
@@ -206,8 +209,8 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	}
 	s.event.Store(q.id == 0 && cmd.Opcode() == nvme.AdminAsyncEventRequest)
 	s.holds.Store(2)
-	s.cid.Store(slotUsed | uint32(cid))
-	if err := q.out.send(hostMessage{slot: s}); err != nil {
+	s.cid.Store(entryUsed | uint32(cid))
+	if err := q.out.send(hostMessage{entry: s}); err != nil {
 		q.failWrite(err)
 		s.unsent = true
 		s.release()
@@ -236,8 +239,9 @@ func (q *queue) do(ctx context.Context, free chan uint16, cmd *nvme.Command, dat
 	}
 }
 
-// await waits for the end of a command, and hastens it where ctx ends or its time is over; it tells which.
-func (q *queue) await(ctx context.Context, free chan uint16, s *slot, cid uint16, timeout time.Duration) error {
+// await waits for the end of a command. If ctx ends or the deadline passes, it gives the command up and returns the
+// cause.
+func (q *queue) await(ctx context.Context, free chan uint16, s *entry, cid uint16, timeout time.Duration) error {
 	for {
 		select {
 		case <-s.done:
@@ -252,9 +256,9 @@ func (q *queue) await(ctx context.Context, free chan uint16, s *slot, cid uint16
 	}
 }
 
-// giveUp makes a command end: the drive is asked to abort it, and where that does not help, or the command is of those that
-// must not take long, the link is lost. It returns cause.
-func (q *queue) giveUp(free chan uint16, s *slot, cid uint16, timeout time.Duration, cause error) error {
+// giveUp ends a command early: the drive is asked to abort it. If that does not end the command, or the command is one
+// that must not take long, the link is lost. It returns cause.
+func (q *queue) giveUp(free chan uint16, s *entry, cid uint16, timeout time.Duration, cause error) error {
 	l := q.l
 	if timeout == 0 || free == l.admin.urgent {
 		l.lose(cause)
@@ -286,20 +290,20 @@ func (q *queue) abort(cid uint16) {
 	})
 }
 
-// abortEvents ends the event requests that wait.
+// abortEvents aborts the waiting Asynchronous Event Requests.
 func (q *queue) abortEvents() {
-	for i := range q.slots {
-		s := &q.slots[i]
+	for i := range q.entries {
+		s := &q.entries[i]
 		if v := s.cid.Load(); v != 0 && s.event.Load() {
 			q.abort(uint16(v))
 		}
 	}
 }
 
-// expire tells the commands whose time is over.
+// expire signals the commands whose deadline has passed.
 func (q *queue) expire(now int64) {
-	for i := range q.slots {
-		s := &q.slots[i]
+	for i := range q.entries {
+		s := &q.entries[i]
 		if d := s.deadline.Load(); d != 0 && d < now {
 			select {
 			case s.late <- struct{}{}:
@@ -309,15 +313,15 @@ func (q *queue) expire(now int64) {
 	}
 }
 
-// finish ends the wait for a command's answer, if it is still awaited.
-func (s *slot) finish(cid uint16, cpl nvme.Completion, err error) {
-	if s.cid.CompareAndSwap(slotUsed|uint32(cid), 0) {
+// finish ends a command with its completion or an error, unless it has ended already.
+func (s *entry) finish(cid uint16, cpl nvme.Completion, err error) {
+	if s.cid.CompareAndSwap(entryUsed|uint32(cid), 0) {
 		s.cpl, s.err = cpl, err
 		s.release()
 	}
 }
 
-func (s *slot) release() {
+func (s *entry) release() {
 	if s.holds.Add(-1) == 0 {
 		s.done <- struct{}{}
 	}

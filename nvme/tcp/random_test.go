@@ -19,12 +19,15 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// randomCommand looks valid: an opcode that there is or nearly, small numbers where they matter, a length that fits often.
+// randomCommand looks valid: an opcode that there is or nearly, small numbers where they matter, a length that fits
+// often.
 func randomCommand(rng *rand.Rand, admin bool) nvme.Command {
 	pick := func(v ...uint8) uint8 { return v[rng.IntN(len(v))] }
-	op := pick(nvme.NVMFlush, nvme.NVMWrite, nvme.NVMRead, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset, 0x81, 0x82, 0x85, uint8(rng.Uint32()))
+	op := pick(nvme.NVMFlush, nvme.NVMWrite, nvme.NVMRead, nvme.NVMCompare, nvme.NVMWriteZeroes, nvme.NVMDataset, 0x81,
+		0x82, 0x85, uint8(rng.Uint32()))
 	if admin {
-		op = pick(nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures, nvme.AdminGetFeatures, nvme.AdminKeepAlive,
+		op = pick(nvme.AdminGetLogPage, nvme.AdminIdentify, nvme.AdminAbort, nvme.AdminSetFeatures, nvme.AdminGetFeatures,
+			nvme.AdminKeepAlive,
 			0x85, 0x88, 0xc1, 0xc8, uint8(rng.Uint32()))
 		if op == nvme.AdminAsyncEventRequest {
 			op = nvme.AdminKeepAlive
@@ -134,7 +137,8 @@ func TestRandomCommands(t *testing.T) {
 	}
 }
 
-// FuzzTarget feeds bytes to a connection after its initialisation, and to one before: the target answers others whatever they are.
+// FuzzTarget feeds bytes to a connection after its initialisation, and to one before: the target answers others
+// whatever they are.
 func FuzzTarget(f *testing.F) {
 	cmd := nvme.Read(1, 0, 1, 512)
 	cmd.SetCID(1)
@@ -189,14 +193,14 @@ func FuzzTarget(f *testing.F) {
 
 // FuzzHost lets a drive answer Connect with bytes: the host's Dial ends, whatever they are, and nothing is left of it.
 func FuzzHost(f *testing.F) {
-	cpl := nvme.NewCompletion(1<<slotBits, nvme.Success)
+	cpl := nvme.NewCompletion(1<<entryBits, nvme.Success)
 	var r pdu.Rules
 	frame := r.Layout(pdu.TypeCapsuleResp, 0, 0)
 	b := make([]byte, frame.Prefix())
 	pdu.PutCompletion(b, &cpl)
 	f.Add(append([]byte(nil), frame.Seal(b)...))
 	frame = r.Layout(pdu.TypeR2T, 0, 0)
-	pdu.R2T{CID: 1 << slotBits, Length: 1024}.Put(b)
+	pdu.R2T{CID: 1 << entryBits, Length: 1024}.Put(b)
 	f.Add(append([]byte(nil), frame.Seal(b)...))
 	f.Add(pdu.Terminate(pdu.TypeC2HTermReq, &pdu.Error{Status: pdu.FatalLimit}, b))
 	f.Fuzz(func(t *testing.T, answer []byte) {

@@ -10,15 +10,15 @@ import (
 	"github.com/millrace/millrace/nvme/tcp/pdu"
 )
 
-// readBuffer is how much a connection reads at a time. Data that is larger goes straight to where it belongs.
+// readBuffer is the most bytes that a connection reads at a time. Larger data is read directly into its buffer.
 const readBuffer = 64 << 10
 
 // reader takes PDUs from a connection. One goroutine uses it; since is read by others.
 type reader struct {
 	br    *bufio.Reader
 	rules pdu.Rules
-	// since is when the wait for the rest of a PDU began, in nanoseconds of Unix time; 0 while there is none. Whoever watches the
-	// connection ends it when this is long ago.
+	// since is when the wait for the rest of a PDU began, in nanoseconds of Unix time; 0 while there is no such wait. The
+	// target and the host watch it, and end a connection that waits for too long.
 	since atomic.Int64
 }
 
@@ -36,8 +36,8 @@ func (r *reader) expect(n int) {
 	}
 }
 
-// next receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF between PDUs,
-// a *pdu.Error, of which header holds what is known of the PDU, or the connection's.
+// next receives a PDU up to its data. The header is valid until the next call of any method. The error is io.EOF
+// between PDUs; a *pdu.Error, and then header holds the part of the PDU that was received; or the connection's.
 func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 	r.waiting()
 	if r.br.Buffered() == 0 {
@@ -67,10 +67,11 @@ func (r *reader) next() (f pdu.Frame, header []byte, err error) {
 	return f, b[:f.Size], err
 }
 
-// digestChunk is the most data that is received before its digest goes on: little enough to be in the nearer caches still.
+// digestChunk is the most data that is received before its digest goes on: little enough to be in the nearer caches
+// still.
 const digestChunk = 256 << 10
 
-// data receives the data of the PDU that next gave into dst, which has its size, and tells whether its digest is right.
+// data receives the data of the PDU that next gave into dst, which has its size, and reports whether its digest is right.
 func (r *reader) data(f *pdu.Frame, dst []byte) (intact bool, err error) {
 	r.expect(len(dst))
 	if !f.Digest {

@@ -18,7 +18,8 @@ import (
 //
 // A line is "CID bytes-of-the-command [data]": the 64 bytes in hexadecimal with the zeros at the end left out; data is
 // "connect" for the data of Connect. A comment says what it is.
-func replay(t *testing.T, r *rawHost, name string, seen func(what string, cmd *nvme.Command, cpl nvme.Completion, data []byte)) {
+func replay(t *testing.T, r *rawHost, name string, seen func(what string, cmd *nvme.Command, cpl nvme.Completion,
+	data []byte)) {
 	t.Helper()
 	f, err := os.Open("testdata/" + name)
 	require.NoError(t, err)
@@ -37,7 +38,8 @@ func replay(t *testing.T, r *rawHost, name string, seen func(what string, cmd *n
 		var data []byte
 		if len(fields) > 1 {
 			require.Equal(t, "connect", fields[1])
-			data = (&fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN, HostID: [16]byte{1}}).Marshal()
+			data = (&fabrics.ConnectData{ControllerID: fabrics.AnyController, SubsystemNQN: testNQN, HostNQN: hostNQN,
+				HostID: [16]byte{1}}).Marshal()
 		}
 		r.send(r.bytes(pdu.TypeCapsuleCmd, 0, data, func(b []byte) { pdu.PutCommand(b, &cmd) }))
 		if cmd.Opcode() == nvme.AdminAsyncEventRequest && cmd.NSID() == 0 {

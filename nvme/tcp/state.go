@@ -2,8 +2,8 @@ package tcp
 
 import "github.com/millrace/millrace/internal/transition"
 
-// state says how far a connection of a target has come on its way into an association. Each state has a limit of its own
-// for the connections in it, so that a connection whose host has proven nothing takes no place of those that have.
+// state says how far a connection of a target has come on its way into an association. Each state has a limit of its
+// own for the connections in it, so that a connection whose host has proven nothing takes no place of those that have.
 type state uint8
 
 const (
@@ -20,7 +20,7 @@ var stateNames = [...]string{"opening", "unauthenticated", "discovery", "admitte
 
 func (s state) String() string { return stateNames[s] }
 
-// event is what happens to a connection of a target.
+// event is an event of a connection of a target.
 type event uint8
 
 const (
@@ -54,8 +54,8 @@ var transitions = transition.Table[state, event]{
 	stateEnded:     {},
 }
 
-// transition is the only function that changes the state of a connection, and the number of connections in each state. It
-// reports whether the table allows the event. mu is held.
+// transition is the only function that changes the state of a connection, and the number of connections in each state.
+// It reports whether the table allows the event. mu is held.
 func (t *Target) transition(c *connection, on event) bool {
 	next, ok := transitions.Next(c.state, on)
 	if !ok {

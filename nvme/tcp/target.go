@@ -26,11 +26,12 @@ const (
 	DefaultConnectionMemory = 8 << 20
 	DefaultStall            = 30 * time.Second
 	DefaultHandshake        = 10 * time.Second
-	// DiscoveryIdle is how long a discovery association without keep alive may be silent.
+	// DiscoveryIdle is the longest silence of a discovery association without keep alive.
 	DiscoveryIdle = 2 * time.Minute
 )
 
-// inCapsule is the most data in a command capsule: what Identify tells for I/O queues, and the transport fixes for others.
+// inCapsule is the most data in a command capsule. Identify names it for I/O queues; the transport fixes it for the
+// admin queue.
 const inCapsule = 8192
 
 // TargetOptions are a target's limits. The zero value works.
@@ -41,17 +42,25 @@ type TargetOptions struct {
 	// Auth, if not nil, makes the target demand of hosts that they authenticate.
 	Auth *AuthOptions
 
-	MaxConnections   int // that are queues of a drive whose host has authenticated, or need not; 0 means DefaultMaxConnections
-	MaxOpening       int // beside those, connections before Connect; 0 means DefaultMaxOpening. The oldest makes room
-	MaxDiscovery     int // beside those, discovery associations; 0 means DefaultMaxDiscovery. The oldest makes room
-	Unauthenticated  int // beside those, queues whose host must authenticate; 0 means DefaultUnauthenticated. The oldest makes room
-	ConnectionMemory int // bytes of data buffers a connection; 0 means DefaultConnectionMemory, less than one command's most data means that
-	MaxH2CData       int // most data of an H2CData PDU, a multiple of 4 from 4096 on; 0 means the most data of a command
+	// MaxConnections bounds the queues whose host has authenticated, or need not; 0 means DefaultMaxConnections. Further
+	// connections are refused.
+	MaxConnections int
+	// MaxOpening, MaxDiscovery and Unauthenticated bound, beside MaxConnections, the connections before Connect, those of
+	// discovery associations, and those whose host must authenticate and has not. 0 means DefaultMaxOpening,
+	// DefaultMaxDiscovery and DefaultUnauthenticated. The oldest connection makes room.
+	MaxOpening, MaxDiscovery, Unauthenticated int
+	// ConnectionMemory is the bytes of data buffers of a connection, at least the most data of one command; 0 means
+	// DefaultConnectionMemory.
+	ConnectionMemory int
+	// MaxH2CData is the most data of an H2CData PDU, a multiple of 4 from 4096 on; 0 means the most data of a command.
+	MaxH2CData int
 
-	Stall     time.Duration // how long a PDU, a write, or the data that was asked for may take; 0 means DefaultStall
-	Handshake time.Duration // how long a connection may take until Connect, and from there to authenticate; 0 means DefaultHandshake
+	// Stall bounds how long a PDU, a write, or data that was requested may take; 0 means DefaultStall.
+	Stall time.Duration
+	// Handshake bounds how long a connection may take until Connect, and then to authenticate; 0 means DefaultHandshake.
+	Handshake time.Duration
 
-	Logger *slog.Logger // hosts that come and go, and breaches of protocol; nil: no log
+	Logger *slog.Logger // hosts that connect and disconnect, and breaches of the protocol; nil: no log
 }
 
 // Target serves subsystems over NVMe/TCP. It is safe for concurrent use.
@@ -100,7 +109,8 @@ func NewTarget(opt TargetOptions) (*Target, error) {
 		opt.MaxH2CData = controller.MDTS
 	}
 	if opt.MaxH2CData < pdu.MinMaxH2CData || opt.MaxH2CData%4 != 0 || opt.MaxH2CData > controller.MDTS {
-		return nil, fmt.Errorf("new target: MaxH2CData %d: want a multiple of 4 from %d to %d", opt.MaxH2CData, pdu.MinMaxH2CData, controller.MDTS)
+		return nil, fmt.Errorf("new target: MaxH2CData %d: want a multiple of 4 from %d to %d", opt.MaxH2CData,
+			pdu.MinMaxH2CData, controller.MDTS)
 	}
 	for _, n := range []struct {
 		value *int
@@ -151,15 +161,15 @@ func (t *Target) Add(s *controller.Subsystem) error {
 	return nil
 }
 
-// Connections is the number of connections that are open.
+// Connections returns the number of open connections.
 func (t *Target) Connections() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.conns)
 }
 
-// Serve takes connections from a listener until the target is closed, and closes the listener. Several may be served at once.
-// The error is ErrTargetClosed, or the listener's.
+// Serve accepts connections from a listener until the target is closed, and closes the listener. Several listeners may
+// be served at once. The error is ErrTargetClosed, or the listener's.
 func (t *Target) Serve(l net.Listener) error {
 	t.mu.Lock()
 	if t.closing {
@@ -192,7 +202,7 @@ func (t *Target) Serve(l net.Listener) error {
 		case !errors.As(err, &temporary) || !temporary.Temporary():
 			return fmt.Errorf("accept connections at %s: %w", l.Addr(), err)
 		}
-		// Out of file descriptors, or the like: those that are connected go on.
+		// There are no file descriptors left, or the like: connections that exist continue.
 		wait = min(max(2*wait, time.Millisecond), longest)
 		t.log.Error("accept connections", "address", l.Addr().String(), "error", err, "again_in", wait)
 		select {
@@ -203,7 +213,7 @@ func (t *Target) Serve(l net.Listener) error {
 	}
 }
 
-// allowed tells whether a host is on the allow-list.
+// allowed reports whether a host is on the allow-list.
 func (t *Target) allowed(hostNQN string) bool {
 	return t.opt.Hosts == nil || slices.Contains(t.opt.Hosts, hostNQN)
 }
@@ -245,8 +255,9 @@ func (t *Target) stopListening() {
 	}
 }
 
-// Shutdown ends the target in order: no connection and no command is taken any more, those that run complete and are answered,
-// then the connections end. It waits for that until ctx ends, whose error it returns then, and closes the target in any case.
+// Shutdown ends the target in order: it accepts no connection and no command any more, commands that run complete and
+// are answered, then the connections end. It waits for that until ctx ends, returns the error of ctx then, and closes
+// the target in any case.
 func (t *Target) Shutdown(ctx context.Context) error {
 	t.stopListening()
 	stop := context.AfterFunc(ctx, func() {
@@ -256,16 +267,17 @@ func (t *Target) Shutdown(ctx context.Context) error {
 	})
 	defer stop()
 	// An association ends with its admin queue, so that comes last.
-	left := t.drain(ctx, func(c *connection) bool { return c.assoc == nil || c.queue != 0 })
+	left := t.drain(ctx, func(c *connection) bool { return c.association == nil || c.queue != 0 })
 	left += t.drain(ctx, func(*connection) bool { return true })
 	err := t.Close()
 	if left > 0 {
-		return errors.Join(fmt.Errorf("shut down the target: connections had to be cut off, commands still ran: %w", ctx.Err()), err)
+		return errors.Join(fmt.Errorf("shut down the target: connections had to be cut off, commands still ran: %w",
+			ctx.Err()), err)
 	}
 	return err
 }
 
-// drain lets the connections that which chooses end, and tells how many had not when ctx ended.
+// drain ends the connections that which chooses, in order, and returns how many had not ended when ctx ended.
 func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
 	chosen := func() (cs []*connection) { // t.mu is held
 		for c := range t.conns {
@@ -289,8 +301,8 @@ func (t *Target) drain(ctx context.Context, which func(*connection) bool) int {
 	return len(chosen())
 }
 
-// Close ends the target at once: connections are closed, and commands that run are cancelled and waited for. Closing twice is
-// no error.
+// Close ends the target at once: connections are closed, and commands that run are cancelled and waited for. Further
+// calls do nothing.
 func (t *Target) Close() error {
 	t.stopListening()
 	for _, c := range t.all() {

@@ -214,7 +214,8 @@ func TestConnectDisconnect(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 10*time.Second,
+		time.Millisecond)
 	assert.Empty(t, s.target.associations)
 }
 
@@ -239,7 +240,8 @@ func TestDiscover(t *testing.T) {
 	}
 	// A host that stays is told of changes.
 	changed := make(chan nvme.AsyncEvent, 1)
-	h, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN, OnEvent: func(e nvme.AsyncEvent) { changed <- e }})
+	h, err := Dial(t.Context(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN,
+		OnEvent: func(e nvme.AsyncEvent) { changed <- e }})
 	require.NoError(t, err)
 	sub.SetEntries(entries[:1])
 	require.Equal(t, uint8(fabrics.LogDiscovery), (<-changed).Log)
@@ -283,7 +285,8 @@ func TestBudgetServesInOrder(t *testing.T) {
 	}
 	require.False(t, b.try(1), "nobody passes those who wait")
 	b.give(6)
-	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 20*time.Second, time.Microsecond)
+	require.Eventually(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(order) == 2 }, 20*time.Second,
+		time.Microsecond)
 	b.end()
 	wg.Wait()
 	require.ElementsMatch(t, []int{8, 1}, order)

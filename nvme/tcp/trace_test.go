@@ -29,8 +29,8 @@ func entryOf(p trace.PDU) nvme.Command {
 	return nvme.Command(p.Bytes[pdu.CommonSize:pdu.CapsuleCmdSize])
 }
 
-// fitted is a PDU of a trace with what a target chose put in: the names under which the test serves, the controller's identifier
-// and a request's tag, and its digests made again.
+// fitted is a PDU of a trace with what a target chose put in: the names under which the test serves, the controller's
+// identifier and a request's tag, and its digests made again.
 func fitted(p trace.PDU, cntlid, tag uint16) []byte {
 	b := append([]byte(nil), p.Bytes...)
 	end := len(b)
@@ -228,7 +228,8 @@ func TestCapturedConnectionsOfLinuxReplay(t *testing.T) {
 }
 
 // judgeAnswer holds an answer against what Linux wants of it, and says what it was about.
-func judgeAnswer(t *testing.T, x *player, conn int, discovers bool, cmd *nvme.Command, cpl nvme.Completion, data []byte) string {
+func judgeAnswer(t *testing.T, x *player, conn int, discovers bool, cmd *nvme.Command, cpl nvme.Completion,
+	data []byte) string {
 	fabric := cmd.Opcode() == fabrics.Opcode
 	switch offset, _, value := fabrics.ParseProperty(cmd); {
 	case fabric && fabrics.Type(cmd) == fabrics.TypeConnect:

@@ -14,9 +14,9 @@
 //	build: {tool: yosys, revision: 1a2b3c, reproducible: true}
 //	user: aGVsbG8=               # base64
 //
-// The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, clocks, partition, kernels,
-// resources, selftest, build, user. A part that is named replaces the base's whole. [Read] gives a Spec; [Of] writes one as a
-// document, so that reading it back builds the same bytes.
+// The parts and their keys are those of image.Spec's JSON: units, compute, memories, connections, clocks, partition,
+// kernels, resources, selftest, build, user. A part that is named replaces the base's part as a whole. [Read] returns a
+// Spec; [Of] writes one as a document, and reading that builds the same bytes.
 //
 // # Concurrency
 //
@@ -24,7 +24,7 @@
 //
 // # Errors
 //
-// A *[Error] with the line; keys that nobody knows, repeated ones, anchors and numbers out of range are refused.
+// The error is an *[Error] with the line. Unknown and repeated keys, anchors and numbers out of range are refused.
 //
 // # Debugging
 //

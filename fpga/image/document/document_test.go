@@ -47,7 +47,8 @@ func TestBase(t *testing.T) {
 	s, err = Read([]byte("time: 7\nclocks:\n  - {name: kernel, requested_khz: 1, granted_khz: 1, screened_khz: 0x2}\nbase: stock\nbuild: {tool: t}\nuser: aGk=\n"), 5)
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, s.Time)
-	assert.Equal(t, []image.Clock{{Name: "kernel", Requested: 1, Granted: 1, Screened: 2}}, s.Clocks, "replaced whole, wherever the base stands")
+	assert.Equal(t, []image.Clock{{Name: "kernel", Requested: 1, Granted: 1, Screened: 2}}, s.Clocks,
+		"replaced whole, wherever the base stands")
 	assert.Equal(t, image.BuildInfo{Tool: "t"}, s.Build)
 	assert.Equal(t, []byte("hi"), s.User)
 	assert.Equal(t, m.Spec.Units, s.Units)

@@ -59,7 +59,7 @@ func (s *suite) identify() {
 	require.Zero(s, h.Stats())
 }
 
-// refused: a subsystem that is not there, and a host that is not served, are told apart from a target that is away.
+// refused: the host reports an unknown subsystem and a host that is not served otherwise than a target that is away.
 func (s *suite) refused() {
 	_, err := tcp.Dial(s.Context(), s.options(func(o *tcp.DialOptions) { o.Subsystem = "nqn.2024-01.io.millrace:nobody" }))
 	require.ErrorIs(s, err, tcp.ErrRefused)
@@ -124,7 +124,7 @@ func (s *suite) statusIsAnError() {
 	require.Zero(s, h.Stats())
 }
 
-// work reads and writes in some places at once, each what nobody else touches.
+// work reads and writes in several places at a time, each of which no other goroutine touches.
 func (s *suite) work(h *tcp.Host, first, places, rounds int) {
 	var wg sync.WaitGroup
 	for k := range places {

@@ -1,11 +1,13 @@
-// Package hosttest judges the initiator of package tcp against a target, whichever that is: our own, in process, and the Linux
-// kernel's, in a guest (package kerneltest). What it finds is the same for both, but for what Target says of a target.
+// Package hosttest judges the initiator of package tcp against a target, whichever that is: our own, in process, and
+// the Linux kernel's, in a guest (package kerneltest). What it finds is the same for both, but for what Target says of
+// a target.
 //
 // # Overview
 //
-// Run has one subtest for each thing that a host must get right: data of every size in both directions under everything that a
-// connection can be agreed to be, reads that come byte by byte, digests that do not match in either direction, connections that are
-// lost at any point, commands that are cancelled or take too long, discovery, refusals, keep alive, an orderly end.
+// Run has one subtest for each thing that a host must get right: data of every size in both directions under everything
+// that a connection can be agreed to be, reads that come byte by byte, digests that do not match in either direction,
+// connections that are lost at any point, commands that are cancelled or take too long, discovery, refusals, keep
+// alive, an orderly end.
 //
 // Faults are made on the host's side of the connection, by the net.Conn under it, so the target need not know.
 //

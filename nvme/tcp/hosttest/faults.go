@@ -13,12 +13,14 @@ import (
 )
 
 func (s *suite) readsOfOneByte() {
-	h := s.dial(through(func() *meddler { return &meddler{most: 1} }), func(o *tcp.DialOptions) { o.HeaderDigest, o.DataDigest = true, true })
+	h := s.dial(through(func() *meddler { return &meddler{most: 1} }),
+		func(o *tcp.DialOptions) { o.HeaderDigest, o.DataDigest = true, true })
 	s.both(h, 0, pattern(16384, 1))
 	require.Zero(s, h.Stats())
 }
 
-// drivesDigests: one byte of each of so many answers is broken, and each of so many errors is counted and read again.
+// drivesDigests: one byte of each of a number of answers is broken; each error is counted, and the command is read
+// again.
 func (s *suite) drivesDigests() {
 	var arm atomic.Bool
 	h := s.dial(through(func() *meddler {
@@ -68,7 +70,8 @@ func (s *suite) hostsDigests() {
 	}
 }
 
-// headerDigests: a header that the drive sent broken cannot be believed, so the host connects anew and does what it was at again.
+// headerDigests: a header that the drive sent broken cannot be trusted, so the host connects again and repeats its
+// commands.
 func (s *suite) headerDigests() {
 	var arm atomic.Bool
 	h := s.dial(through(func() *meddler {
@@ -87,7 +90,7 @@ func (s *suite) headerDigests() {
 	require.Equal(s, tcp.Stats{Reconnects: 3, Requeued: 3}, h.Stats())
 }
 
-// connectionsLost: connections break in the middle of whatever passes, and those who read and write do not notice.
+// connectionsLost: connections break in the middle of whatever passes, and readers and writers do not notice.
 func (s *suite) connectionsLost() {
 	const budget = 300 << 10
 	for _, digests := range []bool{false, true} {
@@ -112,7 +115,8 @@ func (s *suite) connectionsLost() {
 	}
 }
 
-// lostWhileConnecting: a connection that breaks at any point before it is ready is an error, never a wait or a panic, and the next is good.
+// lostWhileConnecting: a connection that breaks at any point before it is ready is an error, never a wait or a panic,
+// and the next is good.
 func (s *suite) lostWhileConnecting() {
 	for _, n := range []int{1, 100, 128, 200, 300, 1000, 1300, 2000, 5000} {
 		bytes := &limit{left: n}

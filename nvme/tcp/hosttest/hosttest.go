@@ -14,7 +14,8 @@ import (
 	"github.com/millrace/millrace/nvme/tcp"
 )
 
-// Target is what a host is tried against: a subsystem with a namespace 1 of at least MinSize bytes, which are overwritten.
+// Target is the target that a host is tried against: a subsystem with a namespace 1 of at least MinSize bytes, which
+// are overwritten.
 type Target struct {
 	Address   string // host:port
 	Subsystem string // NQN
@@ -24,16 +25,18 @@ type Target struct {
 	// OtherHost is the NQN of a host that is not served; empty: every host is.
 	OtherHost string
 
-	// Aborts says that a command which is aborted ends, even one that waits for ever. The kernel's target does not do that.
+	// Aborts reports whether the target ends a command that is aborted, even one that waits for ever. The kernel's target
+	// does not.
 	Aborts bool
 	// KeepsConnection says that data from the host which does not match its digest fails its command and nothing else. The
 	// kernel's target ends the connection.
 	KeepsConnection bool
-	// Slow is a target that takes its time, such as one in an emulated machine: everything waits longer, and large transfers are fewer.
+	// Slow is a target that takes its time, such as one in an emulated machine: everything waits longer, and large
+	// transfers are fewer.
 	Slow bool
 }
 
-// MinSize is how many bytes of namespace 1 are written.
+// MinSize is the number of bytes of namespace 1 that are written.
 const MinSize = 16 << 20
 
 // Run tries the host of package tcp against a target.
@@ -84,7 +87,7 @@ func (s *suite) dial(change ...func(*tcp.DialOptions)) *tcp.Host {
 	return h
 }
 
-// few is how often to do what a slow target does seldom.
+// few is the number of repetitions of what a slow target does rarely.
 func (s *suite) few(n int) int {
 	if s.Slow {
 		return max(n/5, 3)

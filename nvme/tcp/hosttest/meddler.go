@@ -17,13 +17,13 @@ type meddler struct {
 	limit *limit         // nil: none
 }
 
-// limit lets so many bytes pass, over all connections, and then breaks the one that they come to.
+// limit lets n bytes pass, over all connections, and then breaks the connection that they come to.
 type limit struct {
 	mu   sync.Mutex
 	left int
 }
 
-// spend takes n bytes, and tells whether that was more than there were. It tells so once.
+// spend takes n bytes, and reports whether there were fewer. It reports that once.
 func (l *limit) spend(n int) bool {
 	if l == nil {
 		return false

@@ -23,11 +23,15 @@ import (
 // authKernel is the first of the kernels here that is built with authentication.
 const authKernel = "6.12"
 
-// agreements are the pairs that are tried against a kernel: every hash, every group, and each hash with and without one.
+// agreements are the pairs that are tried against a kernel: every hash, every group, and each hash with and without
+// one.
 var agreements = []auth.Agreed{
-	{Hash: auth.SHA256, Group: auth.NullGroup}, {Hash: auth.SHA384, Group: auth.NullGroup}, {Hash: auth.SHA512, Group: auth.NullGroup},
-	{Hash: auth.SHA256, Group: auth.FFDHE2048}, {Hash: auth.SHA384, Group: auth.FFDHE2048}, {Hash: auth.SHA512, Group: auth.FFDHE2048},
-	{Hash: auth.SHA256, Group: auth.FFDHE3072}, {Hash: auth.SHA256, Group: auth.FFDHE4096}, {Hash: auth.SHA256, Group: auth.FFDHE6144},
+	{Hash: auth.SHA256, Group: auth.NullGroup}, {Hash: auth.SHA384, Group: auth.NullGroup}, {Hash: auth.SHA512,
+		Group: auth.NullGroup},
+	{Hash: auth.SHA256, Group: auth.FFDHE2048}, {Hash: auth.SHA384, Group: auth.FFDHE2048}, {Hash: auth.SHA512,
+		Group: auth.FFDHE2048},
+	{Hash: auth.SHA256, Group: auth.FFDHE3072}, {Hash: auth.SHA256, Group: auth.FFDHE4096}, {Hash: auth.SHA256,
+		Group: auth.FFDHE6144},
 	{Hash: auth.SHA512, Group: auth.FFDHE8192},
 }
 
@@ -65,7 +69,8 @@ func TestKernelAuthenticates(t *testing.T) {
 	for _, a := range agreements {
 		target, err := tcp.NewTarget(tcp.TargetOptions{
 			Hosts: []string{hostNQN}, Handshake: 4 * time.Minute, // a guest computes slowly
-			Auth:   &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{hostNQN: keys}, Hashes: []auth.Hash{a.Hash}, Groups: []auth.Group{a.Group}},
+			Auth: &tcp.AuthOptions{Keys: map[string]tcp.HostKeys{hostNQN: keys}, Hashes: []auth.Hash{a.Hash},
+				Groups: []auth.Group{a.Group}},
 			Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		})
 		require.NoError(t, err)
@@ -84,7 +89,8 @@ func TestKernelAuthenticates(t *testing.T) {
 	result := guest.Boot(t, guest.Options{
 		Kernel: authKernel, Programs: hostPrograms, Modules: hostModules, Files: library(t), Timeout: 12 * time.Minute,
 		Env: map[string]string{
-			"ADDR": guest.HostLoopback, "NQN": drive.NQN(), "HOSTNQN": hostNQN, "HOSTID": hostID, "PORTS": strings.Join(ports, " "),
+			"ADDR": guest.HostLoopback, "NQN": drive.NQN(), "HOSTNQN": hostNQN, "HOSTID": hostID, "PORTS": strings.Join(ports,
+				" "),
 			"KEY": keys.Host.Text(), "CTRLKEY": keys.Controller.Text(), "WRONGKEY": newKey(t, auth.SHA256).Text(),
 		},
 		Script: script(t, "auth"),
@@ -172,7 +178,8 @@ func TestKernelDemandsAuthentication(t *testing.T) {
 	env := net.env(nvmetNQN)
 	env["KEY"], env["CTRLKEY"] = keys.Host.Text(), keys.Controller.Text()
 	result := guest.Boot(t, guest.Options{
-		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...), Files: library(t),
+		Kernel: authKernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"},
+			hostModules...), Files: library(t),
 		Timeout: 12 * time.Minute, Host: map[string]func([]string) (string, error){"dial": dial},
 		Env: env, QEMU: net.qemu(),
 		Script: script(t, "forward", "nvmet", "authtarget"),

@@ -43,8 +43,8 @@ func (x *fileFlash) Discard(off, n int64) error {
 	return nil
 }
 
-// compute is a device whose program fills its last range with the bytes of its first, each one greater, and whose result
-// is a hash of the arguments.
+// compute is a device whose program fills its last range with the bytes of its first, each one greater, and whose
+// result is a hash of the arguments.
 type compute struct {
 	slm []byte
 	mu  sync.Mutex

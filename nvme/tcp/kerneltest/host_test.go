@@ -79,7 +79,8 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 						return "", fmt.Errorf("event %+v", e)
 					}
 					// The event comes again once this is read.
-					cmd, b := nvme.GetLog(nvme.LogChangedNamespaces, nvme.AllNamespaces, 0, nvme.ChangedLogSize), make([]byte, nvme.ChangedLogSize)
+					cmd, b := nvme.GetLog(nvme.LogChangedNamespaces, nvme.AllNamespaces, 0, nvme.ChangedLogSize), make([]byte,
+						nvme.ChangedLogSize)
 					_, err := h.Admin(context.Background(), &cmd, b)
 					return fmt.Sprintln("changed:", nvme.UnmarshalNamespaceList(b)), err
 				case <-time.After(30 * time.Second):
@@ -87,7 +88,8 @@ func TestOurHostAgainstNVMet(t *testing.T) {
 				}
 			}
 			result := guest.Boot(t, guest.Options{
-				Kernel: kernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"}, hostModules...), Files: library(t), Timeout: 8 * time.Minute,
+				Kernel: kernel, Modules: append([]string{"nvmet-tcp", "null_blk nr_devices=0"},
+					hostModules...), Files: library(t), Timeout: 8 * time.Minute,
 				Host: map[string]func([]string) (string, error){"judge": judge, "listen": listen, "heard": heard},
 				Env:  net.env(nvmetNQN), QEMU: net.qemu(), Script: script(t, "forward", "nvmet", "judge"),
 				Allow: []*regexp.Regexp{regexp.MustCompile(`nvmet`)}, // what it says of digests that do not match

@@ -77,7 +77,8 @@ func TestSuiteAgainstNVMet(t *testing.T) {
 
 func TestSuiteAgainstOurTarget(t *testing.T) {
 	for _, kernel := range guest.Kernels(t) {
-		require.NotEmpty(t, blockSizes[kernel], "kernel %s takes part in nothing: say in which size of block it should", kernel)
+		require.NotEmpty(t, blockSizes[kernel], "kernel %s takes part in nothing: say in which size of block it should",
+			kernel)
 		for _, blockSize := range blockSizes[kernel] {
 			t.Run(fmt.Sprintf("%s/lba=%d", kernel, blockSize), func(t *testing.T) {
 				t.Parallel()
@@ -98,8 +99,8 @@ func TestSuiteAgainstOurTarget(t *testing.T) {
 // One boot a kernel: each takes a size of block of its own.
 var blockSizes = map[string][]uint32{"6.1": {512}, "6.12": {4096}}
 
-// preprocess is the descriptor that compute.sh sends: 4 KiB of the first blocks to address 0, then the program from there
-// to address 8192.
+// preprocess is the descriptor that compute.sh sends: 4 KiB of the first blocks to address 0, then the program from
+// there to address 8192.
 func preprocess(t *testing.T, blockSize uint32) []byte {
 	t.Helper()
 	p := cs.Preprocess{

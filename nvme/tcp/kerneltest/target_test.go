@@ -50,8 +50,8 @@ func TestMain(m *testing.M) {
 }
 
 // runTarget serves until its standard input ends, which it does when the test's process does. A line of the input is a
-// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go, "record FILE"
-// has what hosts send recorded, and "record" no more. A line of the output says that it is done.
+// command: "changed NSID" tells hosts that a namespace changed, "add NSID" and "remove NSID" have one come and go,
+// "record FILE" has what hosts send recorded, and "record" no more. A line of the output says that it is done.
 func runTarget(config string) error {
 	var c targetConfig
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
@@ -77,10 +77,11 @@ func runTarget(config string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range []*controller.Subsystem{drive, controller.NewDiscovery(controller.DiscoveryOptions{Entries: []fabrics.Entry{
-		{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN},
-		{Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
-	}})} {
+	for _, s := range []*controller.Subsystem{drive,
+		controller.NewDiscovery(controller.DiscoveryOptions{Entries: []fabrics.Entry{
+			{Type: fabrics.CurrentDiscovery, Port: 1, Address: at, NQN: fabrics.DiscoveryNQN},
+			{Type: fabrics.NVM, Port: 1, Address: at, NQN: drive.NQN()},
+		}})} {
 		if err := target.Add(s); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func PutDigest(b []byte, d uint32) { binary.LittleEndian.PutUint32(b, d) }
 // DigestOf reads a digest's four bytes.
 func DigestOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
-// CheckHeader checks the digest behind a header, of which b holds header and digest. The error is an Error.
+// CheckHeader checks the digest after a header; b holds the header and the digest. The error is an *Error.
 func CheckHeader(b []byte) error {
 	n := len(b) - DigestSize
 	if got, want := Digest(b[:n]), DigestOf(b[n:]); got != want {

@@ -45,7 +45,7 @@ const (
 	FlagSuccess      = 1 << 3 // C2HData: the command succeeded, and no response capsule follows
 )
 
-// kind is what the specification fixes for a type.
+// kind holds what the specification fixes for a type of PDU.
 type kind struct {
 	name    string
 	size    uint8 // of the header
@@ -103,7 +103,8 @@ func (h Header) String() string {
 	return fmt.Sprintf("%s flags %02xh hlen %d pdo %d plen %d", h.Type, h.Flags, h.Size, h.Offset, h.Length)
 }
 
-// Rules are what a receiver holds PDUs to: what was negotiated for the connection, and how much data it takes.
+// Rules are the rules for the PDUs that a side receives: what was negotiated for the connection, and the most data of a
+// PDU.
 type Rules struct {
 	HeaderDigest, DataDigest bool
 	Align                    int    // the data offset is a multiple of so many bytes: 4 (CPDA or HPDA 0) to 128; 0 means 4
@@ -186,7 +187,8 @@ func (r *Rules) Parse(b *[CommonSize]byte) (Frame, error) {
 	}
 	f.Pad, f.Data = int(at-head), h.Length-at-tail
 	if f.Data > r.MaxData {
-		return f, &Error{Status: FatalLimit, Why: fmt.Sprintf("%s: %d bytes of data where at most %d are taken", k.name, f.Data, r.MaxData)}
+		return f, &Error{Status: FatalLimit, Why: fmt.Sprintf("%s: %d bytes of data where at most %d are taken", k.name,
+			f.Data, r.MaxData)}
 	}
 	return f, nil
 }
@@ -220,8 +222,8 @@ func (r *Rules) Layout(t Type, flags uint8, n uint32) Frame {
 	return f
 }
 
-// Seal completes the prefix of a PDU in b, of which the caller has written what lies behind the common header: it writes the
-// common header, the header digest where one belongs, and the padding. It returns the prefix.
+// Seal completes the prefix of a PDU in b after the caller has written what follows the common header: it writes the
+// common header, the header digest if there is one, and the padding. It returns the prefix.
 func (f *Frame) Seal(b []byte) []byte {
 	f.Put(b)
 	n := int(f.Size)

@@ -81,7 +81,8 @@ func TestConnectionParametersRefused(t *testing.T) {
 	}
 	for name, p := range map[string]ICResp{
 		"format": {Format: 1, MaxH2CData: 4096}, "alignment": {Alignment: 32, MaxH2CData: 4096},
-		"digest not asked for": {HeaderDigest: true, MaxH2CData: 4096}, "little data": {MaxH2CData: 4092}, "odd data": {MaxH2CData: 4098},
+		"digest not asked for": {HeaderDigest: true,
+			MaxH2CData: 4096}, "little data": {MaxH2CData: 4092}, "odd data": {MaxH2CData: 4098},
 	} {
 		var b [ICSize]byte
 		p.Put(&b)
@@ -93,7 +94,8 @@ func TestConnectionParametersRefused(t *testing.T) {
 // What Layout and Seal write, Parse takes back, for every type, digests, alignments and sizes.
 func TestLayoutParse(t *testing.T) {
 	for typ, k := range kinds {
-		for _, digests := range []Rules{{}, {HeaderDigest: true}, {DataDigest: true}, {HeaderDigest: true, DataDigest: true}} {
+		for _, digests := range []Rules{{}, {HeaderDigest: true}, {DataDigest: true},
+			{HeaderDigest: true, DataDigest: true}} {
 			for _, align := range []int{0, 4, 8, 64, 128} {
 				for _, n := range []uint32{0, 1, 100, 8192, 1 << 20} {
 					if n > 0 && !k.data || n == 0 && (typ == TypeH2CData || typ == TypeC2HData) || !k.digests && n > MaxTermData {
@@ -202,14 +204,16 @@ func TestTerminate(t *testing.T) {
 
 // Whatever the bytes, Parse gives a frame that a receiver may believe, or an Error.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"0000800080000000", "0400480048000000", "0403484c58000000", "0604181880000000", "0200180098000000", "06041818ffffffff"} {
+	for _, s := range []string{"0000800080000000", "0400480048000000", "0403484c58000000", "0604181880000000",
+		"0200180098000000", "06041818ffffffff"} {
 		b, _ := hex.DecodeString(s)
 		f.Add(b, true, true, uint8(0), uint32(8192))
 		f.Add(b, false, false, uint8(31), uint32(1<<20))
 	}
 	for _, pdus := range goldenTraces(f) {
 		for _, p := range pdus {
-			f.Add(p.Bytes[:min(len(p.Bytes), CapsuleCmdSize)], p.Bytes[1]&FlagHeaderDigest != 0, p.Bytes[1]&FlagDataDigest != 0, uint8(0), uint32(1<<20))
+			f.Add(p.Bytes[:min(len(p.Bytes), CapsuleCmdSize)], p.Bytes[1]&FlagHeaderDigest != 0, p.Bytes[1]&FlagDataDigest != 0,
+				uint8(0), uint32(1<<20))
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, header, data bool, align uint8, most uint32) {
@@ -283,7 +287,8 @@ func TestGoldenPDUs(t *testing.T) {
 			}
 			if f.Digest {
 				data := p.Bytes[f.Prefix() : len(p.Bytes)-DigestSize]
-				require.Equal(t, binary.LittleEndian.Uint32(p.Bytes[len(p.Bytes)-DigestSize:]), Digest(data), "%s: %s", name, p.What)
+				require.Equal(t, binary.LittleEndian.Uint32(p.Bytes[len(p.Bytes)-DigestSize:]), Digest(data), "%s: %s", name,
+					p.What)
 			}
 		}
 	}

@@ -54,8 +54,8 @@ func invalid(field uint32, format string, args ...any) error {
 	return &Error{Status: FatalHeader, Info: field, Why: fmt.Sprintf(format, args...)}
 }
 
-// Terminate makes a whole termination request of type t from an error; header is that of the PDU at fault, of which at most
-// MaxTermData bytes are copied.
+// Terminate makes a whole termination request of type t from an error. header is that of the PDU at fault; at most
+// MaxTermData bytes of it are copied.
 func Terminate(t Type, e *Error, header []byte) []byte {
 	header = header[:min(len(header), MaxTermData)]
 	b := make([]byte, TermSize, TermSize+len(header))

@@ -21,7 +21,7 @@ const MaxAlignment = 31
 // MinMaxH2CData is the least MAXH2CDATA that a controller may answer.
 const MinMaxH2CData = 4096
 
-// ICReq is what a host asks for when a connection begins.
+// ICReq is a host's request when a connection begins.
 type ICReq struct {
 	Format                   uint16 // PFV: 0
 	Alignment                uint8  // HPDA: data offsets from the controller are multiples of 4*(n+1) bytes
@@ -29,7 +29,7 @@ type ICReq struct {
 	MaxR2T                   uint32 // 0's based: requests outstanding for a command
 }
 
-// ICResp is what a controller answers.
+// ICResp is a controller's answer to ICReq.
 type ICResp struct {
 	Format                   uint16
 	Alignment                uint8 // CPDA, of data offsets from the host
@@ -57,7 +57,7 @@ func (q *ICReq) Put(b *[ICSize]byte) []byte {
 	return b[:]
 }
 
-// ParseICReq reads and judges a request, of which the common header has been judged. The error is an Error.
+// ParseICReq reads and checks a request. Its common header has been checked. The error is an *Error.
 func ParseICReq(b *[ICSize]byte) (ICReq, error) {
 	q := ICReq{le.Uint16(b[8:]), b[10], b[11]&icHeaderDigest != 0, b[11]&icDataDigest != 0, le.Uint32(b[12:])}
 	switch {
@@ -66,7 +66,8 @@ func ParseICReq(b *[ICSize]byte) (ICReq, error) {
 	case q.Alignment > MaxAlignment:
 		return q, invalid(10, "data alignment %d: want 0 to %d", q.Alignment, MaxAlignment)
 	case b[11]&^(icHeaderDigest|icDataDigest) != 0:
-		return q, &Error{Status: FatalUnsupported, Info: 11, Why: fmt.Sprintf("digest types %02xh: there are header and data", b[11])}
+		return q, &Error{Status: FatalUnsupported, Info: 11, Why: fmt.Sprintf("digest types %02xh: there are header and data",
+			b[11])}
 	}
 	return q, nil
 }
@@ -90,7 +91,8 @@ func ParseICResp(b *[ICSize]byte, asked ICReq) (ICResp, error) {
 	case p.Alignment > MaxAlignment:
 		return p, invalid(10, "data alignment %d: want 0 to %d", p.Alignment, MaxAlignment)
 	case p.HeaderDigest != asked.HeaderDigest || p.DataDigest != asked.DataDigest:
-		return p, invalid(11, "header digest %t and data digest %t where %t and %t were asked for", p.HeaderDigest, p.DataDigest, asked.HeaderDigest, asked.DataDigest)
+		return p, invalid(11, "header digest %t and data digest %t where %t and %t were asked for", p.HeaderDigest,
+			p.DataDigest, asked.HeaderDigest, asked.DataDigest)
 	case p.MaxH2CData < MinMaxH2CData || p.MaxH2CData%4 != 0:
 		return p, invalid(12, "MAXH2CDATA %d: want a multiple of 4 from %d on", p.MaxH2CData, MinMaxH2CData)
 	}
@@ -115,7 +117,8 @@ func (d Data) Put(b []byte) {
 	le.PutUint32(b[20:], 0)
 }
 
-// ParseData reads the header of a PDU whose frame has been judged. The error, an Error, says that its length is not the frame's.
+// ParseData reads the header of a PDU whose frame has been judged. The error, an Error, says that its length is not the
+// frame's.
 func ParseData(f *Frame, b []byte) (Data, error) {
 	_ = b[DataSize-1]
 	d := Data{le.Uint16(b[8:]), le.Uint16(b[10:]), le.Uint32(b[12:]), le.Uint32(b[16:])}

@@ -1,10 +1,11 @@
-// Package trace holds what real hosts sent when they connected to our target, as text, for tests to send again and as seeds for
-// fuzzing. Package kerneltest records it.
+// Package trace holds what real hosts sent when they connected to our target, as text, for tests to send again and as
+// seeds for fuzzing. Package kerneltest records it.
 //
 // # Format
 //
-// A line is a PDU: the number of its connection, in the order in which they were opened, and all its bytes in hexadecimal, where (n)
-// stands for n zeros; a comment from # on says what it is. Lines are in the order in which the PDUs came.
+// A line is a PDU: the number of its connection, in the order in which they were opened, and all its bytes in
+// hexadecimal, where (n) stands for n zeros; a comment from # on says what it is. Lines are in the order in which the
+// PDUs came.
 //
 //	0 (4)80(123) # ICReq
 //	0 0400482000044800... # Connect
@@ -41,7 +42,7 @@ const (
 	run     = 4 // zeros from which on they are counted instead of written
 )
 
-// PDU is one that a host sent.
+// PDU is a PDU that a host sent.
 type PDU struct {
 	Conn  int // which connection, from 0
 	Bytes []byte

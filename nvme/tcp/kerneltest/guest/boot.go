@@ -22,19 +22,22 @@ const HostLoopback = "10.0.2.2"
 
 // Options say what to boot and what to do there. The zero value boots the oldest kernel and does nothing.
 type Options struct {
-	Kernel   string                                         // a series of Kernels; "" is the oldest
-	Modules  []string                                       // kernel modules to load, in order; what they need comes along; "name parameter=value", "?name" may be absent
-	Programs []string                                       // programs of the guests' root beside busybox: nvme, fio, mke2fs
-	Files    map[string][]byte                              // files by their path in the guest, executable: static binaries, scripts
-	Env      map[string]string                              // variables of the script
-	Script   string                                         // for busybox's shell
-	Host     map[string]func(args []string) (string, error) // what the script may call with `host NAME`
-	Timeout  time.Duration                                  // from start to end; 0 is two minutes
-	Memory   int                                            // MiB; 0 is 1024
-	CPUs     int                                            // 0 is 2: the kernel makes at most one I/O queue a processor
-	QEMU     []string                                       // further arguments of QEMU, such as a device
-	Append   string                                         // further parameters of the kernel
-	Allow    []*regexp.Regexp                               // kernel warnings that the test causes on purpose
+	Kernel string // a series of Kernels; "" is the oldest
+	// kernel modules to load, in order; what they need comes along; "name parameter=value", "?name" may be absent
+	Modules []string
+	// programs of the guests' root beside busybox: nvme, fio, mke2fs
+	Programs []string
+	// files by their path in the guest, executable: static binaries, scripts
+	Files   map[string][]byte
+	Env     map[string]string                              // variables of the script
+	Script  string                                         // for busybox's shell
+	Host    map[string]func(args []string) (string, error) // what the script may call with `host NAME`
+	Timeout time.Duration                                  // from start to end; 0 is two minutes
+	Memory  int                                            // MiB; 0 is 1024
+	CPUs    int                                            // 0 is 2: the kernel makes at most one I/O queue a processor
+	QEMU    []string                                       // further arguments of QEMU, such as a device
+	Append  string                                         // further parameters of the kernel
+	Allow   []*regexp.Regexp                               // kernel warnings that the test causes on purpose
 }
 
 // Check is one named result of a guest's script.
@@ -46,7 +49,7 @@ type Check struct {
 	Took    time.Duration // on the host's clock
 }
 
-// Result is what became of a guest.
+// Result is the outcome of a guest.
 type Result struct {
 	Uname    string // of the guest: the evidence of which kernel judged
 	Console  string
@@ -71,8 +74,8 @@ func (r *Result) Failed() []Check {
 	return failed
 }
 
-// Report makes a subtest of every check. want names checks that must be among them, so that a script which ended early
-// does not pass for one that was right.
+// Report makes a subtest of every check. want names checks that must be among them, so that a script that ended early
+// does not pass.
 func (r *Result) Report(t *testing.T, want ...string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -128,7 +131,8 @@ func Boot(t testing.TB, o Options) *Result {
 		t.Errorf("guest: %s", p)
 	}
 	if found := Warnings(result.Console, o.Allow...); len(found) > 0 {
-		t.Errorf("the guest's kernel warned:\n%s\nthe end of the console:\n%s", strings.Join(found, "\n"), tail(result.Console, 120))
+		t.Errorf("the guest's kernel warned:\n%s\nthe end of the console:\n%s", strings.Join(found, "\n"),
+			tail(result.Console, 120))
 	}
 	if result.Status != 0 && len(result.Failed()) == 0 {
 		t.Errorf("the script ended with status %d; the end of the console:\n%s", result.Status, tail(result.Console, 40))
@@ -183,7 +187,7 @@ func boot(guests string, o *Options) (*Result, error) {
 			exitErr = nil
 		}
 	case exitErr = <-exited:
-		// QEMU is gone, so its socket is closed; one that never connected needs the listener closed.
+		// QEMU has ended, so its socket is closed; if it never connected, the listener must be closed.
 		port.Close()
 		serveErr = <-served
 	}
@@ -258,7 +262,8 @@ func saveLogs(t testing.TB, r *Result) {
 	save("console", func(w io.Writer) { io.WriteString(w, r.Console) })
 	save("checks", func(w io.Writer) {
 		for _, c := range r.Checks {
-			fmt.Fprintf(w, "== %s: status %d, %v %s\n%s\n", c.Name, c.Status, c.Took.Round(time.Millisecond), c.Skipped, c.Output)
+			fmt.Fprintf(w, "== %s: status %d, %v %s\n%s\n", c.Name, c.Status, c.Took.Round(time.Millisecond), c.Skipped,
+				c.Output)
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package guest boots Debian's unmodified Linux kernels under QEMU for tests: a kernel, an archive of files made in Go, a
-// shell script, and what became of it. A boot takes about three seconds of one processor and needs no privilege, no
+// Package guest boots Debian's unmodified Linux kernels under QEMU for tests: a kernel, an archive of files made in Go,
+// a shell script, and what became of it. A boot takes about three seconds of one processor and needs no privilege, no
 // /dev/kvm and no disk image.
 //
 // Boot starts the kernel, whose first process mounts the usual file systems, loads the modules that were named, sets up
@@ -11,26 +11,25 @@
 //	host NAME [ARG...]            run the function Options.Host[NAME] on the host and print what it answers
 //	wait_for SECONDS COMMAND...   try the command until it succeeds, ten times a second
 //
-// A check runs in a subshell of its own with "set -e", and is given LIMIT seconds (60 unless the script sets it). Busybox's
-// shell runs its own mke2fs or fsck whatever PATH says: call mkfs.ext4 and e2fsck, which it has not.
+// A check runs in a subshell of its own with "set -e", and is given LIMIT seconds (60 unless the script sets it).
+// Busybox's shell runs its own mke2fs or fsck whatever PATH says: call mkfs.ext4 and e2fsck, which it has not.
 //
 // # What a guest needs
 //
 // The script .ci/kernel at the module's root sets it up outside the repository and prints the folder. The tests of the
-// kernel tier run when MILLRACE_KERNEL is 1, and then anything missing is a failure; otherwise they skip. MILLRACE_GUESTS
-// names the folder; without it, Boot asks .ci/kernel.
+// kernel tier run when MILLRACE_KERNEL is 1, and then anything missing is a failure; otherwise they skip.
+// MILLRACE_GUESTS names the folder; without it, Boot asks .ci/kernel.
 //
 // # Concurrency
 //
 // Boot may be called from several tests at once; each guest is a process and about a gigabyte of memory. Functions in
-// Options.Host run one at a time, on a goroutine of Boot's. QEMU ends with Boot, and with the test's process when that is
-// killed.
+// Options.Host run one at a time, on a goroutine of Boot's. QEMU ends with Boot, and with the test's process when that
+// is killed.
 //
 // # Errors
 //
-// Boot fails the test when the guest cannot be made or started, when it does not end in time, when its kernel warned
-// (WARNING, BUG, Oops, a hung task), and when its script did not come to its end. A check that failed is for
-// Result.Report to tell.
+// Boot fails the test when the guest cannot be made or started, does not end in time, or its script does not reach its
+// end, and when its kernel warned (WARNING, BUG, Oops, a hung task). Result.Report reports the checks that failed.
 //
 // # Debugging
 //

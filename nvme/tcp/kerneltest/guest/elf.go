@@ -98,8 +98,9 @@ func findLibrary(root, name string) (string, error) {
 // module is a file to load, with parameters as insmod takes them.
 type module struct{ file, parameters string }
 
-// moduleOrder returns the files of the named modules and of all that those depend on, each after what it needs. Parameters
-// follow a name after a blank. A name that starts with '?' may be absent: some kernels have built in what others load.
+// moduleOrder returns the files of the named modules and of all that those depend on, each after what it needs.
+// Parameters follow a name after a blank. A name that starts with '?' may be absent: some kernels have built in what
+// others load.
 func moduleOrder(folder string, names []string) ([]module, error) {
 	var order []module
 	seen := map[string]bool{}

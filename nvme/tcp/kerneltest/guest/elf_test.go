@@ -30,7 +30,8 @@ func TestProgramsComeWithTheirLibraries(t *testing.T) {
 	root := filepath.Join(Need(t), "root")
 	p, err := findProgram(root, "nvme")
 	require.NoError(t, err)
-	for _, want := range []string{"lib64/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/libc.so.6", "lib/x86_64-linux-gnu/libnvme.so.1"} {
+	for _, want := range []string{"lib64/ld-linux-x86-64.so.2", "lib/x86_64-linux-gnu/libc.so.6",
+		"lib/x86_64-linux-gnu/libnvme.so.1"} {
 		assert.Contains(t, p.needs, want)
 	}
 	_, err = findProgram(root, "no-such-program")

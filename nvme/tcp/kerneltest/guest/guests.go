@@ -65,8 +65,8 @@ func Need(t testing.TB) string {
 	return dir
 }
 
-// Kernels returns the kernel series that there are guests of, such as 6.1 and 6.12, oldest first. There is at least one,
-// or the test fails.
+// Kernels returns the kernel series that there are guests of, such as 6.1 and 6.12, oldest first. There is at least
+// one, or the test fails.
 func Kernels(t testing.TB) []string {
 	t.Helper()
 	dir := filepath.Join(Need(t), "kernels")

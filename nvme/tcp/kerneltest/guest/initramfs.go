@@ -16,7 +16,7 @@ var initScript []byte
 //go:embed shell.sh
 var shellScript []byte
 
-// network is what a guest needs for its card; kernel 6.12 has most of it built in.
+// network lists the modules that a guest needs for its network card; kernel 6.12 has most of them built in.
 var network = []string{"?virtio_pci", "virtio_net"}
 
 // writeInitramfs makes the archive that a guest starts from.

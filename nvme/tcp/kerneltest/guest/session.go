@@ -69,7 +69,7 @@ func (s *session) serve(port io.ReadWriter) error {
 	return io.ErrUnexpectedEOF
 }
 
-// unwrap takes a line's number and checksum off it, and tells whether it came whole.
+// unwrap takes a line's number and checksum off it, and reports whether it came whole.
 func unwrap(line string) (number int, text string, whole bool) {
 	first, rest, _ := strings.Cut(line, " ")
 	sum, text, _ := strings.Cut(rest, " ")
@@ -77,7 +77,7 @@ func unwrap(line string) (number int, text string, whole bool) {
 	return number, text, err == nil && sum == checksum(text)
 }
 
-// checksum is the one that shell.sh puts before a line.
+// checksum is the checksum that shell.sh puts before a line.
 func checksum(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])

@@ -73,8 +73,9 @@ func TestSessionFillsTheResult(t *testing.T) {
 	assert.Equal(t, map[string][]byte{"log": {0, 1}}, r.Files)
 	assert.True(t, r.Ended)
 	assert.Equal(t, 4, r.Status)
-	assert.Equal(t, "ok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\nyes "+b64("a b+c")+"\nok 10\nno "+b64("host fail: broken\n")+
-		"\nok 11\nno "+b64("the host has no function nobody")+"\nok 12\n", p.answers.String())
+	assert.Equal(t,
+		"ok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\nyes "+b64("a b+c")+"\nok 10\nno "+b64("host fail: broken\n")+
+			"\nok 11\nno "+b64("the host has no function nobody")+"\nok 12\n", p.answers.String())
 }
 
 // A line that did not come whole is asked for again, and one that came twice counts once.
@@ -102,7 +103,8 @@ func TestSessionRefusesWhatItDoesNotKnow(t *testing.T) {
 			assert.Error(t, newSession().serve(&port{Reader: strings.NewReader(wrapped(1, text))}))
 		})
 	}
-	assert.ErrorIs(t, newSession().serve(&port{Reader: strings.NewReader(wrapped(1, "uname x"))}), io.ErrUnexpectedEOF, "QEMU ended first")
+	assert.ErrorIs(t, newSession().serve(&port{Reader: strings.NewReader(wrapped(1, "uname x"))}), io.ErrUnexpectedEOF,
+		"QEMU ended first")
 }
 
 func TestWarnings(t *testing.T) {

@@ -36,9 +36,10 @@ func (d *Drive) begin() error {
 	case changed:
 		return err
 	case cut:
-		// A write would make the file longer, and nobody could tell any more that it was cut.
+		// A write would make the file longer, and hide that it was cut.
 		ff.readOnly = err
-		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.name(), "error", err)
+		d.opt.Logger.Warn("the drive is opened for reading only: that its flash was cut cannot be kept", "drive", d.name(),
+			"error", err)
 		return nil
 	default:
 		d.warnNotKept("open", err)
@@ -50,7 +51,7 @@ func (d *Drive) begin() error {
 	return ff.extend()
 }
 
-// lookForCut finds out whether bytes of the flash are missing, and tells of them. It reports whether nobody knew that
+// lookForCut finds out whether bytes of the flash are missing, and logs them. It reports whether that was not known
 // before.
 func (d *Drive) lookForCut(ff *fileFlash) (fresh bool, err error) {
 	if d.created {

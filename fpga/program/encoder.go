@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Marshal returns the program's wire form. The program must be valid; one that is not gives bytes that Unmarshal
-// refuses.
+// Marshal returns the program's wire form. The program must be valid; Unmarshal refuses the bytes of one that is not.
 func (p *Program) Marshal() []byte { return p.AppendTo(nil) }
 
-// AppendTo appends the program's wire form to b. The same program always gives the same bytes.
+// AppendTo appends the program's wire form to b. The same program always has the same bytes.
 func (p *Program) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = append(b, magic...)
@@ -145,8 +144,8 @@ func collect(p *Program) []*Bucketize {
 	return tables
 }
 
-// SameBorders reports whether both have the same list of borders, bit for bit, so that -0 and 0 stay apart. Lists over
-// the same memory, which is what lowering and Unmarshal give, are recognised without a look at their values.
+// SameBorders reports whether both have the same list of borders, bit for bit, so that -0 and 0 differ. Lists over the
+// same memory, as lowering and Unmarshal make them, are recognised without a comparison of their values.
 func (b *Bucketize) SameBorders(o *Bucketize) bool {
 	return same(b.Borders32, o.Borders32, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) &&
 		same(b.Borders64, o.Borders64, func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) &&

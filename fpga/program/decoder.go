@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Unmarshal reads a program and validates it. b must be the whole of it and nothing else; the program keeps no part
-// of b. Bucketize operators that are equal in b are one in the program, and those that share a table share its memory.
+// Unmarshal decodes a program and validates it. b must be the whole program and nothing else; the program keeps no part
+// of b. Equal Bucketize operators of b are one operator in the program, and operators that share a table share its
+// memory.
 func Unmarshal(b []byte) (*Program, error) {
 	r, sections, err := open(b)
 	if err != nil {
@@ -254,7 +255,7 @@ type tableSet struct {
 	made    map[tableUse]*Bucketize
 }
 
-// tableUse tells Bucketize operators apart. Equal ones become one, so that an engine can prepare it once.
+// tableUse identifies a Bucketize operator. Equal ones become one, so that an engine can prepare it once.
 type tableUse struct {
 	table uint32
 	side  Side

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// checkRanges checks what can be told of a program's memory ranges without asking whose they are.
+// checkRanges checks a program's memory ranges without regard to which association holds them.
 func (s *Subsystem) checkRanges(ranges []cs.Range) nvme.Status {
 	for i, a := range ranges {
 		if !s.slm.inside(a) {
@@ -59,7 +59,7 @@ func runPreprocess(r *request) nvme.Status {
 	if !st.OK() {
 		return st
 	}
-	if st := r.lend(append(dests, p.Ranges...)); !st.OK() {
+	if st := r.accessRanges(append(dests, p.Ranges...)); !st.OK() {
 		return st
 	}
 	if st := s.prog.enter(anySlot); !st.OK() {
@@ -78,8 +78,8 @@ func runPreprocess(r *request) nvme.Status {
 
 type movedKey struct{}
 
-// Moved is how long the command that a Compute's Execute belongs to took for the copies before it; 0 if it had none. ctx is the
-// one that Execute was given.
+// Moved returns how long the copies before an Execute took, 0 if its command had none. ctx is the context that Execute
+// was given.
 func Moved(ctx context.Context) time.Duration {
 	d, _ := ctx.Value(movedKey{}).(time.Duration)
 	return d
@@ -122,7 +122,7 @@ func runExecute(r *request) nvme.Status {
 	if st := s.checkRanges(ranges); !st.OK() {
 		return st
 	}
-	if st := r.lendSet(e.Set, ranges); !st.OK() {
+	if st := r.accessSet(e.Set, ranges); !st.OK() {
 		return st
 	}
 	if st := s.prog.enter(int(e.Slot)); !st.OK() {

@@ -8,20 +8,21 @@ import (
 	"github.com/millrace/millrace/nvme/cs"
 )
 
-// Transfer is the data that a command needs moved: the transport brings Length bytes before Execute, or sends them after.
+// Transfer is the data of a command that the transport moves: Length bytes to the controller before Execute, or from it
+// afterwards.
 type Transfer struct {
 	Direction nvme.Direction
 	Length    uint32 // bytes, at most MDTS
 }
 
-// handler is what the controller knows of one command.
+// handler holds what the controller knows of one command.
 type handler struct {
 	name    string
 	effects uint32
-	// check judges the entry and says how many bytes of data belong to the command. It touches nothing. The namespace is the
-	// one with blocks that the command is to, or nil.
+	// check checks the submission queue entry and returns the bytes of data that belong to the command. It changes
+	// nothing. The namespace is the one with blocks that the command addresses, or nil.
 	check func(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status)
-	// run does the command; everything that check refuses has been refused.
+	// run executes the command. check has accepted its entry.
 	run func(*request) nvme.Status
 }
 
@@ -30,16 +31,16 @@ const (
 	writes    = nvme.EffectSupported | nvme.EffectBlocksChange
 )
 
-// table holds the commands of a queue or a command set by opcode; nil where there is none.
+// table holds the handlers of a queue's or a command set's commands by opcode; nil where there is no command.
 type table [256]*handler
 
-// tables are the commands that a subsystem knows. The effects log is made from them.
+// tables hold the commands of a subsystem. The effects log is made from them.
 type tables struct {
 	admin table
 	io    map[uint8]*table // by command set
 }
 
-// newTables lists every command that there is, those for computation where the drive computes.
+// newTables lists every command; the commands for computation only if the drive computes.
 func newTables(computes bool) tables {
 	admin := table{
 		nvme.AdminGetLogPage:        {"Get Log Page", supported, checkGetLog, runGetLog},
@@ -63,8 +64,10 @@ func newTables(computes bool) tables {
 		return t
 	}
 	t.admin[nvme.AdminLoadProgram] = &handler{"Load Program", supported, checkLoadProgram, runLoadProgram}
-	t.admin[nvme.AdminProgramActivation] = &handler{"Program Activation Management", supported, checkActivation, runActivation}
-	t.admin[nvme.AdminMemoryRangeSetManage] = &handler{"Memory Range Set Management", supported, checkRangeSet, runRangeSet}
+	t.admin[nvme.AdminProgramActivation] = &handler{"Program Activation Management", supported, checkActivation,
+		runActivation}
+	t.admin[nvme.AdminMemoryRangeSetManage] = &handler{"Memory Range Set Management", supported, checkRangeSet,
+		runRangeSet}
 	t.admin[cs.AdminImageDownload] = &handler{"Image Download", supported, checkImageDownload, runImageDownload}
 	t.admin[cs.AdminImageActivate] = &handler{"Image Activate", supported, noData, runImageActivate}
 	t.admin[cs.AdminSLMReserve] = &handler{"SLM Reserve", supported, noData, runReserve}
@@ -84,7 +87,8 @@ func newTables(computes bool) tables {
 	return t
 }
 
-// find returns the command's handler, and the namespace with blocks that it is to, nil for others, and for a Flush of all.
+// find returns the command's handler, and the namespace with blocks that it addresses: nil for other namespaces, and
+// for a Flush of all.
 func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace, nvme.Status) {
 	from := &c.sub.tables.admin
 	var ns *namespace
@@ -106,7 +110,7 @@ func (c *Controller) find(queue uint16, cmd *nvme.Command) (*handler, *namespace
 	return nil, nil, nvme.InvalidOpcode
 }
 
-// judge checks everything about a command that can be told from its entry.
+// judge checks what the submission queue entry alone shows.
 func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespace, Transfer, nvme.Status) {
 	sgl := cmd.SGL()
 	switch {
@@ -135,8 +139,8 @@ func (c *Controller) judge(queue uint16, cmd *nvme.Command) (*handler, *namespac
 	return h, ns, Transfer{cmd.Direction(), uint32(n)}, nvme.Success
 }
 
-// Parse says what data a command needs moved, or the status to complete it with at once. queue 0 is the admin queue.
-// It changes nothing but the time at which the host was last heard of.
+// Parse returns the data that a command needs moved, or the status to complete it with at once. queue 0 is the admin
+// queue. Parse changes nothing but the time at which the host was last heard of.
 func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Status) {
 	c.Heard()
 	c.mu.Lock()
@@ -149,7 +153,7 @@ func (c *Controller) Parse(queue uint16, cmd *nvme.Command) (Transfer, nvme.Stat
 	return t, st.Final()
 }
 
-// accepts tells whether a queue takes commands now. c.mu is held.
+// accepts returns Success if a queue takes commands now. c.mu is held.
 func (c *Controller) accepts(queue uint16) nvme.Status {
 	if c.state != stateReady || queue != 0 && c.queues[queue] == nil {
 		return nvme.CommandSequenceError
@@ -157,9 +161,9 @@ func (c *Controller) accepts(queue uint16) nvme.Status {
 	return nvme.Success
 }
 
-// Execute does a command and returns when it has completed. data is the buffer that Parse asked for, which belongs to the
-// controller until then: filled by the transport for a host to controller transfer, by the controller for the other. When ctx
-// ends, the command is given up where it can be, and completes with Command Abort Requested.
+// Execute executes a command and returns when it has completed. data is the buffer that Parse asked for: the transport
+// fills it for a transfer to the controller, and Execute fills it for the other direction. It belongs to the controller
+// until Execute returns. When ctx ends, a command that can be cancelled completes with Command Abort Requested.
 func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Command, data []byte) nvme.Completion {
 	h, ns, t, st := c.judge(queue, cmd)
 	if st.OK() && len(data) != int(t.Length) {
@@ -189,8 +193,8 @@ func (c *Controller) Execute(ctx context.Context, queue uint16, cmd *nvme.Comman
 	return out
 }
 
-// contained runs the command. A flash or a compute that panics fails its command, with Internal Error, and takes no drive down: they are called
-// with no lock held.
+// contained runs the command. A flash or a compute device that panics fails its command with Internal Error and does
+// not end the process: they are called with no lock held.
 func (r *request) contained() (st nvme.Status) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -232,10 +236,10 @@ func (c *Controller) begin(r *request) nvme.Status {
 	return nvme.Success
 }
 
-// end completes the command: what it leased is given back, an abort outweighs what it came to, and an error is recorded.
+// end completes the command: its access to memory ends, an abort replaces its status, and an error is recorded.
 func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
-	if r.lease.owner != nil {
-		c.sub.slm.giveBack(&r.lease)
+	if r.access.owner != nil {
+		c.sub.slm.endAccess(&r.access)
 	}
 	c.mu.Lock()
 	if r.cancel != nil {
@@ -256,7 +260,8 @@ func (c *Controller) end(r *request, st nvme.Status) nvme.Status {
 	}
 	c.mu.Unlock()
 	st = st.Final()
-	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError || !st.OK() && r.more != 0 {
+	if st.Code() == nvme.UnrecoveredReadError || st.Code() == nvme.WriteFault || st.Code() == nvme.InternalError ||
+		!st.OK() && r.more != 0 {
 		st |= nvme.StatusMore
 		if st.Type() == nvme.TypeMedia {
 			c.sub.health.mediaErrors.Add(1)

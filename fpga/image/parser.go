@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Image is what Parse read: the Spec, and what the container says beside it.
+// Image is a parsed image: the Spec, and what the container adds to it.
 type Image struct {
 	Spec      Spec
 	ID        ID
@@ -77,7 +77,8 @@ func Parse(b []byte) (*Image, error) {
 		if !bytes.Equal(sum[:], b[headerSize+entrySize*i+48:][:32]) {
 			return nil, refuse(s, ErrCorrupt, "SHA-256 differs")
 		}
-		m.Sections = append(m.Sections, Section{Kind: s.kind, Name: nameOf(s.name), Flags: s.flags, Offset: start, Size: int(size), SHA256: sum})
+		m.Sections = append(m.Sections, Section{Kind: s.kind, Name: nameOf(s.name), Flags: s.flags, Offset: start,
+			Size: int(size), SHA256: sum})
 		if err := m.decode(s, start); err != nil {
 			return nil, err
 		}
@@ -242,7 +243,7 @@ func refuse(s *section, err error, detail string) error {
 
 func nameOf(b [nameSize]byte) string { return string(bytes.TrimRight(b[:], "\x00")) }
 
-// padded says whether b is text followed by nothing but NULs.
+// padded reports whether b is text followed by nothing but NULs.
 func padded(b []byte) bool {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return zero(b[i:])

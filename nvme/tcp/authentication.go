@@ -29,8 +29,8 @@ type AuthOptions struct {
 	Keys   map[string]HostKeys // by host NQN, or AnyHost; a host without is refused
 	Hashes []auth.Hash         // acceptable, most wanted first; empty: auth.ControllerOptions' default
 	Groups []auth.Group        // likewise
-	// Exchanges is how many hosts' messages are worked on at a time, which takes a processor each: up to a tenth of a second
-	// where the group is a large one. Others wait, within TargetOptions.Handshake. 0 means half of the processors.
+	// Exchanges bounds the messages that are processed at a time. Each takes a processor, for up to a tenth of a second
+	// where the group is large. Others wait, within TargetOptions.Handshake. 0 means half of the processors.
 	Exchanges int
 }
 
@@ -65,14 +65,14 @@ func (o *AuthOptions) responder(host, subsystem string, k HostKeys, s *auth.Sequ
 		ControllerKey: k.Controller, Hashes: o.Hashes, Groups: o.Groups, Sequence: s})
 }
 
-// errUnauthenticated says why a connection is cut off whose host does not prove itself.
+// errUnauthenticated cuts a connection off whose host does not authenticate in time.
 var errUnauthenticated = errors.New("the host did not authenticate in time")
 
 // maxAuthReceive is the most bytes that an Authentication Receive may allocate; hosts ask for auth.MaxMessage.
 const maxAuthReceive = 4 * auth.MaxMessage
 
-// demand makes the connection's queue one that must authenticate, if the target demands that of the host: the bits for
-// Connect's dword 0. The receiving goroutine calls it before join.
+// demand makes the host of the connection authenticate, if the target wants that of this host. It returns the bits that
+// say so in Connect's dword 0. The receiving goroutine calls it before join.
 func (c *connection) demand(a *association) (uint32, error) {
 	o := c.target.opt.Auth
 	if o == nil || a.sub.IsDiscovery() {
@@ -83,7 +83,7 @@ func (c *connection) demand(a *association) (uint32, error) {
 		return 0, fmt.Errorf("prepare to authenticate: %w", err)
 	}
 	c.auth = r
-	c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+	c.authDeadline.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
 	return fabrics.WantsAuthentication, nil
 }
 
@@ -94,16 +94,16 @@ func (o *AuthOptions) keysOf(host string) HostKeys {
 	return o.Keys[AnyHost]
 }
 
-// knows tells whether a host could authenticate, if it has to.
+// knows reports whether a host could authenticate, if it has to.
 func (o *AuthOptions) knows(host string) bool {
 	return o == nil || !o.keysOf(host).Host.IsZero()
 }
 
-// authenticated tells whether the queue may be used.
-func (c *connection) authenticated() bool { return c.auth == nil || c.authenticates.Load() }
+// authenticated reports whether the queue may be used.
+func (c *connection) authenticated() bool { return c.auth == nil || c.usable.Load() }
 
-// startAuthentication hands an Authentication Send or Receive to a worker, as it may take long and what else the host
-// sends, on a queue that it authenticates again, must not wait. The receiving goroutine calls it.
+// startAuthentication gives an Authentication Send or Receive to a runner: it may take long, and other commands of a
+// host that authenticates again must not wait for it. The receiving goroutine calls it.
 func (c *connection) startAuthentication(cmd *command) error {
 	switch {
 	case c.auth == nil:
@@ -115,8 +115,8 @@ func (c *connection) startAuthentication(cmd *command) error {
 	return nil
 }
 
-// workAuthentication does an Authentication Send or Receive. A worker calls it, one at a time.
-func (c *connection) workAuthentication(cmd *command) {
+// proceedAuthentication executes an Authentication Send or Receive. A runner calls it, one at a time.
+func (c *connection) proceedAuthentication(cmd *command) {
 	st, ok := c.authenticate(cmd)
 	if !ok {
 		c.settle(&message{cmd: cmd}, net.ErrClosed)
@@ -125,19 +125,20 @@ func (c *connection) workAuthentication(cmd *command) {
 	authenticated := c.auth.Authenticated()
 	if authenticated {
 		if err := c.admit(); err != nil {
-			c.log.Warn("connect refused", "host", c.assoc.host.NQN, "queue", c.queue, "error", err)
+			c.log.Warn("connect refused", "host", c.association.host.NQN, "queue", c.queue, "error", err)
 			c.settle(&message{cmd: cmd}, net.ErrClosed)
 			c.cut(nil)
 			return
 		}
 	}
-	c.authenticates.Store(authenticated)
+	c.usable.Store(authenticated)
 	c.authBusy.Store(false) // before the host sees the answer
 	cmd.cpl = nvme.NewCompletion(cmd.cmd.CID(), st)
 	_ = c.answer(cmd, (*outbox[message]).send)
 }
 
-// authenticate tells the status, and whether there is any: not where the connection ended meanwhile.
+// authenticate returns the status of the command. ok is false where the connection ended meanwhile, so that there is no
+// status.
 func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	n, ok := fabrics.ParseAuth(&cmd.cmd)
 	switch {
@@ -158,15 +159,15 @@ func (c *connection) authenticate(cmd *command) (st nvme.Status, ok bool) {
 	<-c.target.exchanges
 	switch {
 	case err != nil:
-		c.log.Warn("authentication failed", "host", c.assoc.host.NQN, "queue", c.queue, "error", err)
+		c.log.Warn("authentication failed", "host", c.association.host.NQN, "queue", c.queue, "error", err)
 	case c.auth.Authenticated() && !was && c.queue == 0:
-		c.log.Info("host authenticated", "host", c.assoc.host.NQN, "by", c.auth.Agreed().String())
+		c.log.Info("host authenticated", "host", c.association.host.NQN, "by", c.auth.Agreed().String())
 	}
 	// A transaction has as long as the connection had until Connect, the first and each that follows.
 	if c.auth.Authenticated() && !c.auth.InProgress() {
-		c.authBy.Store(0)
-	} else if c.authBy.Load() == 0 {
-		c.authBy.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
+		c.authDeadline.Store(0)
+	} else if c.authDeadline.Load() == 0 {
+		c.authDeadline.Store(time.Now().Add(c.target.opt.Handshake).UnixNano())
 	}
 	c.endIfBroken()
 	return nvme.Success, true
@@ -193,7 +194,8 @@ func (c *connection) authReceive(cmd *command, n uint32) nvme.Status {
 	return nvme.Success
 }
 
-// endIfBroken makes the answer to the command at hand the connection's last once authentication has failed for good.
+// endIfBroken makes the answer to the current command the last one of the connection, once authentication has failed
+// for good.
 func (c *connection) endIfBroken() {
 	if c.auth.Broken() {
 		c.draining.Store(true)

@@ -50,7 +50,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// render gives the sink's place and chain, which begins with a kind, on one line.
+// render writes the sink's place and chain, which begins with a kind, on one line.
 func (s *Sink) render(kind Kind) string {
 	var b strings.Builder
 	if s.To == ToLabel {

@@ -47,7 +47,8 @@ func (h *Host) supervise(l *link) {
 	}
 }
 
-// reconnect tries until it succeeds, gives up, or the host is closed. cause is why the last connection was lost.
+// reconnect tries until it succeeds, gives up, or the host is closed. cause is the reason for which the last connection
+// was lost.
 func (h *Host) reconnect(cause error) (*link, error) {
 	if h.opt.GiveUp < 0 {
 		return nil, fmt.Errorf("%w: %w", ErrLost, cause)
@@ -65,13 +66,15 @@ func (h *Host) reconnect(cause error) (*link, error) {
 		}
 		cause = err
 		h.log.Debug("connect again", "error", err)
-		if errors.Is(err, errOtherDrive) || errors.Is(err, ErrAuthentication) || errors.Is(err, ErrRefused) || time.Since(begin) > h.opt.GiveUp {
+		if errors.Is(err, errOtherDrive) || errors.Is(err, ErrAuthentication) || errors.Is(err, ErrRefused) ||
+			time.Since(begin) > h.opt.GiveUp {
 			return nil, fmt.Errorf("the drive did not come back within %v: %w", time.Since(begin).Round(time.Second), cause)
 		}
 	}
 }
 
-// ErrRefused says that the drive refused the association for good: it does not know the subsystem, or does not serve the host.
+// ErrRefused says that the drive refused the association and will do so again: it does not know the subsystem, or does
+// not serve the host.
 var ErrRefused = errors.New("the drive refused the host")
 
 // errOtherDrive says that a different drive answers under the name.

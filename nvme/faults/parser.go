@@ -17,10 +17,10 @@ import (
 	"github.com/millrace/millrace/nvme/fabrics"
 )
 
-// maxErrors is how many things that are wrong Parse tells of.
+// maxErrors bounds the mistakes that Parse reports.
 const maxErrors = 20
 
-// Error is a thing that is wrong in a script.
+// Error is a mistake in a script.
 type Error struct {
 	Line, Column int // from 1; 0 where the place is not known
 	Why          string
@@ -34,8 +34,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Why)
 }
 
-// Parse reads a script from a YAML document of at most MaxScript bytes. The error joins an *Error for each thing that is wrong, of which it tells the
-// first few.
+// Parse reads a script from a YAML document of at most MaxScript bytes. The error joins an *Error for each mistake, of
+// which it reports the first few.
 func Parse(document []byte) (*Script, error) {
 	p := new(parser)
 	s := new(Script)
@@ -48,7 +48,7 @@ func Parse(document []byte) (*Script, error) {
 	return s, nil
 }
 
-// parser walks the node tree of a document, and goes on behind what is wrong.
+// parser walks the node tree of a document. It continues after a mistake.
 type parser struct{ errs []error }
 
 func (p *parser) wrong(n *yaml.Node, format string, args ...any) {
@@ -125,7 +125,7 @@ func (p *parser) mapping(n *yaml.Node, what string, fields ...field) {
 	}
 }
 
-// scalar gives a node's text; "" stands for what is none, which has been told.
+// scalar returns a node's text; "" where the node is no scalar, which is a mistake that it reports.
 func (p *parser) scalar(n *yaml.Node, what string) string {
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		p.wrong(n, "%s: want a value", what)
@@ -333,12 +333,13 @@ func (p *parser) judge(n *yaml.Node, what string, err error) {
 	}
 }
 
-// opcodes are those that have a name in scripts, and the queues that they go to.
+// opcodes are the opcodes that have a name in scripts, and the queues of their commands.
 var opcodes = map[string]struct {
 	opcode int
 	queue  Queues
 }{
-	"flush": {nvme.NVMFlush, IOQueue}, "write": {nvme.NVMWrite, IOQueue}, "read": {nvme.NVMRead, IOQueue}, "compare": {nvme.NVMCompare, IOQueue},
+	"flush": {nvme.NVMFlush, IOQueue}, "write": {nvme.NVMWrite, IOQueue}, "read": {nvme.NVMRead,
+		IOQueue}, "compare": {nvme.NVMCompare, IOQueue},
 	"write_zeroes": {nvme.NVMWriteZeroes, IOQueue}, "dataset_management": {nvme.NVMDataset, IOQueue},
 	"preprocess": {cs.IOPreprocess, IOQueue}, "fetch": {cs.IOFetch, IOQueue}, "store": {cs.IOStore, IOQueue},
 	"get_log_page": {nvme.AdminGetLogPage, 0}, "identify": {nvme.AdminIdentify, 0}, "abort": {nvme.AdminAbort, 0},

@@ -49,7 +49,7 @@ func (l *link) open(ctx context.Context) error {
 	return nil
 }
 
-// admit adds a queue to those that lose closes.
+// admit adds a queue to the queues that lose closes.
 func (l *link) admit(q *queue) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,8 @@ func (l *link) identify(ctx context.Context, admin *queue) (*nvme.IdentifyContro
 		return nil, err
 	}
 	if id.ControllerID != l.cntlid {
-		return nil, fmt.Errorf("identify controller: it says it is controller %d, and connect said %d", id.ControllerID, l.cntlid)
+		return nil, fmt.Errorf("identify controller: it says it is controller %d, and connect said %d", id.ControllerID,
+			l.cntlid)
 	}
 	if id.SGLs&3 == 0 || id.CapsuleOffset != 0 {
 		return nil, fmt.Errorf("the controller cannot be used over TCP: SGLS %#x, ICDOFF %d", id.SGLs, id.CapsuleOffset)
@@ -165,7 +166,8 @@ func (l *link) openQueue(ctx context.Context, id uint16, depth int, capsule uint
 }
 
 // connectQueue makes a connection a queue, which may have to authenticate: dw0 is Connect's.
-func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule uint32) (q *queue, dw0 uint32, err error) {
+func (l *link) connectQueue(ctx context.Context, id uint16, depth int, capsule uint32) (q *queue, dw0 uint32,
+	err error) {
 	o := &l.h.opt
 	nc, err := o.DialContext(ctx, "tcp", o.Address)
 	if err != nil {

@@ -32,7 +32,8 @@ func newKey(t *testing.T, h auth.Hash) auth.Key {
 func keys(t *testing.T) (HostKeys, TargetOptions) {
 	t.Helper()
 	k := HostKeys{Host: newKey(t, auth.SHA256), Controller: newKey(t, auth.SHA512)}
-	return k, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{hostNQN: k}, Groups: []auth.Group{auth.NullGroup, auth.FFDHE2048}}}
+	return k, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{hostNQN: k},
+		Groups: []auth.Group{auth.NullGroup, auth.FFDHE2048}}}
 }
 
 func TestAuthentication(t *testing.T) {
@@ -79,14 +80,18 @@ func TestAuthenticationFails(t *testing.T) {
 	}{
 		{"wrong key", nil, DialOptions{Key: other}, auth.NotAuthenticated, "the peer reports"},
 		{"no key", nil, DialOptions{}, ErrAuthentication, "give the host's key"},
-		{"a host without a key on the drive", nil, DialOptions{Key: other, HostNQN: hostNQN + "2"}, fabrics.InvalidHost, "does not serve this host"},
-		{"the drive has another key", nil, DialOptions{Key: k.Host, ControllerKey: other}, auth.NotAuthenticated, "controller key"},
+		{"a host without a key on the drive", nil, DialOptions{Key: other, HostNQN: hostNQN + "2"}, fabrics.InvalidHost,
+			"does not serve this host"},
+		{"the drive has another key", nil, DialOptions{Key: k.Host, ControllerKey: other}, auth.NotAuthenticated,
+			"controller key"},
 		{"the drive has no key", func(o *TargetOptions) {
 			o.Auth = &AuthOptions{Keys: map[string]HostKeys{hostNQN: {Host: k.Host}}}
 		}, DialOptions{Key: k.Host, ControllerKey: k.Controller}, auth.NotAuthenticated, "the peer reports"},
-		{"the drive does not authenticate", func(o *TargetOptions) { o.Auth = nil }, DialOptions{Key: k.Host, ControllerKey: k.Controller},
+		{"the drive does not authenticate", func(o *TargetOptions) { o.Auth = nil },
+			DialOptions{Key: k.Host, ControllerKey: k.Controller},
 			ErrAuthentication, "the drive does not authenticate"},
-		{"nothing in common", nil, DialOptions{Key: k.Host, AuthGroups: []auth.Group{auth.FFDHE3072}}, auth.GroupUnusable, "group"},
+		{"nothing in common", nil, DialOptions{Key: k.Host, AuthGroups: []auth.Group{auth.FFDHE3072}}, auth.GroupUnusable,
+			"group"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := o
@@ -102,7 +107,8 @@ func TestAuthenticationFails(t *testing.T) {
 			_, err := Dial(context.Background(), d)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
-			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return s.target.Connections() == 0 && s.sub.Associations() == 0 },
+				20*time.Second, time.Millisecond)
 			if s.target.opt.Auth != nil { // nobody else notices
 				require.NoError(t, read(context.Background(), s.dial(DialOptions{Key: k.Host}), 0, make([]byte, 512)))
 			}
@@ -181,10 +187,12 @@ func TestAuthenticationOptions(t *testing.T) {
 func TestAnyHostsKey(t *testing.T) {
 	k, _ := keys(t)
 	own := HostKeys{Host: newKey(t, auth.NoHash)}
-	s := serve(t, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{AnyHost: k, hostNQN: own}, Groups: []auth.Group{auth.NullGroup}}})
+	s := serve(t, TargetOptions{Auth: &AuthOptions{Keys: map[string]HostKeys{AnyHost: k, hostNQN: own},
+		Groups: []auth.Group{auth.NullGroup}}})
 	s.dial(DialOptions{HostNQN: hostNQN + "2", Key: k.Host, ControllerKey: k.Controller})
 	s.dial(DialOptions{Key: own.Host})
-	_, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host})
+	_, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN,
+		Key: k.Host})
 	require.ErrorIs(t, err, auth.NotAuthenticated, "a host with a key of its own has no other")
 }
 
@@ -193,7 +201,8 @@ func TestDiscoveryNeedsNoAuthentication(t *testing.T) {
 	_, o := keys(t)
 	s := serve(t, o)
 	require.NoError(t, s.target.Add(controller.NewDiscovery(controller.DiscoveryOptions{})))
-	h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN, HostNQN: hostNQN + "3"})
+	h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: fabrics.DiscoveryNQN,
+		HostNQN: hostNQN + "3"})
 	require.NoError(t, err)
 	require.NoError(t, h.Close())
 }
@@ -278,12 +287,15 @@ func TestMalformedAuthentication(t *testing.T) {
 		data []byte
 		want nvme.Status
 	}{
-		"another protocol":      {change(fabrics.AuthSend(8), func(e *nvme.Command) { e[43] = 0 }), make([]byte, 8), nvme.InvalidField},
-		"no length":             {fabrics.AuthSend(0), nil, nvme.InvalidField},
-		"lengths that differ":   {change(fabrics.AuthSend(8), func(e *nvme.Command) { e.SetData(16) }), make([]byte, 16), nvme.InvalidField},
-		"receive nothing":       {fabrics.AuthReceive(0), nil, nvme.InvalidField},
-		"receive much":          {fabrics.AuthReceive(1 << 20), make([]byte, 1<<20), nvme.InvalidField},
-		"receive 4 GiB":         {change(fabrics.AuthReceive(8), func(e *nvme.Command) { e[47] = 0xff }), make([]byte, 8), nvme.InvalidField},
+		"another protocol": {change(fabrics.AuthSend(8), func(e *nvme.Command) { e[43] = 0 }), make([]byte, 8),
+			nvme.InvalidField},
+		"no length": {fabrics.AuthSend(0), nil, nvme.InvalidField},
+		"lengths that differ": {change(fabrics.AuthSend(8), func(e *nvme.Command) { e.SetData(16) }), make([]byte, 16),
+			nvme.InvalidField},
+		"receive nothing": {fabrics.AuthReceive(0), nil, nvme.InvalidField},
+		"receive much":    {fabrics.AuthReceive(1 << 20), make([]byte, 1<<20), nvme.InvalidField},
+		"receive 4 GiB": {change(fabrics.AuthReceive(8), func(e *nvme.Command) { e[47] = 0xff }), make([]byte, 8),
+			nvme.InvalidField},
 		"too little to receive": {fabrics.AuthReceive(7), make([]byte, 7), nvme.InvalidField},
 		"not in the capsule":    {fabrics.AuthSend(9000), make([]byte, 9000), nvme.InvalidSGLType},
 	} {
@@ -333,7 +345,8 @@ func TestAuthenticationAfterReconnect(t *testing.T) {
 	require.ErrorIs(t, read(ctx, h, 0, b), ErrAuthentication)
 }
 
-// While a message of a host that authenticates again is worked on, or waits for its turn, the queue goes on; a second message has to wait.
+// While a message of a host that authenticates again is worked on, or waits for its turn, the queue goes on; a second
+// message has to wait.
 func TestAuthenticationDelaysNobody(t *testing.T) {
 	noLeaks(t)
 	k, o := keys(t)
@@ -359,7 +372,8 @@ func TestAuthenticationDelaysNobody(t *testing.T) {
 		require.NoError(t, do(q, nvme.KeepAlive(), nil))
 		require.NoError(t, do(q, nvme.Identify(nvme.CNSController, 0, 0), make([]byte, nvme.IdentifySize)))
 	}
-	require.ErrorIs(t, do(q, fabrics.AuthReceive(auth.MaxMessage), make([]byte, auth.MaxMessage)), nvme.CommandSequenceError)
+	require.ErrorIs(t, do(q, fabrics.AuthReceive(auth.MaxMessage), make([]byte, auth.MaxMessage)),
+		nvme.CommandSequenceError)
 	_, _ = bare(t, s) // others connect
 	select {
 	case err := <-again:
@@ -401,7 +415,8 @@ func TestManyAuthenticate(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN, Key: k.Host, ControllerKey: k.Controller, ConnectTimeout: time.Minute})
+			h, err := Dial(context.Background(), DialOptions{Address: s.address, Subsystem: testNQN, HostNQN: hostNQN,
+				Key: k.Host, ControllerKey: k.Controller, ConnectTimeout: time.Minute})
 			if assert.NoError(t, err) {
 				assert.NoError(t, read(context.Background(), h, 0, make([]byte, 512)))
 				assert.NoError(t, h.Close())
@@ -412,14 +427,15 @@ func TestManyAuthenticate(t *testing.T) {
 	require.Empty(t, s.target.exchanges)
 }
 
-// A host that computes for longer than its keep alive timeout is waited for, on the admin queue and on another; one that has authenticated
-// is not.
+// A host that computes for longer than its keep alive timeout is waited for, on the admin queue and on another; one
+// that has authenticated is not.
 func TestAuthenticationIsSlow(t *testing.T) {
 	t.Parallel()
 	k, o := keys(t)
 	o.Handshake = time.Minute
 	s := serve(t, o)
-	l, q := bare(t, s, func(d *DialOptions) { d.Key, d.KeepAlive = k.Host, 1100*time.Millisecond }) // which the drive rounds up to 2 s
+	// which the drive rounds up to 2 s
+	l, q := bare(t, s, func(d *DialOptions) { d.Key, d.KeepAlive = k.Host, 1100*time.Millisecond })
 	long := func() {
 		select {
 		case <-l.over:

@@ -9,7 +9,7 @@ import (
 
 // encode turns a message into PDUs.
 func (q *queue) encode(b *batch, m *hostMessage) {
-	s := m.slot
+	s := m.entry
 	switch {
 	case m.raw != nil:
 		b.data(m.raw)
@@ -50,11 +50,11 @@ func (q *queue) body(b *batch, f *pdu.Frame, data []byte) {
 }
 
 func (q *queue) settle(m *hostMessage, err error) {
-	if m.slot != nil {
+	if m.entry != nil {
 		if m.r2t.Length == 0 && errors.Is(err, errOutboxClosed) {
-			m.slot.unsent = true
+			m.entry.unsent = true
 		}
-		m.slot.release()
+		m.entry.release()
 	}
 	if err != nil {
 		q.failWrite(err)

@@ -17,8 +17,8 @@ type Difference struct {
 	Is      string `json:"is"`      // empty: the second has none
 }
 
-// Diff lists what differs between two images, section by section in the order of the file. Images with the same id differ in BUILD,
-// USER, SIGNATURE and the header's time at most.
+// Diff lists what differs between two images, section by section in the order of the file. Images with the same id
+// differ in BUILD, USER, SIGNATURE and the header's time at most.
 func Diff(a, b *Image) []Difference {
 	var all []Difference
 	add := func(section string, was, is map[string]string) {

@@ -19,10 +19,10 @@ const (
 // textFields is the number of fields of a Criteo row: label, 13 integers, 26 ids.
 const textFields = 40
 
-// Validate checks that the program is one that an engine can run without looking back: kinds chain from column to
-// tensor; every label, dense column and key of the output is written exactly once; keys are written in order, by the
-// columns that come first; list columns feed one key and nothing else; parameters are in range; counts are within
-// the limits. The error wraps [ErrInvalid] and names column and operator.
+// Validate checks that an engine can run the program without further checks: kinds chain from column to tensor; every
+// label, dense column and key of the output is written exactly once; keys are written in order, by the columns that
+// come first; list columns feed one key and nothing else; parameters are in range; counts are within the limits. The
+// error wraps [ErrInvalid] and names column and operator.
 func (p *Program) Validate() error {
 	if err := p.validate(); err != nil {
 		return fmt.Errorf("program: %w: %w", ErrInvalid, err)

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// lostRange are bytes [From, To) of the flash that were missing from its file when the drive was opened: somebody cut
-// the file. They read as zeros. They are kept in PATH.json until they have been written or deallocated again, from
-// their beginning on.
+// lostRange is the run of bytes [From, To) of the flash that were missing from its file when the drive was opened,
+// because the file was cut. They read as zeros. PATH.json keeps the range until its bytes have been written or
+// deallocated again, from its beginning on.
 type lostRange struct {
 	From int64 `json:"from_byte"`
 	To   int64 `json:"to_byte"`
@@ -56,7 +56,7 @@ func (l *losses) get() *lostRange {
 	return &r
 }
 
-// replaced notes that bytes [off, off+n) hold what somebody wants there.
+// replaced notes that bytes [off, off+n) have been written or deallocated.
 func (l *losses) replaced(off, n int64) {
 	if !l.some.Load() {
 		return
@@ -101,8 +101,8 @@ func (ff *fileFlash) cut(size int64, before *lostRange) (now *lostRange, fresh b
 	return now, true, nil
 }
 
-// rewrittenBytes are looked at, from where lost bytes begin on: they are zeros, unless somebody has written the file
-// again from outside, from a backup or with tar.
+// rewrittenBytes is the number of bytes that are checked from the beginning of the lost range on: they are zeros,
+// unless the file was written again from outside, from a backup or with tar.
 const rewrittenBytes = 64 << 10
 
 // holdsAny reports whether a byte of the file in [from, to) is not 0.

@@ -13,8 +13,8 @@ import (
 // ErrAuthentication says that host and drive did not authenticate each other. Trying again does not help.
 var ErrAuthentication = errors.New("authentication")
 
-// authenticate proves the host to the drive, and the drive to the host where there is a key for that, if the drive demands
-// it (dw0 is Connect's) or the host does.
+// authenticate proves the host to the drive, and the drive to the host where there is a key for that, if the drive
+// demands it (dw0 is Connect's) or the host does.
 func (q *queue) authenticate(ctx context.Context, dw0 uint32) error {
 	o := &q.l.h.opt
 	asked := dw0&fabrics.WantsAuthentication != 0
@@ -31,7 +31,7 @@ func (q *queue) authenticate(ctx context.Context, dw0 uint32) error {
 		if st, ok := errors.AsType[nvme.Status](err); ok && !asked && st.Is(nvme.InvalidOpcode) {
 			return fmt.Errorf("%w: a controller key was given, and the drive does not authenticate: %w", ErrAuthentication, err)
 		}
-		if f, ok := errors.AsType[*auth.Failure](err); ok {
+		if f, ok := errors.AsType[*auth.TransactionError](err); ok {
 			return fmt.Errorf("%w: %w", ErrAuthentication, f)
 		}
 		return fmt.Errorf("authenticate: %w", err)
@@ -39,7 +39,7 @@ func (q *queue) authenticate(ctx context.Context, dw0 uint32) error {
 	return nil
 }
 
-// authentication is what the options say of it.
+// authentication returns the options of the host's side.
 func (o *DialOptions) authentication() auth.HostOptions {
 	return auth.HostOptions{HostNQN: o.HostNQN, SubsystemNQN: o.Subsystem, Key: o.Key, ControllerKey: o.ControllerKey,
 		Hashes: o.AuthHashes, Groups: o.AuthGroups}

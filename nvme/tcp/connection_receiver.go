@@ -29,9 +29,11 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 	case d.CID != cmd.cmd.CID():
 		return pdu.Invalid(8, "H2CData of command %d with the tag of command %d", d.CID, cmd.cmd.CID())
 	case f.Data > uint32(c.target.opt.MaxH2CData):
-		return &pdu.Error{Status: pdu.FatalLimit, Info: 16, Why: fmt.Sprintf("H2CData of %d bytes where MAXH2CDATA is %d", f.Data, c.target.opt.MaxH2CData)}
+		return &pdu.Error{Status: pdu.FatalLimit, Info: 16, Why: fmt.Sprintf("H2CData of %d bytes where MAXH2CDATA is %d",
+			f.Data, c.target.opt.MaxH2CData)}
 	case d.Offset != cmd.got || uint64(d.Offset)+uint64(d.Length) > uint64(len(cmd.data)):
-		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("H2CData %d+%d where %d of %d bytes have come", d.Offset, d.Length, cmd.got, len(cmd.data))}
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("H2CData %d+%d where %d of %d bytes have come",
+			d.Offset, d.Length, cmd.got, len(cmd.data))}
 	}
 	last := d.Offset+d.Length == uint32(len(cmd.data))
 	if (f.Flags&pdu.FlagLast != 0) != last {
@@ -44,11 +46,11 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 	cmd.got += d.Length
 	cmd.broken = cmd.broken || !intact
 	c.mu.Lock()
-	c.asked = time.Now()
+	c.awaitingSince = time.Now()
 	if last {
 		c.tags[d.Tag] = nil
-		if c.wait--; c.wait == 0 {
-			c.asked = time.Time{}
+		if c.awaitingData--; c.awaitingData == 0 {
+			c.awaitingSince = time.Time{}
 		}
 	}
 	c.mu.Unlock()
@@ -61,13 +63,14 @@ func (c *connection) receiveData(f *pdu.Frame, header []byte) error {
 // receiveCommand takes a command capsule.
 func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	if f.Data > inCapsule {
-		return &pdu.Error{Status: pdu.FatalLimit, Info: 4, Why: fmt.Sprintf("%d bytes of data in a capsule, which holds %d", f.Data, inCapsule)}
+		return &pdu.Error{Status: pdu.FatalLimit, Info: 4, Why: fmt.Sprintf("%d bytes of data in a capsule, which holds %d",
+			f.Data, inCapsule)}
 	}
 	if c.draining.Load() {
 		return c.rx.skip(f)
 	}
 	entry := pdu.CommandOf(header)
-	if n := int(c.inflight.Add(1)); n > c.depth {
+	if n := int(c.unanswered.Add(1)); n > c.depth {
 		return &pdu.Error{Status: pdu.FatalLimit, Why: fmt.Sprintf("%d commands in a queue of %d", n, c.depth)}
 	}
 	cmd, err := c.take()
@@ -76,7 +79,7 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	}
 	cmd.cmd = entry
 	if !cmd.isEvent(c.queue) {
-		c.busy.Add(1)
+		c.unsettled.Add(1)
 	}
 	sgl := entry.SGL()
 	if f.Data > 0 {
@@ -107,12 +110,12 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 		return c.refuse(cmd, nvme.TransientTransportError)
 	case entry.Opcode() == fabrics.Opcode:
 		return c.fabrics(cmd)
-	case c.assoc == nil:
+	case c.association == nil:
 		return c.refuse(cmd, nvme.CommandSequenceError.Final())
 	case !c.authenticated():
 		return c.refuse(cmd, fabrics.AuthRequired|nvme.StatusDNR)
 	}
-	if cmd.want, st = c.assoc.ctrl.Parse(c.queue, &cmd.cmd); !st.OK() {
+	if cmd.want, st = c.association.ctrl.Parse(c.queue, &cmd.cmd); !st.OK() {
 		return c.refuse(cmd, st)
 	}
 	switch {
@@ -126,15 +129,15 @@ func (c *connection) receiveCommand(f *pdu.Frame, header []byte) error {
 	return nil
 }
 
-// take returns a command that nothing uses, waiting until the other side has read its answers.
+// take returns a command that no request uses. Where there is none, it waits until the host has read an answer.
 func (c *connection) take() (*command, error) {
 	select {
 	case cmd := <-c.free:
 		return cmd, nil
 	default:
 	}
-	if c.made < 2*c.depth {
-		c.made++
+	if c.commands < 2*c.depth {
+		c.commands++
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.tags = append(c.tags, nil)
@@ -149,14 +152,15 @@ func (c *connection) take() (*command, error) {
 	}
 }
 
-// fabrics does a Fabrics command. None of them waits, but for those of authentication, which workers do.
+// fabrics executes a Fabrics command. The receiving goroutine does that itself, as these commands do not wait; runners
+// execute the authentication commands.
 func (c *connection) fabrics(cmd *command) error {
 	e := &cmd.cmd
 	var result uint64
 	st := nvme.Success
 	kind := fabrics.Type(e)
-	if c.assoc != nil {
-		c.assoc.ctrl.Heard()
+	if c.association != nil {
+		c.association.ctrl.Heard()
 	}
 	offset, size, value := fabrics.ParseProperty(e)
 	switch {
@@ -168,18 +172,18 @@ func (c *connection) fabrics(cmd *command) error {
 		var dw0 uint32
 		dw0, st = c.connect(fabrics.ParseConnect(e), cmd.data)
 		result = uint64(dw0)
-	case c.assoc == nil:
+	case c.association == nil:
 		st = nvme.CommandSequenceError.Final()
 	case kind == fabrics.TypeAuthSend, kind == fabrics.TypeAuthReceive:
 		return c.startAuthentication(cmd)
 	case !c.authenticated():
 		st = fabrics.AuthRequired | nvme.StatusDNR
 	case kind == fabrics.TypePropertyGet && c.queue == 0:
-		result, st = c.assoc.ctrl.PropertyGet(offset, size)
+		result, st = c.association.ctrl.PropertyGet(offset, size)
 	case kind == fabrics.TypePropertySet && c.queue == 0:
-		st = c.assoc.ctrl.PropertySet(offset, size, value)
+		st = c.association.ctrl.PropertySet(offset, size, value)
 		if st.OK() && offset == controller.PropertyCC && value&1 == 0 {
-			c.assoc.cutQueues(false)
+			c.association.cutQueues(false)
 		}
 	case kind == fabrics.TypeDisconnect && c.queue != 0:
 		if e.DW(10)&0xffff != 0 {

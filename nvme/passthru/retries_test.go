@@ -97,7 +97,8 @@ func TestCutOffCommandsThatMustNotBeRepeated(t *testing.T) {
 		"keep alive":     {true, nvme.KeepAlive(), true},
 		"image download": {true, cs.ImageDownload(cs.Chunk{Len: 64}), false},
 	} {
-		for _, fail := range []func(int, *sent) (nvme.Status, error, bool){away(1, 0, syscall.EINTR), away(1, hostAbortedCommand, nil)} {
+		for _, fail := range []func(int, *sent) (nvme.Status, error, bool){away(1, 0, syscall.EINTR),
+			away(1, hostAbortedCommand, nil)} {
 			f := &fake{ids: map[string]uint32{"ng3n5": 1, "ng3n6": 2, "ng3n7": 3}, before: fail}
 			c, _ := connect(t, f, Options{Sysfs: root})
 			run := c.IO

@@ -16,7 +16,7 @@ const (
 	hostAbortedCommand nvme.Status = 0x371 // the driver gave the command up when it reset the controller
 )
 
-// outcome is what is to be done about a command that came back from the kernel.
+// outcome says what to do about a command that came back from the kernel.
 type outcome int
 
 const (
@@ -33,8 +33,8 @@ func judge(status nvme.Status, err error) outcome {
 	case errors.Is(err, syscall.EINTR): // the driver cancelled it: its timer ran out, or a reset came
 		return cut
 	case errors.Is(err, syscall.EFAULT):
-		// The memory is ours and pinned, so nothing is wrong with its address. Linux 6.1 says so now and then of io_uring commands
-		// that a reset of the controller comes upon.
+		// The memory is ours and pinned, so nothing is wrong with its address. Linux 6.1 says so now and then of io_uring
+		// commands that a reset of the controller comes upon.
 		return cut
 	case err != nil:
 		return finished
@@ -46,8 +46,8 @@ func judge(status nvme.Status, err error) outcome {
 	return finished
 }
 
-// repeatable tells whether a command may be done twice. Those of the sets of computation may not: the reset that cut one
-// off also took the local memory that it worked on.
+// repeatable reports whether a command may be done twice. Those of the sets of computation may not: the reset that cut
+// one off also took the local memory that it worked on.
 func repeatable(r request, cmd *nvme.Command, blocks bool) bool {
 	if r == adminRequest {
 		switch cmd.Opcode() {

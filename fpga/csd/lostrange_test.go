@@ -143,7 +143,8 @@ func TestADriveOpensWhereItsStateCannotBeKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, before, after)
 
-	_, err = Open(Options{Path: path, SLMBytes: testSLM, Trust: func(tr *image.Trust) error { tr.Policy = image.PolicyWarn; return nil }})
+	_, err = Open(Options{Path: path, SLMBytes: testSLM,
+		Trust: func(tr *image.Trust) error { tr.Policy = image.PolicyWarn; return nil }})
 	require.ErrorContains(t, err, "keep state", "what an operator changed must not be forgotten")
 	d, _ = logged(t, Options{Path: path, SLMBytes: testSLM, Trust: func(*image.Trust) error { return nil }})
 	require.NoError(t, d.Close(), "who changes nothing may")

@@ -32,18 +32,20 @@ func TestParseTellsTheTransferOrTheStatus(t *testing.T) {
 		"in capsule at an offset": {1, nvme.Write(1, 0, 1, 512, false), func(c *nvme.Command) {
 			c.SetSGL(nvme.SGL{Address: 8, Length: 512, Type: nvme.SGLDataBlockOffset})
 		}, Transfer{}, nvme.InvalidSGLOffset},
-		"keyed descriptor": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{Type: 0x40}) }, Transfer{}, nvme.InvalidSGLType},
-		"PRPs":             {1, nvme.Flush(1), func(c *nvme.Command) { c[1] = 0 }, Transfer{}, nvme.InvalidField},
-		"fused":            {1, nvme.Flush(1), func(c *nvme.Command) { c[1] |= 1 }, Transfer{}, nvme.InvalidField},
-		"directive":        {1, nvme.Write(1, 0, 1, 512, false), func(c *nvme.Command) { c.SetDW(12, 1<<20) }, Transfer{}, nvme.InvalidField},
-		"no such queue":    {2, nvme.Flush(1), nil, Transfer{}, nvme.CommandSequenceError},
-		"namespace 0":      {1, nvme.Flush(0), nil, Transfer{}, nvme.InvalidNamespace},
-		"namespace 4":      {1, nvme.Flush(4), nil, Transfer{}, nvme.InvalidNamespace},
-		"read of all":      {1, nvme.Read(nvme.AllNamespaces, 0, 1, 512), nil, Transfer{}, nvme.InvalidNamespace},
-		"flush of memory":  {1, nvme.Flush(2), nil, Transfer{}, nvme.InvalidOpcode},
-		"vendor on ns 3":   {1, cs.Fetch(0, 4), func(c *nvme.Command) { c.SetNSID(3) }, Transfer{}, nvme.InvalidOpcode},
-		"fabrics":          {0, nvme.New(0x7f, 0), nil, Transfer{}, nvme.InvalidOpcode},
-		"bidirectional":    {1, nvme.New(0x83, 1), nil, Transfer{}, nvme.InvalidOpcode},
+		"keyed descriptor": {1, nvme.Flush(1), func(c *nvme.Command) { c.SetSGL(nvme.SGL{Type: 0x40}) }, Transfer{},
+			nvme.InvalidSGLType},
+		"PRPs":  {1, nvme.Flush(1), func(c *nvme.Command) { c[1] = 0 }, Transfer{}, nvme.InvalidField},
+		"fused": {1, nvme.Flush(1), func(c *nvme.Command) { c[1] |= 1 }, Transfer{}, nvme.InvalidField},
+		"directive": {1, nvme.Write(1, 0, 1, 512, false), func(c *nvme.Command) { c.SetDW(12, 1<<20) }, Transfer{},
+			nvme.InvalidField},
+		"no such queue":   {2, nvme.Flush(1), nil, Transfer{}, nvme.CommandSequenceError},
+		"namespace 0":     {1, nvme.Flush(0), nil, Transfer{}, nvme.InvalidNamespace},
+		"namespace 4":     {1, nvme.Flush(4), nil, Transfer{}, nvme.InvalidNamespace},
+		"read of all":     {1, nvme.Read(nvme.AllNamespaces, 0, 1, 512), nil, Transfer{}, nvme.InvalidNamespace},
+		"flush of memory": {1, nvme.Flush(2), nil, Transfer{}, nvme.InvalidOpcode},
+		"vendor on ns 3":  {1, cs.Fetch(0, 4), func(c *nvme.Command) { c.SetNSID(3) }, Transfer{}, nvme.InvalidOpcode},
+		"fabrics":         {0, nvme.New(0x7f, 0), nil, Transfer{}, nvme.InvalidOpcode},
+		"bidirectional":   {1, nvme.New(0x83, 1), nil, Transfer{}, nvme.InvalidOpcode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if x.change != nil {

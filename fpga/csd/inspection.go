@@ -9,7 +9,7 @@ import (
 	"github.com/millrace/millrace/internal/ownership"
 )
 
-// Check says whether this process could open the drive in a file, without opening it: nothing is written. The error is
+// Check reports whether this process could open the drive in a file, without opening it: nothing is written. The error is
 // Open's, and wraps ErrBusy where the drive is in service.
 func Check(path string) (err error) {
 	f, err := openFileFlash(path, false)
@@ -31,7 +31,8 @@ func Check(path string) (err error) {
 	// The state is replaced by a rename, so the folder has to take a file.
 	probe, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".check-*")
 	if err != nil {
-		return fmt.Errorf("drive %s: its state is written beside it: %w", path, ownership.Explain(err, filepath.Join(filepath.Dir(path), "none")))
+		return fmt.Errorf("drive %s: its state is written beside it: %w", path,
+			ownership.Explain(err, filepath.Join(filepath.Dir(path), "none")))
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }

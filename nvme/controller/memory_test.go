@@ -22,7 +22,8 @@ func TestReservationsOfTwoAssociationsAreApart(t *testing.T) {
 	io(t, a, cs.Store(atA, 64<<10), secret, nvme.Success)
 	buf := make([]byte, 512)
 	for name, cmd := range map[string]nvme.Command{
-		"fetch": cs.Fetch(atA, 512), "store": cs.Store(atA, 512), "read": cs.MemoryRead(atA, 512), "write": cs.MemoryWrite(atA, 512),
+		"fetch": cs.Fetch(atA, 512), "store": cs.Store(atA, 512), "read": cs.MemoryRead(atA,
+			512), "write": cs.MemoryWrite(atA, 512),
 		"half": cs.Store(atA+64<<10-256, 512),
 	} {
 		switch name {
@@ -83,7 +84,7 @@ func TestReserveAtItsLimits(t *testing.T) {
 }
 
 func TestTheNumberOfClaimsIsBounded(t *testing.T) {
-	m := &memory{bytes: make([]byte, (maxClaims+1)*cs.ReserveGranularity), leases: map[*lease]struct{}{}}
+	m := &memory{bytes: make([]byte, (maxClaims+1)*cs.ReserveGranularity), accesses: map[*access]struct{}{}}
 	owner := &Controller{}
 	r := cs.Range{Addr: cs.AnyAddress, Len: cs.ReserveGranularity}
 	for range maxClaims {
@@ -98,7 +99,7 @@ func TestTheNumberOfClaimsIsBounded(t *testing.T) {
 func TestMemoryAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const pages, g = 24, cs.ReserveGranularity
-		m := &memory{bytes: make([]byte, pages*g), leases: map[*lease]struct{}{}}
+		m := &memory{bytes: make([]byte, pages*g), accesses: map[*access]struct{}{}}
 		owners := []*Controller{{}, {}, {}}
 		type holding struct{ owner, page, n, set int }
 		var held []holding
@@ -120,13 +121,16 @@ func TestMemoryAgainstAModel(t *testing.T) {
 		}
 		type leasing struct {
 			owner, page, n int
-			l              *lease
+			l              *access
 		}
 		var leases []leasing
 		covered := func(held []holding) bool { // what is leased is held
 			for _, l := range leases {
 				for p := l.page; p < l.page+l.n; p++ {
-					if !slices.ContainsFunc(held, func(h holding) bool { return h.owner == l.owner && p >= h.page && p < h.page+h.n }) {
+					if !slices.ContainsFunc(held, func(h holding) bool {
+						return h.owner == l.owner && p >= h.page &&
+							p < h.page+h.n
+					}) {
 						return false
 					}
 				}
@@ -193,17 +197,17 @@ func TestMemoryAgainstAModel(t *testing.T) {
 					view[i] = byte(o + 1) // nobody else may read it later
 				}
 			case 5:
-				l := &lease{owner: owners[o], ranges: []cs.Range{r}}
+				l := &access{owner: owners[o], ranges: []cs.Range{r}}
 				leases = append(leases, leasing{o, page, n, l})
 				want := covered(held)
-				require.Equal(rt, want, m.lend(l).OK())
+				require.Equal(rt, want, m.beginAccess(l).OK())
 				if !want {
 					leases = leases[:len(leases)-1]
 				}
 			case 6:
 				if len(leases) > 0 {
 					i := rapid.IntRange(0, len(leases)-1).Draw(rt, "lease")
-					m.giveBack(leases[i].l)
+					m.endAccess(leases[i].l)
 					leases = slices.Delete(leases, i, i+1)
 				}
 			}

@@ -39,9 +39,9 @@ func (q *queue) receive() {
 func (q *queue) end() {
 	_ = q.nc.Close()
 	q.out.stop(errLinkLost)
-	for i := range q.slots {
-		if v := q.slots[i].cid.Load(); v != 0 {
-			q.slots[i].finish(uint16(v), nvme.Completion{}, errLinkLost)
+	for i := range q.entries {
+		if v := q.entries[i].cid.Load(); v != 0 {
+			q.entries[i].finish(uint16(v), nvme.Completion{}, errLinkLost)
 		}
 	}
 	close(q.ended)
@@ -71,16 +71,16 @@ func (q *queue) receiveOne() (header []byte, err error) {
 	return header, pdu.Invalid(0, "a %s from a controller", f.Type)
 }
 
-// find returns the slot whose command awaits its answer.
-func (q *queue) find(cid uint16) *slot {
-	if i := int(cid & (maxSlots - 1)); i < len(q.slots) && q.slots[i].cid.Load() == slotUsed|uint32(cid) {
-		return &q.slots[i]
+// find returns the entry whose command awaits its answer.
+func (q *queue) find(cid uint16) *entry {
+	if i := int(cid & (maxEntries - 1)); i < len(q.entries) && q.entries[i].cid.Load() == entryUsed|uint32(cid) {
+		return &q.entries[i]
 	}
 	return nil
 }
 
 // complete ends a command with what the drive says of it.
-func (q *queue) complete(s *slot, cpl nvme.Completion) {
+func (q *queue) complete(s *entry, cpl nvme.Completion) {
 	if cpl.Status().OK() && s.dir == nvme.ControllerToHost {
 		switch {
 		case s.broken:
@@ -105,7 +105,8 @@ func (q *queue) receiveData(f *pdu.Frame, header []byte) error {
 	case s.dir != nvme.ControllerToHost:
 		return pdu.Invalid(8, "data of command %d, which reads nothing", d.CID)
 	case d.Offset != s.got || uint64(d.Offset)+uint64(d.Length) > uint64(len(s.data)):
-		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("data %d+%d where %d of %d bytes have come", d.Offset, d.Length, s.got, len(s.data))}
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("data %d+%d where %d of %d bytes have come",
+			d.Offset, d.Length, s.got, len(s.data))}
 	case success && !last:
 		return pdu.Invalid(1, "success before the last data")
 	}
@@ -133,11 +134,13 @@ func (q *queue) receiveR2T(header []byte) error {
 	case s.dir != nvme.HostToController || s.inline || r.Length == 0:
 		return pdu.Invalid(16, "a request for %d bytes of command %d", r.Length, r.CID)
 	case r.Offset != s.asked || uint64(r.Offset)+uint64(r.Length) > uint64(len(s.data)):
-		return &pdu.Error{Status: pdu.FatalRange, Info: 12, Why: fmt.Sprintf("a request for %d+%d where %d of %d bytes were asked for", r.Offset, r.Length, s.asked, len(s.data))}
+		return &pdu.Error{Status: pdu.FatalRange, Info: 12,
+			Why: fmt.Sprintf("a request for %d+%d where %d of %d bytes were asked for", r.Offset, r.Length, s.asked,
+				len(s.data))}
 	}
 	s.asked += r.Length
 	s.holds.Add(1)
-	if err := q.out.post(hostMessage{slot: s, r2t: r}, false); err != nil {
+	if err := q.out.post(hostMessage{entry: s, r2t: r}, false); err != nil {
 		s.release()
 		q.failWrite(err)
 	}

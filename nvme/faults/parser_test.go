@@ -59,15 +59,22 @@ func TestParse(t *testing.T) {
 		"{}":                                   {},
 		"fail: []":                             {},
 		"fail: [{operation: read, lba: 0x10}]": {Fail: []Fail{{Read, 16, 1, Count{0, Always}, nvme.UnrecoveredReadError}}},
-		"fail: [{operation: flush, status: capacity_exceeded}]": {Fail: []Fail{{Flush, 0, 0, Count{0, Always}, nvme.CapacityExceeded}}},
-		"fail: [{operation: write, lba: 0, times: always}]":     {Fail: []Fail{{Write, 0, 1, Count{0, Always}, nvme.WriteFault}}},
-		"delay: [{by: 1ms}]":                                         {Delay: []Delay{{time.Millisecond, AnyOpcode, false, AnyQueue, Count{0, Always}}}},
-		"delay: [{by: 1ms, queue: 3, opcode: write}]":                {Delay: []Delay{{time.Millisecond, nvme.NVMWrite, true, 3, Count{0, Always}}}},
-		"delay: [{by: 1ms, queue: any, opcode: identify, after: 1}]": {Delay: []Delay{{time.Millisecond, nvme.AdminIdentify, false, 0, Count{1, Always}}}},
-		"delay: [{by: 1ms, opcode: 0x7F, queue: io}]":                {Delay: []Delay{{time.Millisecond, 0x7f, false, IOQueue, Count{0, Always}}}},
-		"flip: [{digest: data}]":                                     {Flip: []Flip{{DataDigest, AnyQueue, Sent, Count{0, 1}}}},
-		"drop: [{pdu: 1, torn: false}]":                              {Drop: []Drop{{1, AnyQueue, Sent, false, 1}}},
-		"away: [{for: 1h, command: 1, times: always}]":               {Away: []Away{{time.Hour, 1, Always}}},
+		"fail: [{operation: flush, status: capacity_exceeded}]": {Fail: []Fail{{Flush, 0, 0, Count{0, Always},
+			nvme.CapacityExceeded}}},
+		"fail: [{operation: write, lba: 0, times: always}]": {Fail: []Fail{{Write, 0, 1, Count{0, Always},
+			nvme.WriteFault}}},
+		"delay: [{by: 1ms}]": {Delay: []Delay{{time.Millisecond, AnyOpcode, false,
+			AnyQueue, Count{0, Always}}}},
+		"delay: [{by: 1ms, queue: 3, opcode: write}]": {Delay: []Delay{{time.Millisecond, nvme.NVMWrite, true,
+			3, Count{0, Always}}}},
+		"delay: [{by: 1ms, queue: any, opcode: identify, after: 1}]": {Delay: []Delay{{time.Millisecond, nvme.AdminIdentify,
+			false, 0, Count{1, Always}}}},
+		"delay: [{by: 1ms, opcode: 0x7F, queue: io}]": {Delay: []Delay{{time.Millisecond, 0x7f, false, IOQueue,
+			Count{0, Always}}}},
+		"flip: [{digest: data}]": {Flip: []Flip{{DataDigest, AnyQueue, Sent,
+			Count{0, 1}}}},
+		"drop: [{pdu: 1, torn: false}]":                {Drop: []Drop{{1, AnyQueue, Sent, false, 1}}},
+		"away: [{for: 1h, command: 1, times: always}]": {Away: []Away{{time.Hour, 1, Always}}},
 	} {
 		s, err := Parse([]byte(script))
 		if assert.NoError(t, err, script) {
@@ -172,7 +179,8 @@ func TestNewRefuses(t *testing.T) {
 // What Parse takes, New takes; what it refuses, it refuses with an Error.
 func FuzzParse(f *testing.F) {
 	f.Add(documented(f))
-	for _, s := range []string{"", "{}", "fail: [{operation: flush}]", "a: &a [*a]", "fail: [&a {operation: read, lba: 1}, *a]", "delay: [{by: 1s, opcode: read, queue: 7}]", "---\n---\n", "{? {} : []}"} {
+	for _, s := range []string{"", "{}", "fail: [{operation: flush}]", "a: &a [*a]",
+		"fail: [&a {operation: read, lba: 1}, *a]", "delay: [{by: 1s, opcode: read, queue: 7}]", "---\n---\n", "{? {} : []}"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -189,6 +197,8 @@ func FuzzParse(f *testing.F) {
 
 // The names of scripts are those of the package.
 func TestNames(t *testing.T) {
-	assert.Equal(t, "read write flush 7", strings.Join([]string{Read.String(), Write.String(), Flush.String(), Operation(7).String()}, " "))
-	assert.Equal(t, "sent received header data", strings.Join([]string{Sent.String(), Received.String(), HeaderDigest.String(), DataDigest.String()}, " "))
+	assert.Equal(t, "read write flush 7", strings.Join([]string{Read.String(), Write.String(), Flush.String(),
+		Operation(7).String()}, " "))
+	assert.Equal(t, "sent received header data", strings.Join([]string{Sent.String(), Received.String(),
+		HeaderDigest.String(), DataDigest.String()}, " "))
 }

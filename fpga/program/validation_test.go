@@ -1,0 +1,187 @@
+package program
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestValidate(t *testing.T) {
+	nan := math.NaN()
+	dense := func(ops ...Op) func(*Program) {
+		return func(p *Program) { p.Columns[5].Sinks[1].Ops = ops } // y, Float32
+	}
+	sparse := func(ops ...Op) func(*Program) {
+		return func(p *Program) { p.Columns[0].Sinks[0].Ops = ops } // cat_0, Int64
+	}
+	for name, c := range map[string]struct {
+		edit func(p *Program)
+		want string // behind "program: invalid: "
+	}{
+		"no source":      {func(p *Program) { p.Source = 0 }, "source(0) is no source"},
+		"unknown source": {func(p *Program) { p.Source = 4 }, "source(4) is no source"},
+		"unknown policy": {func(p *Program) { p.Malformed = 3 }, "malformed(3) is no policy for malformed rows"},
+		"policy without text": {func(p *Program) { p.Malformed = MalformedNull },
+			"a policy for malformed rows with source parquet"},
+		"label field": {func(p *Program) { p.Label = true }, "a label field with source parquet"},
+		"no columns":  {func(p *Program) { p.Columns = nil }, "0 columns, want 1 to 65536"},
+		"dense above limit": {func(p *Program) { p.Output.Dense = MaxColumns + 1 },
+			"65537 dense columns, want at most 65536"},
+		"keys above limit": {func(p *Program) { p.Output.Keys = MaxColumns + 1 }, "65537 keys, want at most 65536"},
+		"unknown ids":      {func(p *Program) { p.Output.IDs = 2 }, "ids(2) is no type of ids"},
+		"no kind":          {func(p *Program) { p.Columns[0].Kind = 5 }, `column 0 "cat_0": kind(5) is no kind`},
+		"field without text": {func(p *Program) { p.Columns[0].Field = 1 },
+			`column 0 "cat_0": field 1 with source parquet`},
+		"bytes in text": {func(p *Program) { p.Source = CriteoTSV; p.Columns[0].Kind = Bytes },
+			`column 0 "cat_0": source criteo-tsv has int64 scalars only`},
+		"list in text": {func(p *Program) { p.Source = CriteoBinary; p.Columns[0].List = true },
+			`column 0 "cat_0": source criteo-bin has int64 scalars only`},
+		"field above limit": {func(p *Program) { p.Source = CriteoTSV; p.Columns[0].Field = 40 },
+			`column 0 "cat_0": field 40, want 0 to 39`},
+		"label field absent": {func(p *Program) { p.Source = CriteoTSV },
+			`column 0 "cat_0": rows without a label field have no field 0`},
+		"no sinks": {func(p *Program) { p.Columns[6].Sinks = nil }, `column 6 "label": no sinks`},
+		"a list feeds two": {func(p *Program) { p.Columns[1].Sinks = append(p.Columns[1].Sinks, p.Columns[1].Sinks...) },
+			`column 1 "tags.list.element": a list feeds 2 sinks, want 1`},
+		"a list is dense": {func(p *Program) { p.Columns[5].List = true; p.Columns[5].Sinks = p.Columns[5].Sinks[1:] },
+			`column 5 "y": sink 0 (dense 0): a list cannot be dense`},
+		"a list is a label": {func(p *Program) { p.Columns[6].List = true },
+			`column 6 "label": sink 0 (label 0): a list cannot be a label`},
+		"a list in fixed": {func(p *Program) { p.Output.Fixed = true },
+			`column 1 "tags.list.element": sink 0 (sparse 1): a list in an output where every length is 1`},
+		"no tensor": {func(p *Program) { p.Columns[0].Sinks[0].To = 0 },
+			`column 0 "cat_0": sink 0 (dest(0) 0): dest(0) is no tensor`},
+		"label not in output": {func(p *Program) { p.Output.Label = false },
+			`column 6 "label": sink 0 (label 0): the output has no label`},
+		"label not written": {func(p *Program) { p.Columns = p.Columns[:6] }, "no column writes the label"},
+		"label twice": {func(p *Program) { p.Columns[6].Sinks = append(p.Columns[6].Sinks, p.Columns[6].Sinks...) },
+			`column 6 "label": sink 1 (label 0): the label is written twice`},
+		"label index": {func(p *Program) { p.Columns[6].Sinks[0].Index = 1 },
+			`column 6 "label": sink 0 (label 1): index 1, want 0`},
+		"dense out of range": {func(p *Program) { p.Columns[5].Sinks[1].Index = 2 },
+			`column 5 "y": sink 1 (dense 2): the output has 2 dense columns`},
+		"dense twice": {func(p *Program) { p.Columns[5].Sinks[1].Index = 1 },
+			`column 5 "y": sink 1 (dense 1): the dense column is written twice`},
+		"dense not written": {func(p *Program) { p.Output.Dense = 3 }, "2 of 3 dense columns are written"},
+		"key out of range": {func(p *Program) { p.Columns[0].Sinks[0].Index = 7 },
+			`column 0 "cat_0": sink 0 (sparse 7): the output has 7 keys`},
+		"keys out of order": {func(p *Program) { p.Columns[0].Sinks[0].Index = 1 },
+			`column 0 "cat_0": sink 0 (sparse 1): key 0 is due: keys are written in order, each once`},
+		"key twice": {func(p *Program) { p.Columns[1].Sinks[0].Index = 0 },
+			`column 1 "tags.list.element": sink 0 (sparse 0): key 1 is due: keys are written in order, each once`},
+		"key not written": {func(p *Program) { p.Output.Keys = 8 }, "7 of 8 keys are written"},
+		"keys behind the rest": {func(p *Program) { p.Columns = append(p.Columns[6:], p.Columns[:6]...) },
+			`column 1 "cat_0": feeds a key behind a column that feeds none`},
+
+		"ends as int64": {func(p *Program) { p.Columns[6].Sinks[0].Ops = nil },
+			`column 6 "label": sink 0 (label 0): ends as int64, want float32`},
+		"ends as float32": {sparse(Convert{To: Float32}),
+			`column 0 "cat_0": sink 0 (sparse 0): ends as float32, want int64`},
+		"too many operators": {sparse(make([]Op, MaxOps+1)...),
+			`column 0 "cat_0": sink 0 (sparse 0): 65 operators, want at most 64`},
+		"nil operator":  {sparse(nil), `column 0 "cat_0": sink 0 (sparse 0): operator 0: is nil`},
+		"nil bucketize": {sparse((*Bucketize)(nil)), `column 0 "cat_0": sink 0 (sparse 0): operator 0: is nil`},
+		"an operator's pointer": {sparse(&FillNull{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: *program.FillNull is no operator of this build`},
+		"hash of a float": {dense(SigridHash{Max: 1}),
+			`column 5 "y": sink 1 (dense 0): operator 0: sigrid_hash does not take float32`},
+		"log of an integer": {sparse(FillNull{}, Log{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 1: log does not take int64`},
+		"log adds infinity": {dense(Log{Add: float32(math.Inf(1))}),
+			`column 5 "y": sink 1 (dense 0): operator 0: log: add +Inf is not finite`},
+		"convert to nothing": {sparse(Convert{To: Int64}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: convert does not take int64`},
+		"max zero": {sparse(SigridHash{Max: 0}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: sigrid_hash: max 0, want more than 0`},
+		"modulus negative": {sparse(PositiveModulus{M: -1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: positive_modulus: modulus -1, want more than 0`},
+		"firstx of a scalar": {sparse(FirstX{N: 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: firstx: takes a list`},
+		"firstx negative": {sparse(FirstX{N: -1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: firstx: n -1, want at least 0`},
+		"clamp of integers": {sparse(Clamp{IntLo: 1}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: clamp: bounds 1 > 0`},
+		"clamp of floats": {dense(Clamp{FloatLo: 1}),
+			`column 5 "y": sink 1 (dense 0): operator 0: clamp: bounds 1 > 0`},
+		"clamp by NaN": {dense(Clamp{FloatHi: nan}),
+			`column 5 "y": sink 1 (dense 0): operator 0: clamp: bounds 0 > NaN`},
+		"clamp beyond float32": {dense(Clamp{FloatHi: 0.1}),
+			`column 5 "y": sink 1 (dense 0): operator 0: clamp: bounds 0, 0.1 are no float32`},
+		"no borders": {sparse(&Bucketize{}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: 0 lists of borders, want 1`},
+		"two lists of borders": {sparse(&Bucketize{BordersInt: []int64{1}, Borders32: []float32{1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: 2 lists of borders, want 1`},
+		"borders of floats": {sparse(&Bucketize{Borders32: []float32{1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize does not take int64`},
+		"borders descend": {sparse(&Bucketize{BordersInt: []int64{1, 2, 1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: border 2 (1) is not ordered`},
+		"a border is NaN": {dense(&Bucketize{Borders32: []float32{0, float32(nan)}}),
+			`column 5 "y": sink 1 (dense 0): operator 0: bucketize: border 1 (NaN) is not ordered`},
+		"a float64 descends": {dense(&Bucketize{Borders64: []float64{0, -1}}),
+			`column 5 "y": sink 1 (dense 0): operator 0: bucketize: border 1 (-1) is not ordered`},
+		"unknown side": {sparse(&Bucketize{Side: 2, BordersInt: []int64{1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: side(2) is no side`},
+		"unknown rule for NaN": {sparse(&Bucketize{NaN: 4, BordersInt: []int64{1}}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: nan(4) is no rule for NaN`},
+		"borders above limit": {sparse(&Bucketize{BordersInt: make([]int64, MaxBorders+1)}),
+			`column 0 "cat_0": sink 0 (sparse 0): operator 0: bucketize: 1048577 borders, want at most 1048576`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := everyOp()
+			c.edit(p)
+			err := p.Validate()
+			require.ErrorIs(t, err, ErrInvalid)
+			assert.EqualError(t, err, "program: invalid: "+c.want)
+			if !strings.Contains(c.want, "nil") {
+				_, err = Unmarshal(p.Marshal())
+				require.Error(t, err, "what is not valid is not read either")
+			}
+		})
+	}
+}
+
+func TestValidateTakes(t *testing.T) {
+	for name, edit := range map[string]func(p *Program){
+		"borders twice": func(p *Program) { p.Columns[4].Sinks[0].Ops[0] = &Bucketize{Borders64: []float64{1, 1, 1}} },
+		"infinite borders": func(p *Program) {
+			p.Columns[4].Sinks[0].Ops[0] = &Bucketize{Borders64: []float64{math.Inf(-1), math.Inf(1)}}
+		},
+		"firstx of nothing": func(p *Program) { p.Columns[1].Sinks[0].Ops[0] = FirstX{} },
+		"clamp to a point":  func(p *Program) { p.Columns[5].Sinks[1].Ops[0] = Clamp{} },
+		"64 operators": func(p *Program) {
+			ops := make([]Op, MaxOps)
+			for i := range ops {
+				ops[i] = ZeroExtend{}
+			}
+			p.Columns[0].Sinks[0].Ops = ops
+		},
+		"the longest name": func(p *Program) { p.Columns[0].Name = strings.Repeat("x", MaxName) },
+		"a column twice":   func(p *Program) { p.Columns[1].Name = p.Columns[0].Name },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := everyOp()
+			edit(p)
+			require.NoError(t, p.Validate())
+			q, err := Unmarshal(p.Marshal())
+			require.NoError(t, err)
+			assert.Equal(t, p, q)
+		})
+	}
+}
+
+// A program of many operators over one large table is small on the wire; reading it must stay about as cheap.
+func TestValidateLooksAtATableOnce(t *testing.T) {
+	for name, b := range map[string]*Bucketize{
+		"float32": {Borders32: []float32{2, 1}},
+		"float64": {Borders64: []float64{2, 1}},
+		"int64":   {BordersInt: []int64{2, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Error(t, b.check(map[tableKey]bool{}))
+			require.NoError(t, b.check(map[tableKey]bool{b.key(): true}), "a table that was looked at is not looked at again")
+		})
+	}
+}

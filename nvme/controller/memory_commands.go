@@ -1,0 +1,247 @@
+package controller
+
+import (
+	"encoding/binary"
+
+	"github.com/millrace/millrace/nvme"
+	"github.com/millrace/millrace/nvme/cs"
+)
+
+// accessRanges begins the command's access to ranges, which ends with the command. It is called once a command.
+func (r *request) accessRanges(ranges []cs.Range) nvme.Status { return r.accessSet(0, ranges) }
+
+// accessSet begins the command's access to the ranges of a memory range set.
+func (r *request) accessSet(set uint16, ranges []cs.Range) nvme.Status {
+	r.access = access{owner: r.c, ranges: ranges, set: set}
+	st := r.c.sub.slm.beginAccess(&r.access)
+	if !st.OK() {
+		r.access.owner = nil
+	}
+	return st
+}
+
+// checkMemory checks Fetch and Store, or Memory Read and Memory Write, of addresses and lengths that are multiples of
+// granularity.
+func checkMemory(granularity uint64) func(*Controller, *namespace, *nvme.Command) (uint64, nvme.Status) {
+	return func(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+		m := cs.ParseMemory(cmd)
+		n := uint64(m.Len)
+		switch {
+		case n == 0 || n > MDTS || n%granularity != 0 || m.Addr%granularity != 0:
+			return 0, nvme.InvalidField
+		case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: n}):
+			return 0, nvme.LBAOutOfRange
+		}
+		return n, nvme.Success
+	}
+}
+
+func runFetch(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	start := r.c.sub.opt.Now()
+	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	copy(r.data, r.c.sub.slm.bytes[m.Addr:])
+	r.c.sub.moves.dramToHost.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	return nvme.Success
+}
+
+func runStore(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	start := r.c.sub.opt.Now()
+	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	copy(r.c.sub.slm.bytes[m.Addr:], r.data)
+	r.c.sub.moves.hostToDRAM.add(uint64(m.Len), r.c.sub.opt.Now().Sub(start))
+	return nvme.Success
+}
+
+func checkMemoryFill(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	m := cs.ParseMemory(cmd)
+	switch {
+	case m.Len == 0 || m.Len%cs.SLMGranularity != 0 || m.Addr%cs.SLMGranularity != 0:
+		return 0, nvme.InvalidField
+	case !c.sub.slm.inside(cs.Range{Addr: m.Addr, Len: uint64(m.Len)}):
+		return 0, nvme.LBAOutOfRange
+	}
+	return 0, nvme.Success
+}
+
+func runMemoryFill(r *request) nvme.Status {
+	m := cs.ParseMemory(r.cmd)
+	if st := r.accessRanges([]cs.Range{{Addr: m.Addr, Len: uint64(m.Len)}}); !st.OK() {
+		return st
+	}
+	b := r.c.sub.slm.bytes[m.Addr:][:m.Len]
+	binary.LittleEndian.PutUint32(b, r.cmd.DW(13))
+	for n := cs.SLMGranularity; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+	return nvme.Success
+}
+
+// source returns the namespace that blocks are copied from.
+func (s *Subsystem) source(from *spaces, nsid uint32) (*namespace, nvme.Status) {
+	if ns := from.find(nsid); ns != nil {
+		return ns, nvme.Success
+	}
+	if _, ok := s.computeSet(nsid); ok {
+		return nil, nvme.IncompatibleNamespace
+	}
+	return nil, nvme.InvalidNamespace
+}
+
+// checkCopies checks copies of blocks of some namespaces into memory, and returns where they land.
+func (s *Subsystem) checkCopies(from *spaces, copies []cs.Copy) ([]cs.Range, nvme.Status) {
+	dests := make([]cs.Range, len(copies))
+	var total uint64
+	for i, k := range copies {
+		ns, st := s.source(from, k.NSID)
+		if !st.OK() {
+			return nil, st
+		}
+		if k.NLB == 0 {
+			return nil, nvme.InvalidField
+		}
+		if st := ns.span(k.SLBA, uint64(k.NLB)); !st.OK() {
+			return nil, st
+		}
+		dests[i] = cs.Range{Addr: k.Dest, Len: uint64(k.NLB) << ns.shift}
+		if !s.slm.inside(dests[i]) {
+			return nil, nvme.LBAOutOfRange
+		}
+		// A copy of more bytes than the memory has would only keep the drive busy.
+		if total += dests[i].Len; total > s.slm.size() {
+			return nil, nvme.SizeLimitExceeded
+		}
+	}
+	return dests, nvme.Success
+}
+
+// copyBlocks moves blocks from flash into memory, peer to peer: no host memory is touched. from are the namespaces that
+// checkCopies saw.
+func (r *request) copyBlocks(from *spaces, copies []cs.Copy) nvme.Status {
+	s := r.c.sub
+	start := s.opt.Now()
+	var moved uint64
+	defer func() { s.moves.flashToDRAM.add(moved, s.opt.Now().Sub(start)) }()
+	for _, k := range copies {
+		n, st := r.copyFrom(from.find(k.NSID), k)
+		moved += n
+		if !st.OK() {
+			return st
+		}
+	}
+	return nvme.Success
+}
+
+// copyFrom moves the blocks of one copy, and returns how many bytes it moved.
+func (r *request) copyFrom(ns *namespace, k cs.Copy) (moved uint64, st nvme.Status) {
+	if !ns.enter() {
+		return 0, nvme.InvalidNamespace
+	}
+	defer ns.leave()
+	off, dst := int64(k.SLBA<<ns.shift), r.c.sub.slm.bytes[k.Dest:][:uint64(k.NLB)<<ns.shift]
+	for len(dst) > 0 {
+		if st := r.interrupted(ns); !st.OK() {
+			return moved, st
+		}
+		n := min(len(dst), transferChunk)
+		if st := r.readFlash(ns, dst[:n], off); !st.OK() {
+			return moved, st
+		}
+		dst, off, moved = dst[n:], off+int64(n), moved+uint64(n)
+	}
+	return moved, nvme.Success
+}
+
+func checkMemoryCopy(c *Controller, _ *namespace, cmd *nvme.Command) (uint64, nvme.Status) {
+	m := cs.ParseMemoryCopy(cmd)
+	switch {
+	case m.Format != cs.CopyFormatBlocks && m.Format != cs.CopyFormatMemory,
+		m.Len == 0, m.Len%cs.SLMGranularity != 0, m.Dest%cs.SLMGranularity != 0:
+		return 0, nvme.InvalidField
+	case !c.sub.slm.inside(cs.Range{Addr: m.Dest, Len: m.Len}):
+		return 0, nvme.LBAOutOfRange
+	}
+	return uint64(m.Sources) * cs.CopySourceSize, nvme.Success
+}
+
+func runMemoryCopy(r *request) nvme.Status {
+	m := cs.ParseMemoryCopy(r.cmd)
+	if m.Format == cs.CopyFormatMemory {
+		return r.copyMemory(m)
+	}
+	from := r.c.sub.spaces.Load()
+	copies := make([]cs.Copy, m.Sources)
+	dest, left := m.Dest, m.Len
+	for i := range copies {
+		b := cs.ParseBlockSource(r.data, i)
+		ns, st := r.c.sub.source(from, b.NSID)
+		if !st.OK() {
+			return st
+		}
+		n := uint64(b.Blocks) << ns.shift
+		if n > left {
+			return nvme.InvalidField
+		}
+		copies[i] = cs.Copy{NSID: b.NSID, NLB: b.Blocks, SLBA: b.SLBA, Dest: dest}
+		dest, left = dest+n, left-n
+	}
+	if left != 0 {
+		return nvme.InvalidField
+	}
+	dests, st := r.c.sub.checkCopies(from, copies)
+	if !st.OK() {
+		return st
+	}
+	if st := r.accessRanges(dests); !st.OK() {
+		return st
+	}
+	return r.copyBlocks(from, copies)
+}
+
+// copyMemory moves bytes inside memory.
+func (r *request) copyMemory(m cs.MemoryCopy) nvme.Status {
+	dest, left := cs.Range{Addr: m.Dest, Len: m.Len}, m.Len
+	ranges := make([]cs.Range, m.Sources, m.Sources+1)
+	for i := range ranges {
+		b := cs.ParseMemorySource(r.data, i)
+		ranges[i] = cs.Range{Addr: b.Addr, Len: uint64(b.Len)}
+		switch {
+		case b.NSID != cs.NamespaceSLM:
+			return nvme.InvalidMemoryNamespace
+		case uint64(b.Len) > left || b.Len == 0 || b.Len%cs.SLMGranularity != 0 || b.Addr%cs.SLMGranularity != 0:
+			return nvme.InvalidField
+		case !r.c.sub.slm.inside(ranges[i]):
+			return nvme.LBAOutOfRange
+		case ranges[i].Overlaps(dest):
+			return nvme.OverlappingIORange
+		}
+		left -= uint64(b.Len)
+	}
+	if left != 0 {
+		return nvme.InvalidField
+	}
+	if st := r.accessRanges(append(ranges, dest)); !st.OK() {
+		return st
+	}
+	at := m.Dest
+	for _, src := range ranges {
+		copy(r.c.sub.slm.bytes[at:], r.c.sub.slm.bytes[src.Addr:][:src.Len])
+		at += src.Len
+	}
+	return nvme.Success
+}
+
+func runReserve(r *request) nvme.Status {
+	addr, st := r.c.sub.slm.reserve(r.c, cs.ParseReservation(r.cmd))
+	r.result = addr
+	return st
+}
+
+func runRelease(r *request) nvme.Status {
+	return r.c.sub.slm.release(r.c, cs.ParseReservation(r.cmd))
+}
