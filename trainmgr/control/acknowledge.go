@@ -38,21 +38,21 @@ func (s *Server) Acknowledge(ctx context.Context, req *apiv1.AcknowledgeRequest)
 		l.mu.Unlock()
 		return nil, err
 	}
-	if j.Phase.Ended() {
+	if phase, words := j.Phase(), j.Words(); phase.Ended() {
 		l.mu.Unlock()
-		if j.Phase == record.Done { // everything was acknowledged, this too: its answer was lost
+		if phase == record.Done { // everything was acknowledged, this too: its answer was lost
 			return &apiv1.AcknowledgeResponse{Fence: l.term.Fence()}, nil
 		}
-		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.Words(j.Why)))
+		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, words))
 	}
 	err = l.ledger.Acknowledge(j.ID, session, req.Epoch, runs, now)
 	if err == nil {
-		l.heard(ctx, j, session.Rank, now)
+		j.Called(session.Rank, l.s.connections.of(ctx), now)
 		for _, r := range runs {
 			j.rows += float64(r.To-r.From) * float64(j.plan.Batch)
 		}
 	}
-	l.ready(now)
+	l.settle(now)
 	dirty := l.ledger.Pending() > 0
 	l.mu.Unlock()
 	if err == nil {
@@ -105,20 +105,20 @@ func (l *leader) release(ctx context.Context, id string, session ledger.Session,
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j, err = l.find(ctx, id); err != nil || j.Phase.Ended() {
+	if j, err = l.find(ctx, id); err != nil || j.Phase().Ended() {
 		return j, false, err
 	}
 	if err := l.ledger.Release(j.ID, session, leases, reason, why, now); err != nil {
 		return j, false, err
 	}
-	l.heard(ctx, j, session.Rank, now)
+	j.Called(session.Rank, l.s.connections.of(ctx), now)
 	switch kind {
 	case "done":
-		news = j.hears(&j.ranks[session.Rank], false)
+		news = j.Through(session.Rank)
 	case "detach":
-		l.leave(j, session.Rank, now)
+		j.Left(session.Rank, now)
 	}
-	l.ready(now)
+	l.settle(now)
 	return j, news, nil
 }
 
@@ -150,13 +150,13 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	if err != nil {
 		return dataset.Token{}, false, err
 	}
-	if j.Phase == record.Abandoned && len(j.Token) > 0 && len(req.Session) == 0 {
+	if st := j.State(); st.Phase == record.Abandoned && len(st.Token) > 0 && len(req.Session) == 0 {
 		var token dataset.Token
-		err := token.UnmarshalBinary(j.Token)
+		err := token.UnmarshalBinary(st.Token)
 		return token, false, err
 	}
-	if !j.Phase.Begun() {
-		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Phase.Words(j.Why)))
+	if !j.Phase().Begun() {
+		return dataset.Token{}, false, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s is %s: there is nothing to resume", j.ID, j.Words()))
 	}
 	var token dataset.Token
 	if len(req.Session) == 0 {
@@ -164,7 +164,7 @@ func (l *leader) checkpoint(ctx context.Context, req *apiv1.CheckpointRequest) (
 	} else {
 		var session ledger.Session
 		if session, err = ledger.ParseSession(req.Session); err == nil {
-			if r := l.rank(j.ID, session.Rank); r != nil && r.session != session && r.session != (ledger.Session{}) {
+			if r := j.Rank(session.Rank); r != nil && r.FencedOff(session) {
 				return token, false, ledger.ErrSession
 			}
 			token, err = l.ledger.RankToken(j.ID, session.Rank)

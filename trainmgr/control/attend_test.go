@@ -140,7 +140,7 @@ func TestASilentLauncherIsDetached(t *testing.T) {
 	pass := func(d time.Duration) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.departures(time.Now().Add(d))
+		letPass(l, time.Now().Add(d))
 	}
 	pass(59 * time.Minute)
 	assert.Equal(t, 2, leased(s))
@@ -180,8 +180,7 @@ func TestAnAbandonedJobEnds(t *testing.T) {
 			pass := func(d time.Duration) {
 				l.mu.Lock()
 				defer l.mu.Unlock()
-				l.departures(time.Now().Add(d))
-				l.abandon(time.Now().Add(d))
+				letPass(l, time.Now().Add(d))
 			}
 			own, _ := process(t, s)
 			ranks := []*consumer{newConsumer(t, own, st.Id, 0), newConsumer(t, own, st.Id, 1)}
@@ -237,8 +236,7 @@ func TestAnAbandonedJobCanBeGoneOnWith(t *testing.T) {
 	had := len(k.got)
 	l := s.leading.Load()
 	l.mu.Lock()
-	l.departures(time.Now().Add(1000 * time.Hour))
-	l.abandon(time.Now().Add(1000 * time.Hour))
+	letPass(l, time.Now().Add(1000*time.Hour))
 	l.mu.Unlock()
 	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "abandoned") }, 20*time.Second, time.Millisecond)
 	token, err := checkpointOf(t, c, k.id)
@@ -277,7 +275,9 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	since := time.Now().Add(-50 * time.Minute).UTC()
 	l.mu.Lock()
 	j := l.jobs[st.Id]
-	j.Unattended, j.dirty = since, true
+	j.Called(0, 0, since)
+	letPass(l, time.Now().Add(2*time.Second))
+	require.True(t, since.Equal(j.State().Unattended))
 	l.mu.Unlock()
 	require.NoError(t, l.storeState(t.Context(), j))
 	stop()
@@ -287,14 +287,14 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	l = s.leading.Load()
 	l.mu.Lock()
 	j = l.jobs[st.Id]
-	l.abandon(time.Now().Add(9 * time.Minute))
-	before := j.Phase
-	l.abandon(time.Now().Add(11 * time.Minute))
-	after := j.Phase
+	letPass(l, time.Now().Add(9*time.Minute))
+	before := j.Phase()
+	letPass(l, time.Now().Add(11*time.Minute))
+	after := j.Phase()
 	l.mu.Unlock()
 	assert.Equal(t, record.Running, before)
 	assert.Equal(t, record.Abandoned, after)
-	assert.True(t, since.Equal(j.Unattended))
+	assert.True(t, since.Equal(j.State().Unattended))
 	assert.True(t, strings.HasPrefix(get(t, c, st.Id).State, "abandoned"))
 }
 
@@ -308,9 +308,8 @@ func TestAJobThatIsDeliveredIsNotAbandoned(t *testing.T) {
 	l := s.leading.Load()
 	require.Eventually(t, func() bool { return strings.HasPrefix(get(t, c, k.id).State, "waiting: every mini-batch") }, 20*time.Second, time.Millisecond)
 	l.mu.Lock()
-	l.departures(time.Now().Add(1000 * time.Hour))
-	l.abandon(time.Now().Add(1000 * time.Hour))
-	at := l.jobs[k.id].Phase
+	letPass(l, time.Now().Add(1000*time.Hour))
+	at := l.jobs[k.id].Phase()
 	l.mu.Unlock()
 	assert.Equal(t, record.Waiting, at)
 }

@@ -371,3 +371,9 @@ func isNotLeader(err error) bool {
 	}
 	return false
 }
+
+// letPass lets time pass for launchers and jobs, by a clock that the test moves. l.mu is held.
+func letPass(l *leader, at time.Time) {
+	l.lives.Tick(at)
+	l.settle(at)
+}

@@ -14,108 +14,56 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
-// job is a job that the leader knows. All but the first block is guarded by leader.mu.
+// job is what the leader holds of a job beside its life. The first block never changes; the rest is guarded by leader.mu.
 type job struct {
 	record.Submission
 	spec     *apiv1.JobSpec // with defaults filled in
 	pipeline *pipeline.Spec
 	plan     dataset.Options // without an epoch
 	resume   *dataset.Token
-	storing  sync.Mutex // held while the state is written; before leader.mu
+	storing  sync.Mutex // held while the state is written; locked before leader.mu
 
-	record.State
-	generations []*generation // in the order of State.Generations
-	ranks       []rank
-	coming      *generation   // that is being prepared
-	changed     chan struct{} // closed and replaced when the phase changes
-	wake        chan struct{} // of the job's goroutine
-	finished    bool          // every epoch there is is acknowledged
-	since       time.Time     // when it was
-	dirty       bool          // State differs from what is stored
-	urgent      bool          // and must not wait for a second to have gone by
-	stored      time.Time     // when it was last
-	scaler      *autoscale.Controller
-	rows        float64              // acknowledged since this leader began, by all ranks
-	decisions   [][]byte             // the autoscaler's last
-	had         map[string]struct{}  // partitions of generations that are gone
-	scaled      int                  // drives allowed at once, as the ledger was told; 0: no bound
-	measures    bool                 // P of a drive that has joined
-	unmeasured  map[string]time.Time // drives whose P could not be measured, and when
+	*lifecycle.Job                     // nil until the job is stored
+	generations    map[int]*generation // by number: those of the life, and one that is being prepared
+	launchers      []launcher          // of the ranks
+	changed        chan struct{}       // closed and replaced when the phase changes
+	wake           chan struct{}       // of the job's goroutine
+	formerly       map[string]struct{} // partitions of generations that all ranks have left
+	autoscaling
 }
 
-// rank is what the leader knows of a rank beside the ledger.
-type rank struct {
-	report  *apiv1.RankReport
-	stalled float64              // seconds, of sessions that ended
-	grants  []offered            // that the rank has not named since
-	tickets map[uint64]time.Time // leases, and when the last ticket for each was issued
-	asks    uint64               // Lease calls that waited for grants: the last one withdraws what it wanted
-	revoked []uint64
-	wake    chan struct{} // closed and replaced when grants or revoked came
-	session ledger.Session
-	adopted bool // this leader has been told what the session holds
-	stays   bool // it will say when it is through
-	guessed bool // stays is: an earlier leader that did not store it may have been told
-	run     run  // that attached last
+// launcher is what the leader holds of a rank's launcher beside the life of its job.
+type launcher struct {
+	report         *apiv1.RankReport
+	stalledSeconds float64              // of sessions that ended
+	ticketsIssued  map[uint64]time.Time // by lease: when the last ticket for it was
+	wake           chan struct{}        // closed and replaced when something has come for the rank
 }
 
-// hears notes whether a rank will say when it is through; true when that is news, which is to be stored.
-func (j *job) hears(r *rank, stays bool) bool {
-	news := r.stays != stays || r.guessed
-	r.stays, r.guessed = stays, false
-	if news {
-		j.dirty = true
-	}
-	return news
-}
-
-// staying lists who stays, a character a rank, as it is stored.
-func (j *job) staying() string {
-	b := make([]byte, len(j.ranks))
-	for i, r := range j.ranks {
-		switch {
-		case r.guessed:
-			b[i] = '?'
-		case r.stays:
-			b[i] = '1'
-		default:
-			b[i] = '0'
-		}
-	}
-	return string(b)
-}
-
-// restoreStays is staying's inverse. What no leader has stored is guessed.
-func (j *job) restoreStays() {
-	for i := range j.ranks {
-		r := &j.ranks[i]
-		r.stays, r.guessed = true, true
-		if i < len(j.Stays) && j.Stays[i] != '?' {
-			r.stays, r.guessed = j.Stays[i] == '1', false
-		}
-	}
-}
-
-// offered is a grant. It is said again, to every call, until the rank names it among those it holds: an answer may be lost on its way, or
-// reach somebody who has stopped listening.
-type offered struct {
-	ledger.Grant
-	said bool
+// autoscaling is what a job's autoscaler goes by, and what it decided.
+type autoscaling struct {
+	scaler        *autoscale.Controller
+	rows          float64              // acknowledged since this leader began, by all ranks
+	decisions     [][]byte             // the last ones
+	allowedDrives int                  // at once, as the ledger was told; 0: no bound
+	measuring     bool                 // P of a drive that has joined
+	unmeasured    map[string]time.Time // drives whose P could not be measured, and when
 }
 
 // generation is a set of partitions that a job goes over, for as many epochs as it asks for.
 type generation struct {
 	record.Generation
-	data     *fleet.Selection
-	resolved *pipeline.Resolved
-	schema   *tensor.Schema
-	words    []string        // of its partitions, see fleet.Word
-	held     [][]fleet.Place // see holders
-	at       uint64
-	prepared bool // nodes that hold something have been asked to prepare it
+	data           *fleet.Selection
+	resolved       *pipeline.Resolved
+	schema         *tensor.Schema
+	words          []string        // of its partitions, see fleet.Word
+	holdersFound   [][]fleet.Place // see holders
+	holdersVersion uint64          // of the fleet, when they were found
+	onNodes        bool            // nodes that hold something have been asked to prepare it
 }
 
 // newGeneration makes a generation of what was selected.
@@ -137,33 +85,49 @@ func newGeneration(j *job, data *fleet.Selection, number int, first uint64) (*ge
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", record.ErrSpec, err)
 	}
-	g := &generation{Generation: record.Generation{Number: number, First: first, Digest: digest}, data: data, resolved: resolved, schema: schema}
+	g := &generation{
+		Generation: record.Generation{Number: number, First: first, Digest: digest},
+		data:       data, resolved: resolved, schema: schema,
+	}
 	for _, p := range data.Manifest.Partitions {
 		g.words = append(g.words, fleet.Word(p.Name, p.Footer[:]))
 	}
 	return g, nil
 }
 
-// newJob makes a job of a submission. The error wraps record.ErrSpec, or says what is wrong with the pipeline, line by line, or with the
-// token; sealed is as record.Check has it.
-func newJob(stored record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
+// newJob makes a job of a submission. The error wraps record.ErrSpec, or says what is wrong with the pipeline, line by
+// line, or with the token; sealed is as record.Check has it.
+func newJob(submission record.Submission, spec *apiv1.JobSpec, key []byte) (_ *job, sealed bool, err error) {
 	s, sealed, err := record.Check(spec, key)
 	if err != nil {
 		return nil, false, err
 	}
 	j := &job{
-		Submission: stored, spec: s.Job, pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
-		changed: make(chan struct{}), wake: make(chan struct{}, 1), had: map[string]struct{}{}, ranks: make([]rank, s.Job.Ranks),
+		Submission: submission, spec: s.Job, pipeline: s.Pipeline, plan: s.Plan, resume: s.Resume,
+		generations: map[int]*generation{}, launchers: make([]launcher, s.Job.Ranks), formerly: map[string]struct{}{},
+		changed: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
-	for i := range j.ranks {
-		j.ranks[i].wake = make(chan struct{})
+	for i := range j.launchers {
+		j.launchers[i].wake = make(chan struct{})
 	}
 	return j, sealed, nil
 }
 
+// terms are what the lifecycle must know of the job's specification.
+func (j *job) terms() lifecycle.Terms {
+	t := lifecycle.Terms{
+		ID: j.Submission.ID, Name: j.spec.Name, Ranks: int(j.spec.Ranks), Epochs: j.spec.Epochs, Follow: j.spec.Follow,
+		MaxUnattended: time.Duration(j.spec.AbandonAfterSeconds * float64(time.Second)),
+	}
+	if j.resume != nil {
+		t.FirstEpoch = j.resume.Epoch
+	}
+	return t
+}
+
 // ledgerJob is the job in the ledger's words.
 func (j *job) ledgerJob() ledger.Job {
-	v := ledger.Job{ID: j.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives)}
+	v := ledger.Job{ID: j.Submission.ID, Ranks: int(j.spec.Ranks), Weight: j.spec.Weight, Drives: int(j.spec.MaxDrives)}
 	if j.spec.RankTail == "keep" {
 		v.Tail = ledger.KeepTail
 	}
@@ -173,38 +137,21 @@ func (j *job) ledgerJob() ledger.Job {
 	return v
 }
 
-// generationOf returns the generation that an epoch is of, nil if there is none (any more, or yet).
+// generationOf returns the generation of an epoch; nil: there is none any more, or none yet.
 func (j *job) generationOf(epoch uint64) *generation {
-	for _, g := range j.generations {
-		if epoch >= g.First && epoch < g.First+j.spec.Epochs {
-			return g
-		}
+	if g, ok := j.GenerationOf(epoch); ok {
+		return j.generations[g.Number]
 	}
 	return nil
 }
 
-// latest is the last generation that was taken; nil before the first.
+// latest is the last generation that was taken; nil: the job has ended, and its generations are not kept.
 func (j *job) latest() *generation {
-	if len(j.generations) == 0 {
+	list := j.Generations()
+	if len(list) == 0 {
 		return nil
 	}
-	return j.generations[len(j.generations)-1]
-}
-
-// end is the epoch at which everything that is known is delivered.
-func (j *job) end() uint64 {
-	if g := j.latest(); g != nil {
-		return g.First + j.spec.Epochs
-	}
-	return 0
-}
-
-// first is the epoch in which a job begins.
-func (j *job) first() uint64 {
-	if j.resume != nil {
-		return j.resume.Epoch
-	}
-	return 0
+	return j.generations[list[len(list)-1].Number]
 }
 
 // poke wakes the job's goroutine.
@@ -213,6 +160,13 @@ func (j *job) poke() {
 	case j.wake <- struct{}{}:
 	default:
 	}
+}
+
+// notify wakes the Lease calls that wait for a rank.
+func (j *job) notify(rank uint32) {
+	c := &j.launchers[rank]
+	close(c.wake)
+	c.wake = make(chan struct{})
 }
 
 // tensorSchema is the JSON of the tensors' schema.

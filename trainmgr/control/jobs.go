@@ -11,7 +11,6 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/control/guard"
-	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // ListJobs implements the service: those that run, then those that ended, the last first.
@@ -30,13 +29,13 @@ func (s *Server) ListJobs(ctx context.Context, _ *apiv1.ListJobsRequest) (*apiv1
 	}
 	slices.SortFunc(jobs, func(a, b *job) int {
 		switch {
-		case a.Phase.Ended() != b.Phase.Ended():
-			if b.Phase.Ended() {
+		case a.Phase().Ended() != b.Phase().Ended():
+			if b.Phase().Ended() {
 				return -1
 			}
 			return 1
-		case !a.Ended.Equal(b.Ended):
-			return b.Ended.Compare(a.Ended)
+		case !a.State().Ended.Equal(b.State().Ended):
+			return b.State().Ended.Compare(a.State().Ended)
 		}
 		return strings.Compare(a.ID, b.ID)
 	})
@@ -83,7 +82,7 @@ func (s *Server) WatchJob(ctx context.Context, req *apiv1.WatchJobRequest, strea
 			return err
 		}
 		req.Id = j.ID // its name may be another's later
-		st, ended, changed := l.status(j, time.Now()), j.Phase.Ended(), j.changed
+		st, ended, changed := l.status(j, time.Now()), j.Phase().Ended(), j.changed
 		l.mu.Unlock()
 		if last == nil || !proto.Equal(quiet(last), quiet(st)) {
 			if err := stream.Send(&apiv1.GetJobResponse{Job: st}); err != nil {
@@ -137,7 +136,9 @@ func (s *Server) CancelJob(ctx context.Context, req *apiv1.CancelJobRequest) (*a
 		l.mu.Unlock()
 		return nil, err
 	}
-	l.end(j, record.Cancelled, "", time.Now())
+	now := time.Now()
+	j.Cancel(now)
+	l.settle(now)
 	l.mu.Unlock()
 	if err := l.storeState(ctx, j); err != nil {
 		return nil, l.wire(err)

@@ -18,7 +18,7 @@ func (l *leader) measureJoined(j *job) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase != record.Running || j.measures {
+	if j.Phase() != record.Running || j.measuring {
 		return
 	}
 	v, err := l.ledger.Status(j.ID, now)
@@ -29,16 +29,16 @@ func (l *leader) measureJoined(j *job) {
 	if g == nil {
 		return
 	}
-	at, ok := l.unmeasured(j, g, now)
+	at, ok := l.unmeasuredDrive(j, g, now)
 	if !ok {
 		return
 	}
-	j.measures = true
+	j.measuring = true
 	l.wg.Go(func() {
 		rows, err := l.measure(at.Node, at.Drive, g.Digest)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		j.measures = false
+		j.measuring = false
 		if err != nil {
 			if j.unmeasured == nil {
 				j.unmeasured = map[string]time.Time{}
@@ -51,13 +51,14 @@ func (l *leader) measureJoined(j *job) {
 	})
 }
 
-// unmeasured finds a drive that works for a generation and whose P is not known. l.mu is held.
-func (l *leader) unmeasured(j *job, g *generation, now time.Time) (fleet.Place, bool) {
+// unmeasuredDrive finds a drive that works for a generation and whose P is not known. l.mu is held.
+func (l *leader) unmeasuredDrive(j *job, g *generation, now time.Time) (fleet.Place, bool) {
+	p := j.State().P
 	for _, holders := range g.holders(l.fleet) {
 		for _, h := range holders {
 			a, name := l.nodes[h.Node], driveName(h)
 			failed, tried := j.unmeasured[name]
-			if j.P[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried && now.Sub(failed) < measureAgain {
+			if p[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried && now.Sub(failed) < measureAgain {
 				continue
 			}
 			return h, true
@@ -68,18 +69,16 @@ func (l *leader) unmeasured(j *job, g *generation, now time.Time) (fleet.Place, 
 
 // joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides. l.mu is held.
 func (l *leader) joined(j *job, g *generation, at fleet.Place, rows float64) {
-	if j.Phase.Ended() {
+	if j.Phase().Ended() {
 		return
 	}
-	if j.P == nil {
-		j.P = map[string]float64{}
-	}
-	j.P[driveName(at)] = rows
+	j.DriveMeasured(driveName(at), rows)
 	delete(j.unmeasured, driveName(at))
-	j.dirty = true
 	l.logger.Info("measured P", "job", j.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
-	if a, err := allocation.Allocate(j.T, l.loads(j, g), int(j.spec.MaxDrives)); err == nil && j.T > 0 {
-		j.Allocation.Wanted, j.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
+	st := j.State()
+	if a, err := allocation.Allocate(st.T, l.loads(g, st.P), int(j.spec.MaxDrives)); err == nil && st.T > 0 {
+		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
+		j.Allocated(st.Allocation)
 	}
 	j.poke()
 }

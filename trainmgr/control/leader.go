@@ -19,6 +19,7 @@ import (
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/presence"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
@@ -43,15 +44,14 @@ type leader struct {
 
 	handing [64]sync.RWMutex // see handed; locked before mu
 
-	mu       sync.Mutex // guards what follows, the machines and all jobs
-	fleet    *fleet.Fleet
-	ledger   *ledger.Ledger
-	presence *presence.Tracker // of the ranks' launchers
-	jobs     map[string]*job   // by ID, ended ones too
-	names    map[string]string // of jobs that run, to their ID
-	nodes    map[string]*agent
-	claims   map[string]chan struct{}          // names of jobs that are being stored; closed when that is over
-	copies   map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
+	mu     sync.Mutex // guards what follows, the machines and all jobs
+	fleet  *fleet.Fleet
+	ledger *ledger.Ledger
+	lives  *lifecycle.Machine // of all jobs
+	jobs   map[string]*job    // by ID: what the leader holds of them beside
+	nodes  map[string]*agent
+	claims map[string]chan struct{}          // names of jobs that are being stored; closed when that is over
+	copies map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
 
 	settingCopies sync.Mutex // one SetCopies at a time; locked before mu
 }
@@ -61,10 +61,12 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	now := time.Now()
 	l := &leader{
 		s: s, o: &s.o, logger: s.logger.With("fence", term.Fence()), term: term, began: now, fenced: make(chan struct{}),
-		fleet:    fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
-		ledger:   ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
-		presence: presence.New(presence.Options{Silence: s.o.SessionTTL}),
-		jobs:     map[string]*job{}, names: map[string]string{}, nodes: map[string]*agent{}, claims: map[string]chan struct{}{},
+		fleet:  fleet.New(fleet.Options{Beat: s.o.Beat, DeadAfter: s.o.DeadAfter}),
+		ledger: ledger.New(ledger.Config{Fence: term.Fence(), LeaseTTL: s.o.LeaseTTL, GrantAfter: now.Add(2 * s.o.Beat)}),
+		lives: lifecycle.New(lifecycle.Config{
+			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
+		}),
+		jobs: map[string]*job{}, nodes: map[string]*agent{}, claims: map[string]chan struct{}{},
 		copies: map[string]*apiv1.PartitionCopies{},
 	}
 	var err error
@@ -80,9 +82,9 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 		s.metrics.flush.Observe(took.Seconds())
 	}})
 	for _, j := range l.jobs {
-		if !j.Phase.Ended() {
+		if !j.Phase().Ended() {
 			l.wg.Add(1)
-			go l.run(j)
+			go l.runJob(j)
 		}
 	}
 	l.wg.Add(1)
@@ -169,18 +171,15 @@ func (l *leader) wire(err error) error {
 func (l *leader) tick() {
 	defer l.wg.Done()
 	every := min(100*time.Millisecond, l.o.Beat)
-	room, looked := time.Now(), time.Time{}
+	room := time.Now()
 	for sleep(l.ctx, every) {
 		now := time.Now()
 		l.mu.Lock()
 		l.nodeEvents(l.fleet.Tick(now), now)
-		l.departures(now)
+		l.lives.Tick(now)
+		l.settle(now) // before leases expire: a launcher that is gone is the better reason
 		l.ledger.Tick(now)
-		if now.Sub(looked) >= time.Second {
-			looked = now
-			l.abandon(now)
-		}
-		l.ready(now)
+		l.settle(now)
 		pending := l.ledger.Pending() > 0
 		l.mu.Unlock()
 		if pending {
@@ -210,146 +209,13 @@ func (l *leader) makeRoom() {
 	}
 }
 
-// ready carries out what the ledger decided. l.mu is held.
-func (l *leader) ready(now time.Time) {
-	for {
-		e := l.ledger.Ready()
-		for _, g := range e.Grants {
-			if r := l.rank(g.Job, g.Rank); r != nil {
-				r.grants = append(r.grants, offered{Grant: g})
-				r.notify()
-			}
-		}
-		for _, v := range e.Revoked {
-			if r := l.rank(v.Job, v.Rank); r != nil {
-				r.revoked = append(r.revoked, v.Lease)
-				r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return g.ID == v.Lease })
-				r.notify()
-				l.logger.Debug("lease revoked", "job", v.Job, "rank", v.Rank, "lease", v.Lease, "why", v.Why)
-			}
-		}
-		for _, b := range e.Back {
-			if a := l.nodes[b.Drive.Node]; a != nil {
-				a.back.add(b.ID, now)
-			}
-		}
-		for _, f := range e.Failed {
-			if j := l.jobs[f.Job]; j != nil {
-				l.end(j, record.Failed, f.Why, now)
-			}
-		}
-		for _, d := range e.Done {
-			if j := l.jobs[d.Job]; j != nil && d.Number+1 >= j.end() {
-				j.finished, j.since = true, now
-				j.poke()
-			}
-		}
-		again := false
-		for _, n := range e.Needed {
-			if j := l.jobs[n.Job]; j != nil && j.Phase.Begun() && j.generationOf(n.Number) != nil {
-				if err := l.begin(j, n.Number, now); err != nil {
-					l.end(j, record.Failed, err.Error(), now)
-				}
-				again = true // whoever waits for the epoch is granted pieces of it now
-			}
-		}
-		if !again {
-			return
-		}
-	}
-}
-
-// notify wakes the rank's Lease call.
-func (r *rank) notify() {
-	close(r.wake)
-	r.wake = make(chan struct{})
-}
-
-func (l *leader) rank(id string, n uint32) *rank {
-	if j := l.jobs[id]; j != nil && int64(n) < int64(len(j.ranks)) {
-		return &j.ranks[n]
-	}
-	return nil
-}
-
-// begin makes an epoch known to the ledger. l.mu is held.
-func (l *leader) begin(j *job, epoch uint64, now time.Time) error {
-	g := j.generationOf(epoch)
-	if g == nil {
-		return fmt.Errorf("%w: job %s has no epoch %d", ledger.ErrUnknown, j.ID, epoch)
-	}
-	o := j.plan
-	o.Epoch = epoch
-	plan, err := dataset.NewPlan(g.data.Manifest, o)
-	if err != nil {
-		return fmt.Errorf("epoch %d: %w", epoch, err)
-	}
-	e := ledger.Epoch{Job: j.ID, Number: epoch, Digest: g.Digest, Plan: plan, Partitions: g.words}
-	if j.resume != nil && j.resume.Epoch == epoch && g.Number == 0 {
-		e.Resume = j.resume
-	}
-	return l.ledger.Begin(e, now)
-}
-
-// set moves a job to another phase. l.mu is held.
-func (l *leader) set(j *job, to record.Phase, why string) {
-	if j.Phase == to && j.Why == why {
-		return
-	}
-	if j.Phase != to {
-		if err := j.Phase.Follow(to); err != nil {
-			l.logger.Error("a transition that cannot be", "job", j.ID, "error", err)
-			return
-		}
-	}
-	l.logger.Info("job", "job", j.ID, "from", string(j.Phase), "to", string(to), "why", why)
-	j.Phase, j.Why, j.dirty, j.urgent = to, why, true, true
-	close(j.changed)
-	j.changed = make(chan struct{})
-	j.poke()
-}
-
-// end ends a job. Its goroutine stores that, and tells the nodes. l.mu is held.
-func (l *leader) end(j *job, to record.Phase, why string, now time.Time) {
-	if j.Phase.Ended() {
-		return
-	}
-	status := l.status(j, now)
-	status.State = to.Words(why)
-	for _, r := range status.Ranks {
-		r.Attached = false
-	}
-	j.Redelivered = status.Redelivered
-	j.Final, _ = proto.Marshal(status) // of plain fields: it cannot fail
-	j.Ended = time.Now().UTC().Truncate(time.Second)
-	l.set(j, to, why)
-	delete(l.names, j.spec.Name)
-	if err := l.ledger.RemoveJob(j.ID, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
-		l.logger.Error("forget the job's splits", "job", j.ID, "error", err)
-	}
-	l.presence.Forget(j.ID, len(j.ranks))
-	for i := range j.ranks {
-		j.ranks[i].grants = nil
-		j.ranks[i].notify()
-	}
-}
-
-// find returns a job by its ID, or by its name: that which runs, else the last that ended. l.mu is held.
+// find returns a job by its ID, or by its name: the one that runs, else the one that ended last. l.mu is held.
 func (l *leader) find(ctx context.Context, id string) (*job, error) {
-	j := l.jobs[id]
-	if j == nil {
-		j = l.jobs[l.names[id]]
-	}
-	if j == nil {
-		for _, o := range l.jobs {
-			if o.spec.Name == id && (j == nil || o.Ended.After(j.Ended)) {
-				j = o
-			}
-		}
-	}
-	if j == nil {
+	life := l.lives.Find(id)
+	if life == nil {
 		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("no job %s is known: millrace jobs list", shorten(id)))
 	}
+	j := l.jobs[life.ID]
 	return j, guard.MayUse(ctx, j.Owner)
 }
 
@@ -366,7 +232,7 @@ func shorten(s string) string {
 func (l *leader) active() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.names)
+	return l.lives.Active()
 }
 
 // waitsFor says which partitions a job cannot go on with, and why. l.mu is held.
@@ -385,20 +251,21 @@ func (l *leader) waitsFor(j *job) string {
 
 // status describes a job. l.mu is held.
 func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
-	if len(j.Final) > 0 {
+	st := j.State()
+	if len(st.Final) > 0 {
 		s := &apiv1.JobStatus{}
-		if err := proto.Unmarshal(j.Final, s); err == nil {
+		if err := proto.Unmarshal(st.Final, s); err == nil {
 			return s
 		}
 	}
 	s := &apiv1.JobStatus{
-		Id: j.ID, Spec: j.spec, State: j.Phase.Words(j.Why), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
-		Drives: int32(j.Allocation.Drives), DrivesWanted: int32(j.Allocation.Wanted), Allocation: j.Allocation.Note,
-		ExpectedStallSeconds: j.Allocation.ExpectedStall.Seconds(), Redelivered: j.Redelivered, AbandonAfterSeconds: l.abandonAfter(j).Seconds(),
-		Owner: j.Owner,
+		Id: j.ID, Spec: j.spec, State: j.Words(), SubmittedSeconds: float64(j.Submitted.UnixMilli()) / 1e3,
+		Drives: int32(st.Allocation.Drives), DrivesWanted: int32(st.Allocation.Wanted), Allocation: st.Allocation.Note,
+		ExpectedStallSeconds: st.Allocation.ExpectedStall.Seconds(), Redelivered: st.Redelivered,
+		AbandonAfterSeconds: j.AbandonAfter().Seconds(), Owner: j.Owner,
 	}
-	for _, p := range j.P {
-		s.PRowsPerSecond += p / float64(len(j.P))
+	for _, p := range st.P {
+		s.PRowsPerSecond += p / float64(len(st.P))
 	}
 	if g := j.latest(); g != nil {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
@@ -413,19 +280,22 @@ func (l *leader) status(j *job, now time.Time) *apiv1.JobStatus {
 		s.Digest, s.Rows = g.Digest[:], g.data.Manifest.Rows()
 	}
 	for _, r := range v.Ranks {
-		there := l.presence.Of(presence.Rank{Job: j.ID, Number: r.Rank})
-		rs := &apiv1.RankStatus{Rank: r.Rank, Attached: there.Attached, Detached: there.Why, Minibatches: r.Owned, Delivered: r.Delivered}
-		if !there.Last.IsZero() {
-			rs.LastContactSeconds = seconds(there.Last)
-		}
-		if k := l.rank(j.ID, r.Rank); k != nil {
-			rs.StallSeconds = k.stalled
-			if k.report != nil {
-				rs.QueueBatches = k.report.QueueBatches
-				rs.StallSeconds += k.report.StallSeconds
-			}
-		}
-		s.Ranks = append(s.Ranks, rs)
+		s.Ranks = append(s.Ranks, j.rankStatus(r))
 	}
+	return s
+}
+
+// rankStatus describes a rank.
+func (j *job) rankStatus(r ledger.RankStatus) *apiv1.RankStatus {
+	at := j.Launcher(r.Rank)
+	s := &apiv1.RankStatus{
+		Rank: r.Rank, Attached: at.Attached, Detached: at.Why, Minibatches: r.Owned, Delivered: r.Delivered,
+	}
+	if !at.Last.IsZero() {
+		s.LastContactSeconds = seconds(at.Last)
+	}
+	c := &j.launchers[r.Rank]
+	s.StallSeconds = c.stalledSeconds + c.report.GetStallSeconds()
+	s.QueueBatches = c.report.GetQueueBatches()
 	return s
 }

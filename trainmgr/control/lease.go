@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
@@ -19,8 +20,6 @@ const (
 	maxHeld   = 1 << 12 // leases
 	maxRanges = 1 << 16 // of numbers
 	maxWant   = 1 << 10 // splits
-	// attachWait is how long Attach waits for a job to be measured; then the launcher asks again.
-	attachWait = 3 * time.Second
 )
 
 // Lease implements the service.
@@ -29,221 +28,267 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 	if err != nil {
 		return nil, err
 	}
-	var sheet tickets
-	resp, err := l.lease(ctx, req, &sheet)
-	if err == nil {
-		err = sheet.sign(l.signer) // without l.mu
-	}
-	if err != nil {
+	if err := checkLeaseRequest(req); err != nil {
 		return nil, l.wire(err)
-	}
-	return resp, nil
-}
-
-// lease answers a Lease call, but for the tickets, which are on the sheet.
-func (l *leader) lease(ctx context.Context, req *apiv1.LeaseRequest, sheet *tickets) (*apiv1.LeaseResponse, error) {
-	if len(req.Held) > maxHeld || len(req.Fetched) > maxHeld || len(req.Adopt) > maxHeld || req.Want < 0 || req.Want > maxWant {
-		return nil, l.wire(fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held), req.Want, maxHeld, maxWant))
 	}
 	session, err := ledger.ParseSession(req.Session)
 	if err != nil {
 		return &apiv1.LeaseResponse{UnknownSession: true}, nil
 	}
-	// A time that is not a number, or out of bounds, waits for nothing.
-	wait := time.Duration(0)
-	if req.WaitSeconds > 0 {
-		wait = min(maxWait, time.Duration(min(req.WaitSeconds, maxWait.Seconds())*float64(time.Second)))
+	c := &leaseCall{l: l, ctx: ctx, req: req, session: session, resp: &apiv1.LeaseResponse{Fence: l.term.Fence()}}
+	err = c.run()
+	if err == nil {
+		err = c.tickets.sign(l.signer) // without l.mu
 	}
-	deadline := time.NewTimer(wait)
-	defer deadline.Stop()
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	j, err := l.find(ctx, req.Id)
 	if err != nil {
-		return nil, err
-	}
-	resp := &apiv1.LeaseResponse{Fence: l.term.Fence()}
-	if over, err := leaseEnded(j, resp); over || err != nil {
-		return resp, err
-	}
-	if !j.Phase.Begun() {
-		resp.Waiting = j.Phase.Words(j.Why)
-		return resp, nil
-	}
-	r := l.rank(j.ID, session.Rank)
-	if r == nil {
-		resp.UnknownSession = true
-		return resp, nil
-	}
-	if err := l.hold(j, r, session, req, resp, now); err != nil {
-		if errors.Is(err, ledger.ErrSession) || errors.Is(err, ledger.ErrUnknown) {
-			return &apiv1.LeaseResponse{Fence: l.term.Fence(), UnknownSession: true}, nil
-		}
 		return nil, l.wire(err)
 	}
-	l.heard(ctx, j, session.Rank, now)
-	if req.Epoch >= j.end() && !j.spec.Follow {
-		resp.JobDone = true // for this rank
-		return resp, nil
-	}
-	// A report leaves alone what another call of the rank waits for.
-	if req.Want == 0 || resp.Adopt || j.generationOf(req.Epoch) == nil {
-		l.ready(now)
-		return resp, l.answer(ctx, j, r, session, req, resp, sheet)
-	}
-	// What it was granted and has not heard of is of what it wants.
-	if err := l.ledger.Want(j.ID, session, req.Epoch, max(0, int(req.Want)-len(r.grants)), now); err != nil {
-		return nil, l.wire(err)
-	}
-	r.asks++
-	asks := r.asks
-	l.ready(now)
-	for len(r.grants) == 0 && len(r.revoked) == 0 && !j.Phase.Ended() {
-		wake := r.wake
-		l.mu.Unlock()
-		waited := true
-		select {
-		case <-wake:
-		case <-deadline.C:
-			waited = false
-		case <-ctx.Done():
-			waited = false
-		case <-l.ctx.Done():
-			waited = false
-		}
-		l.mu.Lock()
-		if l.ctx.Err() != nil {
-			return nil, l.s.notLeader()
-		}
-		if r.session != session && r.session != (ledger.Session{}) {
-			resp.UnknownSession = true // another has attached meanwhile
-			return resp, nil
-		}
-		if !waited {
-			break
-		}
-	}
-	if over, err := leaseEnded(j, resp); over || err != nil {
-		return resp, err
-	}
-	if err := l.withdraw(j, r, session, req.Epoch, asks, ctx.Err() != nil); err != nil {
-		return nil, l.wire(err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, l.wire(err)
-	}
-	return resp, l.answer(ctx, j, r, session, req, resp, sheet)
+	return c.resp, nil
 }
 
-// withdraw ends what a Lease call wanted, unless a later call of the rank waits by now. When the caller has gone, what came for it and
-// was never said goes back, for others to have. l.mu is held.
-func (l *leader) withdraw(j *job, r *rank, session ledger.Session, epoch, asks uint64, gone bool) error {
-	if r.asks != asks {
-		return nil
-	}
-	now := time.Now()
-	err := l.ledger.Want(j.ID, session, epoch, 0, now)
-	if err == nil && gone {
-		var back []uint64
-		r.grants = slices.DeleteFunc(r.grants, func(g offered) bool {
-			if !g.said {
-				back = append(back, g.ID)
-			}
-			return !g.said
-		})
-		err = l.ledger.Release(j.ID, session, back, ledger.Stopped, "", now)
-	}
-	l.ready(now)
-	return err
-}
-
-// leaseEnded answers for a job that is over.
-func leaseEnded(j *job, resp *apiv1.LeaseResponse) (bool, error) {
-	switch {
-	case j.Phase == record.Done:
-		resp.JobDone = true
-		return true, nil
-	case j.Phase.Ended():
-		return true, connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", j.ID, j.Phase.Words(j.Why)))
-	}
-	return false, nil
-}
-
-// hold extends what a rank has, and takes its report. l.mu is held.
-func (l *leader) hold(j *job, r *rank, session ledger.Session, req *apiv1.LeaseRequest, resp *apiv1.LeaseResponse, now time.Time) error {
-	if !r.adopted && session.Fence != l.term.Fence() && len(req.Held) > 0 && len(req.Adopt) == 0 {
-		// What it holds was granted by an earlier leader: this one must hear of it before it can extend or revoke any.
-		resp.Adopt = true
-		return nil
-	}
-	if len(req.Adopt) > 0 && !r.adopted {
-		leases := make([]ledger.Lease, len(req.Adopt))
-		for i, h := range req.Adopt {
-			leases[i] = ledger.Lease{ID: h.Lease, Epoch: h.Epoch, Split: int(h.Split), From: h.From, To: h.To, Drive: ledger.DriveID{Node: h.Node, Name: h.Drive}}
-		}
-		revoked, err := l.ledger.Adopt(j.ID, session, leases, now)
-		if err != nil {
-			return err
-		}
-		resp.Revoked = append(resp.Revoked, revoked...)
-		l.logger.Info("leases adopted", "job", j.ID, "rank", session.Rank, "adopted", len(leases)-len(revoked), "refused", len(revoked))
-	}
-	revoked, err := l.ledger.Hold(j.ID, session, ledger.Report{Held: req.Held, Fetched: req.Fetched, Blocked: req.Report.GetBlocked()}, now)
-	if err != nil {
-		return err
-	}
-	r.named(req.Held, req.Fetched)
-	r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return !l.ledger.Leased(j.ID, session.Rank, g.ID) })
-	r.adopted, r.session = true, session
-	j.hears(r, req.SaysDone)
-	resp.Revoked = append(resp.Revoked, revoked...)
-	if req.Report != nil {
-		r.report = req.Report
+func checkLeaseRequest(req *apiv1.LeaseRequest) error {
+	many := len(req.Held) > maxHeld || len(req.Fetched) > maxHeld || len(req.Adopt) > maxHeld
+	if many || req.Want < 0 || req.Want > maxWant {
+		return fmt.Errorf("%w: %d leases held, %d wanted: at most %d and %d", ledger.ErrArgument, len(req.Held), req.Want, maxHeld, maxWant)
 	}
 	return nil
 }
 
-// named takes note that the rank knows of leases.
-func (r *rank) named(lists ...[]uint64) {
-	if len(r.grants) == 0 {
-		return
+// waitOf is how long a call waits for grants. A time that is not a number, or out of bounds, waits for nothing.
+func waitOf(req *apiv1.LeaseRequest) time.Duration {
+	if !(req.WaitSeconds > 0) {
+		return 0
 	}
-	known := map[uint64]bool{}
-	for _, ids := range lists {
-		for _, id := range ids {
-			known[id] = true
-		}
-	}
-	r.grants = slices.DeleteFunc(r.grants, func(g offered) bool { return known[g.ID] })
+	return min(maxWait, time.Duration(min(req.WaitSeconds, maxWait.Seconds())*float64(time.Second)))
 }
 
-// answer fills in what a rank is granted and where it stands. l.mu is held.
-func (l *leader) answer(ctx context.Context, j *job, r *rank, session ledger.Session, req *apiv1.LeaseRequest, resp *apiv1.LeaseResponse, sheet *tickets) error {
-	now, epoch := time.Now(), req.Epoch
-	for i := range r.grants {
-		g := &r.grants[i]
-		if !l.ledger.Leased(j.ID, session.Rank, g.ID) {
-			continue // acknowledged, or given back, while this call waited
+// leaseCall is one Lease call: it takes the rank's report, waits for grants, and answers. Its methods are called with
+// l.mu held, which only wait gives up meanwhile.
+type leaseCall struct {
+	l       *leader
+	ctx     context.Context // the caller's
+	req     *apiv1.LeaseRequest
+	session ledger.Session
+	job     *job
+	rank    *lifecycle.Rank
+	resp    *apiv1.LeaseResponse
+	tickets tickets // to be signed without l.mu
+}
+
+// errAnswered ends a call whose answer is whole.
+var errAnswered = errors.New("the call is answered")
+
+func (c *leaseCall) run() error {
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	err := c.findRank()
+	if err == nil {
+		err = c.takeReport()
+	}
+	if err == nil && c.wantsMore() {
+		err = c.awaitGrants()
+	}
+	if err == nil {
+		err = c.answer()
+	}
+	if errors.Is(err, errAnswered) {
+		return nil
+	}
+	return err
+}
+
+// findRank finds the job and the rank, where leases can be granted.
+func (c *leaseCall) findRank() error {
+	j, err := c.l.find(c.ctx, c.req.Id)
+	if err != nil {
+		return err
+	}
+	c.job = j
+	if err := c.checkEnded(); err != nil {
+		return err
+	}
+	if !j.Phase().Begun() {
+		c.resp.Waiting = j.Words()
+		return errAnswered
+	}
+	if c.rank = j.Rank(c.session.Rank); c.rank == nil {
+		return c.unknownSession()
+	}
+	return nil
+}
+
+// checkEnded answers for a job that is over.
+func (c *leaseCall) checkEnded() error {
+	switch {
+	case c.job.Phase() == record.Done:
+		c.resp.JobDone = true
+		return errAnswered
+	case c.job.Phase().Ended():
+		return connect.NewError(connect.CodeAborted, fmt.Errorf("job %s has ended: %s", c.job.ID, c.job.Words()))
+	}
+	return nil
+}
+
+// unknownSession answers that the caller has to attach again.
+func (c *leaseCall) unknownSession() error {
+	c.resp.UnknownSession = true
+	return errAnswered
+}
+
+// takeReport extends what the rank has, and takes what its launcher says of it.
+func (c *leaseCall) takeReport() error {
+	now := time.Now()
+	if err := c.hold(now); err != nil {
+		if errors.Is(err, ledger.ErrSession) || errors.Is(err, ledger.ErrUnknown) {
+			c.resp = &apiv1.LeaseResponse{Fence: c.resp.Fence}
+			return c.unknownSession()
 		}
-		g.said = true
-		resp.Grants = append(resp.Grants, &apiv1.Grant{
+		return err
+	}
+	c.job.Called(c.session.Rank, c.l.s.connections.of(c.ctx), now)
+	c.l.settle(now)
+	if c.req.Epoch >= c.job.EndEpoch() && !c.job.Follow {
+		c.resp.JobDone = true // for this rank
+		return errAnswered
+	}
+	return nil
+}
+
+// hold hands the ledger the leases that the rank's launcher names. Leases of an earlier leader must be shown before any is
+// extended or revoked.
+func (c *leaseCall) hold(now time.Time) error {
+	if c.rank.MustShow(c.session, c.l.term.Fence()) && len(c.req.Held) > 0 && len(c.req.Adopt) == 0 {
+		c.resp.Adopt = true
+		return nil
+	}
+	if err := c.adopt(now); err != nil {
+		return err
+	}
+	report := ledger.Report{Held: c.req.Held, Fetched: c.req.Fetched, Blocked: c.req.Report.GetBlocked()}
+	revoked, err := c.l.ledger.Hold(c.job.ID, c.session, report, now)
+	if err != nil {
+		return err
+	}
+	c.rank.Held(c.session, slices.Concat(c.req.Held, c.req.Fetched), c.leased)
+	c.job.Announces(c.session.Rank, c.req.SaysDone)
+	c.resp.Revoked = append(c.resp.Revoked, revoked...)
+	if c.req.Report != nil {
+		c.job.launchers[c.session.Rank].report = c.req.Report
+	}
+	return nil
+}
+
+// adopt takes over the leases that the rank's launcher shows, which an earlier leader granted.
+func (c *leaseCall) adopt(now time.Time) error {
+	if len(c.req.Adopt) == 0 || c.rank.Adopted() {
+		return nil
+	}
+	leases := make([]ledger.Lease, len(c.req.Adopt))
+	for i, h := range c.req.Adopt {
+		leases[i] = ledger.Lease{
+			ID: h.Lease, Epoch: h.Epoch, Split: int(h.Split), From: h.From, To: h.To,
+			Drive: ledger.DriveID{Node: h.Node, Name: h.Drive},
+		}
+	}
+	refused, err := c.l.ledger.Adopt(c.job.ID, c.session, leases, now)
+	if err != nil {
+		return err
+	}
+	c.resp.Revoked = append(c.resp.Revoked, refused...)
+	c.l.logger.Info("leases adopted", "job", c.job.ID, "rank", c.session.Rank,
+		"adopted", len(leases)-len(refused), "refused", len(refused))
+	return nil
+}
+
+func (c *leaseCall) leased(lease uint64) bool {
+	return c.l.ledger.Leased(c.job.ID, c.session.Rank, lease)
+}
+
+// wantsMore reports whether the call waits for grants. A report alone leaves what another call of the rank waits for.
+func (c *leaseCall) wantsMore() bool {
+	return c.req.Want > 0 && !c.resp.Adopt && c.job.generationOf(c.req.Epoch) != nil
+}
+
+// awaitGrants asks the ledger for pieces and waits until there is something to say to the rank, or the time is over.
+func (c *leaseCall) awaitGrants() error {
+	call, more := c.rank.Wants(int(c.req.Want))
+	now := time.Now()
+	if err := c.l.ledger.Want(c.job.ID, c.session, c.req.Epoch, more, now); err != nil {
+		return err
+	}
+	c.l.settle(now)
+	deadline := time.NewTimer(waitOf(c.req))
+	defer deadline.Stop()
+	for waiting := true; waiting && !c.rank.HasNews() && !c.job.Phase().Ended(); {
+		waiting = c.wait(deadline.C)
+		if c.l.ctx.Err() != nil {
+			return c.l.s.notLeader()
+		}
+		if c.rank.FencedOff(c.session) {
+			return c.unknownSession()
+		}
+	}
+	if err := c.checkEnded(); err != nil {
+		return err
+	}
+	if err := c.withdraw(call); err != nil {
+		return err
+	}
+	return c.ctx.Err()
+}
+
+// wait gives up the lock until something comes for the rank. It reports false where the time is over, or the caller or
+// the term has gone.
+func (c *leaseCall) wait(deadline <-chan time.Time) bool {
+	wake := c.job.launchers[c.session.Rank].wake
+	c.l.mu.Unlock()
+	defer c.l.mu.Lock()
+	select {
+	case <-wake:
+		return true
+	case <-deadline:
+	case <-c.ctx.Done():
+	case <-c.l.ctx.Done():
+	}
+	return false
+}
+
+// withdraw ends what the call wanted, unless a later call of the rank waits by now. Where the caller has gone, what came
+// for it and was never said goes back, for others to have.
+func (c *leaseCall) withdraw(call uint64) error {
+	if !c.rank.Withdraws(call) {
+		return nil
+	}
+	now := time.Now()
+	err := c.l.ledger.Want(c.job.ID, c.session, c.req.Epoch, 0, now)
+	if err == nil && c.ctx.Err() != nil {
+		err = c.l.ledger.Release(c.job.ID, c.session, c.rank.TakeUnsaid(), ledger.Stopped, "", now)
+	}
+	c.l.settle(now)
+	return err
+}
+
+// answer fills in what the rank is granted and where it stands.
+func (c *leaseCall) answer() error {
+	now, j := time.Now(), c.job
+	grants, revoked := c.rank.Say(c.leased)
+	for _, g := range grants {
+		c.resp.Grants = append(c.resp.Grants, &apiv1.Grant{
 			Lease: g.ID, Epoch: g.Epoch, Split: uint32(g.Split), From: g.From, To: g.To,
-			Node: g.Drive.Node, Urls: l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
+			Node: g.Drive.Node, Urls: c.l.fleet.Status(g.Drive.Node).GetUrls(), Drive: g.Drive.Name,
 		})
 	}
-	l.issue(ctx, j, session, req, resp, sheet, now)
-	resp.Revoked = append(resp.Revoked, r.revoked...)
-	r.revoked = nil
-	st, err := l.ledger.Rank(j.ID, session.Rank, now)
+	c.issueTickets(now)
+	c.resp.Revoked = append(c.resp.Revoked, revoked...)
+	st, err := c.l.ledger.Rank(j.ID, c.session.Rank, now)
 	if err != nil {
-		return l.wire(err)
+		return err
 	}
-	resp.EpochDone = st.Epoch == epoch && st.Out
-	if len(resp.Grants) == 0 && !resp.EpochDone {
-		resp.Waiting = st.Waiting
-		if j.generationOf(epoch) == nil {
-			resp.Waiting = "new partitions have not appeared yet"
+	c.resp.EpochDone = st.Epoch == c.req.Epoch && st.Out
+	if len(c.resp.Grants) == 0 && !c.resp.EpochDone {
+		c.resp.Waiting = st.Waiting
+		if j.generationOf(c.req.Epoch) == nil {
+			c.resp.Waiting = "new partitions have not appeared yet"
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestALeaseCallThatIsGivenUpHoldsNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.jobs[k.id].ranks[0].asks == 2
+		return l.jobs[k.id].Rank(0).Withdraws(2)
 	}, 20*time.Second, time.Millisecond)
 	cancel()
 	require.Error(t, <-done)

@@ -71,11 +71,8 @@ func (l *leader) load() error {
 			return fmt.Errorf("job %s: %w", id, err)
 		}
 		l.jobs[id] = j
-		if !j.Phase.Ended() {
-			l.names[j.spec.Name] = id
-		}
 	}
-	l.ready(now)
+	l.settle(now)
 	return nil
 }
 
@@ -115,7 +112,8 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
-	if err := json.Unmarshal(v.state, &j.State); err != nil {
+	var state record.State
+	if err := json.Unmarshal(v.state, &state); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	if len(v.decisions) > 0 {
@@ -127,10 +125,11 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 			j.decisions = append(j.decisions, d)
 		}
 	}
-	if j.Phase.Ended() {
+	if state.Phase.Ended() {
+		j.Job = l.lives.Add(j.terms(), state)
 		return j, nil
 	}
-	for _, g := range j.Generations {
+	for _, g := range state.Generations {
 		if len(v.pieces[g.Number]) != g.Pieces {
 			return nil, fmt.Errorf("generation %d: %d pieces of %d are stored", g.Number, len(v.pieces[g.Number]), g.Pieces)
 		}
@@ -146,31 +145,27 @@ func (l *leader) restore(id string, v *loaded, now time.Time) (*job, error) {
 			return nil, fmt.Errorf("generation %d: its digest is %s and was %s: another build cuts the data differently", g.Number, full.Digest, g.Digest)
 		}
 		full.Generation = g
-		full.prepared = true // what an agent that restarted lacks is looked at when it beats
-		j.generations = append(j.generations, full)
+		full.onNodes = true // what an agent that restarted lacks is looked at when it beats
+		j.generations[g.Number] = full
 	}
-	if err := j.remember(v.pieces); err != nil {
+	if err := j.remember(state, v.pieces); err != nil {
 		return nil, err
 	}
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
 		return nil, err
 	}
-	if j.Phase == record.Measuring {
-		l.set(j, record.Preparing, "")
-	}
-	if !j.Phase.Begun() {
+	j.Job = l.lives.Add(j.terms(), state)
+	if !j.Phase().Begun() {
 		return j, nil
 	}
-	j.restoreStays()
-	j.restoreRuns()
 	return j, l.restoreLedger(j, v.records, now)
 }
 
 // remember notes the partitions of generations that all ranks have left, so that a job that follows does not take
 // them for new.
-func (j *job) remember(pieces map[int][][]byte) error {
+func (j *job) remember(state record.State, pieces map[int][][]byte) error {
 	for n, p := range pieces {
-		if n >= j.Taken || len(j.Generations) > 0 && n >= j.Generations[0].Number {
+		if n >= state.Taken || len(state.Generations) > 0 && n >= state.Generations[0].Number {
 			continue // still in use, or stored by a leader that did not come to use it
 		}
 		data, err := record.Unpack(p)
@@ -178,7 +173,7 @@ func (j *job) remember(pieces map[int][][]byte) error {
 			return fmt.Errorf("generation %d: %w", n, err)
 		}
 		for _, part := range data.Manifest.Partitions {
-			j.had[part.Name] = struct{}{}
+			j.formerly[part.Name] = struct{}{}
 		}
 	}
 	return nil
@@ -195,13 +190,13 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 	}
 	live := l.ledger.Live(j.ID)
 	if len(live) == 0 {
-		live = []uint64{j.first()}
+		live = []uint64{j.FirstEpoch}
 	}
 	for _, e := range live {
 		if j.generationOf(e) == nil {
 			continue // a rank waits for what is not there yet
 		}
-		if err := l.begin(j, e, now); err != nil {
+		if err := l.beginInLedger(j, e, now); err != nil {
 			return err
 		}
 	}
@@ -213,26 +208,18 @@ func (l *leader) restoreLedger(j *job, records []ledger.Record, now time.Time) e
 			return err // what is of an epoch that all ranks have left is passed over
 		}
 	}
-	if err := l.ledger.Allocate(j.ID, j.Allocation.Drives, now); err != nil {
-		return err
-	}
-	j.scaled = j.Allocation.Drives
-	return nil
+	return l.allow(j, j.State().Allocation.Drives, now)
 }
 
-// forget erases ended jobs until so many are left, the oldest first.
+// forget erases jobs that have ended, the oldest first, until keep are left.
 func (l *leader) forget(ctx context.Context, keep int) error {
 	l.mu.Lock()
-	var over []*job
-	for _, j := range l.jobs {
-		if j.Phase.Ended() && !j.dirty {
-			over = append(over, j)
-		}
+	var old []*job
+	for _, life := range l.lives.Ended(keep) {
+		old = append(old, l.jobs[life.ID])
 	}
-	slices.SortFunc(over, func(a, b *job) int { return a.Ended.Compare(b.Ended) })
-	over = over[:max(0, len(over)-keep)]
 	l.mu.Unlock()
-	for _, j := range over {
+	for _, j := range old {
 		if err := l.erase(ctx, j); err != nil {
 			return err
 		}
@@ -250,5 +237,6 @@ func (l *leader) erase(ctx context.Context, j *job) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.jobs, j.ID)
+	l.lives.Forget(j.ID)
 	return nil
 }

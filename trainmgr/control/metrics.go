@@ -101,8 +101,8 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	phases := map[record.Phase]int{}
 	for _, j := range l.jobs {
-		phases[j.Phase]++
-		if !j.Phase.Ended() {
+		phases[j.Phase()]++
+		if !j.Phase().Ended() {
 			m.job(l, j, now, gauge, counter)
 		}
 	}
@@ -113,12 +113,13 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 
 // job collects one job's. l.mu is held.
 func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(string, float64, ...string)) {
-	gauge("millrace_job_t_rows_per_second", j.T, j.ID)
-	for d, p := range j.P {
+	st := j.State()
+	gauge("millrace_job_t_rows_per_second", st.T, j.ID)
+	for d, p := range st.P {
 		gauge("millrace_job_p_rows_per_second", p, j.ID, d)
 	}
-	gauge("millrace_job_drives_wanted", float64(j.Allocation.Wanted), j.ID)
-	gauge("millrace_job_drives_allowed", float64(j.scaled), j.ID)
+	gauge("millrace_job_drives_wanted", float64(st.Allocation.Wanted), j.ID)
+	gauge("millrace_job_drives_allowed", float64(j.allowedDrives), j.ID)
 	v, err := l.ledger.Status(j.ID, now)
 	if err != nil {
 		return // nothing was begun
@@ -127,10 +128,10 @@ func (m *metrics) job(l *leader, j *job, now time.Time, gauge, counter func(stri
 	gauge("millrace_job_delivered_batches", float64(v.Delivered), j.ID)
 	gauge("millrace_job_epoch", float64(v.Epoch), j.ID)
 	gauge("millrace_split_leases", float64(v.Leases), j.ID)
-	counter("millrace_splits_redelivered_total", float64(j.Redelivered+v.Redelivered), j.ID)
-	for i := range j.ranks {
-		r, rank := &j.ranks[i], strconv.Itoa(i)
-		stall := r.stalled
+	counter("millrace_splits_redelivered_total", float64(st.Redelivered+v.Redelivered), j.ID)
+	for i := range j.launchers {
+		r, rank := &j.launchers[i], strconv.Itoa(i)
+		stall := r.stalledSeconds
 		if r.report != nil {
 			gauge("millrace_trainer_input_queue_batches", r.report.QueueBatches, j.ID, rank)
 			stall += r.report.StallSeconds

@@ -54,7 +54,7 @@ func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*a
 	l.nodeEvents(events, now)
 	if err == nil {
 		l.driveStates(req.Status, now)
-		l.ready(now)
+		l.settle(now)
 	}
 	var back []uint64
 	var seen uint64
@@ -116,7 +116,7 @@ func (s *Server) DrainNode(ctx context.Context, req *apiv1.DrainNodeRequest) (*a
 	if st := l.fleet.Status(req.Node); st != nil && l.fleet.Alive(req.Node) {
 		l.driveStates(st, now)
 	}
-	l.ready(now)
+	l.settle(now)
 	l.tend(req.Node)
 	resp := &apiv1.DrainNodeResponse{}
 	for _, d := range l.ledger.Drives() {
@@ -157,7 +157,7 @@ func (l *leader) nodeEvents(events []fleet.Event, now time.Time) {
 			a.listed = false
 			l.tend(e.Node)
 			for _, j := range l.jobs {
-				if !j.Phase.Ended() && j.spec.Follow {
+				if !j.Phase().Ended() && j.spec.Follow {
 					j.poke()
 				}
 			}
@@ -291,5 +291,5 @@ func (l *leader) list(a *agent, now time.Time) {
 		}
 	}
 	a.listed = true
-	l.ready(now)
+	l.settle(now)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/millrace/millrace/host/api/v1/apiv1connect"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
-	"github.com/millrace/millrace/trainmgr/control/record"
 )
 
 // prepareTries is how often a node that cannot be reached is asked to prepare a job, while others hold its partitions too or not.
@@ -60,13 +59,10 @@ func (l *leader) patiently(j *job, do func() error) error {
 			away = time.Time{}
 		}
 		l.mu.Lock()
-		over := j.Phase.Ended()
+		over := j.Phase().Ended()
 		if !over {
-			at := j.Phase
-			if at != record.Preparing && at != record.Measuring {
-				at = record.Waiting
-			}
-			l.set(j, at, what+err.Error())
+			j.Delayed(what + err.Error())
+			l.settle(time.Now())
 		}
 		l.mu.Unlock()
 		if over || !sleep(l.ctx, min(retryNode, 10*l.o.Beat)) {
@@ -79,7 +75,7 @@ func (l *leader) patiently(j *job, do func() error) error {
 func (l *leader) prepareOnce(j *job, g *generation) error {
 	l.awaitHolders(g)
 	l.mu.Lock()
-	g.prepared = true // nodes that come from now on are asked when they do
+	g.onNodes = true // nodes that come from now on are asked when they do
 	nodes := map[string]error{}
 	for _, holders := range l.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {

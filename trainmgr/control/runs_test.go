@@ -139,9 +139,9 @@ func TestAnotherRunIsToldWhatWasConsumed(t *testing.T) {
 	require.NoError(t, err)
 
 	// The name is bounded.
-	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", maxRun), Resume: true})
+	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", 256), Resume: true})
 	require.NoError(t, err)
-	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", maxRun+1), Resume: true})
+	_, err = attachAs(t, c, &apiv1.AttachRequest{Id: st.Id, Run: strings.Repeat("x", 256+1), Resume: true})
 	assert.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 }
 

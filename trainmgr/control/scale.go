@@ -20,7 +20,7 @@ func (l *leader) scale(j *job) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if j.Phase != record.Running {
+	if j.Phase() != record.Running {
 		return
 	}
 	l.learnT(j, now)
@@ -39,48 +39,55 @@ func (l *leader) scale(j *job) {
 	}
 	j.decisions = append(j.decisions, b)
 	j.decisions = j.decisions[max(0, len(j.decisions)-maxDecisions):]
-	if r.Decision.Drives == j.scaled {
+	if r.Decision.Drives == j.allowedDrives {
 		return
 	}
-	l.logger.Info("scaled", "job", j.ID, "from", j.scaled, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
+	l.logger.Info("scaled", "job", j.ID, "from", j.allowedDrives, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
 	if err := l.allow(j, r.Decision.Drives, now); err != nil {
 		l.logger.Error("allow drives", "job", j.ID, "error", err)
 		return
 	}
-	j.Allocation.Drives, j.Allocation.Note, j.dirty = r.Decision.Drives, r.Decision.Why, true
+	a := j.State().Allocation
+	a.Drives, a.Note = r.Decision.Drives, r.Decision.Why
+	j.Allocated(a)
 	j.poke()
-	l.ready(now)
+	l.settle(now)
 }
 
 // learnT takes T from the ranks where the job does not say it: as many times the slowest rank's as there are ranks, once
 // all have measured it. l.mu is held.
 func (l *leader) learnT(j *job, now time.Time) {
-	if j.T > 0 {
+	if j.State().T > 0 {
 		return
 	}
 	slowest := math.Inf(1)
-	for i := range j.ranks {
-		r := j.ranks[i].report
+	for i := range j.launchers {
+		r := j.launchers[i].report
 		if r == nil || !(r.TRowsPerSecond > 0) {
 			return
 		}
 		slowest = min(slowest, r.TRowsPerSecond)
 	}
-	t := slowest * float64(len(j.ranks))
+	t := slowest * float64(len(j.launchers))
 	if math.IsInf(t, 0) {
 		return
 	}
-	j.T, j.scaler = t, nil // it starts again, from ceil(T/P)
-	if err := l.allocate(j, j.latest(), now); err != nil {
+	j.TrainerMeasured(t)
+	j.scaler = nil // it starts again, from ceil(T/P)
+	a, err := l.allocate(j, j.latest(), j.State().P, t, now)
+	if err != nil {
 		l.logger.Warn("allocate drives", "job", j.ID, "error", err)
+		return
 	}
+	j.Allocated(a)
 }
 
 // inputs is what the autoscaler decides by. l.mu is held.
 func (l *leader) inputs(j *job, v *ledger.JobStatus, now time.Time) autoscale.Inputs {
-	in := autoscale.Inputs{Seconds: now.Sub(l.began).Seconds(), T: j.T, MaxDrives: int(j.spec.MaxDrives), Running: len(v.Running), Rows: j.rows}
-	for _, p := range j.P {
-		in.P += p / float64(len(j.P))
+	st := j.State()
+	in := autoscale.Inputs{Seconds: now.Sub(l.began).Seconds(), T: st.T, MaxDrives: int(j.spec.MaxDrives), Running: len(v.Running), Rows: j.rows}
+	for _, p := range st.P {
+		in.P += p / float64(len(st.P))
 	}
 	if g := j.generationOf(v.Epoch); g != nil {
 		seen := map[fleet.Place]bool{}
@@ -93,9 +100,9 @@ func (l *leader) inputs(j *job, v *ledger.JobStatus, now time.Time) autoscale.In
 	}
 	least := math.Inf(1)
 	in.Blocked = true
-	for i := range j.ranks {
-		k := &j.ranks[i]
-		stall := k.stalled
+	for i := range j.launchers {
+		k := &j.launchers[i]
+		stall := k.stalledSeconds
 		if r := k.report; r != nil {
 			stall += r.StallSeconds
 			in.Blocked = in.Blocked && r.Blocked
@@ -138,8 +145,8 @@ func (l *leader) busy(drives []ledger.DriveID) float64 {
 // holders are the drives that hold each partition now. Looking at every partition of every drive is not done every second: only when
 // a node has said something new.
 func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
-	if g.at != f.Version() || g.held == nil {
-		g.held, g.at = f.Holders(g.data.Manifest), f.Version()
+	if g.holdersVersion != f.Version() || g.holdersFound == nil {
+		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
 	}
-	return g.held
+	return g.holdersFound
 }

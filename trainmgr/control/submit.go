@@ -20,6 +20,7 @@ import (
 	"github.com/millrace/millrace/sdk/pipeline"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/guard"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
 	"github.com/millrace/millrace/trainmgr/control/record"
 	"github.com/millrace/millrace/trainmgr/control/store"
 )
@@ -56,7 +57,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 		return nil, l.wire(err)
 	}
 	if !sealed {
-		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", j.ID, "token", j.resume.String())
+		l.logger.Warn("a job resumes from a token that no control plane has sealed", "job", stored.ID, "token", j.resume.String())
 	}
 	if was, err := l.claim(ctx, j); was != nil || err != nil {
 		return was, l.wire(err)
@@ -82,21 +83,19 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err != nil {
 		return nil, l.wire(fmt.Errorf("%w: %w", record.ErrSpec, err))
 	}
-	j.Phase = record.Preparing
-	j.generations, j.Generations = j.with(g)
-	j.Taken = 1
-	spec, err := put(record.Key(j.ID, "spec"), j.Submission)
+	submitted := lifecycle.Submission(g.Generation)
+	spec, err := put(record.Key(stored.ID, "spec"), j.Submission)
 	if err != nil {
 		return nil, l.wire(err)
 	}
-	state, err := put(record.Key(j.ID, "state"), j.State)
+	state, err := put(record.Key(stored.ID, "state"), submitted)
 	if err != nil {
 		return nil, l.wire(err)
 	}
 	// The job is there when its spec is: that comes last.
 	if err := l.commitAll(ctx, append(ops, state, spec)); err != nil {
 		// Whether the last write came through is not known, and the caller is told that it did not.
-		l.store("what is left of a job that was not submitted", store.DeletePrefix(record.Key(j.ID, "")))
+		l.store("what is left of a job that was not submitted", store.DeletePrefix(record.Key(stored.ID, "")))
 		return nil, l.wire(err)
 	}
 	l.mu.Lock()
@@ -107,10 +106,11 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	if err := l.ledger.AddJob(j.ledgerJob()); err != nil {
 		return nil, l.wire(err)
 	}
-	l.jobs[j.ID], l.names[j.spec.Name] = j, j.ID
+	l.jobs[stored.ID], j.generations[0] = j, g
+	j.Job = l.lives.Add(j.terms(), submitted)
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
 	l.wg.Add(1)
-	go l.run(j)
+	go l.runJob(j)
 	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
 }
 
@@ -135,7 +135,7 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 		var over <-chan struct{}
 		// A job whose last mini-batch was just acknowledged is about to end: its submitter wants another pass, not its
 		// end.
-		if was := l.jobs[l.names[j.spec.Name]]; was != nil && l.ending(was, time.Now()) {
+		if was := l.running(j.spec.Name); was != nil && was.Ending(time.Now()) {
 			over = was.changed
 		} else if was == nil && l.claims[j.spec.Name] != nil { // every rank of a run submits, at the same time
 			over = l.claims[j.spec.Name]
@@ -154,7 +154,7 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 		}
 		l.mu.Lock()
 	}
-	if was := l.jobs[l.names[j.spec.Name]]; was != nil {
+	if was := l.running(j.spec.Name); was != nil {
 		if bytes.Equal(was.Spec, j.Spec) && was.Owner == j.Owner {
 			return &apiv1.SubmitJobResponse{Job: l.status(was, time.Now())}, nil
 		}
@@ -166,16 +166,19 @@ func (l *leader) claim(ctx context.Context, j *job) (*apiv1.SubmitJobResponse, e
 	switch {
 	case l.claims[j.spec.Name] != nil:
 		return nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("a job called %s is being submitted: ask again in a moment", j.spec.Name))
-	case len(l.names)+len(l.claims) >= l.o.MaxJobs:
-		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", len(l.names)))
+	case l.lives.Active()+len(l.claims) >= l.o.MaxJobs:
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%d jobs run, as many as may: wait for one to end, or cancel one", l.lives.Active()))
 	}
 	l.claims[j.spec.Name] = make(chan struct{})
 	return nil, nil
 }
 
-// ending reports whether a job has nothing left to deliver, and waits for nobody. l.mu is held.
-func (l *leader) ending(j *job, now time.Time) bool {
-	return j.finished && !j.spec.Follow && !j.Phase.Ended() && !l.stay(j, now)
+// running returns the job of a name that has not ended; nil: there is none. l.mu is held.
+func (l *leader) running(name string) *job {
+	if life := l.lives.Running(name); life != nil {
+		return l.jobs[life.ID]
+	}
+	return nil
 }
 
 // selected is the job's data set. Where a leader is new, or a node has only just come, it waits a moment for what it
@@ -254,20 +257,9 @@ func storeGeneration(j *job, g *generation) ([]store.Op, error) {
 	g.Pieces = len(pieces)
 	ops := make([]store.Op, len(pieces))
 	for i, p := range pieces {
-		ops[i] = store.Put(record.DataKey(j.ID, g.Number, i), p)
+		ops[i] = store.Put(record.DataKey(j.Submission.ID, g.Number, i), p)
 	}
 	return ops, nil
-}
-
-// with returns the job's generations and one more, without those before the one that ranks may still be in.
-func (j *job) with(g *generation) ([]*generation, []record.Generation) {
-	all := append(slices.Clone(j.generations), g)
-	all = all[max(0, len(all)-2):]
-	stored := make([]record.Generation, len(all))
-	for i, g := range all {
-		stored[i] = g.Generation
-	}
-	return all, stored
 }
 
 // put renders a JSON record.

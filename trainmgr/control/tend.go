@@ -60,17 +60,17 @@ func (l *leader) tendOnce(a *agent) bool {
 	var over []dataset.Digest
 	l.mu.Lock()
 	for _, hexed := range l.fleet.Status(a.name).GetJobs() {
-		if d, ok := digestOf(hexed); ok && !l.inUse(d) {
+		if d, ok := digestOf(hexed); ok && !l.lives.Uses(d) {
 			over = append(over, d) // it ended while the node could not be told
 			delete(a.prepared, d)
 		}
 	}
 	for _, j := range l.jobs {
-		if j.Phase.Ended() {
+		if j.Phase().Ended() {
 			continue
 		}
 		for _, g := range j.generations {
-			if g.prepared && !a.prepared[g.Digest] && l.fleet.Holds(a.name, g.data.Manifest) {
+			if g.onNodes && !a.prepared[g.Digest] && l.fleet.Holds(a.name, g.data.Manifest) {
 				items = append(items, item{j, g})
 			}
 		}
@@ -133,7 +133,7 @@ func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
 	handing.Lock()
 	defer handing.Unlock()
 	l.mu.Lock()
-	used := l.inUse(digest)
+	used := l.lives.Uses(digest)
 	l.mu.Unlock()
 	if used {
 		return // a job of the digest has begun

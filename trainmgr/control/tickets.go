@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -45,46 +46,46 @@ func (s *tickets) sign(by *ticket.Signer) error {
 	return nil
 }
 
-// issue puts the tickets on the sheet that go with an answer: those of its grants, and of leases that are held whose
+// issueTickets puts the tickets into the answer of a Lease call: those of its grants, and of leases that are held whose
 // tickets get old, or whose tickets this leader has not issued. l.mu is held.
-func (l *leader) issue(ctx context.Context, j *job, session ledger.Session, req *apiv1.LeaseRequest, resp *apiv1.LeaseResponse, sheet *tickets, now time.Time) {
-	r := &j.ranks[session.Rank]
-	if r.tickets == nil {
-		r.tickets = map[uint64]time.Time{}
+func (c *leaseCall) issueTickets(now time.Time) {
+	issued := &c.job.launchers[c.session.Rank].ticketsIssued
+	if *issued == nil {
+		*issued = map[uint64]time.Time{}
 	}
-	for _, g := range resp.Grants {
-		if le, ok := l.ledger.Find(j.ID, session.Rank, g.Lease); ok {
-			if t := l.ticket(ctx, j, session, le, now); t != nil {
-				sheet.unsigned = append(sheet.unsigned, unsigned{t, &g.Ticket})
-				r.tickets[g.Lease] = now
-			}
-		}
+	for _, g := range c.resp.Grants {
+		c.issueTicket(g.Lease, func() *[]byte { return &g.Ticket }, now)
 	}
-	fetched := map[uint64]bool{}
-	for _, id := range req.Fetched {
+	fetched := make(map[uint64]bool, len(c.req.Fetched))
+	for _, id := range c.req.Fetched {
 		fetched[id] = true
 	}
-	for _, id := range req.Held {
-		if at, ok := r.tickets[id]; fetched[id] || ok && now.Sub(at) < ticketRenew {
+	for _, id := range c.req.Held {
+		at, ok := (*issued)[id]
+		if fetched[id] || ok && now.Sub(at) < ticketRenew {
 			continue
 		}
-		le, ok := l.ledger.Find(j.ID, session.Rank, id)
-		if !ok {
-			continue
-		}
-		if t := l.ticket(ctx, j, session, le, now); t != nil {
+		c.issueTicket(id, func() *[]byte {
 			renewed := &apiv1.LeaseTicket{Lease: id}
-			resp.Tickets = append(resp.Tickets, renewed)
-			sheet.unsigned = append(sheet.unsigned, unsigned{t, &renewed.Ticket})
-			r.tickets[id] = now
-		}
+			c.resp.Tickets = append(c.resp.Tickets, renewed)
+			return &renewed.Ticket
+		}, now)
 	}
-	if len(r.tickets) > 2*(len(req.Held)+len(resp.Grants))+64 {
-		for id := range r.tickets {
-			if !l.ledger.Leased(j.ID, session.Rank, id) {
-				delete(r.tickets, id)
-			}
-		}
+	if len(*issued) > 2*(len(c.req.Held)+len(c.resp.Grants))+64 {
+		maps.DeleteFunc(*issued, func(lease uint64, _ time.Time) bool { return !c.leased(lease) })
+	}
+}
+
+// issueTicket has the ticket of a lease signed into its place in the answer, which place returns. There is none for a
+// lease that is over, or whose node has not been heard of. l.mu is held.
+func (c *leaseCall) issueTicket(lease uint64, place func() *[]byte, now time.Time) {
+	le, ok := c.l.ledger.Find(c.job.ID, c.session.Rank, lease)
+	if !ok {
+		return
+	}
+	if t := c.l.ticket(c.ctx, c.job, c.session, le, now); t != nil {
+		c.tickets.unsigned = append(c.tickets.unsigned, unsigned{t, place()})
+		c.job.launchers[c.session.Rank].ticketsIssued[lease] = now
 	}
 }
 

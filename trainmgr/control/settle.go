@@ -1,0 +1,177 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/control/ledger"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
+	"github.com/millrace/millrace/trainmgr/control/record"
+)
+
+// settle carries out what the ledger and the jobs' lives decided since the last call, until nothing follows any more.
+// It is called after every event, under the same lock, so that nobody sees an event without its effects. l.mu is held.
+func (l *leader) settle(now time.Time) {
+	for l.settleLedger(now) || l.settleLives(now) {
+	}
+}
+
+// settleLedger hands the jobs what the ledger decided. It reports whether there was anything. l.mu is held.
+func (l *leader) settleLedger(now time.Time) bool {
+	e := l.ledger.Ready()
+	for _, g := range e.Grants {
+		if j := l.jobs[g.Job]; j != nil {
+			j.Granted(g)
+		}
+	}
+	for _, v := range e.Revoked {
+		if j := l.jobs[v.Job]; j != nil {
+			j.Revoked(v)
+			l.logger.Debug("lease revoked", "job", v.Job, "rank", v.Rank, "lease", v.Lease, "why", v.Why)
+		}
+	}
+	for _, b := range e.Back {
+		if a := l.nodes[b.Drive.Node]; a != nil {
+			a.back.add(b.ID, now)
+		}
+	}
+	for _, f := range e.Failed {
+		if j := l.jobs[f.Job]; j != nil {
+			j.Fail(f.Why, now)
+		}
+	}
+	for _, d := range e.Done {
+		if j := l.jobs[d.Job]; j != nil {
+			j.EpochDelivered(d.Number, now)
+			j.poke()
+		}
+	}
+	for _, n := range e.Needed {
+		if j := l.jobs[n.Job]; j != nil {
+			j.EpochNeeded(n.Number)
+		}
+	}
+	return len(e.Grants)+len(e.Revoked)+len(e.Back)+len(e.Failed)+len(e.Done)+len(e.Needed) > 0
+}
+
+// settleLives carries out the effects of the jobs' lives. It reports whether there were any. l.mu is held.
+func (l *leader) settleLives(now time.Time) bool {
+	effects := l.lives.Ready()
+	for _, e := range effects {
+		switch e := e.(type) {
+		case lifecycle.Moved:
+			l.moved(e)
+		case lifecycle.Refused:
+			l.logger.Error("a transition that cannot be", "job", e.Job, "error", e.Err)
+		case lifecycle.BeginEpoch:
+			l.beginEpoch(l.jobs[e.Job], e.Epoch, now)
+		case lifecycle.DetachRank:
+			l.detachRank(e, now)
+		case lifecycle.EndJob:
+			l.concludeJob(l.jobs[e.Job], e.Phase, now)
+		case lifecycle.WakeRank:
+			l.jobs[e.Job].notify(e.Rank)
+		case lifecycle.FindPartitions:
+			l.findPartitions(l.jobs[e.Job])
+		case lifecycle.DropGeneration:
+			l.jobs[e.Job].dropGeneration(e.Number)
+		case lifecycle.GenerationBegun:
+			g := l.jobs[e.Job].generations[e.Generation.Number]
+			g.Generation = e.Generation
+			l.logger.Info("a further generation", "job", e.Job, "generation", g.Number, "epoch", g.First,
+				"partitions", len(g.data.Manifest.Partitions), "digest", g.Digest.String()[:12])
+		default:
+			l.logger.Error("an effect that the leader does not know", "effect", fmt.Sprintf("%T", e))
+		}
+	}
+	return len(effects) > 0
+}
+
+// moved tells those who watch a job that it is in another phase. l.mu is held.
+func (l *leader) moved(e lifecycle.Moved) {
+	l.logger.Info("job", "job", e.Job, "from", string(e.From), "to", string(e.To), "why", e.Why)
+	j := l.jobs[e.Job]
+	close(j.changed)
+	j.changed = make(chan struct{})
+	j.poke()
+}
+
+// detachRank takes back what a rank holds whose launcher is gone. l.mu is held.
+func (l *leader) detachRank(e lifecycle.DetachRank, now time.Time) {
+	if err := l.ledger.Detach(e.Job, e.Rank, e.Why, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+		l.logger.Error("detach a rank", "job", e.Job, "rank", e.Rank, "error", err)
+	}
+	l.logger.Info("rank detached", "job", e.Job, "rank", e.Rank, "why", e.Why, "last_call", e.Last)
+}
+
+// beginEpoch makes an epoch known to the ledger. A job whose epoch cannot begin fails. l.mu is held.
+func (l *leader) beginEpoch(j *job, epoch uint64, now time.Time) {
+	if err := l.beginInLedger(j, epoch, now); err != nil {
+		j.Fail(err.Error(), now)
+	}
+}
+
+func (l *leader) beginInLedger(j *job, epoch uint64, now time.Time) error {
+	g := j.generationOf(epoch)
+	if g == nil {
+		return fmt.Errorf("%w: job %s has no epoch %d", ledger.ErrUnknown, j.ID, epoch)
+	}
+	o := j.plan
+	o.Epoch = epoch
+	plan, err := dataset.NewPlan(g.data.Manifest, o)
+	if err != nil {
+		return fmt.Errorf("epoch %d: %w", epoch, err)
+	}
+	e := ledger.Epoch{Job: j.ID, Number: epoch, Digest: g.Digest, Plan: plan, Partitions: g.words}
+	if j.resume != nil && j.resume.Epoch == epoch && g.Number == 0 {
+		e.Resume = j.resume
+	}
+	return l.ledger.Begin(e, now)
+}
+
+// concludeJob keeps what is known of a job that has ended, and has the ledger forget it. The job's goroutine stores that
+// and tells the nodes. l.mu is held.
+func (l *leader) concludeJob(j *job, phase record.Phase, now time.Time) {
+	status := l.status(j, now)
+	for _, r := range status.Ranks {
+		r.Attached = false
+	}
+	c := lifecycle.Conclusion{Redelivered: status.Redelivered}
+	c.Status, _ = proto.Marshal(status) // of plain fields: it cannot fail
+	if phase == record.Abandoned {
+		c.Token = l.lastToken(j)
+	}
+	j.Conclude(c)
+	if err := l.ledger.RemoveJob(j.ID, now); err != nil && !errors.Is(err, ledger.ErrUnknown) {
+		l.logger.Error("forget the job's splits", "job", j.ID, "error", err)
+	}
+}
+
+// maxLastToken is the largest token that is kept of an abandoned job, in bytes.
+const maxLastToken = 256 << 10
+
+// lastToken is what was acknowledged of an abandoned job: a trainer that comes back has no other job to go on with. It is
+// nil where there is none, or where it is too large. l.mu is held.
+func (l *leader) lastToken(j *job) []byte {
+	t, err := l.ledger.Token(j.ID)
+	if err == nil {
+		var b []byte
+		if b, err = t.MarshalBinary(); err == nil && len(b) <= maxLastToken {
+			return b
+		}
+	}
+	l.logger.Warn("of an abandoned job no token is kept", "job", j.ID, "error", err)
+	return nil
+}
+
+// dropGeneration forgets the data of a generation that all ranks have left, but for the names of its partitions.
+func (j *job) dropGeneration(number int) {
+	for _, p := range j.generations[number].data.Manifest.Partitions {
+		j.formerly[p.Name] = struct{}{}
+	}
+	delete(j.generations, number)
+}
