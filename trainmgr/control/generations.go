@@ -5,34 +5,34 @@ import (
 )
 
 // findPartitions looks for partitions that a job does not have yet. l.mu is held.
-func (l *leader) findPartitions(j *job) {
-	g, err := l.appeared(j)
+func (c *conductor) findPartitions() {
+	g, err := c.appeared()
 	switch {
 	case err != nil:
-		j.PartitionsMissing(err.Error())
+		c.job.PartitionsMissing(err.Error())
 	case g == nil:
-		j.PartitionsMissing("")
+		c.job.PartitionsMissing("")
 	default:
-		j.generations[g.Number] = g
-		j.PartitionsFound(g.Digest)
+		c.job.generations[g.Number] = g
+		c.job.PartitionsFound(g.Digest)
 	}
 }
 
 // appeared makes a generation of the partitions that match and were not there before; nil: there are none. l.mu is held.
-func (l *leader) appeared(j *job) (*generation, error) {
-	exclude := append([]string(nil), j.spec.Exclude...)
-	data, err := l.fleet.SelectNew(j.spec.Partitions, exclude, j.hadPartition)
+func (c *conductor) appeared() (*generation, error) {
+	exclude := append([]string(nil), c.job.spec.Exclude...)
+	data, err := c.fleet.SelectNew(c.job.spec.Partitions, exclude, c.job.hadPartition)
 	if err != nil || data == nil {
 		return nil, err
 	}
-	if string(data.Schema) != string(j.latest().data.Schema) {
+	if string(data.Schema) != string(c.job.latest().data.Schema) {
 		return nil, fmt.Errorf("new partitions (%s, ...) have other columns than the job's: exclude them, or submit a job for them",
 			data.Manifest.Partitions[0].Name)
 	}
-	number, first := j.NextGeneration()
-	g, err := newGeneration(j, data, number, first)
+	number, first := c.job.NextGeneration()
+	g, err := newGeneration(c.job, data, number, first)
 	if err == nil {
-		err = checkPlan(j, g, l.o.MaxSplits)
+		err = checkPlan(c.job, g, c.o.MaxSplits)
 	}
 	if err != nil {
 		return nil, err

@@ -14,50 +14,50 @@ const measureAgain = time.Minute
 // measureJoined asks for P of a drive that has joined since the job began, one at a time: how many drives the job wants is decided
 // by the mean. A node that knows P of the pipeline answers at once; else the drive is measured while it may work already,
 // and counts for a little less than it can do alone.
-func (l *leader) measureJoined(j *job) {
+func (c *conductor) measureJoined() {
 	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if j.Phase() != record.Running || j.measuring {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.job.Phase() != record.Running || c.job.measuring {
 		return
 	}
-	v, err := l.ledger.Status(j.ID, now)
+	v, err := c.ledger.Status(c.job.ID, now)
 	if err != nil {
 		return // nothing was begun
 	}
-	g := j.generationOf(v.Epoch)
+	g := c.job.generationOf(v.Epoch)
 	if g == nil {
 		return
 	}
-	at, ok := l.unmeasuredDrive(j, g, now)
+	at, ok := c.unmeasuredDrive(g, now)
 	if !ok {
 		return
 	}
-	j.measuring = true
-	l.wg.Go(func() {
-		rows, err := l.measure(at.Node, at.Drive, g.Digest)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		j.measuring = false
+	c.job.measuring = true
+	c.wg.Go(func() {
+		rows, err := c.measure(at.Node, at.Drive, g.Digest)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.job.measuring = false
 		if err != nil {
-			if j.unmeasured == nil {
-				j.unmeasured = map[string]time.Time{}
+			if c.job.unmeasured == nil {
+				c.job.unmeasured = map[string]time.Time{}
 			}
-			j.unmeasured[driveName(at)] = time.Now()
-			l.logger.Warn("measure P", "job", j.ID, "node", at.Node, "drive", at.Drive, "error", err)
+			c.job.unmeasured[driveName(at)] = time.Now()
+			c.logger.Warn("measure P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "error", err)
 			return
 		}
-		l.joined(j, g, at, rows)
+		c.joined(g, at, rows)
 	})
 }
 
 // unmeasuredDrive finds a drive that works for a generation and whose P is not known. l.mu is held.
-func (l *leader) unmeasuredDrive(j *job, g *generation, now time.Time) (fleet.Place, bool) {
-	p := j.State().P
-	for _, holders := range g.holders(l.fleet) {
+func (c *conductor) unmeasuredDrive(g *generation, now time.Time) (fleet.Place, bool) {
+	p := c.job.State().P
+	for _, holders := range g.holders(c.fleet) {
 		for _, h := range holders {
-			a, name := l.nodes[h.Node], driveName(h)
-			failed, tried := j.unmeasured[name]
+			a, name := c.nodes[h.Node], driveName(h)
+			failed, tried := c.job.unmeasured[name]
 			if p[name] > 0 || a == nil || !a.prepared[g.Digest] || a.drives[h.Drive] != driveReady || tried && now.Sub(failed) < measureAgain {
 				continue
 			}
@@ -68,17 +68,17 @@ func (l *leader) unmeasuredDrive(j *job, g *generation, now time.Time) (fleet.Pl
 }
 
 // joined takes P of a drive that joined, and says anew how many drives T wants. How many run the autoscaler decides. l.mu is held.
-func (l *leader) joined(j *job, g *generation, at fleet.Place, rows float64) {
-	if j.Phase().Ended() {
+func (c *conductor) joined(g *generation, at fleet.Place, rows float64) {
+	if c.job.Phase().Ended() {
 		return
 	}
-	j.DriveMeasured(driveName(at), rows)
-	delete(j.unmeasured, driveName(at))
-	l.logger.Info("measured P", "job", j.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
-	st := j.State()
-	if a, err := allocation.Allocate(st.T, l.loads(g, st.P), int(j.spec.MaxDrives)); err == nil && st.T > 0 {
+	c.job.DriveMeasured(driveName(at), rows)
+	delete(c.job.unmeasured, driveName(at))
+	c.logger.Info("measured P", "job", c.job.ID, "node", at.Node, "drive", at.Drive, "p_rows_per_second", rows, "joined", true)
+	st := c.job.State()
+	if a, err := allocation.Allocate(st.T, c.loads(g, st.P), int(c.job.spec.MaxDrives)); err == nil && st.T > 0 {
 		st.Allocation.Wanted, st.Allocation.ExpectedStall = a.Wanted, a.ExpectedStall
-		j.Allocated(st.Allocation)
+		c.job.Allocated(st.Allocation)
 	}
-	j.poke()
+	c.job.poke()
 }

@@ -83,8 +83,7 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 	}})
 	for _, j := range l.jobs {
 		if !j.Phase().Ended() {
-			l.wg.Add(1)
-			go l.runJob(j)
+			l.start(j)
 		}
 	}
 	l.wg.Add(1)

@@ -36,7 +36,7 @@ func (s *Server) Lease(ctx context.Context, req *apiv1.LeaseRequest) (*apiv1.Lea
 		return &apiv1.LeaseResponse{UnknownSession: true}, nil
 	}
 	c := &leaseCall{l: l, ctx: ctx, req: req, session: session, resp: &apiv1.LeaseResponse{Fence: l.term.Fence()}}
-	err = c.run()
+	err = c.serve()
 	if err == nil {
 		err = c.tickets.sign(l.signer) // without l.mu
 	}
@@ -78,7 +78,8 @@ type leaseCall struct {
 // errAnswered ends a call whose answer is whole.
 var errAnswered = errors.New("the call is answered")
 
-func (c *leaseCall) run() error {
+// serve carries out the call.
+func (c *leaseCall) serve() error {
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	err := c.findRank()

@@ -23,8 +23,8 @@ const prepareTries = 3
 // prepareAll has every node that holds a partition prepare a generation. A node that fails is passed over as long as
 // every partition has a holder that does not. Where nodes have no room for another job it waits for it, and where one is away, or has a drive that is not open,
 // for its return; and says so.
-func (l *leader) prepareAll(j *job, g *generation) error {
-	return l.patiently(j, func() error { return l.prepareOnce(j, g) })
+func (c *conductor) prepareAll(g *generation) error {
+	return c.patiently(func() error { return c.prepareOnce(g) })
 }
 
 // awayTime is how many times as long as a silent node takes to count as dead a job waits, before it runs, for a node that is away: it may be being started
@@ -39,7 +39,7 @@ func later(err error) bool {
 
 // patiently does something of a job until it is done, fails for good, or the job has ended. It waits for room without end, and for nodes that are away a
 // while.
-func (l *leader) patiently(j *job, do func() error) error {
+func (c *conductor) patiently(do func() error) error {
 	var away time.Time // since when
 	for {
 		err := do()
@@ -52,37 +52,37 @@ func (l *leader) patiently(j *job, do func() error) error {
 			if away.IsZero() {
 				away = time.Now()
 			}
-			if time.Since(away) > awayTime*l.o.DeadAfter {
+			if time.Since(away) > awayTime*c.o.DeadAfter {
 				return err
 			}
 		} else {
 			away = time.Time{}
 		}
-		l.mu.Lock()
-		over := j.Phase().Ended()
+		c.mu.Lock()
+		over := c.job.Phase().Ended()
 		if !over {
-			j.Delayed(what + err.Error())
-			l.settle(time.Now())
+			c.job.Delayed(what + err.Error())
+			c.settle(time.Now())
 		}
-		l.mu.Unlock()
-		if over || !sleep(l.ctx, min(retryNode, 10*l.o.Beat)) {
+		c.mu.Unlock()
+		if over || !sleep(c.ctx, min(retryNode, 10*c.o.Beat)) {
 			return err
 		}
 	}
 }
 
 // prepareOnce asks every node once, and those that cannot be reached a few times.
-func (l *leader) prepareOnce(j *job, g *generation) error {
-	l.awaitHolders(g)
-	l.mu.Lock()
+func (c *conductor) prepareOnce(g *generation) error {
+	c.awaitHolders(g)
+	c.mu.Lock()
 	g.onNodes = true // nodes that come from now on are asked when they do
 	nodes := map[string]error{}
-	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
 			nodes[h.Node] = nil
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	var (
 		mu sync.Mutex
 		wg sync.WaitGroup
@@ -96,10 +96,10 @@ func (l *leader) prepareOnce(j *job, g *generation) error {
 			defer func() { <-gate }()
 			var err error
 			for try := range prepareTries {
-				if try > 0 && !sleep(l.ctx, l.o.Beat) {
+				if try > 0 && !sleep(c.ctx, c.o.Beat) {
 					break
 				}
-				if err = l.prepare(name, j, g); err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
+				if err = c.prepare(name, c.job, g); err == nil || connect.IsWireError(err) && connect.CodeOf(err) != connect.CodeUnavailable {
 					break
 				}
 			}
@@ -111,18 +111,18 @@ func (l *leader) prepareOnce(j *job, g *generation) error {
 	wg.Wait()
 	for name, err := range nodes {
 		if err != nil {
-			l.logger.Warn("prepare a node", "node", name, "job", j.ID, "error", err)
+			c.logger.Warn("prepare a node", "node", name, "job", c.job.ID, "error", err)
 		}
 	}
-	return l.prepared(g, nodes)
+	return c.prepared(g, nodes)
 }
 
 // prepared says what keeps a generation from being served, of what its nodes answered.
-func (l *leader) prepared(g *generation, nodes map[string]error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *conductor) prepared(g *generation, nodes map[string]error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var wait error
-	for i, holders := range l.fleet.Holders(g.data.Manifest) {
+	for i, holders := range c.fleet.Holders(g.data.Manifest) {
 		var why error
 		ok := false
 		for _, h := range holders {
@@ -151,12 +151,12 @@ func (l *leader) prepared(g *generation, nodes map[string]error) error {
 }
 
 // awaitHolders gives the nodes that a new leader has not heard of yet the time to beat.
-func (l *leader) awaitHolders(g *generation) {
-	for time.Since(l.began) < l.o.DeadAfter+2*l.o.Beat {
-		l.mu.Lock()
-		all := !slices.ContainsFunc(l.fleet.Holders(g.data.Manifest), func(h []fleet.Place) bool { return len(h) == 0 })
-		l.mu.Unlock()
-		if all || !sleep(l.ctx, l.o.Beat/4) {
+func (c *conductor) awaitHolders(g *generation) {
+	for time.Since(c.began) < c.o.DeadAfter+2*c.o.Beat {
+		c.mu.Lock()
+		all := !slices.ContainsFunc(c.fleet.Holders(g.data.Manifest), func(h []fleet.Place) bool { return len(h) == 0 })
+		c.mu.Unlock()
+		if all || !sleep(c.ctx, c.o.Beat/4) {
 			return
 		}
 	}
@@ -166,10 +166,10 @@ func (l *leader) awaitHolders(g *generation) {
 func driveName(p fleet.Place) string { return p.Node + "/" + p.Drive }
 
 // measureAll asks for P of every drive that holds a partition: nodes at once, a node's drives one after the other.
-func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
-	l.mu.Lock()
+func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
+	c.mu.Lock()
 	drives := map[string]map[string]bool{} // by node
-	for _, holders := range l.fleet.Holders(g.data.Manifest) {
+	for _, holders := range c.fleet.Holders(g.data.Manifest) {
 		for _, h := range holders {
 			if drives[h.Node] == nil {
 				drives[h.Node] = map[string]bool{}
@@ -177,7 +177,7 @@ func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
 			drives[h.Node][h.Drive] = true
 		}
 	}
-	l.mu.Unlock()
+	c.mu.Unlock()
 	var (
 		mu   sync.Mutex
 		wg   sync.WaitGroup
@@ -189,14 +189,14 @@ func (l *leader) measureAll(j *job, g *generation) (map[string]float64, error) {
 		go func() {
 			defer wg.Done()
 			for name := range names {
-				rows, err := l.measure(node, name, g.Digest)
+				rows, err := c.measure(node, name, g.Digest)
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
-					l.logger.Warn("measure P", "job", j.ID, "node", node, "drive", name, "error", err)
+					c.logger.Warn("measure P", "job", c.job.ID, "node", node, "drive", name, "error", err)
 				} else {
 					p[driveName(fleet.Place{Node: node, Drive: name})] = rows
-					l.logger.Info("measured P", "job", j.ID, "node", node, "drive", name, "p_rows_per_second", rows)
+					c.logger.Info("measured P", "job", c.job.ID, "node", node, "drive", name, "p_rows_per_second", rows)
 				}
 				mu.Unlock()
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/trainmgr/allocation"
 	"github.com/millrace/millrace/trainmgr/control/autoscale"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 	"github.com/millrace/millrace/trainmgr/control/ledger"
@@ -16,82 +17,82 @@ import (
 const maxDecisions = 64
 
 // scale decides anew how many drives a job may run.
-func (l *leader) scale(j *job) {
+func (c *conductor) scale() {
 	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if j.Phase() != record.Running {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.job.Phase() != record.Running {
 		return
 	}
-	l.learnT(j, now)
-	v, err := l.ledger.Status(j.ID, now)
+	c.learnT(now)
+	v, err := c.ledger.Status(c.job.ID, now)
 	if err != nil {
 		return // nothing was begun
 	}
-	if j.scaler == nil {
-		j.scaler = autoscale.New(autoscale.Options{})
+	if c.job.scaler == nil {
+		c.job.scaler = autoscale.New(autoscale.Options{})
 	}
-	r := j.scaler.Decide(l.inputs(j, &v, now))
+	r := c.job.scaler.Decide(c.inputs(&v, now))
 	b, err := json.Marshal(r)
 	if err != nil {
-		l.logger.Error("a decision that cannot be written down", "job", j.ID, "error", err)
+		c.logger.Error("a decision that cannot be written down", "job", c.job.ID, "error", err)
 		return
 	}
-	j.decisions = append(j.decisions, b)
-	j.decisions = j.decisions[max(0, len(j.decisions)-maxDecisions):]
-	if r.Decision.Drives == j.allowedDrives {
+	c.job.decisions = append(c.job.decisions, b)
+	c.job.decisions = c.job.decisions[max(0, len(c.job.decisions)-maxDecisions):]
+	if r.Decision.Drives == c.job.allowedDrives {
 		return
 	}
-	l.logger.Info("scaled", "job", j.ID, "from", j.allowedDrives, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
-	if err := l.allow(j, r.Decision.Drives, now); err != nil {
-		l.logger.Error("allow drives", "job", j.ID, "error", err)
+	c.logger.Info("scaled", "job", c.job.ID, "from", c.job.allowedDrives, "to", r.Decision.Drives, "why", r.Decision.Why, "inputs", r.Inputs)
+	if err := c.allow(c.job, r.Decision.Drives, now); err != nil {
+		c.logger.Error("allow drives", "job", c.job.ID, "error", err)
 		return
 	}
-	a := j.State().Allocation
+	a := c.job.State().Allocation
 	a.Drives, a.Note = r.Decision.Drives, r.Decision.Why
-	j.Allocated(a)
-	j.poke()
-	l.settle(now)
+	c.job.Allocated(a)
+	c.job.poke()
+	c.settle(now)
 }
 
 // learnT takes T from the ranks where the job does not say it: as many times the slowest rank's as there are ranks, once
 // all have measured it. l.mu is held.
-func (l *leader) learnT(j *job, now time.Time) {
-	if j.State().T > 0 {
+func (c *conductor) learnT(now time.Time) {
+	if c.job.State().T > 0 {
 		return
 	}
 	slowest := math.Inf(1)
-	for i := range j.launchers {
-		r := j.launchers[i].report
+	for i := range c.job.launchers {
+		r := c.job.launchers[i].report
 		if r == nil || !(r.TRowsPerSecond > 0) {
 			return
 		}
 		slowest = min(slowest, r.TRowsPerSecond)
 	}
-	t := slowest * float64(len(j.launchers))
+	t := slowest * float64(len(c.job.launchers))
 	if math.IsInf(t, 0) {
 		return
 	}
-	j.TrainerMeasured(t)
-	j.scaler = nil // it starts again, from ceil(T/P)
-	a, err := l.allocate(j, j.latest(), j.State().P, t, now)
+	c.job.TrainerMeasured(t)
+	c.job.scaler = nil // it starts again, from ceil(T/P)
+	a, err := c.allocate(c.job.latest(), c.job.State().P, t, now)
 	if err != nil {
-		l.logger.Warn("allocate drives", "job", j.ID, "error", err)
+		c.logger.Warn("allocate drives", "job", c.job.ID, "error", err)
 		return
 	}
-	j.Allocated(a)
+	c.job.Allocated(a)
 }
 
 // inputs is what the autoscaler decides by. l.mu is held.
-func (l *leader) inputs(j *job, v *ledger.JobStatus, now time.Time) autoscale.Inputs {
-	st := j.State()
-	in := autoscale.Inputs{Seconds: now.Sub(l.began).Seconds(), T: st.T, MaxDrives: int(j.spec.MaxDrives), Running: len(v.Running), Rows: j.rows}
+func (c *conductor) inputs(v *ledger.JobStatus, now time.Time) autoscale.Inputs {
+	st := c.job.State()
+	in := autoscale.Inputs{Seconds: now.Sub(c.began).Seconds(), T: st.T, MaxDrives: int(c.job.spec.MaxDrives), Running: len(v.Running), Rows: c.job.rows}
 	for _, p := range st.P {
 		in.P += p / float64(len(st.P))
 	}
-	if g := j.generationOf(v.Epoch); g != nil {
+	if g := c.job.generationOf(v.Epoch); g != nil {
 		seen := map[fleet.Place]bool{}
-		for _, holders := range g.holders(l.fleet) {
+		for _, holders := range g.holders(c.fleet) {
 			for _, h := range holders {
 				seen[h] = true
 			}
@@ -100,8 +101,8 @@ func (l *leader) inputs(j *job, v *ledger.JobStatus, now time.Time) autoscale.In
 	}
 	least := math.Inf(1)
 	in.Blocked = true
-	for i := range j.launchers {
-		k := &j.launchers[i]
+	for i := range c.job.launchers {
+		k := &c.job.launchers[i]
 		stall := k.stalledSeconds
 		if r := k.report; r != nil {
 			stall += r.StallSeconds
@@ -114,7 +115,7 @@ func (l *leader) inputs(j *job, v *ledger.JobStatus, now time.Time) autoscale.In
 		}
 		in.StallSeconds = max(in.StallSeconds, stall)
 	}
-	in.Busy = l.busy(v.Running)
+	in.Busy = c.busy(v.Running)
 	return in
 }
 
@@ -149,4 +150,50 @@ func (g *generation) holders(f *fleet.Fleet) [][]fleet.Place {
 		g.holdersFound, g.holdersVersion = f.Holders(g.data.Manifest), f.Version()
 	}
 	return g.holdersFound
+}
+
+// loads says what every drive of which P is known holds of a generation. l.mu is held.
+func (l *leader) loads(g *generation, p map[string]float64) []allocation.Worker {
+	rows := map[string]int64{}
+	var order []string
+	for i, holders := range l.fleet.Holders(g.data.Manifest) {
+		measured := int64(0)
+		for _, h := range holders {
+			if p[driveName(h)] > 0 {
+				measured++
+			}
+		}
+		for _, h := range holders {
+			name := driveName(h)
+			if p[name] <= 0 {
+				continue
+			}
+			if _, ok := rows[name]; !ok {
+				order = append(order, name)
+			}
+			rows[name] += g.data.Manifest.Partitions[i].Rows / measured
+		}
+	}
+	list := make([]allocation.Worker, len(order))
+	for i, name := range order {
+		list[i] = allocation.Worker{Name: name, RowsPerSecond: p[name], Rows: rows[name]}
+	}
+	return list
+}
+
+// allocate decides how many drives a job starts with: ceil(T/P). l.mu is held.
+func (c *conductor) allocate(g *generation, p map[string]float64, t float64, now time.Time) (allocation.Allocation, error) {
+	a, err := allocation.Allocate(t, c.loads(g, p), int(c.job.spec.MaxDrives))
+	if err != nil {
+		return a, err
+	}
+	c.logger.Info("allocated drives", "job", c.job.ID, "drives", a.Drives, "wanted", a.Wanted, "t_rows_per_second", t,
+		"expected_stall_seconds", a.ExpectedStall.Seconds(), "note", a.Note)
+	return a, c.allow(c.job, a.Drives, now)
+}
+
+// allow tells the ledger how many drives a job may run. l.mu is held.
+func (l *leader) allow(j *job, drives int, now time.Time) error {
+	j.allowedDrives = drives
+	return l.ledger.Allocate(j.ID, drives, now)
 }

@@ -76,7 +76,7 @@ func (l *leader) settleLives(now time.Time) bool {
 		case lifecycle.WakeRank:
 			l.jobs[e.Job].notify(e.Rank)
 		case lifecycle.FindPartitions:
-			l.findPartitions(l.jobs[e.Job])
+			(&conductor{l, l.jobs[e.Job]}).findPartitions()
 		case lifecycle.DropGeneration:
 			l.jobs[e.Job].dropGeneration(e.Number)
 		case lifecycle.GenerationBegun:

@@ -5,11 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -109,8 +107,7 @@ func (s *Server) SubmitJob(ctx context.Context, req *apiv1.SubmitJobRequest) (*a
 	l.jobs[stored.ID], j.generations[0] = j, g
 	j.Job = l.lives.Add(j.terms(), submitted)
 	l.logger.Info("job", "job", j.ID, "from", "", "to", string(record.Preparing), "digest", g.Digest.String()[:12], "partitions", len(data.Manifest.Partitions), "rows", data.Manifest.Rows())
-	l.wg.Add(1)
-	go l.runJob(j)
+	l.start(j)
 	return &apiv1.SubmitJobResponse{Job: l.status(j, time.Now())}, nil
 }
 
@@ -243,41 +240,6 @@ func checkPlan(j *job, g *generation, most int) error {
 	if j.resume != nil && g.Number == 0 {
 		if _, err := dataset.Resume(*j.resume, g.Digest, plan.MiniBatches()); err != nil {
 			return fmt.Errorf("%w: resume: %w", record.ErrSpec, err)
-		}
-	}
-	return nil
-}
-
-// storeGeneration renders what a leader must know of a generation, in the order in which to write it.
-func storeGeneration(j *job, g *generation) ([]store.Op, error) {
-	pieces, err := record.Pack(g.data)
-	if err != nil {
-		return nil, err
-	}
-	g.Pieces = len(pieces)
-	ops := make([]store.Op, len(pieces))
-	for i, p := range pieces {
-		ops[i] = store.Put(record.DataKey(j.Submission.ID, g.Number, i), p)
-	}
-	return ops, nil
-}
-
-// put renders a JSON record.
-func put(key string, v any) (store.Op, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return store.Op{}, fmt.Errorf("%s: %w", key, err)
-	}
-	return store.Put(key, b), nil
-}
-
-// commitAll writes in as many transactions as it takes, in order.
-func (l *leader) commitAll(ctx context.Context, ops []store.Op) error {
-	// A piece is 128 KiB and etcd takes requests of 1.5 MiB.
-	const most = 8
-	for part := range slices.Chunk(ops, most) {
-		if err := l.commit(ctx, part...); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -1,0 +1,236 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/sdk/dataset"
+	"github.com/millrace/millrace/trainmgr/allocation"
+	"github.com/millrace/millrace/trainmgr/control/lifecycle"
+)
+
+// conductor takes one job through its life: it carries out the job's duties, one after the other, and runs its
+// autoscaler. It has the machines, the lock and the calls of the leader.
+type conductor struct {
+	*leader
+	job *job
+}
+
+// start has a job conducted, in a goroutine of its own.
+func (l *leader) start(j *job) {
+	l.wg.Add(1)
+	go (&conductor{l, j}).conduct()
+}
+
+// conduct takes a job from where it stands to its end. One goroutine a job.
+func (c *conductor) conduct() {
+	defer c.wg.Done()
+	ticker := time.NewTicker(c.o.ScaleEvery)
+	defer ticker.Stop()
+	for {
+		for again := true; again; {
+			duty := c.duty()
+			if duty == lifecycle.Retire {
+				c.retire()
+				return
+			}
+			again = c.discharge(duty)
+		}
+		select {
+		case <-ticker.C:
+			c.scale()
+			c.measureJoined()
+		case <-c.job.wake:
+		case <-c.ctx.Done():
+			return
+		}
+		c.mu.Lock()
+		c.job.Review()
+		c.mu.Unlock()
+	}
+}
+
+// duty returns what the job's goroutine has to do next. A state that was stored a moment ago is looked at again when a
+// second has gone by.
+func (c *conductor) duty() lifecycle.Duty {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	duty := c.job.Duty(time.Now())
+	if duty == lifecycle.Rest && c.job.Unwritten() {
+		time.AfterFunc(time.Second, c.job.poke)
+	}
+	return duty
+}
+
+// discharge carries out a duty of a job, without the lock. It reports whether the next one may follow at once: not after
+// a failure, and not where there was nothing to do.
+func (c *conductor) discharge(duty lifecycle.Duty) bool {
+	var err error
+	switch duty {
+	case lifecycle.Prepare:
+		c.prepareJob()
+	case lifecycle.Measure:
+		c.measureJob()
+	case lifecycle.Store:
+		if err = c.storeState(c.ctx, c.job); err != nil && c.ctx.Err() == nil {
+			c.logger.Warn("the job's state was not stored", "job", c.job.ID, "error", err)
+		}
+	case lifecycle.Commit:
+		if err = c.commitState(); err != nil && c.ctx.Err() == nil {
+			c.logger.Warn("the job's state was not stored; trying again", "job", c.job.ID, "error", err)
+		}
+	case lifecycle.Confirm:
+		if err = c.confirmDelivery(); err != nil && c.ctx.Err() == nil {
+			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
+		}
+	case lifecycle.StoreGeneration:
+		if err = c.storeNextGeneration(); err != nil && c.ctx.Err() == nil {
+			c.logger.Warn("the job's end could not be stored; trying again", "job", c.job.ID, "error", err)
+		}
+	default:
+		return false
+	}
+	return err == nil && c.ctx.Err() == nil
+}
+
+// happen has an event happen to a job's life, with its effects.
+func (c *conductor) happen(event func(now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	event(now)
+	c.settle(now)
+}
+
+// prepareJob has the nodes prepare the generation that the job begins with, or goes on with.
+func (c *conductor) prepareJob() {
+	c.mu.Lock()
+	g := c.job.generations[c.job.Preparing()]
+	c.mu.Unlock()
+	err := c.prepareAll(g)
+	if c.ctx.Err() != nil {
+		return // the next leader begins again
+	}
+	c.happen(func(now time.Time) {
+		if err != nil {
+			c.job.PrepareFailed(err.Error(), now)
+		} else {
+			c.job.Prepared()
+		}
+	})
+}
+
+// measureJob measures P of the drives and decides how many of them the job begins with.
+func (c *conductor) measureJob() {
+	c.mu.Lock()
+	g := c.job.latest()
+	c.mu.Unlock()
+	var p map[string]float64
+	err := c.patiently(func() (err error) {
+		p, err = c.measureAll(g)
+		return err
+	})
+	if c.ctx.Err() != nil {
+		return // the next leader begins again
+	}
+	c.happen(func(now time.Time) {
+		if c.job.Phase().Ended() {
+			return
+		}
+		var a allocation.Allocation
+		if err == nil {
+			a, err = c.allocate(g, p, c.job.spec.TRowsPerSecond, now)
+		}
+		if err != nil {
+			c.job.Fail(err.Error(), now)
+			return
+		}
+		c.job.Measured(p, c.job.spec.TRowsPerSecond, a)
+	})
+}
+
+// confirmDelivery makes the last acknowledgements durable: a job that is done has nothing to deliver, whoever leads.
+func (c *conductor) confirmDelivery() error {
+	if err := c.sync(c.ctx, true); err != nil {
+		return err
+	}
+	c.happen(c.job.Confirmed)
+	return nil
+}
+
+// storeNextGeneration stores the data of a further generation.
+func (c *conductor) storeNextGeneration() error {
+	c.mu.Lock()
+	g := c.job.generations[c.job.Preparing()]
+	c.mu.Unlock()
+	ops, err := storeGeneration(c.job, g)
+	if err == nil {
+		err = c.commitAll(c.ctx, ops)
+	}
+	c.happen(func(time.Time) {
+		if err != nil {
+			c.job.GenerationDropped()
+		} else {
+			c.job.GenerationStored(len(ops))
+		}
+	})
+	return err
+}
+
+// commitState stores the state that follows, and then lets the job go on to it.
+func (c *conductor) commitState() error {
+	err := c.writeState(c.ctx, c.job, true)
+	c.happen(func(time.Time) {
+		if err != nil {
+			c.job.CommitFailed()
+		} else {
+			c.job.Committed()
+		}
+	})
+	return err
+}
+
+// retire tells the nodes that a job has ended, and forgets old ones.
+func (c *conductor) retire() {
+	ctx, cancel := context.WithTimeout(c.ctx, 2*nodeTime)
+	defer cancel()
+	for _, g := range c.job.generations {
+		c.finishGeneration(ctx, g)
+	}
+	if err := c.forget(ctx, c.o.History); err != nil && ctx.Err() == nil {
+		c.logger.Warn("forget old jobs", "error", err)
+	}
+}
+
+// finishGeneration has nodes forget a generation, unless another job is of the same digest. A job that begins meanwhile
+// waits, to be prepared again.
+func (c *conductor) finishGeneration(ctx context.Context, g *generation) {
+	handing := c.handed(g.Digest)
+	handing.Lock()
+	defer handing.Unlock()
+	c.mu.Lock()
+	var nodes []string
+	if !c.lives.Uses(g.Digest) {
+		c.fleet.Live(func(s *apiv1.NodeStatus) {
+			if a := c.nodes[s.Name]; a != nil && a.prepared[g.Digest] {
+				nodes = append(nodes, s.Name)
+				delete(a.prepared, g.Digest)
+			}
+		})
+	}
+	c.mu.Unlock()
+	for _, n := range nodes {
+		err := c.finishOn(ctx, n, g.Digest)
+		if err != nil && ctx.Err() == nil {
+			c.logger.Warn("finish a job on a node", "job", c.job.ID, "node", n, "error", err)
+		}
+	}
+}
+
+// handed is held, shared, while a job of the digest is handed to a node, and alone while one is taken back from nodes:
+// two jobs may follow each other with one digest.
+func (l *leader) handed(digest dataset.Digest) *sync.RWMutex {
+	return &l.handing[digest[0]%byte(len(l.handing))]
+}

@@ -1,0 +1,104 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/millrace/millrace/trainmgr/control/record"
+	"github.com/millrace/millrace/trainmgr/control/store"
+)
+
+// storeState stores where a job stands, unless that is stored.
+func (l *leader) storeState(ctx context.Context, j *job) error {
+	return l.writeState(ctx, j, false)
+}
+
+// writeState stores where a job stands, or where it is about to stand. One write at a time, so that the state that is
+// stored last is the last one.
+func (l *leader) writeState(ctx context.Context, j *job, next bool) error {
+	j.storing.Lock()
+	defer j.storing.Unlock()
+	ops, ended, err := l.stateOps(j, next)
+	if err == nil && ended { // nothing will be resumed from these
+		ops = append(ops, store.DeletePrefix(record.Key(j.ID, "data/")), store.DeletePrefix(record.Key(j.ID, "e")),
+			store.Delete(record.Key(j.ID, "ranks")))
+	}
+	if err == nil && len(ops) > 0 {
+		err = l.commit(ctx, ops...)
+	}
+	if err != nil {
+		l.mu.Lock()
+		j.StoreFailed()
+		l.mu.Unlock()
+	}
+	return err
+}
+
+// stateOps renders a job's state and decisions. There is nothing to write where a state is stored already, or the job is
+// forgotten.
+func (l *leader) stateOps(j *job, next bool) (ops []store.Op, ended bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.jobs[j.ID] != j || !next && !j.Unwritten() {
+		return nil, false, nil
+	}
+	s := j.Storing(time.Now())
+	if next {
+		s = j.StoringNext(time.Now())
+	}
+	state, err := put(record.Key(j.ID, "state"), s)
+	if err != nil {
+		return nil, false, err
+	}
+	ops = append(ops, state)
+	if len(j.decisions) > 0 {
+		list := make([]json.RawMessage, len(j.decisions))
+		for i, d := range j.decisions {
+			list[i] = d
+		}
+		decisions, err := put(record.Key(j.ID, "decisions"), list)
+		if err != nil {
+			return nil, false, err
+		}
+		ops = append(ops, decisions)
+	}
+	return ops, s.Phase.Ended(), nil
+}
+
+// storeGeneration renders what a leader must know of a generation, in the order in which to write it.
+func storeGeneration(j *job, g *generation) ([]store.Op, error) {
+	pieces, err := record.Pack(g.data)
+	if err != nil {
+		return nil, err
+	}
+	g.Pieces = len(pieces)
+	ops := make([]store.Op, len(pieces))
+	for i, p := range pieces {
+		ops[i] = store.Put(record.DataKey(j.Submission.ID, g.Number, i), p)
+	}
+	return ops, nil
+}
+
+// put renders a JSON record.
+func put(key string, v any) (store.Op, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return store.Op{}, fmt.Errorf("%s: %w", key, err)
+	}
+	return store.Put(key, b), nil
+}
+
+// commitAll writes in as many transactions as it takes, in order.
+func (l *leader) commitAll(ctx context.Context, ops []store.Op) error {
+	// A piece is 128 KiB and etcd takes requests of 1.5 MiB.
+	const most = 8
+	for part := range slices.Chunk(ops, most) {
+		if err := l.commit(ctx, part...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
