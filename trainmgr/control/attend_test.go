@@ -290,11 +290,11 @@ func TestAbandonmentOutlivesALeader(t *testing.T) {
 	letPass(l, time.Now().Add(9*time.Minute))
 	before := j.Phase()
 	letPass(l, time.Now().Add(11*time.Minute))
-	after := j.Phase()
+	after, unattended := j.Phase(), j.State().Unattended
 	l.mu.Unlock()
 	assert.Equal(t, record.Running, before)
 	assert.Equal(t, record.Abandoned, after)
-	assert.True(t, since.Equal(j.State().Unattended))
+	assert.True(t, since.Equal(unattended))
 	assert.True(t, strings.HasPrefix(get(t, c, st.Id).State, "abandoned"))
 }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
@@ -35,7 +38,7 @@ func (s *Server) SetCopies(ctx context.Context, req *apiv1.SetCopiesRequest) (*a
 			return nil, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
-	if err := l.setCopies(ctx, req.Partitions); err != nil {
+	if err := l.copies.set(ctx, req.Partitions); err != nil {
 		return nil, l.wire(err)
 	}
 	s.logger.Info("wanted copies", "partitions", len(req.Partitions), "by", guard.Peer(ctx).String())
@@ -54,51 +57,83 @@ func checkCopies(p *apiv1.PartitionCopies) error {
 	return nil
 }
 
-// setCopies stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which
-// came last.
-func (l *leader) setCopies(ctx context.Context, list []*apiv1.PartitionCopies) error {
-	l.settingCopies.Lock()
-	defer l.settingCopies.Unlock()
+// wantedCopies are the numbers of copies that are wanted of partitions. Its methods may be used from any goroutine.
+type wantedCopies struct {
+	commit  func(context.Context, ...store.Op) error
+	setting sync.Mutex // held while numbers are stored and remembered; locked before mu
+	mu      sync.Mutex
+	list    map[string]*apiv1.PartitionCopies // by partition; records are replaced, never changed
+}
+
+// set stores the numbers and then remembers them, one caller at a time, so that memory and etcd agree on which came last.
+func (w *wantedCopies) set(ctx context.Context, list []*apiv1.PartitionCopies) error {
+	w.setting.Lock()
+	defer w.setting.Unlock()
 	// store.Term takes at most 100 writes; a name and its record have about 2 KiB at most.
 	for part := range slices.Chunk(list, 100) {
-		ops := make([]store.Op, 0, len(part))
-		seen := map[string]bool{}
-		for _, p := range part {
-			if seen[p.Partition] {
-				return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("partition %s is named twice", p.Partition))
-			}
-			seen[p.Partition] = true
-			if p.Copies == 0 {
-				ops = append(ops, store.Delete(record.CopiesPrefix+p.Partition))
-				continue
-			}
-			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
-			if err != nil {
-				return err
-			}
-			ops = append(ops, store.Put(record.CopiesPrefix+p.Partition, b))
+		ops, err := copiesOps(part)
+		if err != nil {
+			return err
 		}
-		l.mu.Lock()
-		many := len(l.copies)+len(part) > maxCopyPartitions
-		l.mu.Unlock()
-		if many {
+		if w.count()+len(part) > maxCopyPartitions {
 			return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the numbers of copies of %d partitions are kept at most: "+
 				"drop those of partitions that are gone (millrace dataset replicate --replicas 0 PATTERN)", maxCopyPartitions))
 		}
-		if err := l.commit(ctx, ops...); err != nil {
+		if err := w.commit(ctx, ops...); err != nil {
 			return err
 		}
-		l.mu.Lock()
-		for _, p := range part {
-			if p.Copies == 0 {
-				delete(l.copies, p.Partition)
-			} else {
-				l.copies[p.Partition] = proto.CloneOf(p)
-			}
-		}
-		l.mu.Unlock()
+		w.remember(part)
 	}
 	return nil
+}
+
+// copiesOps renders the writes of numbers.
+func copiesOps(list []*apiv1.PartitionCopies) ([]store.Op, error) {
+	ops := make([]store.Op, 0, len(list))
+	seen := map[string]bool{}
+	for _, p := range list {
+		if seen[p.Partition] {
+			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("partition %s is named twice", p.Partition))
+		}
+		seen[p.Partition] = true
+		if p.Copies == 0 {
+			ops = append(ops, store.Delete(record.CopiesPrefix+p.Partition))
+			continue
+		}
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(p)
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, store.Put(record.CopiesPrefix+p.Partition, b))
+	}
+	return ops, nil
+}
+
+func (w *wantedCopies) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.list)
+}
+
+func (w *wantedCopies) remember(list []*apiv1.PartitionCopies) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range list {
+		if p.Copies == 0 {
+			delete(w.list, p.Partition)
+		} else {
+			w.list[p.Partition] = proto.CloneOf(p)
+		}
+	}
+}
+
+// sorted returns the numbers by partition.
+func (w *wantedCopies) sorted() []*apiv1.PartitionCopies {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Values(w.list), func(a, b *apiv1.PartitionCopies) int {
+		return strings.Compare(a.Partition, b.Partition)
+	})
 }
 
 // ListCopies implements the service.
@@ -107,19 +142,12 @@ func (s *Server) ListCopies(context.Context, *apiv1.ListCopiesRequest) (*apiv1.L
 	if err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	list := make([]*apiv1.PartitionCopies, 0, len(l.copies))
-	for _, p := range l.copies {
-		list = append(list, p) // records are replaced, never changed
-	}
-	l.mu.Unlock()
-	slices.SortFunc(list, func(a, b *apiv1.PartitionCopies) int { return strings.Compare(a.Partition, b.Partition) })
-	return &apiv1.ListCopiesResponse{Partitions: list}, nil
+	return &apiv1.ListCopiesResponse{Partitions: l.copies.sorted()}, nil
 }
 
-// loadCopies reads the numbers that earlier leaders stored.
-func (l *leader) loadCopies(ctx context.Context) error {
-	return l.term.Scan(ctx, record.CopiesPrefix, func(key string, value []byte) error {
+// load reads the numbers that earlier leaders stored. Nothing else runs yet.
+func (w *wantedCopies) load(ctx context.Context, term *store.Term, logger *slog.Logger) error {
+	return term.Scan(ctx, record.CopiesPrefix, func(key string, value []byte) error {
 		p := &apiv1.PartitionCopies{}
 		err := proto.Unmarshal(value, p)
 		if err == nil {
@@ -129,10 +157,10 @@ func (l *leader) loadCopies(ctx context.Context) error {
 			err = errors.New("it names another partition")
 		}
 		if err != nil {
-			l.logger.Warn("a stored number of copies cannot be read and is passed over", "key", key, "error", err)
+			logger.Warn("a stored number of copies cannot be read and is passed over", "key", key, "error", err)
 			return nil
 		}
-		l.copies[p.Partition] = p
+		w.list[p.Partition] = p
 		return nil
 	})
 }

@@ -222,7 +222,7 @@ func (c *conductor) finishGeneration(ctx context.Context, g *generation) {
 	}
 	c.mu.Unlock()
 	for _, n := range nodes {
-		err := c.finishOn(ctx, n, g.Digest)
+		err := c.calls.finish(ctx, n, g.Digest)
 		if err != nil && ctx.Err() == nil {
 			c.logger.Warn("finish a job on a node", "job", c.job.ID, "node", n, "error", err)
 		}

@@ -35,7 +35,7 @@ func (c *conductor) measureJoined() {
 	}
 	c.job.measuring = true
 	c.wg.Go(func() {
-		rows, err := c.measure(at.Node, at.Drive, g.Digest)
+		rows, err := c.calls.measure(c.ctx, at.Node, at.Drive, g.Digest)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.job.measuring = false

@@ -34,6 +34,8 @@ type leader struct {
 	journal *store.Journal
 	key     []byte         // under which tokens are sealed
 	signer  *ticket.Signer // of leases' tickets, for this term
+	calls   nodeCalls
+	copies  wantedCopies
 	began   time.Time
 
 	ctx    context.Context // ends with the term
@@ -50,10 +52,7 @@ type leader struct {
 	lives  *lifecycle.Machine // of all jobs
 	jobs   map[string]*job    // by ID: what the leader holds of them beside
 	nodes  map[string]*agent
-	claims map[string]chan struct{}          // names of jobs that are being stored; closed when that is over
-	copies map[string]*apiv1.PartitionCopies // by partition: how many copies are wanted
-
-	settingCopies sync.Mutex // one SetCopies at a time; locked before mu
+	claims map[string]chan struct{} // names of jobs that are being stored; closed when that is over
 }
 
 // newLeader takes over: it loads what is stored, and starts what has to run.
@@ -67,8 +66,9 @@ func newLeader(ctx context.Context, s *Server, term *store.Term) (*leader, error
 			AbandonAfter: s.o.AbandonAfter, Presence: presence.Options{Silence: s.o.SessionTTL},
 		}),
 		jobs: map[string]*job{}, nodes: map[string]*agent{}, claims: map[string]chan struct{}{},
-		copies: map[string]*apiv1.PartitionCopies{},
 	}
+	l.copies.commit, l.copies.list = l.commit, map[string]*apiv1.PartitionCopies{}
+	l.calls = nodeCalls{http: s.nodes, fence: term.Fence(), urls: l.urlsOf}
 	var err error
 	if l.signer, err = ticket.NewSigner(term.Fence()); err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (l *leader) load() error {
 	if l.key, err = l.term.Secret(ctx, record.ClusterKey, record.KeyBytes); err != nil {
 		return err
 	}
-	if err := l.loadCopies(ctx); err != nil {
+	if err := l.copies.load(ctx, l.term, l.logger); err != nil {
 		return err
 	}
 	now := time.Now()

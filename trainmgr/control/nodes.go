@@ -31,14 +31,6 @@ type agent struct {
 	back     returns                 // leases on its drives whose tickets it is to refuse
 }
 
-// Times for calls to nodes.
-const (
-	prepareTime = time.Minute
-	measureTime = 2 * time.Minute
-	nodeTime    = 5 * time.Second
-	retryNode   = 2 * time.Second
-)
-
 // Heartbeat implements the service.
 func (s *Server) Heartbeat(ctx context.Context, req *apiv1.HeartbeatRequest) (*apiv1.HeartbeatResponse, error) {
 	l, err := s.leader()

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,9 +10,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
-	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/fleet"
 )
 
@@ -189,7 +185,7 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 		go func() {
 			defer wg.Done()
 			for name := range names {
-				rows, err := c.measure(node, name, g.Digest)
+				rows, err := c.calls.measure(c.ctx, node, name, g.Digest)
 				mu.Lock()
 				if err != nil {
 					errs = append(errs, err)
@@ -207,25 +203,4 @@ func (c *conductor) measureAll(g *generation) (map[string]float64, error) {
 		return nil, fmt.Errorf("no drive's P could be measured: %w", errors.Join(errs...))
 	}
 	return p, nil
-}
-
-func (l *leader) measure(node, drive string, job dataset.Digest) (float64, error) {
-	rows := 0.0
-	err := l.call(l.ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive})
-		if err == nil {
-			rows = r.RowsPerSecond
-		}
-		return err
-	})
-	switch {
-	case err == nil && !(rows > 0):
-		err = fmt.Errorf("it says %v rows/s", rows)
-	case connect.CodeOf(err) == connect.CodeNotFound: // it was started again since, and gets the job when it beats
-		err = connect.NewError(connect.CodeUnavailable, err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
-	}
-	return rows, nil
 }

@@ -1,17 +1,12 @@
 package control
 
 import (
-	"context"
 	"encoding/hex"
-	"fmt"
-	"strconv"
 	"time"
 
 	"connectrpc.com/connect"
 
 	apiv1 "github.com/millrace/millrace/host/api/v1"
-	"github.com/millrace/millrace/host/api/v1/apiv1connect"
-	"github.com/millrace/millrace/host/identity"
 	"github.com/millrace/millrace/sdk/dataset"
 	"github.com/millrace/millrace/trainmgr/control/record"
 )
@@ -89,11 +84,7 @@ func (l *leader) tendOnce(a *agent) bool {
 		}
 	}
 	if tell {
-		err := l.call(l.ctx, a.name, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-			_, err := c.Drain(ctx, &apiv1.DrainRequest{Drain: drain})
-			return err
-		})
-		if err != nil {
+		if err := l.calls.drain(l.ctx, a.name, drain); err != nil {
 			l.logger.Warn("tell a node to drain", "node", a.name, "drain", drain, "error", err)
 			ok = false
 		}
@@ -119,14 +110,6 @@ func digestOf(hexed string) (d dataset.Digest, ok bool) {
 	return dataset.Digest(b), true
 }
 
-// finishOn has a node forget a job.
-func (l *leader) finishOn(ctx context.Context, node string, digest dataset.Digest) error {
-	return l.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-		_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: digest[:]})
-		return err
-	})
-}
-
 // finishLeftOver has a node forget what no job needs any more.
 func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
 	handing := l.handed(digest)
@@ -138,7 +121,7 @@ func (l *leader) finishLeftOver(node string, digest dataset.Digest) {
 	if used {
 		return // a job of the digest has begun
 	}
-	if err := l.finishOn(l.ctx, node, digest); err != nil {
+	if err := l.calls.finish(l.ctx, node, digest); err != nil {
 		l.logger.Warn("finish a job that has ended on a node", "node", node, "digest", digest.String()[:12], "error", err)
 	}
 }
@@ -154,12 +137,8 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	handing := l.handed(g.Digest)
 	handing.RLock()
 	defer handing.RUnlock()
-	err = l.call(l.ctx, node, prepareTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
-		_, err := c.Prepare(ctx, req)
+	if err := l.calls.prepare(l.ctx, node, req); err != nil {
 		return err
-	})
-	if err != nil {
-		return fmt.Errorf("node %s: prepare: %w", node, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,58 +148,15 @@ func (l *leader) prepare(node string, j *job, g *generation) error {
 	return nil
 }
 
+// urlsOf returns the URLs at which a node is reached.
+func (l *leader) urlsOf(node string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fleet.Status(node).GetUrls()
+}
+
 func (l *leader) incarnation(node string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fleet.Status(node).GetIncarnation()
-}
-
-// fencing tells nodes with every call which leader calls: they refuse one that was replaced.
-func (l *leader) fencing() connect.UnaryInterceptorFunc {
-	fence := strconv.FormatUint(l.term.Fence(), 10)
-	return func(next connect.UnaryFunc) connect.UnaryFunc {
-		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-			r.Header().Set(apiv1.FenceHeader, fence)
-			return next(ctx, r)
-		}
-	}
-}
-
-// call calls a node at its URLs in turn until one is reached.
-func (l *leader) call(ctx context.Context, node string, most time.Duration, fn func(context.Context, apiv1connect.NodeClient) error) error {
-	l.mu.Lock()
-	urls := l.fleet.Status(node).GetUrls()
-	l.mu.Unlock()
-	own := ctx
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	err := fmt.Errorf("node %s: it has no URL", node)
-	for _, u := range urls {
-		base, berr := identity.BaseURL(u)
-		if berr != nil {
-			err = berr
-			continue
-		}
-		err = fn(ctx, apiv1connect.NewNodeClient(l.s.nodes, base, connect.WithReadMaxBytes(maxBeat), connect.WithInterceptors(l.fencing())))
-		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
-			break
-		}
-	}
-	if own.Err() != nil {
-		return err
-	}
-	return unreached(err)
-}
-
-// unreached gives what came of a connection, and not of the node, the code of what may go well later. connect has others for it: canceled for a
-// connection that was reset, deadline_exceeded for a node that hangs. A node that ends while it works says canceled itself; nobody here does.
-func unreached(err error) error {
-	switch code := connect.CodeOf(err); {
-	case err == nil:
-		return nil
-	case code == connect.CodeCanceled,
-		!connect.IsWireError(err) && (code == connect.CodeDeadlineExceeded || code == connect.CodeUnknown || code == connect.CodeInternal):
-		return connect.NewError(connect.CodeUnavailable, err)
-	}
-	return err
 }

@@ -1,0 +1,130 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/millrace/millrace/host/api/v1"
+	"github.com/millrace/millrace/host/api/v1/apiv1connect"
+	"github.com/millrace/millrace/host/identity"
+	"github.com/millrace/millrace/sdk/dataset"
+)
+
+// How long calls to nodes may take, and how long a node that failed is left alone.
+const (
+	prepareTime = time.Minute
+	measureTime = 2 * time.Minute
+	nodeTime    = 5 * time.Second
+	retryNode   = 2 * time.Second
+)
+
+// nodeCalls are the calls of a leader to storage nodes. Every call says which leader makes it: nodes refuse one that was
+// replaced. Its methods may be used from any goroutine, without the leader's lock.
+type nodeCalls struct {
+	http  *http.Client
+	fence uint64
+	urls  func(node string) []string // at which a node is reached
+}
+
+// prepare hands a node what it must know of a job.
+func (n *nodeCalls) prepare(ctx context.Context, node string, req *apiv1.PrepareRequest) error {
+	err := n.call(ctx, node, prepareTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		_, err := c.Prepare(ctx, req)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("node %s: prepare: %w", node, err)
+	}
+	return nil
+}
+
+// finish has a node forget a job.
+func (n *nodeCalls) finish(ctx context.Context, node string, job dataset.Digest) error {
+	return n.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		_, err := c.Finish(ctx, &apiv1.FinishRequest{Job: job[:]})
+		return err
+	})
+}
+
+// drain tells a node whether to take no more work.
+func (n *nodeCalls) drain(ctx context.Context, node string, drain bool) error {
+	return n.call(ctx, node, nodeTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		_, err := c.Drain(ctx, &apiv1.DrainRequest{Drain: drain})
+		return err
+	})
+}
+
+// measure asks a node for P of a drive, in rows a second.
+func (n *nodeCalls) measure(ctx context.Context, node, drive string, job dataset.Digest) (float64, error) {
+	rows := 0.0
+	err := n.call(ctx, node, measureTime, func(ctx context.Context, c apiv1connect.NodeClient) error {
+		r, err := c.Measure(ctx, &apiv1.MeasureRequest{Job: job[:], Drive: drive})
+		if err == nil {
+			rows = r.RowsPerSecond
+		}
+		return err
+	})
+	switch {
+	case err == nil && !(rows > 0):
+		err = fmt.Errorf("it says %v rows/s", rows)
+	case connect.CodeOf(err) == connect.CodeNotFound: // it was started again since, and gets the job when it beats
+		err = connect.NewError(connect.CodeUnavailable, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("node %s: drive %s: measure P: %w", node, drive, err)
+	}
+	return rows, nil
+}
+
+// fencing says with every call which leader calls.
+func (n *nodeCalls) fencing() connect.UnaryInterceptorFunc {
+	fence := strconv.FormatUint(n.fence, 10)
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			r.Header().Set(apiv1.FenceHeader, fence)
+			return next(ctx, r)
+		}
+	}
+}
+
+// call calls a node at its URLs in turn until one is reached.
+func (n *nodeCalls) call(ctx context.Context, node string, most time.Duration, fn func(context.Context, apiv1connect.NodeClient) error) error {
+	own := ctx
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	err := fmt.Errorf("node %s: it has no URL", node)
+	for _, u := range n.urls(node) {
+		base, baseErr := identity.BaseURL(u)
+		if baseErr != nil {
+			err = baseErr
+			continue
+		}
+		err = fn(ctx, apiv1connect.NewNodeClient(n.http, base, connect.WithReadMaxBytes(maxBeat), connect.WithInterceptors(n.fencing())))
+		if err == nil || connect.IsWireError(err) || ctx.Err() != nil {
+			break
+		}
+	}
+	if own.Err() != nil {
+		return err
+	}
+	return unreached(err)
+}
+
+// unreached gives an error of a connection, not of the node, the code of a call that may go well later. Package connect
+// has others for it: canceled for a connection that was reset, deadline_exceeded for a node that hangs. A node that ends
+// while it works says canceled itself; no caller here does.
+func unreached(err error) error {
+	switch code := connect.CodeOf(err); {
+	case err == nil:
+		return nil
+	case code == connect.CodeCanceled,
+		!connect.IsWireError(err) && (code == connect.CodeDeadlineExceeded || code == connect.CodeUnknown || code == connect.CodeInternal):
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	return err
+}
